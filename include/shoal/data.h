@@ -1,0 +1,99 @@
+/* Data sets as rows of numbers, whatever the file.
+ *
+ *     shoal_data *data = NULL;
+ *     int status = shoal_data_open(&data, "rows.npy", NULL);      // or x.csv, x.idx.gz, gen:uniform?rows=9&cols=4
+ *     const void *rows;
+ *     status = shoal_data_read(&rows, data, 0, 10, scratch);      // ten rows in the data's own type
+ *     shoal_data_free(&data);
+ *
+ * Rows are always handed out row by row in native byte order, in the type shoal_data_type() says.
+ * Files are mapped where their layout allows it; what must be decoded is decoded once, into memory
+ * or, when it is large, into an unnamed temporary file, so a data set may be larger than memory.
+ * Any number of threads may read one data set. */
+#ifndef SHOAL_DATA_H
+#define SHOAL_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <shoal/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum shoal_type {
+    SHOAL_FLOAT32,
+    SHOAL_FLOAT64,
+    SHOAL_INT8,
+    SHOAL_INT16,
+    SHOAL_INT32,
+    SHOAL_INT64,
+    SHOAL_UINT8,
+    SHOAL_UINT16,
+    SHOAL_UINT32,
+    SHOAL_UINT64,
+    SHOAL_BOOL, /* one byte, 0 or 1 */
+    SHOAL_TYPES /* how many there are */
+} shoal_type;
+
+/* Bytes of one value. */
+SHOAL_API size_t shoal_type_size(shoal_type type);
+/* "float32", "uint8", ... as numpy spells them. */
+SHOAL_API const char *shoal_type_name(shoal_type type);
+/* The reverse; also accepts "f4", "<f8", "|u1" and the like in native byte order.  SHOAL_USAGE when unknown. */
+SHOAL_API int shoal_type_parse(shoal_type *out, const char *name);
+
+typedef struct shoal_data shoal_data;
+
+/* How to read what a file does not say of itself.  All zero means: find out. */
+typedef struct shoal_data_options {
+    int64_t rows, columns;    /* raw files: their shape; 0 rows means as many as the file holds */
+    const char *type;         /* raw files: a type name; NULL otherwise */
+    const char *drop_columns; /* text files: columns to leave out, by header name or number from 1, comma between */
+    int64_t memory;           /* decode into a temporary file above this many bytes; 0 means half of what is free */
+} shoal_data_options;
+
+/* Opens a data set by its path or by a "gen:" address.  The format is found from the content first
+ * (magic numbers) and the name's ending second.  SHOAL_USAGE for options that do not fit the format,
+ * SHOAL_INVALID for content that does not, SHOAL_SYSTEM when the file can't be read. */
+SHOAL_API int shoal_data_open(shoal_data **out, const char *path, const shoal_data_options *options);
+
+/* Wraps rows that the caller keeps alive and unchanged; nothing is copied. */
+SHOAL_API int shoal_data_wrap(shoal_data **out, const void *values, int64_t rows, int64_t columns, shoal_type type);
+
+SHOAL_API void shoal_data_free(shoal_data **data);
+
+SHOAL_API int64_t shoal_data_rows(const shoal_data *data);
+SHOAL_API int64_t shoal_data_columns(const shoal_data *data);
+SHOAL_API shoal_type shoal_data_type(const shoal_data *data);
+SHOAL_API const char *shoal_data_path(const shoal_data *data);
+/* "npy", "idx", "text", "raw", "generated", "memory". */
+SHOAL_API const char *shoal_data_format(const shoal_data *data);
+/* One line about the encoding for people: "npy version 1.0, Fortran order, big-endian, decoded".  */
+SHOAL_API const char *shoal_data_detail(const shoal_data *data);
+/* The header's name of a column of a text file, or NULL. */
+SHOAL_API const char *shoal_data_column_name(const shoal_data *data, int64_t column);
+
+/* Whether reading hands out pointers into the data set itself, so that `scratch` is never used. */
+SHOAL_API bool shoal_data_is_resident(const shoal_data *data);
+
+/* Sets *out to rows first .. first+count-1.  `scratch` has room for them (count * columns * size) and may be
+ * NULL when the data set is resident; *out stays valid as long as the data set and scratch do. */
+SHOAL_API int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t count, void *scratch);
+
+/* Converts `count` values of any type to float64, each rounded to nearest (only 64-bit integers round). */
+SHOAL_API void shoal_convert_float64(double *out, const void *values, shoal_type type, int64_t count);
+
+/* Writes an array as .npy (C order, native bytes) under a temporary name and renames it into place:
+ * the old file stays whole until the new one is. */
+SHOAL_API int shoal_npy_write(const char *path, const void *values, shoal_type type, int rank, const int64_t *shape);
+
+/* Copies a data set to `path`, in the format its ending names: .npy, .csv, .tsv, .txt (space), .idx, .raw or .bin,
+ * each but .npy and .raw also with .gz.  Written under a temporary name and renamed into place. */
+SHOAL_API int shoal_data_write(shoal_data *data, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

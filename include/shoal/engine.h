@@ -1,0 +1,62 @@
+/* Running a learner over a data set on this machine.
+ *
+ *     shoal_run_options options = {.threads = 0};                        // all cores
+ *     shoal_result *result = NULL;
+ *     shoal_report report;
+ *     int status = shoal_run(&result, &report, &shoal_kmeans, &config, data, NULL, &options);
+ *
+ * The result's bits depend on the data and the config alone: not on threads, grain size or kernel set. */
+#ifndef SHOAL_ENGINE_H
+#define SHOAL_ENGINE_H
+
+#include <shoal/data.h>
+#include <shoal/learn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Seconds and rounds spent in one phase of a learner. */
+typedef struct shoal_phase {
+    char name[24];
+    double seconds;
+    int64_t rounds;
+} shoal_phase;
+
+enum { SHOAL_PHASES_MOST = 8 };
+
+/* What a run did. */
+typedef struct shoal_report {
+    int threads;
+    const char *kernel;
+    int64_t rounds;
+    int phases;
+    shoal_phase phase[SHOAL_PHASES_MOST]; /* "load" first */
+    int64_t counter[SHOAL_COUNTERS];
+    bool stopped; /* asked to stop before it was done */
+} shoal_report;
+
+/* Called after every round, from the thread that called shoal_run. `next` is the round about to start, or NULL
+ * at the end; its step, objective and change tell how far things are. `seconds` since the run began. */
+typedef void shoal_progress(void *context, const shoal_round *done, const shoal_round *next, int64_t rows,
+                            double seconds);
+
+typedef struct shoal_run_options {
+    int threads;            /* 0: as many as this process may use */
+    const char *kernel;     /* NULL: the best this CPU has; otherwise its name, or SHOAL_USAGE */
+    int64_t rows_per_grain; /* 0: chosen from the shape */
+    int64_t memory;         /* bytes this run may use beside mapped files; 0: no limit but the machine's */
+    shoal_progress *progress;
+    void *progress_context;
+    const volatile int *stop; /* non-zero asks the run to end after the round; NULL when nobody will */
+} shoal_run_options;
+
+/* Runs `algorithm` to its end.  `weights` has one value a row, or is NULL.  *report is filled also on failure. */
+SHOAL_API int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *algorithm,
+                        const void *config, shoal_data *data, const double *weights,
+                        const shoal_run_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

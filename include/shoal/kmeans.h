@@ -1,0 +1,51 @@
+/* k-means, exact to the bit.
+ *
+ *     shoal_kmeans_config config = {0};
+ *     shoal_options_default(&config, shoal_kmeans.options);
+ *     config.k = 100;
+ *     shoal_run(&result, NULL, &shoal_kmeans, &config, data, NULL, NULL);
+ *     const shoal_tensor *centres = shoal_result_tensor(result, "centres");    // k x columns, float64
+ *     const shoal_tensor *labels = shoal_result_tensor(result, "labels");      // rows, int32
+ *
+ * docs/learn/kmeans.md defines the result and proves that every kernel gives it. */
+#ifndef SHOAL_KMEANS_H
+#define SHOAL_KMEANS_H
+
+#include <shoal/learn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum shoal_kmeans_empty {
+    SHOAL_EMPTY_FARTHEST, /* an empty cluster takes the row farthest from its centre */
+    SHOAL_EMPTY_KEEP,     /* it keeps its old centre */
+    SHOAL_EMPTY_SPLIT     /* it takes half of the largest cluster: two centres a hair apart */
+} shoal_kmeans_empty;
+
+typedef struct shoal_kmeans_config {
+    int64_t k;
+    const char *init;        /* "auto", "kmeans++", "parallel", "random", or the path that start_centres came from */
+    const double *start;     /* given centres, k x columns; NULL unless init names a file */
+    int64_t iterations;
+    double tolerance;
+    int64_t runs;
+    int64_t seed;
+    int empty;               /* shoal_kmeans_empty */
+} shoal_kmeans_config;
+
+SHOAL_API extern const shoal_algorithm shoal_kmeans;
+
+/* Labels and distances of rows under given centres: one labelling round. */
+typedef struct shoal_predict_config {
+    const double *centres; /* k x columns */
+    int64_t k, columns;
+    bool distances;        /* also the distance of each row to its centre, float64 */
+} shoal_predict_config;
+
+SHOAL_API extern const shoal_algorithm shoal_kmeans_predict;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

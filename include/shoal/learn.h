@@ -1,0 +1,227 @@
+/* What a learner is: rounds of map, exact merge, and update.
+ *
+ * A learner never sees an engine, a thread or a network.  It says what one round asks of each *grain* (a fixed
+ * run of rows), and what to do with the merged answer:
+ *
+ *     start(config, shape)            -> round 0: a model and the layout of its partial
+ *     map(round, grain)               -> adds to the partial; pure, so any thread on any machine may do it, twice
+ *     update(round, merged partial)   -> the next round, or the result
+ *
+ * Merging is exact (integers, maxima, sets), so neither the order of grains nor the number of workers can change
+ * a bit of the result.  Floating point stays inside a grain, in a fixed order. */
+#ifndef SHOAL_LEARN_H
+#define SHOAL_LEARN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <shoal/data.h>
+#include <shoal/error.h>
+#include <shoal/option.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- partials ---------------------------------------------------------------------------------------------- */
+
+typedef enum shoal_cell_kind {
+    SHOAL_CELL_SUM,    /* int64, merged by addition */
+    SHOAL_CELL_WIDE,   /* 128-bit sums as two int64 digits that are added independently; see shoal_wide_add */
+    SHOAL_CELL_MAX,    /* double, merged by maximum; kept as an order-preserving int64, starts at -infinity */
+    SHOAL_CELL_RECORD, /* key and bytes, merged by union, sorted by key */
+    SHOAL_CELL_ROW     /* bytes for each row, placed by the row's number: labels, say */
+} shoal_cell_kind;
+
+/* One named array of cells in a partial. */
+typedef struct shoal_cell {
+    const char *name;
+    shoal_cell_kind kind;
+    int64_t count; /* SUM, WIDE, MAX: how many; RECORD: keep only so many of the greatest keys, 0 keeps all */
+    size_t bytes;  /* RECORD: payload of each; ROW: bytes a row */
+    bool carried;  /* SUM, WIDE: map adds only the change since the round `carry_from`, when the grain says so */
+} shoal_cell;
+
+enum { SHOAL_CELLS_MOST = 12 };
+
+/* What a round's partial holds, and what it keeps beside each row between rounds. */
+typedef struct shoal_layout {
+    int cells;
+    shoal_cell cell[SHOAL_CELLS_MOST];
+    /* The memo: scratch an engine keeps with the rows from round to round.  It may vanish at any moment and must
+     * only save time.  When it is still that of round `carry_from`, grain->carried is true, and then carried
+     * cells start from that round's sums instead of zero. */
+    size_t memo_row_bytes;
+    int64_t carry_from; /* round whose memo this round can use; -1 for none */
+    bool writes_memo;
+} shoal_layout;
+
+/* A record's key: two numbers, the first more significant. */
+typedef struct shoal_key {
+    uint64_t high, low;
+} shoal_key;
+
+typedef struct shoal_partial shoal_partial;
+
+SHOAL_API const shoal_layout *shoal_partial_layout(const shoal_partial *partial);
+/* count values of a SUM cell, 2 * count digits of a WIDE cell (low digits first, then high), count keys of a MAX cell. */
+SHOAL_API int64_t *shoal_partial_values(shoal_partial *partial, int cell);
+SHOAL_API const int64_t *shoal_partial_values_const(const shoal_partial *partial, int cell);
+/* Memory of a ROW cell for row `row`; the rows of one grain lie one behind the other. */
+SHOAL_API void *shoal_partial_row(shoal_partial *partial, int cell, int64_t row);
+/* Adds a record.  Equal keys with equal bytes are one record. */
+SHOAL_API int shoal_partial_record(shoal_partial *partial, int cell, shoal_key key, const void *bytes);
+/* The records of a merged partial, sorted by key, greatest last. */
+SHOAL_API int64_t shoal_partial_records(const shoal_partial *partial, int cell);
+SHOAL_API const void *shoal_partial_record_at(const shoal_partial *partial, int cell, int64_t index, shoal_key *key);
+
+/* Raises entry `index` of a MAX cell to at least `value`; NaN is a bug. */
+SHOAL_API void shoal_max_raise(int64_t *values, int64_t index, double value);
+SHOAL_API double shoal_max_value(int64_t key);
+
+/* Order-preserving integer of a double (-0 counts as +0): a < b if and only if its key is less. */
+SHOAL_API int64_t shoal_order_key(double value);
+
+/* Digits of WIDE cells have base 2^shoal_wide_bits(rows), so that `rows` of them can't overflow an int64. */
+SHOAL_API int shoal_wide_bits(int64_t rows);
+/* Adds the whole number `value` (a double below 2^(2 * bits) in size) to entry `index` of `count`. */
+SHOAL_API void shoal_wide_add(int64_t *digits, int64_t count, int64_t index, double value, int bits);
+/* The sum as a double, rounded once. */
+SHOAL_API double shoal_wide_value(const int64_t *digits, int64_t count, int64_t index, int bits);
+
+/* ---- rounds ------------------------------------------------------------------------------------------------ */
+
+typedef struct shoal_shape {
+    int64_t rows, columns;
+    shoal_type type;
+    bool weighted;
+    int64_t rows_per_grain, grains;
+} shoal_shape;
+
+/* One round: its number, what its maps need to know (the model, flat bytes without pointers), and the layout
+ * of its partial.  The rest is for people. */
+typedef struct shoal_round {
+    int64_t number;
+    void *model;
+    size_t model_bytes;
+    shoal_layout layout;
+    char phase[24];        /* "scan", "seed", "run", ...: seconds are reported by phase */
+    int64_t step, steps;   /* position in the phase; steps 0 when unknown */
+    double objective;      /* of the last step; NaN when there is none */
+    double change;         /* how far from converged; NaN when there is none */
+} shoal_round;
+
+SHOAL_API int shoal_round_new(shoal_round **out, size_t model_bytes);
+SHOAL_API void shoal_round_free(shoal_round **round);
+
+/* What a map sees of the data. */
+typedef struct shoal_grain {
+    const shoal_shape *shape;
+    int64_t index, first_row, rows;
+    const void *values;    /* rows * columns in shape->type */
+    const double *weights; /* one a row, or NULL when unweighted */
+    void *memo;            /* memo_row_bytes for each row, or NULL */
+    bool carried;          /* memo and carried sums are those of round layout.carry_from */
+} shoal_grain;
+
+/* What a thread lends a map. */
+typedef struct shoal_scratch {
+    void *memory; /* as many bytes as scratch_bytes asked for, aligned to 64; contents undefined */
+    size_t bytes;
+    int64_t *counters; /* SHOAL_COUNTERS of them: what was done, for reports; never part of a result */
+} shoal_scratch;
+
+enum { SHOAL_COUNTERS = 4 };
+
+/* Runs task(context, item, thread) for every item, in any order, on the threads the engine has. */
+typedef struct shoal_crew {
+    int (*each)(const struct shoal_crew *self, int64_t items, int (*task)(void *context, int64_t item, int thread),
+                void *context);
+    int threads;
+    const char *kernel; /* the kernel set to compute with: "avx2", say; never NULL */
+} shoal_crew;
+
+/* ---- results ----------------------------------------------------------------------------------------------- */
+
+typedef struct shoal_tensor {
+    char name[32];
+    shoal_type type;
+    int rank;
+    int64_t shape[4];
+    void *values;
+} shoal_tensor;
+
+typedef struct shoal_number {
+    char name[32];
+    double value;
+    bool whole, truth; /* print as an integer; print as true or false */
+} shoal_number;
+
+enum { SHOAL_TENSORS_MOST = 8, SHOAL_NUMBERS_MOST = 24 };
+
+typedef struct shoal_result {
+    int tensors, numbers;
+    shoal_tensor tensor[SHOAL_TENSORS_MOST];
+    shoal_number number[SHOAL_NUMBERS_MOST];
+} shoal_result;
+
+SHOAL_API int shoal_result_new(shoal_result **out);
+SHOAL_API void shoal_result_free(shoal_result **result);
+/* Adds a zeroed tensor and returns its values, or NULL with a message. */
+SHOAL_API void *shoal_result_add(shoal_result *result, const char *name, shoal_type type, int rank,
+                                 const int64_t *shape);
+SHOAL_API void shoal_result_set(shoal_result *result, const char *name, double value);
+SHOAL_API void shoal_result_set_whole(shoal_result *result, const char *name, int64_t value);
+SHOAL_API void shoal_result_set_truth(shoal_result *result, const char *name, bool value);
+SHOAL_API const shoal_tensor *shoal_result_tensor(const shoal_result *result, const char *name);
+/* The number's value; NaN when there is none of that name. */
+SHOAL_API double shoal_result_number(const shoal_result *result, const char *name);
+/* Moves a ROW cell of the merged partial into a tensor of the result without copying. */
+SHOAL_API int shoal_result_take_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial,
+                                     int cell, int64_t rows);
+
+/* ---- the contract ------------------------------------------------------------------------------------------ */
+
+/* What a run will ask for: read by the planner. */
+typedef struct shoal_cost {
+    double operations_per_row; /* floating-point operations a round */
+    double model_bytes, partial_bytes, memo_row_bytes;
+    int64_t rounds;            /* expected */
+} shoal_cost;
+
+typedef struct shoal_algorithm {
+    const char *name;    /* "kmeans" */
+    const char *summary; /* one line */
+    const shoal_option *options;
+    size_t config_size; /* of the struct the options fill */
+    /* Names of the counters maps keep, NULL where unused. */
+    const char *counter[SHOAL_COUNTERS];
+
+    /* Checks config against the shape and makes round 0.  SHOAL_USAGE names the option, SHOAL_INVALID the data. */
+    int (*start)(shoal_round **out, const void *config, const shoal_shape *shape);
+
+    /* Optional.  Derives from the model what maps of this process share (packed operands, say).  *prepared is what
+     * the last round of this process had, or NULL: reuse its memory.  Must not depend on anything but the round. */
+    int (*prepare)(void **prepared, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew);
+    /* Frees what prepare made.  Accepts a NULL inside. */
+    void (*forget)(void **prepared);
+
+    /* Bytes of scratch one thread needs to map a grain of this round. */
+    size_t (*scratch_bytes)(const shoal_round *round, const void *prepared, const shoal_shape *shape);
+
+    /* Adds one grain to the partial.  Called from any thread; may touch only its own grain's memo and ROW cells. */
+    int (*map)(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
+               const shoal_scratch *scratch);
+
+    /* Makes the next round, or the result: exactly one of *next and *result is set.  `stop` means: no more work
+     * than it takes to return what there is; SHOAL_STOPPED when there is nothing yet.  Deterministic, but for `stop`. */
+    int (*update)(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                  const shoal_shape *shape, const shoal_crew *crew, bool stop);
+
+    int (*cost)(shoal_cost *out, const void *config, const shoal_shape *shape);
+} shoal_algorithm;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,12 @@
+/* Everything the library offers, in one include. */
+#ifndef SHOAL_SHOAL_H
+#define SHOAL_SHOAL_H
+
+#include <shoal/data.h>
+#include <shoal/engine.h>
+#include <shoal/error.h>
+#include <shoal/kmeans.h>
+#include <shoal/learn.h>
+#include <shoal/option.h>
+
+#endif

@@ -1,0 +1,135 @@
+/* Allocation with messages, alignment and a switch for tests.  See memory.h. */
+#include "memory.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <shoal/error.h>
+
+enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
+
+static atomic_llong allocations_counted;
+static atomic_llong allocations_allowed = -1;
+
+int64_t base_memory_fail_after(int64_t n)
+{
+    atomic_store(&allocations_allowed, n);
+    return atomic_exchange(&allocations_counted, 0);
+}
+
+static bool may_allocate(void)
+{
+    long long so_far = atomic_fetch_add(&allocations_counted, 1);
+    long long allowed = atomic_load(&allocations_allowed);
+    return allowed < 0 || so_far < allowed;
+}
+
+bool base_multiply(size_t *out, size_t a, size_t b)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+bool base_add(size_t *out, size_t a, size_t b)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+/* Huge pages matter to the packed operands of the kernels: they are read in strides. */
+static void *allocate(size_t bytes)
+{
+    size_t alignment = bytes >= HUGE_PAGE ? HUGE_PAGE : ALIGNMENT;
+    size_t rounded;
+    if (!may_allocate() || !base_add(&rounded, bytes, alignment - 1))
+        return NULL;
+    rounded = (rounded / alignment + (rounded < alignment)) * alignment;
+    void *block = aligned_alloc(alignment, rounded);
+    if (block && alignment == HUGE_PAGE)
+        (void)madvise(block, rounded, MADV_HUGEPAGE); /* advice only: without it things are slower, not wrong */
+    return block;
+}
+
+int base_alloc(void *out, size_t count, size_t size, const char *what)
+{
+    size_t bytes = 0;
+    void *block = NULL;
+    if (base_multiply(&bytes, count, size))
+        block = allocate(bytes);
+    memcpy(out, &block, sizeof block);
+    if (!block)
+        return shoal_fail(SHOAL_MEMORY, "out of memory: %zu times %zu bytes for %s", count, size, what);
+    memset(block, 0, bytes);
+    return SHOAL_OK;
+}
+
+int base_grow(void *inout, size_t old_count, size_t new_count, size_t size, const char *what)
+{
+    void *old, *fresh;
+    memcpy(&old, inout, sizeof old);
+    int status = base_alloc(&fresh, new_count, size, what);
+    if (status < 0)
+        return status;
+    if (old)
+        memcpy(fresh, old, (old_count < new_count ? old_count : new_count) * size);
+    free(old);
+    memcpy(inout, &fresh, sizeof fresh);
+    return SHOAL_OK;
+}
+
+void base_free(void *inout)
+{
+    void *block;
+    memcpy(&block, inout, sizeof block);
+    free(block);
+    memset(inout, 0, sizeof block);
+}
+
+int base_copy_text(char **out, const char *text)
+{
+    return base_copy_text_n(out, text, strlen(text));
+}
+
+int base_copy_text_n(char **out, const char *text, size_t length)
+{
+    int status = base_alloc(out, length + 1, 1, "text");
+    if (status == SHOAL_OK)
+        memcpy(*out, text, length);
+    return status;
+}
+
+int base_format(char **out, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    int status = base_alloc(out, (size_t)length + 1, 1, "text");
+    if (status == SHOAL_OK) {
+        va_start(arguments, format);
+        vsnprintf(*out, (size_t)length + 1, format, arguments);
+        va_end(arguments);
+    }
+    return status;
+}
+
+int64_t base_memory_total(void)
+{
+    return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+}
+
+int64_t base_memory_available(void)
+{
+    long long kib = -1;
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && kib < 0 && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %lld kB", &kib) != 1)
+            kib = -1;
+    if (file)
+        fclose(file);
+    return kib >= 0 ? kib * 1024 : (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
+}

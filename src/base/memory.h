@@ -1,0 +1,42 @@
+/* Memory that fails with a message instead of a crash.
+ *
+ * Every allocation of the library goes through here, so that a test can make the n-th one fail
+ * (base_memory_fail_after) and see that the call reports it, frees everything and can be repeated. */
+#ifndef BASE_MEMORY_H
+#define BASE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zeroed memory for count * size bytes, aligned to 64.  On failure, overflow included, sets a message that
+ * names `what`, leaves *out NULL and returns SHOAL_MEMORY.  Zero bytes give a valid pointer.  Large blocks are
+ * aligned to huge pages and ask for them. */
+int base_alloc(void *out, size_t count, size_t size, const char *what);
+
+/* Grows *inout, which came from base_alloc, from old_count to new_count elements (the new ones zeroed).
+ * On failure the old block stays. */
+int base_grow(void *inout, size_t old_count, size_t new_count, size_t size, const char *what);
+
+/* Frees *inout and sets it NULL; accepts a NULL inside. */
+void base_free(void *inout);
+
+/* A copy of text, or of its first length bytes. */
+int base_copy_text(char **out, const char *text);
+int base_copy_text_n(char **out, const char *text, size_t length);
+/* printf into fresh memory. */
+int base_format(char **out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* a * b and a + b for sizes from outside: false when they do not fit. */
+bool base_multiply(size_t *out, size_t a, size_t b);
+bool base_add(size_t *out, size_t a, size_t b);
+
+/* Bytes of memory the system could give now, and all it has. */
+int64_t base_memory_available(void);
+int64_t base_memory_total(void);
+
+/* Tests: the n-th allocation from now (0 is the next) and every later one fails; -1 turns that off.
+ * Returns how many allocations were counted since the last call. */
+int64_t base_memory_fail_after(int64_t n);
+
+#endif

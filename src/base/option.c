@@ -1,0 +1,436 @@
+/* Reading options by their tables: text to values with exact ranges, and argument lists over several tables.
+ * See include/shoal/option.h and option.h.  Nothing here allocates: values are numbers or point into the text. */
+#include "option.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- numbers ------------------------------------------------------------------------------------------------- */
+
+static locale_t plain_locale;
+
+static void make_plain_locale(void)
+{
+    plain_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+/* strtod that always takes a point for the decimal point, whatever language the host program speaks. */
+static double read_double(const char *text, char **end)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_plain_locale);
+    return plain_locale ? strtod_l(text, end, plain_locale) : strtod(text, end);
+}
+
+/* A decimal number at the start of text.  No hexadecimal, infinity, NaN or leading space, which strtod would take. */
+static bool read_decimal(double *out, const char *text, const char **end)
+{
+    size_t length = strspn(text, "+-.0123456789eE");
+    if (length == 0 || strpbrk(text, "0123456789") == NULL || text[0] == 'e' || text[0] == 'E')
+        return false;
+    if ((text[0] == '0' || ((text[0] == '-' || text[0] == '+') && text[1] == '0')) && strpbrk(text, "xX"))
+        return false;
+    char *stop = NULL;
+    *out = read_double(text, &stop);
+    *end = stop;
+    return stop != text && isfinite(*out);
+}
+
+bool base_parse_real(double *out, const char *text)
+{
+    const char *end = NULL;
+    return read_decimal(out, text, &end) && *end == '\0';
+}
+
+static bool is_whole_int64(double value)
+{
+    return value == floor(value) && value >= -0x1p63 && value < 0x1p63;
+}
+
+bool base_parse_count(int64_t *out, const char *text)
+{
+    size_t sign = text[0] == '-' || text[0] == '+';
+    if (text[sign] && text[sign + strspn(text + sign, "0123456789")] == '\0') {
+        errno = 0;
+        *out = strtoll(text, NULL, 10);
+        return errno == 0;
+    }
+    double value = 0;
+    if (!base_parse_real(&value, text) || !is_whole_int64(value))
+        return false;
+    *out = (int64_t)value;
+    return true;
+}
+
+/* Bytes in one unit: kB and the like count in thousands, K and KiB in 1024s; 0 when there is no such unit. */
+static double unit_size(const char *unit)
+{
+    static const char letters[] = "KMGTP";
+    if (unit[0] == '\0' || strcmp(unit, "B") == 0)
+        return 1;
+    const char *letter = strchr(letters, unit[0] == 'k' ? 'K' : unit[0]);
+    if (!letter)
+        return 0;
+    int power = (int)(letter - letters) + 1;
+    if (strcmp(unit + 1, "B") == 0)
+        return pow(1000, power);
+    return unit[1] == '\0' || strcmp(unit + 1, "iB") == 0 ? ldexp(1, 10 * power) : 0;
+}
+
+bool base_parse_bytes(int64_t *out, const char *text)
+{
+    if (base_parse_count(out, text))
+        return true;
+    const char *end = NULL;
+    double number = 0;
+    if (!read_decimal(&number, text, &end))
+        return false;
+    end += *end == ' ';
+    double bytes = floor(number * unit_size(end));
+    if (unit_size(end) == 0 || !is_whole_int64(bytes))
+        return false;
+    *out = (int64_t)bytes;
+    return true;
+}
+
+/* ---- spelling ------------------------------------------------------------------------------------------------ */
+
+enum { NAME_MOST = 48 };
+
+/* Insertions, deletions, substitutions and swaps of neighbours that turn one name into the other (the restricted
+ * Damerau-Levenshtein distance). */
+static int spelling_distance(const char *a, const char *b)
+{
+    size_t a_length = strlen(a), b_length = strlen(b);
+    if (a_length > NAME_MOST || b_length > NAME_MOST)
+        return NAME_MOST;
+    int rows[3][NAME_MOST + 1];
+    for (size_t j = 0; j <= b_length; j++)
+        rows[0][j] = (int)j;
+    for (size_t i = 1; i <= a_length; i++) {
+        int *row = rows[i % 3], *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= b_length; j++) {
+            int best = above[j - 1] + (a[i - 1] != b[j - 1]);
+            best = above[j] + 1 < best ? above[j] + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
+            row[j] = best;
+        }
+    }
+    return rows[a_length % 3][b_length];
+}
+
+/* How far `name` is from what was typed; a name that begins with it is near however long it goes on. */
+static int unlikeness(const char *text, const char *name)
+{
+    size_t length = strlen(text);
+    int distance = spelling_distance(text, name);
+    if (length >= 3 && strncmp(text, name, length) == 0 && distance > 1)
+        distance = 1;
+    return distance;
+}
+
+static int unlikeness_most(const char *text)
+{
+    size_t length = strlen(text);
+    return length < 3 ? 1 : length < 6 ? 2 : 3;
+}
+
+const char *base_nearest(const char *text, const char *const *names, int count)
+{
+    const char *best = NULL;
+    int least = unlikeness_most(text) + 1;
+    for (int i = 0; i < count; i++) {
+        int distance = unlikeness(text, names[i]);
+        if (distance < least && distance < (int)strlen(names[i])) {
+            least = distance;
+            best = names[i];
+        }
+    }
+    return best;
+}
+
+/* ---- values -------------------------------------------------------------------------------------------------- */
+
+/* Room for "--" and a name, or "-k": how the user called an option. */
+typedef struct spelling {
+    char text[NAME_MOST + 4];
+} spelling;
+
+static spelling spell_long(const char *name)
+{
+    spelling out;
+    snprintf(out.text, sizeof out.text, "--%s", name);
+    return out;
+}
+
+static spelling spell_letter(char letter)
+{
+    spelling out;
+    snprintf(out.text, sizeof out.text, "-%c", letter);
+    return out;
+}
+
+static int check_range(const shoal_option *option, const char *called, double value, const char *text)
+{
+    if (value < option->least)
+        return shoal_fail(SHOAL_USAGE, "%s must be at least %.15g, not %s", called, option->least, text);
+    if (option->most > option->least && value > option->most)
+        return shoal_fail(SHOAL_USAGE, "%s must be at most %.15g, not %s", called, option->most, text);
+    return SHOAL_OK;
+}
+
+static int assign_flag(bool *field, const char *called, const char *text)
+{
+    static const char *const words[] = {"false", "true", "no", "yes", "0", "1"};
+    for (int i = 0; i < 6; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *field = i % 2;
+            return SHOAL_OK;
+        }
+    }
+    return shoal_fail(SHOAL_USAGE, "%s: '%s' is neither true nor false", called, text);
+}
+
+static int assign_whole(int64_t *field, const shoal_option *option, const char *called, const char *text)
+{
+    int64_t value = 0;
+    bool bytes = option->kind == SHOAL_OPTION_BYTES;
+    if (!(bytes ? base_parse_bytes : base_parse_count)(&value, text)) {
+        double real = 0;
+        if (bytes)
+            return shoal_fail(SHOAL_USAGE, "%s: '%s' is not a size such as 4096, 64MB or 1.5GiB", called, text);
+        if (!base_parse_real(&real, text))
+            return shoal_fail(SHOAL_USAGE, "%s: %s is not a number", called, text);
+        return shoal_fail(SHOAL_USAGE, real == floor(real) ? "%s: %s is too large" : "%s: %s is not a whole number",
+                          called, text);
+    }
+    int status = check_range(option, called, (double)value, text);
+    if (status == SHOAL_OK)
+        *field = value;
+    return status;
+}
+
+static int assign_real(double *field, const shoal_option *option, const char *called, const char *text)
+{
+    double value = 0;
+    if (!base_parse_real(&value, text))
+        return shoal_fail(SHOAL_USAGE, "%s: %s is not a number", called, text);
+    int status = check_range(option, called, value, text);
+    if (status == SHOAL_OK)
+        *field = value;
+    return status;
+}
+
+/* Appends to a bounded text; what does not fit is left out. */
+static void append(char *text, size_t size, const char *more)
+{
+    size_t length = strlen(text);
+    snprintf(text + length, size - length, "%s", more);
+}
+
+static int assign_choice(int *field, const shoal_option *option, const char *called, const char *text)
+{
+    char list[256] = "";
+    int count = 0;
+    for (; option->choices[count]; count++) {
+        if (strcmp(text, option->choices[count]) == 0) {
+            *field = count;
+            return SHOAL_OK;
+        }
+        append(list, sizeof list, count ? ", " : "");
+        append(list, sizeof list, option->choices[count]);
+    }
+    const char *near = base_nearest(text, option->choices, count);
+    if (near)
+        return shoal_fail(SHOAL_USAGE, "%s: '%s' is none of %s; did you mean %s?", called, text, list, near);
+    return shoal_fail(SHOAL_USAGE, "%s: '%s' is none of %s", called, text, list);
+}
+
+static int assign(void *settings, const shoal_option *option, const char *called, const char *text)
+{
+    void *field = (char *)settings + option->offset;
+    switch (option->kind) {
+    case SHOAL_OPTION_FLAG: return assign_flag(field, called, text);
+    case SHOAL_OPTION_COUNT:
+    case SHOAL_OPTION_BYTES: return assign_whole(field, option, called, text);
+    case SHOAL_OPTION_REAL: return assign_real(field, option, called, text);
+    case SHOAL_OPTION_TEXT: *(const char **)field = text; return SHOAL_OK;
+    case SHOAL_OPTION_CHOICE: return assign_choice(field, option, called, text);
+    }
+    SHOAL_BUG("option %s has kind %d", option->name, (int)option->kind);
+}
+
+int shoal_options_default(void *settings, const shoal_option *table)
+{
+    for (const shoal_option *option = table; option->name; option++) {
+        if (!option->fallback)
+            continue;
+        int status = assign(settings, option, spell_long(option->name).text, option->fallback);
+        if (status < 0)
+            return status;
+    }
+    return SHOAL_OK;
+}
+
+int base_options_default(void *settings, const base_option_group *groups)
+{
+    for (const base_option_group *group = groups; group->title; group++) {
+        int status = shoal_options_default((char *)settings + group->offset, *group->table);
+        if (status < 0)
+            return status;
+    }
+    return SHOAL_OK;
+}
+
+/* ---- finding an option --------------------------------------------------------------------------------------- */
+
+/* An option and the struct its value goes into. */
+typedef struct target {
+    const shoal_option *option;
+    void *settings;
+} target;
+
+/* Finds by the first `length` characters of name, or by letter when name is NULL. */
+static target find(void *settings, const base_option_group *groups, const char *name, size_t length, char letter)
+{
+    for (const base_option_group *group = groups; group->title; group++) {
+        for (const shoal_option *option = *group->table; option->name; option++) {
+            bool same = name ? strncmp(option->name, name, length) == 0 && option->name[length] == '\0'
+                             : option->letter == letter;
+            if (same)
+                return (target){option, (char *)settings + group->offset};
+        }
+    }
+    return (target){NULL, NULL};
+}
+
+static int fail_unknown(const base_option_group *groups, const char *name, size_t length)
+{
+    char typed[NAME_MOST + 1];
+    const char *nearest = NULL;
+    snprintf(typed, sizeof typed, "%.*s", (int)(length < NAME_MOST ? length : NAME_MOST), name);
+    int least = unlikeness_most(typed) + 1;
+    for (const base_option_group *group = groups; group->title; group++) {
+        for (const shoal_option *option = *group->table; option->name; option++) {
+            int distance = unlikeness(typed, option->name);
+            if (distance < least) {
+                least = distance;
+                nearest = option->name;
+            }
+        }
+    }
+    if (nearest)
+        return shoal_fail(SHOAL_USAGE, "there is no option --%s; did you mean --%s?", typed, nearest);
+    return shoal_fail(SHOAL_USAGE, "there is no option --%s", typed);
+}
+
+int shoal_options_set(void *settings, const shoal_option *table, const char *name, const char *text)
+{
+    const base_option_group groups[] = {
+        {"", &table, 0},
+        {0},
+    };
+    target found = find(settings, groups, name, strlen(name), 0);
+    if (!found.option)
+        return fail_unknown(groups, name, strlen(name));
+    return assign(settings, found.option, spell_long(name).text, text);
+}
+
+/* ---- argument lists ------------------------------------------------------------------------------------------ */
+
+typedef struct reader {
+    void *settings;
+    const base_option_group *groups;
+    char *const *argv;
+    int argc, next; /* argv[next] is the argument to read */
+} reader;
+
+static bool is_option(const reader *in, const char *text)
+{
+    if (text[0] != '-' || text[1] != '-')
+        return false;
+    return find(in->settings, in->groups, text + 2, strcspn(text + 2, "="), 0).option != NULL;
+}
+
+/* The argument behind an option.  One that is itself an option was more likely forgotten than meant. */
+static int take_value(const char **out, reader *in, const shoal_option *option, const char *called)
+{
+    const char *argument = option->argument ? option->argument : "value";
+    if (in->next >= in->argc)
+        return shoal_fail(SHOAL_USAGE, "%s needs %s behind it", called, argument);
+    const char *text = in->argv[in->next];
+    if (is_option(in, text))
+        return shoal_fail(SHOAL_USAGE, "%s needs %s behind it, not the option %s (write %s=%s if that is meant)",
+                          called, argument, text, called, text);
+    in->next++;
+    *out = text;
+    return SHOAL_OK;
+}
+
+static int read_long(reader *in, const char *name)
+{
+    size_t length = strcspn(name, "=");
+    const char *value = name[length] ? name + length + 1 : NULL;
+    target found = find(in->settings, in->groups, name, length, 0);
+    if (!found.option)
+        return fail_unknown(in->groups, name, length);
+    spelling called = spell_long(found.option->name);
+    if (found.option->kind == SHOAL_OPTION_FLAG) {
+        if (value)
+            return shoal_fail(SHOAL_USAGE, "%s takes no value", called.text);
+        value = "true";
+    }
+    int status = value ? SHOAL_OK : take_value(&value, in, found.option, called.text);
+    return status < 0 ? status : assign(found.settings, found.option, called.text, value);
+}
+
+/* -q, -k5, -k 5, and flags run together with at most one value at the end: -qk5. */
+static int read_letters(reader *in, const char *letters)
+{
+    for (; *letters; letters++) {
+        target found = find(in->settings, in->groups, NULL, 0, *letters);
+        spelling called = spell_letter(*letters);
+        if (!found.option)
+            return shoal_fail(SHOAL_USAGE, "there is no option %s", called.text);
+        const char *value = "true";
+        bool flag = found.option->kind == SHOAL_OPTION_FLAG;
+        int status = SHOAL_OK;
+        if (!flag && letters[1])
+            value = letters + 1 + (letters[1] == '=');
+        else if (!flag)
+            status = take_value(&value, in, found.option, called.text);
+        if (status == SHOAL_OK)
+            status = assign(found.settings, found.option, called.text, value);
+        if (status < 0 || !flag)
+            return status;
+    }
+    return SHOAL_OK;
+}
+
+int base_options_parse(void *settings, const base_option_group *groups, const char **words, int *word_count, int argc,
+                       char *const *argv)
+{
+    reader in = {settings, groups, argv, argc, 0};
+    int count = 0, status = SHOAL_OK;
+    bool only_words = false;
+    while (status == SHOAL_OK && in.next < argc) {
+        const char *text = argv[in.next++];
+        if (only_words || text[0] != '-' || text[1] == '\0')
+            words[count++] = text;
+        else if (strcmp(text, "--") == 0)
+            only_words = true;
+        else if (text[1] == '-')
+            status = read_long(&in, text + 2);
+        else
+            status = read_letters(&in, text + 1);
+    }
+    *word_count = count;
+    return status;
+}

@@ -1,0 +1,54 @@
+/* Command lines and help from tables of options (include/shoal/option.h).
+ *
+ *     struct settings { cli_data_settings data; bool json; };
+ *     static const shoal_option rows[] = {{"json", ...}, {0}}, *const own = rows;
+ *     static const base_option_group groups[] = {
+ *         {"Data", &cli_data_options, offsetof(struct settings, data)}, {"Output", &own, 0}, {0}};
+ *     base_options_parse(&settings, groups, words, &count, argc, argv);
+ *
+ * A program's options are groups: each a heading, a table, and where its values lie in one struct.  The same
+ * groups give the parser, the help text and the manual page, so that they can't differ. */
+#ifndef BASE_OPTION_H
+#define BASE_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <shoal/option.h>
+
+typedef struct base_option_group {
+    const char *title; /* NULL in the row that ends an array of groups */
+    const shoal_option *const
+        *table;    /* a pointer to the table: &shoal_kmeans.options is a constant, its value is not */
+    size_t offset; /* of the struct the table describes within the settings */
+} base_option_group;
+
+/* Sets what has a fallback in every group.  The settings should be zero before. */
+int base_options_default(void *settings, const base_option_group *groups);
+
+/* Reads --name=value, --name value, -k5, -k 5, -qk5; everything else, and all behind --, is put into `words`, which
+ * has room for argc pointers.  argv[0] is the first argument, not the program.  Values point into argv.
+ * SHOAL_USAGE with a sentence that names the option. */
+int base_options_parse(void *settings, const base_option_group *groups, const char **words, int *word_count, int argc,
+                       char *const *argv);
+
+/* The one of `count` names that `text` was probably meant to be, or NULL when none is near. */
+const char *base_nearest(const char *text, const char *const *names, int count);
+
+/* The number a COUNT (500e3), REAL or BYTES (64MB) option reads; false when it is none or does not fit. */
+bool base_parse_count(int64_t *out, const char *text);
+bool base_parse_bytes(int64_t *out, const char *text);
+bool base_parse_real(double *out, const char *text);
+
+/* Writes the groups as help for a terminal of `width` columns.  Errors are left in the stream. */
+void base_options_help(FILE *stream, const base_option_group *groups, int width);
+/* Writes the groups as the OPTIONS section of a manual page. */
+void base_options_manual(FILE *stream, const base_option_group *groups);
+
+/* Writes text broken at spaces: `column` characters stand on the line already, later lines are indented by `indent`. */
+void base_wrap(FILE *stream, const char *text, int column, int indent, int width);
+/* Writes text so that roff shows it as it is; a line of it never becomes a request. */
+void base_roff(FILE *stream, const char *text);
+
+#endif

@@ -1,0 +1,32 @@
+/* Threads that wait for work.
+ *
+ *     base_pool *pool = NULL;
+ *     base_pool_new(&pool, 8);
+ *     base_pool_each(pool, grains, map_one, &job);      // map_one(&job, item, thread) for every item, in any order
+ *     base_pool_free(&pool);
+ *
+ * Items are dealt out in contiguous runs, one run a thread, so that a thread sees the same rows every
+ * time; whoever is done first steals half of the longest run that is left.  The calling thread works too.
+ * A task that fails stops the rest; its status and message become the call's.  Every thread computes
+ * with the default floating-point environment. */
+#ifndef BASE_POOL_H
+#define BASE_POOL_H
+
+#include <stdint.h>
+
+typedef struct base_pool base_pool;
+
+typedef int base_task(void *context, int64_t item, int thread);
+
+/* Cores this process may use (its affinity mask and its control group's quota). */
+int base_cores(void);
+
+int base_pool_new(base_pool **out, int threads);
+void base_pool_free(base_pool **pool);
+int base_pool_threads(const base_pool *pool);
+int base_pool_each(base_pool *pool, int64_t items, base_task *task, void *context);
+
+/* Seconds on a clock that never goes back. */
+double base_seconds(void);
+
+#endif

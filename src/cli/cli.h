@@ -1,0 +1,186 @@
+/* What the verbs of the program share.
+ *
+ * A verb is one row of the table in main.c and one file cli_<verb>.c that defines it: a name, what help says of it,
+ * groups of options, and a function.  main.c reads the command line into the verb's settings, calls the function
+ * and turns its answer into an exit code; the function never exits, and prints only its result.
+ *
+ * Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by a signal before it was done. */
+#ifndef CLI_H
+#define CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <jansson.h>
+#include <shoal/shoal.h>
+
+#include "base/file.h"
+#include "base/option.h"
+
+#ifndef SHOAL_VERSION
+#define SHOAL_VERSION "0.1.0"
+#endif
+
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG_USAGE = 2, CLI_INTERRUPTED = 130 };
+
+/* ---- verbs --------------------------------------------------------------------------------------------------- */
+
+typedef struct cli_example {
+    const char *command, *what; /* what: "cluster rows into 100 groups" */
+} cli_example;
+
+enum { CLI_WORDS_MOST = 2 };
+
+typedef struct cli_verb {
+    const char *name;                 /* "kmeans"; "data info" is two words on the command line */
+    const char *summary;              /* one line without a full stop */
+    const char *word[CLI_WORDS_MOST]; /* names of the arguments that are no options: "DATA" */
+    int words_least;                  /* how many of them must be there */
+    const char *synopsis;             /* the rest of the usage line: "-k K [options]" */
+    const char *const *description;   /* paragraphs, ended by NULL: help has the first, the manual all */
+    const cli_example *examples;      /* ended by a row without a command */
+    const base_option_group *options;
+    size_t settings_size; /* of the struct the options fill; it starts with a cli_common */
+    /* Does the work.  `word` has `words` entries, the rest NULL.  Returns SHOAL_OK, a failure with its message set,
+     * or CLI_INTERRUPTED after it has said what there is. */
+    int (*run)(void *settings, const char *const *word, int words);
+} cli_verb;
+
+/* Every verb, in the order help lists them; ended by NULL.  In main.c. */
+extern const cli_verb *const cli_verbs[];
+extern const cli_verb cli_kmeans, cli_predict, cli_data_info, cli_data_head, cli_data_convert, cli_man, cli_help;
+
+/* The verb called by `count` words ("data", "info", or just "data-info"); NULL when there is none. */
+const cli_verb *cli_verb_find(const char *const *word, int count);
+/* Whether the verb's first word is `first`, as "data" is of several; and whether there is any such verb. */
+bool cli_verb_is_of(const cli_verb *verb, const char *first);
+bool cli_verb_family(const char *first);
+/* Fails with the sentence for a verb that does not exist. */
+int cli_verb_unknown(const char *const *word, int count);
+
+/* ---- options that several verbs have ------------------------------------------------------------------------- */
+
+typedef struct cli_common {
+    bool help;
+} cli_common;
+
+typedef struct cli_run_settings {
+    int64_t threads;
+    const char *kernel;
+    int64_t rows_per_grain;
+} cli_run_settings;
+
+typedef struct cli_print_settings {
+    bool json, quiet;
+} cli_print_settings;
+
+extern const shoal_option *const cli_common_options; /* of cli_common */
+extern const shoal_option *const cli_data_options;   /* of shoal_data_options */
+extern const shoal_option *const cli_run_options;    /* of cli_run_settings */
+extern const shoal_option *const cli_print_options;  /* of cli_print_settings */
+
+/* The columns of the terminal stdout is, or 80. */
+int cli_width(void);
+
+/* ---- help (help.c) ------------------------------------------------------------------------------------------- */
+
+void cli_help_program(FILE *stream);
+void cli_help_verb(FILE *stream, const cli_verb *verb);
+/* Lists the verbs whose first word is `first`. */
+void cli_help_family(FILE *stream, const char *first);
+void cli_manual_program(FILE *stream);
+void cli_manual_verb(FILE *stream, const cli_verb *verb);
+
+/* ---- signals (signals.c) ------------------------------------------------------------------------------------- */
+
+/* SIGINT, SIGTERM and SIGHUP remove temporary outputs and end the process, unless a stop is allowed: then the first
+ * one only sets the flag.  SIGBUS says that a mapped file shrank. */
+void cli_signals_start(void);
+void cli_signals_allow_stop(bool allow);
+const volatile int *cli_signals_stop(void);
+
+/* ---- progress and trace (progress.c, trace.c) ---------------------------------------------------------------- */
+
+typedef struct cli_progress {
+    FILE *stream; /* NULL when nothing is to be shown */
+    bool dirty;   /* there is text on the line */
+    double shown; /* when it was last changed */
+    char phase[24];
+    double phase_started; /* in seconds of the run */
+    int64_t phase_rounds;
+    double rows_per_second, last; /* of the last round; when it ended */
+} cli_progress;
+
+void cli_progress_start(cli_progress *progress, bool quiet);
+/* One line of text until something else is shown: "loading rows.npy". */
+void cli_progress_say(cli_progress *progress, const char *text);
+/* As a shoal_progress callback is called. */
+void cli_progress_round(cli_progress *progress, const shoal_round *done, const shoal_round *next, int64_t rows,
+                        double seconds);
+void cli_progress_clear(cli_progress *progress);
+
+/* JSON lines, one a round.  A trace whose output is NULL ignores everything. */
+typedef struct cli_trace {
+    base_output *output;
+    double last;      /* seconds at the end of the round before */
+    shoal_round held; /* the last round, whose objective only the result knows; without its model */
+    double held_seconds;
+    bool holds;
+} cli_trace;
+
+int cli_trace_open(cli_trace *trace, const char *path);
+void cli_trace_round(cli_trace *trace, const shoal_round *done, const shoal_round *next, double seconds);
+/* Writes the last round with the result's objective and renames the file into place. */
+int cli_trace_commit(cli_trace *trace, double objective);
+void cli_trace_discard(cli_trace *trace);
+
+/* ---- running a learner (job.c) ------------------------------------------------------------------------------- */
+
+/* One learner over one data set, with the time everything took. */
+typedef struct cli_job {
+    const shoal_algorithm *algorithm;
+    shoal_data *data;
+    double *weights; /* one a row, or NULL */
+    shoal_result *result;
+    shoal_report report;
+    cli_progress progress;
+    cli_trace trace;
+    double started, load_seconds, write_seconds;
+} cli_job;
+
+void cli_job_init(cli_job *job, const shoal_algorithm *algorithm, bool quiet);
+void cli_job_release(cli_job *job);
+int cli_job_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path);
+/* Runs it; a signal ends it after the round, and then job->report.stopped says so. */
+int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settings, int64_t memory,
+                const char *trace_path);
+/* What every learner's --json says; the caller adds to it and owns it.  NULL when out of memory. */
+json_t *cli_job_json(const cli_job *job);
+/* "load 0.01 s, scan 0.10 s, ..." and the kernel and threads, as the summary for people shows them. */
+void cli_job_print(const cli_job *job, FILE *stream);
+
+/* Output paths of a verb: none may be given twice, all must be writable.  `paths` may hold NULLs. */
+int cli_outputs_check(const char *const *paths, int count);
+/* Where a summary for people goes: stderr when one of the outputs is stdout itself. */
+FILE *cli_summary_stream(const char *const *paths, int count);
+
+/* Refuses values that are not finite, by row and column. */
+int cli_check_finite(const double *values, int64_t rows, int64_t columns, const char *path);
+/* Reads a whole data set as float64; every value is finite. */
+int cli_read_float64(double **out, int64_t *rows, int64_t *columns, const char *path);
+
+/* ---- printing ------------------------------------------------------------------------------------------------ */
+
+/* Prints one line of JSON to stdout and takes the object, which may be NULL after a failure to make it. */
+int cli_print_json(json_t *object);
+/* Adds to an object, which becomes NULL when memory runs out and then stays so.  Takes the value. */
+void cli_json_put(json_t **object, const char *name, json_t *value);
+/* A string of JSON from bytes that may be no UTF-8. */
+json_t *cli_json_text(const char *text);
+/* A real, or null when it is not finite. */
+json_t *cli_json_real(double value);
+/* Writes text from a file with its control characters replaced. */
+void cli_put_text(FILE *stream, const char *text);
+
+#endif

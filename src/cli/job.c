@@ -1,0 +1,248 @@
+/* What every verb that runs a learner does around the run: data and weights in, progress and trace while it goes,
+ * times and counts out. */
+#include "cli.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+
+void cli_job_init(cli_job *job, const shoal_algorithm *algorithm, bool quiet)
+{
+    *job = (cli_job){.algorithm = algorithm, .started = base_seconds()};
+    cli_progress_start(&job->progress, quiet);
+}
+
+void cli_job_release(cli_job *job)
+{
+    cli_progress_clear(&job->progress);
+    cli_trace_discard(&job->trace);
+    shoal_result_free(&job->result);
+    shoal_data_free(&job->data);
+    base_free(&job->weights);
+}
+
+/* ---- input --------------------------------------------------------------------------------------------------- */
+
+int cli_check_finite(const double *values, int64_t rows, int64_t columns, const char *path)
+{
+    for (int64_t i = 0; i < rows * columns; i++)
+        if (!isfinite(values[i]))
+            return shoal_fail(SHOAL_INVALID, "%s: row %lld, column %lld is %s, not a finite number", path,
+                              (long long)(i / columns + 1), (long long)(i % columns + 1),
+                              isnan(values[i]) ? "NaN" : "infinite");
+    return SHOAL_OK;
+}
+
+int cli_read_float64(double **out, int64_t *rows, int64_t *columns, const char *path)
+{
+    shoal_data *data = NULL;
+    double *values = NULL;
+    void *scratch = NULL;
+    const void *read = NULL;
+    int status = shoal_data_open(&data, path, NULL);
+    if (status < 0)
+        goto done;
+    *rows = shoal_data_rows(data);
+    *columns = shoal_data_columns(data);
+    size_t count = 0;
+    if (!base_multiply(&count, (size_t)*rows, (size_t)*columns)) {
+        status = shoal_fail(SHOAL_INVALID, "%s: too large to be read at once", path);
+        goto done;
+    }
+    if ((status = base_alloc(&values, count, sizeof *values, path)) < 0)
+        goto done;
+    if (!shoal_data_is_resident(data)) {
+        status = base_alloc(&scratch, count, shoal_type_size(shoal_data_type(data)), path);
+        if (status < 0)
+            goto done;
+    }
+    if ((status = shoal_data_read(&read, data, 0, *rows, scratch)) < 0)
+        goto done;
+    shoal_convert_float64(values, read, shoal_data_type(data), (int64_t)count);
+    if ((status = cli_check_finite(values, *rows, *columns, path)) < 0)
+        goto done;
+    *out = values;
+    values = NULL;
+done:
+    base_free(&values);
+    base_free(&scratch);
+    shoal_data_free(&data);
+    return status;
+}
+
+/* One weight a row, as a column or as a row. */
+static int load_weights(cli_job *job, const char *path)
+{
+    int64_t rows = 0, columns = 0, needed = shoal_data_rows(job->data);
+    double largest = 0;
+    int status = cli_read_float64(&job->weights, &rows, &columns, path);
+    if (status < 0)
+        return status;
+    if (!(columns == 1 && rows == needed) && !(rows == 1 && columns == needed))
+        return shoal_fail(
+            SHOAL_INVALID,
+            "%s: %lld rows and %lld columns, but --weights needs one value for each of the %lld rows of %s", path,
+            (long long)rows, (long long)columns, (long long)needed, shoal_data_path(job->data));
+    for (int64_t i = 0; i < needed; i++) {
+        if (job->weights[i] < 0)
+            return shoal_fail(SHOAL_INVALID, "%s: row %lld is %g, but a weight is at least 0", path, (long long)(i + 1),
+                              job->weights[i]);
+        largest = job->weights[i] > largest ? job->weights[i] : largest;
+    }
+    return largest > 0 ? SHOAL_OK : shoal_fail(SHOAL_INVALID, "%s: every weight is 0", path);
+}
+
+int cli_job_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path)
+{
+    char text[256];
+    snprintf(text, sizeof text, "loading %s", path);
+    cli_progress_say(&job->progress, text);
+    double started = base_seconds();
+    int status = shoal_data_open(&job->data, path, options);
+    if (status == SHOAL_OK && weights_path)
+        status = load_weights(job, weights_path);
+    job->load_seconds = base_seconds() - started;
+    return status;
+}
+
+/* ---- the run ------------------------------------------------------------------------------------------------- */
+
+static void on_round(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
+{
+    cli_job *job = context;
+    cli_progress_round(&job->progress, done, next, rows, seconds);
+    cli_trace_round(&job->trace, done, next, seconds);
+}
+
+int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settings, int64_t memory,
+                const char *trace_path)
+{
+    shoal_run_options options = {.threads = (int)settings->threads,
+                                 .kernel = settings->kernel,
+                                 .rows_per_grain = settings->rows_per_grain,
+                                 .memory = memory,
+                                 .progress = on_round,
+                                 .progress_context = job,
+                                 .stop = cli_signals_stop()};
+    int status = cli_trace_open(&job->trace, trace_path);
+    if (status < 0)
+        return status;
+    cli_signals_allow_stop(true);
+    status = shoal_run(&job->result, &job->report, job->algorithm, config, job->data, job->weights, &options);
+    cli_signals_allow_stop(false);
+    cli_progress_clear(&job->progress);
+    if (status == SHOAL_INVALID) /* a learner sees rows, not files */
+        status = shoal_fail(status, "%s: %s", shoal_data_path(job->data), shoal_error());
+    return status;
+}
+
+/* ---- output -------------------------------------------------------------------------------------------------- */
+
+int cli_outputs_check(const char *const *paths, int count)
+{
+    for (int i = 0; i < count; i++) {
+        for (int j = 0; paths[i] && j < i; j++)
+            if (paths[j] && strcmp(paths[i], paths[j]) == 0 && strncmp(paths[i], "/dev/", 5) != 0)
+                return shoal_fail(SHOAL_USAGE, "%s is named as two different outputs", paths[i]);
+        int status = paths[i] ? base_output_check(paths[i]) : SHOAL_OK;
+        if (status < 0)
+            return status;
+    }
+    return SHOAL_OK;
+}
+
+FILE *cli_summary_stream(const char *const *paths, int count)
+{
+    struct stat out, file;
+    if (fstat(STDOUT_FILENO, &out) < 0)
+        return stdout;
+    for (int i = 0; i < count; i++)
+        if (paths[i] && stat(paths[i], &file) == 0 && file.st_dev == out.st_dev && file.st_ino == out.st_ino &&
+            strcmp(paths[i], "/dev/null") != 0)
+            return stderr;
+    return stdout;
+}
+
+/* Seconds of a phase; what opening the data took is part of "load". */
+static double phase_seconds(const cli_job *job, const char *name)
+{
+    double seconds = strcmp(name, "load") == 0 ? job->load_seconds : 0;
+    for (int i = 0; i < job->report.phases; i++)
+        if (strcmp(job->report.phase[i].name, name) == 0)
+            seconds += job->report.phase[i].seconds;
+    return seconds;
+}
+
+/* Phases every report has, in this order, whether or not the learner went through them. */
+static const char *const usual_phases[] = {"load", "scan", "seed", "run"};
+enum { USUAL_PHASES = 4 };
+
+static bool is_usual(const char *name)
+{
+    for (int i = 0; i < USUAL_PHASES; i++)
+        if (strcmp(name, usual_phases[i]) == 0)
+            return true;
+    return false;
+}
+
+static json_t *json_seconds(const cli_job *job)
+{
+    json_t *seconds = json_object();
+    for (int i = 0; i < USUAL_PHASES; i++)
+        cli_json_put(&seconds, usual_phases[i], cli_json_real(phase_seconds(job, usual_phases[i])));
+    for (int i = 0; i < job->report.phases; i++)
+        if (!is_usual(job->report.phase[i].name))
+            cli_json_put(&seconds, job->report.phase[i].name, cli_json_real(job->report.phase[i].seconds));
+    cli_json_put(&seconds, "write", cli_json_real(job->write_seconds));
+    cli_json_put(&seconds, "total", cli_json_real(base_seconds() - job->started));
+    return seconds;
+}
+
+static json_t *json_number(const shoal_number *number)
+{
+    if (number->truth)
+        return json_boolean(number->value != 0);
+    return number->whole ? json_integer((json_int_t)number->value) : cli_json_real(number->value);
+}
+
+json_t *cli_job_json(const cli_job *job)
+{
+    struct rusage usage;
+    json_t *object = json_object();
+    cli_json_put(&object, "learner", json_string(job->algorithm->name));
+    cli_json_put(&object, "data", cli_json_text(shoal_data_path(job->data)));
+    cli_json_put(&object, "rows", json_integer(shoal_data_rows(job->data)));
+    cli_json_put(&object, "columns", json_integer(shoal_data_columns(job->data)));
+    cli_json_put(&object, "rounds", json_integer(job->report.rounds));
+    for (int i = 0; i < job->result->numbers; i++)
+        cli_json_put(&object, job->result->number[i].name, json_number(&job->result->number[i]));
+    cli_json_put(&object, "stopped", json_boolean(job->report.stopped));
+    cli_json_put(&object, "seconds", json_seconds(job));
+    cli_json_put(&object, "kernel", json_string(job->report.kernel));
+    cli_json_put(&object, "threads", json_integer(job->report.threads));
+    for (int i = 0; i < SHOAL_COUNTERS; i++)
+        if (job->algorithm->counter[i])
+            cli_json_put(&object, job->algorithm->counter[i], json_integer(job->report.counter[i]));
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        cli_json_put(&object, "peak_memory", json_integer((json_int_t)usage.ru_maxrss * 1024));
+    return object;
+}
+
+void cli_job_print(const cli_job *job, FILE *stream)
+{
+    const char *comma = "time       ";
+    for (int i = 0; i < USUAL_PHASES; i++) {
+        if (phase_seconds(job, usual_phases[i]) > 0) {
+            fprintf(stream, "%s%s %.3f s", comma, usual_phases[i], phase_seconds(job, usual_phases[i]));
+            comma = ", ";
+        }
+    }
+    fprintf(stream, "%swrite %.3f s\n", comma, job->write_seconds);
+    fprintf(stream, "kernel     %s, %d thread%s\n", job->report.kernel, job->report.threads,
+            job->report.threads == 1 ? "" : "s");
+}

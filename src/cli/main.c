@@ -1,0 +1,176 @@
+/* The program: finds the verb, reads its options, runs it, and turns what it returned into one line and an exit code.
+ * To add a verb, write cli_<verb>.c and add a row here. */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+const cli_verb *const cli_verbs[] = {
+    &cli_kmeans, &cli_predict, &cli_data_info, &cli_data_head, &cli_data_convert, &cli_help, &cli_man, NULL,
+};
+
+/* ---- verbs --------------------------------------------------------------------------------------------------- */
+
+/* Whether the words spell the verb's name, with a space where one word has a dash. */
+static bool is_called(const cli_verb *verb, const char *const *word, int count)
+{
+    const char *name = verb->name;
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && *name++ != ' ')
+            return false;
+        for (const char *c = word[i]; *c; c++, name++)
+            if (*c != *name && !(*c == '-' && *name == ' '))
+                return false;
+    }
+    return *name == '\0';
+}
+
+const cli_verb *cli_verb_find(const char *const *word, int count)
+{
+    for (const cli_verb *const *verb = cli_verbs; *verb; verb++)
+        if (is_called(*verb, word, count))
+            return *verb;
+    return NULL;
+}
+
+bool cli_verb_is_of(const cli_verb *verb, const char *first)
+{
+    size_t length = strlen(first);
+    return strncmp(verb->name, first, length) == 0 && verb->name[length] == ' ';
+}
+
+bool cli_verb_family(const char *first)
+{
+    for (const cli_verb *const *verb = cli_verbs; *verb; verb++)
+        if (cli_verb_is_of(*verb, first))
+            return true;
+    return false;
+}
+
+int cli_verb_unknown(const char *const *word, int count)
+{
+    enum { VERBS = sizeof cli_verbs / sizeof cli_verbs[0] - 1 };
+    const char *names[VERBS];
+    char typed[128];
+    for (int i = 0; i < VERBS; i++)
+        names[i] = cli_verbs[i]->name;
+    bool both = count > 1 && cli_verb_family(word[0]);
+    snprintf(typed, sizeof typed, "%s%s%s", word[0], both ? " " : "", both ? word[1] : "");
+    const char *near = base_nearest(typed, names, VERBS);
+    if (near)
+        return shoal_fail(SHOAL_USAGE, "there is no verb '%s'; did you mean '%s'?", typed, near);
+    return shoal_fail(SHOAL_USAGE, "there is no verb '%s'", typed);
+}
+
+static int check_words(const cli_verb *verb, const char *const *word, int count)
+{
+    int most = 0;
+    while (most < CLI_WORDS_MOST && verb->word[most])
+        most++;
+    if (count < verb->words_least)
+        return shoal_fail(SHOAL_USAGE, "%s needs %s", verb->name, verb->word[count]);
+    if (count > most)
+        return shoal_fail(SHOAL_USAGE, "%s: '%s' is one argument too many", verb->name, word[most]);
+    return SHOAL_OK;
+}
+
+/* Reads the arguments behind the verb's name and runs it. */
+static int run_verb(const cli_verb *verb, int argc, char *const *argv)
+{
+    void *settings = NULL;
+    const char **word = NULL;
+    int count = 0;
+    int status = base_alloc(&settings, 1, verb->settings_size, "the settings");
+    if (status == SHOAL_OK)
+        status = base_alloc(&word, (size_t)argc + CLI_WORDS_MOST, sizeof *word, "the arguments");
+    if (status == SHOAL_OK)
+        status = base_options_default(settings, verb->options);
+    if (status == SHOAL_OK)
+        status = base_options_parse(settings, verb->options, word, &count, argc, argv);
+    if (status == SHOAL_OK && ((cli_common *)settings)->help)
+        cli_help_verb(stdout, verb);
+    else if (status == SHOAL_OK && (status = check_words(verb, word, count)) == SHOAL_OK)
+        status = verb->run(settings, word, count);
+    base_free(&word);
+    base_free(&settings);
+    return status;
+}
+
+/* ---- the command line ---------------------------------------------------------------------------------------- */
+
+static bool is_one_of(const char *text, const char *a, const char *b)
+{
+    return strcmp(text, a) == 0 || strcmp(text, b) == 0;
+}
+
+/* Runs what the command line asks for; *verb is set as soon as it is known, for the hint behind an error. */
+static int dispatch(const cli_verb **verb, int argc, char *const *argv)
+{
+    const char *const *words = (const char *const *)argv + 1;
+    int count = argc - 1;
+    if (count == 0)
+        return shoal_fail(SHOAL_USAGE, "a verb is missing, such as kmeans");
+    if (is_one_of(words[0], "-h", "--help")) {
+        cli_help_program(stdout);
+        return SHOAL_OK;
+    }
+    if (is_one_of(words[0], "-V", "--version") || strcmp(words[0], "version") == 0) {
+        puts("shoal " SHOAL_VERSION);
+        return SHOAL_OK;
+    }
+    int used = 2;
+    *verb = count >= 2 ? cli_verb_find(words, 2) : NULL;
+    if (!*verb) {
+        used = 1;
+        *verb = cli_verb_find(words, 1);
+    }
+    if (*verb)
+        return run_verb(*verb, count - used, argv + 1 + used);
+    if (count == 2 && is_one_of(words[1], "-h", "--help") && cli_verb_family(words[0])) {
+        cli_help_family(stdout, words[0]);
+        return SHOAL_OK;
+    }
+    if (words[0][0] == '-')
+        return shoal_fail(SHOAL_USAGE, "there is no option %s before the verb", words[0]);
+    return cli_verb_unknown(words, count);
+}
+
+/* A program started without its standard streams would otherwise write messages into the first file it opens.  They
+ * are opened the wrong way round, so that using them is still an error. */
+static void hold_standard_streams(void)
+{
+    for (int descriptor = 0; descriptor <= 2; descriptor++)
+        if (fcntl(descriptor, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY) != descriptor)
+            return;
+}
+
+/* What was printed may not have arrived: a closed pipe, a full disk. */
+static int finish_stdout(int status)
+{
+    bool failed_before = ferror(stdout) != 0; /* its errno is gone by now */
+    bool fails_now = fflush(stdout) != 0;
+    if (status >= 0 && fails_now)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "standard output: can't write");
+    if (status >= 0 && failed_before)
+        return shoal_fail(SHOAL_SYSTEM, "standard output: can't write everything");
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const cli_verb *verb = NULL;
+    hold_standard_streams();
+    cli_signals_start();
+    int status = finish_stdout(dispatch(&verb, argc, argv));
+    if (status >= 0)
+        return status;
+    fprintf(stderr, "shoal: %s\n", shoal_error());
+    if (status == SHOAL_USAGE)
+        fprintf(stderr, "try 'shoal %s%s-h'\n", verb ? verb->name : "", verb ? " " : "");
+    return status == SHOAL_USAGE ? CLI_WRONG_USAGE : status == SHOAL_STOPPED ? CLI_INTERRUPTED : CLI_FAILED;
+}

@@ -1,0 +1,62 @@
+/* Options that several verbs have, declared once. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static const shoal_option common_rows[] = {
+    {"help", 'h', SHOAL_OPTION_FLAG, offsetof(cli_common, help), NULL, .help = "show this help"},
+    {0},
+};
+
+static const shoal_option data_rows[] = {
+    {"rows", 0, SHOAL_OPTION_COUNT, offsetof(shoal_data_options, rows), "N",
+     .help = "raw files: how many rows there are; as many as the file holds when left out"},
+    {"cols", 0, SHOAL_OPTION_COUNT, offsetof(shoal_data_options, columns), "N",
+     .help = "raw files: how many columns a row has", .least = 1},
+    {"type", 0, SHOAL_OPTION_TEXT, offsetof(shoal_data_options, type), "TYPE",
+     .help = "raw files: the type of a value, as numpy names it: float32, uint8, i4"},
+    {"drop-column", 0, SHOAL_OPTION_TEXT, offsetof(shoal_data_options, drop_columns), "NAMES",
+     .help = "text files: columns to leave out, such as a label, by name or number from 1, with commas between"},
+    {"memory", 0, SHOAL_OPTION_BYTES, offsetof(shoal_data_options, memory), "BYTES",
+     .help = "use at most so much memory beside mapped files, such as 500MB or 2GiB; no limit when left out"},
+    {0},
+};
+
+static const shoal_option run_rows[] = {
+    {"threads", 't', SHOAL_OPTION_COUNT, offsetof(cli_run_settings, threads), "N",
+     .help = "threads to compute with; all cores this process may use when left out; never changes the result",
+     .least = 1, .most = 4096},
+    {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(cli_run_settings, kernel), "NAME",
+     .help = "instructions to compute with: auto, portable, avx2, avx512 or vnni; never changes the result",
+     .fallback = "auto"},
+    {"grain", 0, SHOAL_OPTION_COUNT, offsetof(cli_run_settings, rows_per_grain), "ROWS",
+     .help = "rows of one unit of work; chosen from the shape when left out; never changes the result", .least = 1},
+    {0},
+};
+
+static const shoal_option print_rows[] = {
+    {"json", 0, SHOAL_OPTION_FLAG, offsetof(cli_print_settings, json), NULL,
+     .help = "print one JSON object at the end instead of the summary"},
+    {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(cli_print_settings, quiet), NULL,
+     .help = "no progress line and no summary; errors are still told"},
+    {0},
+};
+
+const shoal_option *const cli_common_options = common_rows;
+const shoal_option *const cli_data_options = data_rows;
+const shoal_option *const cli_run_options = run_rows;
+const shoal_option *const cli_print_options = print_rows;
+
+int cli_width(void)
+{
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    int width = 80;
+    if (isatty(STDOUT_FILENO) && columns)
+        width = atoi(columns);
+    else if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        width = size.ws_col;
+    return width < 50 ? 50 : width > 110 ? 110 : width;
+}

@@ -1,0 +1,51 @@
+/* Small things verbs print with. */
+#include "cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+json_t *cli_json_real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *cli_json_text(const char *text)
+{
+    json_t *string = json_string(text);
+    char *ascii = NULL;
+    if (string || base_copy_text(&ascii, text) < 0)
+        return string;
+    for (char *c = ascii; *c; c++)
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
+    string = json_string(ascii);
+    base_free(&ascii);
+    return string;
+}
+
+void cli_json_put(json_t **object, const char *name, json_t *value)
+{
+    if (json_object_set_new(*object, name, value) < 0) {
+        json_decref(*object);
+        *object = NULL;
+    }
+}
+
+int cli_print_json(json_t *object)
+{
+    char *text = object ? json_dumps(object, JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(object);
+    if (!text)
+        return shoal_fail(SHOAL_MEMORY, "out of memory for the JSON object");
+    puts(text);
+    free(text);
+    return SHOAL_OK;
+}
+
+void cli_put_text(FILE *stream, const char *text)
+{
+    for (; *text; text++)
+        fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, stream);
+}

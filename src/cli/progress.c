@@ -1,0 +1,137 @@
+/* The line on a terminal that tells how far a run is.  It is rewritten in place, at most ten times a second, and
+ * gone at the end; when stderr is no terminal nothing is written at all. */
+#include "cli.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/pool.h"
+
+static const double SECONDS_BETWEEN = 0.1;
+
+void cli_progress_start(cli_progress *progress, bool quiet)
+{
+    *progress = (cli_progress){.stream = !quiet && isatty(STDERR_FILENO) ? stderr : NULL, .shown = -1};
+}
+
+static int terminal_width(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 10 ? size.ws_col : 80;
+}
+
+/* A line that wrapped could not be rewritten, so it is cut.  All text here is ASCII. */
+static void show(cli_progress *progress, const char *text)
+{
+    fputs("\r\033[K", progress->stream);
+    char cut[256];
+    snprintf(cut, sizeof cut, "%.*s", terminal_width() - 1, text);
+    cli_put_text(progress->stream, cut);
+    fflush(progress->stream);
+    progress->dirty = true;
+    progress->shown = base_seconds();
+}
+
+void cli_progress_say(cli_progress *progress, const char *text)
+{
+    if (progress->stream)
+        show(progress, text);
+}
+
+void cli_progress_clear(cli_progress *progress)
+{
+    if (!progress->stream || !progress->dirty)
+        return;
+    fputs("\r\033[K", progress->stream);
+    fflush(progress->stream);
+    progress->dirty = false;
+}
+
+/* "1.2M", "345k", "87" */
+static void format_rate(char *out, size_t size, double rate)
+{
+    static const char *const units[] = {"", "k", "M", "G", "T"};
+    int unit = 0;
+    for (; rate >= 999.5 && unit < 4; unit++)
+        rate /= 1000;
+    snprintf(out, size, rate < 9.95 && unit ? "%.1f%s" : "%.0f%s", rate, units[unit]);
+}
+
+static void format_time(char *out, size_t size, double seconds)
+{
+    long long whole = (long long)ceil(seconds);
+    if (whole >= 3600)
+        snprintf(out, size, "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
+    else
+        snprintf(out, size, "%lld:%02lld", whole / 60, whole % 60);
+}
+
+static void append(char *line, size_t size, const char *text)
+{
+    size_t length = strlen(line);
+    snprintf(line + length, size - length, "%s%s", length ? ", " : "", text);
+}
+
+/* Convergence may come before the last step, so what is left is an upper limit. */
+static void append_time_left(char *line, size_t size, const cli_progress *progress, const shoal_round *next,
+                             double seconds)
+{
+    char time[32], part[64];
+    if (next->steps <= 0 || progress->phase_rounds == 0 || next->step > next->steps)
+        return;
+    double one = (seconds - progress->phase_started) / (double)progress->phase_rounds;
+    double left = one * (double)(next->steps - next->step + 1);
+    if (!(left < 1e9))
+        return;
+    format_time(time, sizeof time, left);
+    snprintf(part, sizeof part, "at most %s left", time);
+    append(line, size, part);
+}
+
+static void follow_phase(cli_progress *progress, const shoal_round *done, const shoal_round *next, double seconds)
+{
+    if (strcmp(progress->phase, done->phase) == 0)
+        progress->phase_rounds++;
+    if (strcmp(progress->phase, next->phase) != 0) {
+        snprintf(progress->phase, sizeof progress->phase, "%s", next->phase);
+        progress->phase_started = seconds;
+        progress->phase_rounds = 0;
+    }
+}
+
+void cli_progress_round(cli_progress *progress, const shoal_round *done, const shoal_round *next, int64_t rows,
+                        double seconds)
+{
+    if (!progress->stream)
+        return;
+    if (!next) {
+        cli_progress_clear(progress);
+        return;
+    }
+    follow_phase(progress, done, next, seconds);
+    if (seconds > progress->last)
+        progress->rows_per_second = (double)rows / (seconds - progress->last);
+    progress->last = seconds;
+    if (base_seconds() - progress->shown < SECONDS_BETWEEN)
+        return;
+    char line[256], part[64], rate[16];
+    if (next->steps > 0)
+        snprintf(line, sizeof line, "%s %lld/%lld", next->phase, (long long)next->step, (long long)next->steps);
+    else
+        snprintf(line, sizeof line, "%s %lld", next->phase, (long long)next->step);
+    if (isfinite(next->objective)) {
+        snprintf(part, sizeof part, "objective %.7g", next->objective);
+        append(line, sizeof line, part);
+    }
+    if (isfinite(next->change)) {
+        snprintf(part, sizeof part, "change %.2g", next->change);
+        append(line, sizeof line, part);
+    }
+    format_rate(rate, sizeof rate, progress->rows_per_second);
+    snprintf(part, sizeof part, "%s rows/s", rate);
+    append(line, sizeof line, part);
+    append_time_left(line, sizeof line, progress, next, seconds);
+    show(progress, line);
+}

@@ -1,0 +1,82 @@
+/* What signals do to the program.  Handlers touch only atomics, flags and async-signal-safe calls; they may run in
+ * any thread.  A signal that was ignored when the program started (nohup, a background job) stays ignored. */
+#include "cli.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile int stop_requested;
+static volatile sig_atomic_t stop_allowed;
+
+static void say(const char *text)
+{
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+        return; /* nobody listens, and there is nobody else to tell */
+}
+
+/* Ends the process by the signal itself, so that whoever waits for it (a shell's loop, say) knows why. */
+static void die_by(int number)
+{
+    sigset_t set;
+    base_output_discard_all();
+    signal(number, SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    raise(number);
+    _exit(128 + number);
+}
+
+static void handle_stop(int number)
+{
+    if (!stop_allowed || stop_requested)
+        die_by(number);
+    stop_requested = 1;
+}
+
+static void handle_pipe(int number)
+{
+    die_by(number);
+}
+
+static void handle_bus(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    if (info->si_code != BUS_ADRERR && info->si_code != BUS_OBJERR)
+        die_by(number);
+    base_output_discard_all();
+    say("shoal: a file became shorter, or could not be read any more, while it was in use; nothing was written\n");
+    _exit(CLI_FAILED);
+}
+
+static void handle(int number, void (*handler)(int))
+{
+    struct sigaction old, action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
+}
+
+void cli_signals_start(void)
+{
+    struct sigaction bus = {.sa_sigaction = handle_bus, .sa_flags = SA_SIGINFO};
+    sigemptyset(&bus.sa_mask);
+    sigaction(SIGBUS, &bus, NULL);
+    handle(SIGINT, handle_stop);
+    handle(SIGTERM, handle_stop);
+    handle(SIGHUP, handle_stop);
+    handle(SIGPIPE, handle_pipe);
+    signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error of write, which has a message */
+}
+
+void cli_signals_allow_stop(bool allow)
+{
+    stop_allowed = allow;
+}
+
+const volatile int *cli_signals_stop(void)
+{
+    return &stop_requested;
+}

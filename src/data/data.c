@@ -1,0 +1,237 @@
+/* Data sets: choosing a format, opening, reading, freeing, and wrapping memory.  See shoal/data.h.
+ *
+ * The formats are listed once, below; everything else here is the same for all of them. */
+#include "data_internal.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/memory.h"
+
+/* In the order they are asked: what the address or the options say, then magic numbers, then what looks like text. */
+static const struct data_format *const formats[] = {&data_generated, &data_raw, &data_npy, &data_idx, &data_text};
+
+static const struct data_format *find_format(const data_hint *hint)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (formats[i]->recognise(hint))
+            return formats[i];
+    return NULL;
+}
+
+static int check_options(const char *path, const shoal_data_options *options)
+{
+    if (options->rows < 0 || options->columns < 0)
+        return shoal_fail(SHOAL_USAGE, "%s: rows and columns can't be negative", path);
+    if (options->memory < 0)
+        return shoal_fail(SHOAL_USAGE, "%s: the memory limit can't be negative", path);
+    return SHOAL_OK;
+}
+
+static int check_options_fit(const shoal_data *data, const shoal_data_options *options)
+{
+    if ((options->rows || options->columns || options->type) && !data->format->takes_shape)
+        return shoal_fail(SHOAL_USAGE, "%s: rows, columns and type are for raw files; %s data say their own",
+                          data->path, data->format->name);
+    if (options->drop_columns && !data->format->takes_drop_columns)
+        return shoal_fail(SHOAL_USAGE, "%s: only columns of text files can be left out, and this is %s", data->path,
+                          data->format->name);
+    return SHOAL_OK;
+}
+
+static int open_source(shoal_data *data, data_source *source, data_hint *hint)
+{
+    int status = data_source_open(source, hint->path, data->format == NULL);
+    if (status < 0)
+        return status;
+    if (source->head_size == 0)
+        return shoal_fail(SHOAL_INVALID, "%s: the file is empty", data->path);
+    hint->head = source->head;
+    hint->head_size = source->head_size;
+    if (!data->format)
+        data->format = find_format(hint);
+    if (!data->format)
+        return shoal_fail(SHOAL_INVALID, "%s: not npy, IDX or text; if it holds plain values, say its columns and type",
+                          data->path);
+    return SHOAL_OK;
+}
+
+static int open_format(shoal_data *data, const char *path, const shoal_data_options *options)
+{
+    data_source source = {.descriptor = -1};
+    data_hint hint = {.path = path, .options = options};
+    data->format = find_format(&hint);
+    bool without_file = data->format && data->format->without_file;
+    int status = without_file ? SHOAL_OK : open_source(data, &source, &hint);
+    if (status == SHOAL_OK)
+        status = check_options_fit(data, options);
+    if (status == SHOAL_OK)
+        status = data->format->open(data, without_file ? NULL : &source, options);
+    data_source_close(&source);
+    return status;
+}
+
+static int new_data(shoal_data **out, const char *path, int64_t memory)
+{
+    int status = base_alloc(out, 1, sizeof **out, "a data set");
+    if (status < 0)
+        return status;
+    data_buffer_init(&(*out)->buffer, "", memory);
+    status = base_copy_text(&(*out)->path, path);
+    (*out)->buffer.path = (*out)->path;
+    return status;
+}
+
+int shoal_data_open(shoal_data **out, const char *path, const shoal_data_options *options)
+{
+    static const shoal_data_options none;
+    shoal_data *data = NULL;
+    options = options ? options : &none;
+    *out = NULL;
+    int status = check_options(path, options);
+    if (status == SHOAL_OK)
+        status = new_data(&data, strcmp(path, "-") == 0 ? "standard input" : path, options->memory);
+    if (status == SHOAL_OK)
+        status = open_format(data, path, options);
+    if (status == SHOAL_OK) {
+        *out = data;
+        data = NULL;
+    }
+    shoal_data_free(&data);
+    return status;
+}
+
+static bool recognise_memory(const data_hint *hint)
+{
+    (void)hint;
+    return false;
+}
+
+const struct data_format data_memory = {.name = "memory", .without_file = true, .recognise = recognise_memory};
+
+int shoal_data_wrap(shoal_data **out, const void *values, int64_t rows, int64_t columns, shoal_type type)
+{
+    shoal_data *data = NULL;
+    *out = NULL;
+    if (!values || rows < 0 || columns < 0 || (unsigned)type >= SHOAL_TYPES)
+        return shoal_fail(SHOAL_USAGE, "memory: wrapping needs values, a shape and a type");
+    int status = new_data(&data, "memory", 1);
+    if (status == SHOAL_OK) {
+        data->format = &data_memory;
+        data->values = values;
+        status = data_set_shape(data, (uint64_t)rows, (uint64_t)columns, type);
+    }
+    if (status == SHOAL_OK)
+        status = base_copy_text(&data->detail, "rows in memory");
+    if (status == SHOAL_OK) {
+        *out = data;
+        data = NULL;
+    }
+    shoal_data_free(&data);
+    return status;
+}
+
+void shoal_data_free(shoal_data **inout)
+{
+    shoal_data *data = *inout;
+    if (!data)
+        return;
+    if (data->mapping)
+        munmap((void *)data->mapping, data->mapping_size);
+    data_buffer_release(&data->buffer);
+    base_free(&data->state);
+    base_free(&data->name_offsets);
+    base_free(&data->names);
+    base_free(&data->detail);
+    base_free(&data->path);
+    base_free(inout);
+}
+
+int data_set_shape(shoal_data *data, uint64_t rows, uint64_t columns, shoal_type type)
+{
+    size_t bytes;
+    if (rows == 0)
+        return shoal_fail(SHOAL_INVALID, "%s: there are no rows", data->path);
+    if (columns == 0)
+        return shoal_fail(SHOAL_INVALID, "%s: the rows have no columns", data->path);
+    if (!base_multiply(&bytes, rows, columns) || !base_multiply(&bytes, bytes, shoal_type_size(type)) ||
+        bytes > INT64_MAX)
+        return shoal_fail(SHOAL_INVALID, "%s: %llu rows of %llu columns of %s are more bytes than 63 bits can count",
+                          data->path, (unsigned long long)rows, (unsigned long long)columns, shoal_type_name(type));
+    data->rows = (int64_t)rows;
+    data->columns = (int64_t)columns;
+    data->type = type;
+    return SHOAL_OK;
+}
+
+bool data_fold_shape(uint64_t *columns, const uint64_t *shape, int rank)
+{
+    size_t product = 1;
+    for (int i = 1; i < rank; i++)
+        if (!base_multiply(&product, product, shape[i]))
+            return false;
+    *columns = product;
+    return true;
+}
+
+size_t data_row_bytes(const shoal_data *data)
+{
+    return (size_t)data->columns * shoal_type_size(data->type);
+}
+
+int64_t shoal_data_rows(const shoal_data *data)
+{
+    return data->rows;
+}
+
+int64_t shoal_data_columns(const shoal_data *data)
+{
+    return data->columns;
+}
+
+shoal_type shoal_data_type(const shoal_data *data)
+{
+    return data->type;
+}
+
+const char *shoal_data_path(const shoal_data *data)
+{
+    return data->path;
+}
+
+const char *shoal_data_format(const shoal_data *data)
+{
+    return data->format->name;
+}
+
+const char *shoal_data_detail(const shoal_data *data)
+{
+    return data->detail;
+}
+
+const char *shoal_data_column_name(const shoal_data *data, int64_t column)
+{
+    if (column < 0 || column >= data->columns)
+        SHOAL_BUG("column %lld of %lld", (long long)column, (long long)data->columns);
+    return data->names ? data->names + data->name_offsets[column] : NULL;
+}
+
+bool shoal_data_is_resident(const shoal_data *data)
+{
+    return data->values != NULL;
+}
+
+int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t count, void *scratch)
+{
+    if (first < 0 || count < 0 || first > data->rows || count > data->rows - first)
+        SHOAL_BUG("rows %lld + %lld of %lld", (long long)first, (long long)count, (long long)data->rows);
+    if (data->values) {
+        *out = data->values + (size_t)first * data_row_bytes(data);
+        return SHOAL_OK;
+    }
+    if (!scratch && count > 0)
+        SHOAL_BUG("%s data are not resident and need scratch", data->format->name);
+    data->format->make_rows(data, first, count, scratch);
+    *out = scratch;
+    return SHOAL_OK;
+}

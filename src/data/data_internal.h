@@ -1,0 +1,167 @@
+/* What the files of src/data share: the data set, the class of a format, and the tools readers are made of.
+ *
+ * Opening goes: data.c picks a format (from the address, the options, then the first bytes), the format
+ * reads its header from a data_source, calls data_set_shape, and ends with data_take_values, which maps
+ * the values or decodes them into a data_buffer.  Text fills its buffer itself; generated data have none. */
+#ifndef DATA_INTERNAL_H
+#define DATA_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <shoal/data.h>
+
+#include "base/file.h"
+
+/* ---- data_buffer.c: memory that becomes an unnamed temporary file when it grows large ---- */
+
+typedef struct data_buffer {
+    unsigned char *bytes; /* NULL while nothing is reserved; moves when reserving more */
+    size_t size;          /* bytes in use, kept by the user of the buffer */
+    size_t capacity;      /* bytes that may be used */
+    size_t memory_limit;  /* above this the bytes lie in a file */
+    int descriptor;       /* of that file, or -1 */
+    const char *path;     /* whose content this is, for messages; not owned */
+} data_buffer;
+
+/* `memory_limit` as shoal_data_options.memory: 0 means half of what is free. */
+void data_buffer_init(data_buffer *buffer, const char *path, int64_t memory_limit);
+/* Makes room for `capacity` bytes in all and keeps what is there.  New bytes are zero.  Room in a file is
+ * allocated on the disk at once, so that a full disk is an error here and not a signal on a later write. */
+int data_buffer_reserve(data_buffer *buffer, size_t capacity);
+/* Makes room for `more` bytes after the used ones, with some to spare for the next call. */
+int data_buffer_extend(data_buffer *buffer, size_t more);
+/* Gives back what is not used; `bytes` may move. */
+void data_buffer_trim(data_buffer *buffer);
+bool data_buffer_is_file(const data_buffer *buffer);
+void data_buffer_release(data_buffer *buffer);
+
+/* ---- data_source.c: the bytes of a file, a pipe or standard input, gunzipped where needed ---- */
+
+enum { DATA_HEAD_BYTES = 4096 };
+
+typedef struct data_source {
+    const char *path; /* for messages; not owned */
+    int descriptor;
+    bool mappable;                       /* a plain file of known size, not compressed */
+    size_t file_size;                    /* when mappable */
+    size_t position;                     /* how much of the content was handed out */
+    size_t head_size;                    /* the first bytes, read ahead to recognise the format */
+    unsigned char head[DATA_HEAD_BYTES]; /* handed out again by data_source_read */
+    struct data_gunzip *gunzip;          /* NULL for what is not compressed */
+} data_source;
+
+/* "-" is standard input.  With `gunzip`, content that starts like gzip is decompressed. */
+int data_source_open(data_source *source, const char *path, bool gunzip);
+/* Reads up to `size` bytes; *got is less only at the end of the content. */
+int data_source_read(size_t *got, data_source *source, void *out, size_t size);
+/* Maps the whole of a mappable file; false when the system can't, and reading is the way.  The caller unmaps. */
+bool data_source_map(const unsigned char **out, const data_source *source);
+/* Reads at most `wanted` bytes into an empty buffer, which grows only as bytes arrive. */
+int data_source_load(data_buffer *buffer, data_source *source, size_t wanted);
+void data_source_close(data_source *source);
+
+/* ---- data_sink.c: output, gzipped where wanted ---- */
+
+typedef struct data_sink {
+    base_output *output;
+    const char *path;       /* for messages; not owned */
+    struct data_gzip *gzip; /* NULL for what is not compressed */
+} data_sink;
+
+int data_sink_open(data_sink *sink, const char *path, bool gzip);
+int data_sink_write(data_sink *sink, const void *bytes, size_t size);
+/* Ends the compression and renames the file into place. */
+int data_sink_commit(data_sink *sink);
+/* Frees everything, and removes what was not committed. */
+void data_sink_close(data_sink *sink);
+
+/* ---- data.c: the data set and its formats ---- */
+
+/* Everything a format may be recognised by. */
+typedef struct data_hint {
+    const char *path;
+    const shoal_data_options *options;
+    const unsigned char *head; /* the first bytes of the content; NULL while the file is not yet open */
+    size_t head_size;
+} data_hint;
+
+/* One format of data.  Adding one is a file with this table and a line in the list in data.c. */
+struct data_format {
+    const char *name;
+    bool takes_shape;        /* the options rows, columns and type apply */
+    bool takes_drop_columns; /* the option drop_columns applies */
+    bool without_file;       /* the address is no path, so there is no source */
+    /* Whether this format is meant.  Asked first without a head; a format that answers true then sees the
+     * file's bytes as they are, compressed or not.  The first format in the list to say true is taken. */
+    bool (*recognise)(const data_hint *hint);
+    /* Sets shape, type, detail and values (or state).  `source` is at the start, and not empty; NULL if
+     * without_file.  On failure the caller frees the data set. */
+    int (*open)(shoal_data *data, data_source *source, const shoal_data_options *options);
+    /* Writes rows to `out`, from any thread.  Only for formats that leave `values` NULL. */
+    void (*make_rows)(const shoal_data *data, int64_t first, int64_t count, void *out);
+};
+extern const struct data_format data_generated, data_raw, data_npy, data_idx, data_text, data_memory;
+
+struct shoal_data {
+    const struct data_format *format;
+    char *path;
+    char *detail;
+    int64_t rows, columns;
+    shoal_type type;
+    const unsigned char *values;  /* row 0, when resident; else NULL */
+    const unsigned char *mapping; /* the mapped file, or NULL; `values` may point into it */
+    size_t mapping_size;
+    data_buffer buffer;   /* decoded values; `values` may point into it */
+    char *names;          /* header names of a text file, each ended by NUL; or NULL */
+    size_t *name_offsets; /* where each column's name starts in `names` */
+    void *state;          /* what make_rows needs; freed with base_free */
+};
+
+/* Checks and sets what a header claims.  SHOAL_INVALID for no rows, no columns, or more bytes than fit 63 bits. */
+int data_set_shape(shoal_data *data, uint64_t rows, uint64_t columns, shoal_type type);
+/* Folds the dimensions after the first into columns; *columns is 1 for one dimension.  False when that overflows. */
+bool data_fold_shape(uint64_t *columns, const uint64_t *shape, int rank);
+/* Reads a type such as "float32", "f4", "<f8" or "|b1"; false when it is none of ours.  *swapped says that its
+ * byte order is not this machine's. */
+bool data_type_parse(shoal_type *type, bool *swapped, const char *text, size_t length);
+/* The reverse, as .npy headers spell it: "<f4", "|u1". */
+const char *data_type_descr(shoal_type type);
+size_t data_row_bytes(const shoal_data *data);
+
+/* ---- data_values.c: from bytes as a file has them to rows in native order ---- */
+
+typedef struct data_layout {
+    bool swapped;          /* the other byte order */
+    bool fortran;          /* the first index runs fastest */
+    int rank;              /* with fortran: the dimensions as the file has them */
+    const uint64_t *shape; /* likewise; shape[0] is the number of rows */
+} data_layout;
+
+/* Sets data->values to what follows in the source, mapped if the layout allows it and decoded otherwise.
+ * The shape is set; bytes missing or left over are SHOAL_INVALID. */
+int data_take_values(shoal_data *data, data_source *source, const data_layout *layout);
+/* Swaps the bytes of each value; `out` may be `in`. */
+void data_swap_bytes(void *out, const void *in, size_t count, size_t size);
+/* "mapped", "decoded into memory" or "decoded into a temporary file": how the values are kept. */
+const char *data_kept(const shoal_data *data);
+
+/* ---- data_number.c: numbers as text, whatever the locale ---- */
+
+/* Parses the decimal number, "nan" or "inf" that `text` starts with, rounded to nearest, and returns its end; NULL
+ * when there is none.  The text must end with a byte that is no part of a number, such as NUL. */
+const char *data_number_parse(double *out, const char *text);
+/* Whether the whole of a text is one number. */
+bool data_is_number(const char *text, size_t length);
+enum { DATA_NUMBER_CHARS = 32 };
+/* Writes value `index` of `values` as the shortest text of at most 17 digits that reads back as the same value, with
+ * NUL, and returns its length. */
+size_t data_number_print(char out[DATA_NUMBER_CHARS], const void *values, shoal_type type, int64_t index);
+
+/* ---- data_normal.c ---- */
+
+/* A standard normal deviate from 32 random bits, the same on every machine. */
+double data_normal(uint32_t bits);
+
+#endif

@@ -1,0 +1,287 @@
+/* numpy's .npy, versions 1 to 3: a magic number, a header that is a Python dict literal, then the values.
+ * Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+ *
+ * The header is read by a strict parser of just the literals numpy writes; nothing in it is trusted, and
+ * what would need Python to load (objects) or has no place in a matrix of numbers is refused by name. */
+#include "data_internal.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { MAGIC_BYTES = 6, GREATEST_HEADER = 1 << 20, GREATEST_RANK = 64 };
+
+typedef struct npy_header {
+    int version;
+    shoal_type type;
+    bool swapped, fortran;
+    int rank;
+    uint64_t shape[GREATEST_RANK];
+    bool has_descr, has_order, has_shape;
+} npy_header;
+
+/* Where the parser stands; `at` never passes `end`, which holds NUL. */
+typedef struct npy_parser {
+    const char *at, *end;
+    const char *path;
+} npy_parser;
+
+static bool recognise_npy(const data_hint *hint)
+{
+    return hint->head && hint->head_size >= MAGIC_BYTES && memcmp(hint->head, "\x93NUMPY", MAGIC_BYTES) == 0;
+}
+
+static int fail_header(const npy_parser *parser, const char *what)
+{
+    return shoal_fail(SHOAL_INVALID, "%s: the npy header is damaged: %s", parser->path, what);
+}
+
+static void skip_spaces(npy_parser *parser)
+{
+    while (parser->at < parser->end && strchr(" \t\r\n", *parser->at) && *parser->at)
+        parser->at++;
+}
+
+static bool take_char(npy_parser *parser, char wanted)
+{
+    skip_spaces(parser);
+    if (parser->at == parser->end || *parser->at != wanted)
+        return false;
+    parser->at++;
+    return true;
+}
+
+static bool take_word(npy_parser *parser, const char *word)
+{
+    size_t length = strlen(word);
+    skip_spaces(parser);
+    if ((size_t)(parser->end - parser->at) < length || memcmp(parser->at, word, length) != 0)
+        return false;
+    parser->at += length;
+    return true;
+}
+
+/* A quoted text without escapes, which numpy never needs here. */
+static bool take_string(npy_parser *parser, const char **text, size_t *length)
+{
+    skip_spaces(parser);
+    char quote = *parser->at;
+    if (parser->at == parser->end || (quote != '\'' && quote != '"'))
+        return false;
+    const char *start = parser->at + 1;
+    const char *close = memchr(start, quote, (size_t)(parser->end - start));
+    if (!close || memchr(start, '\\', (size_t)(close - start)))
+        return false;
+    *text = start;
+    *length = (size_t)(close - start);
+    parser->at = close + 1;
+    return true;
+}
+
+static int take_dimension(npy_parser *parser, uint64_t *out)
+{
+    uint64_t value = 0;
+    skip_spaces(parser);
+    const char *start = parser->at;
+    for (; *parser->at >= '0' && *parser->at <= '9'; parser->at++)
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*parser->at - '0'), &value))
+            return fail_header(parser, "a dimension needs more than 64 bits");
+    if (parser->at == start)
+        return fail_header(parser, *start == '-' ? "a dimension is negative" : "a dimension is no whole number");
+    if (*parser->at == 'L') /* Python 2 wrote its long integers so */
+        parser->at++;
+    *out = value;
+    return SHOAL_OK;
+}
+
+static int take_shape(npy_parser *parser, npy_header *header)
+{
+    if (!take_char(parser, '('))
+        return fail_header(parser, "the shape is no tuple");
+    bool comma = true;
+    while (!take_char(parser, ')')) {
+        if (!comma)
+            return fail_header(parser, "the shape is no tuple");
+        if (header->rank == GREATEST_RANK)
+            return fail_header(parser, "there are more than 64 dimensions");
+        int status = take_dimension(parser, &header->shape[header->rank++]);
+        if (status < 0)
+            return status;
+        comma = take_char(parser, ',');
+    }
+    if (header->rank == 1 && !comma)
+        return fail_header(parser, "the shape is no tuple");
+    return SHOAL_OK;
+}
+
+/* What a type we do not read is, by the letter of its kind. */
+static const char *refusal(char kind)
+{
+    switch (kind) {
+    case 'O': return "Python objects, which are never loaded: save numbers instead";
+    case 'c': return "complex numbers: save real and imaginary parts as columns";
+    case 'S':
+    case 'a':
+    case 'U': return "text: save numbers instead";
+    case 'V': return "records: save the fields as columns of one type";
+    case 'M':
+    case 'm': return "dates: save them as int64 or float64";
+    case 'f': return "floats of an unusual size: save them as float32 or float64";
+    default: return "values of a type that is not known";
+    }
+}
+
+static int take_descr(npy_parser *parser, npy_header *header)
+{
+    const char *text;
+    size_t length;
+    skip_spaces(parser);
+    if (*parser->at == '[')
+        return shoal_fail(SHOAL_INVALID, "%s: the array holds %s", parser->path, refusal('V'));
+    if (!take_string(parser, &text, &length))
+        return fail_header(parser, "the type is no text");
+    if (data_type_parse(&header->type, &header->swapped, text, length))
+        return SHOAL_OK;
+    size_t marked = length > 0 && strchr("<>=|", text[0]) ? 1 : 0;
+    return shoal_fail(SHOAL_INVALID, "%s: the array holds %s (type '%.*s')", parser->path,
+                      refusal(length > marked ? text[marked] : '?'), (int)(length < 40 ? length : 40), text);
+}
+
+static int take_order(npy_parser *parser, npy_header *header)
+{
+    header->fortran = take_word(parser, "True");
+    if (!header->fortran && !take_word(parser, "False"))
+        return fail_header(parser, "fortran_order is neither True nor False");
+    return SHOAL_OK;
+}
+
+static int take_entry(npy_parser *parser, npy_header *header)
+{
+    static const struct {
+        const char *key;
+        size_t seen; /* where in npy_header it is noted */
+        int (*take)(npy_parser *parser, npy_header *header);
+    } entries[] = {
+        {"descr", offsetof(npy_header, has_descr), take_descr},
+        {"fortran_order", offsetof(npy_header, has_order), take_order},
+        {"shape", offsetof(npy_header, has_shape), take_shape},
+    };
+    const char *key;
+    size_t length;
+    if (!take_string(parser, &key, &length) || !take_char(parser, ':'))
+        return fail_header(parser, "a key is missing");
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        if (strlen(entries[i].key) != length || memcmp(key, entries[i].key, length) != 0)
+            continue;
+        bool *seen = (bool *)((char *)header + entries[i].seen);
+        if (*seen)
+            return fail_header(parser, "a key is there twice");
+        *seen = true;
+        return entries[i].take(parser, header);
+    }
+    return fail_header(parser, "there is a key that is not known");
+}
+
+static int parse_dict(npy_parser *parser, npy_header *header)
+{
+    if (!take_char(parser, '{'))
+        return fail_header(parser, "it is no dict");
+    bool comma = true;
+    while (!take_char(parser, '}')) {
+        if (!comma)
+            return fail_header(parser, "a comma is missing");
+        int status = take_entry(parser, header);
+        if (status < 0)
+            return status;
+        comma = take_char(parser, ',');
+    }
+    skip_spaces(parser);
+    if (parser->at != parser->end)
+        return fail_header(parser, "something follows the dict");
+    if (!header->has_descr || !header->has_order || !header->has_shape)
+        return fail_header(parser, "descr, fortran_order or shape is missing");
+    return SHOAL_OK;
+}
+
+/* Reads exactly `size` bytes of the header. */
+static int read_part(data_source *source, void *out, size_t size)
+{
+    size_t got;
+    int status = data_source_read(&got, source, out, size);
+    if (status == SHOAL_OK && got < size)
+        status = shoal_fail(SHOAL_INVALID, "%s: the file ends inside its npy header", source->path);
+    return status;
+}
+
+static int read_length(size_t *length, int *version, data_source *source)
+{
+    unsigned char magic[MAGIC_BYTES + 2], bytes[4] = {0};
+    int status = read_part(source, magic, sizeof magic);
+    if (status < 0)
+        return status;
+    *version = magic[MAGIC_BYTES];
+    if (*version < 1 || *version > 3 || magic[MAGIC_BYTES + 1] != 0)
+        return shoal_fail(SHOAL_INVALID, "%s: npy version %d.%d is not known; 1.0, 2.0 and 3.0 are", source->path,
+                          *version, magic[MAGIC_BYTES + 1]);
+    if ((status = read_part(source, bytes, *version == 1 ? 2 : 4)) < 0)
+        return status;
+    *length = bytes[0] | (size_t)bytes[1] << 8 | (size_t)bytes[2] << 16 | (size_t)bytes[3] << 24;
+    if (*length > GREATEST_HEADER)
+        return shoal_fail(SHOAL_INVALID, "%s: the npy header claims %zu bytes, more than any array needs", source->path,
+                          *length);
+    return SHOAL_OK;
+}
+
+static int read_header(npy_header *header, data_source *source)
+{
+    size_t length = 0;
+    char *text = NULL;
+    int status = read_length(&length, &header->version, source);
+    if (status == SHOAL_OK)
+        status = base_alloc(&text, length + 1, 1, "an npy header");
+    if (status == SHOAL_OK)
+        status = read_part(source, text, length);
+    if (status == SHOAL_OK) {
+        npy_parser parser = {.at = text, .end = text + length, .path = source->path};
+        status = parse_dict(&parser, header);
+    }
+    base_free(&text);
+    return status;
+}
+
+static int describe(shoal_data *data, const npy_header *header, const data_source *source)
+{
+    bool one_byte = shoal_type_size(header->type) == 1;
+    bool little = (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) != header->swapped;
+    return base_format(&data->detail, "npy version %d.0, %s order%s%s, %s", header->version,
+                       header->fortran ? "Fortran" : "C",
+                       one_byte ? ""
+                       : little ? ", little-endian"
+                                : ", big-endian",
+                       source->gunzip ? ", gzip" : "", data_kept(data));
+}
+
+static int open_npy(shoal_data *data, data_source *source, const shoal_data_options *options)
+{
+    npy_header header = {0};
+    uint64_t columns;
+    (void)options;
+    int status = read_header(&header, source);
+    if (status < 0)
+        return status;
+    if (header.rank == 0)
+        return shoal_fail(SHOAL_INVALID, "%s: the array is a single number without rows", data->path);
+    if (!data_fold_shape(&columns, header.shape, header.rank))
+        return shoal_fail(SHOAL_INVALID, "%s: the dimensions in the npy header multiply to more than 64 bits",
+                          data->path);
+    data_layout layout = {header.swapped, header.fortran, header.rank, header.shape};
+    status = data_set_shape(data, header.shape[0], columns, header.type);
+    if (status == SHOAL_OK)
+        status = data_take_values(data, source, &layout);
+    if (status == SHOAL_OK)
+        status = describe(data, &header, source);
+    return status;
+}
+
+const struct data_format data_npy = {.name = "npy", .recognise = recognise_npy, .open = open_npy};

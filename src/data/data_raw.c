@@ -1,0 +1,59 @@
+/* Raw files: values one after the other, row by row, with nothing else.  Their shape and type come from the
+ * options; a type may say its byte order (">f4"). */
+#include "data_internal.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+static bool recognise_raw(const data_hint *hint)
+{
+    return !hint->head && (hint->options->rows || hint->options->columns || hint->options->type);
+}
+
+/* As many rows as the source holds, which must be whole. */
+static int count_rows(uint64_t *rows, const data_source *source, size_t row_bytes)
+{
+    if (!source->mappable)
+        return shoal_fail(SHOAL_USAGE, "%s: say how many rows to read, since this is no plain file", source->path);
+    if (source->file_size % row_bytes != 0)
+        return shoal_fail(SHOAL_INVALID, "%s: %zu bytes are no whole number of rows of %zu bytes", source->path,
+                          source->file_size, row_bytes);
+    *rows = source->file_size / row_bytes;
+    return SHOAL_OK;
+}
+
+static int check_description(const shoal_data *data, const data_source *source, const shoal_data_options *options)
+{
+    if (source->head_size >= 6 && memcmp(source->head, "\x93NUMPY", 6) == 0)
+        return shoal_fail(SHOAL_USAGE, "%s: rows, columns and type are for raw files, and this is npy", data->path);
+    if (!options->columns || !options->type)
+        return shoal_fail(SHOAL_USAGE, "%s: a raw file needs its number of columns and its type", data->path);
+    return SHOAL_OK;
+}
+
+static int open_raw(shoal_data *data, data_source *source, const shoal_data_options *options)
+{
+    data_layout layout = {0};
+    shoal_type type;
+    uint64_t rows = (uint64_t)options->rows;
+    size_t row_bytes;
+    int status = check_description(data, source, options);
+    if (status < 0)
+        return status;
+    if (!data_type_parse(&type, &layout.swapped, options->type, strlen(options->type)))
+        return shoal_type_parse(&type, options->type); /* which knows what to say */
+    if (!base_multiply(&row_bytes, (size_t)options->columns, shoal_type_size(type)))
+        return shoal_fail(SHOAL_USAGE, "%s: %lld columns are too many", data->path, (long long)options->columns);
+    if (rows == 0)
+        status = count_rows(&rows, source, row_bytes);
+    if (status == SHOAL_OK)
+        status = data_set_shape(data, rows, (uint64_t)options->columns, type);
+    if (status == SHOAL_OK)
+        status = data_take_values(data, source, &layout);
+    if (status == SHOAL_OK)
+        status = base_format(&data->detail, "raw%s, %s", layout.swapped ? ", other byte order" : "", data_kept(data));
+    return status;
+}
+
+const struct data_format data_raw = {.name = "raw", .takes_shape = true, .recognise = recognise_raw, .open = open_raw};

@@ -1,0 +1,242 @@
+/* Numbers as text: comma, tab, semicolon or blanks between fields, one row a line, gzip or not.  What is
+ * accepted is described in docs/data.md; how chunks work, in data_text.h.
+ *
+ * The text is parsed once, straight into the data set's buffer as float64. */
+#include "data_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { CHUNK_BYTES = 256 << 10, GREATEST_LINE = 64 << 20 };
+
+static bool recognise_text(const data_hint *hint)
+{
+    if (!hint->head)
+        return false;
+    if (hint->head_size >= 2 && (memcmp(hint->head, "\xff\xfe", 2) == 0 || memcmp(hint->head, "\xfe\xff", 2) == 0))
+        return true; /* UTF-16, which is text, though not ours: open_text says so */
+    for (size_t i = 0; i < hint->head_size; i++)
+        if (hint->head[i] < 0x20 && !memchr("\t\n\v\f\r", hint->head[i], 5))
+            return false;
+    return true;
+}
+
+/* ---- chunks ---- */
+
+static int grow_chunk(text_reader *reader)
+{
+    if (reader->capacity >= GREATEST_LINE)
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld is longer than %d MiB", reader->data->path,
+                          (long long)reader->line, GREATEST_LINE >> 20);
+    size_t capacity = reader->capacity ? 2 * reader->capacity : CHUNK_BYTES;
+    size_t done = reader->chunk ? (size_t)(reader->at - reader->chunk) : 0;
+    size_t used = reader->chunk ? (size_t)(reader->end - reader->chunk) : 0;
+    int status = base_grow(&reader->chunk, used, capacity + 2, 1, "a part of a text file");
+    if (status < 0)
+        return status;
+    reader->capacity = capacity;
+    reader->at = reader->chunk + done;
+    reader->end = reader->chunk + used;
+    return SHOAL_OK;
+}
+
+/* Moves what is left to the front and reads on behind it. */
+static int fill_chunk(text_reader *reader)
+{
+    size_t left = (size_t)(reader->end - reader->at), got;
+    if (left)
+        memmove(reader->chunk, reader->at, left);
+    reader->at = reader->chunk;
+    reader->end = reader->chunk + left;
+    int status = left > reader->capacity / 2 ? grow_chunk(reader) : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = data_source_read(&got, reader->source, reader->end, reader->capacity - left);
+    if (status < 0)
+        return status;
+    reader->ended = got < reader->capacity - left;
+    reader->end += got;
+    if (reader->ended && reader->end > reader->at && reader->end[-1] != '\n')
+        *reader->end++ = '\n';
+    *reader->end = '\0';
+    return SHOAL_OK;
+}
+
+int data_text_with_enough(text_reader *reader, int (*step)(text_reader *reader))
+{
+    int status = step(reader);
+    while (status == INCOMPLETE && !reader->ended) {
+        status = fill_chunk(reader);
+        if (status == SHOAL_OK)
+            status = step(reader);
+    }
+    return status;
+}
+
+/* ---- rows ---- */
+
+static int fail_field(const text_reader *reader, int64_t line, int64_t index, const text_field *field)
+{
+    const shoal_data *data = reader->data;
+    int64_t column = 0;
+    for (int64_t i = 0; i < index; i++)
+        column += !reader->dropped[i];
+    const char *name = data->names ? data->names + data->name_offsets[column] : "";
+    char place[64 + SHOWN_BYTES];
+    snprintf(place, sizeof place, "line %lld, column %lld%s%.*s%s", (long long)line, (long long)index + 1,
+             *name ? " (" : "", SHOWN_BYTES, name, *name ? ")" : "");
+    if (field->length == 0)
+        return shoal_fail(SHOAL_INVALID, "%s: %s: the field is empty where a number belongs", data->path, place);
+    int shown = field->length < SHOWN_BYTES ? (int)field->length : SHOWN_BYTES;
+    char advice[64] = "";
+    if (memchr(field->text, ',', field->length))
+        strcpy(advice, "; decimals need a point, not a comma");
+    else if (data->buffer.size == 0) /* the first row: no slip of the pen, but a column of text */
+        snprintf(advice, sizeof advice, "; --drop-column %lld leaves the column out", (long long)index + 1);
+    return shoal_fail(SHOAL_INVALID, "%s: %s: \"%.*s\" is no number%s", data->path, place, shown, field->text, advice);
+}
+
+static int fail_ragged(const text_reader *reader, int64_t line, int64_t fields)
+{
+    if (fields > reader->fields)
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld has more fields than the %lld of line %lld", reader->data->path,
+                          (long long)line, (long long)reader->fields, (long long)reader->first_line);
+    return shoal_fail(SHOAL_INVALID, "%s: line %lld has %lld fields, but line %lld has %lld", reader->data->path,
+                      (long long)line, (long long)fields, (long long)reader->first_line, (long long)reader->fields);
+}
+
+/* The common case: a bare number.  False leaves the field to take_any_number. */
+static inline bool take_number(double *out, text_field *field, const char *at, char delimiter)
+{
+    const char *behind = data_number_parse(out, skip_blanks(at, delimiter));
+    if (!behind)
+        return false;
+    const char *stop = skip_blanks(behind, delimiter);
+    const char *newline = stop + (*stop == '\r');
+    field->last = *newline == '\n';
+    if (field->last)
+        field->next = newline + 1;
+    else if (delimiter == ' ')
+        field->next = stop > behind && *stop && *stop != '\r' ? stop : NULL;
+    else
+        field->next = *stop == delimiter ? stop + 1 : NULL;
+    return field->next != NULL;
+}
+
+/* Any other field that should be a number. */
+static int take_any_number(double *out, text_field *field, const text_reader *reader, const char *at, int64_t index)
+{
+    if (!data_text_take_field(field, at, reader->end, reader->delimiter))
+        return INCOMPLETE;
+    if (!data_text_is_number(field))
+        return fail_field(reader, reader->line + data_text_count_newlines(reader->at, field->text), index, field);
+    data_number_parse(out, field->text);
+    return SHOAL_OK;
+}
+
+/* Parses the line at reader->at into `out`, and moves past it only if that succeeds. */
+static int parse_row(text_reader *reader, double *out)
+{
+    text_field field = {.next = reader->at};
+    int64_t extra_lines = 0;
+    for (int64_t i = 0; !field.last; i++) {
+        const char *at = field.next;
+        if (i == reader->fields)
+            return fail_ragged(reader, reader->line + extra_lines, i + 1);
+        if (reader->dropped[i]) {
+            if (!data_text_take_field(&field, at, reader->end, reader->delimiter))
+                return INCOMPLETE;
+            extra_lines += field.quoted ? data_text_count_newlines(field.text, field.text + field.length) : 0;
+        } else if (!take_number(out++, &field, at, reader->delimiter)) {
+            int status = take_any_number(out - 1, &field, reader, at, i);
+            if (status != SHOAL_OK)
+                return status;
+        }
+        if (field.last && i + 1 < reader->fields)
+            return fail_ragged(reader, reader->line, i + 1);
+    }
+    reader->at += field.next - reader->at;
+    reader->line += 1 + extra_lines;
+    return SHOAL_OK;
+}
+
+static int parse_next_row(text_reader *reader)
+{
+    data_buffer *buffer = &reader->data->buffer;
+    size_t row_bytes = (size_t)reader->kept * sizeof(double);
+    int status = data_text_skip_to_row(reader);
+    if (status == SHOAL_OK)
+        status = data_buffer_extend(buffer, row_bytes);
+    if (status == SHOAL_OK)
+        status = parse_row(reader, (double *)(void *)(buffer->bytes + buffer->size));
+    if (status == SHOAL_OK)
+        buffer->size += row_bytes;
+    return status;
+}
+
+static int parse_rows(text_reader *reader)
+{
+    int status;
+    do
+        status = data_text_with_enough(reader, parse_next_row);
+    while (status == SHOAL_OK);
+    if (status == INCOMPLETE && reader->at < reader->end && data_text_skip_to_row(reader) == SHOAL_OK)
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: a quote is opened and never closed", reader->data->path,
+                          (long long)reader->line);
+    return status < 0 ? status : SHOAL_OK;
+}
+
+/* ---- opening ---- */
+
+static int start_text(text_reader *reader)
+{
+    int status = grow_chunk(reader);
+    if (status == SHOAL_OK)
+        status = fill_chunk(reader);
+    if (status < 0)
+        return status;
+    if (memcmp(reader->at, "\xff\xfe", 2) == 0 || memcmp(reader->at, "\xfe\xff", 2) == 0)
+        return shoal_fail(SHOAL_INVALID, "%s: this is UTF-16 text; save it as UTF-8", reader->data->path);
+    if (strncmp(reader->at, "\xef\xbb\xbf", 3) == 0)
+        reader->at += 3; /* the mark that some programs put before UTF-8 */
+    return SHOAL_OK;
+}
+
+static int finish_text(text_reader *reader)
+{
+    shoal_data *data = reader->data;
+    data_buffer_trim(&data->buffer);
+    data->values = data->buffer.bytes;
+    uint64_t rows = data->buffer.size / ((size_t)reader->kept * sizeof(double));
+    int status = data_set_shape(data, rows, (uint64_t)reader->kept, SHOAL_FLOAT64);
+    if (status < 0)
+        return status;
+    const char *delimiter = reader->fields == 1         ? "one field a line"
+                            : reader->delimiter == '\t' ? "tab between fields"
+                            : reader->delimiter == ';'  ? "semicolon between fields"
+                            : reader->delimiter == ','  ? "comma between fields"
+                                                        : "blanks between fields";
+    return base_format(&data->detail, "text, %s, %s%s, %s", delimiter, reader->has_header ? "header line" : "no header",
+                       reader->source->gunzip ? ", gzip" : "", data_kept(data));
+}
+
+static int open_text(shoal_data *data, data_source *source, const shoal_data_options *options)
+{
+    text_reader reader = {.data = data, .source = source, .line = 1, .delimiter = ','};
+    int status = start_text(&reader);
+    if (status == SHOAL_OK)
+        status = data_text_read_start(&reader);
+    if (status == SHOAL_OK)
+        status = data_text_choose_columns(&reader, options->drop_columns);
+    if (status == SHOAL_OK)
+        status = parse_rows(&reader);
+    if (status == SHOAL_OK)
+        status = finish_text(&reader);
+    base_free(&reader.dropped);
+    base_free(&reader.chunk);
+    return status;
+}
+
+const struct data_format data_text = {
+    .name = "text", .takes_drop_columns = true, .recognise = recognise_text, .open = open_text};

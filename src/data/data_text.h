@@ -1,0 +1,73 @@
+/* What the three files of the text reader share: chunks and rows (data_text.c), lines and fields
+ * (data_text_fields.c), and the first line with what follows from it (data_text_start.c).
+ *
+ * The text is read in chunks.  A chunk ends with NUL, at which every scan stops; what reaches the end of the
+ * chunk is given up as INCOMPLETE and done again from its start when more has been read. */
+#ifndef DATA_TEXT_H
+#define DATA_TEXT_H
+
+#include "data_internal.h"
+
+enum { INCOMPLETE = 1 };   /* beside SHOAL_OK and the errors: the chunk ended first */
+enum { SHOWN_BYTES = 40 }; /* of a text in a message */
+
+typedef struct text_reader {
+    shoal_data *data;
+    data_source *source;
+    char *chunk; /* of capacity + 2 bytes: a newline and NUL may be added */
+    size_t capacity;
+    char *at, *end;     /* what is not parsed yet; *end is NUL */
+    bool ended;         /* nothing follows the chunk, which then ends with a newline */
+    char delimiter;     /* ' ' stands for any number of blanks */
+    int64_t line;       /* the number of the line at `at`, from 1 */
+    int64_t first_line; /* that of the header, or of the first row if there is none */
+    size_t first_line_bytes;
+    int64_t fields; /* of each line */
+    int64_t kept;   /* fields that become columns */
+    bool *dropped;  /* of each field, whether it is left out */
+    bool has_header;
+} text_reader;
+
+/* One field of a line. */
+typedef struct text_field {
+    const char *text; /* without its quotes and the blanks around it; doubled quotes are still doubled */
+    size_t length;
+    bool quoted;
+    bool last;        /* it ends its line */
+    const char *next; /* the next field or line */
+} text_field;
+
+static inline bool is_blank(char c, char delimiter)
+{
+    return c == ' ' || (c == '\t' && delimiter != '\t');
+}
+
+static inline const char *skip_blanks(const char *at, char delimiter)
+{
+    while (is_blank(*at, delimiter))
+        at++;
+    return at;
+}
+
+static inline bool is_newline(char c)
+{
+    return c == '\n' || c == '\r';
+}
+
+/* Takes the field at `at` apart.  False when the chunk ends first. */
+bool data_text_take_field(text_field *field, const char *at, const char *end, char delimiter);
+bool data_text_is_number(const text_field *field);
+/* How many lines end between two places. */
+int64_t data_text_count_newlines(const char *from, const char *to);
+/* Moves to the next line that is neither blank nor a comment, or INCOMPLETE. */
+int data_text_skip_to_row(text_reader *reader);
+
+/* Repeats a step that may be INCOMPLETE, reading more in between, until the chunk is long enough for it. */
+int data_text_with_enough(text_reader *reader, int (*step)(text_reader *reader));
+
+/* Finds the delimiter, counts the fields of the first line and, if it is a header, keeps its names and moves on. */
+int data_text_read_start(text_reader *reader);
+/* Notes which fields to leave out: a list of names or numbers, or NULL. */
+int data_text_choose_columns(text_reader *reader, const char *list);
+
+#endif

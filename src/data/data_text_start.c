@@ -1,0 +1,217 @@
+/* The start of a text file: its delimiter, its header, and the columns to leave out.  See data_text.h.
+ *
+ * Nothing here looks at more than the first two lines.  docs/data.md says what is decided and how. */
+#include "data_text.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+/* ---- finding the delimiter ---- */
+
+/* What the first two lines look like with one delimiter. */
+struct sample {
+    char delimiter;
+    int lines;
+    int64_t fields[2];
+    bool all_numbers[2]; /* or empty */
+};
+
+/* Counts the fields of the line at reader->at and moves past it. */
+static int sample_line(text_reader *reader, struct sample *sample)
+{
+    text_field field;
+    const char *at = reader->at;
+    int line = sample->lines;
+    sample->all_numbers[line] = true;
+    do {
+        if (!data_text_take_field(&field, at, reader->end, sample->delimiter))
+            return INCOMPLETE;
+        sample->fields[line]++;
+        if (field.length && !data_text_is_number(&field))
+            sample->all_numbers[line] = false;
+        at = field.next;
+    } while (!field.last);
+    sample->lines++;
+    reader->at += at - reader->at;
+    return SHOAL_OK;
+}
+
+/* Looks at up to two lines and leaves the reader where it was. */
+static int take_sample(text_reader *reader, struct sample *sample)
+{
+    text_reader here = *reader;
+    reader->delimiter = sample->delimiter;
+    int status = sample_line(reader, sample);
+    if (status == SHOAL_OK) {
+        status = data_text_skip_to_row(reader);
+        if (status == SHOAL_OK)
+            status = sample_line(reader, sample);
+        else if (reader->ended)
+            status = SHOAL_OK;
+    }
+    *reader = here;
+    return status;
+}
+
+/* How sure we can be of a delimiter; 0 means that it separates nothing. */
+static int rate_sample(const struct sample *sample)
+{
+    if (sample->lines == 0 || sample->fields[0] < 2)
+        return 0;
+    if (sample->lines == 1 || sample->fields[0] == sample->fields[1])
+        return sample->all_numbers[sample->lines - 1] ? 3 : 2;
+    /* A ragged file, or a single column whose header has a blank in it: there only the header would be split. */
+    return sample->fields[1] > 1 || sample->all_numbers[0] ? 1 : 0;
+}
+
+/* Sets the delimiter.  Of those rated equal the first wins; a text without any is one column. */
+static int detect_delimiter(text_reader *reader)
+{
+    static const char candidates[] = {'\t', ';', ',', ' '};
+    int best = 0;
+    bool any_complete = false;
+    reader->delimiter = ',';
+    for (size_t i = 0; i < sizeof candidates; i++) {
+        struct sample sample = {.delimiter = candidates[i]};
+        if (take_sample(reader, &sample) == INCOMPLETE)
+            continue;
+        any_complete = true;
+        int rating = rate_sample(&sample);
+        if (rating > best) {
+            best = rating;
+            reader->delimiter = candidates[i];
+        }
+    }
+    return any_complete ? SHOAL_OK : INCOMPLETE;
+}
+
+/* ---- the first line ---- */
+
+/* Counts the fields of the first line.  It is a header if it holds text and not a single number: a number in it
+ * means a row, so that no row with a typing error is taken for a header and lost. */
+static int look_at_first_line(text_reader *reader)
+{
+    text_field field;
+    const char *at = reader->at;
+    bool any_text = false, any_number = false;
+    reader->fields = 0;
+    do {
+        if (!data_text_take_field(&field, at, reader->end, reader->delimiter))
+            return INCOMPLETE;
+        reader->fields++;
+        bool number = data_text_is_number(&field);
+        any_number |= number;
+        any_text |= !number && field.length > 0;
+        at = field.next;
+    } while (!field.last);
+    reader->has_header = any_text && !any_number;
+    reader->first_line = reader->line;
+    reader->first_line_bytes = (size_t)(at - reader->at);
+    return SHOAL_OK;
+}
+
+/* Copies a field without the second of doubled quotes; returns the end of the copy. */
+static char *copy_name(char *to, const text_field *field)
+{
+    for (size_t i = 0; i < field->length; i++) {
+        *to++ = field->text[i];
+        if (field->quoted && field->text[i] == '"')
+            i++;
+    }
+    *to++ = '\0';
+    return to;
+}
+
+/* Keeps the names of all fields of the header line and moves past it. */
+static int take_header(text_reader *reader)
+{
+    shoal_data *data = reader->data;
+    text_field field = {.next = reader->at};
+    size_t room = reader->first_line_bytes + (size_t)reader->fields;
+    int status = base_alloc(&data->names, room, 1, "names of columns");
+    if (status == SHOAL_OK)
+        status =
+            base_alloc(&data->name_offsets, (size_t)reader->fields, sizeof *data->name_offsets, "names of columns");
+    if (status < 0)
+        return status;
+    char *to = data->names;
+    for (int64_t i = 0; i < reader->fields; i++) {
+        data_text_take_field(&field, field.next, reader->end, reader->delimiter);
+        data->name_offsets[i] = (size_t)(to - data->names);
+        to = copy_name(to, &field);
+    }
+    reader->line += data_text_count_newlines(reader->at, field.next);
+    reader->at += field.next - reader->at;
+    return SHOAL_OK;
+}
+
+int data_text_read_start(text_reader *reader)
+{
+    static int (*const steps[])(text_reader *) = {data_text_skip_to_row, detect_delimiter, data_text_skip_to_row,
+                                                  look_at_first_line};
+    int status = SHOAL_OK;
+    for (size_t i = 0; status == SHOAL_OK && i < sizeof steps / sizeof *steps; i++)
+        status = data_text_with_enough(reader, steps[i]);
+    if (status == INCOMPLETE && reader->at == reader->end)
+        return shoal_fail(SHOAL_INVALID, "%s: there are no rows", reader->data->path);
+    if (status == INCOMPLETE)
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: a quote is opened and never closed", reader->data->path,
+                          (long long)reader->line);
+    return status == SHOAL_OK && reader->has_header ? take_header(reader) : status;
+}
+
+/* ---- columns to leave out ---- */
+
+/* Marks the fields that one piece of the option means, by name or else by number. */
+static int drop_one(text_reader *reader, const char *piece, size_t length)
+{
+    const shoal_data *data = reader->data;
+    bool found = false;
+    for (int64_t i = 0; data->names && i < reader->fields; i++) {
+        const char *name = data->names + data->name_offsets[i];
+        if (strlen(name) == length && memcmp(name, piece, length) == 0)
+            reader->dropped[i] = found = true;
+    }
+    int64_t number = 0;
+    for (size_t i = 0; !found && i < length && number <= reader->fields; i++)
+        number = piece[i] >= '0' && piece[i] <= '9' ? number * 10 + (piece[i] - '0') : reader->fields + 1;
+    if (!found && number >= 1 && number <= reader->fields)
+        reader->dropped[number - 1] = found = true;
+    if (!found)
+        return shoal_fail(SHOAL_USAGE, "%s: there is no column \"%.*s\" to leave out; there are %lld%s", data->path,
+                          length < SHOWN_BYTES ? (int)length : SHOWN_BYTES, piece, (long long)reader->fields,
+                          data->names ? "" : " without names");
+    return SHOAL_OK;
+}
+
+/* Closes the gaps that dropped fields leave in the names. */
+static void compact_names(text_reader *reader)
+{
+    size_t *offsets = reader->data->name_offsets;
+    for (int64_t from = 0, to = 0; offsets && from < reader->fields; from++)
+        if (!reader->dropped[from])
+            offsets[to++] = offsets[from];
+}
+
+int data_text_choose_columns(text_reader *reader, const char *list)
+{
+    int status = base_alloc(&reader->dropped, (size_t)reader->fields, sizeof *reader->dropped, "columns");
+    while (status == SHOAL_OK && list) {
+        const char *comma = strchrnul(list, ','), *start = list + strspn(list, " ");
+        size_t length = start < comma ? (size_t)(comma - start) : 0;
+        while (length && start[length - 1] == ' ')
+            length--;
+        status = drop_one(reader, start, length);
+        list = *comma ? comma + 1 : NULL;
+    }
+    if (status < 0)
+        return status;
+    for (int64_t i = 0; i < reader->fields; i++)
+        reader->kept += !reader->dropped[i];
+    if (reader->kept == 0)
+        return shoal_fail(SHOAL_USAGE, "%s: no column is left when %lld are left out", reader->data->path,
+                          (long long)reader->fields);
+    compact_names(reader);
+    return SHOAL_OK;
+}

@@ -1,0 +1,188 @@
+/* From values as a file has them to rows in native byte order: mapped as they are where possible, and
+ * otherwise swapped, transposed or copied once into a data_buffer.  See data_internal.h.
+ *
+ * Nothing is allocated on a header's word alone: a plain file's size is compared first, and a stream's
+ * buffer grows as bytes arrive. */
+#include "data_internal.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/memory.h"
+
+static bool bools_are_clean(const unsigned char *values, size_t count)
+{
+    unsigned char all = 0;
+    for (size_t i = 0; i < count; i++)
+        all |= values[i];
+    return all <= 1;
+}
+
+static size_t value_count(const shoal_data *data)
+{
+    return (size_t)data->rows * (size_t)data->columns;
+}
+
+/* Whether the bytes can be handed out as they lie there. */
+static bool is_usable(const shoal_data *data, const unsigned char *values, const data_layout *layout)
+{
+    if (layout->swapped || (layout->fortran && data->columns > 1))
+        return false;
+    if ((uintptr_t)values % shoal_type_size(data->type) != 0)
+        return false;
+    return data->type != SHOAL_BOOL || bools_are_clean(values, value_count(data));
+}
+
+void data_swap_bytes(void *out, const void *in, size_t count, size_t size)
+{
+    const unsigned char *from = in;
+    unsigned char *to = out;
+    for (size_t i = 0; i < count; i++, from += size, to += size) {
+        unsigned char value[8];
+        for (size_t j = 0; j < size; j++)
+            value[j] = from[size - 1 - j];
+        memcpy(to, value, size);
+    }
+}
+
+/* The place of row 0 of column `column` in Fortran order, in values.  Columns count the trailing indices
+ * in C order (last fastest), the file has them first fastest. */
+static size_t fortran_place(const data_layout *layout, size_t column)
+{
+    size_t stride = 1, place = 0;
+    for (int i = 1; i < layout->rank; i++)
+        stride *= layout->shape[i - 1];
+    for (int i = layout->rank - 1; i >= 1; i--) {
+        place += column % layout->shape[i] * stride;
+        column /= layout->shape[i];
+        stride /= layout->shape[i - 1];
+    }
+    return place;
+}
+
+/* Copies one block of a transposition; a loop for each size lets the compiler move whole values. */
+#define COPY_BLOCK(bytes)                                                                                              \
+    for (size_t row = 0; row < rows; row++)                                                                            \
+        for (size_t i = 0; i < columns; i++)                                                                           \
+            memcpy(out + (row * out_stride + i) * (bytes), in + (places[i] + row) * (bytes), bytes);                   \
+    break
+
+static void copy_block(unsigned char *out, const unsigned char *in, const size_t *places, size_t rows, size_t columns,
+                       size_t out_stride, size_t size)
+{
+    switch (size) {
+    case 1: COPY_BLOCK(1);
+    case 2: COPY_BLOCK(2);
+    case 4: COPY_BLOCK(4);
+    case 8: COPY_BLOCK(8);
+    default: SHOAL_BUG("value size %zu", size);
+    }
+}
+
+/* In blocks of 64 columns by 64 rows, so that each cache line read or written is used whole while it is there. */
+static void copy_fortran(unsigned char *out, const unsigned char *in, const shoal_data *data, const data_layout *layout)
+{
+    enum { BLOCK = 64 };
+    size_t size = shoal_type_size(data->type), rows = (size_t)data->rows, columns = (size_t)data->columns;
+    for (size_t first = 0; first < columns; first += BLOCK) {
+        size_t places[BLOCK], width = columns - first < BLOCK ? columns - first : BLOCK;
+        for (size_t i = 0; i < width; i++)
+            places[i] = fortran_place(layout, first + i);
+        for (size_t row = 0; row < rows; row += BLOCK) {
+            size_t height = rows - row < BLOCK ? rows - row : BLOCK;
+            copy_block(out + (row * columns + first) * size, in + row * size, places, height, width, columns, size);
+        }
+    }
+}
+
+/* `out` may be `in` unless the layout is Fortran's. */
+static void decode(unsigned char *out, const unsigned char *in, const shoal_data *data, const data_layout *layout)
+{
+    size_t count = value_count(data), size = shoal_type_size(data->type);
+    if (layout->fortran && data->columns > 1) {
+        copy_fortran(out, in, data, layout);
+        in = out;
+    }
+    if (layout->swapped)
+        data_swap_bytes(out, in, count, size);
+    else if (out != in)
+        memcpy(out, in, count * size);
+    if (data->type == SHOAL_BOOL)
+        for (size_t i = 0; i < count; i++)
+            out[i] = out[i] != 0;
+}
+
+static int decode_into_buffer(shoal_data *data, const unsigned char *in, const data_layout *layout)
+{
+    size_t bytes = value_count(data) * shoal_type_size(data->type);
+    data_buffer decoded = data->buffer;
+    decoded.bytes = NULL;
+    decoded.size = decoded.capacity = 0;
+    decoded.descriptor = -1;
+    int status = data_buffer_reserve(&decoded, bytes);
+    if (status < 0)
+        return status;
+    decode(decoded.bytes, in, data, layout);
+    decoded.size = bytes;
+    data_buffer_release(&data->buffer);
+    data->buffer = decoded;
+    data->values = decoded.bytes;
+    return SHOAL_OK;
+}
+
+static int fail_size(const shoal_data *data, size_t claimed, size_t held, const char *or_more)
+{
+    return shoal_fail(SHOAL_INVALID, "%s: %lld rows of %lld columns of %s take %zu bytes, but the file holds %zu%s",
+                      data->path, (long long)data->rows, (long long)data->columns, shoal_type_name(data->type), claimed,
+                      held, or_more);
+}
+
+static int take_mapped(shoal_data *data, data_source *source, const data_layout *layout)
+{
+    size_t claimed = value_count(data) * shoal_type_size(data->type);
+    size_t held = source->file_size - source->position;
+    if (held != claimed)
+        return fail_size(data, claimed, held, "");
+    data->mapping_size = source->file_size;
+    const unsigned char *values = data->mapping + source->position;
+    if (is_usable(data, values, layout)) {
+        bool fits = (int64_t)claimed < base_memory_available() / 2;
+        (void)madvise((void *)data->mapping, data->mapping_size, fits ? MADV_WILLNEED : MADV_SEQUENTIAL);
+        data->values = values;
+        return SHOAL_OK;
+    }
+    int status = decode_into_buffer(data, values, layout);
+    munmap((void *)data->mapping, data->mapping_size);
+    data->mapping = NULL;
+    return status;
+}
+
+static int take_loaded(shoal_data *data, data_source *source, const data_layout *layout)
+{
+    size_t claimed = value_count(data) * shoal_type_size(data->type);
+    int status = data_source_load(&data->buffer, source, claimed + 1); /* one more, to see whether it ends */
+    if (status < 0)
+        return status;
+    if (data->buffer.size != claimed)
+        return fail_size(data, claimed, data->buffer.size, data->buffer.size > claimed ? " or more" : "");
+    if (layout->fortran && data->columns > 1)
+        return decode_into_buffer(data, data->buffer.bytes, layout);
+    data_buffer_trim(&data->buffer);
+    decode(data->buffer.bytes, data->buffer.bytes, data, layout);
+    data->values = data->buffer.bytes;
+    return SHOAL_OK;
+}
+
+int data_take_values(shoal_data *data, data_source *source, const data_layout *layout)
+{
+    if (source->mappable && source->position <= source->file_size && data_source_map(&data->mapping, source))
+        return take_mapped(data, source, layout);
+    return take_loaded(data, source, layout);
+}
+
+const char *data_kept(const shoal_data *data)
+{
+    if (data->mapping)
+        return "mapped";
+    return data_buffer_is_file(&data->buffer) ? "decoded into a temporary file" : "decoded into memory";
+}

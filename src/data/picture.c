@@ -1,0 +1,166 @@
+/* PNG contact sheets by libpng.  See picture.h.  libpng leaves by longjmp, so everything that must survive it lives in
+ * a struct that the function calling setjmp only points to. */
+#include "picture.h"
+
+#include <math.h>
+#include <png.h>
+#include <setjmp.h>
+#include <stdbool.h>
+
+#include <shoal/error.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+enum { GAP = 2, GAP_GREY = 255, PIXELS_MOST = 1000000 /* a side; libpng's own limit for readers */ };
+
+typedef struct writer {
+    const char *path;
+    const data_sheet *sheet;
+    int64_t across, down;  /* images */
+    int64_t width, height; /* pixels */
+    double least, range;
+    unsigned char *line; /* one row of pixels */
+    base_output *output;
+    png_structp png;
+    png_infop info;
+    char reason[128]; /* what libpng said */
+} writer;
+
+/* Images in a line so that the sheet is about as wide as high. */
+static int64_t choose_across(const data_sheet *sheet)
+{
+    if (sheet->columns > 0)
+        return sheet->columns < sheet->images ? sheet->columns : sheet->images;
+    double side = sqrt((double)sheet->images * (double)(sheet->height + GAP) / (double)(sheet->width + GAP));
+    int64_t across = (int64_t)ceil(side);
+    return across < 1 ? 1 : across > sheet->images ? sheet->images : across;
+}
+
+static int plan(writer *out)
+{
+    const data_sheet *sheet = out->sheet;
+    if (sheet->images < 1 || sheet->height < 1 || sheet->width < 1 || sheet->height > PIXELS_MOST ||
+        sheet->width > PIXELS_MOST)
+        return shoal_fail(SHOAL_USAGE, "%s: a picture of %lld images of %lldx%lld can't be made", out->path,
+                          (long long)sheet->images, (long long)sheet->height, (long long)sheet->width);
+    out->across = choose_across(sheet);
+    out->down = (sheet->images - 1) / out->across + 1;
+    if (out->across > PIXELS_MOST || out->down > PIXELS_MOST)
+        return shoal_fail(SHOAL_USAGE, "%s: %lld images are too many for one picture", out->path,
+                          (long long)sheet->images);
+    out->width = GAP + out->across * (sheet->width + GAP);
+    out->height = GAP + out->down * (sheet->height + GAP);
+    if (out->width > PIXELS_MOST || out->height > PIXELS_MOST)
+        return shoal_fail(SHOAL_USAGE, "%s: %lldx%lld pixels are too many for one picture", out->path,
+                          (long long)out->height, (long long)out->width);
+    return SHOAL_OK;
+}
+
+static void find_range(writer *out)
+{
+    int64_t count = out->sheet->images * out->sheet->height * out->sheet->width;
+    double least = INFINITY, greatest = -INFINITY;
+    for (int64_t i = 0; i < count; i++) {
+        least = fmin(least, out->sheet->values[i]);
+        greatest = fmax(greatest, out->sheet->values[i]);
+    }
+    out->least = least;
+    out->range = greatest / 2 - least / 2; /* halves: the whole range may overflow */
+}
+
+static unsigned char grey(const writer *out, double value)
+{
+    double share = out->range > 0 ? (value / 2 - out->least / 2) / out->range : 0;
+    return (unsigned char)(share >= 1 ? 255 : share > 0 ? lrint(share * 255) : 0); /* NaN is black */
+}
+
+/* Pixel row `y` of the sheet. */
+static void fill_line(writer *out, int64_t y)
+{
+    const data_sheet *sheet = out->sheet;
+    int64_t within = (y - GAP) % (sheet->height + GAP), band = (y - GAP) / (sheet->height + GAP);
+    for (int64_t x = 0; x < out->width; x++)
+        out->line[x] = GAP_GREY;
+    if (y < GAP || within >= sheet->height)
+        return;
+    for (int64_t i = 0; i < out->across && band * out->across + i < sheet->images; i++) {
+        const double *row = sheet->values + ((band * out->across + i) * sheet->height + within) * sheet->width;
+        unsigned char *pixels = out->line + GAP + i * (sheet->width + GAP);
+        for (int64_t x = 0; x < sheet->width; x++)
+            pixels[x] = grey(out, row[x]);
+    }
+}
+
+static void on_error(png_structp png, png_const_charp text)
+{
+    writer *out = png_get_error_ptr(png);
+    snprintf(out->reason, sizeof out->reason, "%s", text);
+    png_longjmp(png, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp text)
+{
+    (void)png;
+    (void)text;
+}
+
+static png_voidp on_alloc(png_structp png, png_alloc_size_t size)
+{
+    void *block = NULL;
+    (void)png;
+    return base_alloc(&block, 1, size, "a picture") < 0 ? NULL : block;
+}
+
+static void on_free(png_structp png, png_voidp block)
+{
+    (void)png;
+    base_free(&block);
+}
+
+/* Everything that may longjmp.  No local of this function changes after setjmp. */
+static int encode(writer *out)
+{
+    if (setjmp(png_jmpbuf(out->png)))
+        return SHOAL_SYSTEM;
+    png_init_io(out->png, base_output_stream(out->output));
+    png_set_IHDR(out->png, out->info, (png_uint_32)out->width, (png_uint_32)out->height, 8, PNG_COLOR_TYPE_GRAY,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(out->png, out->info);
+    for (int64_t y = 0; y < out->height; y++) {
+        fill_line(out, y);
+        png_write_row(out->png, out->line);
+    }
+    png_write_end(out->png, NULL);
+    return SHOAL_OK;
+}
+
+int data_picture_write(const char *path, const data_sheet *sheet)
+{
+    writer out = {.path = path, .sheet = sheet};
+    int status = plan(&out);
+    if (status < 0)
+        return status;
+    find_range(&out);
+    if ((status = base_alloc(&out.line, (size_t)out.width, 1, "a picture")) < 0)
+        return status;
+    out.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &out, on_error, on_warning, NULL, on_alloc, on_free);
+    out.info = out.png ? png_create_info_struct(out.png) : NULL;
+    if (!out.info) {
+        status = shoal_fail(SHOAL_MEMORY, "%s: out of memory for a picture", path);
+        goto done;
+    }
+    if ((status = base_output_open(&out.output, path)) < 0)
+        goto done;
+    if (encode(&out) < 0)
+        status = ferror(base_output_stream(out.output))
+                     ? base_output_commit(&out.output) /* knows the file's own error */
+                     : shoal_fail(SHOAL_MEMORY, "%s: can't make the picture: %s", path, out.reason);
+    else
+        status = base_output_commit(&out.output);
+done:
+    base_output_discard(&out.output);
+    png_destroy_write_struct(out.png ? &out.png : NULL, out.info ? &out.info : NULL);
+    base_free(&out.line);
+    return status;
+}

@@ -1,0 +1,78 @@
+/* shoal_run: checks what was asked, fills in what was left open, and hands over to an engine. */
+#include "engine/engine_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/pool.h"
+
+enum { THREADS_MOST = 4096, GRAIN_BYTES = 1 << 20, GRAIN_ROWS_LEAST = 252, GRAIN_ROWS_MOST = 8064, GRAINS_WANTED = 64 };
+
+/* Grains are about a mebibyte of rows, so that they amortise a hand-over and spread over many threads.  84 is a
+ * multiple of every tile's rows. */
+static int64_t choose_rows_per_grain(int64_t rows, int64_t columns, shoal_type type)
+{
+    int64_t by_bytes = GRAIN_BYTES / (columns * (int64_t)shoal_type_size(type)) / 84 * 84;
+    int64_t by_count = rows / GRAINS_WANTED / 84 * 84;
+    int64_t choice = by_bytes < by_count ? by_bytes : by_count;
+    if (choice < GRAIN_ROWS_LEAST)
+        choice = GRAIN_ROWS_LEAST;
+    return choice > GRAIN_ROWS_MOST ? GRAIN_ROWS_MOST : choice;
+}
+
+static int fill_shape(shoal_shape *shape, shoal_data *data, const double *weights, int64_t rows_per_grain)
+{
+    shape->rows = shoal_data_rows(data);
+    shape->columns = shoal_data_columns(data);
+    shape->type = shoal_data_type(data);
+    shape->weighted = weights != NULL;
+    if (rows_per_grain < 0)
+        return shoal_fail(SHOAL_USAGE, "rows per grain can't be %lld", (long long)rows_per_grain);
+    shape->rows_per_grain =
+        rows_per_grain ? rows_per_grain : choose_rows_per_grain(shape->rows, shape->columns, shape->type);
+    shape->grains = (shape->rows + shape->rows_per_grain - 1) / shape->rows_per_grain;
+    if (shape->grains > UINT32_MAX)
+        return shoal_fail(SHOAL_USAGE, "%lld rows in grains of %lld are too many grains", (long long)shape->rows,
+                          (long long)shape->rows_per_grain);
+    return SHOAL_OK;
+}
+
+void engine_report_phase(shoal_report *report, const char *name, double seconds, int64_t rounds)
+{
+    int i = 0;
+    while (i < report->phases && strcmp(report->phase[i].name, name) != 0)
+        i++;
+    if (i == SHOAL_PHASES_MOST)
+        SHOAL_BUG("more than %d phases", SHOAL_PHASES_MOST);
+    if (i == report->phases) {
+        snprintf(report->phase[i].name, sizeof report->phase[i].name, "%s", name);
+        report->phases++;
+    }
+    report->phase[i].seconds += seconds;
+    report->phase[i].rounds += rounds;
+}
+
+int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *algorithm, const void *config,
+              shoal_data *data, const double *weights, const shoal_run_options *options)
+{
+    static const shoal_run_options defaults;
+    shoal_report unwanted;
+    engine_job job = {.algorithm = algorithm,
+                      .config = config,
+                      .data = data,
+                      .weights = weights,
+                      .options = options ? options : &defaults,
+                      .report = report ? report : &unwanted};
+    memset(job.report, 0, sizeof *job.report);
+    if (job.options->threads < 0 || job.options->threads > THREADS_MOST)
+        return shoal_fail(SHOAL_USAGE, "threads must be 1 to %d, not %d", THREADS_MOST, job.options->threads);
+    int status = kernel_choose(&job.kernel, job.options->kernel);
+    if (status == SHOAL_OK)
+        status = fill_shape(&job.shape, data, weights, job.options->rows_per_grain);
+    if (status < 0)
+        return status;
+    job.threads = job.options->threads ? job.options->threads : base_cores();
+    job.report->threads = job.threads;
+    job.report->kernel = job.kernel->name;
+    return engine_threads.run(out, &job);
+}

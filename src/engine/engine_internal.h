@@ -1,0 +1,34 @@
+/* What engines share: the run as shoal_run has checked it, and the table every engine fills. */
+#ifndef ENGINE_INTERNAL_H
+#define ENGINE_INTERNAL_H
+
+#include <shoal/engine.h>
+
+#include "kernel/kernel.h"
+
+/* One run, checked: shapes agree, the kernel set exists, threads and grains are chosen. */
+typedef struct engine_job {
+    const shoal_algorithm *algorithm;
+    const void *config;
+    shoal_data *data;
+    const double *weights;
+    shoal_shape shape;
+    int threads;
+    const kernel_set *kernel;
+    const shoal_run_options *options; /* never NULL */
+    shoal_report *report;             /* never NULL; the engine adds phases, rounds and counters */
+} engine_job;
+
+/* One way of running rounds. */
+typedef struct engine_class {
+    const char *name;
+    /* Runs the job to its end.  The result must equal the threads engine's bit for bit. */
+    int (*run)(shoal_result **out, const engine_job *job);
+} engine_class;
+
+extern const engine_class engine_threads;
+
+/* Adds seconds and rounds to the phase called `name`. */
+void engine_report_phase(shoal_report *report, const char *name, double seconds, int64_t rounds);
+
+#endif

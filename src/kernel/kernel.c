@@ -1,0 +1,77 @@
+/* Which kernel sets this CPU can run, and which one to use.  The tables are built once, at the first question. */
+#include "kernel/kernel.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <shoal/error.h>
+
+enum { SETS_MOST = 8 };
+
+static kernel_set sets[SETS_MOST]; /* portable first, each better than the one before */
+static int count_sets;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* A set starts as a copy of the one below it. */
+static void add_set(const char *name, void (*fill)(kernel_set *))
+{
+    kernel_set *set = &sets[count_sets];
+    if (count_sets > 0)
+        *set = sets[count_sets - 1];
+    fill(set);
+    set->name = name;
+    count_sets++;
+}
+
+static void build_sets(void)
+{
+    add_set("portable", kernel_fill_portable);
+#if defined(__x86_64__)
+    /* __builtin_cpu_supports also asks whether the system saves the wide registers (XCR0). */
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return;
+    add_set("avx2", kernel_fill_avx2);
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
+        return;
+    add_set("avx512", kernel_fill_avx512);
+    if (__builtin_cpu_supports("avx512vnni"))
+        add_set("vnni", kernel_fill_vnni);
+#endif
+}
+
+int kernel_list(const kernel_set *out[8])
+{
+    pthread_once(&once, build_sets);
+    for (int i = 0; i < count_sets; i++)
+        out[i] = &sets[i];
+    return count_sets;
+}
+
+static int fail_unknown(const char *name)
+{
+    char known[128] = "";
+    size_t used = 0;
+    for (int i = 0; i < count_sets && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", sets[i].name);
+    return shoal_fail(SHOAL_USAGE, "kernel set %s is not one that runs on this CPU: use auto, %s", name, known);
+}
+
+int kernel_choose(const kernel_set **out, const char *name)
+{
+    pthread_once(&once, build_sets);
+    if (!name || !strcmp(name, "auto"))
+        name = getenv("SHOAL_KERNEL");
+    if (!name || !*name || !strcmp(name, "auto")) {
+        *out = &sets[count_sets - 1];
+        return SHOAL_OK;
+    }
+    for (int i = 0; i < count_sets; i++)
+        if (!strcmp(name, sets[i].name)) {
+            *out = &sets[i];
+            return SHOAL_OK;
+        }
+    return fail_unknown(name);
+}

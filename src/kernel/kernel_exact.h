@@ -1,0 +1,157 @@
+/* The entries that give the same bits in every set, in plain C that each set's file compiles for its own CPU.
+ *
+ * Included once by each kernel_<set>.c, after it defined DOUBLE_LANES, how many float64 its vectors hold (8 or a part
+ * of 8).  Everything is static: code built for one CPU must not be linked into another's.  The bits agree because every
+ * operation is IEEE's, in the order the definition says, and -ffp-contract=off keeps the compiler from fusing them. */
+#include <shoal/data.h>
+#include <string.h>
+#include "kernel/kernel.h"
+
+typedef double exact_doubles __attribute__((vector_size(8 * DOUBLE_LANES)));
+typedef float exact_floats __attribute__((vector_size(4 * DOUBLE_LANES)));
+enum { EXACT_VECTORS = 8 / DOUBLE_LANES };
+#ifndef WIDEN
+#define WIDEN(floats) __builtin_convertvector(floats, exact_doubles)
+#endif
+
+/* (float32(x) - origin) * scale; a scale outside float32's range goes through float64, which rounds once as well. */
+#define CENTRE_NARROW(type)                                                                                            \
+    static void centre_##type(float *restrict out, const void *row, const kernel_origin *origin, int64_t columns)      \
+    {                                                                                                                  \
+        const type *restrict x = row;                                                                                  \
+        const float *restrict from = origin->origin32;                                                                 \
+        const float scale = (float)origin->scale;                                                                      \
+        if ((double)scale == origin->scale)                                                                            \
+            for (int64_t k = 0; k < columns; k++)                                                                      \
+                out[k] = ((float)x[k] - from[k]) * scale;                                                              \
+        else                                                                                                           \
+            for (int64_t k = 0; k < columns; k++)                                                                      \
+                out[k] = (float)((double)((float)x[k] - from[k]) * origin->scale);                                     \
+    }
+
+/* float32((float64(x) - origin) * scale) */
+#define CENTRE_WIDE(type)                                                                                              \
+    static void centre_##type(float *restrict out, const void *row, const kernel_origin *origin, int64_t columns)      \
+    {                                                                                                                  \
+        const type *restrict x = row;                                                                                  \
+        const double *restrict from = origin->origin64;                                                                \
+        const double scale = origin->scale;                                                                            \
+        for (int64_t k = 0; k < columns; k++)                                                                          \
+            out[k] = (float)(((double)x[k] - from[k]) * scale);                                                        \
+    }
+
+CENTRE_NARROW(float)
+CENTRE_NARROW(int8_t)
+CENTRE_NARROW(uint8_t)
+CENTRE_NARROW(int16_t)
+CENTRE_NARROW(uint16_t)
+CENTRE_WIDE(double)
+CENTRE_WIDE(int32_t)
+CENTRE_WIDE(uint32_t)
+CENTRE_WIDE(int64_t)
+CENTRE_WIDE(uint64_t)
+#undef CENTRE_NARROW
+#undef CENTRE_WIDE
+
+static void centre_row(float *out, const void *row, shoal_type type, const kernel_origin *origin, int64_t columns)
+{
+    static void (*const centre[SHOAL_TYPES])(float *restrict, const void *, const kernel_origin *, int64_t) = {
+        [SHOAL_FLOAT32] = centre_float,   [SHOAL_FLOAT64] = centre_double,  [SHOAL_INT8] = centre_int8_t,
+        [SHOAL_INT16] = centre_int16_t,   [SHOAL_INT32] = centre_int32_t,   [SHOAL_INT64] = centre_int64_t,
+        [SHOAL_UINT8] = centre_uint8_t,   [SHOAL_UINT16] = centre_uint16_t, [SHOAL_UINT32] = centre_uint32_t,
+        [SHOAL_UINT64] = centre_uint64_t, [SHOAL_BOOL] = centre_uint8_t,
+    };
+    centre[type](out, row, origin, columns);
+}
+
+/* The last columns go to the lane their number names, and the lanes are combined as the definition says. */
+#define DISTANCE_END(sums, x, centre, k, columns)                                                                      \
+    double lane[8];                                                                                                    \
+    memcpy(lane, sums, sizeof lane);                                                                                   \
+    for (; k < columns; k++) {                                                                                         \
+        double difference = (double)x[k] - centre[k];                                                                  \
+        lane[k % 8] += difference * difference;                                                                        \
+    }                                                                                                                  \
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]))
+
+static double distance32(const float *x, const double *centre, int64_t columns)
+{
+    exact_doubles sums[EXACT_VECTORS] = {0};
+    int64_t k = 0;
+    for (; k + 8 <= columns; k += 8)
+        for (int v = 0; v < EXACT_VECTORS; v++) {
+            exact_floats from;
+            exact_doubles to;
+            memcpy(&from, x + k + v * DOUBLE_LANES, sizeof from);
+            memcpy(&to, centre + k + v * DOUBLE_LANES, sizeof to);
+            exact_doubles difference = WIDEN(from) - to;
+            sums[v] += difference * difference;
+        }
+    DISTANCE_END(sums, x, centre, k, columns);
+}
+
+static double distance64(const double *x, const double *centre, int64_t columns)
+{
+    exact_doubles sums[EXACT_VECTORS] = {0};
+    int64_t k = 0;
+    for (; k + 8 <= columns; k += 8)
+        for (int v = 0; v < EXACT_VECTORS; v++) {
+            exact_doubles from, to;
+            memcpy(&from, x + k + v * DOUBLE_LANES, sizeof from);
+            memcpy(&to, centre + k + v * DOUBLE_LANES, sizeof to);
+            exact_doubles difference = from - to;
+            sums[v] += difference * difference;
+        }
+    DISTANCE_END(sums, x, centre, k, columns);
+}
+#undef DISTANCE_END
+
+/* rint(v) for |v| <= 2^51.  Adding 1.5 * 2^52 leaves no bits for a fraction, so that the addition itself rounds to the
+ * nearest, ties to even, and the result's low bits are the integer in two's complement. */
+static inline int64_t nearest_small(double v)
+{
+    const double large = 0x1.8p52;
+    double sum = v + large;
+    int64_t bits, bits_large;
+    memcpy(&bits, &sum, sizeof bits);
+    memcpy(&bits_large, &large, sizeof bits_large);
+    return bits - bits_large;
+}
+
+/* rint(v) for |v| < 2^62, in operations that vectorise everywhere.  v = high * 2^32 + low with |low| <= 2^31: both the
+ * product and the difference are exact, and since high * 2^32 is an even integer, ties in low are the ties of v. */
+static inline int64_t nearest_integer(double v)
+{
+    const double large = 0x1.8p52;
+    double high = (v * 0x1p-32 + large) - large;
+    double low = v - high * 0x1p32;
+    return nearest_small(high) * ((int64_t)1 << 32) + nearest_small(low);
+}
+
+#define MOVE(name, type)                                                                                               \
+    static void name(int64_t *restrict to, int64_t *restrict from, const type *restrict x,                             \
+                     const double *restrict origin, const double *restrict inverse, double weight, int64_t columns)    \
+    {                                                                                                                  \
+        if (from)                                                                                                      \
+            for (int64_t k = 0; k < columns; k++) {                                                                    \
+                int64_t value = nearest_integer(weight * ((double)x[k] - origin[k]) * inverse[k]);                     \
+                to[k] += value;                                                                                        \
+                from[k] -= value;                                                                                      \
+            }                                                                                                          \
+        else                                                                                                           \
+            for (int64_t k = 0; k < columns; k++)                                                                      \
+                to[k] += nearest_integer(weight * ((double)x[k] - origin[k]) * inverse[k]);                            \
+    }
+
+MOVE(move32, float)
+MOVE(move64, double)
+#undef MOVE
+
+static void fill_exact(kernel_set *set)
+{
+    set->centre_row = centre_row;
+    set->distance32 = distance32;
+    set->distance64 = distance64;
+    set->move32 = move32;
+    set->move64 = move64;
+}

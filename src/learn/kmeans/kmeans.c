@@ -1,0 +1,266 @@
+/* k-means as a learner: options, the first round, and the hand-over to the phases.  See shoal/kmeans.h. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "learn/kmeans/kmeans_internal.h"
+
+/* greedy k-means++ is one round a centre; above this many k-means|| is quicker and as good. */
+enum { GREEDY_MOST = 50 };
+
+static const char *const empty_choices[] = {"farthest", "keep", "split", NULL};
+
+static const shoal_option kmeans_options[] = {
+    {"clusters", 'k', SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, k), "K", "number of clusters", NULL, 1, INT32_MAX,
+     NULL},
+    {"init", 0, SHOAL_OPTION_TEXT, offsetof(shoal_kmeans_config, init), "HOW",
+     "first centres: kmeans++, parallel (k-means||), random, a file of K rows, or auto (kmeans++ up to K = 50, parallel "
+     "above)",
+     "auto", 0, 0, NULL},
+    {"iterations", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, iterations), "N",
+     "most updates of the centres", "300", 0, INT32_MAX, NULL},
+    {"tolerance", 0, SHOAL_OPTION_REAL, offsetof(shoal_kmeans_config, tolerance), "T",
+     "stop when the centres' squared movement is at most T times the mean variance of the columns", "1e-4", 0, INFINITY,
+     NULL},
+    {"runs", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, runs), "N",
+     "independent runs with different first centres; the best is kept", "1", 1, 1 << 20, NULL},
+    {"seed", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, seed), "N", "seed of all random choices", "0", 0,
+     0x1p53, NULL},
+    {"empty", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_kmeans_config, empty), "HOW",
+     "what an empty cluster does: take the farthest row, keep its centre, or split the largest cluster", "farthest", 0, 0,
+     empty_choices},
+    {0}};
+
+static const kmeans_phase *const phases[KMEANS_PHASES] = {
+    [KMEANS_RANGE] = &kmeans_range,   [KMEANS_SPREAD] = &kmeans_spread,     [KMEANS_WEIGH] = &kmeans_weigh,
+    [KMEANS_FETCH] = &kmeans_fetch,   [KMEANS_JUDGE] = &kmeans_judge,       [KMEANS_SAMPLE] = &kmeans_sample,
+    [KMEANS_LLOYD] = &kmeans_lloyd,   [KMEANS_RELOCATE] = &kmeans_relocate, [KMEANS_LABEL] = &kmeans_label,
+};
+
+static const kmeans_phase *phase_of(const shoal_round *round)
+{
+    return phases[((const kmeans_model *)round->model)->phase];
+}
+
+static void describe(shoal_round *round, const shoal_shape *shape)
+{
+    const kmeans_phase *phase = phase_of(round);
+    snprintf(round->phase, sizeof round->phase, "%s", phase->name);
+    phase->describe(round, shape);
+}
+
+static int choose_start(int64_t *out, const shoal_kmeans_config *config)
+{
+    const char *init = config->init ? config->init : "auto";
+    if (config->start)
+        *out = KMEANS_START_GIVEN;
+    else if (strcmp(init, "auto") == 0)
+        *out = config->k <= GREEDY_MOST ? KMEANS_START_GREEDY : KMEANS_START_PARALLEL;
+    else if (strcmp(init, "kmeans++") == 0)
+        *out = KMEANS_START_GREEDY;
+    else if (strcmp(init, "parallel") == 0)
+        *out = KMEANS_START_PARALLEL;
+    else if (strcmp(init, "random") == 0)
+        *out = KMEANS_START_RANDOM;
+    else
+        return shoal_fail(SHOAL_USAGE, "--init: '%s' is not auto, kmeans++, parallel or random, and no centres were read "
+                                       "from it", init);
+    return SHOAL_OK;
+}
+
+static int check_centres(const char *what, const double *centres, int64_t k, int64_t columns)
+{
+    for (int64_t i = 0; i < k * columns; i++)
+        if (!isfinite(centres[i]))
+            return shoal_fail(SHOAL_INVALID, "%s: row %lld, column %lld of the centres is not finite", what,
+                              (long long)(i / columns + 1), (long long)(i % columns + 1));
+    return SHOAL_OK;
+}
+
+static int check(const shoal_kmeans_config *config, const shoal_shape *shape)
+{
+    if (config->k < 1 || config->k > INT32_MAX)
+        return shoal_fail(SHOAL_USAGE, "-k must be at least 1 and below 2^31, not %lld", (long long)config->k);
+    if (shape->rows < 1 || shape->columns < 1)
+        return shoal_fail(SHOAL_INVALID, "the data has %lld rows and %lld columns; k-means needs at least one of each",
+                          (long long)shape->rows, (long long)shape->columns);
+    if (config->k > shape->rows)
+        return shoal_fail(SHOAL_INVALID, "-k %lld is more than the data's %lld rows", (long long)config->k,
+                          (long long)shape->rows);
+    if (!(config->tolerance >= 0))
+        return shoal_fail(SHOAL_USAGE, "--tolerance must be at least 0, not %g", config->tolerance);
+    if (config->iterations < 0 || config->runs < 1)
+        return shoal_fail(SHOAL_USAGE, "--iterations must be at least 0 and --runs at least 1");
+    return config->start ? check_centres("--init", config->start, config->k, shape->columns) : SHOAL_OK;
+}
+
+static int start_kmeans(shoal_round **out, const void *untyped, const shoal_shape *shape)
+{
+    const shoal_kmeans_config *config = untyped;
+    kmeans_model header = {.phase = KMEANS_RANGE,
+                           .k = config->k,
+                           .columns = shape->columns,
+                           .rows = shape->rows,
+                           .empty = config->empty,
+                           .iterations = config->iterations,
+                           .runs = config->runs,
+                           .seed = config->seed,
+                           .tolerance = config->tolerance,
+                           .weighted = shape->weighted,
+                           .prescale = 1,
+                           .scale = 1,
+                           .memo_round = -1,
+                           .best_run = -1};
+    int status = check(config, shape);
+    if (status == SHOAL_OK)
+        status = choose_start(&header.start, config);
+    if (header.start == KMEANS_START_GIVEN)
+        header.runs = 1; /* every run would be the same */
+    if (status == SHOAL_OK)
+        status = kmeans_round_first(out, &header);
+    if (status < 0)
+        return status;
+    if (config->start)
+        memcpy(kmeans_view_of(*out).centres, config->start,
+               (size_t)(config->k * shape->columns) * sizeof *config->start);
+    describe(*out, shape);
+    return SHOAL_OK;
+}
+
+static int start_predict(shoal_round **out, const void *untyped, const shoal_shape *shape)
+{
+    const shoal_predict_config *config = untyped;
+    kmeans_model header = {.phase = KMEANS_RANGE,
+                           .k = config->k,
+                           .columns = shape->columns,
+                           .rows = shape->rows,
+                           .start = KMEANS_START_GIVEN,
+                           .runs = 1,
+                           .weighted = shape->weighted,
+                           .predicting = 1,
+                           .distances = config->distances,
+                           .prescale = 1,
+                           .scale = 1,
+                           .memo_round = -1,
+                           .best_run = -1};
+    if (config->columns != shape->columns)
+        return shoal_fail(SHOAL_INVALID, "the centres have %lld columns, the data %lld", (long long)config->columns,
+                          (long long)shape->columns);
+    int status = check_centres("the model", config->centres, config->k, config->columns);
+    if (status == SHOAL_OK)
+        status = kmeans_round_first(out, &header);
+    if (status < 0)
+        return status;
+    memcpy(kmeans_view_of(*out).centres, config->centres, (size_t)(config->k * config->columns) * sizeof(double));
+    describe(*out, shape);
+    return SHOAL_OK;
+}
+
+/* ---- what a process derives -------------------------------------------------------------------------------- */
+
+static void forget_kmeans(void **inout)
+{
+    kmeans_prepared *prepared = *inout;
+    if (!prepared)
+        return;
+    kmeans_pack_release(&prepared->pack);
+    base_free(&prepared->origin32);
+    base_free(&prepared->near);
+    base_free(&prepared->set);
+    base_free(inout);
+}
+
+static int prepare_kmeans(void **inout, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
+{
+    const kmeans_phase *phase = phase_of(round);
+    kmeans_view view = kmeans_view_of(round);
+    kmeans_prepared *prepared = *inout;
+    int status = SHOAL_OK;
+    if (!prepared) {
+        status = base_alloc(&prepared, 1, sizeof *prepared, "what rounds share");
+        if (status == SHOAL_OK)
+            status = kernel_choose(&prepared->kernel, crew->kernel);
+        if (status == SHOAL_OK)
+            status = base_alloc(&prepared->origin32, (size_t)shape->columns, sizeof(float), "the origin");
+        *inout = prepared;
+    }
+    if (status < 0)
+        return status;
+    for (int64_t k = 0; k < shape->columns; k++)
+        prepared->origin32[k] = (float)view.origin[k];
+    return phase->prepare ? phase->prepare(prepared, round, shape, crew) : SHOAL_OK;
+}
+
+static size_t scratch_bytes_kmeans(const shoal_round *round, const void *prepared, const shoal_shape *shape)
+{
+    return phase_of(round)->scratch_bytes(round, prepared, shape);
+}
+
+static int map_kmeans(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
+                      const shoal_scratch *scratch)
+{
+    return phase_of(round)->map(partial, round, prepared, grain, scratch);
+}
+
+static int update_kmeans(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                         const shoal_shape *shape, const shoal_crew *crew, bool stop)
+{
+    int status = phase_of(round)->update(next, result, round, merged, shape, crew, stop);
+    if (status < 0) {
+        shoal_round_free(next);
+        shoal_result_free(result);
+    } else if (*next) {
+        describe(*next, shape);
+    }
+    return status;
+}
+
+static int cost_kmeans(shoal_cost *out, const void *untyped, const shoal_shape *shape)
+{
+    const shoal_kmeans_config *config = untyped;
+    double cells = (double)config->k * (double)shape->columns;
+    *out = (shoal_cost){.operations_per_row = 3 * cells,
+                        .model_bytes = 8 * cells,
+                        .partial_bytes = 8 * (cells + (double)config->k),
+                        .memo_row_bytes = KMEANS_MEMO_BYTES,
+                        .rounds = config->iterations + 3};
+    return SHOAL_OK;
+}
+
+const shoal_algorithm shoal_kmeans = {
+    .name = "kmeans",
+    .summary = "cluster rows around K centres",
+    .options = kmeans_options,
+    .config_size = sizeof(shoal_kmeans_config),
+    .counter = {"distances_computed", "distances_skipped", "definitions_evaluated", NULL},
+    .start = start_kmeans,
+    .prepare = prepare_kmeans,
+    .forget = forget_kmeans,
+    .scratch_bytes = scratch_bytes_kmeans,
+    .map = map_kmeans,
+    .update = update_kmeans,
+    .cost = cost_kmeans,
+};
+
+static int cost_predict(shoal_cost *out, const void *untyped, const shoal_shape *shape)
+{
+    const shoal_predict_config *config = untyped;
+    double cells = (double)config->k * (double)shape->columns;
+    *out = (shoal_cost){.operations_per_row = 3 * cells, .model_bytes = 8 * cells, .rounds = 2};
+    return SHOAL_OK;
+}
+
+const shoal_algorithm shoal_kmeans_predict = {
+    .name = "predict",
+    .summary = "label rows by the nearest of given centres",
+    .config_size = sizeof(shoal_predict_config),
+    .counter = {"distances_computed", "distances_skipped", "definitions_evaluated", NULL},
+    .start = start_predict,
+    .prepare = prepare_kmeans,
+    .forget = forget_kmeans,
+    .scratch_bytes = scratch_bytes_kmeans,
+    .map = map_kmeans,
+    .update = update_kmeans,
+    .cost = cost_predict,
+};

@@ -1,0 +1,251 @@
+/* k-means inside: the model that goes from round to round, its phases, and what the files of this folder share.
+ *
+ * docs/learn/kmeans.md has the mathematics.  Words used here:
+ *   units      values as the learner sees them: the data's own, times `prescale` (1 unless they are extreme)
+ *   origin     the midrange of each column, rounded to float32; what rows and centres are measured from
+ *   scale      power of two that brings centred values to about 1 for float32 arithmetic
+ *   score      |c|^2/2 - z.c of a centred, scaled row z and centre c; orders centres as the distance does */
+#ifndef KMEANS_INTERNAL_H
+#define KMEANS_INTERNAL_H
+
+#include <shoal/kmeans.h>
+
+#include "kernel/kernel.h"
+
+typedef enum kmeans_phase_id {
+    KMEANS_RANGE,     /* least and greatest value of each column; refuses what is not finite */
+    KMEANS_SPREAD,    /* variances, and which columns need wide sums */
+    KMEANS_WEIGH,     /* k-means++: potentials before there is a centre */
+    KMEANS_FETCH,     /* brings drawn rows */
+    KMEANS_JUDGE,     /* k-means++: potentials under each candidate */
+    KMEANS_SAMPLE,    /* k-means||: distances to the newest candidates; the next sample */
+    KMEANS_LLOYD,     /* labels and sums */
+    KMEANS_RELOCATE,  /* rows for empty clusters */
+    KMEANS_LABEL,     /* final labels and objective */
+    KMEANS_PHASES
+} kmeans_phase_id;
+
+typedef enum kmeans_start {
+    KMEANS_START_GREEDY,
+    KMEANS_START_PARALLEL,
+    KMEANS_START_RANDOM,
+    KMEANS_START_GIVEN
+} kmeans_start;
+
+/* The model: this header, then the arrays of kmeans_view, then what the phase adds. */
+typedef struct kmeans_model {
+    int64_t phase; /* kmeans_phase_id */
+    int64_t k, columns, rows;
+    int64_t start, empty, iterations, runs, seed;
+    double tolerance;
+    int64_t weighted;
+    int64_t predicting; /* centres are given and stay: label, nothing else */
+    int64_t distances;  /* the label round also gives each row's distance */
+
+    /* Known after the scan. */
+    double prescale, scale;
+    double weight_inverse;   /* 1 / quantum of weight sums; 1 when unweighted */
+    double weight_most;
+    double variance;         /* mean over the columns */
+    double square_total;     /* sum of w |x - origin|^2, for the trace */
+    double distance_most;    /* no squared distance in the data is greater */
+    double weight_total;
+    int64_t wide;            /* columns whose sums need 128 bits */
+
+    /* Where we are. */
+    int64_t run;        /* 0 .. runs - 1 */
+    int64_t filled;     /* centres there are so far */
+    int64_t iteration;  /* updates done in this run */
+    int64_t memo_round; /* round whose memo the next one can use, or -1 */
+    int64_t converged;
+    int64_t stopping;   /* asked to stop: label and finish */
+    int64_t finishing;  /* the centres are the best run's: label and finish */
+    int64_t best_run, best_iterations, best_converged;
+    double best_objective;
+    int64_t extra_bytes; /* of the phase's own section */
+} kmeans_model;
+
+/* The arrays behind the header. */
+typedef struct kmeans_view {
+    kmeans_model *model;
+    double *origin, *inverse; /* columns; inverse = 1 / quantum of the column's sums, 0 for wide columns */
+    int64_t *wide_column;     /* wide of them */
+    double *wide_inverse;
+    double *centres;          /* k x columns, in units */
+    double *drift;            /* k: how far each centre is from where the memo's round had it, rounded up; in units */
+    double *best;             /* k x columns when runs > 1, else NULL */
+    void *extra;
+} kmeans_view;
+
+kmeans_view kmeans_view_of(const shoal_round *round);
+
+/* A new round that starts as a copy of `from`'s model (arrays included), with another phase and extra section. */
+int kmeans_round_from(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, size_t extra_bytes);
+/* The first one. */
+int kmeans_round_first(shoal_round **out, const kmeans_model *header);
+/* Like kmeans_round_from, with another number of wide columns (all zero). */
+int kmeans_round_widen(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t wide);
+
+/* ---- phases ------------------------------------------------------------------------------------------------ */
+
+struct kmeans_prepared;
+
+typedef struct kmeans_phase {
+    const char *name; /* as reported: "scan", "seed", "run" */
+    /* Fills layout and the people's part of a round whose model is done. */
+    void (*describe)(shoal_round *round, const shoal_shape *shape);
+    /* Optional. */
+    int (*prepare)(struct kmeans_prepared *prepared, const shoal_round *round, const shoal_shape *shape,
+                   const shoal_crew *crew);
+    size_t (*scratch_bytes)(const shoal_round *round, const struct kmeans_prepared *prepared, const shoal_shape *shape);
+    int (*map)(shoal_partial *partial, const shoal_round *round, const struct kmeans_prepared *prepared,
+               const shoal_grain *grain, const shoal_scratch *scratch);
+    int (*update)(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                  const shoal_shape *shape, const shoal_crew *crew, bool stop);
+} kmeans_phase;
+
+extern const kmeans_phase kmeans_range, kmeans_spread, kmeans_weigh, kmeans_fetch, kmeans_judge, kmeans_sample,
+    kmeans_lloyd, kmeans_relocate, kmeans_label;
+
+/* Counters of shoal_scratch. */
+enum { KMEANS_COMPUTED, KMEANS_SKIPPED, KMEANS_DEFINITIONS };
+
+/* Begins run number model->run: the first seeding round, or the first Lloyd round when centres are given. */
+int kmeans_begin_run(shoal_round **next, const shoal_round *from, const shoal_shape *shape);
+/* The first Lloyd round, once all centres are there. */
+int kmeans_begin_lloyd(shoal_round **next, const shoal_round *from, const shoal_shape *shape);
+
+/* ---- rows -------------------------------------------------------------------------------------------------- */
+
+/* Reading single rows of a grain in the precision the definition needs. */
+typedef struct kmeans_rows {
+    const shoal_grain *grain;
+    const kernel_set *kernel;
+    const kmeans_view *view;
+    kernel_origin origin;
+    bool narrow;    /* float32 holds the type exactly */
+    float *row32;   /* columns each, for types that must be converted */
+    double *row64;
+} kmeans_rows;
+
+size_t kmeans_rows_bytes(int64_t columns);
+/* Takes its buffers from *memory and moves it on. */
+void kmeans_rows_init(kmeans_rows *rows, const struct kmeans_prepared *prepared, const kmeans_view *view,
+                      const shoal_grain *grain, unsigned char **memory);
+/* z of row i, float32. */
+void kmeans_rows_centre(float *out, const kmeans_rows *rows, int64_t i);
+/* The definition: squared distance of row i to a centre, in units. */
+double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *centre);
+/* Adds row i to the sums of one cluster and takes it from another's (NULL: from none). */
+void kmeans_rows_move(const kmeans_rows *rows, int64_t i, int64_t *to, int64_t *from);
+/* Row i in units, float64. */
+void kmeans_rows_values(double *out, const kmeans_rows *rows, int64_t i);
+double kmeans_rows_weight(const kmeans_rows *rows, int64_t i);
+
+/* Cuts `bytes` off the front of scratch memory, keeping 64-byte alignment. */
+void *kmeans_cut(unsigned char **memory, size_t bytes);
+size_t kmeans_cut_size(size_t bytes);
+
+/* ---- centres, packed --------------------------------------------------------------------------------------- */
+
+/* Centres as the kernels want them, sorted so that those that moved farthest come first. */
+typedef struct kmeans_pack {
+    int64_t count;       /* distinct centres */
+    int64_t padded;      /* multiple of the panel's width and of 16 */
+    int64_t capacity, columns;
+    bool bytes;          /* byte panels are in use */
+    bool few;            /* so few columns that nearest_few is in use; no panels */
+    int panel;           /* centres a panel */
+    int32_t *id;         /* padded: index of the centre; 0 for padding */
+    int32_t *position;   /* by index: place in the pack, or -1 for a copy of an earlier centre */
+    double *drift;       /* padded + 1: scaled drift of the centre at each place, decreasing; 0 from `count` on */
+    float *rows;         /* count x columns */
+    float *panels;
+    float *bias;
+    int8_t *byte_panels;
+    float *byte_bias, *byte_step, *byte_residual, *byte_norm;
+    int32_t *byte_offset;
+    double norm_most;    /* greatest |c| */
+    /* |computed score - true score| <= error_product |z| + error_constant + error_square |z|^2 */
+    double error_product, error_constant, error_square;
+} kmeans_pack;
+
+int kmeans_pack_fill(kmeans_pack *pack, const kernel_set *kernel, const double *centres, const double *drift,
+                     int64_t count, const kmeans_view *view, const shoal_crew *crew);
+void kmeans_pack_release(kmeans_pack *pack);
+
+/* Sets copy[i] to the lowest index of a bitwise equal centre (i itself when there is none before it). */
+int kmeans_find_copies(int32_t *copy, const double *centres, int64_t count, int64_t columns);
+
+/* What a process derives from a round's model.  Reused from round to round. */
+typedef struct kmeans_prepared {
+    const kernel_set *kernel;
+    float *origin32;
+    int64_t columns;
+    kmeans_pack pack;
+    double objective_inverse; /* the label round: 1 / quantum of the objective */
+    double *near;  /* seeding: least squared distance from each centre to a candidate, in units */
+    double *set;   /* seeding: the rows that were packed */
+    int64_t near_capacity, set_capacity;
+} kmeans_prepared;
+
+/* ---- assigning rows to centres ----------------------------------------------------------------------------- */
+
+/* The memo of one grain in Lloyd rounds: three arrays of `rows` values each. */
+typedef struct kmeans_memo {
+    int32_t *label;
+    float *upper; /* no less than the scaled distance to the label's centre */
+    float *lower; /* no more than the scaled distance to any other centre */
+} kmeans_memo;
+
+enum { KMEANS_MEMO_BYTES = 12 };
+
+kmeans_memo kmeans_memo_of(const shoal_grain *grain);
+
+/* Called when row i gets `label` and had `before` (-1: none). */
+typedef void kmeans_changed(void *context, int64_t i, int32_t label, int32_t before);
+
+size_t kmeans_assign_bytes(const kmeans_pack *pack, const kernel_set *kernel, int64_t rows_per_grain);
+/* Brings the memo of a grain up to date with the packed centres: afterwards every label is the definition's. */
+int kmeans_assign(const kmeans_rows *rows, const kmeans_pack *pack, const double *centres, bool carried,
+                  kmeans_changed *changed, void *context, unsigned char *memory, int64_t *counters);
+
+/* Scores of rows against a pack, for seeding: for each row, places of the pack that may be nearer than the row's
+ * squared distance `reach[i]` (in units), handed to `visit`. */
+typedef void kmeans_visit(void *context, int64_t i, const int32_t *places, int count);
+size_t kmeans_nearer_bytes(const kmeans_pack *pack, const kernel_set *kernel);
+void kmeans_nearer(const kmeans_rows *rows, const kmeans_pack *pack, const int32_t *which, int64_t count,
+                   const double *reach, kmeans_visit *visit, void *context, unsigned char *memory, int64_t *counters);
+
+/* ---- sums of clusters -------------------------------------------------------------------------------------- */
+
+/* What a Lloyd round adds up, wherever it lies. */
+typedef struct kmeans_sums {
+    int64_t *values; /* k x columns */
+    int64_t *rows;   /* k: how many */
+    int64_t *weight; /* k, in quanta; NULL when unweighted */
+    int64_t *wide;   /* k x wide pairs of digits */
+} kmeans_sums;
+
+/* Adds row i to cluster `to` and takes it from `from` (-1: from none). */
+void kmeans_sums_move(const kmeans_sums *sums, const kmeans_rows *rows, int64_t i, int64_t to, int64_t from);
+bool kmeans_sums_empty(const kmeans_sums *sums, int64_t cluster);
+
+/* Ends an iteration: new centres from the sums (empty clusters keep theirs), then the next Lloyd or label round.
+ * `next` starts as a copy of `round`'s model, whose centres the sums were made with. */
+int kmeans_finish_iteration(shoal_round **next, const shoal_round *round, const kmeans_sums *sums,
+                            const shoal_shape *shape, const shoal_crew *crew, bool stop);
+
+/* Asks for rows for the empty clusters; the sums go along in the model. */
+int kmeans_begin_relocate(shoal_round **next, const shoal_round *round, const kmeans_sums *sums, int64_t empty);
+
+/* Greatest double not above / least not below a product, near enough for bounds: nudged by one part in 2^50. */
+static inline double kmeans_up(double value)
+{
+    return value * (1 + 0x1p-50);
+}
+
+/* Least power of two that is at least `value` > 0. */
+double kmeans_power_above(double value);
+
+#endif

@@ -1,0 +1,319 @@
+/* Packing centres for the kernels, with the constants of the error bounds (docs/learn/kmeans.md, "The bounds").
+ *
+ * Centres are sorted by drift, greatest first: a row that needs to look only at centres that moved far enough to
+ * matter looks at the first so many.  Of bitwise equal centres only the lowest is packed. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "learn/kmeans/kmeans_internal.h"
+
+/* Fewer centres than this are not worth quantising rows for. */
+enum { BYTES_PAY_FROM = 24 };
+
+static const double unit_roundoff = 0x1p-24;
+
+/* ---- copies ------------------------------------------------------------------------------------------------ */
+
+typedef struct hashed {
+    uint64_t hash;
+    int32_t index;
+} hashed;
+
+static uint64_t hash_row(const double *row, int64_t columns)
+{
+    uint64_t lane[4] = {1, 2, 3, 4};
+    for (int64_t k = 0; k < columns; k++) {
+        uint64_t bits;
+        memcpy(&bits, &row[k], sizeof bits);
+        lane[k & 3] = (lane[k & 3] ^ bits ^ bits >> 29) * UINT64_C(0x9E3779B97F4A7C15);
+    }
+    return ((lane[0] * 31 + lane[1]) * 31 + lane[2]) * 31 + lane[3];
+}
+
+static int compare_hashed(const void *a, const void *b)
+{
+    const hashed *x = a, *y = b;
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+int kmeans_find_copies(int32_t *copy, const double *centres, int64_t count, int64_t columns)
+{
+    hashed *list = NULL;
+    size_t bytes = (size_t)columns * sizeof(double);
+    int status = base_alloc(&list, (size_t)count, sizeof *list, "hashes of centres");
+    if (status < 0)
+        return status;
+    for (int64_t j = 0; j < count; j++)
+        list[j] = (hashed){hash_row(centres + j * columns, columns), (int32_t)j};
+    qsort(list, (size_t)count, sizeof *list, compare_hashed);
+    for (int64_t j = 0; j < count; j++) {
+        int32_t index = list[j].index;
+        copy[index] = index;
+        for (int64_t before = j - 1; before >= 0 && list[before].hash == list[j].hash; before--)
+            if (memcmp(centres + list[before].index * columns, centres + index * columns, bytes) == 0)
+                copy[index] = copy[list[before].index];
+    }
+    base_free(&list);
+    return SHOAL_OK;
+}
+
+/* ---- order ------------------------------------------------------------------------------------------------- */
+
+typedef struct place {
+    double drift;
+    int32_t index;
+} place;
+
+static int compare_places(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    if (x->drift != y->drift)
+        return x->drift > y->drift ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Fills count, id, position and drift. */
+static int order_centres(kmeans_pack *pack, const double *centres, const double *drift, int64_t count, double scale)
+{
+    place *places = NULL;
+    int32_t *copy = NULL;
+    int status = base_alloc(&places, (size_t)count, sizeof *places, "the order of centres");
+    if (status == SHOAL_OK)
+        status = base_alloc(&copy, (size_t)count, sizeof *copy, "copies of centres");
+    if (status == SHOAL_OK)
+        status = kmeans_find_copies(copy, centres, count, pack->columns);
+    if (status < 0)
+        goto done;
+    pack->count = 0;
+    for (int64_t j = 0; j < count; j++)
+        if (copy[j] == j)
+            places[pack->count++] = (place){drift ? kmeans_up(drift[j] * scale) : INFINITY, (int32_t)j};
+    qsort(places, (size_t)pack->count, sizeof *places, compare_places);
+    for (int64_t j = 0; j < count; j++)
+        pack->position[j] = -1;
+    for (int64_t p = 0; p < pack->count; p++) {
+        pack->id[p] = places[p].index;
+        pack->position[places[p].index] = (int32_t)p;
+        pack->drift[p] = places[p].drift;
+    }
+done:
+    base_free(&places);
+    base_free(&copy);
+    return status;
+}
+
+/* ---- packing ----------------------------------------------------------------------------------------------- */
+
+typedef struct packing {
+    kmeans_pack *pack;
+    const kernel_set *kernel;
+    const double *centres;
+    const kmeans_view *view;
+    double *norms; /* one a place */
+} packing;
+
+/* Centred and scaled, in float64. */
+static double centred(const packing *job, int64_t place, int64_t k)
+{
+    const kmeans_view *view = job->view;
+    double value = job->centres[(int64_t)job->pack->id[place] * job->pack->columns + k];
+    return (value - view->origin[k]) * view->model->scale;
+}
+
+static void pack_bytes(const packing *job, int64_t place, double norm)
+{
+    kmeans_pack *pack = job->pack;
+    int64_t columns = pack->columns, groups = (columns + 3) / 4, width = pack->panel;
+    int8_t *out = pack->byte_panels + (place / width) * width * groups * 4 + place % width * 4;
+    double most = 0, residual = 0, rounded = 0;
+    int32_t sum = 0;
+    for (int64_t k = 0; k < columns; k++)
+        most = fmax(most, fabs(centred(job, place, k)));
+    float step = most >= 0x1p-100 ? (float)(most / job->kernel->byte_centre_most) : 0;
+    for (int64_t k = 0; k < columns; k++) {
+        double value = centred(job, place, k);
+        double v = step > 0 ? rint(value / step) : 0;
+        v = fmax(-job->kernel->byte_centre_most, fmin(job->kernel->byte_centre_most, v));
+        double off = value - v * step;
+        residual += off * off;
+        rounded += v * step * v * step;
+        sum += (int32_t)v;
+        out[k / 4 * width * 4 + k % 4] = (int8_t)v;
+    }
+    /* 2^-20 is 16 units of float32: what score_bytes rounds away, the rounding of z, and these sums. */
+    pack->byte_step[place] = step;
+    pack->byte_offset[place] = job->kernel->byte_row_excess * sum;
+    pack->byte_bias[place] = (float)(norm * norm / 2 * (1 - 0x1p-20));
+    pack->byte_residual[place] = (float)(sqrt(residual) * (1 + 0x1p-20) + 0x1p-20 * norm);
+    pack->byte_norm[place] = (float)(sqrt(rounded) * (1 + 0x1p-20));
+}
+
+static void pack_float(const packing *job, int64_t place)
+{
+    kmeans_pack *pack = job->pack;
+    const float *row = pack->rows + place * pack->columns;
+    float *out = pack->panels + (place / pack->panel) * pack->panel * pack->columns + place % pack->panel;
+    for (int64_t k = 0; k < pack->columns; k++)
+        out[k * pack->panel] = row[k];
+}
+
+static int pack_place(void *context, int64_t place, int thread)
+{
+    const packing *job = context;
+    kmeans_pack *pack = job->pack;
+    float *row = pack->rows + place * pack->columns;
+    double square = 0;
+    (void)thread;
+    for (int64_t k = 0; k < pack->columns; k++) {
+        double value = centred(job, place, k);
+        square += value * value;
+        row[k] = (float)value;
+    }
+    job->norms[place] = sqrt(square);
+    pack->bias[place] = (float)(square / 2);
+    if (pack->bytes)
+        pack_bytes(job, place, sqrt(square));
+    else if (!pack->few)
+        pack_float(job, place);
+    return SHOAL_OK;
+}
+
+/* Places beyond the last centre: no row ever finds them near. */
+static void pad(kmeans_pack *pack)
+{
+    for (int64_t p = pack->count; p < pack->padded; p++) {
+        pack->id[p] = 0;
+        pack->bias[p] = INFINITY;
+        if (pack->bytes) {
+            pack->byte_bias[p] = INFINITY;
+            pack->byte_step[p] = pack->byte_residual[p] = pack->byte_norm[p] = 0;
+            pack->byte_offset[p] = 0;
+        }
+    }
+    for (int64_t p = pack->count; p <= pack->padded; p++)
+        pack->drift[p] = 0;
+    int64_t filled = pack->count / pack->panel * pack->panel; /* whole panels have no padding to clear */
+    size_t left = (size_t)(pack->padded - filled);
+    if (pack->bytes)
+        memset(pack->byte_panels + filled * ((pack->columns + 3) / 4) * 4, 0,
+               left * (size_t)((pack->columns + 3) / 4 * 4));
+    else if (!pack->few)
+        memset(pack->panels + filled * pack->columns, 0, left * (size_t)pack->columns * sizeof(float));
+}
+
+/* The bounds of docs/learn/kmeans.md, "The bounds": (2) rounding of z, c and the products; (3) of the bias;
+ * (4) the definition's own error. */
+static void set_error_bounds(kmeans_pack *pack, const double *norms)
+{
+    const double u = unit_roundoff;
+    double columns = (double)pack->columns;
+    double products = (double)kernel_roundings(pack->columns) * u, sums = (columns / KERNEL_CHAIN + 24) * u;
+    double definition = (columns / 8 + 16) * 0x1p-53;
+    pack->norm_most = 0;
+    for (int64_t p = 0; p < pack->count; p++)
+        pack->norm_most = fmax(pack->norm_most, norms[p]);
+    pack->norm_most *= 1 + 0x1p-20;
+    double most = pack->norm_most;
+    pack->error_product = (products / (1 - products) * (1 + 4 * u) + 2.01 * u) * most * (1 + 0x1p-20);
+    pack->error_constant = (sums / (1 - sums) / 2 + definition) * most * most * (1 + 0x1p-20) + columns * 0x1p-140;
+    pack->error_square = definition * (1 + 0x1p-20);
+}
+
+static int reserve(kmeans_pack *pack, int64_t count, int64_t columns)
+{
+    int64_t room = (count + KERNEL_TILE_CENTRES_MOST) / KERNEL_TILE_CENTRES_MOST * KERNEL_TILE_CENTRES_MOST + 16;
+    if (pack->capacity >= room && pack->columns == columns)
+        return SHOAL_OK;
+    kmeans_pack_release(pack);
+    size_t n = (size_t)room;
+    int status = base_alloc(&pack->id, n, sizeof *pack->id, "packed centres");
+    if (status == SHOAL_OK)
+        status = base_alloc(&pack->position, n, sizeof *pack->position, "packed centres");
+    if (status == SHOAL_OK)
+        status = base_alloc(&pack->drift, n + 1, sizeof *pack->drift, "packed centres");
+    if (status == SHOAL_OK)
+        status = base_alloc(&pack->bias, n, sizeof *pack->bias, "packed centres");
+    if (status == SHOAL_OK)
+        status = base_alloc(&pack->rows, n, (size_t)columns * sizeof *pack->rows, "packed centres");
+    if (status == SHOAL_OK) {
+        pack->capacity = room;
+        pack->columns = columns;
+    }
+    return status;
+}
+
+static int reserve_panels(kmeans_pack *pack)
+{
+    size_t n = (size_t)pack->capacity;
+    int status = SHOAL_OK;
+    if (!pack->bytes && !pack->few && !pack->panels)
+        status = base_alloc(&pack->panels, n, (size_t)pack->columns * sizeof *pack->panels, "packed centres");
+    if (!pack->bytes || pack->byte_panels)
+        return status;
+    status = base_alloc(&pack->byte_panels, n, (size_t)(pack->columns + 3) / 4 * 4, "packed centres");
+    if (status == SHOAL_OK)
+        status = base_alloc(&pack->byte_bias, n, sizeof(float), "packed centres");
+    if (status == SHOAL_OK)
+        status = base_alloc(&pack->byte_step, n, sizeof(float), "packed centres");
+    if (status == SHOAL_OK)
+        status = base_alloc(&pack->byte_residual, n, sizeof(float), "packed centres");
+    if (status == SHOAL_OK)
+        status = base_alloc(&pack->byte_norm, n, sizeof(float), "packed centres");
+    if (status == SHOAL_OK)
+        status = base_alloc(&pack->byte_offset, n, sizeof(int32_t), "packed centres");
+    return status;
+}
+
+static void choose_form(kmeans_pack *pack, const kernel_set *kernel, int64_t count)
+{
+    pack->few = pack->columns <= KERNEL_FEW_COLUMNS;
+    pack->bytes = !pack->few && kernel->byte_tile_rows > 0 && count >= BYTES_PAY_FROM &&
+                  pack->columns <= KERNEL_BYTE_COLUMNS_MOST;
+    pack->panel = pack->few ? 16 : pack->bytes ? kernel->byte_tile_centres : kernel->tile_centres;
+}
+
+int kmeans_pack_fill(kmeans_pack *pack, const kernel_set *kernel, const double *centres, const double *drift,
+                     int64_t count, const kmeans_view *view, const shoal_crew *crew)
+{
+    packing job = {.pack = pack, .kernel = kernel, .centres = centres, .view = view};
+    int status = reserve(pack, count, view->model->columns);
+    if (status < 0)
+        return status;
+    choose_form(pack, kernel, count);
+    if ((status = reserve_panels(pack)) < 0)
+        return status;
+    if ((status = order_centres(pack, centres, drift, count, view->model->scale)) < 0)
+        return status;
+    int64_t multiple = pack->panel > 16 ? pack->panel : 16;
+    pack->padded = (pack->count + multiple - 1) / multiple * multiple;
+    status = base_alloc(&job.norms, (size_t)pack->count, sizeof *job.norms, "norms of centres");
+    if (status < 0)
+        return status;
+    pad(pack);
+    status = crew->each(crew, pack->count, pack_place, &job);
+    if (status == SHOAL_OK)
+        set_error_bounds(pack, job.norms);
+    base_free(&job.norms);
+    return status;
+}
+
+void kmeans_pack_release(kmeans_pack *pack)
+{
+    base_free(&pack->id);
+    base_free(&pack->position);
+    base_free(&pack->drift);
+    base_free(&pack->bias);
+    base_free(&pack->rows);
+    base_free(&pack->panels);
+    base_free(&pack->byte_panels);
+    base_free(&pack->byte_bias);
+    base_free(&pack->byte_step);
+    base_free(&pack->byte_residual);
+    base_free(&pack->byte_norm);
+    base_free(&pack->byte_offset);
+    *pack = (kmeans_pack){0};
+}

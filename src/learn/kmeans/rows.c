@@ -1,0 +1,142 @@
+/* Rows of a grain: centred as float32 for the kernels, exact for the definition and the sums. */
+#include <string.h>
+
+#include "learn/kmeans/kmeans_internal.h"
+
+size_t kmeans_cut_size(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+void *kmeans_cut(unsigned char **memory, size_t bytes)
+{
+    void *cut = *memory;
+    *memory += kmeans_cut_size(bytes);
+    return cut;
+}
+
+static bool fits_float32(shoal_type type)
+{
+    switch (type) {
+    case SHOAL_FLOAT32:
+    case SHOAL_INT8:
+    case SHOAL_UINT8:
+    case SHOAL_INT16:
+    case SHOAL_UINT16:
+    case SHOAL_BOOL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+size_t kmeans_rows_bytes(int64_t columns)
+{
+    return kmeans_cut_size((size_t)columns * sizeof(float)) + kmeans_cut_size((size_t)columns * sizeof(double));
+}
+
+void kmeans_rows_init(kmeans_rows *rows, const kmeans_prepared *prepared, const kmeans_view *view,
+                      const shoal_grain *grain, unsigned char **memory)
+{
+    int64_t columns = grain->shape->columns;
+    *rows = (kmeans_rows){.grain = grain,
+                          .kernel = prepared->kernel,
+                          .view = view,
+                          .origin = {.origin32 = prepared->origin32,
+                                     .origin64 = view->origin,
+                                     .scale = view->model->scale},
+                          .narrow = fits_float32(grain->shape->type)};
+    rows->row32 = kmeans_cut(memory, (size_t)columns * sizeof(float));
+    rows->row64 = kmeans_cut(memory, (size_t)columns * sizeof(double));
+}
+
+static const void *raw_row(const kmeans_rows *rows, int64_t i)
+{
+    const shoal_shape *shape = rows->grain->shape;
+    return (const unsigned char *)rows->grain->values + (size_t)i * (size_t)shape->columns * shoal_type_size(shape->type);
+}
+
+/* A narrow row's values, without rounding. */
+static const float *exact32(const kmeans_rows *rows, int64_t i)
+{
+    const shoal_shape *shape = rows->grain->shape;
+    const void *raw = raw_row(rows, i);
+    if (shape->type == SHOAL_FLOAT32)
+        return raw;
+    switch (shape->type) {
+    case SHOAL_UINT8:
+    case SHOAL_BOOL:
+        for (int64_t k = 0; k < shape->columns; k++)
+            rows->row32[k] = ((const uint8_t *)raw)[k];
+        break;
+    case SHOAL_INT8:
+        for (int64_t k = 0; k < shape->columns; k++)
+            rows->row32[k] = ((const int8_t *)raw)[k];
+        break;
+    case SHOAL_UINT16:
+        for (int64_t k = 0; k < shape->columns; k++)
+            rows->row32[k] = ((const uint16_t *)raw)[k];
+        break;
+    default:
+        for (int64_t k = 0; k < shape->columns; k++)
+            rows->row32[k] = ((const int16_t *)raw)[k];
+        break;
+    }
+    return rows->row32;
+}
+
+static const double *exact64(const kmeans_rows *rows, int64_t i)
+{
+    const shoal_shape *shape = rows->grain->shape;
+    double prescale = rows->view->model->prescale;
+    const void *raw = raw_row(rows, i);
+    if (shape->type == SHOAL_FLOAT64 && prescale == 1)
+        return raw;
+    shoal_convert_float64(rows->row64, raw, shape->type, shape->columns);
+    for (int64_t k = 0; prescale != 1 && k < shape->columns; k++)
+        rows->row64[k] *= prescale;
+    return rows->row64;
+}
+
+void kmeans_rows_centre(float *out, const kmeans_rows *rows, int64_t i)
+{
+    const shoal_shape *shape = rows->grain->shape;
+    if (rows->narrow || rows->view->model->prescale == 1)
+        rows->kernel->centre_row(out, raw_row(rows, i), shape->type, &rows->origin, shape->columns);
+    else
+        rows->kernel->centre_row(out, exact64(rows, i), SHOAL_FLOAT64, &rows->origin, shape->columns);
+}
+
+double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *centre)
+{
+    int64_t columns = rows->grain->shape->columns;
+    return rows->narrow ? rows->kernel->distance32(exact32(rows, i), centre, columns)
+                        : rows->kernel->distance64(exact64(rows, i), centre, columns);
+}
+
+double kmeans_rows_weight(const kmeans_rows *rows, int64_t i)
+{
+    return rows->grain->weights ? rows->grain->weights[i] : 1;
+}
+
+void kmeans_rows_move(const kmeans_rows *rows, int64_t i, int64_t *to, int64_t *from)
+{
+    int64_t columns = rows->grain->shape->columns;
+    double weight = kmeans_rows_weight(rows, i);
+    if (rows->narrow)
+        rows->kernel->move32(to, from, exact32(rows, i), rows->view->origin, rows->view->inverse, weight, columns);
+    else
+        rows->kernel->move64(to, from, exact64(rows, i), rows->view->origin, rows->view->inverse, weight, columns);
+}
+
+void kmeans_rows_values(double *out, const kmeans_rows *rows, int64_t i)
+{
+    int64_t columns = rows->grain->shape->columns;
+    if (!rows->narrow) {
+        memcpy(out, exact64(rows, i), (size_t)columns * sizeof *out);
+        return;
+    }
+    const float *exact = exact32(rows, i);
+    for (int64_t k = 0; k < columns; k++)
+        out[k] = exact[k];
+}

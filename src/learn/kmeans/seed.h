@@ -1,0 +1,66 @@
+/* What the seeding phases share: a section of the model with draws or candidate rows, and a memo of distances. */
+#ifndef KMEANS_SEED_H
+#define KMEANS_SEED_H
+
+#include "learn/kmeans/kmeans_internal.h"
+
+/* A row to fetch: row number `where`, or the row in grain `where` at which the running potential exceeds `rest`. */
+typedef struct seed_draw {
+    int64_t where, rest;
+} seed_draw;
+
+/* Head of the model's own section while seeding.  Behind it: `draws` seed_draw, then `candidates` rows of float64. */
+typedef struct seed_state {
+    int64_t draws, candidates;
+    int64_t by_row;   /* draws name rows */
+    int64_t step;     /* makes the random numbers of each step differ */
+    int64_t applied;  /* k-means++: the memo knows this many centres; k-means||: this many candidates */
+    double inverse;   /* 1 / quantum of the potentials the draws refer to; 0 before there is a centre */
+    double reach;     /* no row is farther (squared) from its nearest centre */
+    int64_t sampling; /* k-means||: this round draws rows, by `potential` */
+    double potential;
+} seed_state;
+
+typedef struct seed_view {
+    kmeans_view base;
+    seed_state *state;
+    seed_draw *draw;
+    double *candidate;
+} seed_view;
+
+seed_view seed_view_of(const shoal_round *round);
+/* A seeding round after `from`, whose state it takes over when from has one; draws and candidates are zero. */
+int seed_round_from(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t draws, int64_t candidates);
+
+/* The memo of seeding rounds: squared distance to the nearest centre so far, by the definition, and which it is. */
+typedef struct seed_memo {
+    double *distance;
+    int32_t *nearest;
+} seed_memo;
+
+enum { SEED_MEMO_BYTES = 16 };
+
+seed_memo seed_memo_of(const shoal_grain *grain);
+
+/* A row's potential: its weight times its distance, as a whole number of quanta. */
+int64_t seed_potential(const kmeans_rows *rows, int64_t i, double distance, double inverse);
+/* 1 / quantum of potentials when no distance exceeds `reach`. */
+double seed_potential_inverse(const kmeans_model *model, double reach);
+
+/* After the first row came back: round that judges it (k-means++) or measures from it (k-means||). */
+int seed_greedy_judge(shoal_round **next, const shoal_round *fetched, shoal_partial *merged);
+int seed_parallel_first(shoal_round **next, const shoal_round *fetched, shoal_partial *merged);
+
+/* Fills draws of `next` with weighted random rows: potentials lists one sum for each grain. */
+void seed_draw_rows(seed_view *next, const int64_t *potentials, int64_t grains);
+
+/* Copies the records of a FETCH round, by slot, dropping rows equal to an earlier one.  Returns how many. */
+int64_t seed_take_rows(double *out, shoal_partial *merged, int64_t columns);
+
+/* Room for distances to `near` centres and for a set of `set` rows in what the process shares. */
+int seed_reserve(kmeans_prepared *prepared, int64_t near, int64_t set, int64_t columns);
+
+/* The sentence for more clusters than different rows. */
+int seed_too_few(const kmeans_model *model, int64_t distinct);
+
+#endif

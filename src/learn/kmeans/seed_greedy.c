@@ -1,0 +1,249 @@
+/* Greedy k-means++ (Arthur and Vassilvitskii 2007, with the several trials a step that scikit-learn makes): every
+ * step draws a few rows by their potential and keeps the one that lowers the total potential most.
+ *
+ * One JUDGE round takes the centre that the step before chose into the memo and sums the potential under each of the
+ * new candidates.  A row whose nearest centre is much nearer to it than to every candidate is passed over:
+ * |a - c| >= 2 |x - c| implies |x - a| >= |x - c|. */
+#include <math.h>
+#include <string.h>
+
+#include "learn/kmeans/seed.h"
+
+enum { JUDGE_POTENTIAL, JUDGE_REACH };
+
+static int64_t trials_of(const kmeans_model *model)
+{
+    return 2 + (int64_t)log((double)model->k); /* as scikit-learn */
+}
+
+/* ---- the rounds -------------------------------------------------------------------------------------------- */
+
+int seed_greedy_judge(shoal_round **next, const shoal_round *fetched, shoal_partial *merged)
+{
+    const seed_view before = seed_view_of(fetched);
+    int status = seed_round_from(next, fetched, KMEANS_JUDGE, 0, before.state->draws);
+    if (status < 0)
+        return status;
+    seed_view view = seed_view_of(*next);
+    view.state->candidates = seed_take_rows(view.candidate, merged, view.base.model->columns);
+    if (view.base.model->filled == 0)
+        view.state->reach = view.base.model->distance_most;
+    return SHOAL_OK;
+}
+
+static void describe_judge(shoal_round *round, const shoal_shape *shape)
+{
+    seed_view view = seed_view_of(round);
+    shoal_layout *layout = &round->layout;
+    layout->cells = 2;
+    layout->cell[JUDGE_POTENTIAL] =
+        (shoal_cell){"potentials", SHOAL_CELL_SUM, view.state->candidates * shape->grains, 0, false};
+    layout->cell[JUDGE_REACH] = (shoal_cell){"greatest distance", SHOAL_CELL_MAX, 1, 0, false};
+    layout->memo_row_bytes = SEED_MEMO_BYTES;
+    layout->carry_from = view.base.model->memo_round;
+    layout->writes_memo = true;
+    round->step = view.base.model->filled;
+    round->steps = view.base.model->k;
+}
+
+/* The set a round looks at: the newest centre, unless the memo knows it, and then the candidates. */
+static int64_t unapplied(const seed_view *view)
+{
+    return view->base.model->filled - view->state->applied;
+}
+
+typedef struct nearing {
+    kmeans_prepared *prepared;
+    const double *centres;
+    int64_t count, columns;
+} nearing;
+
+static int find_near(void *context, int64_t j, int thread)
+{
+    const nearing *job = context;
+    double least = INFINITY;
+    (void)thread;
+    for (int64_t c = 0; c < job->count; c++)
+        least = fmin(least, job->prepared->kernel->distance64(job->prepared->set + c * job->columns,
+                                                              job->centres + j * job->columns, job->columns));
+    job->prepared->near[j] = least;
+    return SHOAL_OK;
+}
+
+static int prepare_judge(kmeans_prepared *prepared, const shoal_round *round, const shoal_shape *shape,
+                         const shoal_crew *crew)
+{
+    seed_view view = seed_view_of(round);
+    int64_t columns = shape->columns, fresh = unapplied(&view), count = fresh + view.state->candidates;
+    size_t bytes = (size_t)columns * sizeof(double);
+    int status = seed_reserve(prepared, view.base.model->k, trials_of(view.base.model) + 1, columns);
+    if (status < 0)
+        return status;
+    memcpy(prepared->set, view.base.centres + view.state->applied * columns, (size_t)fresh * bytes);
+    memcpy(prepared->set + fresh * columns, view.candidate, (size_t)view.state->candidates * bytes);
+    nearing job = {prepared, view.base.centres, count, columns};
+    status = crew->each(crew, view.state->applied, find_near, &job);
+    if (status == SHOAL_OK)
+        status = kmeans_pack_fill(&prepared->pack, prepared->kernel, prepared->set, NULL, count, &view.base, crew);
+    return status;
+}
+
+static size_t scratch_judge(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape)
+{
+    const kmeans_model *model = round->model;
+    return kmeans_rows_bytes(shape->columns) + kmeans_cut_size((size_t)shape->rows_per_grain * sizeof(int32_t)) +
+           kmeans_cut_size((size_t)trials_of(model) * sizeof(int64_t)) +
+           kmeans_nearer_bytes(&prepared->pack, prepared->kernel);
+}
+
+/* ---- map --------------------------------------------------------------------------------------------------- */
+
+typedef struct judging {
+    const kmeans_rows *rows;
+    const kmeans_prepared *prepared;
+    seed_view view;
+    seed_memo memo;
+    double inverse;
+    int64_t *saved; /* by candidate: how much lower the potential is under it */
+    int64_t *counters;
+} judging;
+
+/* Row i may be nearer to some of the set: takes the newest centre in, then sees what each candidate would save. */
+static void judge_row(void *context, int64_t i, const int32_t *places, int count)
+{
+    judging *job = context;
+    const kmeans_pack *pack = &job->prepared->pack;
+    int64_t fresh = unapplied(&job->view), columns = pack->columns;
+    double distance[32], *current = &job->memo.distance[i];
+    for (int c = 0; c < count; c++) {
+        int32_t member = pack->id[places[c]];
+        distance[c] = kmeans_rows_distance(job->rows, i, job->prepared->set + member * columns);
+        if (member < fresh && distance[c] < *current) {
+            *current = distance[c];
+            job->memo.nearest[i] = (int32_t)(job->view.state->applied + member);
+        }
+    }
+    job->counters[KMEANS_DEFINITIONS] += count;
+    int64_t potential = seed_potential(job->rows, i, *current, job->inverse);
+    for (int c = 0; c < count; c++) {
+        int64_t candidate = pack->id[places[c]] - fresh;
+        if (candidate >= 0 && distance[c] < *current)
+            job->saved[candidate] += potential - seed_potential(job->rows, i, distance[c], job->inverse);
+    }
+}
+
+/* Distances from nothing: the memo is new or was lost. */
+static void measure_again(judging *job)
+{
+    const kmeans_model *model = job->view.base.model;
+    for (int64_t i = 0; i < job->rows->grain->rows; i++) {
+        job->memo.distance[i] = job->view.base.model->distance_most;
+        job->memo.nearest[i] = 0;
+        for (int64_t j = 0; j < job->view.state->applied; j++) {
+            double distance = kmeans_rows_distance(job->rows, i, job->view.base.centres + j * model->columns);
+            if (j == 0 || distance < job->memo.distance[i]) {
+                job->memo.distance[i] = distance;
+                job->memo.nearest[i] = (int32_t)j;
+            }
+        }
+    }
+}
+
+static int64_t list_reachable(const judging *job, int32_t *which)
+{
+    int64_t count = 0, rows = job->rows->grain->rows;
+    bool any = job->view.state->applied == 0;
+    for (int64_t i = 0; i < rows; i++) {
+        double near = any ? 0 : job->prepared->near[job->memo.nearest[i]];
+        if (!(near > 4 * job->memo.distance[i] * (1 + 0x1p-40)))
+            which[count++] = (int32_t)i;
+    }
+    return count;
+}
+
+static int map_judge(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
+                     const shoal_grain *grain, const shoal_scratch *scratch)
+{
+    judging job = {.prepared = prepared, .view = seed_view_of(round), .memo = seed_memo_of(grain), .counters = scratch->counters};
+    int64_t candidates = job.view.state->candidates, grains = grain->shape->grains;
+    int64_t *potentials = shoal_partial_values(partial, JUDGE_POTENTIAL), total = 0;
+    unsigned char *memory = scratch->memory;
+    kmeans_rows rows;
+    kmeans_rows_init(&rows, prepared, &job.view.base, grain, &memory);
+    int32_t *which = kmeans_cut(&memory, (size_t)grain->rows * sizeof *which);
+    job.rows = &rows;
+    job.inverse = seed_potential_inverse(job.view.base.model, job.view.state->reach);
+    job.saved = kmeans_cut(&memory, (size_t)trials_of(job.view.base.model) * sizeof *job.saved);
+    memset(job.saved, 0, (size_t)candidates * sizeof *job.saved);
+    if (!grain->carried)
+        measure_again(&job);
+    int64_t count = list_reachable(&job, which);
+    kmeans_nearer(&rows, &prepared->pack, which, count, job.memo.distance, judge_row, &job, memory, scratch->counters);
+    double reach = 0;
+    for (int64_t i = 0; i < grain->rows; i++) {
+        total += seed_potential(&rows, i, job.memo.distance[i], job.inverse);
+        reach = fmax(reach, job.memo.distance[i]);
+    }
+    for (int64_t c = 0; c < candidates; c++)
+        potentials[c * grains + grain->index] += total - job.saved[c];
+    shoal_max_raise(shoal_partial_values(partial, JUDGE_REACH), 0, reach);
+    return SHOAL_OK;
+}
+
+/* ---- update ------------------------------------------------------------------------------------------------ */
+
+static int64_t total_of(const int64_t *potentials, int64_t grains)
+{
+    int64_t total = 0;
+    for (int64_t g = 0; g < grains; g++)
+        total += potentials[g];
+    return total;
+}
+
+static int64_t best_candidate(const int64_t *potentials, int64_t candidates, int64_t grains)
+{
+    int64_t best = 0;
+    for (int64_t c = 1; c < candidates; c++)
+        if (total_of(potentials + c * grains, grains) < total_of(potentials + best * grains, grains))
+            best = c;
+    return best;
+}
+
+static int update_judge(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                        const shoal_shape *shape, const shoal_crew *crew, bool stop)
+{
+    seed_view view = seed_view_of(round);
+    const kmeans_model *model = view.base.model;
+    const int64_t *potentials = shoal_partial_values(merged, JUDGE_POTENTIAL);
+    (void)result, (void)crew;
+    if (stop)
+        return shoal_fail(SHOAL_STOPPED, "stopped while choosing the first centres; there is nothing to write yet");
+    int64_t best = best_candidate(potentials, view.state->candidates, shape->grains);
+    bool last = model->filled + 1 == model->k;
+    int status = last ? kmeans_begin_lloyd(next, round, shape)
+                      : seed_round_from(next, round, KMEANS_FETCH, trials_of(model), 0);
+    if (status < 0)
+        return status;
+    kmeans_view fresh = kmeans_view_of(*next);
+    memcpy(fresh.centres + model->filled * model->columns, view.candidate + best * model->columns,
+           (size_t)model->columns * sizeof(double));
+    fresh.model->filled = model->filled + 1;
+    if (last)
+        return SHOAL_OK;
+    if (total_of(potentials + best * shape->grains, shape->grains) == 0)
+        return seed_too_few(model, fresh.model->filled);
+    seed_view after = seed_view_of(*next);
+    fresh.model->memo_round = round->number;
+    after.state->applied = model->filled;
+    after.state->inverse = seed_potential_inverse(model, view.state->reach);
+    after.state->reach = shoal_max_value(shoal_partial_values(merged, JUDGE_REACH)[0]);
+    seed_draw_rows(&after, potentials + best * shape->grains, shape->grains);
+    return SHOAL_OK;
+}
+
+const kmeans_phase kmeans_judge = {.name = "seed",
+                                   .describe = describe_judge,
+                                   .prepare = prepare_judge,
+                                   .scratch_bytes = scratch_judge,
+                                   .map = map_judge,
+                                   .update = update_judge};

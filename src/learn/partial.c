@@ -1,0 +1,321 @@
+/* Partials: cells that merge exactly.  See shoal/learn.h and partial.h. */
+#include "learn/partial.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+typedef struct record_list {
+    shoal_key *keys;
+    unsigned char *bytes;
+    int64_t count, capacity;
+} record_list;
+
+struct shoal_partial {
+    shoal_layout layout;
+    int64_t *values[SHOAL_CELLS_MOST];
+    unsigned char *rows[SHOAL_CELLS_MOST];
+    bool rows_lent[SHOAL_CELLS_MOST];
+    record_list records[SHOAL_CELLS_MOST];
+};
+
+int64_t learn_cell_values(const shoal_cell *cell)
+{
+    switch (cell->kind) {
+    case SHOAL_CELL_SUM:
+    case SHOAL_CELL_MAX:
+        return cell->count;
+    case SHOAL_CELL_WIDE:
+        return 2 * cell->count;
+    case SHOAL_CELL_RECORD:
+    case SHOAL_CELL_ROW:
+        break;
+    }
+    return 0;
+}
+
+int learn_partial_new(shoal_partial **out, const shoal_layout *layout, int64_t rows, shoal_partial *rows_of)
+{
+    shoal_partial *partial = NULL;
+    int status = base_alloc(&partial, 1, sizeof *partial, "a partial");
+    if (status < 0)
+        return status;
+    partial->layout = *layout;
+    for (int i = 0; status == SHOAL_OK && i < layout->cells; i++) {
+        const shoal_cell *cell = &layout->cell[i];
+        if (cell->kind == SHOAL_CELL_ROW && rows_of) {
+            partial->rows[i] = rows_of->rows[i];
+            partial->rows_lent[i] = true;
+        } else if (cell->kind == SHOAL_CELL_ROW) {
+            status = base_alloc(&partial->rows[i], (size_t)rows, cell->bytes, cell->name);
+        } else if (cell->kind != SHOAL_CELL_RECORD) {
+            status = base_alloc(&partial->values[i], (size_t)learn_cell_values(cell), sizeof(int64_t), cell->name);
+        }
+    }
+    if (status < 0) {
+        learn_partial_free(&partial);
+        return status;
+    }
+    learn_partial_clear(partial, false);
+    *out = partial;
+    return SHOAL_OK;
+}
+
+void learn_partial_free(shoal_partial **inout)
+{
+    shoal_partial *partial = *inout;
+    if (!partial)
+        return;
+    for (int i = 0; i < SHOAL_CELLS_MOST; i++) {
+        base_free(&partial->values[i]);
+        if (!partial->rows_lent[i])
+            base_free(&partial->rows[i]);
+        base_free(&partial->records[i].keys);
+        base_free(&partial->records[i].bytes);
+    }
+    base_free(inout);
+}
+
+bool learn_layout_equal(const shoal_layout *a, const shoal_layout *b)
+{
+    if (a->cells != b->cells)
+        return false;
+    for (int i = 0; i < a->cells; i++) {
+        const shoal_cell *x = &a->cell[i], *y = &b->cell[i];
+        if (strcmp(x->name, y->name) != 0 || x->kind != y->kind || x->count != y->count || x->bytes != y->bytes ||
+            x->carried != y->carried)
+            return false;
+    }
+    return true;
+}
+
+void learn_partial_clear(shoal_partial *partial, bool keep_carried)
+{
+    for (int i = 0; i < partial->layout.cells; i++) {
+        const shoal_cell *cell = &partial->layout.cell[i];
+        partial->records[i].count = 0;
+        if (!partial->values[i] || (keep_carried && cell->carried))
+            continue;
+        if (cell->kind == SHOAL_CELL_MAX)
+            for (int64_t k = 0; k < cell->count; k++)
+                partial->values[i][k] = shoal_order_key(-INFINITY);
+        else
+            memset(partial->values[i], 0, (size_t)learn_cell_values(cell) * sizeof(int64_t));
+    }
+}
+
+void learn_partial_merge_values(shoal_partial *into, const shoal_partial *from, int cell, int64_t first, int64_t count)
+{
+    int64_t *to = into->values[cell] + first;
+    const int64_t *add = from->values[cell] + first;
+    if (into->layout.cell[cell].kind == SHOAL_CELL_MAX)
+        for (int64_t i = 0; i < count; i++)
+            to[i] = to[i] > add[i] ? to[i] : add[i];
+    else
+        for (int64_t i = 0; i < count; i++)
+            to[i] += add[i];
+}
+
+/* ---- records ----------------------------------------------------------------------------------------------- */
+
+static int compare_keys(shoal_key a, shoal_key b)
+{
+    if (a.high != b.high)
+        return a.high < b.high ? -1 : 1;
+    return a.low < b.low ? -1 : a.low > b.low;
+}
+
+static int compare_indices(const void *a, const void *b, void *keys)
+{
+    return compare_keys(((const shoal_key *)keys)[*(const int64_t *)a], ((const shoal_key *)keys)[*(const int64_t *)b]);
+}
+
+/* Sorts by key, makes one of equal records, and keeps only the greatest `keep` (all when 0). */
+static int settle_records(record_list *list, size_t bytes, int64_t keep)
+{
+    int64_t *order = NULL;
+    record_list sorted = {0};
+    int status = base_alloc(&order, (size_t)list->count, sizeof *order, "records");
+    if (status == SHOAL_OK)
+        status = base_alloc(&sorted.keys, (size_t)list->capacity, sizeof *sorted.keys, "records");
+    if (status == SHOAL_OK)
+        status = base_alloc(&sorted.bytes, (size_t)list->capacity, bytes, "records");
+    if (status < 0)
+        goto done;
+    for (int64_t i = 0; i < list->count; i++)
+        order[i] = i;
+    qsort_r(order, (size_t)list->count, sizeof *order, compare_indices, list->keys);
+    int64_t unique = 0;
+    for (int64_t i = 0; i < list->count; i++) {
+        int64_t at = order[i];
+        if (unique > 0 && compare_keys(list->keys[at], list->keys[order[unique - 1]]) == 0) {
+            if (memcmp(list->bytes + (size_t)at * bytes, list->bytes + (size_t)order[unique - 1] * bytes, bytes) != 0)
+                SHOAL_BUG("two different records with one key");
+            continue;
+        }
+        order[unique++] = at;
+    }
+    int64_t first = keep > 0 && unique > keep ? unique - keep : 0;
+    for (int64_t i = first; i < unique; i++) {
+        sorted.keys[i - first] = list->keys[order[i]];
+        memcpy(sorted.bytes + (size_t)(i - first) * bytes, list->bytes + (size_t)order[i] * bytes, bytes);
+    }
+    base_free(&list->keys);
+    base_free(&list->bytes);
+    list->keys = sorted.keys;
+    list->bytes = sorted.bytes;
+    list->count = unique - first;
+    sorted = (record_list){0};
+done:
+    base_free(&order);
+    base_free(&sorted.keys);
+    base_free(&sorted.bytes);
+    return status;
+}
+
+static int make_room(record_list *list, size_t bytes, int64_t keep)
+{
+    if (list->count < list->capacity)
+        return SHOAL_OK;
+    if (keep > 0 && list->count >= 2 * keep) {
+        int status = settle_records(list, bytes, keep);
+        if (status < 0 || list->count < list->capacity)
+            return status;
+    }
+    int64_t more = list->capacity ? 2 * list->capacity : 16;
+    int status = base_grow(&list->keys, (size_t)list->count, (size_t)more, sizeof *list->keys, "records");
+    if (status == SHOAL_OK)
+        status = base_grow(&list->bytes, (size_t)list->count, (size_t)more, bytes, "records");
+    if (status == SHOAL_OK)
+        list->capacity = more;
+    return status;
+}
+
+int shoal_partial_record(shoal_partial *partial, int cell, shoal_key key, const void *bytes)
+{
+    record_list *list = &partial->records[cell];
+    size_t size = partial->layout.cell[cell].bytes;
+    int status = make_room(list, size, partial->layout.cell[cell].count);
+    if (status < 0)
+        return status;
+    list->keys[list->count] = key;
+    if (size)
+        memcpy(list->bytes + (size_t)list->count * size, bytes, size);
+    list->count++;
+    return SHOAL_OK;
+}
+
+int learn_partial_merge_records(shoal_partial *into, const shoal_partial *from)
+{
+    for (int i = 0; i < into->layout.cells; i++) {
+        const record_list *list = &from->records[i];
+        for (int64_t r = 0; r < list->count; r++) {
+            int status = shoal_partial_record(into, i, list->keys[r],
+                                              list->bytes + (size_t)r * into->layout.cell[i].bytes);
+            if (status < 0)
+                return status;
+        }
+    }
+    return SHOAL_OK;
+}
+
+int learn_partial_settle(shoal_partial *partial)
+{
+    int status = SHOAL_OK;
+    for (int i = 0; status == SHOAL_OK && i < partial->layout.cells; i++)
+        if (partial->records[i].count > 0)
+            status = settle_records(&partial->records[i], partial->layout.cell[i].bytes, partial->layout.cell[i].count);
+    return status;
+}
+
+int64_t shoal_partial_records(const shoal_partial *partial, int cell)
+{
+    return partial->records[cell].count;
+}
+
+const void *shoal_partial_record_at(const shoal_partial *partial, int cell, int64_t index, shoal_key *key)
+{
+    const record_list *list = &partial->records[cell];
+    if (key)
+        *key = list->keys[index];
+    return list->bytes + (size_t)index * partial->layout.cell[cell].bytes;
+}
+
+/* ---- access ------------------------------------------------------------------------------------------------ */
+
+const shoal_layout *shoal_partial_layout(const shoal_partial *partial)
+{
+    return &partial->layout;
+}
+
+int64_t *shoal_partial_values(shoal_partial *partial, int cell)
+{
+    return partial->values[cell];
+}
+
+const int64_t *shoal_partial_values_const(const shoal_partial *partial, int cell)
+{
+    return partial->values[cell];
+}
+
+void *shoal_partial_row(shoal_partial *partial, int cell, int64_t row)
+{
+    return partial->rows[cell] + (size_t)row * partial->layout.cell[cell].bytes;
+}
+
+void *learn_partial_take_rows(shoal_partial *partial, int cell)
+{
+    void *rows = partial->rows[cell];
+    partial->rows[cell] = NULL;
+    return rows;
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------- */
+
+int64_t shoal_order_key(double value)
+{
+    int64_t bits;
+    value += 0.0; /* -0 becomes +0 */
+    memcpy(&bits, &value, sizeof bits);
+    return bits >= 0 ? bits : bits ^ INT64_MAX;
+}
+
+double shoal_max_value(int64_t key)
+{
+    double value;
+    int64_t bits = key >= 0 ? key : key ^ INT64_MAX;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+void shoal_max_raise(int64_t *values, int64_t index, double value)
+{
+    if (value != value)
+        SHOAL_BUG("a maximum can't take NaN");
+    int64_t key = shoal_order_key(value);
+    if (key > values[index])
+        values[index] = key;
+}
+
+int shoal_wide_bits(int64_t rows)
+{
+    int log2_rows = 0;
+    while (log2_rows < 62 && (INT64_C(1) << log2_rows) < rows)
+        log2_rows++;
+    return 62 - log2_rows;
+}
+
+void shoal_wide_add(int64_t *digits, int64_t count, int64_t index, double value, int bits)
+{
+    double high = floor(ldexp(value, -bits)); /* exact: a power of two and a whole number */
+    digits[count + index] += (int64_t)high;
+    digits[index] += (int64_t)(value - ldexp(high, bits));
+}
+
+double shoal_wide_value(const int64_t *digits, int64_t count, int64_t index, int bits)
+{
+    __int128 sum = ((__int128)digits[count + index] << bits) + digits[index];
+    return (double)sum;
+}

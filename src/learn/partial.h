@@ -1,0 +1,31 @@
+/* Making, clearing and merging partials: what an engine needs beside the contract in shoal/learn.h. */
+#ifndef LEARN_PARTIAL_H
+#define LEARN_PARTIAL_H
+
+#include <shoal/learn.h>
+
+/* A cleared partial.  ROW cells get memory for `rows` rows, unless `rows_of` lends its own. */
+int learn_partial_new(shoal_partial **out, const shoal_layout *layout, int64_t rows, shoal_partial *rows_of);
+void learn_partial_free(shoal_partial **partial);
+
+bool learn_layout_equal(const shoal_layout *a, const shoal_layout *b);
+
+/* Back to the neutral element: sums 0, maxima -infinity, no records.  With keep_carried, carried sums stay. */
+void learn_partial_clear(shoal_partial *partial, bool keep_carried);
+
+/* How many int64 a cell has; 0 for RECORD and ROW. */
+int64_t learn_cell_values(const shoal_cell *cell);
+
+/* Merges values [first, first + count) of a SUM, WIDE or MAX cell of `from` into `into`. */
+void learn_partial_merge_values(shoal_partial *into, const shoal_partial *from, int cell, int64_t first, int64_t count);
+
+/* Merges the records of all RECORD cells. */
+int learn_partial_merge_records(shoal_partial *into, const shoal_partial *from);
+
+/* Sorts records and drops what a layout does not keep; after it they can be read. */
+int learn_partial_settle(shoal_partial *partial);
+
+/* Gives away the memory of a ROW cell: the caller frees it with base_free. */
+void *learn_partial_take_rows(shoal_partial *partial, int cell);
+
+#endif

@@ -1,0 +1,130 @@
+/* Rounds and results: plain containers that cross the contract.  See shoal/learn.h. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <shoal/learn.h>
+
+#include "base/memory.h"
+#include "learn/partial.h"
+
+int shoal_round_new(shoal_round **out, size_t model_bytes)
+{
+    shoal_round *round = NULL;
+    int status = base_alloc(&round, 1, sizeof *round, "a round");
+    if (status == SHOAL_OK)
+        status = base_alloc(&round->model, model_bytes, 1, "a model");
+    if (status < 0) {
+        shoal_round_free(&round);
+        return status;
+    }
+    round->model_bytes = model_bytes;
+    round->layout.carry_from = -1;
+    round->objective = round->change = NAN;
+    *out = round;
+    return SHOAL_OK;
+}
+
+void shoal_round_free(shoal_round **round)
+{
+    if (!*round)
+        return;
+    base_free(&(*round)->model);
+    base_free(round);
+}
+
+int shoal_result_new(shoal_result **out)
+{
+    return base_alloc(out, 1, sizeof **out, "a result");
+}
+
+void shoal_result_free(shoal_result **inout)
+{
+    if (!*inout)
+        return;
+    for (int i = 0; i < (*inout)->tensors; i++)
+        base_free(&(*inout)->tensor[i].values);
+    base_free(inout);
+}
+
+static shoal_tensor *append_tensor(shoal_result *result, const char *name, shoal_type type)
+{
+    if (result->tensors == SHOAL_TENSORS_MOST)
+        SHOAL_BUG("a result with more than %d tensors", SHOAL_TENSORS_MOST);
+    shoal_tensor *tensor = &result->tensor[result->tensors++];
+    snprintf(tensor->name, sizeof tensor->name, "%s", name);
+    tensor->type = type;
+    return tensor;
+}
+
+void *shoal_result_add(shoal_result *result, const char *name, shoal_type type, int rank, const int64_t *shape)
+{
+    void *values = NULL;
+    size_t count = 1;
+    for (int i = 0; i < rank; i++)
+        if (!base_multiply(&count, count, (size_t)shape[i])) {
+            shoal_fail(SHOAL_MEMORY, "out of memory: %s is too large", name);
+            return NULL;
+        }
+    if (base_alloc(&values, count, shoal_type_size(type), name) < 0)
+        return NULL;
+    shoal_tensor *tensor = append_tensor(result, name, type);
+    tensor->rank = rank;
+    memcpy(tensor->shape, shape, (size_t)rank * sizeof *shape);
+    tensor->values = values;
+    return values;
+}
+
+int shoal_result_take_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial, int cell,
+                           int64_t rows)
+{
+    void *values = learn_partial_take_rows(partial, cell);
+    if (!values)
+        SHOAL_BUG("the rows of cell %d were taken before", cell);
+    shoal_tensor *tensor = append_tensor(result, name, type);
+    tensor->rank = 1;
+    tensor->shape[0] = rows;
+    tensor->values = values;
+    return SHOAL_OK;
+}
+
+static shoal_number *append_number(shoal_result *result, const char *name, double value)
+{
+    if (result->numbers == SHOAL_NUMBERS_MOST)
+        SHOAL_BUG("a result with more than %d numbers", SHOAL_NUMBERS_MOST);
+    shoal_number *number = &result->number[result->numbers++];
+    snprintf(number->name, sizeof number->name, "%s", name);
+    number->value = value;
+    return number;
+}
+
+void shoal_result_set(shoal_result *result, const char *name, double value)
+{
+    append_number(result, name, value);
+}
+
+void shoal_result_set_whole(shoal_result *result, const char *name, int64_t value)
+{
+    append_number(result, name, (double)value)->whole = true;
+}
+
+void shoal_result_set_truth(shoal_result *result, const char *name, bool value)
+{
+    append_number(result, name, value)->truth = true;
+}
+
+const shoal_tensor *shoal_result_tensor(const shoal_result *result, const char *name)
+{
+    for (int i = 0; i < result->tensors; i++)
+        if (strcmp(result->tensor[i].name, name) == 0)
+            return &result->tensor[i];
+    return NULL;
+}
+
+double shoal_result_number(const shoal_result *result, const char *name)
+{
+    for (int i = 0; i < result->numbers; i++)
+        if (strcmp(result->number[i].name, name) == 0)
+            return result->number[i].value;
+    return NAN;
+}

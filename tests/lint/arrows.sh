@@ -1,0 +1,53 @@
+#!/bin/bash
+# Arrows between the parts point one way.  Fails on an #include that points back; see docs/architecture.md.
+#   base ◄ data, kernel ◄ learn;  engine sees the contract of learn only;  cli sees everything and nothing sees cli.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+# What a part may include of other parts in src/ (itself always), and which public headers.
+declare -A sources=([base]="" [data]="base" [kernel]="base" [learn]="base data kernel" [engine]="base data kernel"
+    [cli]="base data kernel learn engine")
+declare -A headers=([base]="error option" [data]="error option data" [kernel]="error option data"
+    [learn]="error option data learn kmeans" [engine]="error option data learn engine"
+    [cli]="error option data learn kmeans engine shoal")
+# Of learn an engine sees the contract and how partials are merged, never a learner.
+declare -A single_files=([engine]="learn/partial.h")
+# Public headers belong to parts too.
+declare -A part_of=([error]=base [option]=base [data]=data [learn]=learn [kmeans]=learn [engine]=engine [shoal]=cli)
+
+failures=0
+complain() {
+    echo "$1: an arrow that points back: $2"
+    failures=$((failures + 1))
+}
+
+check() { # FILE PART
+    local file=$1 part=$2 line target
+    while read -r line; do
+        target=$(sed -E 's/^[^<"]*[<"]([^>"]*)[>"].*/\1/' <<<"$line")
+        target=${target#../}
+        case $target in
+        shoal/*)
+            target=${target#shoal/}
+            [[ " ${headers[$part]} " == *" ${target%.h} "* ]] || complain "$file" "<shoal/$target>"
+            ;;
+        */*)
+            [[ -d src/${target%%/*} ]] || continue # of the system: <sys/stat.h>
+            [[ " $part ${sources[$part]} " == *" ${target%%/*} "* || " ${single_files[$part]-} " == *" $target "* ]] ||
+                complain "$file" "\"$target\""
+            ;;
+        esac
+    done < <(grep -hE '^[[:space:]]*#[[:space:]]*include' "$file" || true)
+}
+
+for file in include/shoal/*.h; do
+    name=$(basename "$file" .h)
+    check "$file" "${part_of[$name]:?$file belongs to no part: add it to tests/lint/arrows.sh}"
+done
+while read -r file; do
+    part=${file#src/}
+    part=${part%%/*}
+    [[ -v sources[$part] ]] || { complain "$file" "src/$part is no known part: add it to tests/lint/arrows.sh"; continue; }
+    check "$file" "$part"
+done < <(find src -name '*.[ch]' | sort)
+[ $failures = 0 ]

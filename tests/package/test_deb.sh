@@ -1,0 +1,23 @@
+#!/bin/bash
+# The Debian package builds, holds what it should, and names the libraries it needs.
+set -euo pipefail
+build=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+cpack --config "$build/CPackConfig.cmake" -B "$scratch" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
+package=$(echo "$scratch"/shoal_*.deb)
+dpkg-deb --contents "$package" | awk '{ print $6 }' >"$scratch/files"
+for file in bin/shoal lib/libshoal.so lib/libshoal.so.0 lib/libshoal.a include/shoal/shoal.h include/shoal/kmeans.h \
+    lib/cmake/shoal/shoalConfig.cmake lib/pkgconfig/shoal.pc share/man/man1/shoal.1 share/man/man1/shoal-kmeans.1 \
+    share/doc/shoal/copyright; do
+    grep -qx "./usr/$file" "$scratch/files" || { echo "missing from the package: $file"; cat "$scratch/files"; exit 1; }
+done
+if grep -Ev '^\./(usr/((bin|include|lib|share)/.*)?)?$' "$scratch/files"; then
+    echo "out of place in the package: the files above"
+    exit 1
+fi
+depends=$(dpkg-deb --field "$package" Depends)
+for library in libc6 zlib1g libpng16-16 libjansson4; do
+    [[ $depends == *"$library (>= "* ]] || { echo "Depends lacks $library: $depends"; exit 1; }
+done

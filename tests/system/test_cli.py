@@ -1,0 +1,676 @@
+#!/usr/bin/env python3
+# Labels: quick asan
+"""The program as a user meets it: exit codes, one-line errors, files that are whole or absent, signals, progress.
+
+    test_cli.py PATH_TO_shoal [NAME...]
+
+Every test runs in an empty folder of its own.  Nothing here waits by sleeping: a test reads what the program writes, or
+polls for an event with a deadline.
+"""
+import fcntl
+import gzip
+import json
+import os
+import pty
+import resource
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+import numpy
+
+SHOAL = os.path.abspath(sys.argv[1])
+SECONDS = 120  # until something that never comes is a failure; generous, for sanitizers on a busy machine
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+class Done:
+    def __init__(self, process, out, err):
+        self.code, self.out, self.err = process.returncode, out, err
+
+
+def run(*arguments, **options):
+    options.setdefault("stdin", subprocess.DEVNULL)
+    process = subprocess.Popen([SHOAL, *map(str, arguments)], stdout=options.pop("stdout", subprocess.PIPE),
+                               stderr=subprocess.PIPE, **options)
+    out, err = process.communicate(timeout=SECONDS)
+    return Done(process, out.decode() if out else "", err.decode())
+
+
+def succeeds(*arguments, **options):
+    done = run(*arguments, **options)
+    assert done.code == 0, f"shoal {arguments} exits {done.code}: {done.err}"
+    assert done.err == "", f"shoal {arguments} says on stderr: {done.err}"
+    return done.out
+
+
+def fails(code, says, *arguments, **options):
+    """The exit code, one line on stderr that has every text of `says`, a hint after wrong usage, no new file."""
+    before = sorted(os.listdir("."))
+    done = run(*arguments, **options)
+    lines = done.err.splitlines()
+    told = f"shoal {' '.join(map(str, arguments))} exits {done.code} and says: {done.err!r}"
+    assert done.code == code, f"{told}; expected {code}"
+    assert len(lines) == (2 if code == 2 else 1), f"{told}; expected one line"
+    assert lines[0].startswith("shoal: "), told
+    assert code != 2 or lines[1].startswith("try 'shoal "), told
+    for text in [says] if isinstance(says, str) else says:
+        assert text in lines[0], f"{told}; expected {text!r}"
+    assert all(0x20 <= ord(c) != 0x7F for line in lines for c in line), told
+    assert done.out == "" or "stdout" in options, f"{told}; and prints {done.out!r}"
+    assert sorted(os.listdir(".")) == before, f"{told}; and leaves {set(os.listdir('.')) - set(before)}"
+    return lines[0]
+
+
+def blobs(rows=60, columns=4, centres=3, seed=1):
+    random = numpy.random.default_rng(seed)
+    middle = random.normal(size=(centres, columns)) * 20
+    return (middle[numpy.arange(rows) % centres] + random.normal(size=(rows, columns))).astype(numpy.float32)
+
+
+def npy_with_header(name, header, body=b""):
+    """A version 1 file whose header says whatever is wanted."""
+    text = header.encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    with open(name, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + body)
+
+
+def write(name, text):
+    with open(name, "wb") as file:
+        file.write(text if isinstance(text, bytes) else text.encode())
+
+
+def read_safetensors(name):
+    """A reader of the format that shares nothing with the program's."""
+    with open(name, "rb") as file:
+        content = file.read()
+    length = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8:8 + length])
+    metadata = header.pop("__metadata__", {})
+    types = {"F64": "<f8", "F32": "<f4", "I32": "<i4"}
+    tensors, values = {}, content[8 + length:]
+    for key, entry in header.items():
+        first, last = entry["data_offsets"]
+        tensors[key] = numpy.frombuffer(values[first:last], types[entry["dtype"]]).reshape(entry["shape"])
+    return tensors, metadata
+
+
+# ---- usage ----------------------------------------------------------------------------------------------------------
+
+@test
+def wrong_usage_exits_2_with_a_hint():
+    numpy.save("x.npy", blobs())
+    fails(2, "a verb is missing")
+    fails(2, ["no verb 'kmean'", "did you mean 'kmeans'?"], "kmean", "x.npy")
+    fails(2, ["no verb 'data inf'", "'data info'"], "data", "inf", "x.npy")
+    fails(2, "no verb 'data'", "data")
+    fails(2, "no option --bogus before the verb", "--bogus")
+    fails(2, "kmeans needs DATA", "kmeans", "-k", 3)
+    fails(2, "needs -k K", "kmeans", "x.npy")
+    fails(2, "'y.npy' is one argument too many", "kmeans", "x.npy", "y.npy", "-k", 3)
+    fails(2, "predict needs DATA", "predict", "x.npy")
+    fails(2, "data convert needs OUT", "data", "convert", "x.npy")
+    fails(2, ["--iteration", "did you mean --iterations?"], "kmeans", "x.npy", "-k", 3, "--iteration", 5)
+    fails(2, "-k must be at least 1, not 0", "kmeans", "x.npy", "-k", 0)
+    fails(2, "-k must be at least 1, not -1", "kmeans", "x.npy", "-k", -1)
+    fails(2, "-k: three is not a number", "kmeans", "x.npy", "-k", "three")
+    fails(2, "--tolerance: 1e-4x is not a number", "kmeans", "x.npy", "-k", 3, "--tolerance", "1e-4x")
+    fails(2, "--tolerance must be at least 0, not -1", "kmeans", "x.npy", "-k", 3, "--tolerance", -1)
+    fails(2, "--threads must be at least 1, not 0", "kmeans", "x.npy", "-k", 3, "--threads", 0)
+    fails(2, "sse9", "kmeans", "x.npy", "-k", 3, "--kernel", "sse9")
+    fails(2, ["--empty: 'keeep'", "did you mean keep?"], "kmeans", "x.npy", "-k", 3, "--empty", "keeep")
+    fails(2, ["--init: 'kmeanspp'", "did you mean kmeans++?"], "kmeans", "x.npy", "-k", 3, "--init", "kmeanspp")
+    fails(2, "o.npy is named as two different outputs", "kmeans", "x.npy", "-k", 3, "--centres", "o.npy", "--labels", "o.npy")
+    fails(2, ["--picture-shape", "4x4"], "kmeans", "x.npy", "-k", 3, "--picture", "p.png", "--picture-shape", "4x4")
+    fails(2, ["--picture-shape", "4by1"], "kmeans", "x.npy", "-k", 3, "--picture", "p.png", "--picture-shape", "4by1")
+    numpy.save("seven.npy", blobs(columns=7))
+    fails(2, "7 columns make no square", "kmeans", "seven.npy", "-k", 3, "--picture", "p.png")
+
+
+@test
+def hints_name_the_verb():
+    done = run("data", "head", "--bogus")
+    assert done.code == 2 and done.err.splitlines()[1] == "try 'shoal data head -h'", done.err
+
+
+# ---- bad input ------------------------------------------------------------------------------------------------------
+
+@test
+def files_that_are_missing_or_empty_are_named():
+    write("empty.npy", b"")
+    write("empty.csv", b"")
+    os.mkdir("folder")
+    for verb in (["kmeans", "-k", 2], ["data", "info"], ["data", "head"]):
+        fails(1, ["nowhere.npy", "No such file"], *verb, "nowhere.npy")
+        fails(1, "empty.npy", *verb, "empty.npy")
+        fails(1, "empty.csv", *verb, "empty.csv")
+        fails(1, "folder", *verb, "folder")
+    fails(1, "nowhere.npy", "predict", "nowhere.npy", "empty.npy")
+    if os.getuid() != 0:
+        numpy.save("secret.npy", blobs())
+        os.chmod("secret.npy", 0)
+        fails(1, ["secret.npy", "ermission"], "kmeans", "-k", 2, "secret.npy")
+
+
+@test
+def npy_files_that_lie_are_refused():
+    numpy.save("x.npy", blobs(rows=50))
+    with open("x.npy", "rb") as file:
+        whole = file.read()
+    for size in (5, 9, 40, 128, len(whole) - 1):
+        write("cut.npy", whole[:size])
+        fails(1, "cut.npy", "kmeans", "cut.npy", "-k", 2)
+    kind = "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }"
+    for shape in ("100, 4", "4611686018427387904, 4", "18446744073709551616, 4", "4294967296, 4294967296", "-1, 4"):
+        npy_with_header("lies.npy", kind % shape, b"\0" * 64)
+        fails(1, "lies.npy", "kmeans", "lies.npy", "-k", 2)
+    for shape in ("0, 4", "4, 0"):
+        npy_with_header("none.npy", kind % shape)
+        fails(1, "none.npy", "kmeans", "none.npy", "-k", 2)
+    for descr in ("|O", "<c8", "<U4", "<f2"):
+        npy_with_header("kind.npy", f"{{'descr': '{descr}', 'fortran_order': False, 'shape': (2, 2), }}", b"\0" * 64)
+        fails(1, "kind.npy", "kmeans", "kind.npy", "-k", 2)
+
+
+@test
+def text_that_is_no_table_is_refused_by_row():
+    write("ragged.csv", "1,2,3\n4,5,6\n7,8\n9,10,11\n")
+    fails(1, ["ragged.csv", "3"], "kmeans", "ragged.csv", "-k", 2)
+    write("word.csv", "a,b\n1,2\n3,four\n5,6\n")
+    fails(1, ["word.csv", "3", "four"], "kmeans", "word.csv", "-k", 2)
+    write("evil.csv", "a,b\n1,2\n3,\x1b[31mred\x07\n")
+    fails(1, "evil.csv", "kmeans", "evil.csv", "-k", 2)
+    fails(1, "?[31m", "kmeans", "\x1b[31m.npy", "-k", 2)
+
+
+@test
+def values_that_are_not_finite_are_refused_by_row_and_column():
+    for value in (numpy.nan, numpy.inf, -numpy.inf):
+        for kind in (numpy.float32, numpy.float64):
+            rows = blobs().astype(kind)
+            rows[41, 2] = value
+            numpy.save("bad.npy", rows)
+            fails(1, ["bad.npy", "row 42", "column 3"], "kmeans", "bad.npy", "-k", 2, "--labels", "l.npy", "--centres",
+                  "c.npy", "--trace", "t.jsonl")
+            os.remove("bad.npy")
+    write("nan.csv", "1,2\n3,nan\n")
+    fails(1, ["nan.csv", "row 2", "column 2"], "kmeans", "nan.csv", "-k", 1)
+
+
+@test
+def more_clusters_than_rows_are_refused():
+    numpy.save("x.npy", blobs(rows=5))
+    fails(1, ["x.npy", "-k 6", "5 rows"], "kmeans", "x.npy", "-k", 6, "--labels", "l.npy")
+    succeeds("kmeans", "x.npy", "-k", 5, "--labels", "l.npy")
+    assert sorted(numpy.load("l.npy")) == [0, 1, 2, 3, 4]
+
+
+@test
+def weights_are_checked():
+    numpy.save("x.npy", blobs(rows=6))
+    for values, says in (([1, 1, -1, 1, 1, 1], ["w.npy", "row 3"]), ([0.0] * 6, ["w.npy", "0"]), ([1.0] * 5, ["w.npy", "6 rows"]),
+                         ([1, 1, 1, numpy.nan, 1, 1], ["w.npy", "row 4"]), ([1, 1, 1, 1, 1, numpy.inf], ["w.npy", "row 6"])):
+        numpy.save("w.npy", numpy.array(values, dtype=numpy.float64))
+        fails(1, says, "kmeans", "x.npy", "-k", 2, "--weights", "w.npy", "--labels", "l.npy")
+    fails(1, "nowhere.npy", "kmeans", "x.npy", "-k", 2, "--weights", "nowhere.npy")
+    for shape in ((6,), (6, 1), (1, 6)):
+        numpy.save("w.npy", numpy.array([1, 2, 3, 4, 5, 6], dtype=numpy.int32).reshape(shape))
+        succeeds("kmeans", "x.npy", "-k", 2, "--weights", "w.npy", "--centres", "c.npy")
+    heavy = numpy.repeat(blobs(rows=6), [1, 2, 3, 4, 5, 6], axis=0)
+    numpy.save("heavy.npy", heavy)
+    numpy.save("start.npy", blobs(rows=6)[:2])
+    for name, more in (("x.npy", ["--weights", "w.npy"]), ("heavy.npy", [])):
+        succeeds("kmeans", name, "--init", "start.npy", "--centres", name + ".centres.npy", *more)
+    numpy.testing.assert_allclose(numpy.load("x.npy.centres.npy"), numpy.load("heavy.npy.centres.npy"), rtol=1e-6)
+
+
+@test
+def given_centres_are_checked():
+    rows = blobs()
+    numpy.save("x.npy", rows)
+    numpy.save("start.npy", rows[:3].astype(numpy.float64))
+    fails(2, ["start.npy", "3 rows", "-k is 4"], "kmeans", "x.npy", "-k", 4, "--init", "start.npy")
+    numpy.save("wide.npy", blobs(rows=3, columns=5))
+    fails(1, ["wide.npy", "5 columns"], "kmeans", "x.npy", "-k", 3, "--init", "wide.npy")
+    numpy.save("nan.npy", numpy.full((3, 4), numpy.nan))
+    fails(1, ["nan.npy", "row 1"], "kmeans", "x.npy", "-k", 3, "--init", "nan.npy")
+    fails(1, "nowhere.npy", "kmeans", "x.npy", "-k", 3, "--init", "nowhere.npy")
+    succeeds("kmeans", "x.npy", "--init", "start.npy", "--iterations", 0, "--centres", "c.npy", "--labels", "l.npy")
+    assert (numpy.load("c.npy") == rows[:3]).all()
+    distances = ((rows[:, None].astype(float) - rows[None, :3]) ** 2).sum(axis=2)
+    assert (numpy.load("l.npy") == distances.argmin(axis=1)).all()
+
+
+@test
+def models_are_checked():
+    numpy.save("x.npy", blobs())
+    succeeds("kmeans", "x.npy", "-k", 3, "--model", "m.safetensors", "--quiet")
+    numpy.save("wide.npy", blobs(columns=5))
+    fails(1, ["wide.npy", "5 columns", "m.safetensors"], "predict", "m.safetensors", "wide.npy", "--labels", "l.npy")
+    with open("m.safetensors", "rb") as file:
+        whole = file.read()
+    for size in (0, 4, 20, len(whole) - 1):
+        write("cut.safetensors", whole[:size])
+        fails(1, "cut.safetensors", "predict", "cut.safetensors", "x.npy")
+    header = b'{"other":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}'
+    write("other.safetensors", struct.pack("<Q", len(header)) + header + b"\0" * 8)
+    fails(1, ["other.safetensors", "centres"], "predict", "other.safetensors", "x.npy")
+
+
+@test
+def raw_files_need_their_shape():
+    rows = blobs()
+    write("x.bin", rows.tobytes())
+    out = json.loads(succeeds("data", "info", "x.bin", "--cols", 4, "--type", "float32", "--json"))
+    assert (out["rows"], out["columns"], out["type"]) == (60, 4, "float32"), out
+    fails(2, "float33", "data", "info", "x.bin", "--cols", 4, "--type", "float33")
+    done = run("data", "info", "x.bin", "--cols", 7, "--type", "float32")
+    assert done.code in (1, 2) and "x.bin" in done.err, done.err
+    done = run("data", "info", "x.bin", "--rows", 61, "--cols", 4, "--type", "float32")
+    assert done.code in (1, 2) and "x.bin" in done.err, done.err
+
+
+# ---- output that can't be written -----------------------------------------------------------------------------------
+
+@test
+def outputs_are_tried_before_the_work():
+    numpy.save("x.npy", blobs())
+    os.mkdir("folder")
+    huge = "gen:uniform?rows=200000000&cols=100&seed=1"
+    for option in ("--labels", "--centres", "--model", "--picture", "--trace"):
+        fails(1, ["nowhere/o", "No such file"], "kmeans", huge, "-k", 3, option, "nowhere/o")
+        fails(1, "folder", "kmeans", huge, "-k", 3, option, "folder")
+    fails(1, "nowhere/o", "predict", "x.npy", huge, "--labels", "nowhere/o")
+    fails(1, "nowhere/o.npy", "data", "convert", huge, "nowhere/o.npy")
+
+
+def with_small_disk(work):
+    """Runs work(folder) with a folder that holds 64 KiB, when this process may make one."""
+    os.mkdir("disk")
+    mounted = os.getuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "disk"],
+                                                  capture_output=True).returncode == 0
+    if not mounted:
+        return False
+    try:
+        work("disk")
+    finally:
+        subprocess.run(["umount", "disk"], check=True)
+    return True
+
+
+@test
+def a_full_disk_leaves_the_old_file():
+    data = "gen:blobs?rows=40000&cols=2&seed=1&centres=3"
+
+    def fill(folder):
+        old = f"{folder}/labels.npy"
+        write(old, "old")
+        fails(1, ["labels.npy", "No space left"], "kmeans", data, "-k", 3, "--quiet", "--labels", old)
+        assert open(old).read() == "old" and os.listdir(folder) == ["labels.npy"], os.listdir(folder)
+        fails(1, ["out.csv", "No space left"], "data", "convert", data, f"{folder}/out.csv")
+        fails(1, ["out.npy", "No space left"], "data", "convert", data, f"{folder}/out.npy")
+        assert os.listdir(folder) == ["labels.npy"], os.listdir(folder)
+
+    with_small_disk(fill)
+    fails(1, ["/dev/full", "No space left"], "kmeans", data, "-k", 3, "--quiet", "--labels", "/dev/full")
+    fails(1, ["/dev/full", "No space left"], "kmeans", data, "-k", 3, "--quiet", "--model", "/dev/full")
+    fails(1, ["/dev/full", "No space left"], "kmeans", data, "-k", 3, "--quiet", "--centres", "/dev/full")
+
+
+@test
+def a_file_over_the_limit_is_an_error():
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+
+    write("labels.npy", "old")
+    fails(1, ["labels.npy", "too large"], "kmeans", "gen:blobs?rows=40000&cols=2&seed=1&centres=3", "-k", 3, "--quiet",
+          "--labels", "labels.npy", preexec_fn=limit)
+    assert open("labels.npy").read() == "old"
+
+
+@test
+def standard_output_that_fails_is_noticed():
+    numpy.save("x.npy", blobs())
+    for arguments in (["kmeans", "x.npy", "-k", 3], ["kmeans", "x.npy", "-k", 3, "--json"], ["data", "head", "x.npy"],
+                      ["-h"], ["man", "kmeans"], ["data", "info", "x.npy"]):
+        with open("/dev/full", "wb") as full:
+            fails(1, ["standard output", "No space left"], *arguments, stdout=full)
+    closed = subprocess.run(["sh", "-c", '"$0" --version >&-', SHOAL], capture_output=True, text=True)
+    assert closed.returncode == 1 and "standard output" in closed.stderr, closed
+    assert succeeds("kmeans", "x.npy", "-k", 3, "--quiet") == ""
+
+
+@test
+def a_reader_that_leaves_ends_the_program():
+    """As with any Unix tool in a pipe to head: no message, no endless run."""
+    reader, writer = os.pipe()
+    process = subprocess.Popen([SHOAL, "data", "head", "gen:uniform?rows=10000000&cols=10", "-n", "10000000"],
+                               stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert os.read(reader, 100)
+    os.close(reader)
+    _, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == -signal.SIGPIPE and err == b"", (process.returncode, err)
+
+
+# ---- results --------------------------------------------------------------------------------------------------------
+
+@test
+def every_output_is_what_it_says():
+    rows = blobs(rows=300, columns=16, centres=5)
+    numpy.save("x.npy", rows)
+    out = succeeds("kmeans", "x.npy", "-k", 5, "--centres", "c.npy", "--labels", "l.npy", "--model", "m.safetensors",
+                   "--picture", "p.png", "--trace", "t.jsonl", "--json", "--seed", 3)
+    report = json.loads(out)
+    assert out.count("\n") == 1
+    for key in ("learner", "rows", "columns", "k", "rounds", "iterations", "converged", "objective", "seconds", "kernel",
+                "threads", "distances_computed", "distances_skipped", "peak_memory"):
+        assert key in report, f"--json has no {key}: {out}"
+    assert list(report["seconds"])[:4] == ["load", "scan", "seed", "run"] and {"write", "total"} <= set(report["seconds"])
+    assert (report["learner"], report["rows"], report["columns"], report["k"]) == ("kmeans", 300, 16, 5), out
+    assert report["converged"] is True and report["peak_memory"] > 1 << 20
+    centres, labels = numpy.load("c.npy"), numpy.load("l.npy")
+    assert centres.dtype == numpy.float64 and centres.shape == (5, 16)
+    assert labels.dtype == numpy.int32 and labels.shape == (300,)
+    objective = ((rows - centres[labels]) ** 2).sum()
+    assert abs(objective - report["objective"]) < 1e-9 * objective, (objective, report["objective"])
+    tensors, metadata = read_safetensors("m.safetensors")
+    assert list(tensors) == ["centres"] and (tensors["centres"] == centres).all()
+    assert metadata["learner"] == "kmeans" and metadata["k"] == "5" and metadata["columns"] == "16"
+    assert metadata["rows"] == "300" and metadata["seed"] == "3" and float(metadata["objective"]) == report["objective"]
+    assert metadata["iterations"] == str(report["iterations"]) and metadata["version"]
+    with open("p.png", "rb") as file:
+        head = file.read(24)
+    assert head[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", head[16:]) == (2 + 3 * 6, 2 + 2 * 6)
+    with open("t.jsonl") as file:
+        trace = [json.loads(line) for line in file]
+    assert [line["round"] for line in trace] == list(range(report["rounds"])), trace
+    assert all(set(line) == {"round", "phase", "step", "objective", "change", "seconds"} for line in trace)
+    assert trace[-1]["objective"] == report["objective"]
+    assert sorted(os.listdir(".")) == ["c.npy", "l.npy", "m.safetensors", "p.png", "t.jsonl", "x.npy"]
+
+
+@test
+def a_summary_is_printed_when_nothing_else_is_asked():
+    numpy.save("x.npy", blobs())
+    out = succeeds("kmeans", "x.npy", "-k", 3)
+    for text in ("x.npy: 60 rows, 4 columns, float32", "clusters   3, of 20 to 20 rows", "objective", "converged", "time"):
+        assert text in out, out
+    assert os.listdir(".") == ["x.npy"]
+    done = run("kmeans", "x.npy", "-k", 3, "--labels", "/dev/stdout", stdout=open("out", "wb"))
+    assert done.code == 0 and "objective" in done.err, "a summary never mixes with an output on stdout"
+    assert numpy.load("out").shape == (60,)
+
+
+@test
+def predict_gives_the_labels_of_the_run():
+    rows = blobs(rows=500, columns=8, centres=7)
+    numpy.save("x.npy", rows)
+    succeeds("kmeans", "x.npy", "-k", 7, "--labels", "l.npy", "--centres", "c.npy", "--model", "m.safetensors")
+    for model in ("m.safetensors", "c.npy"):
+        out = json.loads(succeeds("predict", model, "x.npy", "--labels", "p.npy", "--distances", "d.npy", "--json"))
+        assert open("l.npy", "rb").read() == open("p.npy", "rb").read()
+        expected = numpy.sqrt(((rows - numpy.load("c.npy")[numpy.load("l.npy")]) ** 2).sum(axis=1))
+        numpy.testing.assert_allclose(numpy.load("d.npy"), expected, rtol=1e-12)
+        assert out["rows"] == 500 and out["k"] == 7
+    assert "objective" in succeeds("predict", "m.safetensors", "x.npy")
+    assert succeeds("predict", "m.safetensors", "x.npy", "--quiet") == ""
+
+
+@test
+def unusual_data_have_the_right_result():
+    numpy.save("one.npy", numpy.array([[3.0, 4.0]]))
+    succeeds("kmeans", "one.npy", "-k", 1, "--centres", "c.npy")
+    assert (numpy.load("c.npy") == [[3, 4]]).all()
+    constant = blobs(rows=40)
+    constant[:, 1] = 7
+    numpy.save("constant.npy", constant)
+    succeeds("kmeans", "constant.npy", "-k", 3, "--centres", "c.npy")
+    assert (numpy.load("c.npy")[:, 1] == 7).all()
+    numpy.save("same.npy", numpy.full((10, 3), 2.5, dtype=numpy.float32))
+    out = json.loads(succeeds("kmeans", "same.npy", "-k", 4, "--json", "--centres", "c.npy"))
+    assert out["objective"] == 0 and (numpy.load("c.npy") == 2.5).all()
+    for kind in (numpy.float32, numpy.float64):
+        great = float(numpy.finfo(kind).max)
+        numpy.save("great.npy", numpy.array([[great, 0], [-great, 0], [great, 1], [-great, 1]], dtype=kind))
+        succeeds("kmeans", "great.npy", "-k", 2, "--centres", "c.npy", "--labels", "l.npy", "--seed", 1)
+        labels, centres = numpy.load("l.npy"), numpy.load("c.npy")
+        assert labels[0] == labels[2] != labels[1] == labels[3], labels
+        assert numpy.isfinite(centres).all(), centres
+        tiny = float(numpy.finfo(kind).smallest_subnormal)
+        numpy.save("tiny.npy", numpy.array([[tiny, 0], [0, 0], [tiny, 0], [0, 0]], dtype=kind))
+        succeeds("kmeans", "tiny.npy", "-k", 2, "--labels", "l.npy")
+        labels = numpy.load("l.npy")
+        assert labels[0] == labels[2] != labels[1] == labels[3], labels
+
+
+@test
+def more_clusters_than_distinct_rows_are_a_result():
+    numpy.save("x.npy", numpy.array([[0.0], [1], [0], [1], [0]]))
+    out = json.loads(succeeds("kmeans", "x.npy", "-k", 4, "--labels", "l.npy", "--centres", "c.npy", "--json"))
+    assert out["objective"] == 0, out
+    assert (numpy.load("c.npy")[numpy.load("l.npy")] == numpy.load("x.npy")).all()
+
+
+@test
+def data_verbs_show_and_convert():
+    write("x.csv", "a,b,name\n1,2.5,7\n3,0.1,8\n5,-6e300,9\n")
+    assert succeeds("data", "head", "x.csv", "-n", 2) == "a\tb\tname\n1\t2.5\t7\n3\t0.1\t8\n"
+    assert succeeds("data", "head", "x.csv", "--drop-column", "name", "-n", 1) == "a\tb\n1\t2.5\n"
+    assert succeeds("data", "head", "x.csv", "-n", 0) == "a\tb\tname\n"
+    info = json.loads(succeeds("data", "info", "x.csv", "--json"))
+    assert (info["rows"], info["columns"], info["names"]) == (3, 3, ["a", "b", "name"]), info
+    assert "names     a, b, name" in succeeds("data", "info", "x.csv")
+    succeeds("data", "convert", "x.csv", "x.npy")
+    assert (numpy.load("x.npy") == [[1, 2.5, 7], [3, 0.1, 8], [5, -6e300, 9]]).all()
+    succeeds("data", "convert", "x.npy", "y.csv.gz")
+    assert gzip.open("y.csv.gz").read().count(b"\n") in (3, 4)
+    assert json.loads(succeeds("data", "info", "y.csv.gz", "--json"))["rows"] == 3
+    before = open("x.npy", "rb").read()
+    done = run("data", "convert", "x.csv", "x.what")
+    assert done.code in (1, 2) and "x.what" in done.err and not os.path.exists("x.what"), done.err
+    succeeds("data", "convert", "x.npy", "x.npy")
+    assert open("x.npy", "rb").read() == before
+    data = subprocess.run([SHOAL, "data", "head", "-"], stdin=open("x.npy", "rb"), capture_output=True, text=True)
+    assert data.stdout.startswith("1\t2.5\t7\n"), data
+
+
+# ---- signals --------------------------------------------------------------------------------------------------------
+
+# Rounds that are short, and many of them: uniform data converge slowly.
+LONG = ["gen:uniform?rows=20000&cols=24&seed=5", "-k", "200", "--init", "random", "--tolerance", "0", "--iterations",
+        "1000000"]
+
+
+class Running:
+    """A run whose trace comes through a pipe, so that a test knows which round it is in."""
+
+    def __init__(self, *arguments, **options):
+        self.reader, writer = os.pipe()
+        self.process = subprocess.Popen([SHOAL, *map(str, arguments), "--trace", f"/dev/fd/{writer}"], pass_fds=[writer],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+        os.close(writer)
+        self.file = os.fdopen(self.reader)
+
+    def wait_for(self, phase):
+        for line in self.file:
+            if json.loads(line)["phase"] == phase:
+                return
+        raise AssertionError(f"no round of phase {phase}: {self.finish().err}")
+
+    def finish(self):
+        for _ in self.file:
+            pass
+        self.file.close()
+        out, err = self.process.communicate(timeout=SECONDS)
+        return Done(self.process, out.decode(), err.decode())
+
+
+@test
+def a_signal_ends_the_run_after_the_round():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        running = Running("kmeans", *LONG, "--centres", "c.npy", "--labels", "l.npy", "--json")
+        running.wait_for("run")
+        running.process.send_signal(number)
+        done = running.finish()
+        report = json.loads(done.out)
+        assert done.code == 130, done.code
+        assert done.err == (f"shoal: stopped after {report['iterations']} iterations; centres and labels are those of "
+                            f"iteration {report['iterations']}\n"), done.err
+        assert report["converged"] is False and report["stopped"] is True
+        assert numpy.load("c.npy").shape == (200, 24) and numpy.load("l.npy").shape == (20000,)
+        assert sorted(os.listdir(".")) == ["c.npy", "l.npy"]
+        succeeds("predict", "c.npy", LONG[0], "--labels", "p.npy", "--quiet")
+        assert open("p.npy", "rb").read() == open("l.npy", "rb").read(), "labels belong to the centres that were written"
+        for name in ("c.npy", "l.npy", "p.npy"):
+            os.remove(name)
+
+
+@test
+def a_run_stopped_before_there_are_centres_writes_nothing():
+    write("c.npy", "old")
+    data = "gen:uniform?rows=2000000&cols=64&seed=5"
+    running = Running("kmeans", data, "-k", 50, "--init", "kmeans++", "--centres", "c.npy")
+    running.wait_for("scan")
+    running.process.send_signal(signal.SIGINT)
+    done = running.finish()
+    assert done.code == 130 and done.err.startswith("shoal: ") and done.err.count("\n") == 1, (done.code, done.err)
+    assert open("c.npy", "rb").read() == b"old" and os.listdir(".") == ["c.npy"]
+
+
+def poll(what, condition):
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"never {what}"
+        select.select([], [], [], 0.01)
+
+
+@test
+def a_second_signal_ends_it_at_once_and_leaves_nothing():
+    write("t.jsonl", "old")
+    process = subprocess.Popen([SHOAL, "kmeans", *LONG, "--trace", "t.jsonl", "--centres", "c.npy"],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    temporary = f"t.jsonl.tmp-{process.pid}-"
+
+    def is_running():
+        names = [name for name in os.listdir(".") if name.startswith(temporary)]
+        return any('"phase": "run"' in open(name).read() for name in names)
+
+    poll("in a round", is_running)
+    process.send_signal(signal.SIGSTOP)  # so that both signals are there when it goes on
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=SECONDS)
+    assert process.returncode in (-signal.SIGINT, -signal.SIGTERM), process.returncode
+    assert out == b"" and err == b"", (out, err)
+    assert os.listdir(".") == ["t.jsonl"] and open("t.jsonl").read() == "old", os.listdir(".")
+
+
+@test
+def a_conversion_that_is_interrupted_leaves_nothing():
+    write("out.csv", "old")
+    process = subprocess.Popen([SHOAL, "data", "convert", "gen:uniform?rows=100000000&cols=10", "out.csv"],
+                               stderr=subprocess.PIPE)
+    poll("writing", lambda: any(name.startswith("out.csv.tmp-") and os.path.getsize(name) for name in os.listdir(".")))
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == -signal.SIGINT and err == b"", (process.returncode, err)
+    assert os.listdir(".") == ["out.csv"] and open("out.csv").read() == "old"
+
+
+@test
+def a_signal_that_was_ignored_stays_ignored():
+    running = Running("kmeans", "gen:uniform?rows=5000&cols=8&seed=5", "-k", 10, "--iterations", 5, "--init", "random",
+                      preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    running.wait_for("scan")
+    running.process.send_signal(signal.SIGINT)
+    assert running.finish().code == 0
+
+
+@test
+def a_file_that_shrinks_while_it_is_read_is_told():
+    numpy.save("x.npy", numpy.random.default_rng(1).random((20000, 24), dtype=numpy.float32))
+    running = Running("kmeans", "x.npy", *LONG[1:], "--centres", "c.npy")
+    running.wait_for("run")
+    os.truncate("x.npy", 128)
+    done = running.finish()
+    assert done.code == 1, (done.code, done.err)
+    assert done.err.startswith("shoal: a file became shorter") and done.err.count("\n") == 1, done.err
+    assert os.listdir(".") == ["x.npy"]
+
+
+# ---- progress -------------------------------------------------------------------------------------------------------
+
+def on_terminal(*arguments):
+    """stderr as a terminal 100 columns wide sees it."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, 0x5414, struct.pack("HHHH", 24, 100, 0, 0))  # TIOCSWINSZ
+    process = subprocess.Popen([SHOAL, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave)
+    os.close(slave)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(master, 65536)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(master)
+    out, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, seen
+    return seen.decode(), out.decode()
+
+
+@test
+def progress_is_shown_on_a_terminal_and_cleared():
+    data = ["kmeans", "gen:uniform?rows=20000&cols=16&seed=5", "-k", 100, "--iterations", 40, "--tolerance", 0]
+    seen, out = on_terminal(*data)
+    lines = seen.split("\r\x1b[K")
+    assert lines[0] == "" and lines[-1] == "", seen
+    assert "loading gen:uniform" in lines[1], seen
+    assert any("rows/s" in line for line in lines), seen
+    assert any(line.startswith("run ") and "objective" in line and "left" in line for line in lines), seen
+    assert all(len(line) < 100 and "\n" not in line for line in lines), seen
+    assert "objective" in out
+    seen, _ = on_terminal(*data, "--quiet")
+    assert seen == "", seen
+    assert succeeds(*data, "--iterations", 3), "and nothing of it when stderr is no terminal"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+def main():
+    wanted, failed = sys.argv[2:], 0
+    chosen = [function for function in TESTS if not wanted or function.__name__ in wanted]
+    home = os.getcwd()
+    for function in chosen:
+        folder = tempfile.mkdtemp(prefix="shoal-cli-")
+        os.chdir(folder)
+        try:
+            function()
+        except Exception:
+            failed += 1
+            print(f"FAILED: {function.__name__}")
+            traceback.print_exc(file=sys.stdout)
+        finally:
+            os.chdir(home)
+            shutil.rmtree(folder, ignore_errors=True)
+    print(f"{len(chosen) - failed} passed, {failed} failed")
+    sys.exit(failed > 0)
+
+
+main()

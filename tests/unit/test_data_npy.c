@@ -1,0 +1,250 @@
+/* .npy files: what numpy may write is read, what it may not is refused with a sentence. */
+#include "data_support.h"
+
+#include <sys/stat.h>
+
+/* Writes an npy file with the given header text; version 1 unless `version` says otherwise. */
+static const char *write_npy(const char *name, int version, const char *header, const void *values, size_t size)
+{
+    unsigned char bytes[4096] = "\x93NUMPY";
+    size_t length = strlen(header), at = 6;
+    bytes[at++] = (unsigned char)version;
+    bytes[at++] = 0;
+    for (int i = 0; i < (version == 1 ? 2 : 4); i++)
+        bytes[at++] = (unsigned char)(length >> (8 * i));
+    memcpy(bytes + at, header, length);
+    at += length;
+    assert_true(at + size <= sizeof bytes);
+    memcpy(bytes + at, values, size);
+    return write_file(name, bytes, at + size);
+}
+
+#define HEADER(descr, order, shape) "{'descr': '" descr "', 'fortran_order': " order ", 'shape': " shape ", }"
+
+static const float six[6] = {1, 2, 3, 4, 5, 6};
+
+static void test_versions(void **state)
+{
+    (void)state;
+    for (int version = 1; version <= 3; version++) {
+        shoal_data *data = open_data(write_npy("v.npy", version, HEADER("<f4", "False", "(2, 3)"), six, sizeof six));
+        assert_string_equal(shoal_data_format(data), "npy");
+        assert_int_equal(shoal_data_type(data), SHOAL_FLOAT32);
+        assert_true(shoal_data_is_resident(data));
+        assert_null(shoal_data_column_name(data, 0));
+        EXPECT_VALUES(data, 2, 3, 1, 2, 3, 4, 5, 6);
+    }
+    refuse(write_npy("v.npy", 4, HEADER("<f4", "False", "(2, 3)"), six, sizeof six), SHOAL_INVALID, "version 4.0");
+    refuse(write_npy("v.npy", 0, HEADER("<f4", "False", "(2, 3)"), six, sizeof six), SHOAL_INVALID, "version 0.0");
+}
+
+static void test_aligned_values_are_mapped(void **state)
+{
+    (void)state;
+    char header[119] = HEADER("<f4", "False", "(2, 3)");
+    memset(header + strlen(header), ' ', 118 - strlen(header));
+    header[118] = '\0'; /* 10 + 118 bytes: values at a multiple of 64 */
+    shoal_data *data = open_data(write_npy("a.npy", 1, header, six, sizeof six));
+    assert_string_equal(shoal_data_detail(data), "npy version 1.0, C order, little-endian, mapped");
+    EXPECT_VALUES(data, 2, 3, 1, 2, 3, 4, 5, 6);
+    header[117] = '\0'; /* one less, and float32 would lie at an odd address */
+    data = open_data(write_npy("a.npy", 1, header, six, sizeof six));
+    assert_non_null(strstr(shoal_data_detail(data), "decoded into memory"));
+    assert_int_equal((uintptr_t)data->values % 4, 0);
+    EXPECT_VALUES(data, 2, 3, 1, 2, 3, 4, 5, 6);
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *descr, *bytes;
+        shoal_type type;
+        double value;
+    } cases[] = {
+        {"|i1", "\xff", SHOAL_INT8, -1},
+        {"<i2", "\xfe\xff", SHOAL_INT16, -2},
+        {">i2", "\xff\xfe", SHOAL_INT16, -2},
+        {"<i4", "\x01\x02\x00\x00", SHOAL_INT32, 513},
+        {">i4", "\x00\x00\x02\x01", SHOAL_INT32, 513},
+        {"<i8", "\xff\xff\xff\xff\xff\xff\xff\xff", SHOAL_INT64, -1},
+        {"|u1", "\xff", SHOAL_UINT8, 255},
+        {">u1", "\x07", SHOAL_UINT8, 7},
+        {"<u2", "\xff\xff", SHOAL_UINT16, 65535},
+        {">u4", "\xff\xff\xff\xff", SHOAL_UINT32, 4294967295.0},
+        {"<u8", "\xff\xff\xff\xff\xff\xff\xff\xff", SHOAL_UINT64, 18446744073709551616.0},
+        {"|b1", "\x01", SHOAL_BOOL, 1},
+        {"|b1", "\x05", SHOAL_BOOL, 1},
+        {"<f4", "\x00\x00\x80\x3f", SHOAL_FLOAT32, 1},
+        {">f4", "\x3f\x80\x00\x00", SHOAL_FLOAT32, 1},
+        {"=f8", "\x00\x00\x00\x00\x00\x00\xf0\x3f", SHOAL_FLOAT64, 1},
+        {">f8", "\x3f\xf0\x00\x00\x00\x00\x00\x00", SHOAL_FLOAT64, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char header[128];
+        snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (1,), }", cases[i].descr);
+        shoal_data *data =
+            open_data(write_npy("t.npy", 1, header, cases[i].bytes, shoal_type_size(cases[i].type)));
+        assert_int_equal(shoal_data_type(data), cases[i].type);
+        EXPECT_VALUES(data, 1, 1, cases[i].value);
+    }
+}
+
+static void test_fortran_order(void **state)
+{
+    (void)state;
+    EXPECT_VALUES(open_data(write_npy("f.npy", 1, HEADER("<f4", "True", "(2, 3)"), six, sizeof six)), 2, 3, 1, 3, 5, 2,
+                  4, 6);
+    EXPECT_VALUES(open_data(write_npy("f.npy", 1, HEADER("<f4", "True", "(6,)"), six, sizeof six)), 6, 1, 1, 2, 3, 4, 5, 6);
+    EXPECT_VALUES(open_data(write_npy("f.npy", 1, HEADER("<f4", "True", "(1, 6)"), six, sizeof six)), 1, 6, 1, 2, 3, 4, 5,
+                  6);
+    /* Element (i, j, k) of shape (1, 2, 3) lies at i + j + 2k, and becomes column 3j + k. */
+    EXPECT_VALUES(open_data(write_npy("f.npy", 1, HEADER("<f4", "True", "(1, 2, 3)"), six, sizeof six)), 1, 6, 1, 3, 5, 2,
+                  4, 6);
+}
+
+/* More than one block of the transposition, for each size of value. */
+static void test_fortran_large(void **state)
+{
+    (void)state;
+    enum { ROWS = 150, COLUMNS = 131 };
+    static const char *const descrs[] = {"|u1", "<i2", "<i4", "<i8"};
+    for (int s = 0; s < 4; s++) {
+        size_t size = (size_t)1 << s, total = 128 + ROWS * COLUMNS * size;
+        unsigned char *bytes = calloc(total, 1);
+        int length = sprintf((char *)bytes + 10, "{'descr': '%s', 'fortran_order': True, 'shape': (%d, %d)}", descrs[s],
+                             ROWS, COLUMNS);
+        memset(bytes + 10 + length, ' ', (size_t)(118 - length));
+        memcpy(bytes, "\x93NUMPY\x01\0v\0", 10);
+        for (int i = 0; i < ROWS * COLUMNS; i++)
+            bytes[128 + (size_t)i * size] = (unsigned char)(i % ROWS * 3 + i / ROWS * 7);
+        shoal_data *data = open_data(write_file("l.npy", bytes, total));
+        double *values = all_values(data);
+        for (int row = 0; row < ROWS; row++)
+            for (int column = 0; column < COLUMNS; column++)
+                assert_true(values[row * COLUMNS + column] == (unsigned char)(row * 3 + column * 7));
+        free(values);
+        free(bytes);
+        shoal_data_free(&data);
+    }
+}
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    EXPECT_VALUES(open_data(write_npy("s.npy", 1, HEADER("<f4", "False", "(6,)"), six, sizeof six)), 6, 1, 1, 2, 3, 4, 5, 6);
+    EXPECT_VALUES(open_data(write_npy("s.npy", 1, HEADER("<f4", "False", "(1L, 2L, 3L)"), six, sizeof six)), 1, 6, 1, 2, 3,
+                  4, 5, 6);
+    refuse(write_npy("s.npy", 1, HEADER("<f4", "False", "()"), six, 4), SHOAL_INVALID, "single number");
+    refuse(write_npy("s.npy", 1, HEADER("<f4", "False", "(0, 3)"), six, 0), SHOAL_INVALID, "no rows");
+    refuse(write_npy("s.npy", 1, HEADER("<f4", "False", "(3, 0)"), six, 0), SHOAL_INVALID, "no columns");
+    refuse(write_npy("s.npy", 1, HEADER("<f4", "False", "(-2, 3)"), six, sizeof six), SHOAL_INVALID, "negative");
+    refuse(write_npy("s.npy", 1, HEADER("<f4", "False", "(99999999999999999999, 1)"), six, sizeof six), SHOAL_INVALID,
+           "more than 64 bits");
+    refuse(write_npy("s.npy", 1, HEADER("<f4", "False", "(1, 4294967296, 4294967296)"), six, sizeof six), SHOAL_INVALID,
+           "more than 64 bits");
+    refuse(write_npy("s.npy", 1, HEADER("<f4", "False", "(4294967296, 2147483648)"), six, sizeof six), SHOAL_INVALID,
+           "63 bits");
+}
+
+static void test_sizes_must_agree(void **state)
+{
+    (void)state;
+    const char *header = HEADER("<f4", "False", "(2, 3)");
+    refuse(write_npy("z.npy", 1, header, six, 23), SHOAL_INVALID, "take 24 bytes, but the file holds 23");
+    refuse(write_npy("z.npy", 1, header, six, 0), SHOAL_INVALID, "take 24 bytes, but the file holds 0");
+    refuse(write_npy("z.npy", 1, HEADER("<f4", "False", "(1, 3)"), six, sizeof six), SHOAL_INVALID,
+           "take 12 bytes, but the file holds 24");
+    refuse(write_npy("z.npy", 1, HEADER("<f4", "False", "(1000000000000, 3)"), six, sizeof six), SHOAL_INVALID,
+           "take 12000000000000 bytes, but the file holds 24");
+}
+
+static void test_damaged_headers(void **state)
+{
+    (void)state;
+    static const char *const headers[] = {
+        "",
+        "{",
+        "}",
+        "{}",
+        "{'descr': '<f4', 'fortran_order': False}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2 3)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (6)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': [2, 3]}",
+        "{'descr': '<f4', 'fortran_order': false, 'shape': (2, 3)}",
+        "{'descr': '<f4' 'fortran_order': False, 'shape': (2, 3)}",
+        "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), 'more': 1}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)} x",
+        "{'descr': '<f4",
+        "{'descr': 4, 'fortran_order': False, 'shape': (2, 3)}",
+        "{'descr': '\\x3cf4', 'fortran_order': False, 'shape': (2, 3)}",
+    };
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
+        refuse(write_npy("d.npy", 1, headers[i], six, sizeof six), SHOAL_INVALID, "header");
+    refuse(write_text("d.npy", "\x93NUMPY"), SHOAL_INVALID, "ends inside its npy header");
+    refuse(write_text("d.npy", "\x93NUMPY\x01"), SHOAL_INVALID, "ends inside its npy header");
+    refuse(write_file("d.npy", "\x93NUMPY\x02\0\xff\xff\xff\xff{", 13), SHOAL_INVALID, "more than any array needs");
+    refuse(write_file("d.npy", "\x93NUMPY\x01\0\xff\xff{", 11), SHOAL_INVALID, "ends inside its npy header");
+}
+
+static void test_types_that_are_no_numbers(void **state)
+{
+    (void)state;
+    refuse(write_npy("o.npy", 1, HEADER("|O", "False", "(1,)"), six, 8), SHOAL_INVALID, "Python objects");
+    refuse(write_npy("o.npy", 1, HEADER("|O8", "False", "(1,)"), six, 8), SHOAL_INVALID, "Python objects");
+    refuse(write_npy("o.npy", 1, HEADER("<c8", "False", "(1,)"), six, 8), SHOAL_INVALID, "complex");
+    refuse(write_npy("o.npy", 1, HEADER("|S8", "False", "(1,)"), six, 8), SHOAL_INVALID, "text");
+    refuse(write_npy("o.npy", 1, HEADER("<U2", "False", "(1,)"), six, 8), SHOAL_INVALID, "text");
+    refuse(write_npy("o.npy", 1, HEADER("<M8[ns]", "False", "(1,)"), six, 8), SHOAL_INVALID, "dates");
+    refuse(write_npy("o.npy", 1, HEADER("<f2", "False", "(4,)"), six, 8), SHOAL_INVALID, "'<f2'");
+    refuse(write_npy("o.npy", 1, HEADER("|f4", "False", "(2,)"), six, 8), SHOAL_INVALID, "'|f4'");
+    refuse(write_npy("o.npy", 1, "{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (1,), }", six, 4),
+           SHOAL_INVALID, "records");
+}
+
+static void test_options_that_do_not_fit(void **state)
+{
+    (void)state;
+    const char *path = write_npy("p.npy", 1, HEADER("<f4", "False", "(2, 3)"), six, sizeof six);
+    refuse_with(path, &(shoal_data_options){.columns = 3, .type = "f4"}, SHOAL_USAGE, "this is npy");
+    refuse_with(path, &(shoal_data_options){.drop_columns = "1"}, SHOAL_USAGE, "only columns of text files");
+}
+
+static void test_gzip_and_temporary_file(void **state)
+{
+    (void)state;
+    unsigned char bytes[256];
+    size_t size = read_whole_file(bytes, sizeof bytes,
+                                  write_npy("g.npy", 1, HEADER(">f4", "True", "(2, 3)"), "\x3f\x80\0\0\x40\0\0\0\x40\x40\0\0"
+                                                                                         "\x40\x80\0\0\x40\xa0\0\0\x40\xc0\0",
+                                            24));
+    shoal_data *data = open_data(append_gzip("g.npy.gz", bytes, size));
+    assert_string_equal(shoal_data_detail(data), "npy version 1.0, Fortran order, big-endian, gzip, decoded into memory");
+    EXPECT_VALUES(data, 2, 3, 1, 3, 5, 2, 4, 6);
+    data = open_with(file_path("g.npy.gz"), &(shoal_data_options){.memory = 1});
+    assert_non_null(strstr(shoal_data_detail(data), "temporary file"));
+    EXPECT_VALUES(data, 2, 3, 1, 3, 5, 2, 4, 6);
+    append_gzip("g.npy.gz", "x", 1);
+    refuse(file_path("g.npy.gz"), SHOAL_INVALID, "take 24 bytes, but the file holds 25 or more");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_aligned_values_are_mapped),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_fortran_order),
+        cmocka_unit_test(test_fortran_large),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_sizes_must_agree),
+        cmocka_unit_test(test_damaged_headers),
+        cmocka_unit_test(test_types_that_are_no_numbers),
+        cmocka_unit_test(test_options_that_do_not_fit),
+        cmocka_unit_test(test_gzip_and_temporary_file),
+    };
+    return cmocka_run_group_tests_name("data_npy", tests, folder_setup, folder_teardown);
+}

@@ -1,0 +1,199 @@
+/* Text files: delimiters, headers, quotes, line ends, columns left out, and what each wrong file is told. */
+#include "data_support.h"
+
+#include <math.h>
+
+static shoal_data *open_text(const char *text)
+{
+    return open_data(write_text("t.csv", text));
+}
+
+static void refuse_text(const char *text, const char *part)
+{
+    refuse(write_text("t.csv", text), SHOAL_INVALID, part);
+}
+
+static void test_delimiters(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "1,2,3\n4,5,6\n",       "1\t2\t3\n4\t5\t6\n",  "1;2;3\n4;5;6\n",        "1 2 3\n4 5 6\n",
+        "  1   2 3 \n4 5\t6\n", "1, 2, 3\n4, 5 ,6\n",  "1,\t2,\t3\n4,\t5,\t6\n", " 1 ;2; 3\n4;5;6",
+        "1,2,3\r\n4,5,6\r\n",   "1 2 3\r\n4 5 6 \r\n", "1,2,3\r4,5,6\r",        "\n1,2,3\n\n  \n4,5,6\n\n",
+        "\xef\xbb\xbf"
+        "1,2,3\n4,5,6",
+        "# a comment, \"with a quote\n1,2,3\n  # another\n4,5,6\n#",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        shoal_data *data = open_text(texts[i]);
+        assert_string_equal(shoal_data_format(data), "text");
+        assert_int_equal(shoal_data_type(data), SHOAL_FLOAT64);
+        assert_null(shoal_data_column_name(data, 0));
+        EXPECT_VALUES(data, 2, 3, 1, 2, 3, 4, 5, 6);
+    }
+}
+
+static void test_one_column_or_one_row(void **state)
+{
+    (void)state;
+    EXPECT_VALUES(open_text("5"), 1, 1, 5);
+    EXPECT_VALUES(open_text("1.5\n-2e3\n"), 2, 1, 1.5, -2000);
+    EXPECT_VALUES(open_text("1,2,3"), 1, 3, 1, 2, 3);
+    shoal_data *data = open_text("petal length\n1\n2\n");
+    assert_string_equal(shoal_data_column_name(data, 0), "petal length");
+    EXPECT_VALUES(data, 2, 1, 1, 2);
+}
+
+static void test_header(void **state)
+{
+    (void)state;
+    shoal_data *data = open_text("a, \"b \"\"two\"\"\" ,\"c\nd\",\n1,2,3,4\n");
+    assert_string_equal(shoal_data_column_name(data, 0), "a");
+    assert_string_equal(shoal_data_column_name(data, 1), "b \"two\"");
+    assert_string_equal(shoal_data_column_name(data, 2), "c\nd");
+    assert_string_equal(shoal_data_column_name(data, 3), "");
+    assert_string_equal(shoal_data_detail(data), "text, comma between fields, header line, decoded into memory");
+    EXPECT_VALUES(data, 1, 4, 1, 2, 3, 4);
+    EXPECT_VALUES(open_text("x y\n1 2\n"), 1, 2, 1, 2);
+    EXPECT_VALUES(open_text("first name\tage\n1\t2\n"), 1, 2, 1, 2);
+    /* One number in the first line makes it a row: nothing is lost silently. */
+    refuse_text("1,x,3\n4,5,6\n", "line 1, column 2: \"x\" is no number");
+    refuse_text(",2,3\n4,5,6\n", "line 1, column 1: the field is empty");
+}
+
+static void test_quotes(void **state)
+{
+    (void)state;
+    EXPECT_VALUES(open_text("\"1\",\"2\"\n\"3\" , 4\n"), 2, 2, 1, 2, 3, 4);
+    EXPECT_VALUES(open_text("\"1\" \"2\"\n3 \"4\" \n"), 2, 2, 1, 2, 3, 4);
+    refuse_text("1,2\n3,\"4\n", "line 2: a quote is opened and never closed");
+    refuse_text("\"1,2\n3,4\n", "line 1: a quote is opened and never closed");
+    refuse_text("1,2\n3,\"4\"5\n", "line 2, column 2: \"\"4\"5\" is no number");
+}
+
+static void test_special_values(void **state)
+{
+    (void)state;
+    shoal_data *data = open_text("nan,inf\n-inf,1e400\n");
+    double *values = all_values(data);
+    assert_true(isnan(values[0]) && values[1] == INFINITY && values[2] == -INFINITY && values[3] == INFINITY);
+    free(values);
+    shoal_data_free(&data);
+}
+
+static void test_bad_fields(void **state)
+{
+    (void)state;
+    refuse_text("1,2\n3,x\n", "t.csv: line 2, column 2: \"x\" is no number");
+    refuse_text("a,b\n1,2\n3,x\n", "line 3, column 2 (b): \"x\" is no number");
+    refuse_text("a,b\n1,cat\n", "\"cat\" is no number; --drop-column 2 leaves the column out");
+    refuse_text("1,2\n3,\n", "line 2, column 2: the field is empty");
+    refuse_text("1,2\n\"\",4\n", "line 2, column 1: the field is empty");
+    refuse_text("1,2\n3,0x10\n", "\"0x10\" is no number");
+    refuse_text("1,5;2,5\n3,5;4,5\n", "line 2, column 1 (1,5): \"3,5\" is no number; decimals need a point");
+    refuse_text("1,2\n3,4 5\n", "\"4 5\" is no number");
+}
+
+static void test_ragged_rows(void **state)
+{
+    (void)state;
+    refuse_text("1,2,3\n4,5\n", "line 2 has 2 fields, but line 1 has 3");
+    refuse_text("1,2\n3,4\n5,6,7\n", "line 3 has more fields than the 2 of line 1");
+    refuse_text("# note\n1 2 3\n\n4\n", "line 4 has 1 fields, but line 2 has 3");
+    refuse_text("1,2\n3,4,\n", "line 2 has more fields than the 2 of line 1");
+}
+
+static void test_nothing_there(void **state)
+{
+    (void)state;
+    refuse_text("", "the file is empty");
+    refuse_text("\n\n  \n", "no rows");
+    refuse_text("# only a comment\n", "no rows");
+    refuse_text("a,b,c\n", "no rows");
+    refuse_text("\xff\xfe" "1", "UTF-16");
+    refuse(write_file("t.csv", "1,2\0003\n", 7), SHOAL_INVALID, "not npy, IDX or text");
+}
+
+static void test_dropped_columns(void **state)
+{
+    (void)state;
+    const char *text = "x,kind,y\n1,\"a,\nb\",2\n3,,4\n";
+    const char *path = write_text("d.csv", text);
+    shoal_data *data = open_with(path, &(shoal_data_options){.drop_columns = "kind"});
+    assert_string_equal(shoal_data_column_name(data, 1), "y");
+    EXPECT_VALUES(data, 2, 2, 1, 2, 3, 4);
+    EXPECT_VALUES(open_with(path, &(shoal_data_options){.drop_columns = "2"}), 2, 2, 1, 2, 3, 4);
+    EXPECT_VALUES(open_with(path, &(shoal_data_options){.drop_columns = " kind , x"}), 2, 1, 2, 4);
+    refuse_with(path, &(shoal_data_options){.drop_columns = "z"}, SHOAL_USAGE, "no column \"z\"");
+    refuse_with(path, &(shoal_data_options){.drop_columns = "0"}, SHOAL_USAGE, "no column \"0\"");
+    refuse_with(path, &(shoal_data_options){.drop_columns = "4"}, SHOAL_USAGE, "no column \"4\"");
+    refuse_with(path, &(shoal_data_options){.drop_columns = ""}, SHOAL_USAGE, "no column \"\"");
+    refuse_with(path, &(shoal_data_options){.drop_columns = "99999999999999999999999"}, SHOAL_USAGE, "no column");
+    refuse_with(path, &(shoal_data_options){.drop_columns = "1,2,3"}, SHOAL_USAGE, "no column is left");
+    refuse_with(write_text("d.csv", "x,kind,y\n1,\"a,\nb\",2\n3,,z\n"), &(shoal_data_options){.drop_columns = "2"},
+                SHOAL_INVALID, "line 4, column 3 (y): \"z\" is no number");
+    refuse_with(write_text("d.csv", "1 2\n"), &(shoal_data_options){.columns = 2}, SHOAL_USAGE, "raw file needs");
+}
+
+/* Rows that cross the ends of chunks, in plain text, in gzip members, and with a temporary file. */
+static void test_many_rows(void **state)
+{
+    (void)state;
+    enum { ROWS = 200000, PIECES = 3 };
+    char *text = malloc(ROWS * 32), *at = text;
+    for (int i = 0; i < ROWS; i++)
+        at += sprintf(at, "%d,%d.25%s\"%d\"%s", i, i % 1000, i % 3 ? "," : " , ", -i, i % 7 ? "\n" : "\r\n");
+    size_t size = (size_t)(at - text), done = 0;
+    write_file("m.csv", text, size);
+    for (int piece = 0; piece < PIECES; piece++) {
+        size_t end = piece + 1 < PIECES ? size * (size_t)(piece + 1) / PIECES : size;
+        append_gzip("m.csv.gz", text + done, end - done);
+        done = end;
+    }
+    for (int round = 0; round < 3; round++) {
+        shoal_data *data = open_with(file_path(round ? "m.csv.gz" : "m.csv"), &(shoal_data_options){.memory = round == 2});
+        assert_int_equal(data_buffer_is_file(&data->buffer), round == 2);
+        assert_int_equal(shoal_data_rows(data), ROWS);
+        double *values = all_values(data);
+        for (int i = 0; i < ROWS; i++)
+            assert_true(values[3 * i] == i && values[3 * i + 1] == i % 1000 + 0.25 && values[3 * i + 2] == -i);
+        free(values);
+        shoal_data_free(&data);
+    }
+    free(text);
+}
+
+/* A row longer than a chunk, and a line that is too long. */
+static void test_wide_rows(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 700000 };
+    char *text = malloc(4 * COLUMNS + 1), *at = text;
+    for (int i = 0; i < 2 * COLUMNS; i++) {
+        *at++ = (char)('0' + i % 10);
+        *at++ = i % COLUMNS == COLUMNS - 1 ? '\n' : ' ';
+    }
+    shoal_data *data = open_data(write_file("w.txt", text, (size_t)(at - text)));
+    assert_int_equal(shoal_data_rows(data), 2);
+    assert_int_equal(shoal_data_columns(data), COLUMNS);
+    shoal_data_free(&data);
+    free(text);
+    size_t too_long = ((size_t)64 << 20) + 10;
+    text = malloc(too_long);
+    memset(text, '1', too_long);
+    refuse(write_file("w.txt", text, too_long), SHOAL_INVALID, "line 1 is longer than 64 MiB");
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_delimiters),    cmocka_unit_test(test_one_column_or_one_row),
+        cmocka_unit_test(test_header),        cmocka_unit_test(test_quotes),
+        cmocka_unit_test(test_special_values), cmocka_unit_test(test_bad_fields),
+        cmocka_unit_test(test_ragged_rows),   cmocka_unit_test(test_nothing_there),
+        cmocka_unit_test(test_dropped_columns), cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_wide_rows),
+    };
+    return cmocka_run_group_tests_name("data_text", tests, folder_setup, folder_teardown);
+}
