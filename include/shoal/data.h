@@ -54,8 +54,8 @@ typedef struct shoal_data_options {
     int64_t memory;           /* decode into a temporary file above this many bytes; 0 means half of what is free */
 } shoal_data_options;
 
-/* Opens a data set by its path or by a "gen:" address.  The format is found from the content first
- * (magic numbers) and the name's ending second.  SHOAL_USAGE for options that do not fit the format,
+/* Opens a data set by its path ("-" is standard input) or by a "gen:" address.  The format is found from the
+ * content, never from the name; a file is raw if the options say so.  SHOAL_USAGE for options that do not fit the format,
  * SHOAL_INVALID for content that does not, SHOAL_SYSTEM when the file can't be read. */
 SHOAL_API int shoal_data_open(shoal_data **out, const char *path, const shoal_data_options *options);
 
@@ -90,7 +90,7 @@ SHOAL_API void shoal_convert_float64(double *out, const void *values, shoal_type
 SHOAL_API int shoal_npy_write(const char *path, const void *values, shoal_type type, int rank, const int64_t *shape);
 
 /* Copies a data set to `path`, in the format its ending names: .npy, .csv, .tsv, .txt (space), .idx, .raw or .bin,
- * each but .npy and .raw also with .gz.  Written under a temporary name and renamed into place. */
+ * text and .idx also with .gz.  Written under a temporary name and renamed into place. */
 SHOAL_API int shoal_data_write(shoal_data *data, const char *path);
 
 #ifdef __cplusplus

@@ -100,9 +100,9 @@ static int fail_field(const text_reader *reader, int64_t line, int64_t index, co
 static int fail_ragged(const text_reader *reader, int64_t line, int64_t fields)
 {
     if (fields > reader->fields)
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld has more fields than the %lld of line %lld", reader->data->path,
-                          (long long)line, (long long)reader->fields, (long long)reader->first_line);
-    return shoal_fail(SHOAL_INVALID, "%s: line %lld has %lld fields, but line %lld has %lld", reader->data->path,
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld has more fields than line %lld (%lld)", reader->data->path,
+                          (long long)line, (long long)reader->first_line, (long long)reader->fields);
+    return shoal_fail(SHOAL_INVALID, "%s: line %lld has fewer fields (%lld) than line %lld (%lld)", reader->data->path,
                       (long long)line, (long long)fields, (long long)reader->first_line, (long long)reader->fields);
 }
 
@@ -156,7 +156,7 @@ static int parse_row(text_reader *reader, double *out)
         if (field.last && i + 1 < reader->fields)
             return fail_ragged(reader, reader->line, i + 1);
     }
-    reader->at += field.next - reader->at;
+    reader->at = field.next;
     reader->line += 1 + extra_lines;
     return SHOAL_OK;
 }

@@ -16,7 +16,8 @@ typedef struct text_reader {
     data_source *source;
     char *chunk; /* of capacity + 2 bytes: a newline and NUL may be added */
     size_t capacity;
-    char *at, *end;     /* what is not parsed yet; *end is NUL */
+    const char *at;     /* what is not parsed yet */
+    char *end;          /* holds NUL */
     bool ended;         /* nothing follows the chunk, which then ends with a newline */
     char delimiter;     /* ' ' stands for any number of blanks */
     int64_t line;       /* the number of the line at `at`, from 1 */

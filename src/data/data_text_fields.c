@@ -91,7 +91,7 @@ int data_text_skip_to_row(text_reader *reader)
             return SHOAL_OK;
         if (!(at = skip_newline(at, reader->end)))
             return INCOMPLETE;
-        reader->at += at - reader->at;
+        reader->at = at;
         reader->line++;
     }
 }

@@ -33,7 +33,7 @@ static int sample_line(text_reader *reader, struct sample *sample)
         at = field.next;
     } while (!field.last);
     sample->lines++;
-    reader->at += at - reader->at;
+    reader->at = at;
     return SHOAL_OK;
 }
 
@@ -142,7 +142,7 @@ static int take_header(text_reader *reader)
         to = copy_name(to, &field);
     }
     reader->line += data_text_count_newlines(reader->at, field.next);
-    reader->at += field.next - reader->at;
+    reader->at = field.next;
     return SHOAL_OK;
 }
 
@@ -179,9 +179,9 @@ static int drop_one(text_reader *reader, const char *piece, size_t length)
     if (!found && number >= 1 && number <= reader->fields)
         reader->dropped[number - 1] = found = true;
     if (!found)
-        return shoal_fail(SHOAL_USAGE, "%s: there is no column \"%.*s\" to leave out; there are %lld%s", data->path,
-                          length < SHOWN_BYTES ? (int)length : SHOWN_BYTES, piece, (long long)reader->fields,
-                          data->names ? "" : " without names");
+        return shoal_fail(SHOAL_USAGE, "%s: there is no column \"%.*s\" to leave out; there are %lld columns%s",
+                          data->path, length < SHOWN_BYTES ? (int)length : SHOWN_BYTES, piece,
+                          (long long)reader->fields, data->names ? "" : " without names");
     return SHOAL_OK;
 }
 

@@ -33,15 +33,23 @@ static bool is_usable(const shoal_data *data, const unsigned char *values, const
     return data->type != SHOAL_BOOL || bools_are_clean(values, value_count(data));
 }
 
+/* Swaps values of one size; memcpy since neither side need be aligned. */
+#define SWAP_VALUES(c_type, swap)                                                                                      \
+    for (size_t i = 0; i < count; i++) {                                                                               \
+        c_type value;                                                                                                  \
+        memcpy(&value, (const char *)in + i * sizeof value, sizeof value);                                             \
+        value = swap(value);                                                                                           \
+        memcpy((char *)out + i * sizeof value, &value, sizeof value);                                                  \
+    }                                                                                                                  \
+    break
+
 void data_swap_bytes(void *out, const void *in, size_t count, size_t size)
 {
-    const unsigned char *from = in;
-    unsigned char *to = out;
-    for (size_t i = 0; i < count; i++, from += size, to += size) {
-        unsigned char value[8];
-        for (size_t j = 0; j < size; j++)
-            value[j] = from[size - 1 - j];
-        memcpy(to, value, size);
+    switch (size) {
+    case 2: SWAP_VALUES(uint16_t, __builtin_bswap16);
+    case 4: SWAP_VALUES(uint32_t, __builtin_bswap32);
+    case 8: SWAP_VALUES(uint64_t, __builtin_bswap64);
+    default: SHOAL_BUG("values of %zu bytes are never swapped", size);
     }
 }
 

@@ -68,6 +68,13 @@ typedef struct kernel_byte_centres {
     const float *norm;     /* |step * value|, rounded up */
 } kernel_byte_centres;
 
+/* What nearest_few finds, one value a row. */
+typedef struct kernel_nearest {
+    float *best, *second; /* the two least scores; second is +infinity when there is one centre */
+    int32_t *index;       /* of the best, the lowest on ties */
+    float *square;        /* |z|^2 */
+} kernel_nearest;
+
 typedef struct kernel_set {
     const char *name;
     int tile_rows, tile_centres;           /* of the float32 panels */
@@ -114,11 +121,10 @@ typedef struct kernel_set {
      * the least of the others (+infinity when none).  Same conditions; `indices` has room for count + 16. */
     int (*select)(int32_t *indices, float *rest, const float *values, int count, float threshold);
 
-    /* For few columns (1 .. KERNEL_FEW_COLUMNS): best and second-best score of each row over `count` centres and
-     * the index of the best (lowest on ties).  rows and centres are row-major, `columns` apart; second is +infinity
-     * when count is 1; count > 0.  workspace: KERNEL_FEW_WORKSPACE floats, aligned. */
-    void (*nearest_few)(float *best, float *second, int32_t *index, const float *rows, int count_rows,
-                        const float *centres, const float *bias, int count, int64_t columns, float *workspace);
+    /* For few columns (1 .. KERNEL_FEW_COLUMNS): what kernel_nearest says of each of `count_rows` rows over `count` > 0
+     * centres.  rows and centres are row-major, `columns` apart.  workspace: KERNEL_FEW_WORKSPACE floats, aligned. */
+    void (*nearest_few)(const kernel_nearest *out, const float *rows, int count_rows, const float *centres,
+                        const float *bias, int count, int64_t columns, float *workspace);
 
     /* exact.  For each column adds rint(weight * (x - origin) * inverse) to `to` and subtracts it from `from`
      * (NULL: only adds).  Products are float64, rounded once each from

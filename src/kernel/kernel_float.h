@@ -291,8 +291,22 @@ static void few_remainder(few_state *state, const float *lanes, const float *cen
     few_tile(state, lanes, workspace, filled_bias, first, columns);
 }
 
-static void nearest_few(float *best, float *second, int32_t *index, const float *rows, int count_rows,
-                        const float *centres, const float *bias, int count, int64_t columns, float *workspace)
+/* |z|^2 of FEW_ROWS rows, whose lanes they are. */
+static void few_squares(float *square, const float *lanes, int count, int64_t columns)
+{
+    vector sum[FEW_VECTORS];
+    for (int v = 0; v < FEW_VECTORS; v++)
+        sum[v] = v_zero();
+    for (int64_t k = 0; k < columns; k++)
+        for (int v = 0; v < FEW_VECTORS; v++) {
+            vector row = v_load(lanes + k * FEW_ROWS + v * LANES);
+            sum[v] = v_multiply_add(row, row, sum[v]);
+        }
+    memcpy(square, sum, (size_t)count * sizeof *square);
+}
+
+static void nearest_few(const kernel_nearest *out, const float *rows, int count_rows, const float *centres,
+                        const float *bias, int count, int64_t columns, float *workspace)
 {
     _Static_assert((FEW_ROWS + FEW_CENTRES) * KERNEL_FEW_COLUMNS + FEW_CENTRES <= KERNEL_FEW_WORKSPACE, "workspace");
     const float infinity = INFINITY;
@@ -305,13 +319,14 @@ static void nearest_few(float *best, float *second, int32_t *index, const float 
             state.index[v] = v_broadcast_index(0);
         }
         transpose_panel(workspace, FEW_ROWS, rows + r * columns, here, columns);
+        few_squares(out->square + r, workspace, here, columns);
         for (; j + FEW_CENTRES <= count; j += FEW_CENTRES)
             few_tile(&state, workspace, centres + j * columns, bias + j, j, columns);
         if (j < count)
             few_remainder(&state, workspace, centres + j * columns, bias + j, j, count - j, columns, remainder);
-        memcpy(best + r, state.best, (size_t)here * sizeof *best);
-        memcpy(second + r, state.second, (size_t)here * sizeof *second);
-        memcpy(index + r, state.index, (size_t)here * sizeof *index);
+        memcpy(out->best + r, state.best, (size_t)here * sizeof *out->best);
+        memcpy(out->second + r, state.second, (size_t)here * sizeof *out->second);
+        memcpy(out->index + r, state.index, (size_t)here * sizeof *out->index);
     }
 }
 

@@ -76,8 +76,8 @@ static void test_open(void **state)
     append_gzip("a.idx.gz", "\0\0\x0b\2\0\0\0\1\0\0\0\2\0\1\0\2", 16);
     write_text("a.csv", "a,b,\"c\"\n1,2,3\n4,\"5\",6\n");
     append_gzip("a.csv.gz", "1 2 3\n4 5 6\n", 12);
-    static const char *const names[] = {"a.npy",    "a.npy.gz", "fortran.npy", "fortran.npy.gz", "big.npy",
-                                        "a.idx",    "a.idx.gz", "a.csv",       "a.csv.gz"};
+    static const char *const names[] = {"a.npy", "a.npy.gz", "fortran.npy", "fortran.npy.gz", "big.npy",
+                                        "a.idx", "a.idx.gz", "a.csv",       "a.csv.gz"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int memory = 0; memory < 2; memory++) /* 1 byte: everything decoded goes to a file */
             fail_each_allocation(open_and_read, &(struct open_case){file_path(names[i]), {.memory = memory}});

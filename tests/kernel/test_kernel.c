@@ -694,14 +694,9 @@ static void test_least_and_select(void **state)
 
 /* ---- nearest_few ---- */
 
-typedef struct few_results {
-    float *best, *second;
-    int32_t *index;
-} few_results;
-
 /* The best and the second-best must be right within the bound, and the best that of the index.  Returns the index the
  * exact scores give. */
-static int check_few_row(const few_results *got, int r, const float *row, const float *centres, const float *bias,
+static int check_few_row(const kernel_nearest *got, int r, const float *row, const float *centres, const float *bias,
                          int count, int64_t columns)
 {
     long double best = INFINITY, second = INFINITY, bound = 0, magnitudes;
@@ -719,6 +714,8 @@ static int check_few_row(const few_results *got, int r, const float *row, const 
         true_score(row, centres + got->index[r] * columns, bias[got->index[r]], columns, &magnitudes);
     assert_true(fabsl(got->best[r] - best) <= bound);
     assert_true(fabsl(got->best[r] - of_index) <= bound);
+    long double square = true_score(row, row, 0, columns, &magnitudes);
+    assert_true(fabsl(got->square[r] + square) <= sum_bound(kernel_roundings(columns), magnitudes, columns));
     assert_true(count == 1 ? got->second[r] == INFINITY : fabsl(got->second[r] - second) <= bound);
     return lowest;
 }
@@ -727,10 +724,11 @@ static void check_nearest_few(int count_rows, int count, int64_t columns, int ki
 {
     float *rows = random_floats(count_rows * columns, kind), *centres = random_floats(count * columns, kind);
     float *bias = biases(centres, count, count, columns), *workspace = fence_floats(KERNEL_FEW_WORKSPACE);
-    few_results got = {fence_floats(count_rows), fence_floats(count_rows), fence((size_t)count_rows * 4)};
+    kernel_nearest got = {fence_floats(count_rows), fence_floats(count_rows), fence((size_t)count_rows * 4),
+                          fence_floats(count_rows)};
     for (int s = 0; s < count_sets; s++) {
         const kernel_set *set = sets[s];
-        set->nearest_few(got.best, got.second, got.index, rows, count_rows, centres, bias, count, columns, workspace);
+        set->nearest_few(&got, rows, count_rows, centres, bias, count, columns, workspace);
         for (int r = 0; r < count_rows; r++) {
             int lowest = check_few_row(&got, r, rows + r * columns, centres, bias, count, columns);
             if (kind == EQUAL || kind == ZEROS || kind == TIES) /* no rounding, or the same for every centre */
@@ -810,7 +808,7 @@ typedef struct bench {
     kernel_origin origin;
     kernel_byte_rows byte_rows;
     byte_centres byte_centres;
-    float best[BENCH_ROWS_FEW], second[BENCH_ROWS_FEW];
+    float best[BENCH_ROWS_FEW], second[BENCH_ROWS_FEW], square[BENCH_ROWS_FEW];
 } bench;
 
 static volatile double sink;
@@ -881,8 +879,8 @@ static void run_select(bench *b)
 
 static void run_nearest_few(bench *b)
 {
-    b->set->nearest_few(b->best, b->second, b->indices, b->centres, BENCH_ROWS_FEW, b->centres, b->bias, BENCH_FEW,
-                        b->columns, b->workspace);
+    const kernel_nearest out = {b->best, b->second, b->indices, b->square};
+    b->set->nearest_few(&out, b->centres, BENCH_ROWS_FEW, b->centres, b->bias, BENCH_FEW, b->columns, b->workspace);
 }
 
 /* What one run does: multiply-adds, or else bytes read and written. */

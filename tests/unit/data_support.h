@@ -148,7 +148,8 @@ static inline void expect_values(shoal_data *data, int64_t rows, int64_t columns
     double *values = all_values(data);
     for (int64_t i = 0; i < rows * columns; i++)
         if (!(values[i] == expected[i]))
-            fail_msg("%s: value %lld is %.17g instead of %.17g", shoal_data_path(data), (long long)i, values[i], expected[i]);
+            fail_msg("%s: value %lld is %.17g instead of %.17g", shoal_data_path(data), (long long)i, values[i],
+                     expected[i]);
     free(values);
     shoal_data_free(&data);
 }

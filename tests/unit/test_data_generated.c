@@ -54,9 +54,9 @@ static void test_fixed_values(void **state)
     read_rows(uniform, "gen:uniform?rows=9&cols=4&seed=1", 5, 1);
     read_rows(fine, "gen:uniform?rows=9&cols=2&seed=1&type=float64", 5, 1);
     read_rows(blobs, "gen:blobs?rows=9&cols=4&seed=1", 5, 1);
-    static const float expected_uniform[4] = {0x1.4ced3p-4f,0x1.53bf24p-2f,0x1.5a3f38p-2f,0x1.87ca56p-1f};
-    static const double expected_fine[2] = {0x1.53bf24a8533b4p-2,0x1.87ca578cad1f9p-1};
-    static const float expected_blobs[4] = {0x1.a5acecp+2f,-0x1.16bdeap+3f,-0x1.4caa2ep+3f,-0x1.21762cp+1f};
+    static const float expected_uniform[4] = {0x1.4ced3p-4f, 0x1.53bf24p-2f, 0x1.5a3f38p-2f, 0x1.87ca56p-1f};
+    static const double expected_fine[2] = {0x1.53bf24a8533b4p-2, 0x1.87ca578cad1f9p-1};
+    static const float expected_blobs[4] = {0x1.a5acecp+2f, -0x1.16bdeap+3f, -0x1.4caa2ep+3f, -0x1.21762cp+1f};
     assert_memory_equal(uniform, expected_uniform, sizeof uniform);
     assert_memory_equal(fine, expected_fine, sizeof fine);
     assert_memory_equal(blobs, expected_blobs, sizeof blobs);

@@ -65,16 +65,15 @@ static void test_headers_that_lie(void **state)
     refuse(write_idx("l.idx", 8, 4, all, six, 6), SHOAL_INVALID, "more than 64 bits");
     refuse(write_idx("l.idx", 8, 255, all, six, 6), SHOAL_INVALID, "more than 64 bits");
     refuse(write_file("l.idx", "\0\0\x08\x02\0\0", 6), SHOAL_INVALID, "ends inside its IDX header");
-    refuse_with(write_idx("l.idx", 8, 1, (unsigned[]){6}, six, 6), &(shoal_data_options){.drop_columns = "1"}, SHOAL_USAGE,
-                "only columns of text files");
+    refuse_with(write_idx("l.idx", 8, 1, (unsigned[]){6}, six, 6), &(shoal_data_options){.drop_columns = "1"},
+                SHOAL_USAGE, "only columns of text files");
 }
 
 static void test_gzip(void **state)
 {
     (void)state;
     unsigned char bytes[64];
-    size_t size = read_whole_file(bytes, sizeof bytes,
-                                  write_idx("g.idx", 0x0B, 2, (unsigned[]){1, 2}, "\0\1\0\2", 4));
+    size_t size = read_whole_file(bytes, sizeof bytes, write_idx("g.idx", 0x0B, 2, (unsigned[]){1, 2}, "\0\1\0\2", 4));
     append_gzip("g.gz", bytes, 5);
     append_gzip("g.gz", bytes + 5, size - 5); /* two members, cut inside the header */
     for (int memory = 0; memory < 2; memory++)

@@ -83,8 +83,7 @@ static void test_types(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char header[128];
         snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (1,), }", cases[i].descr);
-        shoal_data *data =
-            open_data(write_npy("t.npy", 1, header, cases[i].bytes, shoal_type_size(cases[i].type)));
+        shoal_data *data = open_data(write_npy("t.npy", 1, header, cases[i].bytes, shoal_type_size(cases[i].type)));
         assert_int_equal(shoal_data_type(data), cases[i].type);
         EXPECT_VALUES(data, 1, 1, cases[i].value);
     }
@@ -95,12 +94,13 @@ static void test_fortran_order(void **state)
     (void)state;
     EXPECT_VALUES(open_data(write_npy("f.npy", 1, HEADER("<f4", "True", "(2, 3)"), six, sizeof six)), 2, 3, 1, 3, 5, 2,
                   4, 6);
-    EXPECT_VALUES(open_data(write_npy("f.npy", 1, HEADER("<f4", "True", "(6,)"), six, sizeof six)), 6, 1, 1, 2, 3, 4, 5, 6);
-    EXPECT_VALUES(open_data(write_npy("f.npy", 1, HEADER("<f4", "True", "(1, 6)"), six, sizeof six)), 1, 6, 1, 2, 3, 4, 5,
+    EXPECT_VALUES(open_data(write_npy("f.npy", 1, HEADER("<f4", "True", "(6,)"), six, sizeof six)), 6, 1, 1, 2, 3, 4, 5,
                   6);
+    EXPECT_VALUES(open_data(write_npy("f.npy", 1, HEADER("<f4", "True", "(1, 6)"), six, sizeof six)), 1, 6, 1, 2, 3, 4,
+                  5, 6);
     /* Element (i, j, k) of shape (1, 2, 3) lies at i + j + 2k, and becomes column 3j + k. */
-    EXPECT_VALUES(open_data(write_npy("f.npy", 1, HEADER("<f4", "True", "(1, 2, 3)"), six, sizeof six)), 1, 6, 1, 3, 5, 2,
-                  4, 6);
+    EXPECT_VALUES(open_data(write_npy("f.npy", 1, HEADER("<f4", "True", "(1, 2, 3)"), six, sizeof six)), 1, 6, 1, 3, 5,
+                  2, 4, 6);
 }
 
 /* More than one block of the transposition, for each size of value. */
@@ -132,9 +132,10 @@ static void test_fortran_large(void **state)
 static void test_shapes(void **state)
 {
     (void)state;
-    EXPECT_VALUES(open_data(write_npy("s.npy", 1, HEADER("<f4", "False", "(6,)"), six, sizeof six)), 6, 1, 1, 2, 3, 4, 5, 6);
-    EXPECT_VALUES(open_data(write_npy("s.npy", 1, HEADER("<f4", "False", "(1L, 2L, 3L)"), six, sizeof six)), 1, 6, 1, 2, 3,
-                  4, 5, 6);
+    EXPECT_VALUES(open_data(write_npy("s.npy", 1, HEADER("<f4", "False", "(6,)"), six, sizeof six)), 6, 1, 1, 2, 3, 4,
+                  5, 6);
+    EXPECT_VALUES(open_data(write_npy("s.npy", 1, HEADER("<f4", "False", "(1L, 2L, 3L)"), six, sizeof six)), 1, 6, 1, 2,
+                  3, 4, 5, 6);
     refuse(write_npy("s.npy", 1, HEADER("<f4", "False", "()"), six, 4), SHOAL_INVALID, "single number");
     refuse(write_npy("s.npy", 1, HEADER("<f4", "False", "(0, 3)"), six, 0), SHOAL_INVALID, "no rows");
     refuse(write_npy("s.npy", 1, HEADER("<f4", "False", "(3, 0)"), six, 0), SHOAL_INVALID, "no columns");
@@ -218,11 +219,13 @@ static void test_gzip_and_temporary_file(void **state)
     (void)state;
     unsigned char bytes[256];
     size_t size = read_whole_file(bytes, sizeof bytes,
-                                  write_npy("g.npy", 1, HEADER(">f4", "True", "(2, 3)"), "\x3f\x80\0\0\x40\0\0\0\x40\x40\0\0"
-                                                                                         "\x40\x80\0\0\x40\xa0\0\0\x40\xc0\0",
+                                  write_npy("g.npy", 1, HEADER(">f4", "True", "(2, 3)"),
+                                            "\x3f\x80\0\0\x40\0\0\0\x40\x40\0\0"
+                                            "\x40\x80\0\0\x40\xa0\0\0\x40\xc0\0",
                                             24));
     shoal_data *data = open_data(append_gzip("g.npy.gz", bytes, size));
-    assert_string_equal(shoal_data_detail(data), "npy version 1.0, Fortran order, big-endian, gzip, decoded into memory");
+    assert_string_equal(shoal_data_detail(data),
+                        "npy version 1.0, Fortran order, big-endian, gzip, decoded into memory");
     EXPECT_VALUES(data, 2, 3, 1, 3, 5, 2, 4, 6);
     data = open_with(file_path("g.npy.gz"), &(shoal_data_options){.memory = 1});
     assert_non_null(strstr(shoal_data_detail(data), "temporary file"));

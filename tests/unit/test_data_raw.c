@@ -10,7 +10,8 @@ static void test_shapes(void **state)
     assert_string_equal(shoal_data_format(data), "raw");
     assert_string_equal(shoal_data_detail(data), "raw, mapped");
     EXPECT_VALUES(data, 2, 3, 1, 2, 3, 4, 5, -6);
-    EXPECT_VALUES(open_with(path, &(shoal_data_options){.rows = 6, .columns = 1, .type = "i2"}), 6, 1, 1, 2, 3, 4, 5, -6);
+    EXPECT_VALUES(open_with(path, &(shoal_data_options){.rows = 6, .columns = 1, .type = "i2"}), 6, 1, 1, 2, 3, 4, 5,
+                  -6);
     EXPECT_VALUES(open_with(path, &(shoal_data_options){.columns = 6, .type = ">i2"}), 1, 6, 256, 512, 768, 1024, 1280,
                   -1281);
 }

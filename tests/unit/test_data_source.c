@@ -1,7 +1,8 @@
 /* Sources: files, folders, pipes and gzip, whole and broken. */
 #include "data_support.h"
 
-#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 /* Reads all content in steps of `step` bytes and compares. */
@@ -64,6 +65,28 @@ static void test_broken_gzip(void **state)
     refuse(write_file("sum.gz", bytes, size), SHOAL_INVALID, "sum.gz: corrupt gzip data");
 }
 
+/* A few bytes that unpack to many fill the temporary file, and no more than the disk has. */
+static void test_decompression_bomb(void **state)
+{
+    (void)state;
+    enum { LINES = 1 << 20 };
+    char *text = malloc(2 * LINES);
+    for (int i = 0; i < LINES; i++)
+        memcpy(text + 2 * i, "0\n", 2);
+    append_gzip("bomb.gz", text, 2 * LINES);
+    free(text);
+    struct rlimit old;
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){1 << 20, old.rlim_max});
+    shoal_data *data = NULL;
+    int status = shoal_data_open(&data, file_path("bomb.gz"), &(shoal_data_options){.memory = 1});
+    setrlimit(RLIMIT_FSIZE, &old);
+    assert_int_equal(status, SHOAL_SYSTEM);
+    assert_null(data);
+    assert_non_null(strstr(shoal_error(), "bomb.gz: can't keep"));
+}
+
 static void test_what_is_no_file(void **state)
 {
     (void)state;
@@ -110,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_plain_and_gzip, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(test_broken_gzip, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(test_decompression_bomb, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(test_what_is_no_file, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(test_standard_input, folder_setup, folder_teardown)};
     return cmocka_run_group_tests_name("data_source", tests, NULL, NULL);

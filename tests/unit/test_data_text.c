@@ -17,12 +17,13 @@ static void test_delimiters(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "1,2,3\n4,5,6\n",       "1\t2\t3\n4\t5\t6\n",  "1;2;3\n4;5;6\n",        "1 2 3\n4 5 6\n",
-        "  1   2 3 \n4 5\t6\n", "1, 2, 3\n4, 5 ,6\n",  "1,\t2,\t3\n4,\t5,\t6\n", " 1 ;2; 3\n4;5;6",
-        "1,2,3\r\n4,5,6\r\n",   "1 2 3\r\n4 5 6 \r\n", "1,2,3\r4,5,6\r",        "\n1,2,3\n\n  \n4,5,6\n\n",
-        "\xef\xbb\xbf"
-        "1,2,3\n4,5,6",
-        "# a comment, \"with a quote\n1,2,3\n  # another\n4,5,6\n#",
+        "1,2,3\n4,5,6\n",           "1\t2\t3\n4\t5\t6\n",
+        "1;2;3\n4;5;6\n",           "1 2 3\n4 5 6\n",
+        "  1   2 3 \n4 5\t6\n",     "1, 2, 3\n4, 5 ,6\n",
+        "1,\t2,\t3\n4,\t5,\t6\n",   " 1 ;2; 3\n4;5;6",
+        "1,2,3\r\n4,5,6\r\n",       "1 2 3\r\n4 5 6 \r\n",
+        "1,2,3\r4,5,6\r",           "\n1,2,3\n\n  \n4,5,6\n\n",
+        "\357\273\2771,2,3\n4,5,6", "# a comment, \"with a quote\n1,2,3\n  # another\n4,5,6\n#",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         shoal_data *data = open_text(texts[i]);
@@ -97,10 +98,10 @@ static void test_bad_fields(void **state)
 static void test_ragged_rows(void **state)
 {
     (void)state;
-    refuse_text("1,2,3\n4,5\n", "line 2 has 2 fields, but line 1 has 3");
-    refuse_text("1,2\n3,4\n5,6,7\n", "line 3 has more fields than the 2 of line 1");
-    refuse_text("# note\n1 2 3\n\n4\n", "line 4 has 1 fields, but line 2 has 3");
-    refuse_text("1,2\n3,4,\n", "line 2 has more fields than the 2 of line 1");
+    refuse_text("1,2,3\n4,5\n", "line 2 has fewer fields (2) than line 1 (3)");
+    refuse_text("1,2\n3,4\n5,6,7\n", "line 3 has more fields than line 1 (2)");
+    refuse_text("# note\n1 2 3\n\n4\n", "line 4 has fewer fields (1) than line 2 (3)");
+    refuse_text("1,2\n3,4,\n", "line 2 has more fields than line 1 (2)");
 }
 
 static void test_nothing_there(void **state)
@@ -110,7 +111,7 @@ static void test_nothing_there(void **state)
     refuse_text("\n\n  \n", "no rows");
     refuse_text("# only a comment\n", "no rows");
     refuse_text("a,b,c\n", "no rows");
-    refuse_text("\xff\xfe" "1", "UTF-16");
+    refuse_text("\377\3761", "UTF-16");
     refuse(write_file("t.csv", "1,2\0003\n", 7), SHOAL_INVALID, "not npy, IDX or text");
 }
 
@@ -151,7 +152,8 @@ static void test_many_rows(void **state)
         done = end;
     }
     for (int round = 0; round < 3; round++) {
-        shoal_data *data = open_with(file_path(round ? "m.csv.gz" : "m.csv"), &(shoal_data_options){.memory = round == 2});
+        shoal_data *data =
+            open_with(file_path(round ? "m.csv.gz" : "m.csv"), &(shoal_data_options){.memory = round == 2});
         assert_int_equal(data_buffer_is_file(&data->buffer), round == 2);
         assert_int_equal(shoal_data_rows(data), ROWS);
         double *values = all_values(data);
@@ -188,10 +190,10 @@ static void test_wide_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_delimiters),    cmocka_unit_test(test_one_column_or_one_row),
-        cmocka_unit_test(test_header),        cmocka_unit_test(test_quotes),
-        cmocka_unit_test(test_special_values), cmocka_unit_test(test_bad_fields),
-        cmocka_unit_test(test_ragged_rows),   cmocka_unit_test(test_nothing_there),
+        cmocka_unit_test(test_delimiters),      cmocka_unit_test(test_one_column_or_one_row),
+        cmocka_unit_test(test_header),          cmocka_unit_test(test_quotes),
+        cmocka_unit_test(test_special_values),  cmocka_unit_test(test_bad_fields),
+        cmocka_unit_test(test_ragged_rows),     cmocka_unit_test(test_nothing_there),
         cmocka_unit_test(test_dropped_columns), cmocka_unit_test(test_many_rows),
         cmocka_unit_test(test_wide_rows),
     };

@@ -13,7 +13,8 @@ static void test_npy_header(void **state)
         int rank;
         int64_t shape[3];
         const char *text;
-    } cases[] = {{0, {0}, "()"}, {1, {3}, "(3,)"}, {2, {3, 1}, "(3, 1)"}, {3, {1, 3, 1}, "(1, 3, 1)"}, {2, {0, 5}, "(0, 5)"}};
+    } cases[] = {
+        {0, {0}, "()"}, {1, {3}, "(3,)"}, {2, {3, 1}, "(3, 1)"}, {3, {1, 3, 1}, "(1, 3, 1)"}, {2, {0, 5}, "(0, 5)"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char expected[128];
         const char *path = file_path("h.npy");
@@ -71,12 +72,14 @@ static void round_trip(shoal_data *data, const char *name, bool same_type)
 static void test_every_format(void **state)
 {
     (void)state;
-    static const char *const addresses[] = {
-        "gen:uniform?rows=3001&cols=37&low=-1e-3&high=1e6", "gen:blobs?rows=1001&cols=1&type=float64",
-        "gen:uniform?rows=501&cols=9&high=256&type=uint8",   "gen:uniform?rows=501&cols=9&low=-9999&high=9999&type=int16",
-        "gen:uniform?rows=11&cols=1&low=-2e9&high=2e9&type=int32", "gen:uniform?rows=1&cols=5&low=-100&high=99&type=int8"};
-    static const char *const names[] = {"o.npy",    "o.raw",    "o.bin", "o.idx",    "o.idx.gz", "o.csv",
-                                        "o.csv.gz", "o.tsv",    "o.txt", "o.tsv.gz", "o.txt.gz"};
+    static const char *const addresses[] = {"gen:uniform?rows=3001&cols=37&low=-1e-3&high=1e6",
+                                            "gen:blobs?rows=1001&cols=1&type=float64",
+                                            "gen:uniform?rows=501&cols=9&high=256&type=uint8",
+                                            "gen:uniform?rows=501&cols=9&low=-9999&high=9999&type=int16",
+                                            "gen:uniform?rows=11&cols=1&low=-2e9&high=2e9&type=int32",
+                                            "gen:uniform?rows=1&cols=5&low=-100&high=99&type=int8"};
+    static const char *const names[] = {"o.npy",    "o.raw", "o.bin", "o.idx",    "o.idx.gz", "o.csv",
+                                        "o.csv.gz", "o.tsv", "o.txt", "o.tsv.gz", "o.txt.gz"};
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
         for (size_t j = 0; j < sizeof names / sizeof *names; j++) {
             shoal_data *data = open_data(addresses[i]);
@@ -109,7 +112,8 @@ static void test_names_are_kept(void **state)
 {
     (void)state;
     static const char *const endings[] = {"n.csv", "n.tsv", "n.txt.gz"};
-    shoal_data *data = open_data(write_text("names.csv", "#not this\n\"#a\",\"b \"\"c\"\"\",\"d\n,\",,e;f\n1,2,3,4,5\n"));
+    shoal_data *data =
+        open_data(write_text("names.csv", "#not this\n\"#a\",\"b \"\"c\"\"\",\"d\n,\",,e;f\n1,2,3,4,5\n"));
     for (int i = 0; i < 3; i++) {
         assert_int_equal(shoal_data_write(data, file_path(endings[i])), SHOAL_OK);
         shoal_data *back = open_data(file_path(endings[i]));

@@ -171,6 +171,11 @@ static void forget_kmeans(void **inout)
     base_free(inout);
 }
 
+static int64_t origin_copies(const shoal_shape *shape)
+{
+    return shape->columns <= KERNEL_FEW_COLUMNS ? KMEANS_ORIGIN_COPIES : 1;
+}
+
 static int prepare_kmeans(void **inout, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
 {
     const kmeans_phase *phase = phase_of(round);
@@ -182,13 +187,14 @@ static int prepare_kmeans(void **inout, const shoal_round *round, const shoal_sh
         if (status == SHOAL_OK)
             status = kernel_choose(&prepared->kernel, crew->kernel);
         if (status == SHOAL_OK)
-            status = base_alloc(&prepared->origin32, (size_t)shape->columns, sizeof(float), "the origin");
+            status = base_alloc(&prepared->origin32, (size_t)(shape->columns * origin_copies(shape)), sizeof(float),
+                                "the origin");
         *inout = prepared;
     }
     if (status < 0)
         return status;
-    for (int64_t k = 0; k < shape->columns; k++)
-        prepared->origin32[k] = (float)view.origin[k];
+    for (int64_t k = 0; k < shape->columns * origin_copies(shape); k++)
+        prepared->origin32[k] = (float)view.origin[k % shape->columns];
     return phase->prepare ? phase->prepare(prepared, round, shape, crew) : SHOAL_OK;
 }
 

@@ -115,6 +115,8 @@ int kmeans_begin_run(shoal_round **next, const shoal_round *from, const shoal_sh
 /* The first Lloyd round, once all centres are there. */
 int kmeans_begin_lloyd(shoal_round **next, const shoal_round *from, const shoal_shape *shape);
 
+enum { KMEANS_ORIGIN_COPIES = 48 };
+
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 /* Reading single rows of a grain in the precision the definition needs. */
@@ -128,12 +130,17 @@ typedef struct kmeans_rows {
     double *row64;
 } kmeans_rows;
 
+/* Whether float32 holds every value of a type exactly. */
+bool kmeans_fits_float32(shoal_type type);
+
 size_t kmeans_rows_bytes(int64_t columns);
 /* Takes its buffers from *memory and moves it on. */
 void kmeans_rows_init(kmeans_rows *rows, const struct kmeans_prepared *prepared, const kmeans_view *view,
                       const shoal_grain *grain, unsigned char **memory);
 /* z of row i, float32. */
 void kmeans_rows_centre(float *out, const kmeans_rows *rows, int64_t i);
+/* z of rows i .. i + count - 1, one behind the other; count is at most KMEANS_ORIGIN_COPIES. */
+void kmeans_rows_centre_run(float *out, const kmeans_rows *rows, int64_t i, int count);
 /* The definition: squared distance of row i to a centre, in units. */
 double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *centre);
 /* Adds row i to the sums of one cluster and takes it from another's (NULL: from none). */
@@ -159,6 +166,8 @@ typedef struct kmeans_pack {
     int32_t *id;         /* padded: index of the centre; 0 for padding */
     int32_t *position;   /* by index: place in the pack, or -1 for a copy of an earlier centre */
     double *drift;       /* padded + 1: scaled drift of the centre at each place, decreasing; 0 from `count` on */
+    float *drift_of;     /* by index: the same, rounded up; +infinity for a copy of an earlier centre */
+    float reach;         /* the greatest drift, rounded up */
     float *rows;         /* count x columns */
     float *panels;
     float *bias;
@@ -180,8 +189,7 @@ int kmeans_find_copies(int32_t *copy, const double *centres, int64_t count, int6
 /* What a process derives from a round's model.  Reused from round to round. */
 typedef struct kmeans_prepared {
     const kernel_set *kernel;
-    float *origin32;
-    int64_t columns;
+    float *origin32; /* KMEANS_ORIGIN_COPIES times over when there are few columns, so that runs of rows are one */
     kmeans_pack pack;
     double objective_inverse; /* the label round: 1 / quantum of the objective */
     double *near;  /* seeding: least squared distance from each centre to a candidate, in units */

@@ -76,7 +76,7 @@ static int compare_places(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Fills count, id, position and drift. */
+/* Fills count, id, position and the drifts. */
 static int order_centres(kmeans_pack *pack, const double *centres, const double *drift, int64_t count, double scale)
 {
     place *places = NULL;
@@ -93,13 +93,17 @@ static int order_centres(kmeans_pack *pack, const double *centres, const double 
         if (copy[j] == j)
             places[pack->count++] = (place){drift ? kmeans_up(drift[j] * scale) : INFINITY, (int32_t)j};
     qsort(places, (size_t)pack->count, sizeof *places, compare_places);
-    for (int64_t j = 0; j < count; j++)
+    for (int64_t j = 0; j < count; j++) {
         pack->position[j] = -1;
+        pack->drift_of[j] = INFINITY;
+    }
     for (int64_t p = 0; p < pack->count; p++) {
         pack->id[p] = places[p].index;
         pack->position[places[p].index] = (int32_t)p;
         pack->drift[p] = places[p].drift;
+        pack->drift_of[places[p].index] = (float)(places[p].drift * (1 + 0x1p-22));
     }
+    pack->reach = pack->count > 0 ? (float)(pack->drift[0] * (1 + 0x1p-22)) : 0;
 done:
     base_free(&places);
     base_free(&copy);
@@ -236,6 +240,8 @@ static int reserve(kmeans_pack *pack, int64_t count, int64_t columns)
     if (status == SHOAL_OK)
         status = base_alloc(&pack->drift, n + 1, sizeof *pack->drift, "packed centres");
     if (status == SHOAL_OK)
+        status = base_alloc(&pack->drift_of, n, sizeof *pack->drift_of, "packed centres");
+    if (status == SHOAL_OK)
         status = base_alloc(&pack->bias, n, sizeof *pack->bias, "packed centres");
     if (status == SHOAL_OK)
         status = base_alloc(&pack->rows, n, (size_t)columns * sizeof *pack->rows, "packed centres");
@@ -306,6 +312,7 @@ void kmeans_pack_release(kmeans_pack *pack)
     base_free(&pack->id);
     base_free(&pack->position);
     base_free(&pack->drift);
+    base_free(&pack->drift_of);
     base_free(&pack->bias);
     base_free(&pack->rows);
     base_free(&pack->panels);

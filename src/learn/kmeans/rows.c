@@ -15,7 +15,7 @@ void *kmeans_cut(unsigned char **memory, size_t bytes)
     return cut;
 }
 
-static bool fits_float32(shoal_type type)
+bool kmeans_fits_float32(shoal_type type)
 {
     switch (type) {
     case SHOAL_FLOAT32:
@@ -45,7 +45,7 @@ void kmeans_rows_init(kmeans_rows *rows, const kmeans_prepared *prepared, const 
                           .origin = {.origin32 = prepared->origin32,
                                      .origin64 = view->origin,
                                      .scale = view->model->scale},
-                          .narrow = fits_float32(grain->shape->type)};
+                          .narrow = kmeans_fits_float32(grain->shape->type)};
     rows->row32 = kmeans_cut(memory, (size_t)columns * sizeof(float));
     rows->row64 = kmeans_cut(memory, (size_t)columns * sizeof(double));
 }
@@ -105,6 +105,17 @@ void kmeans_rows_centre(float *out, const kmeans_rows *rows, int64_t i)
         rows->kernel->centre_row(out, raw_row(rows, i), shape->type, &rows->origin, shape->columns);
     else
         rows->kernel->centre_row(out, exact64(rows, i), SHOAL_FLOAT64, &rows->origin, shape->columns);
+}
+
+void kmeans_rows_centre_run(float *out, const kmeans_rows *rows, int64_t i, int count)
+{
+    const shoal_shape *shape = rows->grain->shape;
+    if (rows->narrow && shape->columns <= KERNEL_FEW_COLUMNS) {
+        rows->kernel->centre_row(out, raw_row(rows, i), shape->type, &rows->origin, shape->columns * count);
+        return;
+    }
+    for (int r = 0; r < count; r++)
+        kmeans_rows_centre(out + r * shape->columns, rows, i + r);
 }
 
 double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *centre)

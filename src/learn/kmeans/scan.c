@@ -148,18 +148,16 @@ static double clamp_power(double power)
 }
 
 /* Origin, half-width (kept in `inverse` until the spread is known), prescale and scale. */
-static void set_origin(kmeans_view *view, const int64_t *most)
+static void set_origin(kmeans_view *view, const int64_t *most, shoal_type type)
 {
     kmeans_model *model = view->model;
     int64_t columns = model->columns;
     double greatest = 0, widest = 0;
     for (int64_t k = 0; k < columns; k++)
         greatest = fmax(greatest, fmax(fabs(shoal_max_value(most[k])), fabs(shoal_max_value(most[columns + k]))));
-    /* Origins must be float32 numbers and squares must fit float64: only float64 data can be outside. */
-    model->prescale = greatest >= 0x1p127 * 2 || (greatest > 0 && greatest < 0x1p-126) ? 1 / kmeans_power_above(greatest)
-                                                                                         : 1;
-    if (isinf(model->prescale))
-        model->prescale = 0x1p1000;
+    /* Origins must be float32 numbers and squares must fit float64: only data that float32 can't hold is outside. */
+    if (!kmeans_fits_float32(type) && (greatest >= 0x1p127 || (greatest > 0 && greatest < 0x1p-126)))
+        model->prescale = fmin(1 / kmeans_power_above(greatest), 0x1p1000);
     for (int64_t k = 0; k < columns; k++) {
         double high = shoal_max_value(most[k]) * model->prescale, low = -shoal_max_value(most[columns + k]) * model->prescale;
         view->origin[k] = (float)midrange(low, high);
@@ -207,7 +205,7 @@ static int update_range(shoal_round **next, shoal_result **result, const shoal_r
         shoal_round_free(&ranged);
         return shoal_fail(SHOAL_INVALID, "all weights are zero");
     }
-    set_origin(&view, shoal_partial_values(merged, RANGE_MOST));
+    set_origin(&view, shoal_partial_values(merged, RANGE_MOST), shape->type);
     if (!view.model->predicting) {
         *next = ranged;
         return SHOAL_OK;
