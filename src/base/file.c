@@ -63,6 +63,8 @@ int base_output_open(base_output **out, const char *path)
 {
     base_output *output = NULL;
     int descriptor = -1;
+    if (!*path)
+        return shoal_fail(SHOAL_SYSTEM, "can't write a file without a name");
     int status = base_alloc(&output, 1, sizeof *output, "an output file");
     if (status < 0)
         return status;

@@ -13,8 +13,8 @@
  * |z - c|^2 = |z|^2 + 2 * score.  A *panel* holds `tile_rows` rows or `tile_centres` centres side by side:
  * column k of all of them, then column k + 1, and so on, padded with zeros.
  *
- * Accuracy that callers build their proofs on (docs/learn/kmeans.md): in `dot`, `score_float` and `nearest_few` no
- * product and no bias passes through more than kernel_roundings(columns) float32 roundings, fused or not, in whatever
+ * Accuracy that callers build their proofs on (docs/learn/kmeans.md): in `dot`, `score_row`, `score_float` and `nearest_few`
+ * no product and no bias passes through more than kernel_roundings(columns) float32 roundings, fused or not, in whatever
  * order.  Entries marked *exact* give the same bits in every set.  No entry allocates, and none may assume more of a
  * pointer's alignment than is said: panels, biases, scores and workspaces are aligned to 64 bytes, rows only to their
  * type.  Values are finite and norms below 2^60 (the scale sees to that), so nothing overflows; only the bias of a
@@ -101,6 +101,11 @@ typedef struct kernel_set {
      * `centre_panels` panels.  scores has room for the padding too and is aligned; stride is a multiple of 16. */
     void (*score_float)(float *scores, int64_t stride, const float *rows, int row_panels, const float *centres,
                         const float *bias, int centre_panels, int64_t columns);
+
+    /* scores[j] = bias[j] - z . centre j for one row and `count` centres, row-major: for few centres, where packing a
+     * row costs more than it saves. */
+    void (*score_row)(float *scores, const float *z, const float *centres, const float *bias, int count,
+                      int64_t columns);
 
     /* Quantises `count` centred rows into byte panels and fills step, norm and residual, padding included
      * (padding rows have step = norm = residual = 0). */

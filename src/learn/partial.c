@@ -309,9 +309,11 @@ int shoal_wide_bits(int64_t rows)
 
 void shoal_wide_add(int64_t *digits, int64_t count, int64_t index, double value, int bits)
 {
-    double high = floor(ldexp(value, -bits)); /* exact: a power of two and a whole number */
-    digits[count + index] += (int64_t)high;
-    digits[index] += (int64_t)(value - ldexp(high, bits));
+    const double base = (double)(INT64_C(1) << bits);
+    int64_t high = (int64_t)(value / base); /* exact but for the fraction: base is a power of two */
+    high -= (double)high * base > value;    /* the low digit is never negative */
+    digits[count + index] += high;
+    digits[index] += (int64_t)(value - (double)high * base);
 }
 
 double shoal_wide_value(const int64_t *digits, int64_t count, int64_t index, int bits)

@@ -349,6 +349,35 @@ static void test_dot(void **state)
     }
 }
 
+/* ---- score_row ---- */
+
+static long double true_score(const float *row, const float *centre, float bias, int64_t columns,
+                              long double *magnitudes);
+static float *biases(const float *centres, int count, int padded, int64_t columns);
+
+static void check_score_row(int count, int64_t columns, int kind)
+{
+    float *z = random_floats(columns, kind), *centres = random_floats(count * columns, kind);
+    float *bias = biases(centres, count, count, columns), *scores = fence_floats(count);
+    for (int s = 0; s < count_sets; s++) {
+        sets[s]->score_row(scores, z, centres, bias, count, columns);
+        for (int j = 0; j < count; j++) {
+            long double magnitudes, expected = true_score(z, centres + j * columns, bias[j], columns, &magnitudes);
+            assert_true(fabsl(scores[j] - expected) <= sum_bound(kernel_roundings(columns), magnitudes, columns));
+        }
+    }
+    drop_fences();
+}
+
+static void test_score_row(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int i = 0; i < SIZES; i++)
+            check_score_row(1 + i % 11, size_of(i), kind);
+    check_score_row(5, 70001, 0);
+}
+
 /* ---- pack_rows, score_float ---- */
 
 static int panels_of(int count, int tile)
@@ -1021,6 +1050,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_distance),
         cmocka_unit_test(test_move),
         cmocka_unit_test(test_dot),
+        cmocka_unit_test(test_score_row),
         cmocka_unit_test(test_score_float),
         cmocka_unit_test(test_score_bytes),
         cmocka_unit_test(test_least_and_select),

@@ -26,13 +26,10 @@ typedef struct queue {
 
 typedef struct tiling {
     assigning a;
-    int block;
-    queue some, all;       /* rows that must look at some centres, and at all */
-    float *row_panels;     /* float32 panels of a queue's rows */
-    kernel_byte_rows byte; /* or byte panels */
-    float *scores;         /* block x padded: scores, or lower bounds on them */
-    int32_t *places;       /* candidates of one row ... */
-    float *candidate;      /* ... and their scores */
+    assign_tiles tiles;
+    queue some, all;  /* rows that must look at some centres, and at all */
+    int32_t *places;  /* candidates of one row ... */
+    float *candidate; /* ... and their scores */
 } tiling;
 
 kmeans_memo kmeans_memo_of(const shoal_grain *grain)
@@ -52,33 +49,38 @@ static int choose_block(const kmeans_pack *pack, const kernel_set *kernel)
 
 static void cut_queue(queue *q, size_t block, int64_t columns, unsigned char **memory)
 {
-    q->z = kmeans_cut(memory, block * (size_t)columns * sizeof(float));
-    q->square = kmeans_cut(memory, block * sizeof(float));
-    q->own_score = kmeans_cut(memory, block * sizeof(float));
-    q->own = kmeans_cut(memory, block * sizeof(int32_t));
-    q->row = kmeans_cut(memory, block * sizeof(int32_t));
+    q->z = kmeans_cut(memory, (block + 1) * (size_t)columns * sizeof(float)); /* one more to load into */
+    q->square = kmeans_cut(memory, (block + 1) * sizeof(float));
+    q->own_score = kmeans_cut(memory, (block + 1) * sizeof(float));
+    q->own = kmeans_cut(memory, (block + 1) * sizeof(int32_t));
+    q->row = kmeans_cut(memory, (block + 1) * sizeof(int32_t));
+}
+
+void assign_tiles_cut(assign_tiles *tiles, const kmeans_pack *pack, const kernel_set *kernel, unsigned char **memory)
+{
+    int64_t columns = pack->columns, groups = (columns + 3) / 4;
+    tiles->block = choose_block(pack, kernel);
+    size_t block = (size_t)tiles->block + KERNEL_TILE_ROWS_MOST;
+    tiles->scores = kmeans_cut(memory, block * (size_t)pack->padded * sizeof(float));
+    if (pack->bytes) {
+        tiles->byte.panels = kmeans_cut(memory, block * (size_t)groups * 4);
+        tiles->byte.step = kmeans_cut(memory, block * sizeof(float));
+        tiles->byte.norm = kmeans_cut(memory, block * sizeof(float));
+        tiles->byte.residual = kmeans_cut(memory, block * sizeof(float));
+    } else {
+        tiles->row_panels = kmeans_cut(memory, block * (size_t)columns * sizeof(float));
+    }
 }
 
 /* Returns the bytes that were cut. */
 static size_t cut_tiling(tiling *t, const kmeans_pack *pack, const kernel_set *kernel, unsigned char *memory)
 {
     unsigned char *const start = memory;
-    int64_t columns = pack->columns, groups = (columns + 3) / 4;
-    t->block = choose_block(pack, kernel);
-    size_t block = (size_t)t->block + KERNEL_TILE_ROWS_MOST;
-    cut_queue(&t->some, block, columns, &memory);
-    cut_queue(&t->all, block, columns, &memory);
+    assign_tiles_cut(&t->tiles, pack, kernel, &memory);
+    cut_queue(&t->some, (size_t)t->tiles.block, pack->columns, &memory);
+    cut_queue(&t->all, (size_t)t->tiles.block, pack->columns, &memory);
     t->places = kmeans_cut(&memory, ((size_t)pack->padded + 32) * sizeof(int32_t));
     t->candidate = kmeans_cut(&memory, ((size_t)pack->padded + 32) * sizeof(float));
-    t->scores = kmeans_cut(&memory, block * (size_t)pack->padded * sizeof(float));
-    if (pack->bytes) {
-        t->byte.panels = kmeans_cut(&memory, block * (size_t)groups * 4);
-        t->byte.step = kmeans_cut(&memory, block * sizeof(float));
-        t->byte.norm = kmeans_cut(&memory, block * sizeof(float));
-        t->byte.residual = kmeans_cut(&memory, block * sizeof(float));
-    } else {
-        t->row_panels = kmeans_cut(&memory, block * (size_t)columns * sizeof(float));
-    }
     return (size_t)(memory - start);
 }
 
@@ -95,12 +97,7 @@ size_t kmeans_assign_bytes(const kmeans_pack *pack, const kernel_set *kernel, in
            (pack->few ? assign_few_bytes(pack) : tiling_bytes(pack, kernel));
 }
 
-size_t kmeans_nearer_bytes(const kmeans_pack *pack, const kernel_set *kernel)
-{
-    return pack->few ? kmeans_cut_size(((size_t)pack->padded + 32) * sizeof(int32_t)) : tiling_bytes(pack, kernel);
-}
-
-static assigning begin(const kmeans_rows *rows, const kmeans_pack *pack, int64_t *counters)
+assigning assign_begin(const kmeans_rows *rows, const kmeans_pack *pack, int64_t *counters)
 {
     double roundings = (double)kernel_roundings(pack->columns) * 0x1p-24;
     return (assigning){.rows = rows,
@@ -113,13 +110,12 @@ static assigning begin(const kmeans_rows *rows, const kmeans_pack *pack, int64_t
 
 /* ---- scoring ----------------------------------------------------------------------------------------------- */
 
-/* Scores of a queue's rows against its places, or lower bounds on them. */
-static void score(tiling *t, const queue *q)
+void assign_tiles_score(const assigning *a, const assign_tiles *tiles, const float *z, int count, int64_t places)
 {
-    const kmeans_pack *pack = t->a.pack;
-    const kernel_set *kernel = t->a.kernel;
-    int panels = (int)(q->places / pack->panel);
-    t->a.counters[KMEANS_COMPUTED] += (int64_t)q->count * (q->places < pack->count ? q->places : pack->count);
+    const kmeans_pack *pack = a->pack;
+    const kernel_set *kernel = a->kernel;
+    int panels = (int)(places / pack->panel);
+    a->counters[KMEANS_COMPUTED] += (int64_t)count * (places < pack->count ? places : pack->count);
     if (pack->bytes) {
         const kernel_byte_centres centres = {.panels = pack->byte_panels,
                                              .bias = pack->byte_bias,
@@ -127,13 +123,13 @@ static void score(tiling *t, const queue *q)
                                              .offset = pack->byte_offset,
                                              .residual = pack->byte_residual,
                                              .norm = pack->byte_norm};
-        int row_panels = (q->count + kernel->byte_tile_rows - 1) / kernel->byte_tile_rows;
-        kernel->quantise_rows(&t->byte, q->z, q->count, pack->columns);
-        kernel->score_bytes(t->scores, pack->padded, &t->byte, row_panels, &centres, panels, pack->columns);
+        int row_panels = (count + kernel->byte_tile_rows - 1) / kernel->byte_tile_rows;
+        kernel->quantise_rows(&tiles->byte, z, count, pack->columns);
+        kernel->score_bytes(tiles->scores, pack->padded, &tiles->byte, row_panels, &centres, panels, pack->columns);
     } else {
-        int row_panels = (q->count + kernel->tile_rows - 1) / kernel->tile_rows;
-        kernel->pack_rows(t->row_panels, q->z, q->count, pack->columns);
-        kernel->score_float(t->scores, pack->padded, t->row_panels, row_panels, pack->panels, pack->bias, panels,
+        int row_panels = (count + kernel->tile_rows - 1) / kernel->tile_rows;
+        kernel->pack_rows(tiles->row_panels, z, count, pack->columns);
+        kernel->score_float(tiles->scores, pack->padded, tiles->row_panels, row_panels, pack->panels, pack->bias, panels,
                             pack->columns);
     }
 }
@@ -197,14 +193,11 @@ static finding choose(tiling *t, int64_t row, int count, double error, double re
 static finding find(tiling *t, const queue *q, int r, double error)
 {
     const kmeans_pack *pack = t->a.pack;
-    const float *z = q->z + (int64_t)r * pack->columns, *scores = t->scores + (int64_t)r * pack->padded;
+    const float *z = q->z + (int64_t)r * pack->columns, *scores = t->tiles.scores + (int64_t)r * pack->padded;
     int64_t guess = q->own[r] >= 0 ? q->own[r] : t->a.kernel->least(scores, (int)q->places);
     float guess_score = q->own[r] >= 0 ? q->own_score[r] : assign_score(&t->a, z, guess);
-    /* Scores of float32 panels have an error of their own; those of bytes are lower bounds already. */
-    double threshold = guess_score + (pack->bytes ? 2 : 3) * error;
     float rest;
-    int count = t->a.kernel->select(t->places, &rest, scores, (int)q->places,
-                                    assign_up(threshold + fabs(threshold) * 0x1p-20));
+    int count = t->a.kernel->select(t->places, &rest, scores, (int)q->places, assign_threshold(&t->a, guess_score, error));
     bool has_guess = false;
     for (int c = 0; c < count; c++) {
         bool is_guess = t->places[c] == guess;
@@ -245,7 +238,7 @@ static void push(tiling *t, queue *q, const queue *from, int r);
 static void flush(tiling *t, queue *q)
 {
     if (q->count > 0)
-        score(t, q);
+        assign_tiles_score(&t->a, &t->tiles, q->z, q->count, q->places);
     for (int r = 0; r < q->count; r++)
         if (!settle(t, q, r))
             push(t, &t->all, q, r);
@@ -257,7 +250,7 @@ static void flush(tiling *t, queue *q)
 static void push(tiling *t, queue *q, const queue *from, int r)
 {
     int64_t columns = t->a.columns;
-    if (q->count == t->block)
+    if (q->count == t->tiles.block)
         flush(t, q);
     int at = q->count++;
     memcpy(q->z + at * columns, from->z + r * columns, (size_t)columns * sizeof(float));
@@ -307,7 +300,7 @@ static void look_again(tiling *t, int64_t row)
 {
     kmeans_memo *memo = &t->a.memo;
     queue *q = &t->some;
-    if (q->count == t->block)
+    if (q->count == t->tiles.block)
         flush(t, q);
     load(t, q, row);
     int64_t need = q->own[q->count] < 0 ? t->a.pack->padded : places_needed(t->a.pack, memo->upper[row], memo->lower[row]);
@@ -331,7 +324,7 @@ static void assign_tiled(tiling *t, const int32_t *which, int64_t count, bool ca
             look_again(t, which[i]);
             continue;
         }
-        if (t->all.count == t->block)
+        if (t->all.count == t->tiles.block)
             flush(t, &t->all);
         load(t, &t->all, which[i]);
         t->all.count++;
@@ -371,7 +364,7 @@ static int64_t list_all(const assigning *a, int32_t *which, int64_t rows)
 int kmeans_assign(const kmeans_rows *rows, const kmeans_pack *pack, const double *centres, bool carried,
                   kmeans_changed *changed, void *context, unsigned char *memory, int64_t *counters)
 {
-    tiling t = {.a = begin(rows, pack, counters)};
+    tiling t = {.a = assign_begin(rows, pack, counters)};
     int64_t count = rows->grain->rows, computed = counters[KMEANS_COMPUTED];
     int32_t *which = kmeans_cut(&memory, (size_t)count * sizeof *which);
     t.a.centres = centres;
@@ -390,54 +383,3 @@ int kmeans_assign(const kmeans_rows *rows, const kmeans_pack *pack, const double
     return SHOAL_OK;
 }
 
-/* ---- seeding ----------------------------------------------------------------------------------------------- */
-
-/* The score a centre must stay below to be nearer than `reach`, with room for every error. */
-static float score_limit(const assigning *a, float square, double reach)
-{
-    double scale = a->rows->view->model->scale, error = assign_error(a, square);
-    double limit = (reach * scale * scale * (1 + 0x1p-30) - (double)square * (1 - a->norm_slack)) / 2;
-    limit += (a->pack->bytes ? 1 : 2) * error;
-    return assign_up(limit + fabs(limit) * 0x1p-20);
-}
-
-/* So few columns that the definition costs no more than a filter. */
-static void visit_all(const kmeans_pack *pack, const int32_t *which, int64_t count, kmeans_visit *visit, void *context,
-                      unsigned char *memory)
-{
-    int32_t *places = kmeans_cut(&memory, (size_t)pack->count * sizeof *places);
-    for (int32_t p = 0; p < pack->count; p++)
-        places[p] = p;
-    for (int64_t i = 0; i < count; i++)
-        visit(context, which[i], places, (int)pack->count);
-}
-
-void kmeans_nearer(const kmeans_rows *rows, const kmeans_pack *pack, const int32_t *which, int64_t count,
-                   const double *reach, kmeans_visit *visit, void *context, unsigned char *memory, int64_t *counters)
-{
-    tiling t = {.a = begin(rows, pack, counters)};
-    queue *q = &t.all;
-    float rest;
-    if (pack->few) {
-        visit_all(pack, which, count, visit, context, memory);
-        return;
-    }
-    cut_tiling(&t, pack, rows->kernel, memory);
-    q->places = pack->padded;
-    for (int64_t first = 0; first < count; first += t.block) {
-        int64_t left = count - first;
-        for (q->count = 0; q->count < t.block && q->count < left; q->count++) {
-            float *z = q->z + q->count * pack->columns;
-            kmeans_rows_centre(z, rows, which[first + q->count]);
-            q->square[q->count] = rows->kernel->dot(z, z, pack->columns);
-        }
-        score(&t, q);
-        for (int r = 0; r < q->count; r++) {
-            int64_t row = which[first + r];
-            int found = rows->kernel->select(t.places, &rest, t.scores + (int64_t)r * pack->padded, (int)pack->padded,
-                                             score_limit(&t.a, q->square[r], reach[row]));
-            if (found > 0)
-                visit(context, row, t.places, found);
-        }
-    }
-}

@@ -72,6 +72,28 @@ static inline void assign_label(const assigning *a, int64_t row, int32_t label)
 int64_t assign_decide(const assigning *a, int64_t row, const int32_t *places, const float *scores, int64_t count,
                       double limit);
 
+assigning assign_begin(const kmeans_rows *rows, const kmeans_pack *pack, int64_t *counters);
+
+/* Workspace for scoring up to `block` rows against the panels of a pack. */
+typedef struct assign_tiles {
+    int block;
+    float *row_panels;     /* float32 panels of the rows */
+    kernel_byte_rows byte; /* or byte panels */
+    float *scores;         /* block x padded: scores, or lower bounds on them when the pack has bytes */
+} assign_tiles;
+
+void assign_tiles_cut(assign_tiles *tiles, const kmeans_pack *pack, const kernel_set *kernel, unsigned char **memory);
+/* Scores `count` centred rows against the first `places` centres. */
+void assign_tiles_score(const assigning *a, const assign_tiles *tiles, const float *z, int count, int64_t places);
+
+/* The error that a threshold on scores must leave room for when it comes from a score computed in float32. */
+static inline float assign_threshold(const assigning *a, float score, double error)
+{
+    /* Scores of float32 panels have an error of their own; those of bytes are lower bounds already. */
+    double threshold = score + (a->pack->bytes ? 2 : 3) * error;
+    return assign_up(threshold + fabs(threshold) * 0x1p-20);
+}
+
 /* Rows that must be looked at again, few columns. */
 size_t assign_few_bytes(const kmeans_pack *pack);
 void assign_few(const assigning *a, const int32_t *which, int64_t count, unsigned char *memory);

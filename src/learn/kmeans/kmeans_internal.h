@@ -218,12 +218,15 @@ size_t kmeans_assign_bytes(const kmeans_pack *pack, const kernel_set *kernel, in
 int kmeans_assign(const kmeans_rows *rows, const kmeans_pack *pack, const double *centres, bool carried,
                   kmeans_changed *changed, void *context, unsigned char *memory, int64_t *counters);
 
-/* Scores of rows against a pack, for seeding: for each row, places of the pack that may be nearer than the row's
- * squared distance `reach[i]` (in units), handed to `visit`. */
+/* For seeding: hands to `visit` each row of `which` with the places of the pack that may be nearer to it than its
+ * squared distance so far, `reach[i]` (in units); rows that have none are left out. */
 typedef void kmeans_visit(void *context, int64_t i, const int32_t *places, int count);
 size_t kmeans_nearer_bytes(const kmeans_pack *pack, const kernel_set *kernel);
 void kmeans_nearer(const kmeans_rows *rows, const kmeans_pack *pack, const int32_t *which, int64_t count,
                    const double *reach, kmeans_visit *visit, void *context, unsigned char *memory, int64_t *counters);
+/* The same, but only places that may be the nearest of the whole pack. */
+void kmeans_nearest(const kmeans_rows *rows, const kmeans_pack *pack, const int32_t *which, int64_t count,
+                    const double *reach, kmeans_visit *visit, void *context, unsigned char *memory, int64_t *counters);
 
 /* ---- sums of clusters -------------------------------------------------------------------------------------- */
 

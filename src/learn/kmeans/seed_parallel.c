@@ -140,8 +140,8 @@ static void measure_rows(shoal_partial *partial, sampling *job, int32_t *which, 
     int64_t *weight = shoal_partial_values(partial, SAMPLE_WEIGHT), potential = 0;
     for (int64_t i = 0; i < grain->rows; i++)
         which[i] = (int32_t)i;
-    kmeans_nearer(job->rows, &job->prepared->pack, which, grain->rows, job->memo.distance, measure_row, job, memory,
-                  job->counters);
+    kmeans_nearest(job->rows, &job->prepared->pack, which, grain->rows, job->memo.distance, measure_row, job, memory,
+                   job->counters);
     for (int64_t i = 0; i < grain->rows; i++) {
         potential += seed_potential(job->rows, i, job->memo.distance[i], inverse);
         weight[job->memo.nearest[i]] += seed_potential(job->rows, i, 1, 0);
@@ -211,15 +211,21 @@ typedef struct reclustering {
     const kernel_set *kernel;
     const double *candidate, *newest;
     double *distance;
-    int64_t columns;
+    int64_t count, columns;
 } reclustering;
 
-static int recluster_distance(void *context, int64_t c, int thread)
+/* One task measures so many candidates. */
+enum { RECLUSTER_CHUNK = 256 };
+
+static int recluster_distances(void *context, int64_t chunk, int thread)
 {
     const reclustering *job = context;
-    double distance = job->kernel->distance64(job->candidate + c * job->columns, job->newest, job->columns);
+    int64_t first = chunk * RECLUSTER_CHUNK, last = first + RECLUSTER_CHUNK;
     (void)thread;
-    job->distance[c] = fmin(job->distance[c], distance);
+    for (int64_t c = first; c < last && c < job->count; c++) {
+        double distance = job->kernel->distance64(job->candidate + c * job->columns, job->newest, job->columns);
+        job->distance[c] = distance < job->distance[c] ? distance : job->distance[c];
+    }
     return SHOAL_OK;
 }
 
@@ -249,7 +255,7 @@ static int recluster(kmeans_view *fresh, const seed_view *view, const int64_t *w
 {
     const kmeans_model *model = view->base.model;
     int64_t count = view->state->candidates, columns = model->columns;
-    reclustering job = {.candidate = view->candidate, .columns = columns};
+    reclustering job = {.candidate = view->candidate, .count = count, .columns = columns};
     int status = kernel_choose(&job.kernel, crew->kernel);
     if (status == SHOAL_OK)
         status = base_alloc(&job.distance, (size_t)count, sizeof *job.distance, "distances between candidates");
@@ -266,7 +272,7 @@ static int recluster(kmeans_view *fresh, const seed_view *view, const int64_t *w
                 job.distance[c] = INFINITY;
         job.newest = job.candidate + chosen * columns;
         memcpy(fresh->centres + j * columns, job.newest, (size_t)columns * sizeof(double));
-        status = crew->each(crew, count, recluster_distance, &job);
+        status = crew->each(crew, (count + RECLUSTER_CHUNK - 1) / RECLUSTER_CHUNK, recluster_distances, &job);
     }
     base_free(&job.distance);
     return status;
