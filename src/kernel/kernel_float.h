@@ -195,7 +195,7 @@ static float dot(const float *a, const float *b, int64_t columns)
 enum { ROW_CENTRES = 4 };
 
 static inline __attribute__((always_inline)) void row_block(vector sum[ROW_CENTRES], const float *z,
-                                                            const float *centres, int64_t columns, int64_t stride)
+                                                            const float *const centres[ROW_CENTRES], int64_t columns)
 {
     int64_t k = 0;
     for (int c = 0; c < ROW_CENTRES; c++)
@@ -203,34 +203,46 @@ static inline __attribute__((always_inline)) void row_block(vector sum[ROW_CENTR
     for (; k + LANES <= columns; k += LANES) {
         vector row = v_load_any(z + k);
         for (int c = 0; c < ROW_CENTRES; c++)
-            sum[c] = v_multiply_add(row, v_load_any(centres + c * stride + k), sum[c]);
+            sum[c] = v_multiply_add(row, v_load_any(centres[c] + k), sum[c]);
     }
     if (k < columns) {
         vector row = v_load_part(z + k, (int)(columns - k));
         for (int c = 0; c < ROW_CENTRES; c++)
-            sum[c] = v_multiply_add(row, v_load_part(centres + c * stride + k, (int)(columns - k)), sum[c]);
+            sum[c] = v_multiply_add(row, v_load_part(centres[c] + k, (int)(columns - k)), sum[c]);
     }
 }
 
+/* Dot products with ROW_CENTRES centres, by blocks so long that no lane's chain is longer than KERNEL_CHAIN. */
+static inline void row_dots(float dots[ROW_CENTRES], const float *z, const float *const centres[ROW_CENTRES],
+                            int64_t columns)
+{
+    enum { BLOCK = KERNEL_CHAIN * LANES };
+    vector total[ROW_CENTRES], sum[ROW_CENTRES];
+    row_block(total, z, centres, columns < BLOCK ? columns : BLOCK);
+    for (int64_t k = BLOCK; k < columns; k += BLOCK) {
+        const float *const rest[ROW_CENTRES] = {centres[0] + k, centres[1] + k, centres[2] + k, centres[3] + k};
+        row_block(sum, z + k, rest, columns - k < BLOCK ? columns - k : BLOCK);
+        for (int c = 0; c < ROW_CENTRES; c++)
+            total[c] = v_add(total[c], sum[c]);
+    }
+    for (int c = 0; c < ROW_CENTRES; c++)
+        dots[c] = v_sum(total[c]);
+}
+
+/* Centres that do not fill a group are made up by repeating the last. */
 static void score_row(float *scores, const float *z, const float *centres, const float *bias, int count,
                       int64_t columns)
 {
-    enum { BLOCK = KERNEL_CHAIN * LANES };
-    int j = 0;
-    for (; j + ROW_CENTRES <= count; j += ROW_CENTRES) {
-        const float *four = centres + j * columns;
-        vector total[ROW_CENTRES], sum[ROW_CENTRES];
-        row_block(total, z, four, columns < BLOCK ? columns : BLOCK, columns);
-        for (int64_t k = BLOCK; k < columns; k += BLOCK) {
-            row_block(sum, z + k, four + k, columns - k < BLOCK ? columns - k : BLOCK, columns);
-            for (int c = 0; c < ROW_CENTRES; c++)
-                total[c] = v_add(total[c], sum[c]);
-        }
+    for (int j = 0; j < count; j += ROW_CENTRES) {
+        int here = count - j < ROW_CENTRES ? count - j : ROW_CENTRES;
+        const float *group[ROW_CENTRES];
+        float dots[ROW_CENTRES];
         for (int c = 0; c < ROW_CENTRES; c++)
-            scores[j + c] = bias[j + c] - v_sum(total[c]);
+            group[c] = centres + (j + (c < here ? c : here - 1)) * columns;
+        row_dots(dots, z, group, columns);
+        for (int c = 0; c < here; c++)
+            scores[j + c] = bias[j + c] - dots[c];
     }
-    for (; j < count; j++)
-        scores[j] = bias[j] - dot(z, centres + j * columns, columns);
 }
 
 /* ---- least, select ---- */

@@ -117,12 +117,7 @@ void assign_tiles_score(const assigning *a, const assign_tiles *tiles, const flo
     int panels = (int)(places / pack->panel);
     a->counters[KMEANS_COMPUTED] += (int64_t)count * (places < pack->count ? places : pack->count);
     if (pack->bytes) {
-        const kernel_byte_centres centres = {.panels = pack->byte_panels,
-                                             .bias = pack->byte_bias,
-                                             .step = pack->byte_step,
-                                             .offset = pack->byte_offset,
-                                             .residual = pack->byte_residual,
-                                             .norm = pack->byte_norm};
+        const kernel_byte_centres centres = kmeans_pack_bytes(pack);
         int row_panels = (count + kernel->byte_tile_rows - 1) / kernel->byte_tile_rows;
         kernel->quantise_rows(&tiles->byte, z, count, pack->columns);
         kernel->score_bytes(tiles->scores, pack->padded, &tiles->byte, row_panels, &centres, panels, pack->columns);

@@ -160,6 +160,7 @@ typedef struct kmeans_pack {
     int64_t count;       /* distinct centres */
     int64_t padded;      /* multiple of the panel's width and of 16 */
     int64_t capacity, columns;
+    bool prefers_bytes;  /* set before filling: the rows are bytes already, so bytes pay for any number of centres */
     bool bytes;          /* byte panels are in use */
     bool few;            /* so few columns that nearest_few is in use; no panels */
     int panel;           /* centres a panel */
@@ -182,6 +183,8 @@ typedef struct kmeans_pack {
 int kmeans_pack_fill(kmeans_pack *pack, const kernel_set *kernel, const double *centres, const double *drift,
                      int64_t count, const kmeans_view *view, const shoal_crew *crew);
 void kmeans_pack_release(kmeans_pack *pack);
+/* The byte panels as the kernels take them. */
+kernel_byte_centres kmeans_pack_bytes(const kmeans_pack *pack);
 
 /* Sets copy[i] to the lowest index of a bitwise equal centre (i itself when there is none before it). */
 int kmeans_find_copies(int32_t *copy, const double *centres, int64_t count, int64_t columns);
@@ -192,7 +195,7 @@ typedef struct kmeans_prepared {
     float *origin32; /* KMEANS_ORIGIN_COPIES times over when there are few columns, so that runs of rows are one */
     kmeans_pack pack;
     double objective_inverse; /* the label round: 1 / quantum of the objective */
-    double *near;  /* seeding: least squared distance from each centre to a candidate, in units */
+    float *near;   /* seeding: for each centre, squared distances to the set's members, rounded down, in units */
     double *set;   /* seeding: the rows that were packed */
     int64_t near_capacity, set_capacity;
 } kmeans_prepared;
@@ -224,6 +227,10 @@ typedef void kmeans_visit(void *context, int64_t i, const int32_t *places, int c
 size_t kmeans_nearer_bytes(const kmeans_pack *pack, const kernel_set *kernel);
 void kmeans_nearer(const kmeans_rows *rows, const kmeans_pack *pack, const int32_t *which, int64_t count,
                    const double *reach, kmeans_visit *visit, void *context, unsigned char *memory, int64_t *counters);
+/* The same for rows 0 .. count - 1 that are at hand as whole byte panels, with their |z|^2. */
+void kmeans_nearer_kept(const kmeans_rows *rows, const kmeans_pack *pack, const kernel_byte_rows *bytes,
+                        const float *square, int64_t count, const double *reach, kmeans_visit *visit, void *context,
+                        unsigned char *memory, int64_t *counters);
 /* The same, but only places that may be the nearest of the whole pack. */
 void kmeans_nearest(const kmeans_rows *rows, const kmeans_pack *pack, const int32_t *which, int64_t count,
                     const double *reach, kmeans_visit *visit, void *context, unsigned char *memory, int64_t *counters);

@@ -81,6 +81,7 @@ static int prepare_lloyd(kmeans_prepared *prepared, const shoal_round *round, co
 {
     kmeans_view view = kmeans_view_of(round);
     (void)shape;
+    prepared->pack.prefers_bytes = false;
     return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres,
                             view.model->memo_round >= 0 ? view.drift : NULL, view.model->k, &view, crew);
 }

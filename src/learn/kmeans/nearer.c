@@ -46,12 +46,12 @@ size_t kmeans_nearer_bytes(const kmeans_pack *pack, const kernel_set *kernel)
 }
 
 /* The score a centre must stay below to be nearer than `reach`, with room for every error. */
-static float score_limit(const filtering *f, int r, int64_t row)
+static float score_limit(const filtering *f, float square, int64_t row)
 {
     const assigning *a = &f->a;
-    double scale = a->rows->view->model->scale, square = f->square[r];
-    double limit = (f->reach[row] * scale * scale * (1 + 0x1p-30) - square * (1 - a->norm_slack)) / 2;
-    limit += (a->pack->bytes ? 1 : 2) * assign_error(a, f->square[r]);
+    double scale = a->rows->view->model->scale;
+    double limit = (f->reach[row] * scale * scale * (1 + 0x1p-30) - (double)square * (1 - a->norm_slack)) / 2;
+    limit += 2 * assign_error(a, square); /* one would do for scores of bytes, which are lower bounds already */
     return assign_up(limit + fabs(limit) * 0x1p-20);
 }
 
@@ -59,7 +59,7 @@ static float score_limit(const filtering *f, int r, int64_t row)
 static void filter_row(filtering *f, int r, int64_t row, const float *scores, int places)
 {
     const assigning *a = &f->a;
-    float rest, limit = score_limit(f, r, row);
+    float rest, limit = score_limit(f, f->square[r], row);
     if (f->nearest_only) {
         int64_t guess = a->kernel->least(scores, places);
         float score = assign_score(a, f->z + r * a->columns, guess);
@@ -74,7 +74,7 @@ static void filter_row(filtering *f, int r, int64_t row, const float *scores, in
 static void filter_few(filtering *f, int r, int64_t row)
 {
     const assigning *a = &f->a;
-    if (f->few.best[r] > score_limit(f, r, row))
+    if (f->few.best[r] > score_limit(f, f->square[r], row))
         return;
     if (f->nearest_only && f->few.second[r] - (double)f->few.best[r] > 2 * assign_error(a, f->square[r])) {
         f->visit(f->context, row, &f->few.index[r], 1);
@@ -99,9 +99,13 @@ static void filter_small(filtering *f, int64_t row)
     float *scores = f->tiles.scores;
     load(f, 0, row);
     f->a.kernel->score_row(scores, f->z, pack->rows, pack->bias, (int)pack->count, pack->columns);
-    for (int64_t p = pack->count; p < SMALL; p++)
-        scores[p] = INFINITY;
-    filter_row(f, 0, row, scores, SMALL);
+    float limit = score_limit(f, f->square[0], row);
+    int count = 0;
+    for (int32_t p = 0; p < pack->count; p++)
+        if (scores[p] <= limit)
+            f->places[count++] = p;
+    if (count > 0)
+        f->visit(f->context, row, f->places, count);
 }
 
 static void filter_block(filtering *f, const int32_t *which, int count)
@@ -133,6 +137,42 @@ static void filter(filtering *f, const int32_t *which, int64_t count, unsigned c
     }
     for (int64_t first = 0; first < count; first += f->tiles.block)
         filter_block(f, which + first, count - first < f->tiles.block ? (int)(count - first) : f->tiles.block);
+}
+
+/* Scores at most a block of rows that are byte panels, and looks at those with a bound below their limit. */
+static void filter_kept(filtering *f, const kernel_byte_rows *bytes, const float *square, int64_t first, int count)
+{
+    const kmeans_pack *pack = f->a.pack;
+    const kernel_set *kernel = f->a.kernel;
+    const kernel_byte_rows rows = {.panels = bytes->panels + first * ((pack->columns + 3) / 4 * 4),
+                                   .step = bytes->step + first,
+                                   .norm = bytes->norm + first,
+                                   .residual = bytes->residual + first};
+    const kernel_byte_centres centres = kmeans_pack_bytes(pack);
+    kernel->score_bytes(f->tiles.scores, pack->padded, &rows, count / kernel->byte_tile_rows, &centres,
+                        (int)(pack->padded / pack->panel), pack->columns);
+    for (int r = 0; r < count; r++) {
+        const float *scores = f->tiles.scores + r * pack->padded;
+        float limit = score_limit(f, square[first + r], first + r);
+        int found = 0;
+        for (int32_t p = 0; p < pack->count; p++) {
+            f->places[found] = p;
+            found += scores[p] <= limit;
+        }
+        if (found > 0)
+            f->visit(f->context, first + r, f->places, found);
+    }
+    f->a.counters[KMEANS_COMPUTED] += count * pack->count;
+}
+
+void kmeans_nearer_kept(const kmeans_rows *rows, const kmeans_pack *pack, const kernel_byte_rows *bytes,
+                        const float *square, int64_t count, const double *reach, kmeans_visit *visit, void *context,
+                        unsigned char *memory, int64_t *counters)
+{
+    filtering f = {.a = assign_begin(rows, pack, counters), .reach = reach, .visit = visit, .context = context};
+    cut(&f, pack, f.a.kernel, memory);
+    for (int64_t first = 0; first < count; first += f.tiles.block)
+        filter_kept(&f, bytes, square, first, count - first < f.tiles.block ? (int)(count - first) : f.tiles.block);
 }
 
 void kmeans_nearer(const kmeans_rows *rows, const kmeans_pack *pack, const int32_t *which, int64_t count,

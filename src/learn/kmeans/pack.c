@@ -232,7 +232,9 @@ static int reserve(kmeans_pack *pack, int64_t count, int64_t columns)
     int64_t room = (count + KERNEL_TILE_CENTRES_MOST) / KERNEL_TILE_CENTRES_MOST * KERNEL_TILE_CENTRES_MOST + 16;
     if (pack->capacity >= room && pack->columns == columns)
         return SHOAL_OK;
+    bool prefers_bytes = pack->prefers_bytes;
     kmeans_pack_release(pack);
+    pack->prefers_bytes = prefers_bytes;
     size_t n = (size_t)room;
     int status = base_alloc(&pack->id, n, sizeof *pack->id, "packed centres");
     if (status == SHOAL_OK)
@@ -277,7 +279,7 @@ static int reserve_panels(kmeans_pack *pack)
 static void choose_form(kmeans_pack *pack, const kernel_set *kernel, int64_t count)
 {
     pack->few = pack->columns <= KERNEL_FEW_COLUMNS;
-    pack->bytes = !pack->few && kernel->byte_tile_rows > 0 && count >= BYTES_PAY_FROM &&
+    pack->bytes = !pack->few && kernel->byte_tile_rows > 0 && (pack->prefers_bytes || count >= BYTES_PAY_FROM) &&
                   pack->columns <= KERNEL_BYTE_COLUMNS_MOST;
     pack->panel = pack->few ? 16 : pack->bytes ? kernel->byte_tile_centres : kernel->tile_centres;
 }
@@ -305,6 +307,16 @@ int kmeans_pack_fill(kmeans_pack *pack, const kernel_set *kernel, const double *
         set_error_bounds(pack, job.norms);
     base_free(&job.norms);
     return status;
+}
+
+kernel_byte_centres kmeans_pack_bytes(const kmeans_pack *pack)
+{
+    return (kernel_byte_centres){.panels = pack->byte_panels,
+                                 .bias = pack->byte_bias,
+                                 .step = pack->byte_step,
+                                 .offset = pack->byte_offset,
+                                 .residual = pack->byte_residual,
+                                 .norm = pack->byte_norm};
 }
 
 void kmeans_pack_release(kmeans_pack *pack)

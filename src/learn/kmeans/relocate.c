@@ -89,6 +89,7 @@ static int prepare_relocate(kmeans_prepared *prepared, const shoal_round *round,
 {
     kmeans_view view = kmeans_view_of(round);
     (void)shape;
+    prepared->pack.prefers_bytes = false;
     return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres, NULL, view.model->k, &view, crew);
 }
 

@@ -61,7 +61,7 @@ seed_memo seed_memo_of(const shoal_grain *grain)
 int64_t seed_potential(const kmeans_rows *rows, int64_t i, double distance, double inverse)
 {
     double weight = kmeans_rows_weight(rows, i);
-    return (int64_t)(inverse > 0 ? rint(weight * distance * inverse) : rint(weight * rows->view->model->weight_inverse));
+    return llrint(inverse > 0 ? weight * distance * inverse : weight * rows->view->model->weight_inverse);
 }
 
 double seed_potential_inverse(const kmeans_model *model, double reach)
@@ -235,7 +235,7 @@ static void describe_fetch(shoal_round *round, const shoal_shape *shape)
     round->layout.cell[FETCH_ROWS] =
         (shoal_cell){"drawn rows", SHOAL_CELL_RECORD, 0, (size_t)shape->columns * sizeof(double), false};
     if (model->memo_round >= 0) {
-        round->layout.memo_row_bytes = SEED_MEMO_BYTES;
+        round->layout.memo_row_bytes = SEED_MEMO_BYTES + (seed_keeps_bytes(shape) ? seed_bytes_row(shape) : 0);
         round->layout.carry_from = model->memo_round;
     }
     round->step = model->filled;
@@ -248,7 +248,8 @@ int seed_reserve(kmeans_prepared *prepared, int64_t near, int64_t set, int64_t c
     if (prepared->near_capacity < near) {
         base_free(&prepared->near);
         prepared->near_capacity = 0;
-        status = base_alloc(&prepared->near, (size_t)near, sizeof *prepared->near, "distances between centres");
+        status = base_alloc(&prepared->near, (size_t)near, SEED_MEMBERS * sizeof *prepared->near,
+                            "distances between centres");
         if (status == SHOAL_OK)
             prepared->near_capacity = near;
     }
@@ -271,7 +272,8 @@ static int prepare_fetch(kmeans_prepared *prepared, const shoal_round *round, co
     (void)crew;
     int status = seed_reserve(prepared, view.model->k, 0, columns);
     for (int64_t j = 0; status == SHOAL_OK && j < newest; j++)
-        prepared->near[j] = prepared->kernel->distance64(view.centres + newest * columns, view.centres + j * columns, columns);
+        prepared->near[j * SEED_MEMBERS] = seed_near(
+            prepared->kernel->distance64(view.centres + newest * columns, view.centres + j * columns, columns));
     return status;
 }
 
@@ -293,7 +295,7 @@ static double current_distance(const kmeans_rows *rows, const kmeans_prepared *p
         seed_memo memo = seed_memo_of(rows->grain);
         least = memo.distance[i];
         first = model->filled - 1;
-        if (first > 0 && prepared->near[memo.nearest[i]] > 4 * least * (1 + 0x1p-40))
+        if (first > 0 && !seed_may_be_nearer(prepared->near[memo.nearest[i] * SEED_MEMBERS], least))
             return least;
     }
     for (int64_t j = first; j < model->filled; j++)

@@ -42,6 +42,21 @@ enum { SEED_MEMO_BYTES = 16 };
 
 seed_memo seed_memo_of(const shoal_grain *grain);
 
+/* Rows as bytes, kept in the memo from step to step when that takes little memory: k-means++ looks at every row once a
+ * step, and reading a quarter of the memory is most of what can be saved. */
+typedef struct seed_bytes {
+    kernel_byte_rows rows;
+    float *square; /* |z|^2 */
+    int64_t count; /* the grain's first so many rows, in whole panels */
+} seed_bytes;
+
+bool seed_keeps_bytes(const shoal_shape *shape);
+/* Bytes a row of the memo when it keeps bytes. */
+size_t seed_bytes_row(const shoal_shape *shape);
+seed_bytes seed_bytes_of(const shoal_grain *grain, const kernel_set *kernel);
+/* Fills them; z is workspace for a panel's rows. */
+void seed_bytes_fill(const seed_bytes *bytes, const kmeans_rows *rows, float *z);
+
 /* A row's potential: its weight times its distance, as a whole number of quanta. */
 int64_t seed_potential(const kmeans_rows *rows, int64_t i, double distance, double inverse);
 /* 1 / quantum of potentials when no distance exceeds `reach`. */
@@ -56,6 +71,22 @@ void seed_draw_rows(seed_view *next, const int64_t *potentials, int64_t grains);
 
 /* Copies the records of a FETCH round, by slot, dropping rows equal to an earlier one.  Returns how many. */
 int64_t seed_take_rows(double *out, shoal_partial *merged, int64_t columns);
+
+/* Members of the set a seeding round looks at, at most; distances of a centre to them lie so far apart. */
+enum { SEED_MEMBERS = 32 };
+
+/* |a - c| >= 2 |x - c| implies |x - a| >= |x - c|: a row at squared `distance` from its nearest centre c need not look
+ * at a member whose squared distance to c is `near` (rounded down).  The slack covers the rounding of all three. */
+static inline bool seed_may_be_nearer(float near, double distance)
+{
+    return !(near > 4 * distance * (1 + 0x1p-20));
+}
+
+/* A squared distance between centres, rounded down to float32. */
+static inline float seed_near(double distance)
+{
+    return (float)(distance * (1 - 0x1p-22));
+}
 
 /* Room for distances to `near` centres and for a set of `set` rows in what the process shares. */
 int seed_reserve(kmeans_prepared *prepared, int64_t near, int64_t set, int64_t columns);

@@ -2,14 +2,16 @@
  * step draws a few rows by their potential and keeps the one that lowers the total potential most.
  *
  * One JUDGE round takes the centre that the step before chose into the memo and sums the potential under each of the
- * new candidates.  A row whose nearest centre is much nearer to it than to every candidate is passed over:
- * |a - c| >= 2 |x - c| implies |x - a| >= |x - c|. */
+ * new candidates.  A row looks only at members of that set that are near its nearest centre (seed_may_be_nearer). */
 #include <math.h>
 #include <string.h>
 
 #include "learn/kmeans/seed.h"
 
 enum { JUDGE_POTENTIAL, JUDGE_REACH };
+
+/* So few members in reach are measured by the definition at once; more go through a filter by scores first. */
+enum { JUDGE_AT_ONCE = 2 };
 
 static int64_t trials_of(const kmeans_model *model)
 {
@@ -39,7 +41,7 @@ static void describe_judge(shoal_round *round, const shoal_shape *shape)
     layout->cell[JUDGE_POTENTIAL] =
         (shoal_cell){"potentials", SHOAL_CELL_SUM, view.state->candidates * shape->grains, 0, false};
     layout->cell[JUDGE_REACH] = (shoal_cell){"greatest distance", SHOAL_CELL_MAX, 1, 0, false};
-    layout->memo_row_bytes = SEED_MEMO_BYTES;
+    layout->memo_row_bytes = SEED_MEMO_BYTES + (seed_keeps_bytes(shape) ? seed_bytes_row(shape) : 0);
     layout->carry_from = view.base.model->memo_round;
     layout->writes_memo = true;
     round->step = view.base.model->filled;
@@ -61,12 +63,10 @@ typedef struct nearing {
 static int find_near(void *context, int64_t j, int thread)
 {
     const nearing *job = context;
-    double least = INFINITY;
     (void)thread;
     for (int64_t c = 0; c < job->count; c++)
-        least = fmin(least, job->prepared->kernel->distance64(job->prepared->set + c * job->columns,
-                                                              job->centres + j * job->columns, job->columns));
-    job->prepared->near[j] = least;
+        job->prepared->near[j * SEED_MEMBERS + c] = seed_near(job->prepared->kernel->distance64(
+            job->prepared->set + c * job->columns, job->centres + j * job->columns, job->columns));
     return SHOAL_OK;
 }
 
@@ -83,6 +83,7 @@ static int prepare_judge(kmeans_prepared *prepared, const shoal_round *round, co
     memcpy(prepared->set + fresh * columns, view.candidate, (size_t)view.state->candidates * bytes);
     nearing job = {prepared, view.base.centres, count, columns};
     status = crew->each(crew, view.state->applied, find_near, &job);
+    prepared->pack.prefers_bytes = seed_keeps_bytes(shape);
     if (status == SHOAL_OK)
         status = kmeans_pack_fill(&prepared->pack, prepared->kernel, prepared->set, NULL, count, &view.base, crew);
     return status;
@@ -114,7 +115,7 @@ static void judge_row(void *context, int64_t i, const int32_t *places, int count
     judging *job = context;
     const kmeans_pack *pack = &job->prepared->pack;
     int64_t fresh = unapplied(&job->view), columns = pack->columns;
-    double distance[32], *current = &job->memo.distance[i];
+    double distance[SEED_MEMBERS], *current = &job->memo.distance[i];
     for (int c = 0; c < count; c++) {
         int32_t member = pack->id[places[c]];
         distance[c] = kmeans_rows_distance(job->rows, i, job->prepared->set + member * columns);
@@ -149,16 +150,46 @@ static void measure_again(judging *job)
     }
 }
 
-static int64_t list_reachable(const judging *job, int32_t *which)
+/* Places of the members that row i must look at; the members of its nearest centre's list that may be nearer. */
+static int members_in_reach(const judging *job, int64_t i, int32_t *places)
+{
+    const kmeans_pack *pack = &job->prepared->pack;
+    const float *near = job->prepared->near + (int64_t)job->memo.nearest[i] * SEED_MEMBERS;
+    int count = 0;
+    for (int32_t p = 0; p < pack->count; p++)
+        if (seed_may_be_nearer(near[pack->id[p]], job->memo.distance[i]))
+            places[count++] = p;
+    return count;
+}
+
+/* From row `first` on: judges rows with one or two members in reach at once and lists those with more, which go through
+ * a filter. */
+static int64_t judge_or_list(judging *job, int64_t first, int32_t *which)
 {
     int64_t count = 0, rows = job->rows->grain->rows;
+    int32_t places[SEED_MEMBERS];
     bool any = job->view.state->applied == 0;
-    for (int64_t i = 0; i < rows; i++) {
-        double near = any ? 0 : job->prepared->near[job->memo.nearest[i]];
-        if (!(near > 4 * job->memo.distance[i] * (1 + 0x1p-40)))
+    for (int64_t i = first; i < rows; i++) {
+        int members = any ? SEED_MEMBERS : members_in_reach(job, i, places);
+        if (members > JUDGE_AT_ONCE)
             which[count++] = (int32_t)i;
+        else if (members > 0)
+            judge_row(job, i, places, members);
     }
     return count;
+}
+
+/* Judges the rows that are kept as bytes, all of them against all members, and returns how many those are. */
+static int64_t judge_bytes(judging *job, unsigned char *memory)
+{
+    const shoal_grain *grain = job->rows->grain;
+    const kmeans_pack *pack = &job->prepared->pack;
+    seed_bytes bytes = seed_bytes_of(grain, job->rows->kernel);
+    if (!grain->carried)
+        seed_bytes_fill(&bytes, job->rows, (float *)memory);
+    kmeans_nearer_kept(job->rows, pack, &bytes.rows, bytes.square, bytes.count, job->memo.distance, judge_row, job, memory,
+                       job->counters);
+    return bytes.count;
 }
 
 static int map_judge(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
@@ -177,7 +208,8 @@ static int map_judge(shoal_partial *partial, const shoal_round *round, const kme
     memset(job.saved, 0, (size_t)candidates * sizeof *job.saved);
     if (!grain->carried)
         measure_again(&job);
-    int64_t count = list_reachable(&job, which);
+    int64_t done = prepared->pack.bytes ? judge_bytes(&job, memory) : 0;
+    int64_t count = judge_or_list(&job, done, which);
     kmeans_nearer(&rows, &prepared->pack, which, count, job.memo.distance, judge_row, &job, memory, scratch->counters);
     double reach = 0;
     for (int64_t i = 0; i < grain->rows; i++) {

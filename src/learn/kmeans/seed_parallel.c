@@ -60,6 +60,7 @@ static int prepare_sample(kmeans_prepared *prepared, const shoal_round *round, c
     seed_view view = seed_view_of(round);
     if (view.state->sampling)
         return SHOAL_OK;
+    prepared->pack.prefers_bytes = false;
     return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.candidate + view.state->applied * shape->columns, NULL,
                             view.state->candidates - view.state->applied, &view.base, crew);
 }
