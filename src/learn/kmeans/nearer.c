@@ -11,7 +11,7 @@ typedef struct filtering {
     kmeans_visit *visit;
     void *context;
     assign_tiles tiles;
-    float *z, *square, *few_workspace;
+    float *z, *square, *limit, *few_workspace;
     int32_t *places;
     kernel_nearest few;
 } filtering;
@@ -29,6 +29,7 @@ static size_t cut(filtering *f, const kmeans_pack *pack, const kernel_set *kerne
     size_t rows = (size_t)f->tiles.block * sizeof(float);
     f->z = kmeans_cut(&memory, rows * (size_t)pack->columns);
     f->square = kmeans_cut(&memory, rows);
+    f->limit = kmeans_cut(&memory, rows);
     f->places = kmeans_cut(&memory, ((size_t)pack->padded + 32) * sizeof(int32_t));
     f->few_workspace = kmeans_cut(&memory, KERNEL_FEW_WORKSPACE * sizeof(float));
     f->few.best = kmeans_cut(&memory, rows);
@@ -139,6 +140,31 @@ static void filter(filtering *f, const int32_t *which, int64_t count, unsigned c
         filter_block(f, which + first, count - first < f->tiles.block ? (int)(count - first) : f->tiles.block);
 }
 
+/* score_limit for rows first .. first + count - 1, with the norms that quantising left: loops a compiler vectorises. */
+static void kept_limits(const filtering *f, float *limit, const kernel_byte_rows *rows, const float *square,
+                        const double *reach, int count)
+{
+    const assigning *a = &f->a;
+    const double scale = a->rows->view->model->scale * a->rows->view->model->scale * (1 + 0x1p-30);
+    const double less = 1 - a->norm_slack, more = 1 + a->norm_slack;
+    const double product = 2 * a->pack->error_product * more, constant = 2 * a->pack->error_constant;
+    const double error_square = 2 * a->pack->error_square * more * more;
+    for (int r = 0; r < count; r++) {
+        double norm = rows->norm[r];
+        double bound = (reach[r] * scale - (double)square[r] * less) / 2;
+        bound += product * norm + constant + error_square * norm * norm;
+        limit[r] = assign_up(bound + fabs(bound) * 0x1p-20);
+    }
+}
+
+static bool any_at_most(const float *scores, int64_t count, float limit)
+{
+    int any = 0;
+    for (int64_t p = 0; p < (count + 15) / 16 * 16; p++) /* the padding is +infinity */
+        any |= scores[p] <= limit;
+    return any;
+}
+
 /* Scores at most a block of rows that are byte panels, and looks at those with a bound below their limit. */
 static void filter_kept(filtering *f, const kernel_byte_rows *bytes, const float *square, int64_t first, int count)
 {
@@ -151,16 +177,17 @@ static void filter_kept(filtering *f, const kernel_byte_rows *bytes, const float
     const kernel_byte_centres centres = kmeans_pack_bytes(pack);
     kernel->score_bytes(f->tiles.scores, pack->padded, &rows, count / kernel->byte_tile_rows, &centres,
                         (int)(pack->padded / pack->panel), pack->columns);
+    kept_limits(f, f->limit, &rows, square + first, f->reach + first, count);
     for (int r = 0; r < count; r++) {
         const float *scores = f->tiles.scores + r * pack->padded;
-        float limit = score_limit(f, square[first + r], first + r);
+        float limit = f->limit[r];
         int found = 0;
-        for (int32_t p = 0; p < pack->count; p++) {
-            f->places[found] = p;
-            found += scores[p] <= limit;
-        }
-        if (found > 0)
-            f->visit(f->context, first + r, f->places, found);
+        if (!any_at_most(scores, pack->count, limit))
+            continue;
+        for (int32_t p = 0; p < pack->count; p++)
+            if (scores[p] <= limit)
+                f->places[found++] = p;
+        f->visit(f->context, first + r, f->places, found);
     }
     f->a.counters[KMEANS_COMPUTED] += count * pack->count;
 }

@@ -269,8 +269,10 @@ static int prepare_fetch(kmeans_prepared *prepared, const shoal_round *round, co
 {
     kmeans_view view = kmeans_view_of(round);
     int64_t columns = shape->columns, newest = view.model->filled - 1;
-    (void)crew;
     int status = seed_reserve(prepared, view.model->k, 0, columns);
+    prepared->pack.prefers_bytes = seed_keeps_bytes(shape);
+    if (status == SHOAL_OK && newest > 0)
+        status = kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres + newest * columns, NULL, 1, &view, crew);
     for (int64_t j = 0; status == SHOAL_OK && j < newest; j++)
         prepared->near[j * SEED_MEMBERS] = seed_near(
             prepared->kernel->distance64(view.centres + newest * columns, view.centres + j * columns, columns));
@@ -279,9 +281,10 @@ static int prepare_fetch(kmeans_prepared *prepared, const shoal_round *round, co
 
 static size_t scratch_fetch(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape)
 {
-    (void)round, (void)prepared;
-    return kmeans_rows_bytes(shape->columns) + kmeans_cut_size((size_t)shape->rows_per_grain * sizeof(int64_t)) +
-           kmeans_cut_size((size_t)shape->columns * sizeof(double));
+    const kmeans_model *model = round->model;
+    return kmeans_rows_bytes(shape->columns) + 2 * kmeans_cut_size((size_t)shape->rows_per_grain * sizeof(double)) +
+           kmeans_cut_size((size_t)shape->columns * sizeof(double)) +
+           (model->filled > 1 ? kmeans_nearer_bytes(&prepared->pack, prepared->kernel) : 0);
 }
 
 /* Squared distance of row i to the nearest of the centres so far, of which the memo may lack the newest. */
@@ -301,6 +304,38 @@ static double current_distance(const kmeans_rows *rows, const kmeans_prepared *p
     for (int64_t j = first; j < model->filled; j++)
         least = fmin(least, kmeans_rows_distance(rows, i, centres + j * model->columns));
     return least;
+}
+
+typedef struct measuring {
+    const kmeans_rows *rows;
+    double *distance;
+} measuring;
+
+static void measure_newest(void *context, int64_t i, const int32_t *places, int count)
+{
+    const measuring *job = context;
+    const kmeans_view *view = job->rows->view;
+    (void)places, (void)count; /* the newest centre alone is packed */
+    double distance = kmeans_rows_distance(job->rows, i, view->centres + (view->model->filled - 1) * view->model->columns);
+    job->distance[i] = distance < job->distance[i] ? distance : job->distance[i];
+}
+
+/* current_distance of every row of the grain; rows that are kept as bytes go through a filter. */
+static void current_distances(double *out, const kmeans_rows *rows, const kmeans_prepared *prepared,
+                              unsigned char *memory, int64_t *counters)
+{
+    const shoal_grain *grain = rows->grain;
+    int64_t done = 0;
+    if (grain->carried && rows->view->model->filled > 1 && prepared->pack.bytes) {
+        seed_bytes bytes = seed_bytes_of(grain, rows->kernel);
+        measuring job = {rows, out};
+        done = bytes.count;
+        memcpy(out, seed_memo_of(grain).distance, (size_t)done * sizeof *out);
+        kmeans_nearer_kept(rows, &prepared->pack, &bytes.rows, bytes.square, done, out, measure_newest, &job, memory,
+                           counters);
+    }
+    for (int64_t i = done; i < grain->rows; i++)
+        out[i] = current_distance(rows, prepared, i);
 }
 
 static int fetch(shoal_partial *partial, const kmeans_rows *rows, int64_t slot, int64_t i, double *values)
@@ -337,6 +372,7 @@ static int map_fetch(shoal_partial *partial, const shoal_round *round, const kme
     unsigned char *memory = scratch->memory;
     double *values = kmeans_cut(&memory, (size_t)grain->shape->columns * sizeof(double));
     int64_t *potential = kmeans_cut(&memory, (size_t)grain->rows * sizeof(int64_t));
+    double *distance = kmeans_cut(&memory, (size_t)grain->rows * sizeof(double));
     bool walked = false;
     kmeans_rows rows;
     kmeans_rows_init(&rows, prepared, &view.base, grain, &memory);
@@ -345,9 +381,10 @@ static int map_fetch(shoal_partial *partial, const shoal_round *round, const kme
     for (int64_t slot = 0; slot < view.state->draws; slot++) {
         if (view.draw[slot].where != grain->index)
             continue;
+        if (!walked && view.state->inverse > 0)
+            current_distances(distance, &rows, prepared, memory, scratch->counters);
         for (int64_t i = 0; !walked && i < grain->rows; i++)
-            potential[i] = seed_potential(&rows, i, view.state->inverse > 0 ? current_distance(&rows, prepared, i) : 1,
-                                          view.state->inverse);
+            potential[i] = seed_potential(&rows, i, distance[i], view.state->inverse);
         walked = true;
         int64_t rest = view.draw[slot].rest, i = 0;
         while (i < grain->rows && rest >= potential[i])

@@ -1,0 +1,404 @@
+#!/usr/bin/python3
+"""k-means beside scikit-learn and FAISS, two threads each, from the same start, for the same number of iterations.
+
+    ./dev bench kmeans [--quick] [--work WORD] [--repetitions N] [--scale F] [--markdown]
+
+The programs take turns and the fastest run of each counts.  A table on stdout, everything in bench/results/kmeans.json.
+--quick takes two minutes: fewer works, iterations and repetitions.  --work keeps the works whose name has WORD in it,
+--scale shrinks the rows (to try the bench itself), --markdown prints the last results as bench/README.md has them.
+Nothing here fails when a bar is missed: the table says so.
+"""
+import argparse
+import gzip
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import time
+import warnings
+
+THREADS = 2
+for name in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]:
+    os.environ[name] = str(THREADS)  # before the libraries are loaded
+
+import numpy as np  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build"
+RESULTS = ROOT / "bench" / "results"
+DATA = RESULTS / "data"
+FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz")
+GIB = 2.0**30
+
+CAPTION = """\
+seconds: the fastest of the repetitions.  The peers have float32 arrays in memory and are timed around fit (FAISS: train
+and the search that gives labels).  shoal is timed by its own report, scan + run (seeding: scan + seed): all but opening
+the file and writing results; `process` is the whole program from start to exit.  ratio: fastest peer / shoal."""
+
+
+# ---- work --------------------------------------------------------------------------------------------------------------
+
+
+def uniform(rows):
+    return np.random.default_rng(11).random((rows, 1000), dtype=np.float32)
+
+
+def blobs(rows, columns, centres):
+    """Centres of standard deviation 2, rows of 1 around them; as ../shared/prototypes/gen.py."""
+    g = np.random.default_rng(rows + columns)
+    c = g.normal(size=(centres, columns)) * 2
+    X = c[g.integers(0, centres, rows)].astype(np.float32)
+    X += g.standard_normal(size=X.shape, dtype=np.float32)
+    return X
+
+
+def fashion(rows):
+    with gzip.open(FASHION) as file:
+        return np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 784)[:rows]
+
+
+class Work:
+    def __init__(self, name, data, make, rows, k, iterations, bar, kernel="auto", seeding=False):
+        self.name, self.data, self.make, self.rows, self.k = name, data, make, rows, k
+        self.iterations, self.bar, self.kernel, self.seeding = iterations, bar, kernel, seeding
+
+
+def works(quick, best_kernel):
+    few = 3 if quick else 10
+    all_works = [
+        Work("uniform 50,000x1,000, K=1,000", "uniform", uniform, 50_000, 1000, few, 4 if best_kernel == "vnni" else 2),
+        Work("the same without AVX-512 (--kernel avx2)", "uniform", uniform, 50_000, 1000, few, 2, "avx2"),
+        Work("blobs 200,000x128, K=1,000", "blobs128", lambda n: blobs(n, 128, 1000), 200_000, 1000, 10, 7),
+        Work("blobs 1,000,000x16, K=100", "blobs16", lambda n: blobs(n, 16, 100), 1_000_000, 100, 20, 4),
+        Work("Fashion-MNIST 60,000x784 bytes, K=100", "fashion", fashion, 60_000, 100, 25, 3),
+        Work("Fashion-MNIST 60,000x784 bytes, K=1,000", "fashion", fashion, 60_000, 1000, 25, 5),
+        Work("k-means++ seeding, 200,000x128, K=1,000", "blobs128", lambda n: blobs(n, 128, 1000), 200_000, 1000, 0, 6,
+             seeding=True),
+    ]
+    left_out = ["blobs128", "fashion1000"] if quick else []
+    return [w for w in all_works if w.data not in left_out and f"{w.data}{w.k}" not in left_out]
+
+
+def prepare(work, scale):
+    """Paths of the data and of the start, made once, and the data as the peers want it."""
+    DATA.mkdir(parents=True, exist_ok=True)
+    rows, k = max(int(work.rows * scale), 200), max(int(work.k * min(1, scale * 10)), 5)
+    path, start = DATA / f"{work.data}-{rows}.npy", DATA / f"{work.data}-{rows}-start-{k}.npy"
+    if not path.exists():
+        save(path, work.make(rows))
+    X = np.load(path)
+    if not start.exists():
+        chosen = np.random.default_rng(1).choice(len(X), k, replace=False)
+        save(start, X[chosen].astype(np.float32))
+    return path, start, np.ascontiguousarray(X, dtype=np.float32), np.load(start)
+
+
+def save(path, array):
+    """An interrupted bench must not leave half a file to the next one."""
+    whole = path.with_suffix(".part.npy")
+    np.save(whole, array)
+    whole.rename(path)
+
+
+# ---- the programs ------------------------------------------------------------------------------------------------------
+# Each gives seconds, and what else there is to know.
+
+
+def shoal(work, path, start):
+    words = [BUILD / "shoal", "kmeans", path, "--threads", THREADS, "--kernel", work.kernel, "--tolerance", 0, "--json"]
+    words += ["--init", "kmeans++", "-k", len(np.load(start, mmap_mode="r"))] if work.seeding else ["--init", start]
+    words += ["--iterations", work.iterations]
+    started = time.perf_counter()
+    result = subprocess.run(list(map(str, words)), capture_output=True)
+    process = time.perf_counter() - started
+    if result.returncode != 0:
+        raise RuntimeError(f"shoal: {result.stderr.decode().strip()}")
+    about = json.loads(result.stdout)
+    seconds = about["seconds"]["scan"] + about["seconds"]["seed" if work.seeding else "run"]
+    return seconds, {"process": process, "objective": about["objective"], "iterations": about["iterations"], "about": about}
+
+
+def scikit_learn(algorithm):
+    def run(work, X, start):
+        from sklearn.cluster import KMeans
+        learner = KMeans(len(start), init=start, n_init=1, max_iter=work.iterations, tol=0, algorithm=algorithm)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            started = time.perf_counter()
+            learner.fit(X)
+            seconds = time.perf_counter() - started
+        return seconds, {"objective": float(learner.inertia_), "iterations": int(learner.n_iter_)}
+    return run
+
+
+def faiss_kmeans(work, X, start):
+    import faiss
+    faiss.omp_set_num_threads(THREADS)
+    learner = faiss.Kmeans(X.shape[1], len(start), niter=work.iterations, max_points_per_centroid=len(X),
+                           min_points_per_centroid=1, seed=1)
+    started = time.perf_counter()
+    learner.train(X, init_centroids=start)
+    distances, _ = learner.index.search(X, 1)
+    return time.perf_counter() - started, {"objective": float(distances.sum(dtype=float)), "iterations": work.iterations}
+
+
+def scikit_learn_seeding(work, X, start):
+    from sklearn.cluster import kmeans_plusplus
+    started = time.perf_counter()
+    chosen, _ = kmeans_plusplus(X, len(start), random_state=0)
+    seconds = time.perf_counter() - started
+    return seconds, {"objective": objective(X, chosen), "iterations": 0}
+
+
+def objective(X, centres):
+    import faiss
+    index = faiss.IndexFlatL2(X.shape[1])
+    index.add(centres)
+    return float(index.search(X, 1)[0].sum(dtype=float))
+
+
+def available_memory():
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def peers_of(work, X, start, quick):
+    if work.seeding:
+        return {} if quick else {"scikit-learn": scikit_learn_seeding}
+    peers = {"FAISS": faiss_kmeans, "scikit-learn lloyd": scikit_learn("lloyd")}
+    if 4 * len(X) * len(start) < min(2 * GIB, available_memory() / 4):  # Elkan keeps a bound for every row and centre
+        peers["scikit-learn elkan"] = scikit_learn("elkan")
+    return peers
+
+
+# ---- measuring ---------------------------------------------------------------------------------------------------------
+
+HOPELESS = 1.5  # a peer so many times slower than the fastest one is not run again
+LONG = 45  # seconds after which once is enough
+
+
+def measure(work, path, start_path, X, start, repetitions, quick, known):
+    """Runs the programs in turn.  `known` has what peers took for the same work under another row's name."""
+    runs, more = {}, {}
+    peers = {} if known else peers_of(work, X, start, quick)
+    for turn in range(repetitions):
+        candidates = {"shoal": lambda w, x, s: shoal(w, path, start_path), **peers}
+        for name, run in candidates.items():
+            best = min((min(r) for n, r in runs.items() if n != "shoal"), default=0)
+            if name in peers and turn > 0 and (min(runs[name]) > HOPELESS * best or min(runs[name]) > LONG):
+                continue
+            seconds, about = run(work, X, start)
+            if name not in runs or seconds < min(runs[name]):
+                more[name] = about
+            runs.setdefault(name, []).append(seconds)
+            print(f"    {name:20} {seconds:8.3f} s", file=sys.stderr, flush=True)
+    for name, (seconds, about) in (known or {}).items():
+        runs[name], more[name] = seconds, about
+    return runs, more
+
+
+def memory_allowed(path, X, start):
+    """The issue's bound: data, 32 K D, 16 a row, 8 K D a thread, 64 MB; mapped pages count as data."""
+    cells = start.shape[0] * X.shape[1]
+    return path.stat().st_size + 32 * cells + 16 * len(X) + 8 * cells * THREADS + 64_000_000
+
+
+def entry_of(work, path, X, start, runs, more, rates):
+    fastest = {name: min(seconds) for name, seconds in runs.items()}
+    ours, told = fastest.pop("shoal"), more["shoal"]
+    peer = min(fastest, key=fastest.get, default=None)
+    about = told["about"]
+    passes = work.iterations + 1
+    entry = {"work": work.name, "rows": len(X), "columns": X.shape[1], "k": len(start), "iterations": work.iterations,
+             "kernel": about["kernel"], "bar": work.bar, "shoal": ours, "process": told["process"], "peer": peer,
+             "peers": fastest, "runs": runs, "ratio": fastest[peer] / ours if peer else None,
+             "objective": {name: m["objective"] for name, m in more.items()},
+             "done": {name: m["iterations"] for name, m in more.items()},
+             "distances_skipped": about["distances_skipped"] / max(about["distances_computed"] + about["distances_skipped"], 1),
+             "peak_memory": about["peak_memory"], "memory_allowed": memory_allowed(path, X, start)}
+    if rates and not work.seeding and about["kernel"] in rates:
+        # As if every distance were computed in float32: more than 1 means that work was saved, not done faster.
+        entry["share_of_fma"] = 2.0 * X.size * len(start) * passes / ours / (rates[about["kernel"]]["fma_gflops"] * 1e9)
+        entry["share_of_read"] = path.stat().st_size * (passes + 2) / ours / (rates["read_gbytes"] * 1e9)
+    return entry
+
+
+def measure_rates(repetitions, rates=None):
+    """The machine's own rates with as many threads; the best seen so far.  None when the program can't be built."""
+    program = BUILD / "bench_rates"
+    if rates is None:
+        built = subprocess.run(["cmake", "--build", BUILD, "--target", "bench_rates"], capture_output=True)
+        if built.returncode != 0 or not program.exists():
+            print("bench: bench_rates was not built: no shares of the machine's rates", file=sys.stderr)
+            return None
+        rates = {}
+    for _ in range(repetitions):
+        found = json.loads(subprocess.run([program, str(THREADS)], capture_output=True, check=True).stdout)
+        for name, value in found.items():
+            if isinstance(value, dict):
+                best = rates.setdefault(name, {"fma_gflops": 0, "dense_gflops": 0, "shares": []})
+                best["fma_gflops"] = max(best["fma_gflops"], value["fma_gflops"])
+                best["dense_gflops"] = max(best["dense_gflops"], value["dense_gflops"])
+                best["shares"].append(value["dense_share"])
+                best["dense_share"] = float(np.median(best["shares"]))
+            else:
+                rates[name] = max(rates.get(name, 0), value)
+    return rates
+
+
+def measure_dense_round(path, start_path, rates):
+    """One labelling of the uniform data by the whole program, no bytes: seconds of the round, as a share of the FMA rate."""
+    if not rates or "avx512" not in rates:
+        return None
+    work = Work("dense", "uniform", None, 0, 0, 0, 0, "avx512")
+    best = min((shoal(work, path, start_path)[1]["about"]["seconds"]["run"] for _ in range(3)))
+    X, start = np.load(path, mmap_mode="r"), np.load(start_path, mmap_mode="r")
+    return {"seconds": best, "share": 2.0 * X.size * len(start) / best / (rates["avx512"]["fma_gflops"] * 1e9)}
+
+
+# ---- printing ----------------------------------------------------------------------------------------------------------
+
+
+def verdict(entry):
+    return "-" if entry["ratio"] is None else "yes" if entry["ratio"] >= entry["bar"] else "NO"
+
+
+def ratio_text(entry):
+    return f"{entry['ratio']:.2f}" if entry["ratio"] else "-"
+
+
+def print_table(report):
+    line = "{:43} {:>4} {:>18} {:>9} {:>9} {:>9} {:>6} {:>5} {:>4}"
+    print(line.format("work", "its", "fastest peer", "seconds", "shoal", "process", "ratio", "bar", "met"))
+    for e in report["works"]:
+        peer = f"{e['peers'][e['peer']]:.3f}" if e["peer"] else "-"
+        print(line.format(e["work"], e["iterations"], e["peer"] or "not run", peer, f"{e['shoal']:.3f}", f"{e['process']:.3f}",
+                          ratio_text(e), f"{e['bar']}x", verdict(e)))
+    print("\n" + CAPTION)
+    print_machine(report)
+    print_memory(report)
+
+
+def print_machine(report):
+    rates = report["rates"]
+    if not rates:
+        return
+    print(f"\nthe machine, {THREADS} threads: " + ", ".join(
+        f"{name} {r['fma_gflops']:.0f} GFLOP/s of FMA" for name, r in rates.items() if isinstance(r, dict)) +
+        f"; reads {rates['read_gbytes']:.1f} GB/s")
+    for name, r in rates.items():
+        if isinstance(r, dict):
+            met = f", bar 70%: {'yes' if r['dense_share'] >= 0.7 else 'NO'}" if name != "vnni" else ""
+            print(f"one dense float32 pass, {name}: {r['dense_gflops']:.0f} GFLOP/s at best, {100 * r['dense_share']:.0f}% of the FMA rate "
+                  f"of the same threads{met}")
+    if report.get("dense_round"):
+        print(f"the same as a round of the whole program, avx512: {100 * report['dense_round']['share']:.0f}%")
+    for e in report["works"]:
+        if "share_of_fma" in e:
+            print(f"{e['work']}: {100 * e['share_of_fma']:.0f}% of the FMA rate if all distances were computed densely "
+                  f"({100 * e['distances_skipped']:.0f}% were skipped), {100 * e['share_of_read']:.0f}% of the read rate")
+
+
+def print_memory(report):
+    print()
+    for e in report["works"]:
+        met = "yes" if e["peak_memory"] <= e["memory_allowed"] else "NO"
+        print(f"peak memory, {e['work']}: {e['peak_memory'] / 1e6:.0f} MB of {e['memory_allowed'] / 1e6:.0f} MB allowed: {met}")
+
+
+def print_markdown(report):
+    """The table of bench/README.md and README.md."""
+    print(f"Measured {report['when']} on {report['cpu']}, {THREADS} threads, {report['repetitions']} repetitions, "
+          f"{report['versions']}.\n")
+    print("| work | iterations | fastest peer | peer, s | shoal, s | ratio | bar | met |\n|---|---:|---|---:|---:|---:|---:|---|")
+    for e in report["works"]:
+        peer = f"{e['peers'][e['peer']]:.2f}" if e["peer"] else "-"
+        print(f"| {e['work']} | {e['iterations']} | {e['peer'] or 'not run'} | {peer} | {e['shoal']:.2f} | {ratio_text(e)} "
+              f"| {e['bar']} | {verdict(e)} |")
+    rates = report["rates"]
+    if rates:
+        print("\n| kernel | FMA, GFLOP/s | dense float32 pass, GFLOP/s | share (bar 70%) |\n|---|---:|---:|---:|")
+        for name, r in rates.items():
+            if isinstance(r, dict):
+                print(f"| {name} | {r['fma_gflops']:.0f} | {r['dense_gflops']:.0f} | {100 * r['dense_share']:.0f}% |")
+        print(f"\nMemory is read at {rates['read_gbytes']:.1f} GB/s.\n")
+    print("| work | share of FMA rate, as if dense | distances skipped | share of read rate | peak memory, MB | allowed, MB |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for e in report["works"]:
+        shares = [f"{100 * e[name]:.0f}%" if name in e else "-" for name in ["share_of_fma", "distances_skipped", "share_of_read"]]
+        print(f"| {e['work']} | {' | '.join(shares)} | {e['peak_memory'] / 1e6:.0f} | {e['memory_allowed'] / 1e6:.0f} |")
+
+
+# ---- all of it ---------------------------------------------------------------------------------------------------------
+
+
+def cpu_name():
+    for line in open("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def check_peers():
+    """Says what the peers are, and warns when a slow BLAS would make the comparison unfair."""
+    import faiss
+    import sklearn
+    from threadpoolctl import threadpool_info, threadpool_limits
+    import scipy.linalg  # noqa: F401
+    threadpool_limits(THREADS)
+    blas = {f"{pool['internal_api']} {pool['version']}" for pool in threadpool_info() if pool["user_api"] == "blas"}
+    if not blas:
+        print("bench: the peers have no fast BLAS; install libopenblas0-pthread", file=sys.stderr)
+    return f"scikit-learn {sklearn.__version__}, FAISS {faiss.__version__}, {', '.join(sorted(blas)) or 'reference BLAS'}"
+
+
+def best_kernel():
+    about = subprocess.run([BUILD / "shoal", "kmeans", "gen:uniform?rows=9&cols=2", "-k", "1", "--json"], capture_output=True)
+    return json.loads(about.stdout)["kernel"]
+
+
+def write(report, scale):
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    name = "kmeans.json" if scale == 1 else "kmeans-scaled.json"
+    (RESULTS / name).write_text(json.dumps(report, indent=1) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev bench kmeans", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--quick", action="store_true", help="two minutes: fewer works, iterations and repetitions")
+    parser.add_argument("--work", default="", help="only works whose name has this in it")
+    parser.add_argument("--repetitions", type=int, help="runs of each program (3; quick: 2)")
+    parser.add_argument("--scale", type=float, default=1, help="rows, as a share of the real number: to try the bench itself")
+    parser.add_argument("--markdown", action="store_true", help="print the last results as Markdown and measure nothing")
+    options = parser.parse_args()
+    if options.markdown:
+        return print_markdown(json.loads((RESULTS / "kmeans.json").read_text()))
+    repetitions = options.repetitions or (2 if options.quick else 3)
+    kernel = best_kernel()
+    report = {"when": time.strftime("%Y-%m-%d"), "cpu": cpu_name(), "threads": THREADS, "quick": options.quick,
+              "scale": options.scale, "repetitions": repetitions, "kernel": kernel, "versions": check_peers(), "works": []}
+    rates = measure_rates(2)
+    known = {}
+    for work in works(options.quick, kernel):
+        if options.work.lower() not in work.name.lower():
+            continue
+        print(f"{work.name}, {work.iterations} iterations", file=sys.stderr, flush=True)
+        path, start_path, X, start = prepare(work, options.scale)
+        key = (work.data, work.k, work.iterations)
+        runs, more = measure(work, path, start_path, X, start, repetitions, options.quick, known.get(key))
+        known[key] = {name: (runs[name], more[name]) for name in runs if name != "shoal"}
+        if rates:
+            rates = measure_rates(1, rates)
+        if rates and work.data == "uniform" and "dense_round" not in report:
+            report["dense_round"] = measure_dense_round(path, start_path, rates)
+        report["works"].append(entry_of(work, path, X, start, runs, more, rates))
+        report["rates"] = rates
+        write(report, options.scale)
+    if report["works"]:
+        print_table(report)
+        print(f"\n{report['cpu']}, {report['versions']}, best of {repetitions}" + (", quick" if options.quick else ""))
+
+
+if __name__ == "__main__":
+    main()
