@@ -110,8 +110,10 @@ def shoal(work, path, start):
     words = [BUILD / "shoal", "kmeans", path, "--threads", THREADS, "--kernel", work.kernel, "--tolerance", 0, "--json"]
     words += ["--init", "kmeans++", "-k", len(np.load(start, mmap_mode="r"))] if work.seeding else ["--init", start]
     words += ["--iterations", work.iterations]
+    # By way of a small shell: Linux counts what the parent held at the time of exec as the child's own peak memory.
+    words = ["/bin/sh", "-c", '"$@"; exit $?', "sh", *map(str, words)]
     started = time.perf_counter()
-    result = subprocess.run(list(map(str, words)), capture_output=True)
+    result = subprocess.run(words, capture_output=True)
     process = time.perf_counter() - started
     if result.returncode != 0:
         raise RuntimeError(f"shoal: {result.stderr.decode().strip()}")
@@ -174,7 +176,7 @@ def peers_of(work, X, start, quick):
 
 # ---- measuring ---------------------------------------------------------------------------------------------------------
 
-HOPELESS = 1.5  # a peer so many times slower than the fastest one is not run again
+HOPELESS = 2  # a peer so many times slower than the fastest one is not run again
 LONG = 45  # seconds after which once is enough
 
 
@@ -289,9 +291,8 @@ def print_machine(report):
         f"; reads {rates['read_gbytes']:.1f} GB/s")
     for name, r in rates.items():
         if isinstance(r, dict):
-            met = f", bar 70%: {'yes' if r['dense_share'] >= 0.7 else 'NO'}" if name != "vnni" else ""
             print(f"one dense float32 pass, {name}: {r['dense_gflops']:.0f} GFLOP/s at best, {100 * r['dense_share']:.0f}% of the FMA rate "
-                  f"of the same threads{met}")
+                  f"of the same threads, bar 70%: {'yes' if r['dense_share'] >= 0.7 else 'NO'}")
     if report.get("dense_round"):
         print(f"the same as a round of the whole program, avx512: {100 * report['dense_round']['share']:.0f}%")
     for e in report["works"]:

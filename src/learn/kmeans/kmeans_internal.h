@@ -59,6 +59,7 @@ typedef struct kmeans_model {
     int64_t memo_round; /* round whose memo the next one can use, or -1 */
     int64_t converged;
     int64_t stopping;   /* asked to stop: label and finish */
+    double objective_most; /* no row adds more to the objective; 0 when that is not known yet */
     int64_t finishing;  /* the centres are the best run's: label and finish */
     int64_t best_run, best_iterations, best_converged;
     double best_objective;

@@ -299,22 +299,24 @@ int kmeans_begin_lloyd(shoal_round **next, const shoal_round *from, const shoal_
     kmeans_model *fresh = (*next)->model;
     fresh->iteration = 0;
     fresh->converged = 0;
+    fresh->objective_most = 0;
     fresh->memo_round = -1;
     return SHOAL_OK;
 }
 
 /* ---- the last round: labels and the objective -------------------------------------------------------------- */
 
-enum { LABEL_ROWS, LABEL_OBJECTIVE, LABEL_SIZES, LABEL_DISTANCES };
+enum { LABEL_ROWS, LABEL_OBJECTIVE, LABEL_MOST, LABEL_SIZES, LABEL_DISTANCES };
 
 static void describe_label(shoal_round *round, const shoal_shape *shape)
 {
     const kmeans_model *model = round->model;
     shoal_layout *layout = &round->layout;
-    layout->cells = model->distances ? 4 : 3;
+    layout->cells = model->distances ? 5 : 4;
     layout->cell[LABEL_DISTANCES] = (shoal_cell){"distances", SHOAL_CELL_ROW, 0, sizeof(double), false};
     layout->cell[LABEL_ROWS] = (shoal_cell){"labels", SHOAL_CELL_ROW, 0, sizeof(int32_t), false};
     layout->cell[LABEL_OBJECTIVE] = (shoal_cell){"objective", SHOAL_CELL_WIDE, 1, 0, false};
+    layout->cell[LABEL_MOST] = (shoal_cell){"greatest term", SHOAL_CELL_MAX, 1, 0, false};
     layout->cell[LABEL_SIZES] = (shoal_cell){"sizes", SHOAL_CELL_SUM, model->k, 0, false};
     layout->memo_row_bytes = KMEANS_MEMO_BYTES;
     layout->carry_from = model->memo_round;
@@ -324,11 +326,13 @@ static void describe_label(shoal_round *round, const shoal_shape *shape)
     (void)shape;
 }
 
-/* One over the quantum of the objective: no row is farther from any centre than its width and the centre's norm. */
-static double objective_inverse(const kmeans_view *view)
+/* No row adds more to the objective than this: its width and the farthest centre's norm give a first bound. */
+static double objective_bound(const kmeans_view *view)
 {
     const kmeans_model *model = view->model;
     double farthest = 0;
+    if (model->objective_most > 0)
+        return model->objective_most;
     for (int64_t j = 0; j < model->k; j++) {
         double square = 0;
         for (int64_t c = 0; c < model->columns; c++) {
@@ -338,8 +342,14 @@ static double objective_inverse(const kmeans_view *view)
         farthest = fmax(farthest, square);
     }
     double reach = sqrt(farthest) + sqrt(model->distance_most);
-    double most = reach * reach * (1 + 0x1p-30) * model->weight_most;
-    return most > 0 ? fmin(ldexp(1, 2 * shoal_wide_bits(model->rows) - 2) / kmeans_power_above(most), 0x1p1000) : 1;
+    return reach * reach * (1 + 0x1p-30) * model->weight_most;
+}
+
+/* One over the quantum of the objective. */
+static double objective_inverse(const kmeans_view *view)
+{
+    double most = objective_bound(view);
+    return most > 0 ? fmin(ldexp(1, 2 * shoal_wide_bits(view->model->rows) - 2) / kmeans_power_above(most), 0x1p1000) : 1;
 }
 
 static void ignore_change(void *context, int64_t i, int32_t label, int32_t before)
@@ -360,17 +370,20 @@ static int map_label(shoal_partial *partial, const shoal_round *round, const kme
         return status;
     const int32_t *label = kmeans_memo_of(grain).label;
     int64_t *objective = shoal_partial_values(partial, LABEL_OBJECTIVE), *sizes = shoal_partial_values(partial, LABEL_SIZES);
-    double inverse = prepared->objective_inverse;
+    double inverse = prepared->objective_inverse, most = 0;
     int bits = shoal_wide_bits(view.model->rows);
     memcpy(shoal_partial_row(partial, LABEL_ROWS, grain->first_row), label, (size_t)grain->rows * sizeof *label);
     for (int64_t i = 0; i < grain->rows; i++) {
         double distance = kmeans_rows_distance(&rows, i, view.centres + label[i] * view.model->columns);
-        shoal_wide_add(objective, 1, 0, rint(kmeans_rows_weight(&rows, i) * distance * inverse), bits);
+        double term = kmeans_rows_weight(&rows, i) * distance;
+        shoal_wide_add(objective, 1, 0, rint(term * inverse), bits);
+        most = term > most ? term : most;
         sizes[label[i]]++;
         if (view.model->distances)
             *(double *)shoal_partial_row(partial, LABEL_DISTANCES, grain->first_row + i) =
                 sqrt(distance) / view.model->prescale;
     }
+    shoal_max_raise(shoal_partial_values(partial, LABEL_MOST), 0, most);
     return SHOAL_OK;
 }
 
@@ -433,6 +446,7 @@ static void recall_best(kmeans_view *view)
     model->iteration = model->best_iterations;
     model->converged = model->best_converged;
     model->memo_round = -1;
+    model->objective_most = 0;
     model->finishing = 1;
 }
 
@@ -458,6 +472,26 @@ static int next_run(shoal_round **next, const shoal_round *round, double objecti
     return status;
 }
 
+/* A far outlier can make the first bound so large that the quantum swallows what the other rows add. */
+static bool is_coarse(const kmeans_view *view, double objective, double most)
+{
+    return most > 0 && objective * objective_inverse(view) < 0x1p40 * (double)view->model->rows;
+}
+
+/* The same round again, now that the greatest term is known. */
+static int measure_finer(shoal_round **next, const shoal_round *round, double most)
+{
+    int status = kmeans_round_from(next, round, KMEANS_LABEL, 0);
+    if (status < 0)
+        return status;
+    kmeans_view view = kmeans_view_of(*next);
+    view.model->objective_most = most;
+    view.model->memo_round = round->number;
+    for (int64_t j = 0; j < view.model->k; j++)
+        view.drift[j] = 0; /* copies of centres stay copies, which nobody looks at */
+    return SHOAL_OK;
+}
+
 static int update_label(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
                         const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
@@ -465,6 +499,9 @@ static int update_label(shoal_round **next, shoal_result **result, const shoal_r
     kmeans_model *model = view.model;
     double objective = shoal_wide_value(shoal_partial_values(merged, LABEL_OBJECTIVE), 1, 0, shoal_wide_bits(model->rows)) /
                        objective_inverse(&view);
+    double most = shoal_max_value(shoal_partial_values(merged, LABEL_MOST)[0]);
+    if (!model->objective_most && is_coarse(&view, objective, most))
+        return measure_finer(next, round, most);
     bool better = model->best_run < 0 || objective < model->best_objective;
     bool last = model->finishing || model->run + 1 == model->runs || model->stopping || stop;
     (void)crew;

@@ -140,11 +140,13 @@ static int map_relocate(shoal_partial *partial, const shoal_round *round, const 
         kmeans_assign(&rows, &prepared->pack, view.centres, false, ignore_change, NULL, memory, scratch->counters);
     }
     const int32_t *label = kmeans_memo_of(&grain).label;
-    for (int64_t i = 0; i < grain.rows; i++)
-        distance[i] = kmeans_rows_distance(&rows, i, view.centres + label[i] * columns);
+    for (int64_t i = 0; i < grain.rows; i++) /* a row without weight can't fill a cluster */
+        distance[i] = kmeans_rows_weight(&rows, i) > 0
+                          ? kmeans_rows_distance(&rows, i, view.centres + label[i] * columns)
+                          : 0;
     double threshold = threshold_of(distance, grain.rows, shoal_partial_layout(partial)->cell[RELOCATE_ROWS].count);
     for (int64_t i = 0; i < grain.rows; i++) {
-        if (!(distance[i] > 0) || distance[i] < threshold || !(kmeans_rows_weight(&rows, i) > 0))
+        if (!(distance[i] > 0) || distance[i] < threshold)
             continue;
         shoal_key key = {(uint64_t)shoal_order_key(distance[i]), ~(uint64_t)(grain.first_row + i)};
         far->label = label[i];
