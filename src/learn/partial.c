@@ -310,8 +310,7 @@ int shoal_wide_bits(int64_t rows)
 void shoal_wide_add(int64_t *digits, int64_t count, int64_t index, double value, int bits)
 {
     const double base = (double)(INT64_C(1) << bits);
-    int64_t high = (int64_t)(value / base); /* exact but for the fraction: base is a power of two */
-    high -= (double)high * base > value;    /* the low digit is never negative */
+    int64_t high = (int64_t)(value / base); /* rounded towards zero, so that -value has just the opposite digits */
     digits[count + index] += high;
     digits[index] += (int64_t)(value - (double)high * base);
 }

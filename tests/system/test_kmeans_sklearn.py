@@ -66,14 +66,14 @@ def digits():
 def all_data():
     sets = {}
     if fashion.exists():
-        sets["fashion"] = (*pictures("fashion", fashion, 4000), 30)
+        sets["fashion"] = (*pictures("fashion", fashion, 3000), 30)
     else:
         print(f"SKIPPED Fashion-MNIST: {fashion} is not here (Debian's dataset-fashion-mnist)")
     if (shared / "clustering").exists():
         for name, k in [("s1", 15), ("s2", 15), ("a3", 50), ("birch1", 100), ("unbalance", 8)]:
             sets[name] = (*table(name), k)
         sets["optdigits"] = (*digits(), 10)
-        sets["mnist"] = (*pictures("mnist", shared / "mnist" / "train-images-idx3-ubyte.gz", 3000), 40)
+        sets["mnist"] = (*pictures("mnist", shared / "mnist" / "train-images-idx3-ubyte.gz", 2000), 40)
     else:
         print(f"SKIPPED S1, S2, A3, Birch1, Unbalance, optdigits, MNIST: {shared} is not here")
     return sets
@@ -134,7 +134,7 @@ def close(a, b, relative):
 def test_same_labels(name, path, options, X, k):
     """Given the same start and tolerance 0: the same labels, and the objective to 1e-6."""
     for how, start in {"rows": some_rows(X, k), "far apart": spread_rows(X, k)}.items():
-        iterations = 20 if len(X) > 50_000 else 60
+        iterations = 10 if len(X) > 50_000 else 40
         theirs = lloyd(X, start, iterations)
         ours = Shoal(path, options, "--init", save(start), "--iterations", iterations, "--tolerance", 0)
         differ = (ours.labels != theirs.labels_).sum()
@@ -229,8 +229,8 @@ PLAN = {test_same_labels: ["fashion", "s1", "s2", "a3", "birch1", "unbalance", "
         test_tolerance: ["fashion", "s1", "a3", "optdigits"],
         test_weights: ["fashion", "s2", "a3", "optdigits"],
         test_duplicates: ["fashion", "s1", "optdigits"],
-        test_empty: ["fashion", "s1", "a3", "unbalance", "optdigits"],
-        test_quality: ["s1", "s2", "a3", "birch1", "unbalance", "optdigits", "fashion"],
+        test_empty: ["fashion", "s1", "unbalance", "optdigits"],
+        test_quality: ["s1", "s2", "a3", "birch1", "unbalance", "optdigits"],
         test_predict: ["fashion", "s1", "birch1", "optdigits"]}
 
 sets = all_data()

@@ -356,6 +356,19 @@ static int64_t list_all(const assigning *a, int32_t *which, int64_t rows)
     return rows;
 }
 
+/* Centres so far from the data that no bound holds: bounds that promise nothing, and the definition for every row. */
+static void assign_by_definition(const assigning *a, int64_t rows, bool carried)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        if (!carried)
+            a->memo.label[i] = -1;
+        a->memo.upper[i] = INFINITY;
+        a->memo.lower[i] = 0;
+        assign_label(a, i, a->pack->id[assign_decide(a, i, NULL, NULL, a->pack->count, INFINITY)]);
+    }
+    a->counters[KMEANS_COMPUTED] += rows * a->pack->count;
+}
+
 int kmeans_assign(const kmeans_rows *rows, const kmeans_pack *pack, const double *centres, bool carried,
                   kmeans_changed *changed, void *context, unsigned char *memory, int64_t *counters)
 {
@@ -366,6 +379,10 @@ int kmeans_assign(const kmeans_rows *rows, const kmeans_pack *pack, const double
     t.a.memo = kmeans_memo_of(rows->grain);
     t.a.changed = changed;
     t.a.context = context;
+    if (pack->far) {
+        assign_by_definition(&t.a, count, carried);
+        return SHOAL_OK;
+    }
     int64_t listed = carried ? list_broken(&t.a, which, count) : list_all(&t.a, which, count);
     if (pack->few) {
         assign_few(&t.a, which, listed, memory);

@@ -110,6 +110,8 @@ static int start_kmeans(shoal_round **out, const void *untyped, const shoal_shap
                            .weighted = shape->weighted,
                            .prescale = 1,
                            .scale = 1,
+                           .weight_scale = 1,
+                           .weight_most = 1,
                            .memo_round = -1,
                            .best_run = -1};
     int status = check(config, shape);
@@ -142,6 +144,8 @@ static int start_predict(shoal_round **out, const void *untyped, const shoal_sha
                            .distances = config->distances,
                            .prescale = 1,
                            .scale = 1,
+                           .weight_scale = 1,
+                           .weight_most = 1,
                            .memo_round = -1,
                            .best_run = -1};
     if (config->columns != shape->columns)

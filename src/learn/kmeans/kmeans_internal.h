@@ -44,8 +44,9 @@ typedef struct kmeans_model {
 
     /* Known after the scan. */
     double prescale, scale;
+    double weight_scale;     /* power of two that brings the greatest weight to about 1 */
     double weight_inverse;   /* 1 / quantum of weight sums; 1 when unweighted */
-    double weight_most;
+    double weight_most;      /* greatest scaled weight */
     double variance;         /* mean over the columns */
     double square_total;     /* sum of w |x - origin|^2, for the trace */
     double distance_most;    /* no squared distance in the data is greater */
@@ -148,6 +149,7 @@ double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *ce
 void kmeans_rows_move(const kmeans_rows *rows, int64_t i, int64_t *to, int64_t *from);
 /* Row i in units, float64. */
 void kmeans_rows_values(double *out, const kmeans_rows *rows, int64_t i);
+/* Its weight, scaled; 1 when there are no weights. */
 double kmeans_rows_weight(const kmeans_rows *rows, int64_t i);
 
 /* Cuts `bytes` off the front of scratch memory, keeping 64-byte alignment. */
@@ -177,6 +179,7 @@ typedef struct kmeans_pack {
     float *byte_bias, *byte_step, *byte_residual, *byte_norm;
     int32_t *byte_offset;
     double norm_most;    /* greatest |c| */
+    bool far;            /* some |c| is beyond what the kernels' bounds hold for: only the definition is used */
     /* |computed score - true score| <= error_product |z| + error_constant + error_square |z|^2 */
     double error_product, error_constant, error_square;
 } kmeans_pack;
@@ -196,7 +199,7 @@ typedef struct kmeans_prepared {
     float *origin32; /* KMEANS_ORIGIN_COPIES times over when there are few columns, so that runs of rows are one */
     kmeans_pack pack;
     double objective_inverse; /* the label round: 1 / quantum of the objective */
-    float *near;   /* seeding: for each centre, squared distances to the set's members, rounded down, in units */
+    double *near;  /* seeding: for each centre, squared distances to the set's members, in units */
     double *set;   /* seeding: the rows that were packed */
     int64_t near_capacity, set_capacity;
 } kmeans_prepared;

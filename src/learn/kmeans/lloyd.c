@@ -197,14 +197,26 @@ static void split_largest(kmeans_view *fresh, const kmeans_sums *sums, int64_t *
     }
 }
 
-static int apply_split(kmeans_view *fresh, const kmeans_sums *sums)
+static double squared_movement(const moving *job, int64_t j)
 {
-    int64_t k = fresh->model->k, *rows = NULL;
+    int64_t columns = job->old.model->columns;
+    const double *old = job->old.centres + j * columns, *fresh = job->fresh.centres + j * columns;
+    double moved = 0;
+    for (int64_t c = 0; c < columns; c++)
+        moved += (fresh[c] - old[c]) * (fresh[c] - old[c]);
+    return moved;
+}
+
+static int apply_split(moving *job, const kmeans_sums *sums)
+{
+    int64_t k = job->fresh.model->k, *rows = NULL;
     int status = base_alloc(&rows, (size_t)k, sizeof *rows, "cluster sizes");
     if (status < 0)
         return status;
     memcpy(rows, sums->rows, (size_t)k * sizeof *rows);
-    split_largest(fresh, sums, rows);
+    split_largest(&job->fresh, sums, rows);
+    for (int64_t j = 0; j < k; j++)
+        job->moved[j] = squared_movement(job, j);
     base_free(&rows);
     return SHOAL_OK;
 }
@@ -226,7 +238,7 @@ static int move_centres(shoal_round *next, const shoal_round *round, const kmean
     if (status == SHOAL_OK)
         status = crew->each(crew, k, move_centre, &job);
     if (status == SHOAL_OK && job.old.model->empty == SHOAL_EMPTY_SPLIT)
-        status = apply_split(&job.fresh, sums);
+        status = apply_split(&job, sums);
     if (status == SHOAL_OK) {
         double total = 0, moved = 0;
         for (int64_t j = 0; j < k; j++) {
@@ -263,7 +275,7 @@ int kmeans_finish_iteration(shoal_round **next, const shoal_round *round, const 
                        (*next)->change <= model->tolerance * model->variance;
     if (model->converged || model->stopping || model->iteration >= model->iterations)
         model->phase = KMEANS_LABEL;
-    (*next)->objective = objective / (model->prescale * model->prescale);
+    (*next)->objective = objective / model->prescale / model->prescale / model->weight_scale;
     (*next)->change = model->variance > 0 ? (*next)->change / model->variance : 0;
     return SHOAL_OK;
 }
@@ -349,6 +361,8 @@ static double objective_bound(const kmeans_view *view)
 static double objective_inverse(const kmeans_view *view)
 {
     double most = objective_bound(view);
+    if (isinf(most))
+        return 0; /* centres so far away that squares overflow: the objective is infinite */
     return most > 0 ? fmin(ldexp(1, 2 * shoal_wide_bits(view->model->rows) - 2) / kmeans_power_above(most), 0x1p1000) : 1;
 }
 
@@ -376,7 +390,8 @@ static int map_label(shoal_partial *partial, const shoal_round *round, const kme
     for (int64_t i = 0; i < grain->rows; i++) {
         double distance = kmeans_rows_distance(&rows, i, view.centres + label[i] * view.model->columns);
         double term = kmeans_rows_weight(&rows, i) * distance;
-        shoal_wide_add(objective, 1, 0, rint(term * inverse), bits);
+        if (inverse > 0)
+            shoal_wide_add(objective, 1, 0, rint(term * inverse), bits);
         most = term > most ? term : most;
         sizes[label[i]]++;
         if (view.model->distances)
@@ -472,10 +487,19 @@ static int next_run(shoal_round **next, const shoal_round *round, double objecti
     return status;
 }
 
+static double objective_of(const kmeans_view *view, shoal_partial *merged)
+{
+    double inverse = objective_inverse(view);
+    const int64_t *digits = shoal_partial_values(merged, LABEL_OBJECTIVE);
+    return inverse > 0 ? shoal_wide_value(digits, 1, 0, shoal_wide_bits(view->model->rows)) / inverse : INFINITY;
+}
+
 /* A far outlier can make the first bound so large that the quantum swallows what the other rows add. */
 static bool is_coarse(const kmeans_view *view, double objective, double most)
 {
-    return most > 0 && objective * objective_inverse(view) < 0x1p40 * (double)view->model->rows;
+    if (!(most > 0) || isinf(most))
+        return false;
+    return isinf(objective) || objective * objective_inverse(view) < 0x1p40 * (double)view->model->rows;
 }
 
 /* The same round again, now that the greatest term is known. */
@@ -497,8 +521,7 @@ static int update_label(shoal_round **next, shoal_result **result, const shoal_r
 {
     kmeans_view view = kmeans_view_of(round);
     kmeans_model *model = view.model;
-    double objective = shoal_wide_value(shoal_partial_values(merged, LABEL_OBJECTIVE), 1, 0, shoal_wide_bits(model->rows)) /
-                       objective_inverse(&view);
+    double objective = objective_of(&view, merged);
     double most = shoal_max_value(shoal_partial_values(merged, LABEL_MOST)[0]);
     if (!model->objective_most && is_coarse(&view, objective, most))
         return measure_finer(next, round, most);
@@ -506,7 +529,7 @@ static int update_label(shoal_round **next, shoal_result **result, const shoal_r
     bool last = model->finishing || model->run + 1 == model->runs || model->stopping || stop;
     (void)crew;
     if (last && (better || model->finishing))
-        return make_result(result, &view, merged, objective / model->prescale / model->prescale);
+        return make_result(result, &view, merged, objective / model->prescale / model->prescale / model->weight_scale);
     return next_run(next, round, objective, better, shape, stop || model->stopping);
 }
 

@@ -14,6 +14,9 @@ enum { BYTES_PAY_FROM = 24 };
 
 static const double unit_roundoff = 0x1p-24;
 
+/* Values beyond this make a pack `far`; until that is known they must not leave float32's range. */
+static const double value_most = 0x1p60;
+
 /* ---- copies ------------------------------------------------------------------------------------------------ */
 
 typedef struct hashed {
@@ -125,7 +128,7 @@ static double centred(const packing *job, int64_t place, int64_t k)
 {
     const kmeans_view *view = job->view;
     double value = job->centres[(int64_t)job->pack->id[place] * job->pack->columns + k];
-    return (value - view->origin[k]) * view->model->scale;
+    return fmax(-value_most, fmin(value_most, (value - view->origin[k]) * view->model->scale));
 }
 
 static void pack_bytes(const packing *job, int64_t place, double norm)
@@ -215,13 +218,14 @@ static void set_error_bounds(kmeans_pack *pack, const double *norms)
 {
     const double u = unit_roundoff;
     double columns = (double)pack->columns;
-    double products = (double)kernel_roundings(pack->columns) * u, sums = (columns / KERNEL_CHAIN + 24) * u;
+    double products = (double)kernel_roundings(pack->columns) * u, sums = ((pack->few ? columns : columns / KERNEL_CHAIN) + 24) * u;
     double definition = (columns / 8 + 16) * 0x1p-53;
     pack->norm_most = 0;
     for (int64_t p = 0; p < pack->count; p++)
         pack->norm_most = fmax(pack->norm_most, norms[p]);
     pack->norm_most *= 1 + 0x1p-20;
     double most = pack->norm_most;
+    pack->far = !(most < 0x1p59);
     pack->error_product = (products / (1 - products) * (1 + 4 * u) + 2.01 * u) * most * (1 + 0x1p-20);
     pack->error_constant = (sums / (1 - sums) / 2 + definition) * most * most * (1 + 0x1p-20) + columns * 0x1p-140;
     pack->error_square = definition * (1 + 0x1p-20);

@@ -166,11 +166,11 @@ static void move_record(const kmeans_sums *sums, const kmeans_view *view, const 
     const kmeans_model *model = view->model;
     shoal_shape shape = {.rows = 1, .columns = model->columns, .type = SHOAL_FLOAT64, .weighted = model->weighted};
     shoal_grain grain = {.shape = &shape, .rows = 1, .values = far->values, .weights = &far->weight};
-    kmeans_model unscaled = *model; /* the values are in units already */
+    kmeans_model unscaled = *model; /* values and weight are scaled already */
     kmeans_view same = *view;
     kmeans_rows rows;
     unsigned char *memory = (unsigned char *)buffer;
-    unscaled.prescale = 1;
+    unscaled.prescale = unscaled.weight_scale = 1;
     same.model = &unscaled;
     kmeans_rows_init(&rows, plain, &same, &grain, &memory);
     kmeans_sums_move(sums, &rows, 0, to, far->label);

@@ -127,7 +127,7 @@ double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *ce
 
 double kmeans_rows_weight(const kmeans_rows *rows, int64_t i)
 {
-    return rows->grain->weights ? rows->grain->weights[i] : 1;
+    return rows->grain->weights ? rows->grain->weights[i] * rows->view->model->weight_scale : 1;
 }
 
 void kmeans_rows_move(const kmeans_rows *rows, int64_t i, int64_t *to, int64_t *from)

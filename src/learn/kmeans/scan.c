@@ -142,6 +142,14 @@ double kmeans_power_above(double value)
     return ldexp(1, fraction == 0.5 ? exponent - 1 : exponent);
 }
 
+/* A power of two whose product with `value` > 0 is about 1, as near as a float64 can come to it. */
+static double inverse_power(double value)
+{
+    int exponent;
+    frexp(value, &exponent);
+    return ldexp(1, exponent > 0 ? -exponent : exponent < -1000 ? 1000 : -exponent);
+}
+
 static double clamp_power(double power)
 {
     return fmin(fmax(power, 0x1p-126), 0x1p126);
@@ -157,7 +165,7 @@ static void set_origin(kmeans_view *view, const int64_t *most, shoal_type type)
         greatest = fmax(greatest, fmax(fabs(shoal_max_value(most[k])), fabs(shoal_max_value(most[columns + k]))));
     /* Origins must be float32 numbers and squares must fit float64: only data that float32 can't hold is outside. */
     if (!kmeans_fits_float32(type) && (greatest >= 0x1p127 || (greatest > 0 && greatest < 0x1p-126)))
-        model->prescale = fmin(1 / kmeans_power_above(greatest), 0x1p1000);
+        model->prescale = inverse_power(greatest);
     for (int64_t k = 0; k < columns; k++) {
         double high = shoal_max_value(most[k]) * model->prescale, low = -shoal_max_value(most[columns + k]) * model->prescale;
         view->origin[k] = (float)midrange(low, high);
@@ -200,11 +208,13 @@ static int update_range(shoal_round **next, shoal_result **result, const shoal_r
     if (status < 0)
         return status;
     kmeans_view view = kmeans_view_of(ranged);
-    view.model->weight_most = shape->weighted ? shoal_max_value(shoal_partial_values(merged, RANGE_WEIGHT)[0]) : 1;
-    if (!(view.model->weight_most > 0)) {
+    double heaviest = shape->weighted ? shoal_max_value(shoal_partial_values(merged, RANGE_WEIGHT)[0]) : 1;
+    if (!(heaviest > 0)) {
         shoal_round_free(&ranged);
         return shoal_fail(SHOAL_INVALID, "all weights are zero");
     }
+    view.model->weight_scale = shape->weighted ? inverse_power(heaviest) : 1;
+    view.model->weight_most = heaviest * view.model->weight_scale;
     set_origin(&view, shoal_partial_values(merged, RANGE_MOST), shape->type);
     if (!view.model->predicting) {
         *next = ranged;
@@ -325,7 +335,7 @@ static void spread_row(spreading *job, shoal_partial *partial, const shoal_grain
     kmeans_rows_move(&job->rows, i, shoal_partial_values(partial, SPREAD_SUM), NULL);
     shoal_wide_add(squares, 2, 0, rint(square * job->square_inverse), job->wide_bits);
     if (grain->weights) {
-        double weight = grain->weights[i];
+        double weight = grain->weights[i] * job->view.model->weight_scale;
         shoal_wide_add(squares, 2, 1, rint(square * weight * job->weighted_inverse), job->wide_bits);
         shoal_partial_values(partial, SPREAD_WEIGHT)[0] += (int64_t)rint(weight * job->weight_inverse);
     }

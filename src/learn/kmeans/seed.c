@@ -64,12 +64,11 @@ int64_t seed_potential(const kmeans_rows *rows, int64_t i, double distance, doub
     return llrint(inverse > 0 ? weight * distance * inverse : weight * rows->view->model->weight_inverse);
 }
 
-double seed_potential_inverse(const kmeans_model *model, double reach)
+double seed_potential_inverse(const kmeans_model *model, double most)
 {
-    if (!(reach > 0))
+    if (!(most > 0))
         return 1;
-    double most = kmeans_up(reach) * kmeans_up(model->weight_most) * (double)model->rows;
-    return fmin(0x1p62 / kmeans_power_above(most), 0x1p1000);
+    return fmin(0x1p62 / kmeans_power_above(kmeans_up(most) * (double)model->rows), 0x1p1000);
 }
 
 int seed_too_few(const kmeans_model *model, int64_t distinct)
@@ -274,8 +273,8 @@ static int prepare_fetch(kmeans_prepared *prepared, const shoal_round *round, co
     if (status == SHOAL_OK && newest > 0)
         status = kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres + newest * columns, NULL, 1, &view, crew);
     for (int64_t j = 0; status == SHOAL_OK && j < newest; j++)
-        prepared->near[j * SEED_MEMBERS] = seed_near(
-            prepared->kernel->distance64(view.centres + newest * columns, view.centres + j * columns, columns));
+        prepared->near[j * SEED_MEMBERS] =
+            prepared->kernel->distance64(view.centres + newest * columns, view.centres + j * columns, columns);
     return status;
 }
 

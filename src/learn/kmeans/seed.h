@@ -16,7 +16,7 @@ typedef struct seed_state {
     int64_t step;     /* makes the random numbers of each step differ */
     int64_t applied;  /* k-means++: the memo knows this many centres; k-means||: this many candidates */
     double inverse;   /* 1 / quantum of the potentials the draws refer to; 0 before there is a centre */
-    double reach;     /* no row is farther (squared) from its nearest centre */
+    double most;      /* no row's weight times squared distance to its nearest centre is greater */
     int64_t sampling; /* k-means||: this round draws rows, by `potential` */
     double potential;
 } seed_state;
@@ -59,8 +59,8 @@ void seed_bytes_fill(const seed_bytes *bytes, const kmeans_rows *rows, float *z)
 
 /* A row's potential: its weight times its distance, as a whole number of quanta. */
 int64_t seed_potential(const kmeans_rows *rows, int64_t i, double distance, double inverse);
-/* 1 / quantum of potentials when no distance exceeds `reach`. */
-double seed_potential_inverse(const kmeans_model *model, double reach);
+/* 1 / quantum of potentials when no weight times distance exceeds `most`. */
+double seed_potential_inverse(const kmeans_model *model, double most);
 
 /* After the first row came back: round that judges it (k-means++) or measures from it (k-means||). */
 int seed_greedy_judge(shoal_round **next, const shoal_round *fetched, shoal_partial *merged);
@@ -76,16 +76,10 @@ int64_t seed_take_rows(double *out, shoal_partial *merged, int64_t columns);
 enum { SEED_MEMBERS = 32 };
 
 /* |a - c| >= 2 |x - c| implies |x - a| >= |x - c|: a row at squared `distance` from its nearest centre c need not look
- * at a member whose squared distance to c is `near` (rounded down).  The slack covers the rounding of all three. */
-static inline bool seed_may_be_nearer(float near, double distance)
+ * at a member whose squared distance to c is `near`.  The slack covers the rounding of all three. */
+static inline bool seed_may_be_nearer(double near, double distance)
 {
     return !(near > 4 * distance * (1 + 0x1p-20));
-}
-
-/* A squared distance between centres, rounded down to float32. */
-static inline float seed_near(double distance)
-{
-    return (float)(distance * (1 - 0x1p-22));
 }
 
 /* Room for distances to `near` centres and for a set of `set` rows in what the process shares. */

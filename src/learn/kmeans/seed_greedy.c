@@ -8,7 +8,7 @@
 
 #include "learn/kmeans/seed.h"
 
-enum { JUDGE_POTENTIAL, JUDGE_REACH };
+enum { JUDGE_POTENTIAL, JUDGE_MOST };
 
 /* So few members in reach are measured by the definition at once; more go through a filter by scores first. */
 enum { JUDGE_AT_ONCE = 2 };
@@ -29,7 +29,7 @@ int seed_greedy_judge(shoal_round **next, const shoal_round *fetched, shoal_part
     seed_view view = seed_view_of(*next);
     view.state->candidates = seed_take_rows(view.candidate, merged, view.base.model->columns);
     if (view.base.model->filled == 0)
-        view.state->reach = view.base.model->distance_most;
+        view.state->most = view.base.model->distance_most * view.base.model->weight_most;
     return SHOAL_OK;
 }
 
@@ -40,7 +40,8 @@ static void describe_judge(shoal_round *round, const shoal_shape *shape)
     layout->cells = 2;
     layout->cell[JUDGE_POTENTIAL] =
         (shoal_cell){"potentials", SHOAL_CELL_SUM, view.state->candidates * shape->grains, 0, false};
-    layout->cell[JUDGE_REACH] = (shoal_cell){"greatest distance", SHOAL_CELL_MAX, 1, 0, false};
+    /* Before any candidate, and under the candidate when there is just one. */
+    layout->cell[JUDGE_MOST] = (shoal_cell){"greatest potential", SHOAL_CELL_MAX, 2, 0, false};
     layout->memo_row_bytes = SEED_MEMO_BYTES + (seed_keeps_bytes(shape) ? seed_bytes_row(shape) : 0);
     layout->carry_from = view.base.model->memo_round;
     layout->writes_memo = true;
@@ -65,8 +66,8 @@ static int find_near(void *context, int64_t j, int thread)
     const nearing *job = context;
     (void)thread;
     for (int64_t c = 0; c < job->count; c++)
-        job->prepared->near[j * SEED_MEMBERS + c] = seed_near(job->prepared->kernel->distance64(
-            job->prepared->set + c * job->columns, job->centres + j * job->columns, job->columns));
+        job->prepared->near[j * SEED_MEMBERS + c] = job->prepared->kernel->distance64(
+            job->prepared->set + c * job->columns, job->centres + j * job->columns, job->columns);
     return SHOAL_OK;
 }
 
@@ -94,6 +95,7 @@ static size_t scratch_judge(const shoal_round *round, const kmeans_prepared *pre
     const kmeans_model *model = round->model;
     return kmeans_rows_bytes(shape->columns) + kmeans_cut_size((size_t)shape->rows_per_grain * sizeof(int32_t)) +
            kmeans_cut_size((size_t)trials_of(model) * sizeof(int64_t)) +
+           kmeans_cut_size((size_t)shape->rows_per_grain * sizeof(double)) +
            kmeans_nearer_bytes(&prepared->pack, prepared->kernel);
 }
 
@@ -106,6 +108,7 @@ typedef struct judging {
     seed_memo memo;
     double inverse;
     int64_t *saved; /* by candidate: how much lower the potential is under it */
+    double *under;  /* by row: its distance when the only candidate is taken; NULL when there are several */
     int64_t *counters;
 } judging;
 
@@ -126,10 +129,15 @@ static void judge_row(void *context, int64_t i, const int32_t *places, int count
     }
     job->counters[KMEANS_DEFINITIONS] += count;
     int64_t potential = seed_potential(job->rows, i, *current, job->inverse);
+    if (job->under)
+        job->under[i] = *current;
     for (int c = 0; c < count; c++) {
         int64_t candidate = pack->id[places[c]] - fresh;
-        if (candidate >= 0 && distance[c] < *current)
-            job->saved[candidate] += potential - seed_potential(job->rows, i, distance[c], job->inverse);
+        if (candidate < 0 || !(distance[c] < *current))
+            continue;
+        job->saved[candidate] += potential - seed_potential(job->rows, i, distance[c], job->inverse);
+        if (job->under)
+            job->under[i] = distance[c];
     }
 }
 
@@ -154,7 +162,7 @@ static void measure_again(judging *job)
 static int members_in_reach(const judging *job, int64_t i, int32_t *places)
 {
     const kmeans_pack *pack = &job->prepared->pack;
-    const float *near = job->prepared->near + (int64_t)job->memo.nearest[i] * SEED_MEMBERS;
+    const double *near = job->prepared->near + (int64_t)job->memo.nearest[i] * SEED_MEMBERS;
     int count = 0;
     for (int32_t p = 0; p < pack->count; p++)
         if (seed_may_be_nearer(near[pack->id[p]], job->memo.distance[i]))
@@ -203,22 +211,31 @@ static int map_judge(shoal_partial *partial, const shoal_round *round, const kme
     kmeans_rows_init(&rows, prepared, &job.view.base, grain, &memory);
     int32_t *which = kmeans_cut(&memory, (size_t)grain->rows * sizeof *which);
     job.rows = &rows;
-    job.inverse = seed_potential_inverse(job.view.base.model, job.view.state->reach);
+    job.inverse = seed_potential_inverse(job.view.base.model, job.view.state->most);
     job.saved = kmeans_cut(&memory, (size_t)trials_of(job.view.base.model) * sizeof *job.saved);
     memset(job.saved, 0, (size_t)candidates * sizeof *job.saved);
+    double *under = kmeans_cut(&memory, (size_t)grain->rows * sizeof *under);
     if (!grain->carried)
         measure_again(&job);
+    if (candidates == 1) {
+        job.under = under;
+        memcpy(under, job.memo.distance, (size_t)grain->rows * sizeof *under);
+    }
     int64_t done = prepared->pack.bytes ? judge_bytes(&job, memory) : 0;
     int64_t count = judge_or_list(&job, done, which);
     kmeans_nearer(&rows, &prepared->pack, which, count, job.memo.distance, judge_row, &job, memory, scratch->counters);
-    double reach = 0;
+    double most = 0, most_under = 0;
     for (int64_t i = 0; i < grain->rows; i++) {
+        double weight = kmeans_rows_weight(&rows, i), term = weight * job.memo.distance[i];
         total += seed_potential(&rows, i, job.memo.distance[i], job.inverse);
-        reach = fmax(reach, job.memo.distance[i]);
+        most = term > most ? term : most;
+        if (job.under && weight * under[i] > most_under)
+            most_under = weight * under[i];
     }
     for (int64_t c = 0; c < candidates; c++)
         potentials[c * grains + grain->index] += total - job.saved[c];
-    shoal_max_raise(shoal_partial_values(partial, JUDGE_REACH), 0, reach);
+    shoal_max_raise(shoal_partial_values(partial, JUDGE_MOST), 0, most);
+    shoal_max_raise(shoal_partial_values(partial, JUDGE_MOST), 1, most_under);
     return SHOAL_OK;
 }
 
@@ -241,16 +258,13 @@ static int64_t best_candidate(const int64_t *potentials, int64_t candidates, int
     return best;
 }
 
-static int update_judge(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
-                        const shoal_shape *shape, const shoal_crew *crew, bool stop)
+/* Candidate `best` becomes a centre; the next ones are drawn by the potentials under it. */
+static int choose(shoal_round **next, const shoal_round *round, shoal_partial *merged, int64_t best,
+                  const shoal_shape *shape)
 {
     seed_view view = seed_view_of(round);
     const kmeans_model *model = view.base.model;
-    const int64_t *potentials = shoal_partial_values(merged, JUDGE_POTENTIAL);
-    (void)result, (void)crew;
-    if (stop)
-        return shoal_fail(SHOAL_STOPPED, "stopped while choosing the first centres; there is nothing to write yet");
-    int64_t best = best_candidate(potentials, view.state->candidates, shape->grains);
+    const int64_t *potentials = shoal_partial_values(merged, JUDGE_POTENTIAL) + best * shape->grains;
     bool last = model->filled + 1 == model->k;
     int status = last ? kmeans_begin_lloyd(next, round, shape)
                       : seed_round_from(next, round, KMEANS_FETCH, trials_of(model), 0);
@@ -262,15 +276,49 @@ static int update_judge(shoal_round **next, shoal_result **result, const shoal_r
     fresh.model->filled = model->filled + 1;
     if (last)
         return SHOAL_OK;
-    if (total_of(potentials + best * shape->grains, shape->grains) == 0)
-        return seed_too_few(model, fresh.model->filled);
     seed_view after = seed_view_of(*next);
     fresh.model->memo_round = round->number;
     after.state->applied = model->filled;
-    after.state->inverse = seed_potential_inverse(model, view.state->reach);
-    after.state->reach = shoal_max_value(shoal_partial_values(merged, JUDGE_REACH)[0]);
-    seed_draw_rows(&after, potentials + best * shape->grains, shape->grains);
+    after.state->inverse = seed_potential_inverse(model, view.state->most);
+    after.state->most = shoal_max_value(shoal_partial_values(merged, JUDGE_MOST)[0]);
+    seed_draw_rows(&after, potentials, shape->grains);
     return SHOAL_OK;
+}
+
+/* The quantum swallowed all potentials: judges the best candidate again, alone, by its own greatest potential.  When
+ * even that is zero, every row of positive weight is a centre already. */
+static int judge_finer(shoal_round **next, const shoal_round *round, shoal_partial *merged, int64_t best)
+{
+    seed_view view = seed_view_of(round);
+    int64_t columns = view.base.model->columns;
+    bool alone = view.state->candidates == 1;
+    double most = shoal_max_value(shoal_partial_values(merged, JUDGE_MOST)[alone]);
+    if (alone && !(most > 0) && view.base.model->filled + 1 < view.base.model->k)
+        return seed_too_few(view.base.model, view.base.model->filled + 1);
+    int status = seed_round_from(next, round, KMEANS_JUDGE, 0, 1);
+    if (status < 0)
+        return status;
+    seed_view after = seed_view_of(*next);
+    memcpy(after.candidate, view.candidate + best * columns, (size_t)columns * sizeof(double));
+    after.base.model->memo_round = round->number;
+    after.state->applied = view.base.model->filled;
+    after.state->most = most;
+    return SHOAL_OK;
+}
+
+static int update_judge(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                        const shoal_shape *shape, const shoal_crew *crew, bool stop)
+{
+    seed_view view = seed_view_of(round);
+    const int64_t *potentials = shoal_partial_values(merged, JUDGE_POTENTIAL);
+    (void)result, (void)crew;
+    if (stop)
+        return shoal_fail(SHOAL_STOPPED, "stopped while choosing the first centres; there is nothing to write yet");
+    int64_t best = best_candidate(potentials, view.state->candidates, shape->grains);
+    bool last = view.base.model->filled + 1 == view.base.model->k; /* then potentials no longer matter */
+    if (!last && total_of(potentials + best * shape->grains, shape->grains) == 0)
+        return judge_finer(next, round, merged, best);
+    return choose(next, round, merged, best, shape);
 }
 
 const kmeans_phase kmeans_judge = {.name = "seed",

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "learn/kmeans/seed.h"
 
-enum { SAMPLE_POTENTIAL, SAMPLE_REACH, SAMPLE_WEIGHT, SAMPLE_CELLS };
+enum { SAMPLE_POTENTIAL, SAMPLE_MOST, SAMPLE_WEIGHT, SAMPLE_CELLS };
 enum { SAMPLE_ROWS };
 
 /* Oversampling factor: expected samples a round, in units of k; and how many rounds sample. */
@@ -29,7 +29,7 @@ int seed_parallel_first(shoal_round **next, const shoal_round *fetched, shoal_pa
     view.state->applied = 0;
     view.state->sampling = 0;
     view.state->step = 0;
-    view.state->reach = view.base.model->distance_most;
+    view.state->most = view.base.model->distance_most * view.base.model->weight_most;
     return SHOAL_OK;
 }
 
@@ -44,7 +44,7 @@ static void describe_sample(shoal_round *round, const shoal_shape *shape)
     } else {
         layout->cells = SAMPLE_CELLS;
         layout->cell[SAMPLE_POTENTIAL] = (shoal_cell){"potential", SHOAL_CELL_SUM, 1, 0, false};
-        layout->cell[SAMPLE_REACH] = (shoal_cell){"greatest distance", SHOAL_CELL_MAX, 1, 0, false};
+        layout->cell[SAMPLE_MOST] = (shoal_cell){"greatest potential", SHOAL_CELL_MAX, 1, 0, false};
         layout->cell[SAMPLE_WEIGHT] = (shoal_cell){"weights", SHOAL_CELL_SUM, view.state->candidates, 0, false};
     }
     layout->memo_row_bytes = SEED_MEMO_BYTES;
@@ -137,7 +137,7 @@ static int sample_rows(shoal_partial *partial, const sampling *job, double *valu
 static void measure_rows(shoal_partial *partial, sampling *job, int32_t *which, unsigned char *memory)
 {
     const shoal_grain *grain = job->rows->grain;
-    double inverse = seed_potential_inverse(job->view.base.model, job->view.state->reach), reach = 0;
+    double inverse = seed_potential_inverse(job->view.base.model, job->view.state->most), most = 0;
     int64_t *weight = shoal_partial_values(partial, SAMPLE_WEIGHT), potential = 0;
     for (int64_t i = 0; i < grain->rows; i++)
         which[i] = (int32_t)i;
@@ -146,10 +146,10 @@ static void measure_rows(shoal_partial *partial, sampling *job, int32_t *which, 
     for (int64_t i = 0; i < grain->rows; i++) {
         potential += seed_potential(job->rows, i, job->memo.distance[i], inverse);
         weight[job->memo.nearest[i]] += seed_potential(job->rows, i, 1, 0);
-        reach = fmax(reach, job->memo.distance[i]);
+        most = fmax(most, kmeans_rows_weight(job->rows, i) * job->memo.distance[i]);
     }
     shoal_partial_values(partial, SAMPLE_POTENTIAL)[0] += potential;
-    shoal_max_raise(shoal_partial_values(partial, SAMPLE_REACH), 0, reach);
+    shoal_max_raise(shoal_partial_values(partial, SAMPLE_MOST), 0, most);
 }
 
 static int map_sample(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
@@ -290,8 +290,9 @@ static int update_sample(shoal_round **next, shoal_result **result, const shoal_
     if (view.state->sampling)
         return add_samples(next, round, merged);
     int64_t potential = shoal_partial_values(merged, SAMPLE_POTENTIAL)[0];
+    double most = shoal_max_value(shoal_partial_values(merged, SAMPLE_MOST)[0]);
     bool enough = view.state->step >= SAMPLING_ROUNDS && view.state->candidates >= model->k;
-    if (enough || potential == 0) {
+    if (enough || !(most > 0)) {
         if (view.state->candidates < model->k)
             return seed_too_few(model, view.state->candidates);
         int status = kmeans_begin_lloyd(next, round, shape);
@@ -306,10 +307,12 @@ static int update_sample(shoal_round **next, shoal_result **result, const shoal_
     seed_view after = seed_view_of(*next);
     memcpy(after.candidate, view.candidate, (size_t)(view.state->candidates * model->columns) * sizeof(double));
     after.base.model->memo_round = round->number;
+    after.state->most = most;
+    if (potential == 0) /* the quantum swallowed all potentials: the same once more, by the greatest there is */
+        return SHOAL_OK;
     after.state->applied = view.state->candidates;
     after.state->sampling = 1;
-    after.state->potential = (double)potential / seed_potential_inverse(model, view.state->reach);
-    after.state->reach = shoal_max_value(shoal_partial_values(merged, SAMPLE_REACH)[0]);
+    after.state->potential = (double)potential / seed_potential_inverse(model, view.state->most);
     return SHOAL_OK;
 }
 
