@@ -107,6 +107,8 @@ int base_format(char **out, const char *format, ...)
     va_start(arguments, format);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
+    if (length < 0)
+        SHOAL_BUG("a text that can't be formatted");
     int status = base_alloc(out, (size_t)length + 1, 1, "text");
     if (status == SHOAL_OK) {
         va_start(arguments, format);

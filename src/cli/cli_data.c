@@ -218,7 +218,7 @@ const cli_verb cli_data_head = {
 
 static const char *const convert_description[] = {"Writes the rows of IN to OUT in the format that the ending of OUT "
                                                   "names: .npy, .csv, .tsv, .txt (spaces), .idx, .raw "
-                                                  "or .bin, all but .npy and .raw also with .gz. Values keep their "
+                                                  "or .bin, text and .idx also with .gz. Values keep their "
                                                   "type where the format can hold it. OUT appears when "
                                                   "it is whole; until then an old file of that name stays.",
                                                   NULL};

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -44,8 +45,12 @@ static void handle_pipe(int number)
 static void handle_bus(int number, siginfo_t *info, void *context)
 {
     (void)context;
+    static atomic_flag told = ATOMIC_FLAG_INIT;
     if (info->si_code != BUS_ADRERR && info->si_code != BUS_OBJERR)
         die_by(number);
+    if (atomic_flag_test_and_set(&told)) /* another thread met the same end and is about to say so */
+        for (;;)
+            pause();
     base_output_discard_all();
     say("shoal: a file became shorter, or could not be read any more, while it was in use; nothing was written\n");
     _exit(CLI_FAILED);

@@ -216,7 +216,8 @@ static int toy_map(shoal_partial *partial, const shoal_round *round, const void 
         atomic_fetch_add(&seen.wrong, 1);
     if ((uintptr_t)scratch->memory % 64 || scratch->bytes < toy_scratch(round, prepared, shape))
         atomic_fetch_add(&seen.misaligned, 1);
-    memset(scratch->memory, (int)round->number, scratch->bytes);
+    if (scratch->bytes > 0)
+        memset(scratch->memory, (int)round->number, scratch->bytes);
     if (grain->index == 0)
         atomic_store(&first_values, grain->values);
     else if ((const char *)grain->values != (const char *)atomic_load(&first_values) + (size_t)grain->first_row * row_bytes)

@@ -243,7 +243,7 @@ static void test_discard_all(void **state)
     base_output *outputs[40];
     write_text("0", "old");
     for (int i = 0; i < 40; i++) { /* more than discard_all remembers */
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "%d", i);
         outputs[i] = open_output(name);
     }

@@ -360,7 +360,7 @@ static void test_wide_sums_are_exact(void **state)
                 if (is != should_be)
                     fail_msg("%lld rows, after adding %a: %a instead of %a", (long long)rows[r], value, is, should_be);
             }
-            assert_true(((__int128)digits[4] << wide) + digits[1] == sum);
+            assert_true(digits[4] * ((__int128)1 << wide) + digits[1] == sum);
             assert_true(digits[0] == 0 && digits[2] == 0 && digits[3] == 0 && digits[5] == 0);
         }
 }

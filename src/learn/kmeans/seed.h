@@ -66,6 +66,10 @@ double seed_potential_inverse(const kmeans_model *model, double most);
 int seed_greedy_judge(shoal_round **next, const shoal_round *fetched, shoal_partial *merged);
 int seed_parallel_first(shoal_round **next, const shoal_round *fetched, shoal_partial *merged);
 
+/* Picks model->k of `count` weighted points by greedy k-means++.  SHOAL_INVALID when fewer differ. */
+int seed_recluster(double *centres, const kmeans_model *model, const double *points, const int64_t *weights, int64_t count,
+                   const shoal_crew *crew);
+
 /* Fills draws of `next` with weighted random rows: potentials lists one sum for each grain. */
 void seed_draw_rows(seed_view *next, const int64_t *potentials, int64_t grains);
 

@@ -1,6 +1,6 @@
 /* k-means|| (Bahmani, Moseley, Vattani, Kumar and Vassilvitskii, "Scalable k-means++", VLDB 2012): a few rounds each
  * sample about as many rows as there will be centres, every row with a probability in proportion to its potential;
- * then k-means++ picks the centres among the samples, each weighted by the rows it is nearest to.
+ * then greedy k-means++ (recluster.c) picks the centres among the samples, each weighted by the rows it is nearest to.
  *
  * Rounds alternate: one measures every row's distance to the newest candidates, one samples. */
 #include <math.h>
@@ -206,78 +206,7 @@ static int add_samples(shoal_round **next, const shoal_round *round, shoal_parti
     return status;
 }
 
-/* ---- update: choosing among the candidates ------------------------------------------------------------------ */
-
-typedef struct reclustering {
-    const kernel_set *kernel;
-    const double *candidate, *newest;
-    double *distance;
-    int64_t count, columns;
-} reclustering;
-
-/* One task measures so many candidates. */
-enum { RECLUSTER_CHUNK = 256 };
-
-static int recluster_distances(void *context, int64_t chunk, int thread)
-{
-    const reclustering *job = context;
-    int64_t first = chunk * RECLUSTER_CHUNK, last = first + RECLUSTER_CHUNK;
-    (void)thread;
-    for (int64_t c = first; c < last && c < job->count; c++) {
-        double distance = job->kernel->distance64(job->candidate + c * job->columns, job->newest, job->columns);
-        job->distance[c] = distance < job->distance[c] ? distance : job->distance[c];
-    }
-    return SHOAL_OK;
-}
-
-/* Draws a candidate in proportion to weight times distance; the lowest that is no centre yet when all potentials
- * vanish. */
-static int64_t draw_candidate(const kmeans_model *model, const double *distance, const int64_t *weight, int64_t count,
-                              int64_t step)
-{
-    double total = 0, running = 0;
-    int64_t last = -1;
-    for (int64_t c = 0; c < count; c++)
-        total += (double)weight[c] * distance[c];
-    double goal = total * base_random_unit((uint64_t)model->seed, BASE_FOR_RECLUSTER, (uint64_t)model->run << 40 | (uint64_t)step, 0);
-    for (int64_t c = 0; c < count; c++) {
-        double potential = (double)weight[c] * distance[c];
-        running += potential;
-        if (potential > 0 || (!(total > 0) && distance[c] > 0))
-            last = c;
-        if (last == c && (running > goal || !(total > 0)))
-            break;
-    }
-    return last;
-}
-
-/* k-means++ over the weighted candidates. */
-static int recluster(kmeans_view *fresh, const seed_view *view, const int64_t *weight, const shoal_crew *crew)
-{
-    const kmeans_model *model = view->base.model;
-    int64_t count = view->state->candidates, columns = model->columns;
-    reclustering job = {.candidate = view->candidate, .count = count, .columns = columns};
-    int status = kernel_choose(&job.kernel, crew->kernel);
-    if (status == SHOAL_OK)
-        status = base_alloc(&job.distance, (size_t)count, sizeof *job.distance, "distances between candidates");
-    for (int64_t c = 0; status == SHOAL_OK && c < count; c++)
-        job.distance[c] = 1; /* the first is drawn by weight alone */
-    for (int64_t j = 0; status == SHOAL_OK && j < model->k; j++) {
-        int64_t chosen = draw_candidate(model, job.distance, weight, count, j);
-        if (chosen < 0) {
-            status = seed_too_few(model, j);
-            break;
-        }
-        if (j == 0)
-            for (int64_t c = 0; c < count; c++)
-                job.distance[c] = INFINITY;
-        job.newest = job.candidate + chosen * columns;
-        memcpy(fresh->centres + j * columns, job.newest, (size_t)columns * sizeof(double));
-        status = crew->each(crew, (count + RECLUSTER_CHUNK - 1) / RECLUSTER_CHUNK, recluster_distances, &job);
-    }
-    base_free(&job.distance);
-    return status;
-}
+/* ---- update: after measuring ------------------------------------------------------------------------------ */
 
 static int update_sample(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
                          const shoal_shape *shape, const shoal_crew *crew, bool stop)
@@ -299,7 +228,8 @@ static int update_sample(shoal_round **next, shoal_result **result, const shoal_
         if (status < 0)
             return status;
         kmeans_view fresh = kmeans_view_of(*next);
-        return recluster(&fresh, &view, shoal_partial_values(merged, SAMPLE_WEIGHT), crew);
+        return seed_recluster(fresh.centres, model, view.candidate, shoal_partial_values(merged, SAMPLE_WEIGHT),
+                              view.state->candidates, crew);
     }
     int status = seed_round_from(next, round, KMEANS_SAMPLE, 0, view.state->candidates);
     if (status < 0)
