@@ -10,6 +10,7 @@ Nothing here fails when a bar is missed: the table says so.
 """
 import argparse
 import gzip
+import itertools
 import json
 import os
 import pathlib
@@ -179,27 +180,41 @@ def peers_of(work, X, start, quick):
 # ---- measuring ---------------------------------------------------------------------------------------------------------
 
 HOPELESS = 4  # a peer so many times slower than the fastest one is not run again
-LONG = 45  # seconds after which once is enough
+LONG = 45  # seconds after which one run of scikit-learn's seeding is enough
 
 
-def measure(work, path, start_path, X, start, repetitions, quick, known):
-    """Runs the programs in turn.  `known` has what peers took for the same work under another row's name."""
+def enough(name, runs, seeding):
+    """Whether a peer that has run need not run again."""
+    if name not in runs:
+        return False
+    fastest = min(min(seconds) for peer, seconds in runs.items() if not isinstance(peer, Work))
+    return min(runs[name]) > HOPELESS * fastest or (seeding and min(runs[name]) > LONG)
+
+
+def measure(group, path, start_path, X, start, repetitions, quick):
+    """Runs the programs in turn: shoal as each work of the group wants it, and the peers.  Seconds and more, by work or
+    by the peer's name."""
     runs, more = {}, {}
-    peers = {} if known else peers_of(work, X, start, quick)
-    for turn in range(repetitions):
-        candidates = {"shoal": lambda w, x, s: shoal(w, path, start_path), **peers}
-        for name, run in candidates.items():
-            best = min((min(r) for n, r in runs.items() if n != "shoal"), default=0)
-            if name in peers and turn > 0 and (min(runs[name]) > HOPELESS * best or min(runs[name]) > LONG):
+    peers = peers_of(group[0], X, start, quick)
+    for _ in range(repetitions):
+        for who in [*group, *peers]:
+            if isinstance(who, Work):
+                seconds, about = shoal(who, path, start_path)
+            elif enough(who, runs, group[0].seeding):
                 continue
-            seconds, about = run(work, X, start)
-            if name not in runs or seconds < min(runs[name]):
-                more[name] = about
-            runs.setdefault(name, []).append(seconds)
-            print(f"    {name:20} {seconds:8.3f} s", file=sys.stderr, flush=True)
-    for name, (seconds, about) in (known or {}).items():
-        runs[name], more[name] = seconds, about
+            else:
+                seconds, about = peers[who](group[0], X, start)
+            if who not in runs or seconds < min(runs[who]):
+                more[who] = about
+            runs.setdefault(who, []).append(seconds)
+            print(f"    {'shoal ' + who.kernel if isinstance(who, Work) else who:20} {seconds:8.3f} s", file=sys.stderr, flush=True)
     return runs, more
+
+
+def only(work, found):
+    """What was found for one work of a group, and for the peers."""
+    return {"shoal" if who is work else who: value for who, value in found.items()
+            if who is work or not isinstance(who, Work)}
 
 
 def memory_allowed(path, X, start):
@@ -370,19 +385,17 @@ def main():
     report = {"when": time.strftime("%Y-%m-%d"), "cpu": cpu_name(), "threads": THREADS, "quick": options.quick,
               "scale": options.scale, "repetitions": repetitions, "kernel": kernel, "versions": check_peers(), "works": []}
     rates = measure_rates(2)
-    known = {}
-    for work in works(options.quick, kernel):
-        if options.work.lower() not in work.name.lower():
-            continue
-        print(f"{work.name}, {work.iterations} iterations", file=sys.stderr, flush=True)
-        path, start_path, X, start = prepare(work, options.scale)
-        key = (work.data, work.k, work.iterations)
-        runs, more = measure(work, path, start_path, X, start, repetitions, options.quick, known.get(key))
-        known[key] = {name: (runs[name], more[name]) for name in runs if name != "shoal"}
+    wanted = [w for w in works(options.quick, kernel) if options.work.lower() in w.name.lower()]
+    for _, group in itertools.groupby(wanted, lambda w: (w.data, w.k, w.iterations, w.seeding)):
+        group = list(group)
+        print(f"{group[0].name}, {group[0].iterations} iterations", file=sys.stderr, flush=True)
+        path, start_path, X, start = prepare(group[0], options.scale)
+        runs, more = measure(group, path, start_path, X, start, repetitions, options.quick)
         if rates:
             rates = measure_rates(1, rates)
-        report["works"].append(entry_of(work, path, X, start, runs, more, rates))
         report["rates"] = rates
+        for work in group:
+            report["works"].append(entry_of(work, path, X, start, only(work, runs), only(work, more), rates))
         write(report, options.scale)
     if report["works"]:
         print_table(report)

@@ -123,15 +123,28 @@ int64_t base_memory_total(void)
     return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
 }
 
-int64_t base_memory_available(void)
+/* The number of kibibytes behind a name in a file of the proc file system, as bytes; -1 when it is not there. */
+static int64_t proc_bytes(const char *path, const char *name)
 {
     long long kib = -1;
     char line[128];
-    FILE *file = fopen("/proc/meminfo", "r");
+    size_t length = strlen(name);
+    FILE *file = fopen(path, "r");
     while (file && kib < 0 && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %lld kB", &kib) != 1)
+        if (strncmp(line, name, length) == 0 && sscanf(line + length, ": %lld kB", &kib) != 1)
             kib = -1;
     if (file)
         fclose(file);
-    return kib >= 0 ? kib * 1024 : (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    return kib >= 0 ? kib * 1024 : -1;
+}
+
+int64_t base_memory_available(void)
+{
+    int64_t available = proc_bytes("/proc/meminfo", "MemAvailable");
+    return available >= 0 ? available : (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
+}
+
+int64_t base_memory_peak(void)
+{
+    return proc_bytes("/proc/self/status", "VmHWM"); /* getrusage's figure would include what ran before exec */
 }

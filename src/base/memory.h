@@ -34,6 +34,8 @@ bool base_add(size_t *out, size_t a, size_t b);
 /* Bytes of memory the system could give now, and all it has. */
 int64_t base_memory_available(void);
 int64_t base_memory_total(void);
+/* The most memory this program has had resident, mapped files included; -1 when the system does not tell. */
+int64_t base_memory_peak(void);
 
 /* Tests: the n-th allocation from now (0 is the next) and every later one fails; -1 turns that off.
  * Returns how many allocations were counted since the last call. */

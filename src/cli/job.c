@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -212,7 +211,6 @@ static json_t *json_number(const shoal_number *number)
 
 json_t *cli_job_json(const cli_job *job)
 {
-    struct rusage usage;
     json_t *object = json_object();
     cli_json_put(&object, "learner", json_string(job->algorithm->name));
     cli_json_put(&object, "data", cli_json_text(shoal_data_path(job->data)));
@@ -228,8 +226,9 @@ json_t *cli_job_json(const cli_job *job)
     for (int i = 0; i < SHOAL_COUNTERS; i++)
         if (job->algorithm->counter[i])
             cli_json_put(&object, job->algorithm->counter[i], json_integer(job->report.counter[i]));
-    if (getrusage(RUSAGE_SELF, &usage) == 0)
-        cli_json_put(&object, "peak_memory", json_integer((json_int_t)usage.ru_maxrss * 1024));
+    int64_t peak = base_memory_peak();
+    if (peak >= 0)
+        cli_json_put(&object, "peak_memory", json_integer(peak));
     return object;
 }
 

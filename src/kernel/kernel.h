@@ -4,7 +4,7 @@
  *     kernel_choose(&kernel, NULL);              // the best this CPU has; or by name: "avx2"
  *     kernel->score_float(...);
  *
- * Every set fills every entry, save the two for bytes, which are NULL where byte_tile_rows is 0.  A set starts as a
+ * Every set fills every entry, save the three for bytes, which are NULL where byte_tile_rows is 0.  A set starts as a
  * copy of the one below it and overwrites what it does better: portable C, then avx2, avx512, vnni.  tests/kernel
  * compares each entry with the portable one and times it.
  *
@@ -81,6 +81,7 @@ typedef struct kernel_set {
     int byte_tile_rows, byte_tile_centres; /* of the byte panels; 0 when score_bytes does not pay in this set */
     int byte_row_excess;                   /* added to a row's value to make it unsigned */
     int byte_row_most, byte_centre_most;   /* the greatest |value| of rows and of centres */
+    bool takes_all_bytes;                  /* score_bytes is right for rows of any bytes, 0 to 255 */
 
     /* exact.  Centres one row: for types that float32 holds exactly (float32, 8- and 16-bit integers, bool)
      * (float32(x) - origin32) * scale in float32, for the others float32((float64(x) - origin64) * scale). */
@@ -110,6 +111,9 @@ typedef struct kernel_set {
     /* Quantises `count` centred rows into byte panels and fills step, norm and residual, padding included
      * (padding rows have step = norm = residual = 0). */
     void (*quantise_rows)(const kernel_byte_rows *out, const float *rows, int count, int64_t columns);
+
+    /* exact.  Puts the bytes of one row as they are into place `r` of byte panels. */
+    void (*place_bytes)(uint8_t *panels, const uint8_t *row, int r, int64_t columns);
 
     /* lower[r * stride + j] <= score of centre j for row r, by an exact int32 dot product and the residuals:
      * bias - row.step * centre.step * (dot - offset) - row.norm * centre.residual - row.residual * centre.norm.
@@ -149,7 +153,7 @@ int kernel_choose(const kernel_set **out, const char *name);
 /* All sets this CPU can run, portable first; for tests.  Returns how many. */
 int kernel_list(const kernel_set *sets[8]);
 
-/* Each set's table; NULL entries of `best` are never left.  Defined in kernel_<name>.c. */
+/* Overwrite what a set does better than the one below it.  Defined in kernel_<name>.c. */
 void kernel_fill_portable(kernel_set *set);
 #if defined(__x86_64__)
 void kernel_fill_avx2(kernel_set *set);

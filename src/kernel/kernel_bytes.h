@@ -130,6 +130,21 @@ static void quantise_rows(const kernel_byte_rows *out, const float *rows, int co
         out->step[r] = out->norm[r] = out->residual[r] = 0;
 }
 
+/* ---- place_bytes ---- */
+
+static void place_bytes(uint8_t *panels, const uint8_t *row, int r, int64_t columns)
+{
+    uint8_t *out = panels + r / BYTE_TILE_ROWS * BYTE_TILE_ROWS * ((columns + 3) / 4 * 4) + r % BYTE_TILE_ROWS * 4;
+    int64_t k = 0;
+    for (; k + 4 <= columns; k += 4)
+        memcpy(out + k * BYTE_TILE_ROWS, row + k, 4);
+    if (k < columns) {
+        uint8_t last[4] = {0};
+        memcpy(last, row + k, (size_t)(columns - k));
+        memcpy(out + k * BYTE_TILE_ROWS, last, 4);
+    }
+}
+
 /* ---- score_bytes ---- */
 
 typedef struct byte_tile {
@@ -231,6 +246,8 @@ static void fill_bytes(kernel_set *set)
     set->byte_row_excess = BYTE_ROW_EXCESS;
     set->byte_row_most = BYTE_ROW_MOST;
     set->byte_centre_most = BYTE_CENTRE_MOST;
+    set->takes_all_bytes = BYTE_ROW_EXCESS + BYTE_ROW_MOST == 255;
     set->quantise_rows = quantise_rows;
+    set->place_bytes = place_bytes;
     set->score_bytes = score_bytes;
 }

@@ -1,5 +1,4 @@
-/* Labels: threads
- * The n-th allocation fails, for every n, in every way of clustering and predicting: each failure says so, leaks
+/* The n-th allocation fails, for every n, in every way of clustering and predicting: each failure says so, leaks
  * nothing (the address sanitizer watches), and the same call then gives the result it always gives. */
 #include "unit/kmeans_support.h"
 
@@ -39,15 +38,12 @@ static int attempt(shoal_result **out, const fault_work *work, int threads)
 {
     const fault_case *c = work->c;
     shoal_run_options options = {.threads = threads, .rows_per_grain = 16, .memory = c->generated};
-    shoal_kmeans_config config = {.k = c->k,
-                                  .init = c->init,
-                                  .start = work->start,
-                                  .iterations = 3,
-                                  .runs = c->runs,
-                                  .empty = c->empty};
+    shoal_kmeans_config config = {
+        .k = c->k, .init = c->init, .start = work->start, .iterations = 3, .runs = c->runs, .empty = c->empty};
     shoal_predict_config predict = {.centres = work->start, .k = c->k, .columns = c->columns, .distances = true};
     return shoal_run(out, NULL, c->predict ? &shoal_kmeans_predict : &shoal_kmeans,
-                     c->predict ? (const void *)&predict : &config, work->data, c->weighted ? work->weights : NULL, &options);
+                     c->predict ? (const void *)&predict : &config, work->data, c->weighted ? work->weights : NULL,
+                     &options);
 }
 
 static void make_work(fault_work *work, const fault_case *c)
@@ -86,7 +82,8 @@ static void fail_each_allocation(const fault_work *work, int threads)
         }
         assert_null(result);
         if (status != SHOAL_MEMORY || !strstr(shoal_error(), "out of memory"))
-            fail_msg("--init %s, allocation %lld: status %d, \"%s\"", work->c->init, (long long)n, status, shoal_error());
+            fail_msg("--init %s, allocation %lld: status %d, \"%s\"", work->c->init, (long long)n, status,
+                     shoal_error());
     }
     shoal_result_free(&expected);
 }

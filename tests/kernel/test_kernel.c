@@ -160,6 +160,7 @@ static void test_shapes(void **state)
         assert_true(set->byte_tile_rows <= KERNEL_TILE_ROWS_MOST);
         assert_true(set->byte_tile_centres <= KERNEL_TILE_CENTRES_MOST);
         assert_int_equal(!set->byte_tile_rows, !set->quantise_rows);
+        assert_int_equal(!set->byte_tile_rows, !set->place_bytes);
         assert_int_equal(!set->byte_tile_rows, !set->score_bytes);
         int64_t most = (int64_t)(set->byte_row_excess + set->byte_row_most) * set->byte_centre_most;
         assert_true(most * KERNEL_BYTE_COLUMNS_MOST <= INT32_MAX);
@@ -536,6 +537,26 @@ static void check_quantised_row(const kernel_set *set, const kernel_byte_rows *r
     assert_true(rows->residual[r] >= residual);
     assert_true(rows->residual[r] <= residual * (1 + 1e-3L) + norm * 0x1p-22L + 0x1p-149L);
     assert_true(most >= 0x1p-100L ? rows->step[r] > 0 : rows->step[r] == 0);
+}
+
+/* Bytes go where quantise_rows would put them. */
+static void test_place_bytes(void **state)
+{
+    (void)state;
+    for (int s = 0; s < count_sets; s++)
+        for (int64_t columns = 1; sets[s]->byte_tile_rows > 0 && columns < 40; columns++) {
+            int tile = sets[s]->byte_tile_rows;
+            int64_t padded = (columns + 3) / 4 * 4;
+            uint8_t *panels = fence((size_t)(2 * tile * padded)), *row = fence((size_t)columns);
+            for (int r = 0; r < 2 * tile; r++) {
+                for (int64_t k = 0; k < columns; k++)
+                    row[k] = (uint8_t)random_bits();
+                sets[s]->place_bytes(panels, row, r, columns);
+                for (int64_t k = 0; k < columns; k++)
+                    assert_int_equal(panels[r / tile * tile * padded + k / 4 * tile * 4 + r % tile * 4 + k % 4], row[k]);
+            }
+            drop_fences();
+        }
 }
 
 /* Centres as the learner quantises them. */
@@ -1055,6 +1076,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_score_bytes),
         cmocka_unit_test(test_least_and_select),
         cmocka_unit_test(test_bytes_do_not_overflow),
+        cmocka_unit_test(test_place_bytes),
         cmocka_unit_test(test_nearest_few),
         cmocka_unit_test(test_chains),
     };

@@ -31,11 +31,11 @@
 typedef enum data_kind {
     DATA_UNIFORM,
     DATA_BLOBS,
-    DATA_GRID,    /* small whole numbers: copies and ties */
-    DATA_NARROW,  /* every third column hardly varies beside the others, so that its sums are wide */
-    DATA_OFFSET,  /* far from the origin */
-    DATA_LINE,    /* row i is i, in every column: equally far from two centres everywhere */
-    DATA_TINY,    /* a few of the smallest subnormals */
+    DATA_GRID,   /* small whole numbers: copies and ties */
+    DATA_NARROW, /* every third column hardly varies beside the others, so that its sums are wide */
+    DATA_OFFSET, /* far from the origin */
+    DATA_LINE,   /* row i is i, in every column: equally far from two centres everywhere */
+    DATA_TINY,   /* a few of the smallest subnormals */
 } data_kind;
 
 static inline double unit(uint64_t seed, uint64_t index, uint32_t draw)
@@ -87,11 +87,12 @@ typedef struct hand_slice {
     unsigned char *memo;
     int64_t memo_round;
     shoal_partial *kept;
+    int set; /* the kernel set that wrote the memo: another one only after a loss, as when another machine takes over */
 } hand_slice;
 
 /* What happened, so that a test can tell that it tested something. */
 typedef struct hand_story {
-    int64_t rounds, carried, lost, twice, changed_kernel;
+    int64_t rounds, carried, lost, twice;
     int64_t phase[KMEANS_PHASES], phase_lost[KMEANS_PHASES];
     int64_t wide_columns;
 } hand_story;
@@ -108,7 +109,7 @@ typedef struct hand_run {
     int slices;
     uint64_t seed;
     double loss, doubling; /* chances that a slice loses its memo, and that a grain is mapped twice */
-    const char *kernel;    /* NULL: another one for each slice and round */
+    const char *kernel;    /* NULL: another one for each slice, and after each loss */
     /* Called when a round's grains are mapped and before update; memos are at slice[..]. */
     void (*look)(const struct hand_run *run, const shoal_round *round);
     void *context;
@@ -310,7 +311,8 @@ static inline void hand_make_memos(hand_run *run, const shoal_round *round)
         slice->memo =
             bytes ? malloc((size_t)((slice->end - slice->first) * run->shape.rows_per_grain) * bytes + 1) : NULL;
         slice->memo_round = -1;
-        for (size_t i = 0; slice->memo && i < (size_t)((slice->end - slice->first) * run->shape.rows_per_grain) * bytes; i++)
+        for (size_t i = 0; slice->memo && i < (size_t)((slice->end - slice->first) * run->shape.rows_per_grain) * bytes;
+             i++)
             slice->memo[i] = (unsigned char)hand_draw(run, 256);
     }
     run->memo_row_bytes = bytes;
@@ -339,13 +341,14 @@ static inline void hand_map_slice(hand_run *run, shoal_partial *merged, hand_sli
     for (int64_t g = 0; g < grains; g++)
         order[g] = slice->first + g;
     shuffle(run, order, grains);
-    int set = run->kernel ? 0 : (int)hand_draw(run, (uint64_t)run->sets);
+    if (!carried && (layout->writes_memo || slice->memo_round < 0))
+        slice->set = run->kernel ? 0 : (int)hand_draw(run, (uint64_t)run->sets);
     for (int64_t g = 0; g < grains;) { /* some grains into a partial of their own, then that into the slice's */
         shoal_partial *part = NULL;
         int64_t some = 1 + (int64_t)hand_draw(run, 3);
         hand_check(learn_partial_new(&part, layout, run->shape.rows, merged));
         for (; some > 0 && g < grains; some--)
-            hand_map(run, part, round, slice, order[g++], set, carried);
+            hand_map(run, part, round, slice, order[g++], slice->set, carried);
         hand_merge(sum, part);
         learn_partial_free(&part);
     }

@@ -113,10 +113,12 @@ static void test_a_bug_aborts_and_says_where(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fail_returns_its_status),       cmocka_unit_test(test_a_message_may_hold_the_last_one),
-        cmocka_unit_test(test_errno_is_told),                 cmocka_unit_test(test_control_characters_are_replaced),
-        cmocka_unit_test(test_long_messages_are_cut),         cmocka_unit_test(test_each_thread_has_its_own),
-        cmocka_unit_test(test_a_bug_aborts_and_says_where)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fail_returns_its_status),
+                                       cmocka_unit_test(test_a_message_may_hold_the_last_one),
+                                       cmocka_unit_test(test_errno_is_told),
+                                       cmocka_unit_test(test_control_characters_are_replaced),
+                                       cmocka_unit_test(test_long_messages_are_cut),
+                                       cmocka_unit_test(test_each_thread_has_its_own),
+                                       cmocka_unit_test(test_a_bug_aborts_and_says_where)};
     return cmocka_run_group_tests_name("error", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* k-means where it is easily wrong: callers that round otherwise, values of very different sizes, clusters that stay
+/* Labels: threads
+ * k-means where it is easily wrong: callers that round otherwise, values of very different sizes, clusters that stay
  * empty. */
 #include <fenv.h>
 
@@ -58,7 +59,8 @@ static void test_far_empty_centre(void **state)
             shoal_convert_float64(start, values, SHOAL_FLOAT32, K * columns);
             for (int64_t c = 0; c < columns; c++)
                 start[columns + c] = far[f];
-            shoal_kmeans_config config = {.k = K, .init = "file", .start = start, .iterations = 5, .runs = 1, .empty = SHOAL_EMPTY_KEEP};
+            shoal_kmeans_config config = {
+                .k = K, .init = "file", .start = start, .iterations = 5, .runs = 1, .empty = SHOAL_EMPTY_KEEP};
             shoal_result *result = cluster(values, SHOAL_FLOAT32, ROWS, columns, &config);
             const double *centres = shoal_result_tensor(result, "centres")->values;
             const int32_t *labels = shoal_result_tensor(result, "labels")->values;
@@ -101,7 +103,8 @@ static void test_relocation_passes_over_last_rows(void **state)
     (void)state;
     static const double values[] = {100, 200, 300, 400, 0, 0.5, 1};
     static const double start[] = {90, 190, 290, 390, 0, 5000};
-    shoal_kmeans_config config = {.k = 6, .init = "file", .start = start, .iterations = 10, .runs = 1, .empty = SHOAL_EMPTY_FARTHEST};
+    shoal_kmeans_config config = {
+        .k = 6, .init = "file", .start = start, .iterations = 10, .runs = 1, .empty = SHOAL_EMPTY_FARTHEST};
     for (int64_t iterations = 1; iterations <= 3; iterations++) {
         config.iterations = iterations;
         shoal_result *result = cluster(values, SHOAL_FLOAT64, 7, 1, &config);
@@ -112,9 +115,8 @@ static void test_relocation_passes_over_last_rows(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rounding_mode_of_the_caller),
-                                       cmocka_unit_test(test_far_empty_centre),
-                                       cmocka_unit_test(test_outlier_while_seeding),
-                                       cmocka_unit_test(test_relocation_passes_over_last_rows)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rounding_mode_of_the_caller), cmocka_unit_test(test_far_empty_centre),
+        cmocka_unit_test(test_outlier_while_seeding), cmocka_unit_test(test_relocation_passes_over_last_rows)};
     return cmocka_run_group_tests_name("kmeans_edges", tests, NULL, NULL);
 }

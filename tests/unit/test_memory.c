@@ -38,7 +38,8 @@ static void test_what_is_too_much_is_refused(void **state)
     (void)state;
     static const struct {
         size_t count, size;
-    } cases[] = {{SIZE_MAX, 2}, {SIZE_MAX / 2 + 1, 2}, {1, SIZE_MAX}, {1, SIZE_MAX - 32}, {SIZE_MAX / 4, 1}, {SIZE_MAX / 8, 4}};
+    } cases[] = {{SIZE_MAX, 2},      {SIZE_MAX / 2 + 1, 2}, {1, SIZE_MAX},
+                 {1, SIZE_MAX - 32}, {SIZE_MAX / 4, 1},     {SIZE_MAX / 8, 4}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         void *block = &block;
         assert_int_equal(base_alloc(&block, cases[i].count, cases[i].size, "a whale"), SHOAL_MEMORY);
@@ -139,10 +140,12 @@ static void test_machine(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks_are_zeroed_and_aligned), cmocka_unit_test(test_what_is_too_much_is_refused),
-        cmocka_unit_test(test_growing_keeps_what_was_there),  cmocka_unit_test(test_failing_on_demand),
-        cmocka_unit_test(test_text),                          cmocka_unit_test(test_checked_arithmetic),
-        cmocka_unit_test(test_machine)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks_are_zeroed_and_aligned),
+                                       cmocka_unit_test(test_what_is_too_much_is_refused),
+                                       cmocka_unit_test(test_growing_keeps_what_was_there),
+                                       cmocka_unit_test(test_failing_on_demand),
+                                       cmocka_unit_test(test_text),
+                                       cmocka_unit_test(test_checked_arithmetic),
+                                       cmocka_unit_test(test_machine)};
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

@@ -31,16 +31,15 @@ static uint64_t bits(void)
 enum { SUMS, WIDES, MAXIMA, ALL_RECORDS, SOME_RECORDS, EMPTY_RECORDS, ROWS, CELLS };
 enum { PARTS = 9, KEPT = 5, ROW_COUNT = 90 };
 
-static const shoal_layout layout = {
-    .cells = CELLS,
-    .cell = {[SUMS] = {"sums", SHOAL_CELL_SUM, 17, 0, true},
-             [WIDES] = {"wides", SHOAL_CELL_WIDE, 5, 0, false},
-             [MAXIMA] = {"maxima", SHOAL_CELL_MAX, 7, 0, false},
-             [ALL_RECORDS] = {"all", SHOAL_CELL_RECORD, 0, 12, false},
-             [SOME_RECORDS] = {"some", SHOAL_CELL_RECORD, KEPT, 3, false},
-             [EMPTY_RECORDS] = {"keys alone", SHOAL_CELL_RECORD, 0, 0, false},
-             [ROWS] = {"rows", SHOAL_CELL_ROW, 0, 4, false}},
-    .carry_from = -1};
+static const shoal_layout layout = {.cells = CELLS,
+                                    .cell = {[SUMS] = {"sums", SHOAL_CELL_SUM, 17, 0, true},
+                                             [WIDES] = {"wides", SHOAL_CELL_WIDE, 5, 0, false},
+                                             [MAXIMA] = {"maxima", SHOAL_CELL_MAX, 7, 0, false},
+                                             [ALL_RECORDS] = {"all", SHOAL_CELL_RECORD, 0, 12, false},
+                                             [SOME_RECORDS] = {"some", SHOAL_CELL_RECORD, KEPT, 3, false},
+                                             [EMPTY_RECORDS] = {"keys alone", SHOAL_CELL_RECORD, 0, 0, false},
+                                             [ROWS] = {"rows", SHOAL_CELL_ROW, 0, 4, false}},
+                                    .carry_from = -1};
 
 static shoal_partial *new_partial(shoal_partial *rows_of)
 {
@@ -95,7 +94,8 @@ static void expect_same(const shoal_partial *a, const shoal_partial *b)
         assert_int_equal(records, shoal_partial_records(b, cell));
         for (int64_t r = 0; r < records; r++) {
             shoal_key x, y;
-            const void *bytes_a = shoal_partial_record_at(a, cell, r, &x), *bytes_b = shoal_partial_record_at(b, cell, r, &y);
+            const void *bytes_a = shoal_partial_record_at(a, cell, r, &x),
+                       *bytes_b = shoal_partial_record_at(b, cell, r, &y);
             assert_true(x.high == y.high && x.low == y.low);
             if (layout.cell[cell].bytes)
                 assert_memory_equal(bytes_a, bytes_b, layout.cell[cell].bytes);
@@ -246,7 +246,8 @@ static void test_the_greatest_are_kept(void **state)
 static void test_keys_compare_by_both_halves_unsigned(void **state)
 {
     (void)state;
-    static const shoal_key keys[] = {{0, 0}, {0, 1}, {0, UINT64_MAX}, {1, 0}, {UINT64_C(1) << 63, 0}, {UINT64_MAX, UINT64_MAX}};
+    static const shoal_key keys[] = {
+        {0, 0}, {0, 1}, {0, UINT64_MAX}, {1, 0}, {UINT64_C(1) << 63, 0}, {UINT64_MAX, UINT64_MAX}};
     shoal_partial *partial = new_partial(NULL);
     for (int i = 5; i >= 0; i--)
         add_record(partial, ALL_RECORDS, keys[i]);
@@ -274,9 +275,19 @@ static double any_double(void)
 static void test_order_keys(void **state)
 {
     (void)state;
-    static const double rising[] = {-INFINITY, -0x1.fffffffffffffp1023, -1,        -0x1p-1022, -0x1.ffffffffffffep-1023,
-                                    -0x1p-1074, 0,                      0x1p-1074, 0x1p-1022,  1,
-                                    0x1.0000000000001p0, 0x1.fffffffffffffp1023, INFINITY};
+    static const double rising[] = {-INFINITY,
+                                    -0x1.fffffffffffffp1023,
+                                    -1,
+                                    -0x1p-1022,
+                                    -0x1.ffffffffffffep-1023,
+                                    -0x1p-1074,
+                                    0,
+                                    0x1p-1074,
+                                    0x1p-1022,
+                                    1,
+                                    0x1.0000000000001p0,
+                                    0x1.fffffffffffffp1023,
+                                    INFINITY};
     for (size_t i = 0; i + 1 < sizeof rising / sizeof *rising; i++)
         assert_true(shoal_order_key(rising[i]) < shoal_order_key(rising[i + 1]));
     assert_true(shoal_order_key(-0.0) == shoal_order_key(0.0));
@@ -334,7 +345,8 @@ static double rounded(__int128 sum)
     int shift = 0;
     while (size >> shift >> 53)
         shift++;
-    unsigned __int128 kept = size >> shift, rest = size - (kept << shift), half = shift ? (unsigned __int128)1 << (shift - 1) : 0;
+    unsigned __int128 kept = size >> shift, rest = size - (kept << shift),
+                      half = shift ? (unsigned __int128)1 << (shift - 1) : 0;
     if (shift && (rest > half || (rest == half && (kept & 1))))
         kept++;
     double value = ldexp((double)(uint64_t)kept, shift);
@@ -353,7 +365,9 @@ static void test_wide_sums_are_exact(void **state)
             if (most > 124)
                 most = 124; /* what __int128 can check */
             for (int64_t i = 0; i < rows[r]; i++) {
-                double value = again == 0 ? ldexp(1, most) - ldexp(1, most - 53) : again == 1 ? -ldexp(1, most - 1) : whole(most);
+                double value = again == 0   ? ldexp(1, most) - ldexp(1, most - 53)
+                               : again == 1 ? -ldexp(1, most - 1)
+                                            : whole(most);
                 shoal_wide_add(digits, 3, 1, value, wide);
                 sum += (__int128)value;
                 double is = shoal_wide_value(digits, 3, 1, wide), should_be = rounded(sum);

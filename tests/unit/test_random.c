@@ -145,10 +145,12 @@ static void test_below_goes_on_to_the_next_draw(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_answers),          cmocka_unit_test(test_every_argument_counts),
-        cmocka_unit_test(test_purposes_keep_their_numbers), cmocka_unit_test(test_unit_is_uniform),
-        cmocka_unit_test(test_below_stays_below_and_is_uniform), cmocka_unit_test(test_below_has_no_bias),
-        cmocka_unit_test(test_below_goes_on_to_the_next_draw)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known_answers),
+                                       cmocka_unit_test(test_every_argument_counts),
+                                       cmocka_unit_test(test_purposes_keep_their_numbers),
+                                       cmocka_unit_test(test_unit_is_uniform),
+                                       cmocka_unit_test(test_below_stays_below_and_is_uniform),
+                                       cmocka_unit_test(test_below_has_no_bias),
+                                       cmocka_unit_test(test_below_goes_on_to_the_next_draw)};
     return cmocka_run_group_tests_name("random", tests, NULL, NULL);
 }

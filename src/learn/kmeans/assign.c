@@ -110,7 +110,22 @@ assigning assign_begin(const kmeans_rows *rows, const kmeans_pack *pack, int64_t
 
 /* ---- scoring ----------------------------------------------------------------------------------------------- */
 
-void assign_tiles_score(const assigning *a, const assign_tiles *tiles, const float *z, int count, int64_t places)
+/* Rows that are bytes by nature: nothing is lost, and the step is that of the scale. */
+static void place_rows(const assigning *a, const assign_tiles *tiles, const int32_t *rows, const float *square, int count)
+{
+    int tile = a->kernel->byte_tile_rows, padded = (count + tile - 1) / tile * tile;
+    for (int r = 0; r < padded; r++) {
+        bool real = r < count;
+        if (real)
+            a->kernel->place_bytes(tiles->byte.panels, kmeans_rows_raw(a->rows, rows[r]), r, a->columns);
+        tiles->byte.step[r] = real ? (float)a->rows->view->model->scale : 0;
+        tiles->byte.norm[r] = real ? assign_up(sqrt((double)square[r]) * (1 + a->norm_slack)) : 0;
+        tiles->byte.residual[r] = 0;
+    }
+}
+
+void assign_tiles_score(const assigning *a, const assign_tiles *tiles, const int32_t *rows, const float *z,
+                        const float *square, int count, int64_t places)
 {
     const kmeans_pack *pack = a->pack;
     const kernel_set *kernel = a->kernel;
@@ -119,7 +134,10 @@ void assign_tiles_score(const assigning *a, const assign_tiles *tiles, const flo
     if (pack->bytes) {
         const kernel_byte_centres centres = kmeans_pack_bytes(pack);
         int row_panels = (count + kernel->byte_tile_rows - 1) / kernel->byte_tile_rows;
-        kernel->quantise_rows(&tiles->byte, z, count, pack->columns);
+        if (pack->direct)
+            place_rows(a, tiles, rows, square, count);
+        else
+            kernel->quantise_rows(&tiles->byte, z, count, pack->columns);
         kernel->score_bytes(tiles->scores, pack->padded, &tiles->byte, row_panels, &centres, panels, pack->columns);
     } else {
         int row_panels = (count + kernel->tile_rows - 1) / kernel->tile_rows;
@@ -233,7 +251,7 @@ static void push(tiling *t, queue *q, const queue *from, int r);
 static void flush(tiling *t, queue *q)
 {
     if (q->count > 0)
-        assign_tiles_score(&t->a, &t->tiles, q->z, q->count, q->places);
+        assign_tiles_score(&t->a, &t->tiles, q->row, q->z, q->square, q->count, q->places);
     for (int r = 0; r < q->count; r++)
         if (!settle(t, q, r))
             push(t, &t->all, q, r);

@@ -83,8 +83,9 @@ typedef struct assign_tiles {
 } assign_tiles;
 
 void assign_tiles_cut(assign_tiles *tiles, const kmeans_pack *pack, const kernel_set *kernel, unsigned char **memory);
-/* Scores `count` centred rows against the first `places` centres. */
-void assign_tiles_score(const assigning *a, const assign_tiles *tiles, const float *z, int count, int64_t places);
+/* Scores `count` rows (their numbers, z and |z|^2) against the first `places` centres. */
+void assign_tiles_score(const assigning *a, const assign_tiles *tiles, const int32_t *rows, const float *z,
+                        const float *square, int count, int64_t places);
 
 /* The error that a threshold on scores must leave room for when it comes from a score computed in float32. */
 static inline float assign_threshold(const assigning *a, float score, double error)

@@ -139,6 +139,8 @@ size_t kmeans_rows_bytes(int64_t columns);
 /* Takes its buffers from *memory and moves it on. */
 void kmeans_rows_init(kmeans_rows *rows, const struct kmeans_prepared *prepared, const kmeans_view *view,
                       const shoal_grain *grain, unsigned char **memory);
+/* The row's values where they lie, in the data's own type. */
+const void *kmeans_rows_raw(const kmeans_rows *rows, int64_t i);
 /* z of row i, float32. */
 void kmeans_rows_centre(float *out, const kmeans_rows *rows, int64_t i);
 /* z of rows i .. i + count - 1, one behind the other; count is at most KMEANS_ORIGIN_COPIES. */
@@ -165,6 +167,7 @@ typedef struct kmeans_pack {
     int64_t capacity, columns;
     bool prefers_bytes;  /* set before filling: the rows are bytes already, so bytes pay for any number of centres */
     bool bytes;          /* byte panels are in use */
+    bool direct;         /* rows are bytes by nature and go into panels as they are */
     bool few;            /* so few columns that nearest_few is in use; no panels */
     int panel;           /* centres a panel */
     int32_t *id;         /* padded: index of the centre; 0 for padding */
@@ -184,8 +187,9 @@ typedef struct kmeans_pack {
     double error_product, error_constant, error_square;
 } kmeans_pack;
 
+/* Packs `count` centres for rows of the given type; drift may be NULL when nothing is known of where they were. */
 int kmeans_pack_fill(kmeans_pack *pack, const kernel_set *kernel, const double *centres, const double *drift,
-                     int64_t count, const kmeans_view *view, const shoal_crew *crew);
+                     int64_t count, const kmeans_view *view, shoal_type type, const shoal_crew *crew);
 void kmeans_pack_release(kmeans_pack *pack);
 /* The byte panels as the kernels take them. */
 kernel_byte_centres kmeans_pack_bytes(const kmeans_pack *pack);

@@ -80,10 +80,9 @@ static int prepare_lloyd(kmeans_prepared *prepared, const shoal_round *round, co
                          const shoal_crew *crew)
 {
     kmeans_view view = kmeans_view_of(round);
-    (void)shape;
     prepared->pack.prefers_bytes = false;
     return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres,
-                            view.model->memo_round >= 0 ? view.drift : NULL, view.model->k, &view, crew);
+                            view.model->memo_round >= 0 ? view.drift : NULL, view.model->k, &view, shape->type, crew);
 }
 
 static size_t scratch_lloyd(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape)

@@ -121,7 +121,7 @@ static void filter_block(filtering *f, const int32_t *which, int count)
             filter_few(f, r, which[r]);
         return;
     }
-    assign_tiles_score(&f->a, &f->tiles, f->z, count, pack->padded);
+    assign_tiles_score(&f->a, &f->tiles, which, f->z, f->square, count, pack->padded);
     for (int r = 0; r < count; r++)
         filter_row(f, r, which[r], f->tiles.scores + r * pack->padded, (int)pack->padded);
 }

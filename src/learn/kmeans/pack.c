@@ -136,7 +136,7 @@ static void pack_bytes(const packing *job, int64_t place, double norm)
     kmeans_pack *pack = job->pack;
     int64_t columns = pack->columns, groups = (columns + 3) / 4, width = pack->panel;
     int8_t *out = pack->byte_panels + (place / width) * width * groups * 4 + place % width * 4;
-    double most = 0, residual = 0, rounded = 0;
+    double most = 0, residual = 0, rounded = 0, from_origin = 0;
     int32_t sum = 0;
     for (int64_t k = 0; k < columns; k++)
         most = fmax(most, fabs(centred(job, place, k)));
@@ -149,12 +149,18 @@ static void pack_bytes(const packing *job, int64_t place, double norm)
         residual += off * off;
         rounded += v * step * v * step;
         sum += (int32_t)v;
+        from_origin += v * job->view->origin[k];
         out[k / 4 * width * 4 + k % 4] = (int8_t)v;
     }
     /* 2^-20 is 16 units of float32: what score_bytes rounds away, the rounding of z, and these sums. */
     pack->byte_step[place] = step;
     pack->byte_offset[place] = job->kernel->byte_row_excess * sum;
-    pack->byte_bias[place] = (float)(norm * norm / 2 * (1 - 0x1p-20));
+    double bias = norm * norm / 2;
+    if (pack->direct) { /* x.v stands for (x - origin).v: what is not whole of origin.v goes into the bias */
+        pack->byte_offset[place] = (int32_t)floor(from_origin);
+        bias += job->view->model->scale * step * (from_origin - floor(from_origin));
+    }
+    pack->byte_bias[place] = (float)(bias * (1 - 0x1p-20));
     pack->byte_residual[place] = (float)(sqrt(residual) * (1 + 0x1p-20) + 0x1p-20 * norm);
     pack->byte_norm[place] = (float)(sqrt(rounded) * (1 + 0x1p-20));
 }
@@ -280,22 +286,24 @@ static int reserve_panels(kmeans_pack *pack)
     return status;
 }
 
-static void choose_form(kmeans_pack *pack, const kernel_set *kernel, int64_t count)
+static void choose_form(kmeans_pack *pack, const kernel_set *kernel, int64_t count, shoal_type type)
 {
     pack->few = pack->columns <= KERNEL_FEW_COLUMNS;
     pack->bytes = !pack->few && kernel->byte_tile_rows > 0 && (pack->prefers_bytes || count >= BYTES_PAY_FROM) &&
                   pack->columns <= KERNEL_BYTE_COLUMNS_MOST;
+    pack->direct = pack->bytes && !pack->prefers_bytes && kernel->takes_all_bytes &&
+                   (type == SHOAL_UINT8 || type == SHOAL_BOOL);
     pack->panel = pack->few ? 16 : pack->bytes ? kernel->byte_tile_centres : kernel->tile_centres;
 }
 
 int kmeans_pack_fill(kmeans_pack *pack, const kernel_set *kernel, const double *centres, const double *drift,
-                     int64_t count, const kmeans_view *view, const shoal_crew *crew)
+                     int64_t count, const kmeans_view *view, shoal_type type, const shoal_crew *crew)
 {
     packing job = {.pack = pack, .kernel = kernel, .centres = centres, .view = view};
     int status = reserve(pack, count, view->model->columns);
     if (status < 0)
         return status;
-    choose_form(pack, kernel, count);
+    choose_form(pack, kernel, count, type);
     if ((status = reserve_panels(pack)) < 0)
         return status;
     if ((status = order_centres(pack, centres, drift, count, view->model->scale)) < 0)

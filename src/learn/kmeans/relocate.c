@@ -88,9 +88,8 @@ static int prepare_relocate(kmeans_prepared *prepared, const shoal_round *round,
                             const shoal_crew *crew)
 {
     kmeans_view view = kmeans_view_of(round);
-    (void)shape;
     prepared->pack.prefers_bytes = false;
-    return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres, NULL, view.model->k, &view, crew);
+    return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres, NULL, view.model->k, &view, shape->type, crew);
 }
 
 static size_t scratch_relocate(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape)

@@ -50,7 +50,7 @@ void kmeans_rows_init(kmeans_rows *rows, const kmeans_prepared *prepared, const 
     rows->row64 = kmeans_cut(memory, (size_t)columns * sizeof(double));
 }
 
-static const void *raw_row(const kmeans_rows *rows, int64_t i)
+const void *kmeans_rows_raw(const kmeans_rows *rows, int64_t i)
 {
     const shoal_shape *shape = rows->grain->shape;
     return (const unsigned char *)rows->grain->values + (size_t)i * (size_t)shape->columns * shoal_type_size(shape->type);
@@ -60,7 +60,7 @@ static const void *raw_row(const kmeans_rows *rows, int64_t i)
 static const float *exact32(const kmeans_rows *rows, int64_t i)
 {
     const shoal_shape *shape = rows->grain->shape;
-    const void *raw = raw_row(rows, i);
+    const void *raw = kmeans_rows_raw(rows, i);
     if (shape->type == SHOAL_FLOAT32)
         return raw;
     switch (shape->type) {
@@ -89,7 +89,7 @@ static const double *exact64(const kmeans_rows *rows, int64_t i)
 {
     const shoal_shape *shape = rows->grain->shape;
     double prescale = rows->view->model->prescale;
-    const void *raw = raw_row(rows, i);
+    const void *raw = kmeans_rows_raw(rows, i);
     if (shape->type == SHOAL_FLOAT64 && prescale == 1)
         return raw;
     shoal_convert_float64(rows->row64, raw, shape->type, shape->columns);
@@ -102,7 +102,7 @@ void kmeans_rows_centre(float *out, const kmeans_rows *rows, int64_t i)
 {
     const shoal_shape *shape = rows->grain->shape;
     if (rows->narrow || rows->view->model->prescale == 1)
-        rows->kernel->centre_row(out, raw_row(rows, i), shape->type, &rows->origin, shape->columns);
+        rows->kernel->centre_row(out, kmeans_rows_raw(rows, i), shape->type, &rows->origin, shape->columns);
     else
         rows->kernel->centre_row(out, exact64(rows, i), SHOAL_FLOAT64, &rows->origin, shape->columns);
 }
@@ -111,7 +111,7 @@ void kmeans_rows_centre_run(float *out, const kmeans_rows *rows, int64_t i, int 
 {
     const shoal_shape *shape = rows->grain->shape;
     if (rows->narrow && shape->columns <= KERNEL_FEW_COLUMNS) {
-        rows->kernel->centre_row(out, raw_row(rows, i), shape->type, &rows->origin, shape->columns * count);
+        rows->kernel->centre_row(out, kmeans_rows_raw(rows, i), shape->type, &rows->origin, shape->columns * count);
         return;
     }
     for (int r = 0; r < count; r++)

@@ -137,6 +137,21 @@ static int draw_different_rows(seed_view *next)
     return status;
 }
 
+/* Brings given centres to the learner's units. */
+static int scale_centres(shoal_round *round)
+{
+    kmeans_view view = kmeans_view_of(round);
+    int64_t columns = view.model->columns;
+    for (int64_t i = 0; i < view.model->k * columns; i++) {
+        double given = view.centres[i];
+        view.centres[i] *= view.model->prescale;
+        if (!isfinite(view.centres[i]))
+            return shoal_fail(SHOAL_INVALID, "row %lld, column %lld of the given centres, %g, is too large beside the data",
+                              (long long)(i / columns + 1), (long long)(i % columns + 1), given);
+    }
+    return SHOAL_OK;
+}
+
 int kmeans_begin_run(shoal_round **next, const shoal_round *from, const shoal_shape *shape)
 {
     const kmeans_model *model = from->model;
@@ -144,10 +159,7 @@ int kmeans_begin_run(shoal_round **next, const shoal_round *from, const shoal_sh
     switch (model->start) {
     case KMEANS_START_GIVEN:
         status = kmeans_begin_lloyd(next, from, shape);
-        if (status == SHOAL_OK && model->prescale != 1)
-            for (int64_t i = 0; i < model->k * model->columns; i++)
-                kmeans_view_of(*next).centres[i] *= model->prescale;
-        return status;
+        return status == SHOAL_OK ? scale_centres(*next) : status;
     case KMEANS_START_RANDOM:
         status = seed_round_from(next, from, KMEANS_FETCH, model->k, 0);
         if (status == SHOAL_OK) {
@@ -271,7 +283,7 @@ static int prepare_fetch(kmeans_prepared *prepared, const shoal_round *round, co
     int status = seed_reserve(prepared, view.model->k, 0, columns);
     prepared->pack.prefers_bytes = seed_keeps_bytes(shape);
     if (status == SHOAL_OK && newest > 0)
-        status = kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres + newest * columns, NULL, 1, &view, crew);
+        status = kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres + newest * columns, NULL, 1, &view, shape->type, crew);
     for (int64_t j = 0; status == SHOAL_OK && j < newest; j++)
         prepared->near[j * SEED_MEMBERS] =
             prepared->kernel->distance64(view.centres + newest * columns, view.centres + j * columns, columns);

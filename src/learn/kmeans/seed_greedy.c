@@ -86,7 +86,7 @@ static int prepare_judge(kmeans_prepared *prepared, const shoal_round *round, co
     status = crew->each(crew, view.state->applied, find_near, &job);
     prepared->pack.prefers_bytes = seed_keeps_bytes(shape);
     if (status == SHOAL_OK)
-        status = kmeans_pack_fill(&prepared->pack, prepared->kernel, prepared->set, NULL, count, &view.base, crew);
+        status = kmeans_pack_fill(&prepared->pack, prepared->kernel, prepared->set, NULL, count, &view.base, shape->type, crew);
     return status;
 }
 

@@ -62,7 +62,7 @@ static int prepare_sample(kmeans_prepared *prepared, const shoal_round *round, c
         return SHOAL_OK;
     prepared->pack.prefers_bytes = false;
     return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.candidate + view.state->applied * shape->columns, NULL,
-                            view.state->candidates - view.state->applied, &view.base, crew);
+                            view.state->candidates - view.state->applied, &view.base, shape->type, crew);
 }
 
 static size_t scratch_sample(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape)
