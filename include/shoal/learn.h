@@ -49,8 +49,9 @@ typedef struct shoal_layout {
     int cells;
     shoal_cell cell[SHOAL_CELLS_MOST];
     /* The memo: scratch an engine keeps with the rows from round to round.  It may vanish at any moment and must
-     * only save time.  When it is still that of round `carry_from`, grain->carried is true, and then carried
-     * cells start from that round's sums instead of zero. */
+     * only save time.  It belongs to the process and the kernel set that wrote it: an engine that changes either
+     * drops it.  When it is still that of round `carry_from`, grain->carried is true, and then carried cells start
+     * from that round's sums instead of zero; it is so for all grains that share those sums, or for none. */
     size_t memo_row_bytes;
     int64_t carry_from; /* round whose memo this round can use; -1 for none */
     bool writes_memo;
@@ -120,7 +121,7 @@ typedef struct shoal_grain {
     int64_t index, first_row, rows;
     const void *values;    /* rows * columns in shape->type */
     const double *weights; /* one a row, or NULL when unweighted */
-    void *memo;            /* memo_row_bytes for each row, or NULL */
+    void *memo;            /* memo_row_bytes for each row, or NULL; aligned as far as memo_row_bytes is */
     bool carried;          /* memo and carried sums are those of round layout.carry_from */
 } shoal_grain;
 

@@ -141,7 +141,7 @@ static void fail(base_pool *pool, int status)
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void set_default_arithmetic(void)
+void base_default_arithmetic(void)
 {
     fesetenv(FE_DFL_ENV);
 #if defined(__x86_64__)
@@ -188,7 +188,7 @@ static void *thread_main(void *argument)
 {
     member *self = argument;
     base_pool *pool = self->pool;
-    set_default_arithmetic();
+    base_default_arithmetic();
     for (unsigned seen = 0; wait_for_work(pool, seen);) {
         seen = atomic_load(&pool->generation);
         work(pool, self);
@@ -279,7 +279,7 @@ int base_pool_each(base_pool *pool, int64_t items, base_task *task, void *contex
     if (items < 0 || items > UINT32_MAX)
         SHOAL_BUG("a pool can't run %lld items", (long long)items);
     fegetenv(&callers);
-    set_default_arithmetic();
+    base_default_arithmetic();
     pool->task = task;
     pool->context = context;
     atomic_store(&pool->status, SHOAL_OK);

@@ -26,6 +26,9 @@ void base_pool_free(base_pool **pool);
 int base_pool_threads(const base_pool *pool);
 int base_pool_each(base_pool *pool, int64_t items, base_task *task, void *context);
 
+/* Rounding to nearest, subnormals kept, no traps, for the calling thread. */
+void base_default_arithmetic(void);
+
 /* Seconds on a clock that never goes back. */
 double base_seconds(void);
 

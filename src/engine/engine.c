@@ -1,6 +1,7 @@
 /* shoal_run: checks what was asked, fills in what was left open, and hands over to an engine. */
 #include "engine/engine_internal.h"
 
+#include <fenv.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,5 +75,10 @@ int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *a
     job.threads = job.options->threads ? job.options->threads : base_cores();
     job.report->threads = job.threads;
     job.report->kernel = job.kernel->name;
-    return engine_threads.run(out, &job);
+    fenv_t callers; /* whatever the caller rounds like, results are the same */
+    fegetenv(&callers);
+    base_default_arithmetic();
+    status = engine_threads.run(out, &job);
+    fesetenv(&callers);
+    return status;
 }

@@ -317,6 +317,6 @@ void shoal_wide_add(int64_t *digits, int64_t count, int64_t index, double value,
 
 double shoal_wide_value(const int64_t *digits, int64_t count, int64_t index, int bits)
 {
-    __int128 sum = ((__int128)digits[count + index] << bits) + digits[index];
+    __int128 sum = (__int128)digits[count + index] * ((__int128)1 << bits) + digits[index];
     return (double)sum;
 }

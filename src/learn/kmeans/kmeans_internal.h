@@ -248,7 +248,7 @@ void kmeans_nearest(const kmeans_rows *rows, const kmeans_pack *pack, const int3
 /* What a Lloyd round adds up, wherever it lies. */
 typedef struct kmeans_sums {
     int64_t *values; /* k x columns */
-    int64_t *rows;   /* k: how many */
+    int64_t *rows;   /* k: how many that have weight */
     int64_t *weight; /* k, in quanta; NULL when unweighted */
     int64_t *wide;   /* k x wide pairs of digits */
 } kmeans_sums;

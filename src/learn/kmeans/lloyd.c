@@ -39,9 +39,10 @@ void kmeans_sums_move(const kmeans_sums *sums, const kmeans_rows *rows, int64_t 
 {
     const kmeans_model *model = rows->view->model;
     kmeans_rows_move(rows, i, sums->values + to * model->columns, from >= 0 ? sums->values + from * model->columns : NULL);
-    sums->rows[to]++;
+    int64_t counts = kmeans_rows_weight(rows, i) > 0;
+    sums->rows[to] += counts;
     if (from >= 0)
-        sums->rows[from]--;
+        sums->rows[from] -= counts;
     if (sums->weight) {
         int64_t weight = (int64_t)rint(kmeans_rows_weight(rows, i) * model->weight_inverse);
         sums->weight[to] += weight;

@@ -12,7 +12,7 @@ enum { RELOCATE_ROWS };
 
 /* The model's own section: a header, then the sums. */
 typedef struct relocate_state {
-    int64_t empty;
+    int64_t wanted; /* how many of the farthest rows are enough, whichever may be taken */
 } relocate_state;
 
 /* A row far from its centre, as it comes back. */
@@ -47,6 +47,16 @@ static kmeans_sums sums_of_state(const kmeans_view *view)
     return sums;
 }
 
+/* A cluster's last row is passed over.  Of clusters that had one row that is one each; of the others, one for each
+ * cluster that gave rows before, so no more than rows were given. */
+static int64_t rows_wanted(const kmeans_sums *sums, int64_t k, int64_t empty)
+{
+    int64_t wanted = 2 * empty;
+    for (int64_t j = 0; j < k; j++)
+        wanted += sums->rows[j] == 1;
+    return wanted;
+}
+
 int kmeans_begin_relocate(shoal_round **next, const shoal_round *round, const kmeans_sums *sums, int64_t empty)
 {
     const kmeans_model *old = round->model;
@@ -56,7 +66,7 @@ int kmeans_begin_relocate(shoal_round **next, const shoal_round *round, const km
         return status;
     kmeans_view view = kmeans_view_of(*next);
     kmeans_sums copy = sums_of_state(&view);
-    ((relocate_state *)view.extra)->empty = empty;
+    ((relocate_state *)view.extra)->wanted = rows_wanted(sums, old->k, empty);
     memcpy(copy.values, sums->values, k * (size_t)old->columns * word);
     memcpy(copy.rows, sums->rows, k * word);
     if (copy.weight)
@@ -74,8 +84,7 @@ static void describe_relocate(shoal_round *round, const shoal_shape *shape)
     kmeans_view view = kmeans_view_of(round);
     shoal_layout *layout = &round->layout;
     layout->cells = 1;
-    /* Twice as many as are needed: a row that is its cluster's last is passed over. */
-    layout->cell[RELOCATE_ROWS] = (shoal_cell){"farthest rows", SHOAL_CELL_RECORD, 2 * ((relocate_state *)view.extra)->empty,
+    layout->cell[RELOCATE_ROWS] = (shoal_cell){"farthest rows", SHOAL_CELL_RECORD, ((relocate_state *)view.extra)->wanted,
                                                far_row_bytes(shape->columns), false};
     layout->memo_row_bytes = KMEANS_MEMO_BYTES;
     layout->carry_from = view.model->memo_round;

@@ -12,12 +12,12 @@ static int64_t padded_columns(const shoal_shape *shape)
 bool seed_keeps_bytes(const shoal_shape *shape)
 {
     return shape->columns > KERNEL_FEW_COLUMNS && shape->columns <= KERNEL_BYTE_COLUMNS_MOST &&
-           shape->rows <= KEPT_BYTES_MOST / (padded_columns(shape) + 16);
+           shape->rows <= KEPT_BYTES_MOST / (padded_columns(shape) + 24);
 }
 
 size_t seed_bytes_row(const shoal_shape *shape)
 {
-    return 4 * sizeof(float) + (size_t)padded_columns(shape);
+    return (4 * sizeof(float) + (size_t)padded_columns(shape) + 7) / 8 * 8; /* distances stay aligned in every grain */
 }
 
 /* Behind the distances: four numbers a row, then whole panels.  Rows that do not fill a panel are left out. */
