@@ -33,7 +33,7 @@ typedef struct shoal_report {
     int phases;
     shoal_phase phase[SHOAL_PHASES_MOST]; /* "load" first */
     int64_t counter[SHOAL_COUNTERS];
-    bool stopped; /* asked to stop before it was done */
+    bool stopped; /* asked to stop while there was more to do */
 } shoal_report;
 
 /* Called after every round, from the thread that called shoal_run. `next` is the round about to start, or NULL
@@ -45,13 +45,16 @@ typedef struct shoal_run_options {
     int threads;            /* 0: as many as this process may use */
     const char *kernel;     /* NULL: the best this CPU has; otherwise its name, or SHOAL_USAGE */
     int64_t rows_per_grain; /* 0: chosen from the shape */
-    int64_t memory;         /* bytes this run may use beside mapped files; 0: no limit but the machine's */
+    int64_t memory;         /* generated rows are kept when they take no more bytes than this, and made again each round
+                             * when they take more; 0: half of what is free */
     shoal_progress *progress;
     void *progress_context;
-    const volatile int *stop; /* non-zero asks the run to end after the round; NULL when nobody will */
+    const volatile int *stop; /* set by a signal handler of this process, non-zero asks the run to end after the round;
+                               * NULL when nobody will */
 } shoal_run_options;
 
-/* Runs `algorithm` to its end.  `weights` has one value a row, or is NULL.  *report is filled also on failure. */
+/* Runs `algorithm` to its end.  `weights` has one value a row, or is NULL.  report and options may be NULL.  *report is
+ * filled also on failure; *out is then NULL. */
 SHOAL_API int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *algorithm,
                         const void *config, shoal_data *data, const double *weights,
                         const shoal_run_options *options);

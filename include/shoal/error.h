@@ -28,7 +28,7 @@ typedef enum shoal_status {
     SHOAL_USAGE = -1,   /* an option or argument is wrong: correct the call (the program exits 2) */
     SHOAL_INVALID = -2, /* the input is not what it should be: correct the input */
     SHOAL_SYSTEM = -3,  /* the system refused: a missing file, a full disk, no permission */
-    SHOAL_MEMORY = -4,  /* out of memory, or over the limit that was set */
+    SHOAL_MEMORY = -4,  /* out of memory */
     SHOAL_STOPPED = -5  /* asked to stop before there was a result */
 } shoal_status;
 

@@ -25,7 +25,7 @@ typedef enum shoal_kmeans_empty {
 
 typedef struct shoal_kmeans_config {
     int64_t k;
-    const char *init;        /* "auto", "kmeans++", "parallel", "random", or the path that start_centres came from */
+    const char *init;        /* "auto", "kmeans++", "parallel", "random", or the path that start came from */
     const double *start;     /* given centres, k x columns; NULL unless init names a file */
     int64_t iterations;
     double tolerance;

@@ -54,7 +54,8 @@ typedef struct shoal_layout {
      * from that round's sums instead of zero; it is so for all grains that share those sums, or for none. */
     size_t memo_row_bytes;
     int64_t carry_from; /* round whose memo this round can use; -1 for none */
-    bool writes_memo;
+    bool writes_memo;   /* map changes the memo in place: once a grain was mapped its old memo is gone, so who maps the
+                         * grain a second time does so with carried = false */
 } shoal_layout;
 
 /* A record's key: two numbers, the first more significant. */
@@ -100,13 +101,13 @@ typedef struct shoal_shape {
 } shoal_shape;
 
 /* One round: its number, what its maps need to know (the model, flat bytes without pointers), and the layout
- * of its partial.  The rest is for people. */
+ * of its partial, which travels with the model.  The rest is for people. */
 typedef struct shoal_round {
     int64_t number;
     void *model;
     size_t model_bytes;
     shoal_layout layout;
-    char phase[24];        /* "scan", "seed", "run", ...: seconds are reported by phase */
+    char phase[24];        /* "scan", "seed", "run", ...: seconds are reported by phase, at most 7 of them */
     int64_t step, steps;   /* position in the phase; steps 0 when unknown */
     double objective;      /* of the last step; NaN when there is none */
     double change;         /* how far from converged; NaN when there is none */
@@ -121,7 +122,7 @@ typedef struct shoal_grain {
     int64_t index, first_row, rows;
     const void *values;    /* rows * columns in shape->type */
     const double *weights; /* one a row, or NULL when unweighted */
-    void *memo;            /* memo_row_bytes for each row, or NULL; aligned as far as memo_row_bytes is */
+    void *memo;            /* memo_row_bytes for each row, aligned as far as memo_row_bytes is; NULL only when that is 0 */
     bool carried;          /* memo and carried sums are those of round layout.carry_from */
 } shoal_grain;
 

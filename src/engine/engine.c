@@ -9,6 +9,9 @@
 
 enum { THREADS_MOST = 4096, GRAIN_BYTES = 1 << 20, GRAIN_ROWS_LEAST = 252, GRAIN_ROWS_MOST = 8064, GRAINS_WANTED = 64 };
 
+/* Rows of a grain are counted by int32 inside learners. */
+enum { GRAIN_ROWS_LIMIT = 1 << 30 };
+
 /* Grains are about a mebibyte of rows, so that they amortise a hand-over and spread over many threads.  84 is a
  * multiple of every tile's rows. */
 static int64_t choose_rows_per_grain(int64_t rows, int64_t columns, shoal_type type)
@@ -29,8 +32,10 @@ static int fill_shape(shoal_shape *shape, shoal_data *data, const double *weight
     shape->weighted = weights != NULL;
     if (rows_per_grain < 0)
         return shoal_fail(SHOAL_USAGE, "rows per grain can't be %lld", (long long)rows_per_grain);
-    shape->rows_per_grain =
-        rows_per_grain ? rows_per_grain : choose_rows_per_grain(shape->rows, shape->columns, shape->type);
+    if (!rows_per_grain)
+        rows_per_grain = choose_rows_per_grain(shape->rows, shape->columns, shape->type);
+    int64_t most = shape->rows < GRAIN_ROWS_LIMIT ? shape->rows : GRAIN_ROWS_LIMIT;
+    shape->rows_per_grain = rows_per_grain < most ? rows_per_grain : most;
     shape->grains = (shape->rows + shape->rows_per_grain - 1) / shape->rows_per_grain;
     if (shape->grains > UINT32_MAX)
         return shoal_fail(SHOAL_USAGE, "%lld rows in grains of %lld are too many grains", (long long)shape->rows,
@@ -64,6 +69,7 @@ int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *a
                       .weights = weights,
                       .options = options ? options : &defaults,
                       .report = report ? report : &unwanted};
+    *out = NULL;
     memset(job.report, 0, sizeof *job.report);
     if (job.options->threads < 0 || job.options->threads > THREADS_MOST)
         return shoal_fail(SHOAL_USAGE, "threads must be 1 to %d, not %d", THREADS_MOST, job.options->threads);

@@ -119,14 +119,13 @@ def distances(X, C):
 
 
 def relocate(square, label, weight, k):
-    """Empty clusters in index order take the farthest rows, greatest first, ties to the lowest; no cluster's last row.
-    For E empty clusters, 2 E rows are looked at."""
+    """Empty clusters in index order take the farthest rows, greatest first, ties to the lowest; no cluster's last row
+    of positive weight."""
     label = label.copy()
-    size = np.bincount(label, minlength=k)
-    heavy = np.bincount(label, weights=weight, minlength=k)
+    size = np.bincount(label[weight > 0], minlength=k)
     own = square[np.arange(len(label)), label]
     order = [i for i in np.lexsort((np.arange(len(own)), -own)) if own[i] > 0 and weight[i] > 0]
-    order = iter(order[:2 * (heavy <= 0).sum()])
+    order = iter(order)
     for empty in range(k):
         if (weight[label == empty] > 0).any():
             continue

@@ -30,6 +30,7 @@ typedef struct tiling {
     queue some, all;  /* rows that must look at some centres, and at all */
     int32_t *places;  /* candidates of one row ... */
     float *candidate; /* ... and their scores */
+    int32_t *refused; /* rows of a queue that must look at all centres */
 } tiling;
 
 kmeans_memo kmeans_memo_of(const shoal_grain *grain)
@@ -81,6 +82,7 @@ static size_t cut_tiling(tiling *t, const kmeans_pack *pack, const kernel_set *k
     cut_queue(&t->all, (size_t)t->tiles.block, pack->columns, &memory);
     t->places = kmeans_cut(&memory, ((size_t)pack->padded + 32) * sizeof(int32_t));
     t->candidate = kmeans_cut(&memory, ((size_t)pack->padded + 32) * sizeof(float));
+    t->refused = kmeans_cut(&memory, (size_t)t->tiles.block * sizeof(int32_t));
     return (size_t)(memory - start);
 }
 
@@ -250,11 +252,15 @@ static void push(tiling *t, queue *q, const queue *from, int r);
 /* Scores and settles what waits.  Rows that must look farther move on to the queue for all centres. */
 static void flush(tiling *t, queue *q)
 {
+    int refused = 0;
     if (q->count > 0)
         assign_tiles_score(&t->a, &t->tiles, q->row, q->z, q->square, q->count, q->places);
     for (int r = 0; r < q->count; r++)
         if (!settle(t, q, r))
-            push(t, &t->all, q, r);
+            t->refused[refused++] = r;
+    /* Only now: pushing may flush the other queue, which needs the memory of the scores. */
+    for (int i = 0; i < refused; i++)
+        push(t, &t->all, q, t->refused[i]);
     q->count = 0;
     if (q == &t->some)
         q->places = 0;

@@ -65,7 +65,8 @@ static inline void assign_label(const assigning *a, int64_t row, int32_t label)
     if (label == before)
         return;
     a->memo.label[row] = label;
-    a->changed(a->context, row, label, before);
+    if (a->changed)
+        a->changed(a->context, row, label, before);
 }
 
 /* The place that the definition prefers, of `count` places whose score is at most `limit` (all when scores is NULL). */

@@ -148,6 +148,9 @@ static int start_predict(shoal_round **out, const void *untyped, const shoal_sha
                            .weight_most = 1,
                            .memo_round = -1,
                            .best_run = -1};
+    if (config->k < 1 || config->k > INT32_MAX || config->columns < 1 || !config->centres)
+        return shoal_fail(SHOAL_USAGE, "prediction needs at least one centre and fewer than 2^31, not %lld of %lld columns",
+                          (long long)config->k, (long long)config->columns);
     if (config->columns != shape->columns)
         return shoal_fail(SHOAL_INVALID, "the centres have %lld columns, the data %lld", (long long)config->columns,
                           (long long)shape->columns);
@@ -230,12 +233,16 @@ static int cost_kmeans(shoal_cost *out, const void *untyped, const shoal_shape *
 {
     const shoal_kmeans_config *config = untyped;
     double cells = (double)config->k * (double)shape->columns;
+    int64_t start = KMEANS_START_RANDOM;
+    int status = choose_start(&start, config);
+    /* Scans, seeding (two rounds a centre; a measuring and a sampling round five times over), updates, labels. */
+    int64_t seeding = start == KMEANS_START_GREEDY ? 2 * config->k : start == KMEANS_START_PARALLEL ? 13 : 1;
     *out = (shoal_cost){.operations_per_row = 3 * cells,
                         .model_bytes = 8 * cells,
                         .partial_bytes = 8 * (cells + (double)config->k),
                         .memo_row_bytes = KMEANS_MEMO_BYTES,
-                        .rounds = config->iterations + 3};
-    return SHOAL_OK;
+                        .rounds = 2 + config->runs * (seeding + config->iterations + 1)};
+    return status;
 }
 
 const shoal_algorithm shoal_kmeans = {

@@ -114,6 +114,9 @@ enum { KMEANS_COMPUTED, KMEANS_SKIPPED, KMEANS_DEFINITIONS };
 
 /* Begins run number model->run: the first seeding round, or the first Lloyd round when centres are given. */
 int kmeans_begin_run(shoal_round **next, const shoal_round *from, const shoal_shape *shape);
+/* Asked to stop while there are no centres of this run: labels by the best run's before it, or fails with SHOAL_STOPPED
+ * when there was none. */
+int kmeans_stop_early(shoal_round **next, const shoal_round *round, const char *doing);
 /* The first Lloyd round, once all centres are there. */
 int kmeans_begin_lloyd(shoal_round **next, const shoal_round *from, const shoal_shape *shape);
 
@@ -221,7 +224,7 @@ enum { KMEANS_MEMO_BYTES = 12 };
 
 kmeans_memo kmeans_memo_of(const shoal_grain *grain);
 
-/* Called when row i gets `label` and had `before` (-1: none). */
+/* Called when row i gets `label` and had `before` (-1: none).  May be NULL. */
 typedef void kmeans_changed(void *context, int64_t i, int32_t label, int32_t before);
 
 size_t kmeans_assign_bytes(const kmeans_pack *pack, const kernel_set *kernel, int64_t rows_per_grain);

@@ -366,11 +366,6 @@ static double objective_inverse(const kmeans_view *view)
     return most > 0 ? fmin(ldexp(1, 2 * shoal_wide_bits(view->model->rows) - 2) / kmeans_power_above(most), 0x1p1000) : 1;
 }
 
-static void ignore_change(void *context, int64_t i, int32_t label, int32_t before)
-{
-    (void)context, (void)i, (void)label, (void)before;
-}
-
 static int map_label(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
                      const shoal_grain *grain, const shoal_scratch *scratch)
 {
@@ -378,7 +373,7 @@ static int map_label(shoal_partial *partial, const shoal_round *round, const kme
     unsigned char *memory = scratch->memory;
     kmeans_rows rows;
     kmeans_rows_init(&rows, prepared, &view, grain, &memory);
-    int status = kmeans_assign(&rows, &prepared->pack, view.centres, grain->carried, ignore_change, NULL, memory,
+    int status = kmeans_assign(&rows, &prepared->pack, view.centres, grain->carried, NULL, NULL, memory,
                                scratch->counters);
     if (status < 0)
         return status;
@@ -463,6 +458,19 @@ static void recall_best(kmeans_view *view)
     model->memo_round = -1;
     model->objective_most = 0;
     model->finishing = 1;
+}
+
+int kmeans_stop_early(shoal_round **next, const shoal_round *round, const char *doing)
+{
+    const kmeans_model *model = round->model;
+    if (model->best_run < 0)
+        return shoal_fail(SHOAL_STOPPED, "stopped while %s; there is nothing to write yet", doing);
+    int status = kmeans_round_from(next, round, KMEANS_LABEL, 0);
+    if (status == SHOAL_OK) {
+        kmeans_view view = kmeans_view_of(*next);
+        recall_best(&view);
+    }
+    return status;
 }
 
 /* After one of several runs: the next one, or a round that labels once more by the best run's centres. */

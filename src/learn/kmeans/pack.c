@@ -57,8 +57,10 @@ int kmeans_find_copies(int32_t *copy, const double *centres, int64_t count, int6
         int32_t index = list[j].index;
         copy[index] = index;
         for (int64_t before = j - 1; before >= 0 && list[before].hash == list[j].hash; before--)
-            if (memcmp(centres + list[before].index * columns, centres + index * columns, bytes) == 0)
+            if (memcmp(centres + list[before].index * columns, centres + index * columns, bytes) == 0) {
                 copy[index] = copy[list[before].index];
+                break;
+            }
     }
     base_free(&list);
     return SHOAL_OK;

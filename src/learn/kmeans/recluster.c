@@ -24,7 +24,8 @@ typedef struct reclustering {
     int32_t *nearest;
     int64_t trial[SEED_MEMBERS], trials;
     double *near;          /* filled x SEED_MEMBERS: squared distances of the trials to each centre */
-    double *potential;     /* chunks x SEED_MEMBERS: potentials under each trial */
+    double *sum;           /* potential of each chunk now ... */
+    double *potential;     /* ... and chunks x SEED_MEMBERS, under each trial */
 } reclustering;
 
 static const double *point_at(const reclustering *job, int64_t point)
@@ -86,34 +87,74 @@ static int apply_chunk(void *context, int64_t chunk, int thread)
     return SHOAL_OK;
 }
 
-/* A point in proportion to weight times distance; the lowest that is no centre yet when all potentials vanish; -1 when
- * every point is a centre. */
+/* What each chunk's points weigh times their distances; the total is their sum in the chunks' order. */
+static double sum_of_chunk(const reclustering *job, int64_t chunk)
+{
+    double sum = 0;
+    for (int64_t p = chunk * CHUNK; p < chunk_end(job, chunk); p++)
+        sum += (double)job->weight[p] * job->distance[p];
+    return sum;
+}
+
+static int sum_chunk(void *context, int64_t chunk, int thread)
+{
+    const reclustering *job = context;
+    (void)thread;
+    job->sum[chunk] = sum_of_chunk(job, chunk);
+    return SHOAL_OK;
+}
+
+/* A point of positive potential in proportion to it: first its chunk, then its place there. */
 static int64_t draw_point(const reclustering *job, double total, uint32_t draw)
 {
     uint64_t index = (uint64_t)job->model->run << 40 | (uint64_t)job->filled;
-    double goal = total * base_random_unit((uint64_t)job->model->seed, BASE_FOR_RECLUSTER, index, draw), running = 0;
-    int64_t last = -1;
-    for (int64_t p = 0; p < job->count; p++) {
-        double potential = (double)job->weight[p] * job->distance[p];
-        running += potential;
-        if (!(potential > 0 || (!(total > 0) && job->distance[p] > 0)))
-            continue;
-        last = p;
-        if (running > goal || !(total > 0))
-            break;
-    }
+    double rest = total * base_random_unit((uint64_t)job->model->seed, BASE_FOR_RECLUSTER, index, draw);
+    int64_t chunk = 0, last = -1;
+    while (chunk + 1 < job->chunks && rest >= job->sum[chunk])
+        rest -= job->sum[chunk++];
+    for (; last < 0 && chunk >= 0; chunk--, rest = 0) /* rounding may lead to a chunk without potential: go back */
+        for (int64_t p = chunk * CHUNK; p < chunk_end(job, chunk); p++) {
+            double potential = (double)job->weight[p] * job->distance[p];
+            if (!(potential > 0))
+                continue;
+            last = p;
+            if (rest < potential)
+                break;
+            rest -= potential;
+        }
     return last;
+}
+
+/* The lowest point that is no centre yet, when all potentials vanish; -1 when there is none. */
+static int64_t first_apart(const reclustering *job)
+{
+    for (int64_t p = 0; p < job->count; p++)
+        if (job->distance[p] > 0)
+            return p;
+    return -1;
+}
+
+/* As many trials as k-means++ makes, or as fit into some seconds of work where K is large: a function of the shape. */
+static int64_t trials_worth(const reclustering *job)
+{
+    const double operations_most = 8e9;
+    double one = (double)job->model->k * (double)job->count * (double)job->columns;
+    int64_t usual = 2 + (int64_t)log((double)job->model->k);
+    return one * (double)usual <= operations_most ? usual : one * 2 <= operations_most ? (int64_t)(operations_most / one) : 1;
 }
 
 /* Draws the step's trials.  The first centre, and centres without potential, are drawn once. */
 static int draw_trials(reclustering *job)
 {
     double total = 0;
-    for (int64_t p = 0; p < job->count; p++)
-        total += (double)job->weight[p] * job->distance[p];
-    int64_t wanted = job->filled > 0 && total > 0 ? 2 + (int64_t)log((double)job->model->k) : 1;
+    int status = job->crew->each(job->crew, job->chunks, sum_chunk, job);
+    if (status < 0)
+        return status;
+    for (int64_t chunk = 0; chunk < job->chunks; chunk++)
+        total += job->sum[chunk];
+    int64_t wanted = job->filled > 0 && total > 0 ? trials_worth(job) : 1;
     for (job->trials = 0; job->trials < wanted; job->trials++) {
-        int64_t point = draw_point(job, total, (uint32_t)job->trials);
+        int64_t point = total > 0 ? draw_point(job, total, (uint32_t)job->trials) : first_apart(job);
         if (point < 0)
             return seed_too_few(job->model, job->filled);
         job->trial[job->trials] = point;
@@ -188,6 +229,8 @@ int seed_recluster(double *centres, const kmeans_model *model, const double *poi
         status = base_alloc(&job.near, (size_t)model->k, SEED_MEMBERS * sizeof *job.near, "distances between centres");
     if (status == SHOAL_OK)
         status = base_alloc(&job.potential, (size_t)job.chunks, SEED_MEMBERS * sizeof *job.potential, "potentials");
+    if (status == SHOAL_OK)
+        status = base_alloc(&job.sum, (size_t)job.chunks, sizeof *job.sum, "potentials");
     for (int64_t p = 0; status == SHOAL_OK && p < count; p++)
         job.distance[p] = 1; /* the first is drawn by weight alone */
     while (status == SHOAL_OK && job.filled < model->k)
@@ -196,5 +239,6 @@ int seed_recluster(double *centres, const kmeans_model *model, const double *poi
     base_free(&job.nearest);
     base_free(&job.near);
     base_free(&job.potential);
+    base_free(&job.sum);
     return status;
 }

@@ -110,11 +110,6 @@ static size_t scratch_relocate(const shoal_round *round, const kmeans_prepared *
            kmeans_assign_bytes(&prepared->pack, prepared->kernel, shape->rows_per_grain);
 }
 
-static void ignore_change(void *context, int64_t i, int32_t label, int32_t before)
-{
-    (void)context, (void)i, (void)label, (void)before;
-}
-
 /* A threshold that at least `wanted` rows reach, if there are so many: it spares the partial most of the others. */
 static double threshold_of(const double *distance, int64_t rows, int64_t wanted)
 {
@@ -145,7 +140,7 @@ static int map_relocate(shoal_partial *partial, const shoal_round *round, const 
     double *distance = kmeans_cut(&memory, (size_t)grain.rows * sizeof(double));
     if (!grain.carried) { /* the labels are gone: find them again */
         grain.memo = spare;
-        kmeans_assign(&rows, &prepared->pack, view.centres, false, ignore_change, NULL, memory, scratch->counters);
+        kmeans_assign(&rows, &prepared->pack, view.centres, false, NULL, NULL, memory, scratch->counters);
     }
     const int32_t *label = kmeans_memo_of(&grain).label;
     for (int64_t i = 0; i < grain.rows; i++) /* a row without weight can't fill a cluster */

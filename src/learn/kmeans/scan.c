@@ -202,7 +202,7 @@ static int update_range(shoal_round **next, shoal_result **result, const shoal_r
                           (long long)~key.high + 1, value);
     }
     if (stop)
-        return shoal_fail(SHOAL_STOPPED, "stopped while scanning the data; there is nothing to write yet");
+        return kmeans_stop_early(next, round, "scanning the data");
     shoal_round *ranged = NULL;
     int status = kmeans_round_from(&ranged, round, KMEANS_SPREAD, 0);
     if (status < 0)
@@ -423,7 +423,7 @@ static int update_spread(shoal_round **next, shoal_result **result, const shoal_
     int64_t wide = 0;
     (void)result, (void)crew;
     if (stop)
-        return shoal_fail(SHOAL_STOPPED, "stopped while scanning the data; there is nothing to write yet");
+        return kmeans_stop_early(next, round, "scanning the data");
     for (int64_t k = 0; k < old.model->columns; k++)
         wide += needs_wide(&old, k, deviations[k]);
     int status = kmeans_round_widen(&scanned, round, KMEANS_SPREAD, wide);

@@ -210,17 +210,12 @@ static int map_weigh(shoal_partial *partial, const shoal_round *round, const kme
     return SHOAL_OK;
 }
 
-static int stopped(void)
-{
-    return shoal_fail(SHOAL_STOPPED, "stopped while choosing the first centres; there is nothing to write yet");
-}
-
 static int update_weigh(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
                         const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     (void)result, (void)crew;
     if (stop)
-        return stopped();
+        return kmeans_stop_early(next, round, "choosing the first centres");
     int status = seed_round_from(next, round, KMEANS_FETCH, 1, 0);
     if (status < 0)
         return status;
@@ -337,7 +332,7 @@ static void current_distances(double *out, const kmeans_rows *rows, const kmeans
 {
     const shoal_grain *grain = rows->grain;
     int64_t done = 0;
-    if (grain->carried && rows->view->model->filled > 1 && prepared->pack.bytes) {
+    if (grain->carried && rows->view->model->filled > 1 && prepared->pack.bytes && seed_keeps_bytes(grain->shape)) {
         seed_bytes bytes = seed_bytes_of(grain, rows->kernel);
         measuring job = {rows, out};
         done = bytes.count;
@@ -431,7 +426,7 @@ static int update_fetch(shoal_round **next, shoal_result **result, const shoal_r
     size_t bytes = (size_t)model->columns * sizeof(double);
     (void)result, (void)crew;
     if (stop)
-        return stopped();
+        return kmeans_stop_early(next, round, "choosing the first centres");
     if (model->start == KMEANS_START_GREEDY)
         return seed_greedy_judge(next, round, merged);
     if (model->start == KMEANS_START_PARALLEL)

@@ -221,7 +221,7 @@ static int map_judge(shoal_partial *partial, const shoal_round *round, const kme
         job.under = under;
         memcpy(under, job.memo.distance, (size_t)grain->rows * sizeof *under);
     }
-    int64_t done = prepared->pack.bytes ? judge_bytes(&job, memory) : 0;
+    int64_t done = prepared->pack.bytes && seed_keeps_bytes(grain->shape) ? judge_bytes(&job, memory) : 0;
     int64_t count = judge_or_list(&job, done, which);
     kmeans_nearer(&rows, &prepared->pack, which, count, job.memo.distance, judge_row, &job, memory, scratch->counters);
     double most = 0, most_under = 0;
@@ -313,7 +313,7 @@ static int update_judge(shoal_round **next, shoal_result **result, const shoal_r
     const int64_t *potentials = shoal_partial_values(merged, JUDGE_POTENTIAL);
     (void)result, (void)crew;
     if (stop)
-        return shoal_fail(SHOAL_STOPPED, "stopped while choosing the first centres; there is nothing to write yet");
+        return kmeans_stop_early(next, round, "choosing the first centres");
     int64_t best = best_candidate(potentials, view.state->candidates, shape->grains);
     bool last = view.base.model->filled + 1 == view.base.model->k; /* then potentials no longer matter */
     if (!last && total_of(potentials + best * shape->grains, shape->grains) == 0)

@@ -215,7 +215,7 @@ static int update_sample(shoal_round **next, shoal_result **result, const shoal_
     const kmeans_model *model = view.base.model;
     (void)result;
     if (stop)
-        return shoal_fail(SHOAL_STOPPED, "stopped while choosing the first centres; there is nothing to write yet");
+        return kmeans_stop_early(next, round, "choosing the first centres");
     if (view.state->sampling)
         return add_samples(next, round, merged);
     int64_t potential = shoal_partial_values(merged, SAMPLE_POTENTIAL)[0];
