@@ -72,14 +72,15 @@ SHOAL_API const char *shoal_data_path(const shoal_data *data);
 SHOAL_API const char *shoal_data_format(const shoal_data *data);
 /* One line about the encoding for people: "npy version 1.0, Fortran order, big-endian, decoded".  */
 SHOAL_API const char *shoal_data_detail(const shoal_data *data);
-/* The header's name of a column of a text file, or NULL. */
+/* The header's name of a column of a text file, counted from 0; NULL when it has none or there is no such column. */
 SHOAL_API const char *shoal_data_column_name(const shoal_data *data, int64_t column);
 
 /* Whether reading hands out pointers into the data set itself, so that `scratch` is never used. */
 SHOAL_API bool shoal_data_is_resident(const shoal_data *data);
 
 /* Sets *out to rows first .. first+count-1.  `scratch` has room for them (count * columns * size) and may be
- * NULL when the data set is resident; *out stays valid as long as the data set and scratch do. */
+ * NULL when the data set is resident; *out stays valid as long as the data set and scratch do.  SHOAL_USAGE for rows
+ * that are not there, counted from 0, or when scratch is needed and NULL. */
 SHOAL_API int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t count, void *scratch);
 
 /* Converts `count` values of any type to float64, each rounded to nearest (only 64-bit integers round). */

@@ -9,8 +9,6 @@
 #ifndef SHOAL_ERROR_H
 #define SHOAL_ERROR_H
 
-#include <stdarg.h>
-
 #if defined(__GNUC__)
 #define SHOAL_API __attribute__((visibility("default")))
 #define SHOAL_PRINTF(text, first) __attribute__((format(printf, text, first)))

@@ -163,6 +163,7 @@ enum { SHOAL_TENSORS_MOST = 8, SHOAL_NUMBERS_MOST = 24 };
 
 typedef struct shoal_result {
     int tensors, numbers;
+    bool incomplete; /* asked to stop, the learner returned what it had */
     shoal_tensor tensor[SHOAL_TENSORS_MOST];
     shoal_number number[SHOAL_NUMBERS_MOST];
 } shoal_result;

@@ -1,6 +1,7 @@
 /* The calling thread's message.  See include/shoal/error.h. */
 #include <shoal/error.h>
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

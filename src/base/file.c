@@ -3,10 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <shoal/error.h>
@@ -14,16 +18,18 @@
 #include "memory.h"
 
 struct base_output {
-    char *path;
-    char *temporary; /* NULL when the target is written directly */
+    char *name;      /* as the caller wrote it, for messages */
+    char *path;      /* the file itself, behind all links */
+    char *temporary; /* NULL when the target is written directly, and until it has been made */
     FILE *stream;
-    int slot; /* in open_temporaries, or -1 */
+    int descriptor;
+    int error; /* of the first write that failed */
+    int slot;  /* in open_temporaries, or -1 */
 };
 
 /* What a signal handler has to remove.  Slots hold pointers that stay valid while they are non-NULL. */
 enum { SLOTS = 32 };
 static _Atomic(char *) open_temporaries[SLOTS];
-static atomic_int temporaries_made;
 
 void base_output_discard_all(void)
 {
@@ -34,14 +40,83 @@ void base_output_discard_all(void)
     }
 }
 
-static int remember(char *path)
+static void remember(base_output *output)
 {
-    for (int i = 0; i < SLOTS; i++) {
+    for (output->slot = 0; output->slot < SLOTS; output->slot++) {
         char *expected = NULL;
-        if (atomic_compare_exchange_strong(&open_temporaries[i], &expected, path))
-            return i;
+        if (atomic_compare_exchange_strong(&open_temporaries[output->slot], &expected, output->temporary))
+            return;
     }
-    return -1;
+    output->slot = -1;
+}
+
+static void forget(base_output *output)
+{
+    char *expected = output->temporary;
+    if (output->slot >= 0) /* unless discard_all was here */
+        atomic_compare_exchange_strong(&open_temporaries[output->slot], &expected, NULL);
+    output->slot = -1;
+}
+
+/* ---- the target ---------------------------------------------------------------------------------------------- */
+
+/* The folder's own path and the name in it, for what does not exist yet. */
+static int resolve_absent(char **out, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = NULL;
+    int status = base_copy_text_n(&folder, slash ? path : ".", slash ? (size_t)(slash - path) + 1 : 1);
+    if (status < 0)
+        return status;
+    char *real = realpath(folder, NULL);
+    const char *name = slash ? slash + 1 : path;
+    if (real)
+        status = base_format(out, "%s%s%s", real, strcmp(real, "/") == 0 ? "" : "/", name);
+    else
+        status = base_copy_text(out, path); /* opening it will say what is wrong */
+    free(real);
+    base_free(&folder);
+    return status;
+}
+
+/* Replaces *path, which names a symbolic link, by what the link says. */
+static int follow_link(char **path, const char *to)
+{
+    const char *slash = strrchr(*path, '/');
+    int folder = to[0] == '/' || !slash ? 0 : (int)(slash - *path) + 1;
+    char *next = NULL;
+    int status = base_format(&next, "%.*s%s", folder, *path, to);
+    if (status < 0)
+        return status;
+    base_free(path);
+    *path = next;
+    return SHOAL_OK;
+}
+
+int base_output_resolve(char **out, const char *path)
+{
+    enum { LINKS_MOST = 40 };
+    struct stat info;
+    char *current = NULL, to[4096];
+    *out = NULL;
+    if (stat(path, &info) == 0) {
+        char *real = realpath(path, NULL); /* NULL for a pipe behind /dev/stdout, which has no other name */
+        int status = base_copy_text(out, real ? real : path);
+        free(real);
+        return status;
+    }
+    int status = base_copy_text(&current, path);
+    for (int links = 0; status == SHOAL_OK && links < LINKS_MOST; links++) {
+        ssize_t length = readlink(current, to, sizeof to - 1);
+        if (length <= 0)
+            break;
+        to[length] = '\0';
+        status = follow_link(&current, to);
+    }
+    if (status == SHOAL_OK)
+        status = resolve_absent(out, current);
+    base_free(&current);
+    return status;
 }
 
 static bool is_plain_or_absent(const char *path)
@@ -50,46 +125,120 @@ static bool is_plain_or_absent(const char *path)
     return stat(path, &info) < 0 || S_ISREG(info.st_mode);
 }
 
-/* The file a symbolic link points to is what gets replaced, not the link. */
-static int resolve_target(char **out, const char *path)
+int base_output_standard(const char *path)
 {
-    char *real = realpath(path, NULL);
-    int status = base_copy_text(out, real ? real : path);
-    free(real);
-    return status;
+    struct stat file, stream;
+    if (stat(path, &file) < 0)
+        return -1;
+    for (int descriptor = STDOUT_FILENO; descriptor <= STDERR_FILENO; descriptor++) {
+        int flags = fcntl(descriptor, F_GETFL);
+        if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && fstat(descriptor, &stream) == 0 &&
+            stream.st_dev == file.st_dev && stream.st_ino == file.st_ino)
+            return descriptor;
+    }
+    return -1;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------- */
+
+/* Remembers why a write failed: by the time of the commit errno is about something else. */
+static ssize_t write_stream(void *cookie, const char *bytes, size_t size)
+{
+    base_output *output = cookie;
+    size_t done = 0;
+    while (done < size) {
+        ssize_t n = write(output->descriptor, bytes + done, size - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            if (!output->error)
+                output->error = n < 0 ? errno : EIO;
+            errno = output->error;
+            return (ssize_t)done;
+        }
+        done += (size_t)n;
+    }
+    return (ssize_t)size;
+}
+
+static unsigned long long random_word(void)
+{
+    unsigned long long word;
+    if (getrandom(&word, sizeof word, GRND_NONBLOCK) == (ssize_t)sizeof word)
+        return word;
+    static atomic_ullong calls;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (unsigned long long)now.tv_nsec * 2654435761u + (unsigned long long)now.tv_sec + atomic_fetch_add(&calls, 1);
+}
+
+/* Makes the file and lists it for the signal handler; a signal waits until both are done.  Returns 0 or errno. */
+static int make_temporary(base_output *output, char **name, mode_t mode)
+{
+    sigset_t all, callers;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &callers);
+    output->descriptor = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    int error = output->descriptor < 0 ? errno : 0;
+    if (!error) {
+        output->temporary = *name;
+        *name = NULL;
+        remember(output);
+    }
+    pthread_sigmask(SIG_SETMASK, &callers, NULL);
+    return error;
+}
+
+/* A file of our own beside the target.  A new target gets the mode the umask leaves, an old one keeps its own. */
+static int open_temporary(base_output *output)
+{
+    enum { ATTEMPTS = 100 };
+    struct stat old;
+    bool replaces = stat(output->path, &old) == 0;
+    mode_t mode = replaces ? old.st_mode & 0777 : 0666;
+    int error = EEXIST;
+    for (int i = 0; error == EEXIST && i < ATTEMPTS; i++) {
+        char *name = NULL;
+        int status = base_format(&name, "%s.tmp-%ld-%016llx", output->path, (long)getpid(), random_word());
+        if (status < 0)
+            return status;
+        error = make_temporary(output, &name, mode);
+        base_free(&name);
+    }
+    if (error)
+        return shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't write", output->name);
+    if (replaces)
+        (void)fchmod(output->descriptor, mode); /* a file system without modes keeps none */
+    return SHOAL_OK;
+}
+
+static int open_directly(base_output *output)
+{
+    int standard = base_output_standard(output->path);
+    output->descriptor =
+        standard >= 0 ? fcntl(standard, F_DUPFD_CLOEXEC, 0) : open(output->path, O_WRONLY | O_CLOEXEC);
+    if (output->descriptor < 0)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", output->name);
+    return SHOAL_OK;
 }
 
 int base_output_open(base_output **out, const char *path)
 {
     base_output *output = NULL;
-    int descriptor = -1;
     if (!*path)
         return shoal_fail(SHOAL_SYSTEM, "can't write a file without a name");
     int status = base_alloc(&output, 1, sizeof *output, "an output file");
     if (status < 0)
         return status;
-    output->slot = -1;
-    if ((status = resolve_target(&output->path, path)) < 0)
+    output->slot = output->descriptor = -1;
+    if ((status = base_copy_text(&output->name, path)) < 0 || (status = base_output_resolve(&output->path, path)) < 0)
         goto done;
-    const char *name = output->path;
-    if (is_plain_or_absent(output->path)) {
-        struct stat old;
-        mode_t mode = stat(output->path, &old) == 0 ? old.st_mode & 0777 : 0666;
-        status = base_format(&output->temporary, "%s.tmp-%ld-%d", output->path, (long)getpid(),
-                             atomic_fetch_add(&temporaries_made, 1));
-        if (status < 0)
-            goto done;
-        name = output->temporary;
-        output->slot = remember(output->temporary);
-        descriptor = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    } else {
-        descriptor = open(name, O_WRONLY | O_CLOEXEC);
-    }
-    output->stream = descriptor < 0 ? NULL : fdopen(descriptor, "wb");
+    bool directly = !is_plain_or_absent(output->path) || base_output_standard(output->path) >= 0;
+    if ((status = directly ? open_directly(output) : open_temporary(output)) < 0)
+        goto done;
+    output->stream = fopencookie(output, "wb", (cookie_io_functions_t){.write = write_stream});
     if (!output->stream) {
-        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", path);
-        if (descriptor >= 0)
-            close(descriptor);
+        status = shoal_fail(SHOAL_MEMORY, "%s: out of memory for an output file", path);
         goto done;
     }
     *out = output;
@@ -102,7 +251,7 @@ done:
 int base_output_write(base_output *output, const void *bytes, size_t size)
 {
     if (size && fwrite(bytes, 1, size, output->stream) != size)
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", output->path);
+        return shoal_fail_errno(SHOAL_SYSTEM, output->error ? output->error : EIO, "%s: can't write", output->name);
     return SHOAL_OK;
 }
 
@@ -114,18 +263,18 @@ FILE *base_output_stream(base_output *output)
 int base_output_commit(base_output **inout)
 {
     base_output *output = *inout;
-    int error = 0;
-    if (ferror(output->stream) || fflush(output->stream) != 0)
-        error = errno ? errno : EIO;
-    if (fclose(output->stream) != 0 && !error)
-        error = errno;
+    bool failed = ferror(output->stream) != 0;
+    failed |= fclose(output->stream) != 0;
     output->stream = NULL;
+    int error = output->error ? output->error : failed ? EIO : 0;
+    if (close(output->descriptor) != 0 && !error)
+        error = errno;
+    output->descriptor = -1;
     if (!error && output->temporary && rename(output->temporary, output->path) != 0)
         error = errno;
-    int status = error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't write", output->path) : SHOAL_OK;
-    if (status == SHOAL_OK && output->slot >= 0) {
-        atomic_store(&open_temporaries[output->slot], NULL);
-        output->slot = -1;
+    int status = error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't write", output->name) : SHOAL_OK;
+    if (status == SHOAL_OK) {
+        forget(output);
         base_free(&output->temporary);
     }
     base_output_discard(inout);
@@ -139,12 +288,14 @@ void base_output_discard(base_output **inout)
         return;
     if (output->stream)
         fclose(output->stream);
+    if (output->descriptor >= 0)
+        close(output->descriptor);
     if (output->temporary)
         unlink(output->temporary);
-    if (output->slot >= 0)
-        atomic_store(&open_temporaries[output->slot], NULL);
+    forget(output);
     base_free(&output->temporary);
     base_free(&output->path);
+    base_free(&output->name);
     base_free(inout);
 }
 

@@ -6,9 +6,16 @@
  *     if (status == SHOAL_OK) status = base_output_commit(&output);     // flushes, checks, renames
  *     base_output_discard(&output);                                     // removes the temporary if not committed
  *
- * The temporary lies beside the target (PATH.tmp-PID-N).  Targets that are no plain files, such as
- * /dev/stdout or a pipe, are written directly.  A signal handler may remove what is still open with
- * base_output_discard_all, which is async-signal-safe. */
+ * The temporary lies beside the target (PATH.tmp-PID-RANDOM) and is always our own.  A new file gets the mode the
+ * umask leaves, an old one keeps its mode; a symbolic link stays one, and what it points to is replaced or made.
+ * Targets that are no plain files, such as a pipe, are written directly; so is what standard output or standard error
+ * is, through that very descriptor, since a file that is redirected to must not be replaced under it.
+ *
+ * "Never half" holds when the program is killed at any moment.  Nothing is forced to the disk before the rename
+ * (outputs can be large), so after a crash of the machine it is up to the file system: those that write a file's data
+ * before the rename over an old one, as ext4, XFS and btrfs do by default, keep one or the other.
+ *
+ * A signal handler may remove what is still open with base_output_discard_all, which is async-signal-safe. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -26,6 +33,12 @@ FILE *base_output_stream(base_output *output);
 int base_output_commit(base_output **output);
 void base_output_discard(base_output **output);
 void base_output_discard_all(void);
+
+/* The file an output path means: absolute, behind all links; its folder's path and its name when it is yet to be made.
+ * The path itself when its folder does not exist. */
+int base_output_resolve(char **out, const char *path);
+/* 1 or 2 when the path is what standard output or standard error writes to; -1 otherwise. */
+int base_output_standard(const char *path);
 
 /* Checks that an output path could be opened for writing, so that a wrong name is reported before hours of work. */
 int base_output_check(const char *path);

@@ -138,10 +138,70 @@ static int64_t proc_bytes(const char *path, const char *name)
     return kib >= 0 ? kib * 1024 : -1;
 }
 
+/* A number in a file of its own, or behind a name in one; -1 when it is not there, as for "max". */
+static int64_t read_number(const char *folder, const char *file_name, const char *name)
+{
+    char path[4096 + 256], line[256];
+    long long number = -1;
+    size_t length = name ? strlen(name) : 0;
+    int size = snprintf(path, sizeof path, "%s/%s", folder, file_name);
+    FILE *file = size > 0 && (size_t)size < sizeof path ? fopen(path, "r") : NULL;
+    while (file && number < 0 && fgets(line, sizeof line, file))
+        if ((name && (strncmp(line, name, length) != 0 || line[length] != ' ')) ||
+            sscanf(line + length, "%lld", &number) != 1)
+            number = -1;
+    if (file)
+        fclose(file);
+    return number;
+}
+
+/* What one group may still take.  Pages of files nobody uses lately are counted as used but given back on demand. */
+static int64_t left_in_group(const char *folder, bool version_2)
+{
+    int64_t limit = read_number(folder, version_2 ? "memory.max" : "memory.limit_in_bytes", NULL);
+    int64_t used = read_number(folder, version_2 ? "memory.current" : "memory.usage_in_bytes", NULL);
+    int64_t cached = read_number(folder, "memory.stat", version_2 ? "inactive_file" : "total_inactive_file");
+    if (limit < 0 || used < 0 || limit >= INT64_MAX / 2) /* version 1 says "no limit" by a huge number */
+        return INT64_MAX;
+    used -= cached > 0 && cached < used ? cached : 0;
+    return used < limit ? limit - used : 0;
+}
+
+int64_t base_memory_left_in_groups(const char *root, const char *membership)
+{
+    char line[4096], folder[4096 + 256];
+    int64_t least = INT64_MAX;
+    FILE *file = fopen(membership, "r");
+    while (file && fgets(line, sizeof line, file)) { /* "0::/path" is version 2, "5:memory,x:/path" version 1 */
+        char *group = strchr(line, ':'), *path = group ? strchr(group + 1, ':') : NULL;
+        if (!path)
+            continue;
+        *path++ = '\0';
+        path[strcspn(path, "\n")] = '\0';
+        bool version_2 = strcmp(group, ":") == 0;
+        if (!version_2 && !strstr(group, "memory"))
+            continue;
+        /* Every group above limits too.  In a container the path may be the host's, and only its end, "/", is here. */
+        for (char *end = path + strlen(path); end; end = strrchr(path, '/')) {
+            *end = '\0';
+            int size = snprintf(folder, sizeof folder, "%s%s%s", root, version_2 ? "" : "/memory", path);
+            bool fits = size > 0 && (size_t)size < sizeof folder;
+            int64_t left = fits ? left_in_group(folder, version_2) : INT64_MAX;
+            least = left < least ? left : least;
+        }
+    }
+    if (file)
+        fclose(file);
+    return least;
+}
+
 int64_t base_memory_available(void)
 {
     int64_t available = proc_bytes("/proc/meminfo", "MemAvailable");
-    return available >= 0 ? available : (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    int64_t in_groups = base_memory_left_in_groups("/sys/fs/cgroup", "/proc/self/cgroup");
+    if (available < 0)
+        available = (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    return in_groups < available ? in_groups : available;
 }
 
 int64_t base_memory_peak(void)

@@ -31,8 +31,11 @@ int base_format(char **out, const char *format, ...) __attribute__((format(print
 bool base_multiply(size_t *out, size_t a, size_t b);
 bool base_add(size_t *out, size_t a, size_t b);
 
-/* Bytes of memory the system could give now, and all it has. */
+/* Bytes of memory the system and this process's control groups could give now, and all the system has. */
 int64_t base_memory_available(void);
+/* What the control groups listed in the file `membership` (as /proc/self/cgroup) and those above them allow, their files
+ * being below `root`; INT64_MAX when there is no limit. */
+int64_t base_memory_left_in_groups(const char *root, const char *membership);
 int64_t base_memory_total(void);
 /* The most memory this program has had resident, mapped files included; -1 when the system does not tell. */
 int64_t base_memory_peak(void);

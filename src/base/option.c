@@ -15,15 +15,14 @@ static locale_t plain_locale;
 
 static void make_plain_locale(void)
 {
-    plain_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    plain_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* cannot fail: the C locale is built in */
 }
 
-/* strtod that always takes a point for the decimal point, whatever language the host program speaks. */
-static double read_double(const char *text, char **end)
+locale_t base_plain_locale(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_plain_locale);
-    return plain_locale ? strtod_l(text, end, plain_locale) : strtod(text, end);
+    return plain_locale;
 }
 
 /* A decimal number at the start of text.  No hexadecimal, infinity, NaN or leading space, which strtod would take. */
@@ -35,7 +34,7 @@ static bool read_decimal(double *out, const char *text, const char **end)
     if ((text[0] == '0' || ((text[0] == '-' || text[0] == '+') && text[1] == '0')) && strpbrk(text, "xX"))
         return false;
     char *stop = NULL;
-    *out = read_double(text, &stop);
+    *out = strtod_l(text, &stop, base_plain_locale());
     *end = stop;
     return stop != text && isfinite(*out);
 }

@@ -11,6 +11,7 @@
 #ifndef BASE_OPTION_H
 #define BASE_OPTION_H
 
+#include <locale.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +36,9 @@ int base_options_parse(void *settings, const base_option_group *groups, const ch
 
 /* The one of `count` names that `text` was probably meant to be, or NULL when none is near. */
 const char *base_nearest(const char *text, const char *const *names, int count);
+
+/* The C locale, whose decimal point is a point, whatever language the host program speaks. */
+locale_t base_plain_locale(void);
 
 /* The number a COUNT (500e3), REAL or BYTES (64MB) option reads; false when it is none or does not fit. */
 bool base_parse_count(int64_t *out, const char *text);

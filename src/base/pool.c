@@ -7,6 +7,7 @@
 #include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -76,10 +77,27 @@ static int quota_cores(void)
     return quota > 0 && period > 0 ? (int)((quota + period - 1) / period) : 0;
 }
 
+/* The affinity mask.  The kernel refuses a set smaller than its own, which may count more than cpu_set_t's 1024. */
+static int allowed_cores(void)
+{
+    enum { IDS_MOST = 1 << 20 };
+    cpu_set_t usual;
+    if (sched_getaffinity(0, sizeof usual, &usual) == 0)
+        return CPU_COUNT(&usual);
+    for (int ids = 2 * CPU_SETSIZE; ids <= IDS_MOST; ids *= 2) {
+        cpu_set_t *set = CPU_ALLOC((size_t)ids);
+        bool known = set && sched_getaffinity(0, CPU_ALLOC_SIZE(ids), set) == 0;
+        int cores = known ? CPU_COUNT_S(CPU_ALLOC_SIZE(ids), set) : 0;
+        CPU_FREE(set);
+        if (known)
+            return cores;
+    }
+    return 1;
+}
+
 int base_cores(void)
 {
-    cpu_set_t allowed;
-    int cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+    int cores = allowed_cores();
     int quota = quota_cores();
     if (quota > 0 && quota < cores)
         cores = quota;
@@ -201,6 +219,21 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
+/* Signals are for the thread that made the pool, so that a handler never runs while its data are in use elsewhere;
+ * those that an instruction causes come to whoever executes it, and a profiler samples every thread. */
+static int start_thread(member *self)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF};
+    sigset_t blocked, callers;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&blocked, own[i]);
+    pthread_sigmask(SIG_BLOCK, &blocked, &callers);
+    int error = pthread_create(&self->thread, NULL, thread_main, self);
+    pthread_sigmask(SIG_SETMASK, &callers, NULL);
+    return error;
+}
+
 int base_pool_new(base_pool **out, int threads)
 {
     base_pool *pool = NULL;
@@ -219,7 +252,7 @@ int base_pool_new(base_pool **out, int threads)
         self->index = i;
         if (i == 0)
             continue; /* the caller is member 0 */
-        int error = pthread_create(&self->thread, NULL, thread_main, self);
+        int error = start_thread(self);
         if (error)
             status = shoal_fail_errno(SHOAL_SYSTEM, error, "can't start thread %d of %d", i + 1, pool->threads);
         else

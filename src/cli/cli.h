@@ -160,10 +160,19 @@ json_t *cli_job_json(const cli_job *job);
 /* "load 0.01 s, scan 0.10 s, ..." and the kernel and threads, as the summary for people shows them. */
 void cli_job_print(const cli_job *job, FILE *stream);
 
-/* Output paths of a verb: none may be given twice, all must be writable.  `paths` may hold NULLs. */
-int cli_outputs_check(const char *const *paths, int count);
+/* A file of a verb: the option or word that names it, and the path, or NULL when it was not given. */
+typedef struct cli_file {
+    const char *name; /* "--centres", "DATA" */
+    const char *path;
+} cli_file;
+
+/* Checks the files of a verb before the work; both lists end with a row without a name.  No two outputs may be one
+ * file, none may be an input, all must be writable, and with --json none may be stdout, which has the object. */
+int cli_files_check(const cli_file *outputs, const cli_file *inputs, bool json);
 /* Where a summary for people goes: stderr when one of the outputs is stdout itself. */
-FILE *cli_summary_stream(const char *const *paths, int count);
+FILE *cli_summary_stream(const cli_file *outputs);
+/* Writes a tensor of the result as .npy; does nothing without a path. */
+int cli_write_tensor(const char *path, const shoal_result *result, const char *name);
 
 /* Refuses values that are not finite, by row and column. */
 int cli_check_finite(const double *values, int64_t rows, int64_t columns, const char *path);

@@ -12,6 +12,7 @@ typedef struct settings {
     shoal_data_options data;
     bool json;
     int64_t count;
+    const char *format;
 } settings;
 
 static const shoal_option info_rows[] = {
@@ -23,7 +24,14 @@ static const shoal_option head_rows[] = {
      .fallback = "10"},
     {0},
 };
-static const shoal_option *const info_options = info_rows, *const head_options = head_rows;
+static const shoal_option convert_rows[] = {
+    {"format", 'f', SHOAL_OPTION_TEXT, offsetof(settings, format), "FORMAT",
+     .help = "format to write: npy, csv, tsv, txt, idx, raw or bin, text and idx also with .gz as in csv.gz; the ending of "
+             "OUT says which when left out"},
+    {0},
+};
+static const shoal_option *const info_options = info_rows, *const head_options = head_rows,
+                                *const convert_options = convert_rows;
 
 static const base_option_group info_groups[] = {
     {"Printing", &info_options, 0},
@@ -38,6 +46,7 @@ static const base_option_group head_groups[] = {
     {0},
 };
 static const base_option_group convert_groups[] = {
+    {"Output", &convert_options, 0},
     {"Reading the data", &cli_data_options, offsetof(settings, data)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
@@ -151,11 +160,15 @@ static int run_convert(void *from_main, const char *const *word, int words)
     settings *settings = from_main;
     shoal_data *data = NULL;
     (void)words;
-    int status = base_output_check(word[1]);
+    int status = data_write_check(word[1], settings->format);
+    if (status < 0 && !settings->format)
+        return shoal_fail(status, "%s; --format names it for a pipe or any other name", shoal_error());
+    if (status == SHOAL_OK)
+        status = base_output_check(word[1]);
     if (status == SHOAL_OK)
         status = shoal_data_open(&data, word[0], &settings->data);
     if (status == SHOAL_OK)
-        status = shoal_data_write(data, word[1]);
+        status = data_write_as(data, word[1], settings->format);
     shoal_data_free(&data);
     return status;
 }
@@ -218,13 +231,15 @@ const cli_verb cli_data_head = {
 
 static const char *const convert_description[] = {"Writes the rows of IN to OUT in the format that the ending of OUT "
                                                   "names: .npy, .csv, .tsv, .txt (spaces), .idx, .raw "
-                                                  "or .bin, text and .idx also with .gz. Values keep their "
+                                                  "or .bin, text and .idx also with .gz; --format names it for a pipe "
+                                                  "or any other name. Values keep their "
                                                   "type where the format can hold it. OUT appears when "
                                                   "it is whole; until then an old file of that name stays.",
                                                   NULL};
 static const cli_example convert_examples[] = {
     {"shoal data convert iris.csv iris.npy --drop-column species", "text to .npy, without the label"},
     {"shoal data convert 'gen:uniform?rows=500000&cols=1000&seed=1' uniform.npy", "keep generated data"},
+    {"shoal data convert data.npy /dev/stdout --format csv | sort", "rows as text for another program"},
     {NULL, NULL},
 };
 const cli_verb cli_data_convert = {

@@ -150,16 +150,6 @@ static int check_kernel(const char *name)
 
 /* ---- after the run ------------------------------------------------------------------------------------------- */
 
-static int write_tensor(const char *path, const shoal_result *result, const char *name)
-{
-    const shoal_tensor *tensor = shoal_result_tensor(result, name);
-    if (!path)
-        return SHOAL_OK;
-    if (!tensor)
-        SHOAL_BUG("the result has no %s", name);
-    return shoal_npy_write(path, tensor->values, tensor->type, tensor->rank, tensor->shape);
-}
-
 static int write_model(const char *path, const cli_job *job, const settings *settings)
 {
     const shoal_tensor *centres = shoal_result_tensor(job->result, "centres");
@@ -197,9 +187,9 @@ static int write_outputs(cli_job *job, const settings *settings, data_sheet *she
 {
     const outputs *outputs = &settings->outputs;
     double started = base_seconds();
-    int status = write_tensor(outputs->centres, job->result, "centres");
+    int status = cli_write_tensor(outputs->centres, job->result, "centres");
     if (status == SHOAL_OK)
-        status = write_tensor(outputs->labels, job->result, "labels");
+        status = cli_write_tensor(outputs->labels, job->result, "labels");
     if (status == SHOAL_OK)
         status = write_model(outputs->model, job, settings);
     if (status == SHOAL_OK)
@@ -211,29 +201,21 @@ static int write_outputs(cli_job *job, const settings *settings, data_sheet *she
 }
 
 /* Rows in the smallest and the largest cluster. */
-static int print_sizes(FILE *stream, const shoal_result *result)
+static void print_sizes(FILE *stream, const shoal_result *result)
 {
-    const shoal_tensor *labels = shoal_result_tensor(result, "labels");
-    const shoal_tensor *centres = shoal_result_tensor(result, "centres");
-    int64_t k = centres->shape[0], least = INT64_MAX, most = 0, *sizes = NULL;
-    if (!labels)
-        return SHOAL_OK;
-    int status = base_alloc(&sizes, (size_t)k, sizeof *sizes, "the sizes of clusters");
-    if (status < 0)
-        return status;
-    const int32_t *label = labels->values;
-    for (int64_t i = 0; i < labels->shape[0]; i++)
-        sizes[label[i]]++;
+    const shoal_tensor *sizes = shoal_result_tensor(result, "sizes");
+    if (!sizes)
+        SHOAL_BUG("the result has no sizes");
+    const int64_t *size = sizes->values;
+    int64_t k = sizes->shape[0], least = INT64_MAX, most = 0;
     for (int64_t i = 0; i < k; i++) {
-        least = sizes[i] < least ? sizes[i] : least;
-        most = sizes[i] > most ? sizes[i] : most;
+        least = size[i] < least ? size[i] : least;
+        most = size[i] > most ? size[i] : most;
     }
     fprintf(stream, "clusters   %" PRId64 ", of %" PRId64 " to %" PRId64 " rows\n", k, least, most);
-    base_free(&sizes);
-    return SHOAL_OK;
 }
 
-static int print_summary(FILE *stream, const cli_job *job, const char *const *paths, int path_count)
+static void print_summary(FILE *stream, const cli_job *job, const cli_file *written)
 {
     double computed = (double)job->report.counter[0], skipped = (double)job->report.counter[1];
     bool converged = shoal_result_number(job->result, "converged") > 0;
@@ -241,9 +223,7 @@ static int print_summary(FILE *stream, const cli_job *job, const char *const *pa
     cli_put_text(stream, shoal_data_path(job->data));
     fprintf(stream, ": %" PRId64 " rows, %" PRId64 " columns, %s\n", shoal_data_rows(job->data),
             shoal_data_columns(job->data), shoal_type_name(shoal_data_type(job->data)));
-    int status = print_sizes(stream, job->result);
-    if (status < 0)
-        return status;
+    print_sizes(stream, job->result);
     fprintf(stream, "objective  %.10g after %.0f iterations, %s\n", shoal_result_number(job->result, "objective"),
             shoal_result_number(job->result, "iterations"),
             converged             ? "converged"
@@ -254,30 +234,31 @@ static int print_summary(FILE *stream, const cli_job *job, const char *const *pa
         fprintf(stream, "distances  %.4g computed, %.4g skipped (%.1f%%)\n", computed, skipped,
                 100 * skipped / (computed + skipped));
     const char *before = "wrote      ";
-    for (int i = 0; i < path_count; i++) {
-        if (paths[i]) {
+    for (; written->name; written++) {
+        if (written->path) {
             fputs(before, stream);
-            cli_put_text(stream, paths[i]);
+            cli_put_text(stream, written->path);
             before = ", ";
         }
     }
     if (before[0] == ',')
         fputc('\n', stream);
-    return SHOAL_OK;
 }
 
 static int run_kmeans(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
     const outputs *out = &settings->outputs;
-    const char *const paths[] = {out->centres, out->labels, out->model, out->picture, out->trace};
-    enum { PATHS = sizeof paths / sizeof paths[0] };
+    const char *init = is_init_word(settings->config.init) ? NULL : settings->config.init;
+    const cli_file written[] = {{"--centres", out->centres}, {"--labels", out->labels}, {"--model", out->model},
+                                {"--picture", out->picture}, {"--trace", out->trace},   {0}};
+    const cli_file sources[] = {{"DATA", word[0]}, {"--weights", settings->inputs.weights}, {"--init", init}, {0}};
     data_sheet sheet = {0};
     double *start = NULL;
     cli_job job;
     (void)words;
 
-    FILE *summary = cli_summary_stream(paths, PATHS);
+    FILE *summary = cli_summary_stream(written);
     cli_job_init(&job, &shoal_kmeans, settings->print.quiet);
     int status = check_init(&settings->config);
     if (status == SHOAL_OK && settings->config.k == 0 && is_init_word(settings->config.init))
@@ -285,7 +266,7 @@ static int run_kmeans(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = check_kernel(settings->run.kernel);
     if (status == SHOAL_OK)
-        status = cli_outputs_check(paths, PATHS);
+        status = cli_files_check(written, sources, settings->print.json);
     if (status == SHOAL_OK)
         status = cli_job_load(&job, word[0], &settings->data, settings->inputs.weights);
     if (status == SHOAL_OK)
@@ -302,7 +283,7 @@ static int run_kmeans(void *from_main, const char *const *word, int words)
     if (settings->print.json)
         status = cli_print_json(cli_job_json(&job));
     else if (!settings->print.quiet)
-        status = print_summary(summary, &job, paths, PATHS);
+        print_summary(summary, &job, written);
     if (status == SHOAL_OK && job.report.stopped) {
         double iterations = shoal_result_number(job.result, "iterations");
         fprintf(stderr, "shoal: stopped after %.0f iterations; centres and labels are those of iteration %.0f\n",

@@ -75,16 +75,6 @@ static int load_centres(double **out, shoal_predict_config *config, const char *
     return status;
 }
 
-static int write_tensor(const char *path, const shoal_result *result, const char *name)
-{
-    if (!path)
-        return SHOAL_OK;
-    const shoal_tensor *tensor = shoal_result_tensor(result, name);
-    if (!tensor)
-        SHOAL_BUG("the result has no %s", name);
-    return shoal_npy_write(path, tensor->values, tensor->type, tensor->rank, tensor->shape);
-}
-
 static int print_result(cli_job *job, const settings *settings, FILE *summary, int64_t k)
 {
     if (settings->print.json) {
@@ -106,18 +96,21 @@ static int print_result(cli_job *job, const settings *settings, FILE *summary, i
 static int run_predict(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
-    const char *const paths[] = {settings->outputs.labels, settings->outputs.distances};
+    const cli_file written[] = {{"--labels", settings->outputs.labels},
+                                {"--distances", settings->outputs.distances},
+                                {0}};
+    const cli_file sources[] = {{"MODEL", word[0]}, {"DATA", word[1]}, {0}};
     shoal_predict_config config = {.distances = settings->outputs.distances != NULL};
     const kernel_set *set = NULL;
     double *centres = NULL;
     cli_job job;
     (void)words;
 
-    FILE *summary = cli_summary_stream(paths, 2);
+    FILE *summary = cli_summary_stream(written);
     cli_job_init(&job, &shoal_kmeans_predict, settings->print.quiet);
     int status = kernel_choose(&set, settings->run.kernel);
     if (status == SHOAL_OK)
-        status = cli_outputs_check(paths, 2);
+        status = cli_files_check(written, sources, settings->print.json);
     if (status == SHOAL_OK)
         status = load_centres(&centres, &config, word[0]);
     if (status == SHOAL_OK)
@@ -130,9 +123,9 @@ static int run_predict(void *from_main, const char *const *word, int words)
     if (status < 0)
         goto done;
     double started = base_seconds();
-    status = write_tensor(settings->outputs.labels, job.result, "labels");
+    status = cli_write_tensor(settings->outputs.labels, job.result, "labels");
     if (status == SHOAL_OK)
-        status = write_tensor(settings->outputs.distances, job.result, "distances");
+        status = cli_write_tensor(settings->outputs.distances, job.result, "distances");
     job.write_seconds = base_seconds() - started;
     if (status == SHOAL_OK)
         status = print_result(&job, settings, summary, config.k);

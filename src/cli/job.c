@@ -142,29 +142,91 @@ int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settin
 
 /* ---- output -------------------------------------------------------------------------------------------------- */
 
-int cli_outputs_check(const char *const *paths, int count)
+/* Whether the path is what stdout is, other than /dev/null, where nothing mixes. */
+static bool is_stdout(const char *path)
 {
-    for (int i = 0; i < count; i++) {
-        for (int j = 0; paths[i] && j < i; j++)
-            if (paths[j] && strcmp(paths[i], paths[j]) == 0 && strncmp(paths[i], "/dev/", 5) != 0)
-                return shoal_fail(SHOAL_USAGE, "%s is named as two different outputs", paths[i]);
-        int status = paths[i] ? base_output_check(paths[i]) : SHOAL_OK;
+    struct stat out, file, null;
+    if (fstat(STDOUT_FILENO, &out) < 0 || stat(path, &file) < 0 || file.st_dev != out.st_dev ||
+        file.st_ino != out.st_ino)
+        return false;
+    return stat("/dev/null", &null) < 0 || null.st_dev != out.st_dev || null.st_ino != out.st_ino;
+}
+
+/* Whether two paths mean one file that would be replaced.  Pipes, terminals and what stdout and stderr are redirected
+ * to take one output after the other. */
+static int is_same_file(bool *same, const char *output, const char *other)
+{
+    struct stat a, b;
+    bool has_a = stat(output, &a) == 0;
+    bool has_b = strcmp(other, "-") == 0 ? fstat(STDIN_FILENO, &b) == 0 : stat(other, &b) == 0;
+    *same = false;
+    if ((has_a && !S_ISREG(a.st_mode)) || base_output_standard(output) >= 0)
+        return SHOAL_OK;
+    if (has_a && has_b)
+        *same = a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    if (has_a || has_b)
+        return SHOAL_OK;
+    char *path = NULL, *other_path = NULL;
+    int status = base_output_resolve(&path, output);
+    if (status == SHOAL_OK)
+        status = base_output_resolve(&other_path, other);
+    if (status == SHOAL_OK)
+        *same = strcmp(path, other_path) == 0;
+    base_free(&path);
+    base_free(&other_path);
+    return status;
+}
+
+/* Refuses an output that is one of the files of a list, up to `end`. */
+static int check_apart(const cli_file *output, const cli_file *list, const cli_file *end, const char *why)
+{
+    for (; list != end && list->name; list++) {
+        bool same = false;
+        int status = list->path ? is_same_file(&same, output->path, list->path) : SHOAL_OK;
+        if (status < 0)
+            return status;
+        if (same)
+            return shoal_fail(SHOAL_USAGE, "%s %s and %s %s are the same file%s", output->name, output->path,
+                              list->name, list->path, why);
+    }
+    return SHOAL_OK;
+}
+
+int cli_files_check(const cli_file *outputs, const cli_file *inputs, bool json)
+{
+    for (const cli_file *output = outputs; output->name; output++) {
+        if (!output->path)
+            continue;
+        if (json && is_stdout(output->path))
+            return shoal_fail(SHOAL_USAGE, "%s %s is standard output, which --json prints to: write to another file",
+                              output->name, output->path);
+        int status = check_apart(output, outputs, output, ": each output needs its own");
+        if (status == SHOAL_OK)
+            status = check_apart(output, inputs, NULL, ", which would be lost: write to another");
+        if (status == SHOAL_OK)
+            status = base_output_check(output->path);
         if (status < 0)
             return status;
     }
     return SHOAL_OK;
 }
 
-FILE *cli_summary_stream(const char *const *paths, int count)
+FILE *cli_summary_stream(const cli_file *outputs)
 {
-    struct stat out, file;
-    if (fstat(STDOUT_FILENO, &out) < 0)
-        return stdout;
-    for (int i = 0; i < count; i++)
-        if (paths[i] && stat(paths[i], &file) == 0 && file.st_dev == out.st_dev && file.st_ino == out.st_ino &&
-            strcmp(paths[i], "/dev/null") != 0)
+    for (; outputs->name; outputs++)
+        if (outputs->path && is_stdout(outputs->path))
             return stderr;
     return stdout;
+}
+
+int cli_write_tensor(const char *path, const shoal_result *result, const char *name)
+{
+    if (!path)
+        return SHOAL_OK;
+    const shoal_tensor *tensor = shoal_result_tensor(result, name);
+    if (!tensor)
+        SHOAL_BUG("the result has no %s", name);
+    return shoal_npy_write(path, tensor->values, tensor->type, tensor->rank, tensor->shape);
 }
 
 /* Seconds of a phase; what opening the data took is part of "load". */

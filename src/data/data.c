@@ -3,10 +3,12 @@
  * The formats are listed once, below; everything else here is the same for all of them. */
 #include "data_internal.h"
 
+#include <fenv.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/memory.h"
+#include "base/pool.h"
 
 /* In the order they are asked: what the address or the options say, then magic numbers, then what looks like text. */
 static const struct data_format *const formats[] = {&data_generated, &data_raw, &data_npy, &data_idx, &data_text};
@@ -62,11 +64,15 @@ static int open_format(shoal_data *data, const char *path, const shoal_data_opti
     data_hint hint = {.path = path, .options = options};
     data->format = find_format(&hint);
     bool without_file = data->format && data->format->without_file;
+    fenv_t callers; /* whatever the caller rounds like, numbers in text are read the same */
+    fegetenv(&callers);
+    base_default_arithmetic();
     int status = without_file ? SHOAL_OK : open_source(data, &source, &hint);
     if (status == SHOAL_OK)
         status = check_options_fit(data, options);
     if (status == SHOAL_OK)
         status = data->format->open(data, without_file ? NULL : &source, options);
+    fesetenv(&callers);
     data_source_close(&source);
     return status;
 }
@@ -212,7 +218,7 @@ const char *shoal_data_detail(const shoal_data *data)
 const char *shoal_data_column_name(const shoal_data *data, int64_t column)
 {
     if (column < 0 || column >= data->columns)
-        SHOAL_BUG("column %lld of %lld", (long long)column, (long long)data->columns);
+        return NULL;
     return data->names ? data->names + data->name_offsets[column] : NULL;
 }
 
@@ -224,14 +230,20 @@ bool shoal_data_is_resident(const shoal_data *data)
 int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t count, void *scratch)
 {
     if (first < 0 || count < 0 || first > data->rows || count > data->rows - first)
-        SHOAL_BUG("rows %lld + %lld of %lld", (long long)first, (long long)count, (long long)data->rows);
+        return shoal_fail(SHOAL_USAGE, "%s: can't read %lld rows from row %lld on: there are %lld, counted from 0",
+                          data->path, (long long)count, (long long)first, (long long)data->rows);
     if (data->values) {
         *out = data->values + (size_t)first * data_row_bytes(data);
         return SHOAL_OK;
     }
     if (!scratch && count > 0)
-        SHOAL_BUG("%s data are not resident and need scratch", data->format->name);
+        return shoal_fail(SHOAL_USAGE, "%s: %s rows are made when they are read, which needs scratch memory", data->path,
+                          data->format->name);
+    fenv_t callers;
+    fegetenv(&callers);
+    base_default_arithmetic();
     data->format->make_rows(data, first, count, scratch);
+    fesetenv(&callers);
     *out = scratch;
     return SHOAL_OK;
 }

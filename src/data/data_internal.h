@@ -62,6 +62,19 @@ bool data_source_map(const unsigned char **out, const data_source *source);
 int data_source_load(data_buffer *buffer, data_source *source, size_t wanted);
 void data_source_close(data_source *source);
 
+/* ---- data_zlib.c ---- */
+
+/* A fresh stream that takes its memory from base_alloc. */
+struct z_stream_s;
+void data_zlib_init(struct z_stream_s *stream);
+
+/* ---- data_write.c ---- */
+
+/* shoal_data_write in a format such as "csv.gz"; the path's ending says which when it is NULL. */
+int data_write_as(shoal_data *data, const char *path, const char *format);
+/* Whether there is such a format, or such an ending, for who wants to know before there are data. */
+int data_write_check(const char *path, const char *format);
+
 /* ---- data_sink.c: output, gzipped where wanted ---- */
 
 typedef struct data_sink {

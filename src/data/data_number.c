@@ -8,11 +8,12 @@
 
 #include <locale.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "base/option.h"
 
 typedef unsigned __int128 uint128;
 
@@ -51,20 +52,6 @@ static const uint64_t fives[GREATEST_FIVES + 1] = {
 
 static const double tens[GREATEST_TENS + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                                1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-
-static locale_t c_locale;
-
-static void make_c_locale(void)
-{
-    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* cannot fail: the C locale is built in */
-}
-
-static locale_t get_c_locale(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_c_locale);
-    return c_locale;
-}
 
 /* A decimal number taken apart: (-1)^negative * digits * 10^exponent. */
 struct decimal {
@@ -197,7 +184,7 @@ const char *data_number_parse(double *out, const char *text)
         return parse_word(out, start, decimal.negative);
     at = take_exponent(&decimal, at);
     if (!convert_exactly(out, &decimal))
-        *out = strtod_l(text, NULL, get_c_locale());
+        *out = strtod_l(text, NULL, base_plain_locale());
     return at;
 }
 
@@ -234,7 +221,7 @@ static size_t print_real(char *out, double value, bool single)
         return (size_t)sprintf(out, "nan");
     if (fabs(value) < 1e15 && value == trunc(value))
         return print_whole(out, signbit(value), (uint64_t)fabs(value));
-    locale_t previous = uselocale(get_c_locale());
+    locale_t previous = uselocale(base_plain_locale());
     int length = 0;
     for (int digits = single ? 6 : 15; digits <= (single ? 9 : 17); digits++) {
         length = snprintf(out, DATA_NUMBER_CHARS, "%.*g", digits, value);

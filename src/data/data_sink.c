@@ -12,28 +12,13 @@ struct data_gzip {
     unsigned char output[GZIP_OUTPUT_BYTES];
 };
 
-static voidpf allocate_for_zlib(voidpf unused, uInt count, uInt size)
-{
-    void *block;
-    (void)unused;
-    base_alloc(&block, count, size, "compression");
-    return block;
-}
-
-static void free_for_zlib(voidpf unused, voidpf block)
-{
-    (void)unused;
-    base_free(&block);
-}
-
 static int gzip_new(data_sink *sink)
 {
     struct data_gzip *gzip = NULL;
     int status = base_alloc(&gzip, 1, sizeof *gzip, "compression");
     if (status < 0)
         return status;
-    gzip->stream.zalloc = allocate_for_zlib;
-    gzip->stream.zfree = free_for_zlib;
+    data_zlib_init(&gzip->stream);
     enum { GZIP_HEADER = 16, MEMORY_LEVEL = 8 };
     if (deflateInit2(&gzip->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + GZIP_HEADER, MEMORY_LEVEL,
                      Z_DEFAULT_STRATEGY) != Z_OK) {

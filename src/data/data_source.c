@@ -37,28 +37,13 @@ static int read_descriptor(size_t *got, const data_source *source, void *out, si
     return SHOAL_OK;
 }
 
-static voidpf allocate_for_zlib(voidpf unused, uInt count, uInt size)
-{
-    void *block;
-    (void)unused;
-    base_alloc(&block, count, size, "decompression");
-    return block;
-}
-
-static void free_for_zlib(voidpf unused, voidpf block)
-{
-    (void)unused;
-    base_free(&block);
-}
-
 static int gunzip_new(data_source *source)
 {
     struct data_gunzip *gunzip = NULL;
     int status = base_alloc(&gunzip, 1, sizeof *gunzip, "decompression");
     if (status < 0)
         return status;
-    gunzip->stream.zalloc = allocate_for_zlib;
-    gunzip->stream.zfree = free_for_zlib;
+    data_zlib_init(&gunzip->stream);
     enum { ONLY_GZIP = 16 };
     if (inflateInit2(&gunzip->stream, MAX_WBITS + ONLY_GZIP) != Z_OK) {
         base_free(&gunzip);

@@ -1,7 +1,10 @@
 /* The types of values: their names, sizes, spellings in files, and conversion to float64. */
 #include "data_internal.h"
 
+#include <fenv.h>
 #include <string.h>
+
+#include "base/pool.h"
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define NATIVE_MARK "<"
@@ -92,6 +95,12 @@ int shoal_type_parse(shoal_type *out, const char *name)
 
 void shoal_convert_float64(double *out, const void *values, shoal_type type, int64_t count)
 {
+    bool rounds = type == SHOAL_INT64 || type == SHOAL_UINT64;
+    fenv_t callers;
+    if (rounds) {
+        fegetenv(&callers);
+        base_default_arithmetic();
+    }
     switch (type) {
     case SHOAL_FLOAT32: CONVERT(float);
     case SHOAL_FLOAT64: memcpy(out, values, (size_t)count * sizeof *out); break;
@@ -109,4 +118,6 @@ void shoal_convert_float64(double *out, const void *values, shoal_type type, int
         break;
     case SHOAL_TYPES: SHOAL_BUG("no type");
     }
+    if (rounds)
+        fesetenv(&callers);
 }

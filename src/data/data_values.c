@@ -151,7 +151,6 @@ static int take_mapped(shoal_data *data, data_source *source, const data_layout 
     size_t held = source->file_size - source->position;
     if (held != claimed)
         return fail_size(data, claimed, held, "");
-    data->mapping_size = source->file_size;
     const unsigned char *values = data->mapping + source->position;
     if (is_usable(data, values, layout)) {
         bool fits = (int64_t)claimed < base_memory_available() / 2;
@@ -183,8 +182,10 @@ static int take_loaded(shoal_data *data, data_source *source, const data_layout 
 
 int data_take_values(shoal_data *data, data_source *source, const data_layout *layout)
 {
-    if (source->mappable && source->position <= source->file_size && data_source_map(&data->mapping, source))
+    if (source->mappable && source->position <= source->file_size && data_source_map(&data->mapping, source)) {
+        data->mapping_size = source->file_size;
         return take_mapped(data, source, layout);
+    }
     return take_loaded(data, source, layout);
 }
 

@@ -2,10 +2,12 @@
  * rows pass through in blocks, so a data set larger than memory is copied in little.  See shoal/data.h. */
 #include "data_internal.h"
 
+#include <fenv.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/pool.h"
 
 enum { BLOCK_BYTES = 1 << 20, TEXT_BYTES = 64 << 10, NPY_ALIGNMENT = 64 };
 
@@ -226,16 +228,25 @@ static bool ends_in(const char *text, size_t length, const char *ending)
     return length >= wanted && memcmp(text + length - wanted, ending, wanted) == 0;
 }
 
-static int find_encoding(const struct encoding **out, bool *gzip, const char *path)
+/* By the ending of the path, or by a format such as "csv.gz", which is an ending without its point. */
+static int find_encoding(const struct encoding **out, bool *gzip, const char *path, const char *format)
 {
-    size_t length = strlen(path);
-    *gzip = ends_in(path, length, ".gz");
+    const char *name = format ? format : path;
+    size_t length = strlen(name);
+    *gzip = ends_in(name, length, ".gz");
     length -= *gzip ? 3 : 0;
-    for (size_t i = 0; i < sizeof encodings / sizeof *encodings; i++)
-        if (ends_in(path, length, encodings[i].ending) && (encodings[i].may_gzip || !*gzip)) {
+    for (size_t i = 0; i < sizeof encodings / sizeof *encodings; i++) {
+        const char *ending = encodings[i].ending;
+        bool fits = format ? length == strlen(ending + 1) && ends_in(name, length, ending + 1)
+                           : ends_in(name, length, ending);
+        if (fits && (encodings[i].may_gzip || !*gzip)) {
             *out = &encodings[i];
             return SHOAL_OK;
         }
+    }
+    if (format)
+        return shoal_fail(SHOAL_USAGE, "%s: there is no format '%s', only npy, raw, bin, csv, tsv, txt, idx, csv.gz, tsv.gz, "
+                          "txt.gz and idx.gz", path, format);
     return shoal_fail(SHOAL_USAGE,
                       "%s: the name's ending chooses the format: .npy .raw .bin .csv .tsv .txt .idx, "
                       "the last four also with .gz",
@@ -258,11 +269,26 @@ static int copy_rows(writer *writer)
     return status;
 }
 
+int data_write_check(const char *path, const char *format)
+{
+    const struct encoding *encoding;
+    bool gzip;
+    return find_encoding(&encoding, &gzip, path, format);
+}
+
 int shoal_data_write(shoal_data *data, const char *path)
+{
+    return data_write_as(data, path, NULL);
+}
+
+int data_write_as(shoal_data *data, const char *path, const char *format)
 {
     writer writer = {.data = data, .path = path};
     bool gzip;
-    int status = find_encoding(&writer.encoding, &gzip, path);
+    fenv_t callers; /* digits are chosen by rounding to nearest, whatever the caller does */
+    fegetenv(&callers);
+    base_default_arithmetic();
+    int status = find_encoding(&writer.encoding, &gzip, path, format);
     if (status == SHOAL_OK)
         status = data_sink_open(&writer.sink, path, gzip);
     if (status == SHOAL_OK)
@@ -272,6 +298,7 @@ int shoal_data_write(shoal_data *data, const char *path)
     if (status == SHOAL_OK)
         status = data_sink_commit(&writer.sink);
     data_sink_close(&writer.sink);
+    fesetenv(&callers);
     base_free(&writer.text);
     base_free(&writer.scratch);
     return status;

@@ -278,13 +278,14 @@ static int run_rounds(shoal_result **out, threads_run *run, double began)
             status = job->algorithm->update(&next, &result, run->round, run->merged, &job->shape, &run->crew, stop);
         }
         engine_report_phase(job->report, run->round->phase, base_seconds() - round_began, 1);
-        if (status < 0)
+        if (status < 0) {
+            job->report->stopped = status == SHOAL_STOPPED;
             return status;
-        job->report->rounds++;
-        if (next) {
-            next->number = run->round->number + 1;
-            job->report->stopped |= asked_to_stop(run); /* there would have been more to do */
         }
+        job->report->rounds++;
+        if (next)
+            next->number = run->round->number + 1;
+        job->report->stopped |= asked_to_stop(run) && (next || result->incomplete);
         tell(run, run->round, next, began);
         shoal_round_free(&run->round);
         run->round = next;

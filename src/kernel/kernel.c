@@ -2,6 +2,7 @@
 #include "kernel/kernel.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,20 +51,36 @@ int kernel_list(const kernel_set *out[8])
     return count_sets;
 }
 
-static int fail_unknown(const char *name)
+static bool is_known(const char *name)
 {
-    char known[128] = "";
+    static const char *const names[] = {"portable", "avx2", "avx512", "vnni"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
+/* `from` is "" or says where the name was found. */
+static int fail_to_choose(const char *from, const char *name)
+{
+    char runs[128] = "";
     size_t used = 0;
-    for (int i = 0; i < count_sets && used < sizeof known; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", sets[i].name);
-    return shoal_fail(SHOAL_USAGE, "kernel set %s is not one that runs on this CPU: use auto, %s", name, known);
+    for (int i = 0; i < count_sets && used < sizeof runs; i++)
+        used += (size_t)snprintf(runs + used, sizeof runs - used, "%s%s", i ? ", " : "", sets[i].name);
+    if (is_known(name))
+        return shoal_fail(SHOAL_USAGE, "%skernel set '%s' needs instructions that this CPU does not have: use auto, %s",
+                          from, name, runs);
+    return shoal_fail(SHOAL_USAGE, "%skernel set '%s' does not exist: use auto, %s", from, name, runs);
 }
 
 int kernel_choose(const kernel_set **out, const char *name)
 {
+    const char *from = "";
     pthread_once(&once, build_sets);
-    if (!name || !strcmp(name, "auto"))
+    if (!name || !strcmp(name, "auto")) {
         name = getenv("SHOAL_KERNEL");
+        from = "environment variable SHOAL_KERNEL: ";
+    }
     if (!name || !*name || !strcmp(name, "auto")) {
         *out = &sets[count_sets - 1];
         return SHOAL_OK;
@@ -73,5 +90,5 @@ int kernel_choose(const kernel_set **out, const char *name)
             *out = &sets[i];
             return SHOAL_OK;
         }
-    return fail_unknown(name);
+    return fail_to_choose(from, name);
 }

@@ -19,6 +19,18 @@ static int count_descriptors(void)
     return count;
 }
 
+/* Of files in the folder of this test. */
+static int count_mappings(void)
+{
+    int count = 0;
+    char line[512];
+    FILE *file = fopen("/proc/self/maps", "r");
+    while (fgets(line, sizeof line, file))
+        count += strstr(line, test_folder) != NULL;
+    fclose(file);
+    return count;
+}
+
 /* Fails allocation 0, then 1, ... until the attempt succeeds, which must take at least one allocation. */
 static void fail_each_allocation(attempt *attempt, const void *argument)
 {
@@ -29,6 +41,7 @@ static void fail_each_allocation(attempt *attempt, const void *argument)
         int status = attempt(argument);
         base_memory_fail_after(-1);
         assert_int_equal(count_descriptors(), descriptors);
+        assert_int_equal(count_mappings(), 0);
         if (status == SHOAL_OK) {
             assert_true(n > 0);
             return;
@@ -164,6 +177,7 @@ static void test_every_length(void **state)
         assert_int_equal(shoal_data_open(&data, write_file("cut.npy", bytes, cut), NULL), SHOAL_INVALID);
         assert_null(data);
         assert_non_null(strstr(shoal_error(), "cut.npy: "));
+        assert_int_equal(count_mappings(), 0);
     }
 }
 

@@ -138,8 +138,18 @@ static void test_choose(void **state)
     assert_int_equal(kernel_choose(&set, "portable"), SHOAL_OK);
     assert_ptr_equal(set, sets[0]);
     assert_int_equal(kernel_choose(&set, "abacus"), SHOAL_USAGE);
-    assert_non_null(strstr(shoal_error(), "abacus"));
+    assert_non_null(strstr(shoal_error(), "kernel set 'abacus' does not exist"));
     assert_non_null(strstr(shoal_error(), "portable"));
+    assert_null(strstr(shoal_error(), "SHOAL_KERNEL"));
+    static const char *const names[] = {"portable", "avx2", "avx512", "vnni"};
+    for (int i = 0; i < 4; i++) {
+        bool runs = false;
+        for (int s = 0; s < count_sets; s++)
+            runs |= !strcmp(sets[s]->name, names[i]);
+        assert_int_equal(kernel_choose(&set, names[i]), runs ? SHOAL_OK : SHOAL_USAGE);
+        if (!runs)
+            assert_non_null(strstr(shoal_error(), "this CPU does not have"));
+    }
     setenv("SHOAL_KERNEL", "portable", 1);
     assert_int_equal(kernel_choose(&set, "auto"), SHOAL_OK);
     assert_ptr_equal(set, sets[0]);
@@ -147,6 +157,7 @@ static void test_choose(void **state)
     assert_ptr_equal(set, sets[count_sets - 1]);
     setenv("SHOAL_KERNEL", "abacus", 1);
     assert_int_equal(kernel_choose(&set, NULL), SHOAL_USAGE);
+    assert_non_null(strstr(shoal_error(), "variable SHOAL_KERNEL: kernel set 'abacus' does not exist"));
     unsetenv("SHOAL_KERNEL");
 }
 

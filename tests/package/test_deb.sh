@@ -8,7 +8,7 @@ trap 'rm -rf "$scratch"' EXIT
 cpack --config "$build/CPackConfig.cmake" -B "$scratch" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 package=$(echo "$scratch"/shoal_*.deb)
 dpkg-deb --contents "$package" | awk '{ print $6 }' >"$scratch/files"
-for file in bin/shoal lib/libshoal.so lib/libshoal.so.0 lib/libshoal.a include/shoal/shoal.h include/shoal/kmeans.h \
+for file in bin/shoal lib/libshoal.so lib/libshoal.so.0.1 lib/libshoal.a include/shoal/shoal.h include/shoal/kmeans.h \
     lib/cmake/shoal/shoalConfig.cmake lib/pkgconfig/shoal.pc share/man/man1/shoal.1 share/man/man1/shoal-kmeans.1 \
     share/doc/shoal/copyright; do
     grep -qx "./usr/$file" "$scratch/files" || { echo "missing from the package: $file"; cat "$scratch/files"; exit 1; }

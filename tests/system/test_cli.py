@@ -129,14 +129,82 @@ def wrong_usage_exits_2_with_a_hint():
     fails(2, "--tolerance: 1e-4x is not a number", "kmeans", "x.npy", "-k", 3, "--tolerance", "1e-4x")
     fails(2, "--tolerance must be at least 0, not -1", "kmeans", "x.npy", "-k", 3, "--tolerance", -1)
     fails(2, "--threads must be at least 1, not 0", "kmeans", "x.npy", "-k", 3, "--threads", 0)
-    fails(2, "sse9", "kmeans", "x.npy", "-k", 3, "--kernel", "sse9")
+    fails(2, "kernel set 'sse9' does not exist", "kmeans", "x.npy", "-k", 3, "--kernel", "sse9")
+    fails(2, ["SHOAL_KERNEL", "kernel set 'sse9' does not exist"], "kmeans", "x.npy", "-k", 3,
+          env={**os.environ, "SHOAL_KERNEL": "sse9"})
     fails(2, ["--empty: 'keeep'", "did you mean keep?"], "kmeans", "x.npy", "-k", 3, "--empty", "keeep")
     fails(2, ["--init: 'kmeanspp'", "did you mean kmeans++?"], "kmeans", "x.npy", "-k", 3, "--init", "kmeanspp")
-    fails(2, "o.npy is named as two different outputs", "kmeans", "x.npy", "-k", 3, "--centres", "o.npy", "--labels", "o.npy")
     fails(2, ["--picture-shape", "4x4"], "kmeans", "x.npy", "-k", 3, "--picture", "p.png", "--picture-shape", "4x4")
     fails(2, ["--picture-shape", "4by1"], "kmeans", "x.npy", "-k", 3, "--picture", "p.png", "--picture-shape", "4by1")
     numpy.save("seven.npy", blobs(columns=7))
     fails(2, "7 columns make no square", "kmeans", "seven.npy", "-k", 3, "--picture", "p.png")
+
+
+@test
+def files_of_one_run_are_apart():
+    numpy.save("x.npy", blobs())
+    numpy.save("w.npy", numpy.ones(60))
+    numpy.save("start.npy", blobs()[:3])
+    os.symlink("x.npy", "link.npy")
+    os.symlink("fresh.npy", "dangling.npy")
+    os.mkdir("sub")
+    before = open("x.npy", "rb").read()
+    kmeans = ["kmeans", "x.npy", "-k", 3]
+    fails(2, ["--centres o.npy", "--labels o.npy", "same file"], *kmeans, "--centres", "o.npy", "--labels", "o.npy")
+    fails(2, ["--centres o.npy", "--trace sub/../o.npy"], *kmeans, "--centres", "o.npy", "--trace", "sub/../o.npy")
+    fails(2, ["--centres fresh.npy", "--model dangling.npy"], *kmeans, "--centres", "fresh.npy", "--model", "dangling.npy")
+    write("old.npy", "old")
+    os.link("old.npy", "hard.npy")
+    fails(2, ["--centres old.npy", "--labels hard.npy"], *kmeans, "--centres", "old.npy", "--labels", "hard.npy")
+    fails(2, ["--labels ./x.npy", "DATA x.npy", "same file"], *kmeans, "--labels", "./x.npy")
+    fails(2, ["--labels link.npy", "DATA x.npy"], *kmeans, "--labels", "link.npy")
+    fails(2, ["--labels w.npy", "--weights w.npy"], *kmeans, "--weights", "w.npy", "--labels", "w.npy")
+    fails(2, ["--centres start.npy", "--init start.npy"], *kmeans, "--init", "start.npy", "--centres", "start.npy")
+    fails(2, ["--labels start.npy", "MODEL start.npy"], "predict", "start.npy", "x.npy", "--labels", "start.npy")
+    fails(2, ["--distances x.npy", "DATA x.npy"], "predict", "start.npy", "x.npy", "--distances", "x.npy")
+    with open("x.npy", "rb") as file:
+        fails(2, ["--labels x.npy", "DATA -"], "kmeans", "-", "-k", 3, "--labels", "x.npy", stdin=file)
+    assert open("x.npy", "rb").read() == before
+    succeeds(*kmeans, "--labels", "/dev/null", "--centres", "/dev/null", "--quiet")
+
+
+@test
+def what_is_redirected_is_not_replaced():
+    """An output that is standard output goes where standard output goes, before and after what else is there."""
+    numpy.save("x.npy", blobs())
+    kmeans = ["kmeans", "x.npy", "-k", 3]
+    with open("out", "wb") as out:
+        fails(2, ["--centres /dev/stdout", "--json"], *kmeans, "--json", "--centres", "/dev/stdout", stdout=out)
+        fails(2, ["--labels out", "--json"], "predict", "x.npy", "x.npy", "--json", "--labels", "out", stdout=out)
+        assert os.path.getsize("out") == 0
+        out.write(b"before")
+        out.flush()
+        inode = os.fstat(out.fileno()).st_ino
+        succeeds(*kmeans, "--quiet", "--centres", "/dev/stdout", "--labels", "/dev/stdout", stdout=out)
+        succeeds("data", "convert", "x.npy", "out", "--format", "raw", stdout=out)
+        assert os.stat("out").st_ino == inode
+    with open("out", "rb") as file:
+        assert file.read(6) == b"before"
+        assert numpy.load(file).shape == (3, 4) and numpy.load(file).shape == (60,)
+        assert file.read() == numpy.load("x.npy").tobytes()
+    with open("err", "wb") as err:
+        process = subprocess.run([SHOAL, *map(str, kmeans), "--json", "--trace", "/dev/stderr"], stdout=subprocess.PIPE,
+                                 stderr=err)
+        assert process.returncode == 0 and json.loads(process.stdout)["k"] == 3
+        assert os.fstat(err.fileno()).st_ino == os.stat("err").st_ino
+    assert all(json.loads(line)["phase"] for line in open("err"))
+    assert "objective" in json.loads(succeeds(*kmeans, "--json", "--trace", "/dev/null"))
+
+
+@test
+def any_grain_gives_the_same_result():
+    numpy.save("x.npy", blobs(rows=500))
+    results = set()
+    for grain in ([], ["--grain", 1], ["--grain", 499], ["--grain", "1e12"], ["--grain", 9223372036854775807]):
+        succeeds("kmeans", "x.npy", "-k", 3, "--centres", "c.npy", "--labels", "l.npy", *grain)
+        results.add(open("c.npy", "rb").read() + open("l.npy", "rb").read())
+    assert len(results) == 1
+    fails(2, "--grain", "kmeans", "x.npy", "-k", 3, "--grain", 9223372036854775808)
 
 
 @test
@@ -296,38 +364,14 @@ def outputs_are_tried_before_the_work():
     fails(1, "nowhere/o.npy", "data", "convert", huge, "nowhere/o.npy")
 
 
-def with_small_disk(work):
-    """Runs work(folder) with a folder that holds 64 KiB, when this process may make one."""
-    os.mkdir("disk")
-    mounted = os.getuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "disk"],
-                                                  capture_output=True).returncode == 0
-    if not mounted:
-        return False
-    try:
-        work("disk")
-    finally:
-        subprocess.run(["umount", "disk"], check=True)
-    return True
-
-
 @test
-def a_full_disk_leaves_the_old_file():
+def a_full_disk_is_told():
+    """What it leaves is the matter of test_full_disk.py."""
     data = "gen:blobs?rows=40000&cols=2&seed=1&centres=3"
-
-    def fill(folder):
-        old = f"{folder}/labels.npy"
-        write(old, "old")
-        fails(1, ["labels.npy", "No space left"], "kmeans", data, "-k", 3, "--quiet", "--labels", old)
-        assert open(old).read() == "old" and os.listdir(folder) == ["labels.npy"], os.listdir(folder)
-        fails(1, ["out.csv", "No space left"], "data", "convert", data, f"{folder}/out.csv")
-        fails(1, ["out.npy", "No space left"], "data", "convert", data, f"{folder}/out.npy")
-        assert os.listdir(folder) == ["labels.npy"], os.listdir(folder)
-
-    if not with_small_disk(fill):
-        print("SKIPPED: no small disk, since this process may not mount one; /dev/full has to do")
     fails(1, ["/dev/full", "No space left"], "kmeans", data, "-k", 3, "--quiet", "--labels", "/dev/full")
     fails(1, ["/dev/full", "No space left"], "kmeans", data, "-k", 3, "--quiet", "--model", "/dev/full")
     fails(1, ["/dev/full", "No space left"], "kmeans", data, "-k", 3, "--quiet", "--centres", "/dev/full")
+    fails(1, ["/dev/full", "No space left"], "kmeans", data, "-k", 3, "--quiet", "--trace", "/dev/full")
 
 
 @test
@@ -487,6 +531,13 @@ def data_verbs_show_and_convert():
     assert done.code in (1, 2) and "x.what" in done.err and not os.path.exists("x.what"), done.err
     succeeds("data", "convert", "x.npy", "x.npy")
     assert open("x.npy", "rb").read() == before
+    lines = succeeds("data", "convert", "x.csv", "/dev/stdout", "--format", "tsv")
+    assert lines.splitlines()[:2] == ["a\tb\tname", "1\t2.5\t7"], lines
+    succeeds("data", "convert", "x.csv", "named", "--format", "csv.gz")
+    assert gzip.open("named").read().startswith(b"a,b,name\n1,2.5,7\n")
+    fails(2, ["named.npy", "npy.gz"], "data", "convert", "x.csv", "named.npy", "--format", "npy.gz")
+    fails(2, ["there is no format '.csv'"], "data", "convert", "x.csv", "named.npy", "--format", ".csv")
+    fails(2, ["/dev/stdout", "--format"], "data", "convert", "x.csv", "/dev/stdout")
     data = subprocess.run([SHOAL, "data", "head", "-"], stdin=open("x.npy", "rb"), capture_output=True, text=True)
     assert data.stdout.startswith("1\t2.5\t7\n"), data
 
@@ -552,6 +603,26 @@ def a_run_stopped_before_there_are_centres_writes_nothing():
     done = running.finish()
     assert done.code == 130 and done.err.startswith("shoal: ") and done.err.count("\n") == 1, (done.code, done.err)
     assert open("c.npy", "rb").read() == b"old" and os.listdir(".") == ["c.npy"]
+
+
+@test
+def a_run_stopped_while_the_next_one_seeds_writes_the_best_so_far():
+    data = "gen:uniform?rows=20000&cols=24&seed=5"
+    running = Running("kmeans", data, "-k", 200, "--init", "kmeans++", "--runs", 500, "--iterations", 1, "--tolerance", 0,
+                      "--centres", "c.npy", "--labels", "l.npy", "--json")
+    running.wait_for("run")
+    running.wait_for("seed")
+    running.process.send_signal(signal.SIGINT)
+    done = running.finish()
+    assert done.code == 130, (done.code, done.err)
+    assert done.err.startswith("shoal: stopped after ") and done.err.count("\n") == 1, done.err
+    report = json.loads(done.out)
+    assert report["stopped"] is True and report["iterations"] >= 1
+    assert numpy.load("c.npy").shape == (200, 24) and numpy.load("l.npy").shape == (20000,)
+    predicted = json.loads(succeeds("predict", "c.npy", data, "--labels", "p.npy", "--json"))
+    assert open("p.npy", "rb").read() == open("l.npy", "rb").read()
+    assert abs(predicted["objective"] - report["objective"]) < 1e-9 * report["objective"]
+    assert sorted(os.listdir(".")) == ["c.npy", "l.npy", "p.npy"]
 
 
 def poll(what, condition):
@@ -641,7 +712,7 @@ def on_terminal(*arguments):
 
 @test
 def progress_is_shown_on_a_terminal_and_cleared():
-    data = ["kmeans", "gen:uniform?rows=20000&cols=16&seed=5", "-k", 100, "--iterations", 40, "--tolerance", 0]
+    data = ["kmeans", "gen:uniform?rows=100000&cols=16&seed=5", "-k", 200, "--iterations", 60, "--tolerance", 0]
     seen, out = on_terminal(*data)
     lines = seen.split("\r\x1b[K")
     assert lines[0] == "" and lines[-1] == "", seen

@@ -323,6 +323,8 @@ static int toy_update(shoal_round **next, shoal_result **result, const shoal_rou
         int status = make_result(result, round, merged, shape);
         if (status < 0)
             shoal_result_free(result);
+        else
+            (*result)->incomplete = stop;
         return status;
     }
     int status = shoal_round_new(next, sizeof *old);

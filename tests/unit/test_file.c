@@ -1,11 +1,23 @@
 /* Outputs: the old file stays whole until the new one is, and nothing else is ever left behind. */
 #include "data_support.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+
+/* What names of temporaries are made from, in place of the C library's: predictable, and the first two equal. */
+ssize_t getrandom(void *bytes, size_t size, unsigned flags)
+{
+    static unsigned long long calls;
+    unsigned long long word = calls++ < 2 ? 0 : calls;
+    (void)flags;
+    memcpy(bytes, &word, size < sizeof word ? size : sizeof word);
+    return (ssize_t)size;
+}
 
 static void expect_file(const char *name, const char *text)
 {
@@ -21,6 +33,31 @@ static base_output *open_output(const char *name)
     if (base_output_open(&output, file_path(name)) < 0)
         fail_msg("%s", shoal_error());
     return output;
+}
+
+/* A file that has the temporary's name is somebody else's: another name is found, and it stays.  This test is the
+ * first, since it knows which name is tried first. */
+static void test_the_temporary_of_another_stays(void **state)
+{
+    (void)state;
+    char random[64], counted[64];
+    snprintf(random, sizeof random, "x.tmp-%ld-%016llx", (long)getpid(), 0ull);
+    snprintf(counted, sizeof counted, "x.tmp-%ld-0", (long)getpid());
+    write_text(random, "theirs");
+    write_text(counted, "theirs too");
+    base_output *output = open_output("x");
+    base_output_write(output, "ours", 4);
+    assert_int_equal(count_files(), 3);
+    base_output_discard(&output);
+    expect_file(random, "theirs");
+    expect_file(counted, "theirs too");
+    output = open_output("x");
+    base_output_discard_all();
+    base_output_discard(&output);
+    expect_file(random, "theirs");
+    unlink(file_path(random));
+    unlink(file_path(counted));
+    assert_int_equal(count_files(), 0);
 }
 
 static void test_old_file_stays_until_commit(void **state)
@@ -91,7 +128,75 @@ static void test_mode_is_kept(void **state)
     assert_int_equal(base_output_commit(&output), SHOAL_OK);
     assert_int_equal(stat(file_path("secret"), &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
+    mode_t before = umask(077); /* takes nothing from what the old file had */
+    chmod(file_path("secret"), 0664);
+    output = open_output("secret");
+    assert_int_equal(base_output_commit(&output), SHOAL_OK);
+    umask(027);
+    output = open_output("fresh");
+    assert_int_equal(base_output_commit(&output), SHOAL_OK);
+    umask(before);
+    assert_int_equal(stat(file_path("secret"), &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0664);
+    assert_int_equal(stat(file_path("fresh"), &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0640);
     unlink(file_path("secret"));
+    unlink(file_path("fresh"));
+}
+
+/* A program whose standard output is a file writes to that very file: replaced, what follows would go to a dead one. */
+static void test_what_standard_output_is_redirected_to(void **state)
+{
+    (void)state;
+    base_output *output = NULL;
+    fflush(stdout);
+    int kept = dup(STDOUT_FILENO);
+    assert_int_equal(base_output_standard(write_text("out", "")), -1);
+    int file = open(file_path("out"), O_WRONLY);
+    dup2(file, STDOUT_FILENO);
+    bool before = write(STDOUT_FILENO, "before ", 7) == 7;
+    int by_name = base_output_standard(file_path("out")), by_device = base_output_standard("/dev/stdout");
+    int status = base_output_open(&output, "/dev/stdout");
+    if (status == SHOAL_OK)
+        status = base_output_write(output, "middle ", 7);
+    if (status == SHOAL_OK)
+        status = base_output_commit(&output);
+    bool after = write(STDOUT_FILENO, "after", 5) == 5;
+    dup2(kept, STDOUT_FILENO);
+    close(kept);
+    close(file);
+    assert_int_equal(status, SHOAL_OK);
+    assert_true(before && after);
+    assert_int_equal(by_name, STDOUT_FILENO);
+    assert_int_equal(by_device, STDOUT_FILENO);
+    expect_file("out", "before middle after");
+    assert_int_equal(count_files(), 1);
+    unlink(file_path("out"));
+}
+
+static void test_resolve(void **state)
+{
+    (void)state;
+    char *first = NULL, *second = NULL, path[256];
+    assert_int_equal(mkdir(file_path("sub"), 0700), 0);
+    snprintf(path, sizeof path, "%s/sub/../new", test_folder);
+    assert_int_equal(base_output_resolve(&first, path), SHOAL_OK);
+    assert_int_equal(base_output_resolve(&second, file_path("new")), SHOAL_OK);
+    assert_string_equal(first, second);
+    assert_int_equal(symlink("sub/../new", file_path("link")), 0);
+    assert_int_equal(symlink("link", file_path("second")), 0);
+    base_free(&second);
+    assert_int_equal(base_output_resolve(&second, file_path("second")), SHOAL_OK);
+    assert_string_equal(first, second);
+    base_free(&first);
+    base_free(&second);
+    assert_int_equal(symlink("loop", file_path("loop")), 0); /* ends, and opening says what is wrong */
+    assert_int_equal(base_output_resolve(&first, file_path("loop")), SHOAL_OK);
+    base_free(&first);
+    unlink(file_path("loop"));
+    unlink(file_path("second"));
+    unlink(file_path("link"));
+    rmdir(file_path("sub"));
 }
 
 /* The file behind the link is replaced; the link stays one. */
@@ -113,7 +218,7 @@ static void test_symbolic_link(void **state)
     unlink(file_path("target"));
 }
 
-/* A link to nothing yet: whatever is made, reading through the path gives it. */
+/* A link to nothing yet: the file it points to is made, and the link stays one. */
 static void test_dangling_link(void **state)
 {
     (void)state;
@@ -122,6 +227,10 @@ static void test_dangling_link(void **state)
     base_output_write(output, "new", 3);
     assert_int_equal(base_output_commit(&output), SHOAL_OK);
     expect_file("link", "new");
+    expect_file("missing", "new");
+    struct stat info;
+    assert_int_equal(lstat(file_path("link"), &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
     unlink(file_path("link"));
     unlink(file_path("missing"));
     assert_int_equal(count_files(), 0);
@@ -147,7 +256,9 @@ static void test_full_disk(void **state)
     assert_int_equal(base_output_open(&output, "/dev/full"), SHOAL_OK);
     setvbuf(base_output_stream(output), NULL, _IONBF, 0);
     fputs("lost", base_output_stream(output));
+    errno = EACCES; /* what happens between the failure and the commit is not its reason */
     assert_int_equal(base_output_commit(&output), SHOAL_SYSTEM);
+    assert_non_null(strstr(shoal_error(), "/dev/full: can't write: No space left"));
     assert_int_equal(access("/dev/full", F_OK), 0);
 }
 
@@ -273,7 +384,7 @@ static void test_discard_all(void **state)
 static void test_no_memory(void **state)
 {
     (void)state;
-    for (int64_t n = 0; n < 3; n++) {
+    for (int64_t n = 0; n < 6; n++) {
         base_output *output = NULL;
         base_memory_fail_after(n);
         int status = base_output_open(&output, file_path("x"));
@@ -286,11 +397,14 @@ static void test_no_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_old_file_stays_until_commit),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_temporary_of_another_stays),
+                                       cmocka_unit_test(test_old_file_stays_until_commit),
                                        cmocka_unit_test(test_a_new_file_appears_at_commit),
                                        cmocka_unit_test(test_discard_leaves_the_old),
                                        cmocka_unit_test(test_two_outputs_to_one_path),
                                        cmocka_unit_test(test_mode_is_kept),
+                                       cmocka_unit_test(test_what_standard_output_is_redirected_to),
+                                       cmocka_unit_test(test_resolve),
                                        cmocka_unit_test(test_symbolic_link),
                                        cmocka_unit_test(test_dangling_link),
                                        cmocka_unit_test(test_full_disk),

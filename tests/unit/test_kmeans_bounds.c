@@ -14,7 +14,7 @@ typedef enum start_kind {
 
 typedef struct checking {
     const double *rows; /* in the data's own units */
-    int64_t skipped, bounds, ties;
+    int64_t skipped, bounds, kept, ties;
 } checking;
 
 /* The definition, written once more. */
@@ -38,7 +38,8 @@ static long double exact_distance(const double *x, const double *c, int64_t colu
     return sqrtl(sum);
 }
 
-static void check_row(checking *job, const kmeans_view *view, int64_t row, int32_t label, float upper, float lower)
+static void check_row(checking *job, const kmeans_view *view, int64_t row, int32_t label, float upper, float lower,
+                      const float *bounds)
 {
     const kmeans_model *model = view->model;
     int64_t columns = model->columns;
@@ -63,6 +64,10 @@ static void check_row(checking *job, const kmeans_view *view, int64_t row, int32
             (long double)lower * (1 - 0x1p-50L) > exact)
             fail_msg("row %lld, label %d, centre %d: lower bound %.9g, distance %.21Lg", (long long)row, label, j,
                      lower, exact);
+        if (bounds && (long double)bounds[j] - (long double)view->travel[j] * view->model->scale > exact)
+            fail_msg("row %lld, centre %d: stored bound %.9g less %.9g, distance %.21Lg", (long long)row, j, bounds[j],
+                     view->travel[j] * view->model->scale, exact);
+        job->kept += bounds != NULL;
         job->bounds++;
     }
     if (label != defined)
@@ -79,9 +84,10 @@ static void check_round(const hand_run *run, const shoal_round *round)
             shoal_grain grain = {.rows = hand_grain_rows(&run->shape, g),
                                  .memo = run->slice[s].memo + hand_memo_offset(run, &run->slice[s], g)};
             kmeans_memo memo = kmeans_memo_of(&grain);
+            bool keeps = kmeans_keeps_bounds(view.model);
             for (int64_t i = 0; i < grain.rows; i++)
                 check_row(run->context, &view, g * run->shape.rows_per_grain + i, memo.label[i], memo.upper[i],
-                          memo.lower[i]);
+                          memo.lower[i], keeps ? memo.lower + grain.rows + i * view.model->k : NULL);
         }
 }
 
@@ -154,6 +160,7 @@ static void run_case(const bounds_case *c, start_kind start, int64_t columns, co
     hand_check(hand_run_all(&result, &run));
     total->skipped += run.counters[KMEANS_SKIPPED];
     total->bounds += job.bounds;
+    total->kept += job.kept;
     total->ties += job.ties;
     shoal_result_free(&result);
     free(values);
@@ -175,7 +182,7 @@ static void test_bounds(void **state)
                     if (columns[d] < 100 || (c + (size_t)start + (size_t)s) % (columns[d] < 500 ? 2 : 8) == 0)
                         run_case(&cases[c], (start_kind)start, columns[d], sets[s]->name, &total);
         /* There were bounds to be wrong, and rows that were passed over because of them. */
-        assert_true(total.bounds > 1000000 && total.ties > 1000 && total.skipped > 100000);
+        assert_true(total.bounds > 1000000 && total.ties > 1000 && total.skipped > 100000 && total.kept > 100000);
     }
 }
 

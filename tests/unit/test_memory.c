@@ -1,9 +1,13 @@
 /* Allocation: zeroed, aligned, refused with a message instead of a crash, and failing on demand. */
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -138,6 +142,68 @@ static void test_machine(void **state)
     assert_true(base_memory_available() <= base_memory_total());
 }
 
+static void put(const char *folder, const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void make_folder(char *out, size_t size, const char *root, const char *name)
+{
+    snprintf(out, size, "%s/%s", root, name);
+    assert_int_equal(mkdir(out, 0700), 0);
+}
+
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
+{
+    (void)info, (void)kind, (void)where;
+    return remove(path);
+}
+
+/* The least of what every control group from the process's own up to the root leaves; in both versions. */
+static void test_control_groups(void **state)
+{
+    (void)state;
+    char root[] = "/tmp/shoal-groups-XXXXXX", list[64], a[128], b[128], memory[128], in_memory[128];
+    assert_non_null(mkdtemp(root));
+    snprintf(list, sizeof list, "%s/list", root);
+    assert_true(base_memory_left_in_groups(root, list) == INT64_MAX); /* no such file */
+    put(root, "list", "1:cpu:/elsewhere\n0::/a/b\n");
+    assert_true(base_memory_left_in_groups(root, list) == INT64_MAX); /* nor such groups */
+    make_folder(a, sizeof a, root, "a");
+    make_folder(b, sizeof b, a, "b");
+    put(b, "memory.max", "max\n");
+    put(b, "memory.current", "1000\n");
+    assert_true(base_memory_left_in_groups(root, list) == INT64_MAX);
+    put(a, "memory.max", "5000\n");
+    put(a, "memory.current", "3000\n");
+    assert_int_equal(base_memory_left_in_groups(root, list), 2000);
+    put(a, "memory.stat", "anon 1\ninactive_file_x 7\ninactive_file 500\nactive_file 9\n");
+    assert_int_equal(base_memory_left_in_groups(root, list), 2500);
+    put(b, "memory.max", "1200\n");
+    assert_int_equal(base_memory_left_in_groups(root, list), 200);
+    put(b, "memory.current", "1300\n");
+    assert_int_equal(base_memory_left_in_groups(root, list), 0);
+
+    put(root, "list", "4:memory:/host/path\n1:cpu:/a/b\n"); /* version 1, seen from inside a container */
+    make_folder(memory, sizeof memory, root, "memory");
+    put(memory, "memory.limit_in_bytes", "9223372036854771712\n");
+    put(memory, "memory.usage_in_bytes", "100\n");
+    assert_true(base_memory_left_in_groups(root, list) == INT64_MAX);
+    put(memory, "memory.limit_in_bytes", "700\n");
+    assert_int_equal(base_memory_left_in_groups(root, list), 600);
+    make_folder(in_memory, sizeof in_memory, memory, "host");
+    put(in_memory, "memory.limit_in_bytes", "400\n");
+    put(in_memory, "memory.usage_in_bytes", "50\n");
+    put(in_memory, "memory.stat", "inactive_file 3\ntotal_inactive_file 10\n");
+    assert_int_equal(base_memory_left_in_groups(root, list), 360);
+    nftw(root, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_blocks_are_zeroed_and_aligned),
@@ -146,6 +212,7 @@ int main(void)
                                        cmocka_unit_test(test_failing_on_demand),
                                        cmocka_unit_test(test_text),
                                        cmocka_unit_test(test_checked_arithmetic),
+                                       cmocka_unit_test(test_control_groups),
                                        cmocka_unit_test(test_machine)};
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

@@ -1,14 +1,21 @@
 /* Labels: threads
  * The pool: every item once, whoever runs it; failures and the floating-point environment find their way back. */
+#include <errno.h>
 #include <fenv.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -296,6 +303,76 @@ static void test_no_memory_for_a_pool(void **state)
     }
 }
 
+/* In place of the C library's: a machine with 5000 CPU ids, when a test asks for one. */
+static bool is_large_machine;
+
+int sched_getaffinity(pid_t process, size_t size, cpu_set_t *set)
+{
+    if (!is_large_machine) {
+        long got = syscall(SYS_sched_getaffinity, process, size, set);
+        if (got >= 0)
+            memset((char *)set + got, 0, size - (size_t)got);
+        return got < 0 ? -1 : 0;
+    }
+    if (size * 8 < 5000) {
+        errno = EINVAL;
+        return -1;
+    }
+    memset(set, 0, size);
+    CPU_SET_S(4000, size, set);
+    CPU_SET_S(4999, size, set);
+    CPU_SET_S(3, size, set);
+    return 0;
+}
+
+static void test_more_cores_than_a_cpu_set_has(void **state)
+{
+    (void)state;
+    int here = base_cores();
+    is_large_machine = true;
+    int there = base_cores();
+    is_large_machine = false;
+    assert_true(there == 3 || (there < 3 && here <= there)); /* a quota of this machine may still be less */
+    assert_true(there > 1 || here == 1);
+}
+
+typedef struct signals {
+    atomic_int members; /* that have looked */
+    atomic_int wrong;
+    int threads;
+} signals;
+
+/* One item a thread: whoever has looked waits for the others. */
+static int look_at_signals(void *context, int64_t item, int thread)
+{
+    signals *signals = context;
+    sigset_t mask;
+    (void)item;
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    bool blocks = sigismember(&mask, SIGINT) && sigismember(&mask, SIGTERM) && sigismember(&mask, SIGUSR1);
+    bool faults = !sigismember(&mask, SIGBUS) && !sigismember(&mask, SIGSEGV) && !sigismember(&mask, SIGFPE);
+    if (blocks != (thread != 0) || !faults)
+        atomic_fetch_add(&signals->wrong, 1);
+    atomic_fetch_add(&signals->members, 1);
+    while (atomic_load(&signals->members) < signals->threads)
+        sched_yield();
+    return SHOAL_OK;
+}
+
+static void test_signals_are_the_callers(void **state)
+{
+    (void)state;
+    signals signals = {.threads = 4};
+    sigset_t mask;
+    base_pool *pool = new_pool(signals.threads);
+    assert_int_equal(base_pool_each(pool, signals.threads, look_at_signals, &signals), SHOAL_OK);
+    base_pool_free(&pool);
+    assert_int_equal(atomic_load(&signals.members), signals.threads);
+    assert_int_equal(atomic_load(&signals.wrong), 0);
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    assert_int_equal(sigismember(&mask, SIGINT), 0);
+}
+
 static void test_clock_and_cores(void **state)
 {
     (void)state;
@@ -318,6 +395,8 @@ int main(void)
                                        cmocka_unit_test(test_pools_of_their_own_inside_tasks),
                                        cmocka_unit_test(test_default_arithmetic_in_tasks),
                                        cmocka_unit_test(test_no_memory_for_a_pool),
+                                       cmocka_unit_test(test_more_cores_than_a_cpu_set_has),
+                                       cmocka_unit_test(test_signals_are_the_callers),
                                        cmocka_unit_test(test_clock_and_cores)};
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
 }

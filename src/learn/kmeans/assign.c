@@ -30,6 +30,7 @@ typedef struct tiling {
     queue some, all;  /* rows that must look at some centres, and at all */
     int32_t *places;  /* candidates of one row ... */
     float *candidate; /* ... and their scores */
+    elkan_space elkan;
     int32_t *refused; /* rows of a queue that must look at all centres */
 } tiling;
 
@@ -82,6 +83,11 @@ static size_t cut_tiling(tiling *t, const kmeans_pack *pack, const kernel_set *k
     cut_queue(&t->all, (size_t)t->tiles.block, pack->columns, &memory);
     t->places = kmeans_cut(&memory, ((size_t)pack->padded + 32) * sizeof(int32_t));
     t->candidate = kmeans_cut(&memory, ((size_t)pack->padded + 32) * sizeof(float));
+    size_t centres = ((size_t)pack->capacity + 32) * sizeof(float);
+    t->elkan = (elkan_space){.places = t->places, .scores = t->candidate};
+    t->elkan.near = kmeans_cut(&memory, centres);
+    t->elkan.lower = kmeans_cut(&memory, centres);
+    t->elkan.left = kmeans_cut(&memory, centres);
     t->refused = kmeans_cut(&memory, (size_t)t->tiles.block * sizeof(int32_t));
     return (size_t)(memory - start);
 }
@@ -178,28 +184,33 @@ typedef struct finding {
     double others; /* no other centre among those looked at has a smaller true score */
 } finding;
 
+float assign_choose(const assigning *a, int64_t row, const int32_t *places, const float *scores, int count, double error,
+                    int *winner)
+{
+    int best = 0;
+    float second = INFINITY;
+    for (int c = 1; c < count; c++) {
+        if (scores[c] < scores[best]) {
+            second = scores[best];
+            best = c;
+        } else if (scores[c] < second) {
+            second = scores[c];
+        }
+    }
+    *winner = best;
+    if (second - (double)scores[best] > 2 * error)
+        return second;
+    int64_t place = assign_decide(a, row, places, scores, count, scores[best] + 2 * error);
+    for (*winner = 0; places[*winner] != place; ++*winner)
+        ;
+    return *winner == best ? second : scores[best];
+}
+
 /* Picks the nearest of `count` scored candidates; `rest` is a lower bound on the score of all that are none. */
 static finding choose(tiling *t, int64_t row, int count, double error, double rest)
 {
-    int best = 0, winner;
-    float second = INFINITY;
-    for (int c = 1; c < count; c++) {
-        float score = t->candidate[c];
-        if (score < t->candidate[best]) {
-            second = t->candidate[best];
-            best = c;
-        } else if (score < second) {
-            second = score;
-        }
-    }
-    winner = best;
-    if (!(second - (double)t->candidate[best] > 2 * error)) {
-        int64_t place = assign_decide(&t->a, row, t->places, t->candidate, count, t->candidate[best] + 2 * error);
-        for (winner = 0; t->places[winner] != place; winner++)
-            ;
-        if (winner != best)
-            second = t->candidate[best];
-    }
+    int winner;
+    float second = assign_choose(&t->a, row, t->places, t->candidate, count, error, &winner);
     return (finding){t->places[winner], t->candidate[winner], fmin(rest, second - error)};
 }
 
@@ -241,6 +252,8 @@ static bool settle(tiling *t, const queue *q, int r)
         return false;
     memo->upper[row] = upper;
     memo->lower[row] = fminf(outside, assign_lower(&t->a, q->square[r], found.others));
+    if (t->a.bounds)
+        assign_elkan_store(&t->a, row, q->square[r], t->tiles.scores + (int64_t)r * pack->padded);
     assign_label(&t->a, row, pack->id[found.place]);
     return true;
 }
@@ -314,6 +327,19 @@ static void load(tiling *t, queue *q, int64_t row)
     t->a.counters[KMEANS_COMPUTED]++;
 }
 
+/* The row just loaded has a bound on every centre. */
+static void settle_by_bounds(tiling *t, const queue *q)
+{
+    int r = q->count;
+    const elkan_row row = {.row = q->row[r],
+                           .z = q->z + r * t->a.columns,
+                           .square = q->square[r],
+                           .own_score = q->own_score[r],
+                           .own = q->own[r],
+                           .error = assign_error(&t->a, q->square[r])};
+    assign_elkan(&t->a, &row, &t->elkan);
+}
+
 /* Looks at a row whose bounds broke: measuring its own centre may mend them; otherwise it waits in a queue. */
 static void look_again(tiling *t, int64_t row)
 {
@@ -322,6 +348,10 @@ static void look_again(tiling *t, int64_t row)
     if (q->count == t->tiles.block)
         flush(t, q);
     load(t, q, row);
+    if (t->a.bounds && q->own[q->count] >= 0) {
+        settle_by_bounds(t, q);
+        return;
+    }
     int64_t need = q->own[q->count] < 0 ? t->a.pack->padded : places_needed(t->a.pack, memo->upper[row], memo->lower[row]);
     if (need == 0) {
         memo->lower[row] = assign_down((double)memo->lower[row] - t->a.pack->drift[0]);
@@ -388,6 +418,8 @@ static void assign_by_definition(const assigning *a, int64_t rows, bool carried)
             a->memo.label[i] = -1;
         a->memo.upper[i] = INFINITY;
         a->memo.lower[i] = 0;
+        if (a->bounds)
+            memset(a->bounds + i * a->rows->view->model->k, 0, (size_t)a->rows->view->model->k * sizeof(float));
         assign_label(a, i, a->pack->id[assign_decide(a, i, NULL, NULL, a->pack->count, INFINITY)]);
     }
     a->counters[KMEANS_COMPUTED] += rows * a->pack->count;
@@ -401,6 +433,7 @@ int kmeans_assign(const kmeans_rows *rows, const kmeans_pack *pack, const double
     int32_t *which = kmeans_cut(&memory, (size_t)count * sizeof *which);
     t.a.centres = centres;
     t.a.memo = kmeans_memo_of(rows->grain);
+    t.a.bounds = kmeans_keeps_bounds(rows->view->model) ? t.a.memo.lower + count : NULL;
     t.a.changed = changed;
     t.a.context = context;
     if (pack->far) {

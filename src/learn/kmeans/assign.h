@@ -16,6 +16,7 @@ typedef struct assigning {
     const double *centres;
     int64_t columns;
     kmeans_memo memo;
+    float *bounds; /* rows x k, as assign_elkan.c stores them; NULL when they are not kept */
     kmeans_changed *changed;
     void *context;
     int64_t *counters;
@@ -95,6 +96,31 @@ static inline float assign_threshold(const assigning *a, float score, double err
     double threshold = score + (a->pack->bytes ? 2 : 3) * error;
     return assign_up(threshold + fabs(threshold) * 0x1p-20);
 }
+
+/* Which of `count` scored candidates is nearest, by the definition where scores can't tell; returns the least score of
+ * the others. */
+float assign_choose(const assigning *a, int64_t row, const int32_t *places, const float *scores, int count, double error,
+                    int *winner);
+
+/* A row whose bounds broke: z, |z|^2, the place of its own centre and the score there. */
+typedef struct elkan_row {
+    int64_t row;
+    const float *z;
+    float square, own_score;
+    int32_t own;
+    double error;
+} elkan_row;
+
+/* Workspace for one row: candidates, and every centre's bound. */
+typedef struct elkan_space {
+    int32_t *places, *near;
+    float *scores, *lower, *left;
+} elkan_space;
+
+/* Settles such a row by its bounds on every centre. */
+void assign_elkan(const assigning *a, const elkan_row *row, const elkan_space *space);
+/* Stores bounds for every centre from the scores (or lower bounds on them) of all places. */
+void assign_elkan_store(const assigning *a, int64_t row, float square, const float *scores);
 
 /* Rows that must be looked at again, few columns. */
 size_t assign_few_bytes(const kmeans_pack *pack);

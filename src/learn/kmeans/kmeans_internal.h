@@ -75,6 +75,7 @@ typedef struct kmeans_view {
     double *wide_inverse;
     double *centres;          /* k x columns, in units */
     double *drift;            /* k: how far each centre is from where the memo's round had it, rounded up; in units */
+    double *travel;           /* k: the way each centre has come since the run began, rounded up; in units */
     double *best;             /* k x columns when runs > 1, else NULL */
     void *extra;
 } kmeans_view;
@@ -178,6 +179,7 @@ typedef struct kmeans_pack {
     double *drift;       /* padded + 1: scaled drift of the centre at each place, decreasing; 0 from `count` on */
     float *drift_of;     /* by index: the same, rounded up; +infinity for a copy of an earlier centre */
     float reach;         /* the greatest drift, rounded up */
+    float *travel_least, *travel_most; /* by index: scaled way since the run began, rounded down and up */
     float *rows;         /* count x columns */
     float *panels;
     float *bias;
@@ -221,6 +223,10 @@ typedef struct kmeans_memo {
 } kmeans_memo;
 
 enum { KMEANS_MEMO_BYTES = 12 };
+
+/* Whether the memo also holds a bound for every row and centre, behind those three arrays; and its bytes a row. */
+bool kmeans_keeps_bounds(const kmeans_model *model);
+size_t kmeans_memo_bytes(const kmeans_model *model);
 
 kmeans_memo kmeans_memo_of(const shoal_grain *grain);
 

@@ -69,7 +69,7 @@ static void describe_lloyd(shoal_round *round, const shoal_shape *shape)
     layout->cell[LLOYD_ROWS] = (shoal_cell){"rows", SHOAL_CELL_SUM, model->k, 0, true};
     layout->cell[LLOYD_WEIGHT] = (shoal_cell){"weights", SHOAL_CELL_SUM, model->weighted ? model->k : 0, 0, true};
     layout->cell[LLOYD_WIDE] = (shoal_cell){"wide sums", SHOAL_CELL_WIDE, model->k * model->wide, 0, true};
-    layout->memo_row_bytes = KMEANS_MEMO_BYTES;
+    layout->memo_row_bytes = kmeans_memo_bytes(model);
     layout->carry_from = model->memo_round;
     layout->writes_memo = true;
     round->step = model->iteration;
@@ -254,6 +254,20 @@ static int move_centres(shoal_round *next, const shoal_round *round, const kmean
     return status;
 }
 
+/* Adds the drift to the way travelled.  False when some drift is infinite: then bounds that count on the way are void,
+ * and so is the memo if it holds such bounds. */
+static bool add_travel(kmeans_view *view)
+{
+    bool finite = true;
+    for (int64_t j = 0; j < view->model->k; j++) {
+        finite &= isfinite(view->drift[j]) != 0;
+        view->travel[j] = kmeans_up(view->travel[j] + view->drift[j]);
+    }
+    for (int64_t j = 0; !finite && j < view->model->k; j++)
+        view->travel[j] = 0; /* they begin anew with the next memo */
+    return finite || !kmeans_keeps_bounds(view->model);
+}
+
 int kmeans_finish_iteration(shoal_round **next, const shoal_round *round, const kmeans_sums *sums,
                             const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
@@ -267,7 +281,9 @@ int kmeans_finish_iteration(shoal_round **next, const shoal_round *round, const 
     kmeans_model *model = fresh.model;
     size_t bytes = (size_t)(model->k * model->columns) * sizeof(double);
     (void)shape;
-    if (old.model->phase == KMEANS_LLOYD) /* a relocate round leaves the memo as the Lloyd round before it wrote it */
+    if (!add_travel(&fresh))
+        model->memo_round = -1;
+    else if (old.model->phase == KMEANS_LLOYD) /* a relocate round leaves the memo as the Lloyd round before it wrote it */
         model->memo_round = round->number;
     model->iteration++;
     model->stopping |= stop;
@@ -313,6 +329,9 @@ int kmeans_begin_lloyd(shoal_round **next, const shoal_round *from, const shoal_
     fresh->converged = 0;
     fresh->objective_most = 0;
     fresh->memo_round = -1;
+    kmeans_view view = kmeans_view_of(*next);
+    for (int64_t j = 0; j < fresh->k; j++)
+        view.travel[j] = 0;
     return SHOAL_OK;
 }
 
@@ -330,7 +349,7 @@ static void describe_label(shoal_round *round, const shoal_shape *shape)
     layout->cell[LABEL_OBJECTIVE] = (shoal_cell){"objective", SHOAL_CELL_WIDE, 1, 0, false};
     layout->cell[LABEL_MOST] = (shoal_cell){"greatest term", SHOAL_CELL_MAX, 1, 0, false};
     layout->cell[LABEL_SIZES] = (shoal_cell){"sizes", SHOAL_CELL_SUM, model->k, 0, false};
-    layout->memo_row_bytes = KMEANS_MEMO_BYTES;
+    layout->memo_row_bytes = kmeans_memo_bytes(model);
     layout->carry_from = model->memo_round;
     layout->writes_memo = true;
     round->step = model->iteration;

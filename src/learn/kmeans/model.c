@@ -10,7 +10,7 @@ static size_t round_up(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-enum { SECTIONS = 8 };
+enum { SECTIONS = 9 };
 
 /* Sizes in the order of kmeans_view; false when they do not fit a size_t. */
 static bool section_bytes(size_t bytes[SECTIONS], const kmeans_model *model)
@@ -21,7 +21,8 @@ static bool section_bytes(size_t bytes[SECTIONS], const kmeans_model *model)
         return false;
     const size_t sizes[SECTIONS] = {columns * sizeof(double), columns * sizeof(double), wide * sizeof(int64_t),
                                     wide * sizeof(double),    centres,                  (size_t)model->k * sizeof(double),
-                                    model->runs > 1 ? centres : 0, (size_t)model->extra_bytes};
+                                    (size_t)model->k * sizeof(double), model->runs > 1 ? centres : 0,
+                                    (size_t)model->extra_bytes};
     for (int i = 0; i < SECTIONS; i++)
         bytes[i] = round_up(sizes[i]);
     return true;
@@ -44,8 +45,9 @@ kmeans_view kmeans_view_of(const shoal_round *round)
                          .wide_inverse = (double *)at[3],
                          .centres = (double *)at[4],
                          .drift = (double *)at[5],
-                         .best = model->runs > 1 ? (double *)at[6] : NULL,
-                         .extra = at[7]};
+                         .travel = (double *)at[6],
+                         .best = model->runs > 1 ? (double *)at[7] : NULL,
+                         .extra = at[8]};
 }
 
 int kmeans_round_first(shoal_round **out, const kmeans_model *header)
@@ -78,6 +80,7 @@ static int copy_round(shoal_round **out, const shoal_round *from, const kmeans_m
     }
     memcpy(fresh.centres, old.centres, k * columns * sizeof(double));
     memcpy(fresh.drift, old.drift, k * sizeof(double));
+    memcpy(fresh.travel, old.travel, k * sizeof(double));
     if (fresh.best)
         memcpy(fresh.best, old.best, k * columns * sizeof(double));
     return SHOAL_OK;

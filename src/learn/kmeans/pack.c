@@ -82,7 +82,8 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* Fills count, id, position and the drifts. */
-static int order_centres(kmeans_pack *pack, const double *centres, const double *drift, int64_t count, double scale)
+static int order_centres(kmeans_pack *pack, const double *centres, const double *drift, const double *travel,
+                         int64_t count, double scale)
 {
     place *places = NULL;
     int32_t *copy = NULL;
@@ -101,6 +102,9 @@ static int order_centres(kmeans_pack *pack, const double *centres, const double 
     for (int64_t j = 0; j < count; j++) {
         pack->position[j] = -1;
         pack->drift_of[j] = INFINITY;
+        double way = drift ? travel[j] * scale : 0;
+        pack->travel_least[j] = (float)(way * (1 - 0x1p-22));
+        pack->travel_most[j] = (float)(way * (1 + 0x1p-22));
     }
     for (int64_t p = 0; p < pack->count; p++) {
         pack->id[p] = places[p].index;
@@ -256,6 +260,10 @@ static int reserve(kmeans_pack *pack, int64_t count, int64_t columns)
     if (status == SHOAL_OK)
         status = base_alloc(&pack->drift_of, n, sizeof *pack->drift_of, "packed centres");
     if (status == SHOAL_OK)
+        status = base_alloc(&pack->travel_least, n, sizeof *pack->travel_least, "packed centres");
+    if (status == SHOAL_OK)
+        status = base_alloc(&pack->travel_most, n, sizeof *pack->travel_most, "packed centres");
+    if (status == SHOAL_OK)
         status = base_alloc(&pack->bias, n, sizeof *pack->bias, "packed centres");
     if (status == SHOAL_OK)
         status = base_alloc(&pack->rows, n, (size_t)columns * sizeof *pack->rows, "packed centres");
@@ -308,7 +316,7 @@ int kmeans_pack_fill(kmeans_pack *pack, const kernel_set *kernel, const double *
     choose_form(pack, kernel, count, type);
     if ((status = reserve_panels(pack)) < 0)
         return status;
-    if ((status = order_centres(pack, centres, drift, count, view->model->scale)) < 0)
+    if ((status = order_centres(pack, centres, drift, view->travel, count, view->model->scale)) < 0)
         return status;
     int64_t multiple = pack->panel > 16 ? pack->panel : 16;
     pack->padded = (pack->count + multiple - 1) / multiple * multiple;
@@ -339,6 +347,8 @@ void kmeans_pack_release(kmeans_pack *pack)
     base_free(&pack->position);
     base_free(&pack->drift);
     base_free(&pack->drift_of);
+    base_free(&pack->travel_least);
+    base_free(&pack->travel_most);
     base_free(&pack->bias);
     base_free(&pack->rows);
     base_free(&pack->panels);

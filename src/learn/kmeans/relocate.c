@@ -86,7 +86,7 @@ static void describe_relocate(shoal_round *round, const shoal_shape *shape)
     layout->cells = 1;
     layout->cell[RELOCATE_ROWS] = (shoal_cell){"farthest rows", SHOAL_CELL_RECORD, ((relocate_state *)view.extra)->wanted,
                                                far_row_bytes(shape->columns), false};
-    layout->memo_row_bytes = KMEANS_MEMO_BYTES;
+    layout->memo_row_bytes = kmeans_memo_bytes(view.model);
     layout->carry_from = view.model->memo_round;
     layout->writes_memo = false;
     round->step = view.model->iteration;
@@ -104,9 +104,8 @@ static int prepare_relocate(kmeans_prepared *prepared, const shoal_round *round,
 static size_t scratch_relocate(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape)
 {
     size_t rows = (size_t)shape->rows_per_grain;
-    (void)round;
     return kmeans_rows_bytes(shape->columns) + kmeans_cut_size(far_row_bytes(shape->columns)) +
-           kmeans_cut_size(rows * KMEANS_MEMO_BYTES) + kmeans_cut_size(rows * sizeof(double)) +
+           kmeans_cut_size(rows * kmeans_memo_bytes(round->model)) + kmeans_cut_size(rows * sizeof(double)) +
            kmeans_assign_bytes(&prepared->pack, prepared->kernel, shape->rows_per_grain);
 }
 
@@ -136,7 +135,7 @@ static int map_relocate(shoal_partial *partial, const shoal_round *round, const 
     kmeans_rows rows;
     kmeans_rows_init(&rows, prepared, &view, &grain, &memory);
     far_row *far = kmeans_cut(&memory, far_row_bytes(columns));
-    void *spare = kmeans_cut(&memory, (size_t)grain.rows * KMEANS_MEMO_BYTES);
+    void *spare = kmeans_cut(&memory, (size_t)grain.rows * kmeans_memo_bytes(view.model));
     double *distance = kmeans_cut(&memory, (size_t)grain.rows * sizeof(double));
     if (!grain.carried) { /* the labels are gone: find them again */
         grain.memo = spare;
