@@ -213,8 +213,8 @@ static void print_set(work *w, thread *threads, int count, const float *centres)
         peaks += threads[t].peak_operations / threads[t].peak_seconds;
         passes += threads[t].pass_operations / threads[t].pass_seconds;
     }
-    printf("\"%s\": {\"fma_gflops\": %.1f, \"dense_gflops\": %.1f, \"dense_share\": %.3f}, ", w->set->name, peaks * 1e-9,
-           passes * 1e-9, passes / peaks);
+    printf("\"%s\": {\"fma_gflops\": %.1f, \"dense_gflops\": %.1f, \"dense_share\": %.3f}, ", w->set->name,
+           peaks * 1e-9, passes * 1e-9, passes / peaks);
     free(panels);
 }
 
@@ -242,7 +242,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_rates [THREADS [ROWS]]\n");
         return 2;
     }
-    float *rows = random_floats(w.count * COLUMNS), *centres = random_floats(CENTRES * COLUMNS), *bias = make_bias(centres);
+    float *rows = random_floats(w.count * COLUMNS), *centres = random_floats(CENTRES * COLUMNS),
+          *bias = make_bias(centres);
     w.rows = rows;
     w.bias = bias;
     printf("{\"threads\": %d, ", count);

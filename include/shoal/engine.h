@@ -55,9 +55,8 @@ typedef struct shoal_run_options {
 
 /* Runs `algorithm` to its end.  `weights` has one value a row, or is NULL.  report and options may be NULL.  *report is
  * filled also on failure; *out is then NULL. */
-SHOAL_API int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *algorithm,
-                        const void *config, shoal_data *data, const double *weights,
-                        const shoal_run_options *options);
+SHOAL_API int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *algorithm, const void *config,
+                        shoal_data *data, const double *weights, const shoal_run_options *options);
 
 #ifdef __cplusplus
 }

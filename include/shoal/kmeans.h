@@ -25,13 +25,13 @@ typedef enum shoal_kmeans_empty {
 
 typedef struct shoal_kmeans_config {
     int64_t k;
-    const char *init;        /* "auto", "kmeans++", "parallel", "random", or the path that start came from */
-    const double *start;     /* given centres, k x columns; NULL unless init names a file */
+    const char *init;    /* "auto", "kmeans++", "parallel", "random", or the path that start came from */
+    const double *start; /* given centres, k x columns; NULL unless init names a file */
     int64_t iterations;
     double tolerance;
     int64_t runs;
     int64_t seed;
-    int empty;               /* shoal_kmeans_empty */
+    int empty; /* shoal_kmeans_empty */
 } shoal_kmeans_config;
 
 SHOAL_API extern const shoal_algorithm shoal_kmeans;
@@ -40,7 +40,7 @@ SHOAL_API extern const shoal_algorithm shoal_kmeans;
 typedef struct shoal_predict_config {
     const double *centres; /* k x columns */
     int64_t k, columns;
-    bool distances;        /* also the distance of each row to its centre, float64 */
+    bool distances; /* also the distance of each row to its centre, float64 */
 } shoal_predict_config;
 
 SHOAL_API extern const shoal_algorithm shoal_kmeans_predict;

@@ -107,10 +107,10 @@ typedef struct shoal_round {
     void *model;
     size_t model_bytes;
     shoal_layout layout;
-    char phase[24];        /* "scan", "seed", "run", ...: seconds are reported by phase, at most 7 of them */
-    int64_t step, steps;   /* position in the phase; steps 0 when unknown */
-    double objective;      /* of the last step; NaN when there is none */
-    double change;         /* how far from converged; NaN when there is none */
+    char phase[24];      /* "scan", "seed", "run", ...: seconds are reported by phase, at most 7 of them */
+    int64_t step, steps; /* position in the phase; steps 0 when unknown */
+    double objective;    /* of the last step; NaN when there is none */
+    double change;       /* how far from converged; NaN when there is none */
 } shoal_round;
 
 SHOAL_API int shoal_round_new(shoal_round **out, size_t model_bytes);
@@ -122,8 +122,8 @@ typedef struct shoal_grain {
     int64_t index, first_row, rows;
     const void *values;    /* rows * columns in shape->type */
     const double *weights; /* one a row, or NULL when unweighted */
-    void *memo;            /* memo_row_bytes for each row, aligned as far as memo_row_bytes is; NULL only when that is 0 */
-    bool carried;          /* memo and carried sums are those of round layout.carry_from */
+    void *memo;   /* memo_row_bytes for each row, aligned as far as memo_row_bytes is; NULL only when that is 0 */
+    bool carried; /* memo and carried sums are those of round layout.carry_from */
 } shoal_grain;
 
 /* What a thread lends a map. */
@@ -189,7 +189,7 @@ SHOAL_API int shoal_result_take_rows(shoal_result *result, const char *name, sho
 typedef struct shoal_cost {
     double operations_per_row; /* floating-point operations a round */
     double model_bytes, partial_bytes, memo_row_bytes;
-    int64_t rounds;            /* expected */
+    int64_t rounds; /* expected */
 } shoal_cost;
 
 typedef struct shoal_algorithm {

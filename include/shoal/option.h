@@ -20,23 +20,23 @@ extern "C" {
 #endif
 
 typedef enum shoal_option_kind {
-    SHOAL_OPTION_FLAG,   /* bool; takes no argument */
-    SHOAL_OPTION_COUNT,  /* int64_t; also 500e3 when that is whole */
-    SHOAL_OPTION_BYTES,  /* int64_t; 64MB, 1GiB, 4096 */
-    SHOAL_OPTION_REAL,   /* double */
-    SHOAL_OPTION_TEXT,   /* const char *, the argument itself */
-    SHOAL_OPTION_CHOICE  /* int: index into choices */
+    SHOAL_OPTION_FLAG,  /* bool; takes no argument */
+    SHOAL_OPTION_COUNT, /* int64_t; also 500e3 when that is whole */
+    SHOAL_OPTION_BYTES, /* int64_t; 64MB, 1GiB, 4096 */
+    SHOAL_OPTION_REAL,  /* double */
+    SHOAL_OPTION_TEXT,  /* const char *, the argument itself */
+    SHOAL_OPTION_CHOICE /* int: index into choices */
 } shoal_option_kind;
 
 typedef struct shoal_option {
     const char *name; /* long name without the dashes */
     char letter;      /* short name, or 0 */
     shoal_option_kind kind;
-    size_t offset;        /* of the value in the settings struct */
-    const char *argument; /* what help calls the argument; NULL for flags */
-    const char *help;     /* one sentence without a full stop */
-    const char *fallback; /* default as a user would type it; NULL leaves zero */
-    double least, most;   /* numbers: limits, both inclusive; no upper limit when most <= least */
+    size_t offset;              /* of the value in the settings struct */
+    const char *argument;       /* what help calls the argument; NULL for flags */
+    const char *help;           /* one sentence without a full stop */
+    const char *fallback;       /* default as a user would type it; NULL leaves zero */
+    double least, most;         /* numbers: limits, both inclusive; no upper limit when most <= least */
     const char *const *choices; /* CHOICE: NULL-terminated names */
 } shoal_option;
 

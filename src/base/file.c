@@ -215,8 +215,7 @@ static int open_temporary(base_output *output)
 static int open_directly(base_output *output)
 {
     int standard = base_output_standard(output->path);
-    output->descriptor =
-        standard >= 0 ? fcntl(standard, F_DUPFD_CLOEXEC, 0) : open(output->path, O_WRONLY | O_CLOEXEC);
+    output->descriptor = standard >= 0 ? fcntl(standard, F_DUPFD_CLOEXEC, 0) : open(output->path, O_WRONLY | O_CLOEXEC);
     if (output->descriptor < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", output->name);
     return SHOAL_OK;

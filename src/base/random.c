@@ -33,7 +33,8 @@ double base_random_unit(uint64_t seed, base_purpose purpose, uint64_t index, uin
 
 uint64_t base_random_below(uint64_t bound, uint64_t seed, base_purpose purpose, uint64_t index, uint32_t draw)
 {
-    uint64_t limit = UINT64_MAX - UINT64_MAX % bound; /* the greatest multiple of bound that fits, so no value is favoured */
+    uint64_t limit =
+        UINT64_MAX - UINT64_MAX % bound; /* the greatest multiple of bound that fits, so no value is favoured */
     uint64_t value;
     do
         value = base_random_u64(seed, purpose, index, draw++);

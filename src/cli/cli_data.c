@@ -26,12 +26,13 @@ static const shoal_option head_rows[] = {
 };
 static const shoal_option convert_rows[] = {
     {"format", 'f', SHOAL_OPTION_TEXT, offsetof(settings, format), "FORMAT",
-     .help = "format to write: npy, csv, tsv, txt, idx, raw or bin, text and idx also with .gz as in csv.gz; the ending of "
-             "OUT says which when left out"},
+     .help =
+         "format to write: npy, csv, tsv, txt, idx, raw or bin, text and idx also with .gz as in csv.gz; the ending of "
+         "OUT says which when left out"},
     {0},
 };
 static const shoal_option *const info_options = info_rows, *const head_options = head_rows,
-                                *const convert_options = convert_rows;
+                                 *const convert_options = convert_rows;
 
 static const base_option_group info_groups[] = {
     {"Printing", &info_options, 0},

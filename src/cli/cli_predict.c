@@ -96,9 +96,8 @@ static int print_result(cli_job *job, const settings *settings, FILE *summary, i
 static int run_predict(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
-    const cli_file written[] = {{"--labels", settings->outputs.labels},
-                                {"--distances", settings->outputs.distances},
-                                {0}};
+    const cli_file written[] = {
+        {"--labels", settings->outputs.labels}, {"--distances", settings->outputs.distances}, {0}};
     const cli_file sources[] = {{"MODEL", word[0]}, {"DATA", word[1]}, {0}};
     shoal_predict_config config = {.distances = settings->outputs.distances != NULL};
     const kernel_set *set = NULL;

@@ -237,8 +237,8 @@ int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t c
         return SHOAL_OK;
     }
     if (!scratch && count > 0)
-        return shoal_fail(SHOAL_USAGE, "%s: %s rows are made when they are read, which needs scratch memory", data->path,
-                          data->format->name);
+        return shoal_fail(SHOAL_USAGE, "%s: %s rows are made when they are read, which needs scratch memory",
+                          data->path, data->format->name);
     fenv_t callers;
     fegetenv(&callers);
     base_default_arithmetic();

@@ -237,16 +237,18 @@ static int find_encoding(const struct encoding **out, bool *gzip, const char *pa
     length -= *gzip ? 3 : 0;
     for (size_t i = 0; i < sizeof encodings / sizeof *encodings; i++) {
         const char *ending = encodings[i].ending;
-        bool fits = format ? length == strlen(ending + 1) && ends_in(name, length, ending + 1)
-                           : ends_in(name, length, ending);
+        bool fits =
+            format ? length == strlen(ending + 1) && ends_in(name, length, ending + 1) : ends_in(name, length, ending);
         if (fits && (encodings[i].may_gzip || !*gzip)) {
             *out = &encodings[i];
             return SHOAL_OK;
         }
     }
     if (format)
-        return shoal_fail(SHOAL_USAGE, "%s: there is no format '%s', only npy, raw, bin, csv, tsv, txt, idx, csv.gz, tsv.gz, "
-                          "txt.gz and idx.gz", path, format);
+        return shoal_fail(SHOAL_USAGE,
+                          "%s: there is no format '%s', only npy, raw, bin, csv, tsv, txt, idx, csv.gz, tsv.gz, "
+                          "txt.gz and idx.gz",
+                          path, format);
     return shoal_fail(SHOAL_USAGE,
                       "%s: the name's ending chooses the format: .npy .raw .bin .csv .tsv .txt .idx, "
                       "the last four also with .gz",

@@ -24,8 +24,8 @@ typedef struct threads_run {
     size_t memo_row_bytes;
     int64_t memo_round; /* the round that wrote the memo; -1 when it is void */
 
-    shoal_partial *kept;  /* merged partial of the last round that wrote the memo */
-    shoal_partial *other; /* merged partial of rounds that do not */
+    shoal_partial *kept;   /* merged partial of the last round that wrote the memo */
+    shoal_partial *other;  /* merged partial of rounds that do not */
     shoal_partial *merged; /* whichever of the two this round fills */
     bool carried;
 

@@ -25,13 +25,10 @@ int64_t learn_cell_values(const shoal_cell *cell)
 {
     switch (cell->kind) {
     case SHOAL_CELL_SUM:
-    case SHOAL_CELL_MAX:
-        return cell->count;
-    case SHOAL_CELL_WIDE:
-        return 2 * cell->count;
+    case SHOAL_CELL_MAX: return cell->count;
+    case SHOAL_CELL_WIDE: return 2 * cell->count;
     case SHOAL_CELL_RECORD:
-    case SHOAL_CELL_ROW:
-        break;
+    case SHOAL_CELL_ROW: break;
     }
     return 0;
 }
@@ -212,8 +209,8 @@ int learn_partial_merge_records(shoal_partial *into, const shoal_partial *from)
     for (int i = 0; i < into->layout.cells; i++) {
         const record_list *list = &from->records[i];
         for (int64_t r = 0; r < list->count; r++) {
-            int status = shoal_partial_record(into, i, list->keys[r],
-                                              list->bytes + (size_t)r * into->layout.cell[i].bytes);
+            int status =
+                shoal_partial_record(into, i, list->keys[r], list->bytes + (size_t)r * into->layout.cell[i].bytes);
             if (status < 0)
                 return status;
         }

@@ -564,7 +564,8 @@ static void test_place_bytes(void **state)
                     row[k] = (uint8_t)random_bits();
                 sets[s]->place_bytes(panels, row, r, columns);
                 for (int64_t k = 0; k < columns; k++)
-                    assert_int_equal(panels[r / tile * tile * padded + k / 4 * tile * 4 + r % tile * 4 + k % 4], row[k]);
+                    assert_int_equal(panels[r / tile * tile * padded + k / 4 * tile * 4 + r % tile * 4 + k % 4],
+                                     row[k]);
             }
             drop_fences();
         }

@@ -42,7 +42,8 @@ static void test_options(void **state)
 static void test_out_of_range(void **state)
 {
     (void)state;
-    static const int64_t wrong[][2] = {{-1, 1}, {0, -1}, {0, 3}, {2, 1}, {3, 0}, {1, INT64_MAX}, {INT64_MAX, INT64_MAX}};
+    static const int64_t wrong[][2] = {
+        {-1, 1}, {0, -1}, {0, 3}, {2, 1}, {3, 0}, {1, INT64_MAX}, {INT64_MAX, INT64_MAX}};
     const void *rows = NULL;
     float scratch[6];
     shoal_data *data = open_data(write_text("named.csv", "a,b,c\n1,2,3\n4,5,6\n"));
@@ -131,9 +132,8 @@ static void test_many_threads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrap), cmocka_unit_test(test_options),
-                                       cmocka_unit_test(test_out_of_range),
-                                       cmocka_unit_test(test_rounding_of_the_caller),
-                                       cmocka_unit_test(test_many_threads)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wrap), cmocka_unit_test(test_options), cmocka_unit_test(test_out_of_range),
+        cmocka_unit_test(test_rounding_of_the_caller), cmocka_unit_test(test_many_threads)};
     return cmocka_run_group_tests_name("data", tests, folder_setup, folder_teardown);
 }

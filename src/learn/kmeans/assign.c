@@ -15,13 +15,13 @@ enum {
 
 /* Rows that wait to be scored together. */
 typedef struct queue {
-    float *z;          /* block x columns */
-    float *square;     /* |z|^2 */
-    float *own_score;  /* of the row's own centre, when it has one */
-    int32_t *own;      /* place of that centre, or -1 */
+    float *z;         /* block x columns */
+    float *square;    /* |z|^2 */
+    float *own_score; /* of the row's own centre, when it has one */
+    int32_t *own;     /* place of that centre, or -1 */
     int32_t *row;
     int count;
-    int64_t places;    /* the first so many centres of the pack are looked at */
+    int64_t places; /* the first so many centres of the pack are looked at */
 } queue;
 
 typedef struct tiling {
@@ -37,7 +37,8 @@ typedef struct tiling {
 kmeans_memo kmeans_memo_of(const shoal_grain *grain)
 {
     int32_t *memo = grain->memo;
-    return (kmeans_memo){.label = memo, .upper = (float *)(memo + grain->rows), .lower = (float *)(memo + 2 * grain->rows)};
+    return (kmeans_memo){
+        .label = memo, .upper = (float *)(memo + grain->rows), .lower = (float *)(memo + 2 * grain->rows)};
 }
 
 /* ---- workspace --------------------------------------------------------------------------------------------- */
@@ -119,7 +120,8 @@ assigning assign_begin(const kmeans_rows *rows, const kmeans_pack *pack, int64_t
 /* ---- scoring ----------------------------------------------------------------------------------------------- */
 
 /* Rows that are bytes by nature: nothing is lost, and the step is that of the scale. */
-static void place_rows(const assigning *a, const assign_tiles *tiles, const int32_t *rows, const float *square, int count)
+static void place_rows(const assigning *a, const assign_tiles *tiles, const int32_t *rows, const float *square,
+                       int count)
 {
     int tile = a->kernel->byte_tile_rows, padded = (count + tile - 1) / tile * tile;
     for (int r = 0; r < padded; r++) {
@@ -150,8 +152,8 @@ void assign_tiles_score(const assigning *a, const assign_tiles *tiles, const int
     } else {
         int row_panels = (count + kernel->tile_rows - 1) / kernel->tile_rows;
         kernel->pack_rows(tiles->row_panels, z, count, pack->columns);
-        kernel->score_float(tiles->scores, pack->padded, tiles->row_panels, row_panels, pack->panels, pack->bias, panels,
-                            pack->columns);
+        kernel->score_float(tiles->scores, pack->padded, tiles->row_panels, row_panels, pack->panels, pack->bias,
+                            panels, pack->columns);
     }
 }
 
@@ -184,8 +186,8 @@ typedef struct finding {
     double others; /* no other centre among those looked at has a smaller true score */
 } finding;
 
-float assign_choose(const assigning *a, int64_t row, const int32_t *places, const float *scores, int count, double error,
-                    int *winner)
+float assign_choose(const assigning *a, int64_t row, const int32_t *places, const float *scores, int count,
+                    double error, int *winner)
 {
     int best = 0;
     float second = INFINITY;
@@ -223,7 +225,8 @@ static finding find(tiling *t, const queue *q, int r, double error)
     int64_t guess = q->own[r] >= 0 ? q->own[r] : t->a.kernel->least(scores, (int)q->places);
     float guess_score = q->own[r] >= 0 ? q->own_score[r] : assign_score(&t->a, z, guess);
     float rest;
-    int count = t->a.kernel->select(t->places, &rest, scores, (int)q->places, assign_threshold(&t->a, guess_score, error));
+    int count =
+        t->a.kernel->select(t->places, &rest, scores, (int)q->places, assign_threshold(&t->a, guess_score, error));
     bool has_guess = false;
     for (int c = 0; c < count; c++) {
         bool is_guess = t->places[c] == guess;
@@ -245,7 +248,8 @@ static bool settle(tiling *t, const queue *q, int r)
     kmeans_memo *memo = &t->a.memo;
     int64_t row = q->row[r];
     double error = assign_error(&t->a, q->square[r]);
-    float outside = q->places >= pack->count ? INFINITY : assign_down((double)memo->lower[row] - pack->drift[q->places]);
+    float outside =
+        q->places >= pack->count ? INFINITY : assign_down((double)memo->lower[row] - pack->drift[q->places]);
     finding found = find(t, q, r, error);
     float upper = assign_upper(&t->a, q->square[r], found.score + error);
     if (!(upper < outside) && q->places < pack->count)
@@ -352,7 +356,8 @@ static void look_again(tiling *t, int64_t row)
         settle_by_bounds(t, q);
         return;
     }
-    int64_t need = q->own[q->count] < 0 ? t->a.pack->padded : places_needed(t->a.pack, memo->upper[row], memo->lower[row]);
+    int64_t need =
+        q->own[q->count] < 0 ? t->a.pack->padded : places_needed(t->a.pack, memo->upper[row], memo->lower[row]);
     if (need == 0) {
         memo->lower[row] = assign_down((double)memo->lower[row] - t->a.pack->drift[0]);
     } else if (need >= t->a.pack->count) {
@@ -451,4 +456,3 @@ int kmeans_assign(const kmeans_rows *rows, const kmeans_pack *pack, const double
     counters[KMEANS_SKIPPED] += saved > 0 ? saved : 0;
     return SHOAL_OK;
 }
-

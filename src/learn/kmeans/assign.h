@@ -99,8 +99,8 @@ static inline float assign_threshold(const assigning *a, float score, double err
 
 /* Which of `count` scored candidates is nearest, by the definition where scores can't tell; returns the least score of
  * the others. */
-float assign_choose(const assigning *a, int64_t row, const int32_t *places, const float *scores, int count, double error,
-                    int *winner);
+float assign_choose(const assigning *a, int64_t row, const int32_t *places, const float *scores, int count,
+                    double error, int *winner);
 
 /* A row whose bounds broke: z, |z|^2, the place of its own centre and the score there. */
 typedef struct elkan_row {

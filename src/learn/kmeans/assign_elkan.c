@@ -102,7 +102,8 @@ void assign_elkan(const assigning *a, const elkan_row *row, const elkan_space *s
     int winner = 0;
     subtract_travel(a, row->row, own, space->left, padded);
     /* What is above the threshold stays above `upper` when rounded down. */
-    int count = a->kernel->select(space->near, &rest, space->left, (int)padded, a->memo.upper[row->row] * (1 + 0x1p-21f));
+    int count =
+        a->kernel->select(space->near, &rest, space->left, (int)padded, a->memo.upper[row->row] * (1 + 0x1p-21f));
     rest = rounded_down(rest);
     int candidates = score_near(a, row, space, count, &rest);
     bounds_of(a, row->row)[own] = stored(a, own, space->lower[0]);

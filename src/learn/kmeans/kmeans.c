@@ -12,14 +12,15 @@ enum { GREEDY_MOST = 50 };
 static const char *const empty_choices[] = {"farthest", "keep", "split", NULL};
 
 static const shoal_option kmeans_options[] = {
-    {"clusters", 'k', SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, k), "K", "number of clusters", NULL, 1, INT32_MAX,
-     NULL},
+    {"clusters", 'k', SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, k), "K", "number of clusters", NULL, 1,
+     INT32_MAX, NULL},
     {"init", 0, SHOAL_OPTION_TEXT, offsetof(shoal_kmeans_config, init), "HOW",
-     "first centres: kmeans++, parallel (k-means||), random, a file of K rows, or auto (kmeans++ up to K = 50, parallel "
+     "first centres: kmeans++, parallel (k-means||), random, a file of K rows, or auto (kmeans++ up to K = 50, "
+     "parallel "
      "above)",
      "auto", 0, 0, NULL},
-    {"iterations", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, iterations), "N",
-     "most updates of the centres", "300", 0, INT32_MAX, NULL},
+    {"iterations", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, iterations), "N", "most updates of the centres",
+     "300", 0, INT32_MAX, NULL},
     {"tolerance", 0, SHOAL_OPTION_REAL, offsetof(shoal_kmeans_config, tolerance), "T",
      "stop when the centres' squared movement is at most T times the mean variance of the columns", "1e-4", 0, INFINITY,
      NULL},
@@ -28,14 +29,14 @@ static const shoal_option kmeans_options[] = {
     {"seed", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, seed), "N", "seed of all random choices", "0", 0,
      0x1p53, NULL},
     {"empty", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_kmeans_config, empty), "HOW",
-     "what an empty cluster does: take the farthest row, keep its centre, or split the largest cluster", "farthest", 0, 0,
-     empty_choices},
+     "what an empty cluster does: take the farthest row, keep its centre, or split the largest cluster", "farthest", 0,
+     0, empty_choices},
     {0}};
 
 static const kmeans_phase *const phases[KMEANS_PHASES] = {
-    [KMEANS_RANGE] = &kmeans_range,   [KMEANS_SPREAD] = &kmeans_spread,     [KMEANS_WEIGH] = &kmeans_weigh,
-    [KMEANS_FETCH] = &kmeans_fetch,   [KMEANS_JUDGE] = &kmeans_judge,       [KMEANS_SAMPLE] = &kmeans_sample,
-    [KMEANS_LLOYD] = &kmeans_lloyd,   [KMEANS_RELOCATE] = &kmeans_relocate, [KMEANS_LABEL] = &kmeans_label,
+    [KMEANS_RANGE] = &kmeans_range, [KMEANS_SPREAD] = &kmeans_spread,     [KMEANS_WEIGH] = &kmeans_weigh,
+    [KMEANS_FETCH] = &kmeans_fetch, [KMEANS_JUDGE] = &kmeans_judge,       [KMEANS_SAMPLE] = &kmeans_sample,
+    [KMEANS_LLOYD] = &kmeans_lloyd, [KMEANS_RELOCATE] = &kmeans_relocate, [KMEANS_LABEL] = &kmeans_label,
 };
 
 static const kmeans_phase *phase_of(const shoal_round *round)
@@ -64,8 +65,10 @@ static int choose_start(int64_t *out, const shoal_kmeans_config *config)
     else if (strcmp(init, "random") == 0)
         *out = KMEANS_START_RANDOM;
     else
-        return shoal_fail(SHOAL_USAGE, "--init: '%s' is not auto, kmeans++, parallel or random, and no centres were read "
-                                       "from it", init);
+        return shoal_fail(SHOAL_USAGE,
+                          "--init: '%s' is not auto, kmeans++, parallel or random, and no centres were read "
+                          "from it",
+                          init);
     return SHOAL_OK;
 }
 
@@ -149,7 +152,8 @@ static int start_predict(shoal_round **out, const void *untyped, const shoal_sha
                            .memo_round = -1,
                            .best_run = -1};
     if (config->k < 1 || config->k > INT32_MAX || config->columns < 1 || !config->centres)
-        return shoal_fail(SHOAL_USAGE, "prediction needs at least one centre and fewer than 2^31, not %lld of %lld columns",
+        return shoal_fail(SHOAL_USAGE,
+                          "prediction needs at least one centre and fewer than 2^31, not %lld of %lld columns",
                           (long long)config->k, (long long)config->columns);
     if (config->columns != shape->columns)
         return shoal_fail(SHOAL_INVALID, "the centres have %lld columns, the data %lld", (long long)config->columns,

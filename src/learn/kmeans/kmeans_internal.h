@@ -13,15 +13,15 @@
 #include "kernel/kernel.h"
 
 typedef enum kmeans_phase_id {
-    KMEANS_RANGE,     /* least and greatest value of each column; refuses what is not finite */
-    KMEANS_SPREAD,    /* variances, and which columns need wide sums */
-    KMEANS_WEIGH,     /* k-means++: potentials before there is a centre */
-    KMEANS_FETCH,     /* brings drawn rows */
-    KMEANS_JUDGE,     /* k-means++: potentials under each candidate */
-    KMEANS_SAMPLE,    /* k-means||: distances to the newest candidates; the next sample */
-    KMEANS_LLOYD,     /* labels and sums */
-    KMEANS_RELOCATE,  /* rows for empty clusters */
-    KMEANS_LABEL,     /* final labels and objective */
+    KMEANS_RANGE,    /* least and greatest value of each column; refuses what is not finite */
+    KMEANS_SPREAD,   /* variances, and which columns need wide sums */
+    KMEANS_WEIGH,    /* k-means++: potentials before there is a centre */
+    KMEANS_FETCH,    /* brings drawn rows */
+    KMEANS_JUDGE,    /* k-means++: potentials under each candidate */
+    KMEANS_SAMPLE,   /* k-means||: distances to the newest candidates; the next sample */
+    KMEANS_LLOYD,    /* labels and sums */
+    KMEANS_RELOCATE, /* rows for empty clusters */
+    KMEANS_LABEL,    /* final labels and objective */
     KMEANS_PHASES
 } kmeans_phase_id;
 
@@ -44,14 +44,14 @@ typedef struct kmeans_model {
 
     /* Known after the scan. */
     double prescale, scale;
-    double weight_scale;     /* power of two that brings the greatest weight to about 1 */
-    double weight_inverse;   /* 1 / quantum of weight sums; 1 when unweighted */
-    double weight_most;      /* greatest scaled weight */
-    double variance;         /* mean over the columns */
-    double square_total;     /* sum of w |x - origin|^2, for the trace */
-    double distance_most;    /* no squared distance in the data is greater */
+    double weight_scale;   /* power of two that brings the greatest weight to about 1 */
+    double weight_inverse; /* 1 / quantum of weight sums; 1 when unweighted */
+    double weight_most;    /* greatest scaled weight */
+    double variance;       /* mean over the columns */
+    double square_total;   /* sum of w |x - origin|^2, for the trace */
+    double distance_most;  /* no squared distance in the data is greater */
     double weight_total;
-    int64_t wide;            /* columns whose sums need 128 bits */
+    int64_t wide; /* columns whose sums need 128 bits */
 
     /* Where we are. */
     int64_t run;        /* 0 .. runs - 1 */
@@ -59,9 +59,9 @@ typedef struct kmeans_model {
     int64_t iteration;  /* updates done in this run */
     int64_t memo_round; /* round whose memo the next one can use, or -1 */
     int64_t converged;
-    int64_t stopping;   /* asked to stop: label and finish */
+    int64_t stopping;      /* asked to stop: label and finish */
     double objective_most; /* no row adds more to the objective; 0 when that is not known yet */
-    int64_t finishing;  /* the centres are the best run's: label and finish */
+    int64_t finishing;     /* the centres are the best run's: label and finish */
     int64_t best_run, best_iterations, best_converged;
     double best_objective;
     int64_t extra_bytes; /* of the phase's own section */
@@ -73,10 +73,10 @@ typedef struct kmeans_view {
     double *origin, *inverse; /* columns; inverse = 1 / quantum of the column's sums, 0 for wide columns */
     int64_t *wide_column;     /* wide of them */
     double *wide_inverse;
-    double *centres;          /* k x columns, in units */
-    double *drift;            /* k: how far each centre is from where the memo's round had it, rounded up; in units */
-    double *travel;           /* k: the way each centre has come since the run began, rounded up; in units */
-    double *best;             /* k x columns when runs > 1, else NULL */
+    double *centres; /* k x columns, in units */
+    double *drift;   /* k: how far each centre is from where the memo's round had it, rounded up; in units */
+    double *travel;  /* k: the way each centre has come since the run began, rounded up; in units */
+    double *best;    /* k x columns when runs > 1, else NULL */
     void *extra;
 } kmeans_view;
 
@@ -131,8 +131,8 @@ typedef struct kmeans_rows {
     const kernel_set *kernel;
     const kmeans_view *view;
     kernel_origin origin;
-    bool narrow;    /* float32 holds the type exactly */
-    float *row32;   /* columns each, for types that must be converted */
+    bool narrow;  /* float32 holds the type exactly */
+    float *row32; /* columns each, for types that must be converted */
     double *row64;
 } kmeans_rows;
 
@@ -166,28 +166,28 @@ size_t kmeans_cut_size(size_t bytes);
 
 /* Centres as the kernels want them, sorted so that those that moved farthest come first. */
 typedef struct kmeans_pack {
-    int64_t count;       /* distinct centres */
-    int64_t padded;      /* multiple of the panel's width and of 16 */
+    int64_t count;  /* distinct centres */
+    int64_t padded; /* multiple of the panel's width and of 16 */
     int64_t capacity, columns;
-    bool prefers_bytes;  /* set before filling: the rows are bytes already, so bytes pay for any number of centres */
-    bool bytes;          /* byte panels are in use */
-    bool direct;         /* rows are bytes by nature and go into panels as they are */
-    bool few;            /* so few columns that nearest_few is in use; no panels */
-    int panel;           /* centres a panel */
-    int32_t *id;         /* padded: index of the centre; 0 for padding */
-    int32_t *position;   /* by index: place in the pack, or -1 for a copy of an earlier centre */
-    double *drift;       /* padded + 1: scaled drift of the centre at each place, decreasing; 0 from `count` on */
-    float *drift_of;     /* by index: the same, rounded up; +infinity for a copy of an earlier centre */
-    float reach;         /* the greatest drift, rounded up */
+    bool prefers_bytes; /* set before filling: the rows are bytes already, so bytes pay for any number of centres */
+    bool bytes;         /* byte panels are in use */
+    bool direct;        /* rows are bytes by nature and go into panels as they are */
+    bool few;           /* so few columns that nearest_few is in use; no panels */
+    int panel;          /* centres a panel */
+    int32_t *id;        /* padded: index of the centre; 0 for padding */
+    int32_t *position;  /* by index: place in the pack, or -1 for a copy of an earlier centre */
+    double *drift;      /* padded + 1: scaled drift of the centre at each place, decreasing; 0 from `count` on */
+    float *drift_of;    /* by index: the same, rounded up; +infinity for a copy of an earlier centre */
+    float reach;        /* the greatest drift, rounded up */
     float *travel_least, *travel_most; /* by index: scaled way since the run began, rounded down and up */
-    float *rows;         /* count x columns */
+    float *rows;                       /* count x columns */
     float *panels;
     float *bias;
     int8_t *byte_panels;
     float *byte_bias, *byte_step, *byte_residual, *byte_norm;
     int32_t *byte_offset;
-    double norm_most;    /* greatest |c| */
-    bool far;            /* some |c| is beyond what the kernels' bounds hold for: only the definition is used */
+    double norm_most; /* greatest |c| */
+    bool far;         /* some |c| is beyond what the kernels' bounds hold for: only the definition is used */
     /* |computed score - true score| <= error_product |z| + error_constant + error_square |z|^2 */
     double error_product, error_constant, error_square;
 } kmeans_pack;
@@ -208,8 +208,8 @@ typedef struct kmeans_prepared {
     float *origin32; /* KMEANS_ORIGIN_COPIES times over when there are few columns, so that runs of rows are one */
     kmeans_pack pack;
     double objective_inverse; /* the label round: 1 / quantum of the objective */
-    double *near;  /* seeding: for each centre, squared distances to the set's members, in units */
-    double *set;   /* seeding: the rows that were packed */
+    double *near;             /* seeding: for each centre, squared distances to the set's members, in units */
+    double *set;              /* seeding: the rows that were packed */
     int64_t near_capacity, set_capacity;
 } kmeans_prepared;
 

@@ -38,7 +38,8 @@ static void move_wide(const kmeans_sums *sums, const kmeans_rows *rows, int64_t 
 void kmeans_sums_move(const kmeans_sums *sums, const kmeans_rows *rows, int64_t i, int64_t to, int64_t from)
 {
     const kmeans_model *model = rows->view->model;
-    kmeans_rows_move(rows, i, sums->values + to * model->columns, from >= 0 ? sums->values + from * model->columns : NULL);
+    kmeans_rows_move(rows, i, sums->values + to * model->columns,
+                     from >= 0 ? sums->values + from * model->columns : NULL);
     int64_t counts = kmeans_rows_weight(rows, i) > 0;
     sums->rows[to] += counts;
     if (from >= 0)
@@ -143,9 +144,9 @@ static void add_wide(const moving *job, int64_t j, double *sum)
 {
     const kmeans_model *model = job->old.model;
     for (int64_t w = 0; w < model->wide; w++)
-        sum[job->old.wide_column[w]] =
-            shoal_wide_value(job->sums->wide, model->k * model->wide, j * model->wide + w, shoal_wide_bits(model->rows)) /
-            job->old.wide_inverse[w];
+        sum[job->old.wide_column[w]] = shoal_wide_value(job->sums->wide, model->k * model->wide, j * model->wide + w,
+                                                        shoal_wide_bits(model->rows)) /
+                                       job->old.wide_inverse[w];
 }
 
 static int move_centre(void *context, int64_t j, int thread)
@@ -283,12 +284,13 @@ int kmeans_finish_iteration(shoal_round **next, const shoal_round *round, const 
     (void)shape;
     if (!add_travel(&fresh))
         model->memo_round = -1;
-    else if (old.model->phase == KMEANS_LLOYD) /* a relocate round leaves the memo as the Lloyd round before it wrote it */
+    else if (old.model->phase ==
+             KMEANS_LLOYD) /* a relocate round leaves the memo as the Lloyd round before it wrote it */
         model->memo_round = round->number;
     model->iteration++;
     model->stopping |= stop;
-    model->converged = memcmp(fresh.centres, old.centres, bytes) == 0 ||
-                       (*next)->change <= model->tolerance * model->variance;
+    model->converged =
+        memcmp(fresh.centres, old.centres, bytes) == 0 || (*next)->change <= model->tolerance * model->variance;
     if (model->converged || model->stopping || model->iteration >= model->iterations)
         model->phase = KMEANS_LABEL;
     (*next)->objective = objective / model->prescale / model->prescale / model->weight_scale;
@@ -321,7 +323,8 @@ int kmeans_begin_lloyd(shoal_round **next, const shoal_round *from, const shoal_
 {
     const kmeans_model *model = from->model;
     (void)shape;
-    int status = kmeans_round_from(next, from, model->iterations > 0 && !model->stopping ? KMEANS_LLOYD : KMEANS_LABEL, 0);
+    int status =
+        kmeans_round_from(next, from, model->iterations > 0 && !model->stopping ? KMEANS_LLOYD : KMEANS_LABEL, 0);
     if (status < 0)
         return status;
     kmeans_model *fresh = (*next)->model;
@@ -382,7 +385,8 @@ static double objective_inverse(const kmeans_view *view)
     double most = objective_bound(view);
     if (isinf(most))
         return 0; /* centres so far away that squares overflow: the objective is infinite */
-    return most > 0 ? fmin(ldexp(1, 2 * shoal_wide_bits(view->model->rows) - 2) / kmeans_power_above(most), 0x1p1000) : 1;
+    return most > 0 ? fmin(ldexp(1, 2 * shoal_wide_bits(view->model->rows) - 2) / kmeans_power_above(most), 0x1p1000)
+                    : 1;
 }
 
 static int map_label(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
@@ -392,12 +396,13 @@ static int map_label(shoal_partial *partial, const shoal_round *round, const kme
     unsigned char *memory = scratch->memory;
     kmeans_rows rows;
     kmeans_rows_init(&rows, prepared, &view, grain, &memory);
-    int status = kmeans_assign(&rows, &prepared->pack, view.centres, grain->carried, NULL, NULL, memory,
-                               scratch->counters);
+    int status =
+        kmeans_assign(&rows, &prepared->pack, view.centres, grain->carried, NULL, NULL, memory, scratch->counters);
     if (status < 0)
         return status;
     const int32_t *label = kmeans_memo_of(grain).label;
-    int64_t *objective = shoal_partial_values(partial, LABEL_OBJECTIVE), *sizes = shoal_partial_values(partial, LABEL_SIZES);
+    int64_t *objective = shoal_partial_values(partial, LABEL_OBJECTIVE),
+            *sizes = shoal_partial_values(partial, LABEL_SIZES);
     double inverse = prepared->objective_inverse, most = 0;
     int bits = shoal_wide_bits(view.model->rows);
     memcpy(shoal_partial_row(partial, LABEL_ROWS, grain->first_row), label, (size_t)grain->rows * sizeof *label);

@@ -19,9 +19,14 @@ static bool section_bytes(size_t bytes[SECTIONS], const kmeans_model *model)
     if (!base_multiply(&centres, (size_t)model->k, columns) || !base_multiply(&centres, centres, sizeof(double)) ||
         centres > SIZE_MAX / 8)
         return false;
-    const size_t sizes[SECTIONS] = {columns * sizeof(double), columns * sizeof(double), wide * sizeof(int64_t),
-                                    wide * sizeof(double),    centres,                  (size_t)model->k * sizeof(double),
-                                    (size_t)model->k * sizeof(double), model->runs > 1 ? centres : 0,
+    const size_t sizes[SECTIONS] = {columns * sizeof(double),
+                                    columns * sizeof(double),
+                                    wide * sizeof(int64_t),
+                                    wide * sizeof(double),
+                                    centres,
+                                    (size_t)model->k * sizeof(double),
+                                    (size_t)model->k * sizeof(double),
+                                    model->runs > 1 ? centres : 0,
                                     (size_t)model->extra_bytes};
     for (int i = 0; i < SECTIONS; i++)
         bytes[i] = round_up(sizes[i]);

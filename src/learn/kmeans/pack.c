@@ -230,7 +230,8 @@ static void set_error_bounds(kmeans_pack *pack, const double *norms)
 {
     const double u = unit_roundoff;
     double columns = (double)pack->columns;
-    double products = (double)kernel_roundings(pack->columns) * u, sums = ((pack->few ? columns : columns / KERNEL_CHAIN) + 24) * u;
+    double products = (double)kernel_roundings(pack->columns) * u,
+           sums = ((pack->few ? columns : columns / KERNEL_CHAIN) + 24) * u;
     double definition = (columns / 8 + 16) * 0x1p-53;
     pack->norm_most = 0;
     for (int64_t p = 0; p < pack->count; p++)
@@ -301,8 +302,8 @@ static void choose_form(kmeans_pack *pack, const kernel_set *kernel, int64_t cou
     pack->few = pack->columns <= KERNEL_FEW_COLUMNS;
     pack->bytes = !pack->few && kernel->byte_tile_rows > 0 && (pack->prefers_bytes || count >= BYTES_PAY_FROM) &&
                   pack->columns <= KERNEL_BYTE_COLUMNS_MOST;
-    pack->direct = pack->bytes && !pack->prefers_bytes && kernel->takes_all_bytes &&
-                   (type == SHOAL_UINT8 || type == SHOAL_BOOL);
+    pack->direct =
+        pack->bytes && !pack->prefers_bytes && kernel->takes_all_bytes && (type == SHOAL_UINT8 || type == SHOAL_BOOL);
     pack->panel = pack->few ? 16 : pack->bytes ? kernel->byte_tile_centres : kernel->tile_centres;
 }
 

@@ -15,17 +15,17 @@ typedef struct reclustering {
     const kmeans_model *model;
     const kernel_set *kernel;
     const shoal_crew *crew;
-    const double *point;   /* count x columns */
+    const double *point; /* count x columns */
     const int64_t *weight;
     int64_t count, columns, chunks;
-    double *centres;       /* those chosen so far, `filled` of them */
+    double *centres; /* those chosen so far, `filled` of them */
     int64_t filled;
-    double *distance;      /* of each point to its nearest centre, squared */
+    double *distance; /* of each point to its nearest centre, squared */
     int32_t *nearest;
     int64_t trial[SEED_MEMBERS], trials;
-    double *near;          /* filled x SEED_MEMBERS: squared distances of the trials to each centre */
-    double *sum;           /* potential of each chunk now ... */
-    double *potential;     /* ... and chunks x SEED_MEMBERS, under each trial */
+    double *near;      /* filled x SEED_MEMBERS: squared distances of the trials to each centre */
+    double *sum;       /* potential of each chunk now ... */
+    double *potential; /* ... and chunks x SEED_MEMBERS, under each trial */
 } reclustering;
 
 static const double *point_at(const reclustering *job, int64_t point)
@@ -140,7 +140,9 @@ static int64_t trials_worth(const reclustering *job)
     const double operations_most = 8e9;
     double one = (double)job->model->k * (double)job->count * (double)job->columns;
     int64_t usual = 2 + (int64_t)log((double)job->model->k);
-    return one * (double)usual <= operations_most ? usual : one * 2 <= operations_most ? (int64_t)(operations_most / one) : 1;
+    return one * (double)usual <= operations_most ? usual
+           : one * 2 <= operations_most           ? (int64_t)(operations_most / one)
+                                                  : 1;
 }
 
 /* Draws the step's trials.  The first centre, and centres without potential, are drawn once. */
@@ -204,13 +206,14 @@ static int add_centre(reclustering *job)
         for (int64_t p = 0; p < job->count; p++)
             job->distance[p] = INFINITY;
     status = job->crew->each(job->crew, job->chunks, apply_chunk, job);
-    memcpy(job->centres + job->filled * job->columns, point_at(job, job->trial[0]), (size_t)job->columns * sizeof(double));
+    memcpy(job->centres + job->filled * job->columns, point_at(job, job->trial[0]),
+           (size_t)job->columns * sizeof(double));
     job->filled++;
     return status;
 }
 
-int seed_recluster(double *centres, const kmeans_model *model, const double *points, const int64_t *weights, int64_t count,
-                   const shoal_crew *crew)
+int seed_recluster(double *centres, const kmeans_model *model, const double *points, const int64_t *weights,
+                   int64_t count, const shoal_crew *crew)
 {
     reclustering job = {.model = model,
                         .crew = crew,

@@ -84,8 +84,9 @@ static void describe_relocate(shoal_round *round, const shoal_shape *shape)
     kmeans_view view = kmeans_view_of(round);
     shoal_layout *layout = &round->layout;
     layout->cells = 1;
-    layout->cell[RELOCATE_ROWS] = (shoal_cell){"farthest rows", SHOAL_CELL_RECORD, ((relocate_state *)view.extra)->wanted,
-                                               far_row_bytes(shape->columns), false};
+    layout->cell[RELOCATE_ROWS] =
+        (shoal_cell){"farthest rows", SHOAL_CELL_RECORD, ((relocate_state *)view.extra)->wanted,
+                     far_row_bytes(shape->columns), false};
     layout->memo_row_bytes = kmeans_memo_bytes(view.model);
     layout->carry_from = view.model->memo_round;
     layout->writes_memo = false;
@@ -98,7 +99,8 @@ static int prepare_relocate(kmeans_prepared *prepared, const shoal_round *round,
 {
     kmeans_view view = kmeans_view_of(round);
     prepared->pack.prefers_bytes = false;
-    return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres, NULL, view.model->k, &view, shape->type, crew);
+    return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres, NULL, view.model->k, &view, shape->type,
+                            crew);
 }
 
 static size_t scratch_relocate(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape)
@@ -143,9 +145,8 @@ static int map_relocate(shoal_partial *partial, const shoal_round *round, const 
     }
     const int32_t *label = kmeans_memo_of(&grain).label;
     for (int64_t i = 0; i < grain.rows; i++) /* a row without weight can't fill a cluster */
-        distance[i] = kmeans_rows_weight(&rows, i) > 0
-                          ? kmeans_rows_distance(&rows, i, view.centres + label[i] * columns)
-                          : 0;
+        distance[i] =
+            kmeans_rows_weight(&rows, i) > 0 ? kmeans_rows_distance(&rows, i, view.centres + label[i] * columns) : 0;
     double threshold = threshold_of(distance, grain.rows, shoal_partial_layout(partial)->cell[RELOCATE_ROWS].count);
     for (int64_t i = 0; i < grain.rows; i++) {
         if (!(distance[i] > 0) || distance[i] < threshold)

@@ -23,10 +23,8 @@ bool kmeans_fits_float32(shoal_type type)
     case SHOAL_UINT8:
     case SHOAL_INT16:
     case SHOAL_UINT16:
-    case SHOAL_BOOL:
-        return true;
-    default:
-        return false;
+    case SHOAL_BOOL: return true;
+    default: return false;
     }
 }
 
@@ -39,13 +37,12 @@ void kmeans_rows_init(kmeans_rows *rows, const kmeans_prepared *prepared, const 
                       const shoal_grain *grain, unsigned char **memory)
 {
     int64_t columns = grain->shape->columns;
-    *rows = (kmeans_rows){.grain = grain,
-                          .kernel = prepared->kernel,
-                          .view = view,
-                          .origin = {.origin32 = prepared->origin32,
-                                     .origin64 = view->origin,
-                                     .scale = view->model->scale},
-                          .narrow = kmeans_fits_float32(grain->shape->type)};
+    *rows =
+        (kmeans_rows){.grain = grain,
+                      .kernel = prepared->kernel,
+                      .view = view,
+                      .origin = {.origin32 = prepared->origin32, .origin64 = view->origin, .scale = view->model->scale},
+                      .narrow = kmeans_fits_float32(grain->shape->type)};
     rows->row32 = kmeans_cut(memory, (size_t)columns * sizeof(float));
     rows->row64 = kmeans_cut(memory, (size_t)columns * sizeof(double));
 }
@@ -53,7 +50,8 @@ void kmeans_rows_init(kmeans_rows *rows, const kmeans_prepared *prepared, const 
 const void *kmeans_rows_raw(const kmeans_rows *rows, int64_t i)
 {
     const shoal_shape *shape = rows->grain->shape;
-    return (const unsigned char *)rows->grain->values + (size_t)i * (size_t)shape->columns * shoal_type_size(shape->type);
+    return (const unsigned char *)rows->grain->values +
+           (size_t)i * (size_t)shape->columns * shoal_type_size(shape->type);
 }
 
 /* A narrow row's values, without rounding. */

@@ -167,7 +167,8 @@ static void set_origin(kmeans_view *view, const int64_t *most, shoal_type type)
     if (!kmeans_fits_float32(type) && (greatest >= 0x1p127 || (greatest > 0 && greatest < 0x1p-126)))
         model->prescale = inverse_power(greatest);
     for (int64_t k = 0; k < columns; k++) {
-        double high = shoal_max_value(most[k]) * model->prescale, low = -shoal_max_value(most[columns + k]) * model->prescale;
+        double high = shoal_max_value(most[k]) * model->prescale,
+               low = -shoal_max_value(most[columns + k]) * model->prescale;
         view->origin[k] = (float)midrange(low, high);
         view->inverse[k] = fmax(high - view->origin[k], view->origin[k] - low);
         widest = fmax(widest, view->inverse[k]);
@@ -194,7 +195,9 @@ static int update_range(shoal_round **next, shoal_result **result, const shoal_r
         memcpy(&value, shoal_partial_record_at(merged, RANGE_BAD, 0, &key), sizeof value);
         return shoal_fail(SHOAL_INVALID, "row %lld, column %lld is %s; k-means needs finite numbers",
                           (long long)~key.high + 1, (long long)~key.low + 1,
-                          isnan(value) ? "not a number" : value > 0 ? "infinite" : "minus infinity");
+                          isnan(value) ? "not a number"
+                          : value > 0  ? "infinite"
+                                       : "minus infinity");
     }
     if (shoal_partial_records(merged, RANGE_BAD_WEIGHT) > 0) {
         memcpy(&value, shoal_partial_record_at(merged, RANGE_BAD_WEIGHT, 0, &key), sizeof value);
@@ -363,8 +366,9 @@ static double mean_variance(const kmeans_view *view, shoal_partial *merged)
 {
     const int64_t *sums = shoal_partial_values(merged, SPREAD_SUM);
     double rows = (double)view->model->rows, width = squared_width(view), means = 0;
-    double squares = shoal_wide_value(shoal_partial_values(merged, SPREAD_SQUARE), 2, 0, shoal_wide_bits(view->model->rows)) /
-                     wide_inverse(width, view->model->rows);
+    double squares =
+        shoal_wide_value(shoal_partial_values(merged, SPREAD_SQUARE), 2, 0, shoal_wide_bits(view->model->rows)) /
+        wide_inverse(width, view->model->rows);
     for (int64_t k = 0; k < view->model->columns; k++) {
         double mean = (double)sums[k] / quantum_inverse(view->inverse[k], rows) / rows;
         means += mean * mean;

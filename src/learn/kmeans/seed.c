@@ -27,14 +27,13 @@ static bool is_seeding(const shoal_round *round)
     case KMEANS_WEIGH:
     case KMEANS_FETCH:
     case KMEANS_JUDGE:
-    case KMEANS_SAMPLE:
-        return true;
-    default:
-        return false;
+    case KMEANS_SAMPLE: return true;
+    default: return false;
     }
 }
 
-int seed_round_from(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t draws, int64_t candidates)
+int seed_round_from(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t draws,
+                    int64_t candidates)
 {
     const kmeans_model *model = from->model;
     size_t bytes = sizeof(seed_state) + (size_t)draws * sizeof(seed_draw), vectors;
@@ -86,8 +85,8 @@ void seed_draw_rows(seed_view *next, const int64_t *potentials, int64_t grains)
     for (int64_t g = 0; g < grains; g++)
         total += (uint64_t)potentials[g];
     for (int64_t slot = 0; slot < next->state->draws; slot++) {
-        int64_t rest = (int64_t)base_random_below(total, (uint64_t)model->seed, BASE_FOR_SEEDING, index,
-                                                  (uint32_t)slot * 64);
+        int64_t rest =
+            (int64_t)base_random_below(total, (uint64_t)model->seed, BASE_FOR_SEEDING, index, (uint32_t)slot * 64);
         int64_t grain = 0;
         while (rest >= potentials[grain])
             rest -= potentials[grain++];
@@ -146,7 +145,8 @@ static int scale_centres(shoal_round *round)
         double given = view.centres[i];
         view.centres[i] *= view.model->prescale;
         if (!isfinite(view.centres[i]))
-            return shoal_fail(SHOAL_INVALID, "row %lld, column %lld of the given centres, %g, is too large beside the data",
+            return shoal_fail(SHOAL_INVALID,
+                              "row %lld, column %lld of the given centres, %g, is too large beside the data",
                               (long long)(i / columns + 1), (long long)(i % columns + 1), given);
     }
     return SHOAL_OK;
@@ -167,9 +167,7 @@ int kmeans_begin_run(shoal_round **next, const shoal_round *from, const shoal_sh
             status = draw_different_rows(&view);
         }
         break;
-    default:
-        status = seed_round_from(next, from, KMEANS_WEIGH, 0, 0);
-        break;
+    default: status = seed_round_from(next, from, KMEANS_WEIGH, 0, 0); break;
     }
     if (status == SHOAL_OK) {
         kmeans_model *fresh = (*next)->model;
@@ -278,7 +276,8 @@ static int prepare_fetch(kmeans_prepared *prepared, const shoal_round *round, co
     int status = seed_reserve(prepared, view.model->k, 0, columns);
     prepared->pack.prefers_bytes = seed_keeps_bytes(shape);
     if (status == SHOAL_OK && newest > 0)
-        status = kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres + newest * columns, NULL, 1, &view, shape->type, crew);
+        status = kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres + newest * columns, NULL, 1, &view,
+                                  shape->type, crew);
     for (int64_t j = 0; status == SHOAL_OK && j < newest; j++)
         prepared->near[j * SEED_MEMBERS] =
             prepared->kernel->distance64(view.centres + newest * columns, view.centres + j * columns, columns);
@@ -322,7 +321,8 @@ static void measure_newest(void *context, int64_t i, const int32_t *places, int 
     const measuring *job = context;
     const kmeans_view *view = job->rows->view;
     (void)places, (void)count; /* the newest centre alone is packed */
-    double distance = kmeans_rows_distance(job->rows, i, view->centres + (view->model->filled - 1) * view->model->columns);
+    double distance =
+        kmeans_rows_distance(job->rows, i, view->centres + (view->model->filled - 1) * view->model->columns);
     job->distance[i] = distance < job->distance[i] ? distance : job->distance[i];
 }
 

@@ -30,7 +30,8 @@ typedef struct seed_view {
 
 seed_view seed_view_of(const shoal_round *round);
 /* A seeding round after `from`, whose state it takes over when from has one; draws and candidates are zero. */
-int seed_round_from(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t draws, int64_t candidates);
+int seed_round_from(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t draws,
+                    int64_t candidates);
 
 /* The memo of seeding rounds: squared distance to the nearest centre so far, by the definition, and which it is. */
 typedef struct seed_memo {
@@ -67,8 +68,8 @@ int seed_greedy_judge(shoal_round **next, const shoal_round *fetched, shoal_part
 int seed_parallel_first(shoal_round **next, const shoal_round *fetched, shoal_partial *merged);
 
 /* Picks model->k of `count` weighted points by greedy k-means++.  SHOAL_INVALID when fewer differ. */
-int seed_recluster(double *centres, const kmeans_model *model, const double *points, const int64_t *weights, int64_t count,
-                   const shoal_crew *crew);
+int seed_recluster(double *centres, const kmeans_model *model, const double *points, const int64_t *weights,
+                   int64_t count, const shoal_crew *crew);
 
 /* Fills draws of `next` with weighted random rows: potentials lists one sum for each grain. */
 void seed_draw_rows(seed_view *next, const int64_t *potentials, int64_t grains);

@@ -86,7 +86,8 @@ static int prepare_judge(kmeans_prepared *prepared, const shoal_round *round, co
     status = crew->each(crew, view.state->applied, find_near, &job);
     prepared->pack.prefers_bytes = seed_keeps_bytes(shape);
     if (status == SHOAL_OK)
-        status = kmeans_pack_fill(&prepared->pack, prepared->kernel, prepared->set, NULL, count, &view.base, shape->type, crew);
+        status = kmeans_pack_fill(&prepared->pack, prepared->kernel, prepared->set, NULL, count, &view.base,
+                                  shape->type, crew);
     return status;
 }
 
@@ -195,15 +196,16 @@ static int64_t judge_bytes(judging *job, unsigned char *memory)
     seed_bytes bytes = seed_bytes_of(grain, job->rows->kernel);
     if (!grain->carried)
         seed_bytes_fill(&bytes, job->rows, (float *)memory);
-    kmeans_nearer_kept(job->rows, pack, &bytes.rows, bytes.square, bytes.count, job->memo.distance, judge_row, job, memory,
-                       job->counters);
+    kmeans_nearer_kept(job->rows, pack, &bytes.rows, bytes.square, bytes.count, job->memo.distance, judge_row, job,
+                       memory, job->counters);
     return bytes.count;
 }
 
 static int map_judge(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
                      const shoal_grain *grain, const shoal_scratch *scratch)
 {
-    judging job = {.prepared = prepared, .view = seed_view_of(round), .memo = seed_memo_of(grain), .counters = scratch->counters};
+    judging job = {
+        .prepared = prepared, .view = seed_view_of(round), .memo = seed_memo_of(grain), .counters = scratch->counters};
     int64_t candidates = job.view.state->candidates, grains = grain->shape->grains;
     int64_t *potentials = shoal_partial_values(partial, JUDGE_POTENTIAL), total = 0;
     unsigned char *memory = scratch->memory;
@@ -266,8 +268,8 @@ static int choose(shoal_round **next, const shoal_round *round, shoal_partial *m
     const kmeans_model *model = view.base.model;
     const int64_t *potentials = shoal_partial_values(merged, JUDGE_POTENTIAL) + best * shape->grains;
     bool last = model->filled + 1 == model->k;
-    int status = last ? kmeans_begin_lloyd(next, round, shape)
-                      : seed_round_from(next, round, KMEANS_FETCH, trials_of(model), 0);
+    int status =
+        last ? kmeans_begin_lloyd(next, round, shape) : seed_round_from(next, round, KMEANS_FETCH, trials_of(model), 0);
     if (status < 0)
         return status;
     kmeans_view fresh = kmeans_view_of(*next);

@@ -61,8 +61,8 @@ static int prepare_sample(kmeans_prepared *prepared, const shoal_round *round, c
     if (view.state->sampling)
         return SHOAL_OK;
     prepared->pack.prefers_bytes = false;
-    return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.candidate + view.state->applied * shape->columns, NULL,
-                            view.state->candidates - view.state->applied, &view.base, shape->type, crew);
+    return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.candidate + view.state->applied * shape->columns,
+                            NULL, view.state->candidates - view.state->applied, &view.base, shape->type, crew);
 }
 
 static size_t scratch_sample(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape)
@@ -86,7 +86,8 @@ typedef struct sampling {
 
 static void look_at(sampling *job, int64_t i, int64_t candidate)
 {
-    double distance = kmeans_rows_distance(job->rows, i, job->view.candidate + candidate * job->rows->grain->shape->columns);
+    double distance =
+        kmeans_rows_distance(job->rows, i, job->view.candidate + candidate * job->rows->grain->shape->columns);
     job->counters[KMEANS_DEFINITIONS]++;
     if (distance < job->memo.distance[i]) {
         job->memo.distance[i] = distance;
