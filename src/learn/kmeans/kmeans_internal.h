@@ -252,6 +252,11 @@ void kmeans_nearer_kept(const kmeans_rows *rows, const kmeans_pack *pack, const 
 void kmeans_nearest(const kmeans_rows *rows, const kmeans_pack *pack, const int32_t *which, int64_t count,
                     const double *reach, kmeans_visit *visit, void *context, unsigned char *memory, int64_t *counters);
 
+/* prepare and scratch_bytes of every phase that assigns rows to the model's centres. */
+int kmeans_prepare_centres(kmeans_prepared *prepared, const shoal_round *round, const shoal_shape *shape,
+                           const shoal_crew *crew);
+size_t kmeans_scratch_assign(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape);
+
 /* ---- sums of clusters -------------------------------------------------------------------------------------- */
 
 /* What a Lloyd round adds up, wherever it lies. */

@@ -1,0 +1,240 @@
+/* The last round of a run: labels and the objective; then the next run, or the result.
+ *
+ * The objective's terms are summed as 128-bit whole numbers.  Should the quantum turn out too coarse, the round is asked
+ * once more, now that the greatest term is known. */
+#include <math.h>
+#include <string.h>
+
+#include "learn/kmeans/kmeans_internal.h"
+
+enum { LABEL_ROWS, LABEL_OBJECTIVE, LABEL_MOST, LABEL_SIZES, LABEL_DISTANCES };
+
+static void describe_label(shoal_round *round, const shoal_shape *shape)
+{
+    const kmeans_model *model = round->model;
+    shoal_layout *layout = &round->layout;
+    layout->cells = model->distances ? 5 : 4;
+    layout->cell[LABEL_DISTANCES] = (shoal_cell){"distances", SHOAL_CELL_ROW, 0, sizeof(double), false};
+    layout->cell[LABEL_ROWS] = (shoal_cell){"labels", SHOAL_CELL_ROW, 0, sizeof(int32_t), false};
+    layout->cell[LABEL_OBJECTIVE] = (shoal_cell){"objective", SHOAL_CELL_WIDE, 1, 0, false};
+    layout->cell[LABEL_MOST] = (shoal_cell){"greatest term", SHOAL_CELL_MAX, 1, 0, false};
+    layout->cell[LABEL_SIZES] = (shoal_cell){"sizes", SHOAL_CELL_SUM, model->k, 0, false};
+    layout->memo_row_bytes = kmeans_memo_bytes(model);
+    layout->carry_from = model->memo_round;
+    layout->writes_memo = true;
+    round->step = model->iteration;
+    round->steps = model->iterations;
+    (void)shape;
+}
+
+/* No row adds more to the objective than this: its width and the farthest centre's norm give a first bound. */
+static double objective_bound(const kmeans_view *view)
+{
+    const kmeans_model *model = view->model;
+    double farthest = 0;
+    if (model->objective_most > 0)
+        return model->objective_most;
+    for (int64_t j = 0; j < model->k; j++) {
+        double square = 0;
+        for (int64_t c = 0; c < model->columns; c++) {
+            double from = view->centres[j * model->columns + c] - view->origin[c];
+            square += from * from;
+        }
+        farthest = fmax(farthest, square);
+    }
+    double reach = sqrt(farthest) + sqrt(model->distance_most);
+    return reach * reach * (1 + 0x1p-30) * model->weight_most;
+}
+
+/* One over the quantum of the objective. */
+static double objective_inverse(const kmeans_view *view)
+{
+    double most = objective_bound(view);
+    if (isinf(most))
+        return 0; /* centres so far away that squares overflow: the objective is infinite */
+    return most > 0 ? fmin(ldexp(1, 2 * shoal_wide_bits(view->model->rows) - 2) / kmeans_power_above(most), 0x1p1000)
+                    : 1;
+}
+
+static int map_label(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
+                     const shoal_grain *grain, const shoal_scratch *scratch)
+{
+    kmeans_view view = kmeans_view_of(round);
+    unsigned char *memory = scratch->memory;
+    kmeans_rows rows;
+    kmeans_rows_init(&rows, prepared, &view, grain, &memory);
+    int status =
+        kmeans_assign(&rows, &prepared->pack, view.centres, grain->carried, NULL, NULL, memory, scratch->counters);
+    if (status < 0)
+        return status;
+    const int32_t *label = kmeans_memo_of(grain).label;
+    int64_t *objective = shoal_partial_values(partial, LABEL_OBJECTIVE),
+            *sizes = shoal_partial_values(partial, LABEL_SIZES);
+    double inverse = prepared->objective_inverse, most = 0;
+    int bits = shoal_wide_bits(view.model->rows);
+    memcpy(shoal_partial_row(partial, LABEL_ROWS, grain->first_row), label, (size_t)grain->rows * sizeof *label);
+    for (int64_t i = 0; i < grain->rows; i++) {
+        double distance = kmeans_rows_distance(&rows, i, view.centres + label[i] * view.model->columns);
+        double term = kmeans_rows_weight(&rows, i) * distance;
+        if (inverse > 0)
+            shoal_wide_add(objective, 1, 0, rint(term * inverse), bits);
+        most = term > most ? term : most;
+        sizes[label[i]]++;
+        if (view.model->distances)
+            *(double *)shoal_partial_row(partial, LABEL_DISTANCES, grain->first_row + i) =
+                sqrt(distance) / view.model->prescale;
+    }
+    shoal_max_raise(shoal_partial_values(partial, LABEL_MOST), 0, most);
+    return SHOAL_OK;
+}
+
+static int prepare_label(kmeans_prepared *prepared, const shoal_round *round, const shoal_shape *shape,
+                         const shoal_crew *crew)
+{
+    kmeans_view view = kmeans_view_of(round);
+    prepared->objective_inverse = objective_inverse(&view);
+    return kmeans_prepare_centres(prepared, round, shape, crew);
+}
+
+static int make_result(shoal_result **out, const kmeans_view *view, shoal_partial *merged, double objective)
+{
+    const kmeans_model *model = view->model;
+    int64_t shape[2] = {model->k, model->columns};
+    shoal_result *result = NULL;
+    int status = shoal_result_new(&result);
+    if (status < 0)
+        return status;
+    *out = result;
+    double *centres = shoal_result_add(result, "centres", SHOAL_FLOAT64, 2, shape);
+    if (!centres)
+        return SHOAL_MEMORY;
+    for (int64_t i = 0; i < shape[0] * shape[1]; i++)
+        centres[i] = view->centres[i] / model->prescale;
+    int64_t *sizes = shoal_result_add(result, "sizes", SHOAL_INT64, 1, shape);
+    if (!sizes)
+        return SHOAL_MEMORY;
+    memcpy(sizes, shoal_partial_values(merged, LABEL_SIZES), (size_t)model->k * sizeof *sizes);
+    status = shoal_result_take_rows(result, "labels", SHOAL_INT32, merged, LABEL_ROWS, model->rows);
+    if (status == SHOAL_OK && model->distances)
+        status = shoal_result_take_rows(result, "distances", SHOAL_FLOAT64, merged, LABEL_DISTANCES, model->rows);
+    int64_t empty = 0;
+    for (int64_t j = 0; j < model->k; j++)
+        empty += sizes[j] == 0;
+    shoal_result_set_whole(result, "k", model->k);
+    shoal_result_set_whole(result, "iterations", model->iteration);
+    shoal_result_set_truth(result, "converged", model->converged);
+    shoal_result_set(result, "objective", objective);
+    shoal_result_set_whole(result, "run", model->run);
+    shoal_result_set_whole(result, "empty_clusters", empty);
+    return status;
+}
+
+static void remember_best(kmeans_view *view, double objective)
+{
+    kmeans_model *model = view->model;
+    memcpy(view->best, view->centres, (size_t)(model->k * model->columns) * sizeof(double));
+    model->best_run = model->run;
+    model->best_iterations = model->iteration;
+    model->best_converged = model->converged;
+    model->best_objective = objective;
+}
+
+static void recall_best(kmeans_view *view)
+{
+    kmeans_model *model = view->model;
+    memcpy(view->centres, view->best, (size_t)(model->k * model->columns) * sizeof(double));
+    model->run = model->best_run;
+    model->iteration = model->best_iterations;
+    model->converged = model->best_converged;
+    model->memo_round = -1;
+    model->objective_most = 0;
+    model->finishing = 1;
+}
+
+int kmeans_stop_early(shoal_round **next, const shoal_round *round, const char *doing)
+{
+    const kmeans_model *model = round->model;
+    if (model->best_run < 0)
+        return shoal_fail(SHOAL_STOPPED, "stopped while %s; there is nothing to write yet", doing);
+    int status = kmeans_round_from(next, round, KMEANS_LABEL, 0);
+    if (status == SHOAL_OK) {
+        kmeans_view view = kmeans_view_of(*next);
+        recall_best(&view);
+    }
+    return status;
+}
+
+/* After one of several runs: the next one, or a round that labels once more by the best run's centres. */
+static int next_run(shoal_round **next, const shoal_round *round, double objective, bool better,
+                    const shoal_shape *shape, bool stop)
+{
+    shoal_round *after = NULL;
+    int status = kmeans_round_from(&after, round, KMEANS_LABEL, 0);
+    if (status < 0)
+        return status;
+    kmeans_view view = kmeans_view_of(after);
+    if (better)
+        remember_best(&view, objective);
+    if (view.model->run + 1 == view.model->runs || stop) {
+        recall_best(&view);
+        *next = after;
+        return SHOAL_OK;
+    }
+    view.model->run++;
+    status = kmeans_begin_run(next, after, shape);
+    shoal_round_free(&after);
+    return status;
+}
+
+static double objective_of(const kmeans_view *view, shoal_partial *merged)
+{
+    double inverse = objective_inverse(view);
+    const int64_t *digits = shoal_partial_values(merged, LABEL_OBJECTIVE);
+    return inverse > 0 ? shoal_wide_value(digits, 1, 0, shoal_wide_bits(view->model->rows)) / inverse : INFINITY;
+}
+
+/* A far outlier can make the first bound so large that the quantum swallows what the other rows add. */
+static bool is_coarse(const kmeans_view *view, double objective, double most)
+{
+    if (!(most > 0) || isinf(most))
+        return false;
+    return isinf(objective) || objective * objective_inverse(view) < 0x1p40 * (double)view->model->rows;
+}
+
+/* The same round again, now that the greatest term is known. */
+static int measure_finer(shoal_round **next, const shoal_round *round, double most)
+{
+    int status = kmeans_round_from(next, round, KMEANS_LABEL, 0);
+    if (status < 0)
+        return status;
+    kmeans_view view = kmeans_view_of(*next);
+    view.model->objective_most = most;
+    view.model->memo_round = round->number;
+    for (int64_t j = 0; j < view.model->k; j++)
+        view.drift[j] = 0; /* copies of centres stay copies, which nobody looks at */
+    return SHOAL_OK;
+}
+
+static int update_label(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                        const shoal_shape *shape, const shoal_crew *crew, bool stop)
+{
+    kmeans_view view = kmeans_view_of(round);
+    kmeans_model *model = view.model;
+    double objective = objective_of(&view, merged);
+    double most = shoal_max_value(shoal_partial_values(merged, LABEL_MOST)[0]);
+    if (!model->objective_most && is_coarse(&view, objective, most))
+        return measure_finer(next, round, most);
+    bool better = model->best_run < 0 || objective < model->best_objective;
+    bool last = model->finishing || model->run + 1 == model->runs || model->stopping || stop;
+    (void)crew;
+    if (last && (better || model->finishing))
+        return make_result(result, &view, merged, objective / model->prescale / model->prescale / model->weight_scale);
+    return next_run(next, round, objective, better, shape, stop || model->stopping);
+}
+
+const kmeans_phase kmeans_label = {.name = "run",
+                                   .describe = describe_label,
+                                   .prepare = prepare_label,
+                                   .scratch_bytes = kmeans_scratch_assign,
+                                   .map = map_label,
+                                   .update = update_label};
