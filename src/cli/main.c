@@ -2,7 +2,6 @@
  * To add a verb, write cli_<verb>.c and add a row here. */
 #include "cli.h"
 
-#include <malloc.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -162,17 +161,9 @@ static int finish_stdout(int status)
     return status;
 }
 
-/* Every round makes and drops blocks of some megabytes.  Keeping them saves the system clearing their pages each time. */
-static void keep_freed_memory(void)
-{
-    mallopt(M_MMAP_THRESHOLD, 256 << 20);
-    mallopt(M_TRIM_THRESHOLD, 512 << 20);
-}
-
 int main(int argc, char **argv)
 {
     const cli_verb *verb = NULL;
-    keep_freed_memory();
     hold_standard_streams();
     cli_signals_start();
     int status = finish_stdout(dispatch(&verb, argc, argv));

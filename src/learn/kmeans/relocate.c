@@ -1,4 +1,5 @@
-/* Empty clusters: one round asks for the rows farthest from their centres, and each empty cluster takes one.
+/* Empty clusters: one round asks for the rows farthest from their centres, update decides which empty cluster takes which
+ * of them, and a second round brings those rows.
  *
  * The sums of the Lloyd round before travel in the model, so that a donor's centre can be computed without the
  * row it gave away. */
@@ -10,22 +11,33 @@
 
 enum { RELOCATE_ROWS };
 
-/* The model's own section: a header, then the sums. */
+/* The model's own section: this, the sums, then `moves` moves. */
 typedef struct relocate_state {
     int64_t wanted; /* how many of the farthest rows are enough, whichever may be taken */
+    int64_t moves;  /* 0 while it is not decided which rows are taken */
 } relocate_state;
 
-/* A row far from its centre, as it comes back. */
+typedef struct relocate_move {
+    int64_t row, from, to;
+} relocate_move;
+
+/* A row far from its centre, as the first round tells of it. */
 typedef struct far_row {
     int64_t label;
-    double weight;
-    double values[]; /* in units */
 } far_row;
 
-static size_t far_row_bytes(int64_t columns)
+/* A row that is taken, as the second round brings it. */
+typedef struct taken_row {
+    double weight; /* scaled */
+    double values[]; /* in units */
+} taken_row;
+
+static size_t taken_row_bytes(int64_t columns)
 {
-    return sizeof(far_row) + (size_t)columns * sizeof(double);
+    return sizeof(taken_row) + (size_t)columns * sizeof(double);
 }
+
+/* ---- the model's section ----------------------------------------------------------------------------------- */
 
 static size_t sums_count(const kmeans_model *model)
 {
@@ -33,10 +45,8 @@ static size_t sums_count(const kmeans_model *model)
     return k * (size_t)model->columns + k + (model->weighted ? k : 0) + 2 * k * (size_t)model->wide;
 }
 
-static kmeans_sums sums_of_state(const kmeans_view *view)
+static kmeans_sums sums_at(int64_t *at, const kmeans_model *model)
 {
-    const kmeans_model *model = view->model;
-    int64_t *at = (int64_t *)((relocate_state *)view->extra + 1);
     kmeans_sums sums = {.values = at, .rows = at + model->k * model->columns};
     at = sums.rows + model->k;
     if (model->weighted) {
@@ -45,6 +55,21 @@ static kmeans_sums sums_of_state(const kmeans_view *view)
     }
     sums.wide = at;
     return sums;
+}
+
+static int64_t *sums_of_state(const kmeans_view *view)
+{
+    return (int64_t *)((relocate_state *)view->extra + 1);
+}
+
+static relocate_move *moves_of(const kmeans_view *view)
+{
+    return (relocate_move *)(sums_of_state(view) + sums_count(view->model));
+}
+
+static size_t state_bytes(const kmeans_model *model, int64_t moves)
+{
+    return sizeof(relocate_state) + sums_count(model) * sizeof(int64_t) + (size_t)moves * sizeof(relocate_move);
 }
 
 /* A cluster's last row is passed over.  Of clusters that had one row that is one each; of the others, one for each
@@ -61,11 +86,11 @@ int kmeans_begin_relocate(shoal_round **next, const shoal_round *round, const km
 {
     const kmeans_model *old = round->model;
     size_t k = (size_t)old->k, word = sizeof(int64_t);
-    int status = kmeans_round_from(next, round, KMEANS_RELOCATE, sizeof(relocate_state) + sums_count(old) * word);
+    int status = kmeans_round_from(next, round, KMEANS_RELOCATE, state_bytes(old, 0));
     if (status < 0)
         return status;
     kmeans_view view = kmeans_view_of(*next);
-    kmeans_sums copy = sums_of_state(&view);
+    kmeans_sums copy = sums_at(sums_of_state(&view), old);
     ((relocate_state *)view.extra)->wanted = rows_wanted(sums, old->k, empty);
     memcpy(copy.values, sums->values, k * (size_t)old->columns * word);
     memcpy(copy.rows, sums->rows, k * word);
@@ -82,11 +107,13 @@ int kmeans_begin_relocate(shoal_round **next, const shoal_round *round, const km
 static void describe_relocate(shoal_round *round, const shoal_shape *shape)
 {
     kmeans_view view = kmeans_view_of(round);
+    const relocate_state *state = view.extra;
     shoal_layout *layout = &round->layout;
     layout->cells = 1;
     layout->cell[RELOCATE_ROWS] =
-        (shoal_cell){"farthest rows", SHOAL_CELL_RECORD, ((relocate_state *)view.extra)->wanted,
-                     far_row_bytes(shape->columns), false};
+        state->moves > 0
+            ? (shoal_cell){"taken rows", SHOAL_CELL_RECORD, 0, taken_row_bytes(shape->columns), false}
+            : (shoal_cell){"farthest rows", SHOAL_CELL_RECORD, state->wanted, sizeof(far_row), false};
     layout->memo_row_bytes = kmeans_memo_bytes(view.model);
     layout->carry_from = view.model->memo_round;
     layout->writes_memo = false;
@@ -99,17 +126,18 @@ static int prepare_relocate(kmeans_prepared *prepared, const shoal_round *round,
 {
     kmeans_view view = kmeans_view_of(round);
     prepared->pack.prefers_bytes = false;
-    return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres, NULL, view.model->k, &view, shape->type,
-                            crew);
+    return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres, NULL, view.model->k, &view, shape->type, crew);
 }
 
 static size_t scratch_relocate(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape)
 {
     size_t rows = (size_t)shape->rows_per_grain;
-    return kmeans_rows_bytes(shape->columns) + kmeans_cut_size(far_row_bytes(shape->columns)) +
+    return kmeans_rows_bytes(shape->columns) + kmeans_cut_size(taken_row_bytes(shape->columns)) +
            kmeans_cut_size(rows * kmeans_memo_bytes(round->model)) + kmeans_cut_size(rows * sizeof(double)) +
            kmeans_assign_bytes(&prepared->pack, prepared->kernel, shape->rows_per_grain);
 }
+
+/* ---- the first round: farthest rows ------------------------------------------------------------------------ */
 
 /* A threshold that at least `wanted` rows reach, if there are so many: it spares the partial most of the others. */
 static double threshold_of(const double *distance, int64_t rows, int64_t wanted)
@@ -127,35 +155,112 @@ static double threshold_of(const double *distance, int64_t rows, int64_t wanted)
     return 0;
 }
 
-static int map_relocate(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
+static int map_farthest(shoal_partial *partial, const kmeans_view *view, const kmeans_prepared *prepared,
                         const shoal_grain *given, const shoal_scratch *scratch)
 {
-    kmeans_view view = kmeans_view_of(round);
     shoal_grain grain = *given;
-    int64_t columns = view.model->columns;
+    int64_t columns = view->model->columns;
     unsigned char *memory = scratch->memory;
     kmeans_rows rows;
-    kmeans_rows_init(&rows, prepared, &view, &grain, &memory);
-    far_row *far = kmeans_cut(&memory, far_row_bytes(columns));
-    void *spare = kmeans_cut(&memory, (size_t)grain.rows * kmeans_memo_bytes(view.model));
+    kmeans_rows_init(&rows, prepared, view, &grain, &memory);
+    void *spare = kmeans_cut(&memory, (size_t)grain.rows * kmeans_memo_bytes(view->model));
     double *distance = kmeans_cut(&memory, (size_t)grain.rows * sizeof(double));
     if (!grain.carried) { /* the labels are gone: find them again */
         grain.memo = spare;
-        kmeans_assign(&rows, &prepared->pack, view.centres, false, NULL, NULL, memory, scratch->counters);
+        kmeans_assign(&rows, &prepared->pack, view->centres, false, NULL, NULL, memory, scratch->counters);
     }
     const int32_t *label = kmeans_memo_of(&grain).label;
     for (int64_t i = 0; i < grain.rows; i++) /* a row without weight can't fill a cluster */
-        distance[i] =
-            kmeans_rows_weight(&rows, i) > 0 ? kmeans_rows_distance(&rows, i, view.centres + label[i] * columns) : 0;
+        distance[i] = kmeans_rows_weight(&rows, i) > 0
+                          ? kmeans_rows_distance(&rows, i, view->centres + label[i] * columns)
+                          : 0;
     double threshold = threshold_of(distance, grain.rows, shoal_partial_layout(partial)->cell[RELOCATE_ROWS].count);
     for (int64_t i = 0; i < grain.rows; i++) {
         if (!(distance[i] > 0) || distance[i] < threshold)
             continue;
         shoal_key key = {(uint64_t)shoal_order_key(distance[i]), ~(uint64_t)(grain.first_row + i)};
-        far->label = label[i];
-        far->weight = kmeans_rows_weight(&rows, i);
-        kmeans_rows_values(far->values, &rows, i);
-        int status = shoal_partial_record(partial, RELOCATE_ROWS, key, far);
+        int status = shoal_partial_record(partial, RELOCATE_ROWS, key, &(far_row){label[i]});
+        if (status < 0)
+            return status;
+    }
+    return SHOAL_OK;
+}
+
+/* Empty clusters in the order of their numbers take the farthest row that is not its cluster's last.  Fills moves, which has
+ * room for as many as there are empty clusters, and returns how many. */
+static int64_t decide_moves(relocate_move *moves, int64_t *rows, const kmeans_sums *sums, int64_t k, shoal_partial *merged)
+{
+    int64_t at = shoal_partial_records(merged, RELOCATE_ROWS) - 1, count = 0;
+    memcpy(rows, sums->rows, (size_t)k * sizeof *rows);
+    for (int64_t j = 0; j < k; j++) {
+        if (!kmeans_sums_empty(sums, j))
+            continue;
+        for (bool taken = false; at >= 0 && !taken; at--) {
+            shoal_key key;
+            const far_row *far = shoal_partial_record_at(merged, RELOCATE_ROWS, at, &key);
+            taken = rows[far->label] > 1;
+            if (!taken)
+                continue;
+            rows[far->label]--;
+            rows[j]++;
+            moves[count++] = (relocate_move){(int64_t)~key.low, far->label, j};
+        }
+    }
+    return count;
+}
+
+static int begin_moves(shoal_round **next, const shoal_round *round, const relocate_move *moves, int64_t count)
+{
+    kmeans_view view = kmeans_view_of(round);
+    int status = kmeans_round_from(next, round, KMEANS_RELOCATE, state_bytes(view.model, count));
+    if (status < 0)
+        return status;
+    kmeans_view fresh = kmeans_view_of(*next);
+    memcpy(fresh.extra, view.extra, state_bytes(view.model, 0));
+    ((relocate_state *)fresh.extra)->moves = count;
+    memcpy(moves_of(&fresh), moves, (size_t)count * sizeof *moves);
+    (*next)->objective = round->objective;
+    (*next)->change = round->change;
+    return SHOAL_OK;
+}
+
+static int update_farthest(shoal_round **next, const shoal_round *round, shoal_partial *merged, const shoal_shape *shape,
+                           const shoal_crew *crew, bool stop)
+{
+    kmeans_view view = kmeans_view_of(round);
+    kmeans_sums sums = sums_at(sums_of_state(&view), view.model);
+    int64_t k = view.model->k, count = 0, *rows = NULL;
+    relocate_move *moves = NULL;
+    int status = base_alloc(&rows, (size_t)k, sizeof *rows, "cluster sizes");
+    if (status == SHOAL_OK)
+        status = base_alloc(&moves, (size_t)k, sizeof *moves, "rows to move");
+    if (status == SHOAL_OK && !stop)
+        count = decide_moves(moves, rows, &sums, k, merged);
+    if (status == SHOAL_OK)
+        status = count > 0 ? begin_moves(next, round, moves, count)
+                           : kmeans_finish_iteration(next, round, &sums, shape, crew, stop);
+    base_free(&rows);
+    base_free(&moves);
+    return status;
+}
+
+/* ---- the second round: the rows that are taken ------------------------------------------------------------- */
+
+static int map_taken(shoal_partial *partial, const kmeans_view *view, const kmeans_prepared *prepared,
+                     const shoal_grain *grain, const shoal_scratch *scratch)
+{
+    const relocate_state *state = view->extra;
+    unsigned char *memory = scratch->memory;
+    kmeans_rows rows;
+    kmeans_rows_init(&rows, prepared, view, grain, &memory);
+    taken_row *taken = kmeans_cut(&memory, taken_row_bytes(view->model->columns));
+    for (int64_t m = 0; m < state->moves; m++) {
+        int64_t i = moves_of(view)[m].row - grain->first_row;
+        if (i < 0 || i >= grain->rows)
+            continue;
+        taken->weight = kmeans_rows_weight(&rows, i);
+        kmeans_rows_values(taken->values, &rows, i);
+        int status = shoal_partial_record(partial, RELOCATE_ROWS, (shoal_key){0, (uint64_t)m}, taken);
         if (status < 0)
             return status;
     }
@@ -164,63 +269,64 @@ static int map_relocate(shoal_partial *partial, const shoal_round *round, const 
 
 /* Moves a row that is not at hand as a grain: one that came back as a record. */
 static void move_record(const kmeans_sums *sums, const kmeans_view *view, const kmeans_prepared *plain,
-                        const far_row *far, int64_t to, double *buffer)
+                        const taken_row *taken, const relocate_move *move, unsigned char *memory)
 {
     const kmeans_model *model = view->model;
     shoal_shape shape = {.rows = 1, .columns = model->columns, .type = SHOAL_FLOAT64, .weighted = model->weighted};
-    shoal_grain grain = {.shape = &shape, .rows = 1, .values = far->values, .weights = &far->weight};
+    shoal_grain grain = {.shape = &shape, .rows = 1, .values = taken->values, .weights = &taken->weight};
     kmeans_model unscaled = *model; /* values and weight are scaled already */
     kmeans_view same = *view;
     kmeans_rows rows;
-    unsigned char *memory = (unsigned char *)buffer;
     unscaled.prescale = unscaled.weight_scale = 1;
     same.model = &unscaled;
     kmeans_rows_init(&rows, plain, &same, &grain, &memory);
-    kmeans_sums_move(sums, &rows, 0, to, far->label);
+    kmeans_sums_move(sums, &rows, 0, move->to, move->from);
 }
 
-static int take_rows(const kmeans_sums *sums, const kmeans_view *view, shoal_partial *merged, const shoal_crew *crew)
+static int update_taken(shoal_round **next, const shoal_round *round, shoal_partial *merged, const shoal_shape *shape,
+                        const shoal_crew *crew, bool stop)
 {
+    kmeans_view view = kmeans_view_of(round);
+    const relocate_state *state = view.extra;
+    size_t words = sums_count(view.model);
     kmeans_prepared plain = {0};
-    double *buffer = NULL;
-    int64_t at = shoal_partial_records(merged, RELOCATE_ROWS) - 1;
+    int64_t *copy = NULL; /* the sums change: a round's model does not */
+    unsigned char *memory = NULL;
     int status = kernel_choose(&plain.kernel, crew->kernel);
     if (status == SHOAL_OK)
-        status = base_alloc(&buffer, kmeans_rows_bytes(view->model->columns) / sizeof *buffer, sizeof *buffer, "a row");
-    for (int64_t j = 0; status == SHOAL_OK && j < view->model->k; j++) {
-        if (!kmeans_sums_empty(sums, j))
-            continue;
-        const far_row *far = NULL;
-        for (; at >= 0 && !far; at--) {
-            const far_row *candidate = shoal_partial_record_at(merged, RELOCATE_ROWS, at, NULL);
-            if (sums->rows[candidate->label] > 1)
-                far = candidate;
-        }
-        if (!far)
-            break;
-        move_record(sums, view, &plain, far, j, buffer);
+        status = base_alloc(&copy, words, sizeof *copy, "sums of clusters");
+    if (status == SHOAL_OK)
+        status = base_alloc(&memory, kmeans_rows_bytes(view.model->columns), 1, "a row");
+    if (status == SHOAL_OK) {
+        kmeans_sums sums = sums_at(copy, view.model);
+        memcpy(copy, sums_of_state(&view), words * sizeof *copy);
+        for (int64_t m = 0; m < state->moves; m++)
+            move_record(&sums, &view, &plain, shoal_partial_record_at(merged, RELOCATE_ROWS, m, NULL),
+                        &moves_of(&view)[m], memory);
+        status = kmeans_finish_iteration(next, round, &sums, shape, crew, stop);
     }
-    base_free(&buffer);
+    base_free(&copy);
+    base_free(&memory);
     return status;
+}
+
+/* ---- both -------------------------------------------------------------------------------------------------- */
+
+static int map_relocate(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
+                        const shoal_grain *grain, const shoal_scratch *scratch)
+{
+    kmeans_view view = kmeans_view_of(round);
+    return ((relocate_state *)view.extra)->moves > 0 ? map_taken(partial, &view, prepared, grain, scratch)
+                                                     : map_farthest(partial, &view, prepared, grain, scratch);
 }
 
 static int update_relocate(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
                            const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     kmeans_view view = kmeans_view_of(round);
-    shoal_round *copy = NULL; /* the sums change: a round's model does not */
-    int status = kmeans_round_from(&copy, round, KMEANS_RELOCATE, (size_t)view.model->extra_bytes);
     (void)result;
-    if (status < 0)
-        return status;
-    kmeans_view mine = kmeans_view_of(copy);
-    memcpy(mine.extra, view.extra, (size_t)view.model->extra_bytes);
-    kmeans_sums sums = sums_of_state(&mine);
-    status = take_rows(&sums, &mine, merged, crew);
-    if (status == SHOAL_OK)
-        status = kmeans_finish_iteration(next, round, &sums, shape, crew, stop);
-    shoal_round_free(&copy);
-    return status;
+    return ((relocate_state *)view.extra)->moves > 0 ? update_taken(next, round, merged, shape, crew, stop)
+                                                     : update_farthest(next, round, merged, shape, crew, stop);
 }
 
 const kmeans_phase kmeans_relocate = {.name = "run",
