@@ -79,7 +79,7 @@ static void describe_lloyd(shoal_round *round, const shoal_shape *shape)
 }
 
 int kmeans_prepare_centres(kmeans_prepared *prepared, const shoal_round *round, const shoal_shape *shape,
-                         const shoal_crew *crew)
+                           const shoal_crew *crew)
 {
     kmeans_view view = kmeans_view_of(round);
     prepared->pack.prefers_bytes = false;

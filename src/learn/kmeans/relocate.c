@@ -28,7 +28,7 @@ typedef struct far_row {
 
 /* A row that is taken, as the second round brings it. */
 typedef struct taken_row {
-    double weight; /* scaled */
+    double weight;   /* scaled */
     double values[]; /* in units */
 } taken_row;
 
@@ -111,9 +111,8 @@ static void describe_relocate(shoal_round *round, const shoal_shape *shape)
     shoal_layout *layout = &round->layout;
     layout->cells = 1;
     layout->cell[RELOCATE_ROWS] =
-        state->moves > 0
-            ? (shoal_cell){"taken rows", SHOAL_CELL_RECORD, 0, taken_row_bytes(shape->columns), false}
-            : (shoal_cell){"farthest rows", SHOAL_CELL_RECORD, state->wanted, sizeof(far_row), false};
+        state->moves > 0 ? (shoal_cell){"taken rows", SHOAL_CELL_RECORD, 0, taken_row_bytes(shape->columns), false}
+                         : (shoal_cell){"farthest rows", SHOAL_CELL_RECORD, state->wanted, sizeof(far_row), false};
     layout->memo_row_bytes = kmeans_memo_bytes(view.model);
     layout->carry_from = view.model->memo_round;
     layout->writes_memo = false;
@@ -126,7 +125,8 @@ static int prepare_relocate(kmeans_prepared *prepared, const shoal_round *round,
 {
     kmeans_view view = kmeans_view_of(round);
     prepared->pack.prefers_bytes = false;
-    return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres, NULL, view.model->k, &view, shape->type, crew);
+    return kmeans_pack_fill(&prepared->pack, prepared->kernel, view.centres, NULL, view.model->k, &view, shape->type,
+                            crew);
 }
 
 static size_t scratch_relocate(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape)
@@ -171,9 +171,8 @@ static int map_farthest(shoal_partial *partial, const kmeans_view *view, const k
     }
     const int32_t *label = kmeans_memo_of(&grain).label;
     for (int64_t i = 0; i < grain.rows; i++) /* a row without weight can't fill a cluster */
-        distance[i] = kmeans_rows_weight(&rows, i) > 0
-                          ? kmeans_rows_distance(&rows, i, view->centres + label[i] * columns)
-                          : 0;
+        distance[i] =
+            kmeans_rows_weight(&rows, i) > 0 ? kmeans_rows_distance(&rows, i, view->centres + label[i] * columns) : 0;
     double threshold = threshold_of(distance, grain.rows, shoal_partial_layout(partial)->cell[RELOCATE_ROWS].count);
     for (int64_t i = 0; i < grain.rows; i++) {
         if (!(distance[i] > 0) || distance[i] < threshold)
@@ -188,7 +187,8 @@ static int map_farthest(shoal_partial *partial, const kmeans_view *view, const k
 
 /* Empty clusters in the order of their numbers take the farthest row that is not its cluster's last.  Fills moves, which has
  * room for as many as there are empty clusters, and returns how many. */
-static int64_t decide_moves(relocate_move *moves, int64_t *rows, const kmeans_sums *sums, int64_t k, shoal_partial *merged)
+static int64_t decide_moves(relocate_move *moves, int64_t *rows, const kmeans_sums *sums, int64_t k,
+                            shoal_partial *merged)
 {
     int64_t at = shoal_partial_records(merged, RELOCATE_ROWS) - 1, count = 0;
     memcpy(rows, sums->rows, (size_t)k * sizeof *rows);
@@ -224,8 +224,8 @@ static int begin_moves(shoal_round **next, const shoal_round *round, const reloc
     return SHOAL_OK;
 }
 
-static int update_farthest(shoal_round **next, const shoal_round *round, shoal_partial *merged, const shoal_shape *shape,
-                           const shoal_crew *crew, bool stop)
+static int update_farthest(shoal_round **next, const shoal_round *round, shoal_partial *merged,
+                           const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     kmeans_view view = kmeans_view_of(round);
     kmeans_sums sums = sums_at(sums_of_state(&view), view.model);
