@@ -1,5 +1,5 @@
 """Peak memory: the data + 32 K D + 16 rows + 8 K D a thread + 64 MB, whatever the start and however many clusters are
-empty.  Labels: asan is left out, a sanitizer's own memory would be counted."""
+empty.  Not for sanitizers, whose own memory would be counted."""
 import json
 import os
 import subprocess
