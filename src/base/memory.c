@@ -11,7 +11,7 @@
 
 #include <shoal/error.h>
 
-enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
+enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, ASK_FROM = 256 << 20 };
 
 static atomic_llong allocations_counted;
 static atomic_llong allocations_allowed = -1;
@@ -45,6 +45,9 @@ static void *allocate(size_t bytes)
     size_t alignment = bytes >= HUGE_PAGE ? HUGE_PAGE : ALIGNMENT;
     size_t rounded;
     if (!may_allocate() || !base_add(&rounded, bytes, alignment - 1))
+        return NULL;
+    /* The system promises more than it has and kills whoever takes it at its word: ask first. */
+    if (bytes >= ASK_FROM && (int64_t)bytes > base_memory_available())
         return NULL;
     rounded = (rounded / alignment + (rounded < alignment)) * alignment;
     void *block = aligned_alloc(alignment, rounded);

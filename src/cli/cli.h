@@ -147,12 +147,13 @@ typedef struct cli_job {
     cli_progress progress;
     cli_trace trace;
     double started, load_seconds, write_seconds;
+    bool keeps_part; /* a signal ends the run after its round, which leaves a result; otherwise it ends the program */
 } cli_job;
 
 void cli_job_init(cli_job *job, const shoal_algorithm *algorithm, bool quiet);
 void cli_job_release(cli_job *job);
 int cli_job_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path);
-/* Runs it; a signal ends it after the round, and then job->report.stopped says so. */
+/* Runs it.  job->report.stopped says that a signal ended it after a round. */
 int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settings, int64_t memory,
                 const char *trace_path);
 /* What every learner's --json says; the caller adds to it and owns it.  NULL when out of memory. */

@@ -161,6 +161,8 @@ static int run_convert(void *from_main, const char *const *word, int words)
     settings *settings = from_main;
     shoal_data *data = NULL;
     (void)words;
+    if (strcmp(word[1], "-") == 0)
+        return shoal_fail(SHOAL_USAGE, "OUT: '-' is no file; for standard output say /dev/stdout");
     int status = data_write_check(word[1], settings->format);
     if (status < 0 && !settings->format)
         return shoal_fail(status, "%s; --format names it for a pipe or any other name", shoal_error());

@@ -260,11 +260,14 @@ static int run_kmeans(void *from_main, const char *const *word, int words)
 
     FILE *summary = cli_summary_stream(written);
     cli_job_init(&job, &shoal_kmeans, settings->print.quiet);
+    job.keeps_part = true;
     int status = check_init(&settings->config);
     if (status == SHOAL_OK && settings->config.k == 0 && is_init_word(settings->config.init))
         status = shoal_fail(SHOAL_USAGE, "kmeans needs -k K, the number of clusters");
     if (status == SHOAL_OK)
         status = check_kernel(settings->run.kernel);
+    if (status == SHOAL_OK && !out->picture && (out->picture_shape || out->picture_columns))
+        status = shoal_fail(SHOAL_USAGE, "--picture-shape and --picture-columns say how --picture FILE.png is drawn");
     if (status == SHOAL_OK)
         status = cli_files_check(written, sources, settings->print.json);
     if (status == SHOAL_OK)

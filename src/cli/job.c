@@ -131,7 +131,7 @@ int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settin
     int status = cli_trace_open(&job->trace, trace_path);
     if (status < 0)
         return status;
-    cli_signals_allow_stop(true);
+    cli_signals_allow_stop(job->keeps_part);
     status = shoal_run(&job->result, &job->report, job->algorithm, config, job->data, job->weights, &options);
     cli_signals_allow_stop(false);
     cli_progress_clear(&job->progress);
@@ -197,6 +197,8 @@ int cli_files_check(const cli_file *outputs, const cli_file *inputs, bool json)
     for (const cli_file *output = outputs; output->name; output++) {
         if (!output->path)
             continue;
+        if (strcmp(output->path, "-") == 0)
+            return shoal_fail(SHOAL_USAGE, "%s: '-' is no file; for standard output say /dev/stdout", output->name);
         if (json && is_stdout(output->path))
             return shoal_fail(SHOAL_USAGE, "%s %s is standard output, which --json prints to: write to another file",
                               output->name, output->path);

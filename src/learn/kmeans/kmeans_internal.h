@@ -62,6 +62,7 @@ typedef struct kmeans_model {
     int64_t stopping;      /* asked to stop: label and finish */
     double objective_most; /* no row adds more to the objective; 0 when that is not known yet */
     int64_t finishing;     /* the centres are the best run's: label and finish */
+    int64_t runs_done;
     int64_t best_run, best_iterations, best_converged;
     double best_objective;
     int64_t extra_bytes; /* of the phase's own section */

@@ -125,6 +125,7 @@ static int make_result(shoal_result **out, const kmeans_view *view, shoal_partia
     shoal_result_set_truth(result, "converged", model->converged);
     shoal_result_set(result, "objective", objective);
     shoal_result_set_whole(result, "run", model->run);
+    shoal_result_set_whole(result, "runs_done", model->runs_done + !model->finishing);
     shoal_result_set_whole(result, "empty_clusters", empty);
     return status;
 }
@@ -173,6 +174,7 @@ static int next_run(shoal_round **next, const shoal_round *round, double objecti
     if (status < 0)
         return status;
     kmeans_view view = kmeans_view_of(after);
+    view.model->runs_done++;
     if (better)
         remember_best(&view, objective);
     if (view.model->run + 1 == view.model->runs || stop) {
