@@ -16,7 +16,14 @@
 
 #include "kernel/kernel.h"
 
-enum { COLUMNS = 1000, CENTRES = 1000, PADDED = 1024, BLOCK_ROWS = 84, BLOCKS_A_PEAK = 4, THREADS_MOST = 256 };
+enum {
+    COLUMNS = 1000,
+    CENTRES = 1000,
+    PADDED = 1024,
+    BLOCK_ROWS = KERNEL_BLOCK_ROWS,
+    BLOCKS_A_PEAK = 4,
+    THREADS_MOST = 256
+};
 static const size_t read_bytes = (size_t)256 << 20; /* of each thread: far more than any cache holds */
 
 static double clock_seconds(clockid_t clock)

@@ -29,8 +29,9 @@
 enum {
     KERNEL_TILE_ROWS_MOST = 16,
     KERNEL_TILE_CENTRES_MOST = 64,
-    KERNEL_FEW_COLUMNS = 32,         /* up to here nearest_few is the better way */
-    KERNEL_CHAIN = 128,              /* products added up in one chain before the chain is added to the score */
+    KERNEL_FEW_COLUMNS = 32, /* up to here nearest_few is the better way */
+    KERNEL_BLOCK_ROWS = 168, /* rows to hand to score_float at once: enough to make up for fetching every centre */
+    KERNEL_CHAIN = 128,      /* products added up in one chain before the chain is added to the score */
     KERNEL_BYTE_COLUMNS_MOST = 65536 /* up to here no int32 dot product of bytes overflows: 255 * 127 * 65536 < 2^31 */
 };
 

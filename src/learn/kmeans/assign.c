@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    BLOCK_ROWS = 84,        /* a multiple of every tile's rows */
+    BLOCK_ROWS = 84,        /* rows of bytes: a multiple of every tile's */
     BLOCK_SCORES = 1 << 17, /* scores of one block, if possible: half of a usual second-level cache */
 };
 
@@ -46,8 +46,9 @@ kmeans_memo kmeans_memo_of(const shoal_grain *grain)
 static int choose_block(const kmeans_pack *pack, const kernel_set *kernel)
 {
     int tile = pack->bytes ? kernel->byte_tile_rows : kernel->tile_rows;
-    int64_t fitting = BLOCK_SCORES / pack->padded / tile * tile;
-    return fitting >= BLOCK_ROWS ? BLOCK_ROWS : fitting > 2 * tile ? (int)fitting : 2 * tile;
+    int most = pack->bytes ? BLOCK_ROWS : KERNEL_BLOCK_ROWS;
+    int64_t fitting = (int64_t)BLOCK_SCORES * most / BLOCK_ROWS / pack->padded / tile * tile;
+    return fitting >= most ? most : fitting > 2 * tile ? (int)fitting : 2 * tile;
 }
 
 static void cut_queue(queue *q, size_t block, int64_t columns, unsigned char **memory)
