@@ -120,6 +120,7 @@ static int make_result(shoal_result **out, const kmeans_view *view, shoal_partia
     int64_t empty = 0;
     for (int64_t j = 0; j < model->k; j++)
         empty += sizes[j] == 0;
+    result->incomplete = model->stopping || (!model->finishing && model->run + 1 < model->runs);
     shoal_result_set_whole(result, "k", model->k);
     shoal_result_set_whole(result, "iterations", model->iteration);
     shoal_result_set_truth(result, "converged", model->converged);
