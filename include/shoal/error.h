@@ -27,7 +27,15 @@ typedef enum shoal_status {
     SHOAL_INVALID = -2, /* the input is not what it should be: correct the input */
     SHOAL_SYSTEM = -3,  /* the system refused: a missing file, a full disk, no permission */
     SHOAL_MEMORY = -4,  /* out of memory */
-    SHOAL_STOPPED = -5  /* asked to stop before there was a result */
+    SHOAL_STOPPED = -5, /* asked to stop before there was a result */
+    /* Answers of a store, explained in store.h. */
+    SHOAL_ABSENT = -6,   /* there is no such thing */
+    SHOAL_CONFLICT = -7, /* someone else was first: look again */
+    SHOAL_LOST = -8,     /* a lease ended: drop what it stood for */
+    SHOAL_UNKNOWN = -9,  /* it may have been done or not: look before going on */
+    SHOAL_AGAIN = -10,   /* a passing trouble did not pass in time: try later */
+    SHOAL_DENIED = -11,  /* the credentials do not allow it */
+    SHOAL_BROKEN = -12   /* bytes that are not what was written */
 } shoal_status;
 
 /* Sets the calling thread's message and returns `status`, so that a failure is one line:

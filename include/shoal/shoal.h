@@ -8,5 +8,6 @@
 #include <shoal/kmeans.h>
 #include <shoal/learn.h>
 #include <shoal/option.h>
+#include <shoal/store.h>
 
 #endif

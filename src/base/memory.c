@@ -56,7 +56,7 @@ static void *allocate(size_t bytes)
     return block;
 }
 
-int base_alloc(void *out, size_t count, size_t size, const char *what)
+int base_alloc_unset(void *out, size_t count, size_t size, const char *what)
 {
     size_t bytes = 0;
     void *block = NULL;
@@ -65,8 +65,18 @@ int base_alloc(void *out, size_t count, size_t size, const char *what)
     memcpy(out, &block, sizeof block);
     if (!block)
         return shoal_fail(SHOAL_MEMORY, "out of memory: %zu times %zu bytes for %s", count, size, what);
-    memset(block, 0, bytes);
     return SHOAL_OK;
+}
+
+int base_alloc(void *out, size_t count, size_t size, const char *what)
+{
+    void *block;
+    int status = base_alloc_unset(out, count, size, what);
+    if (status == SHOAL_OK) {
+        memcpy(&block, out, sizeof block);
+        memset(block, 0, count * size);
+    }
+    return status;
 }
 
 int base_grow(void *inout, size_t old_count, size_t new_count, size_t size, const char *what)

@@ -14,6 +14,9 @@
  * aligned to huge pages and ask for them. */
 int base_alloc(void *out, size_t count, size_t size, const char *what);
 
+/* The same without the zeros, for what is filled at once. */
+int base_alloc_unset(void *out, size_t count, size_t size, const char *what);
+
 /* Grows *inout, which came from base_alloc, from old_count to new_count elements (the new ones zeroed).
  * On failure the old block stays. */
 int base_grow(void *inout, size_t old_count, size_t new_count, size_t size, const char *what);

@@ -15,6 +15,7 @@ typedef enum base_purpose {
     BASE_FOR_SEEDING = 3,   /* draws of k-means++ and random starts */
     BASE_FOR_SAMPLING = 4,  /* the coin of each row in k-means|| */
     BASE_FOR_RECLUSTER = 5, /* k-means++ over the candidates of k-means|| */
+    BASE_FOR_FAULTS = 6,    /* what calls of a faulty store meet */
 } base_purpose;
 
 /* 128 bits in out[0..3]. */

@@ -35,7 +35,7 @@ enum { CLI_WORDS_MOST = 2 };
 typedef struct cli_verb {
     const char *name;                 /* "kmeans"; "data info" is two words on the command line */
     const char *summary;              /* one line without a full stop */
-    const char *word[CLI_WORDS_MOST]; /* names of the arguments that are no options: "DATA" */
+    const char *word[CLI_WORDS_MOST]; /* names of the arguments that are no options: "DATA"; "FILE..." is one or more */
     int words_least;                  /* how many of them must be there */
     const char *synopsis;             /* the rest of the usage line: "-k K [options]" */
     const char *const *description;   /* paragraphs, ended by NULL: help has the first, the manual all */
@@ -50,6 +50,8 @@ typedef struct cli_verb {
 /* Every verb, in the order help lists them; ended by NULL.  In main.c. */
 extern const cli_verb *const cli_verbs[];
 extern const cli_verb cli_kmeans, cli_predict, cli_data_info, cli_data_head, cli_data_convert, cli_man, cli_help;
+extern const cli_verb cli_store_ls, cli_store_get, cli_store_put, cli_store_cat, cli_store_rm, cli_store_du,
+    cli_store_copy, cli_store_bench;
 
 /* The verb called by `count` words ("data", "info", or just "data-info"); NULL when there is none. */
 const cli_verb *cli_verb_find(const char *const *word, int count);
@@ -99,6 +101,9 @@ void cli_manual_verb(FILE *stream, const cli_verb *verb);
 void cli_signals_start(void);
 void cli_signals_allow_stop(bool allow);
 const volatile int *cli_signals_stop(void);
+/* Ends the program after a stop, at once: threads may still wait for a server.  What they have open is left as it is, which
+ * must be good for the next run. */
+_Noreturn void cli_signals_leave(void);
 
 /* ---- progress and trace (progress.c, trace.c) ---------------------------------------------------------------- */
 
@@ -118,6 +123,13 @@ void cli_progress_say(cli_progress *progress, const char *text);
 /* As a shoal_progress callback is called. */
 void cli_progress_round(cli_progress *progress, const shoal_round *done, const shoal_round *next, int64_t rows,
                         double seconds);
+/* How far a copy is: "3 of 12 files, 1.2 of 3.4 GB, 35 MB/s, 1:03 left". */
+typedef struct cli_transferred {
+    int64_t files, files_found, bytes, bytes_found;
+    bool all_found; /* otherwise there may be more */
+    double seconds;
+} cli_transferred;
+void cli_progress_transfer(cli_progress *progress, const cli_transferred *so_far);
 void cli_progress_clear(cli_progress *progress);
 
 /* JSON lines, one a round.  A trace whose output is NULL ignores everything. */
@@ -190,6 +202,8 @@ void cli_json_put(json_t **object, const char *name, json_t *value);
 json_t *cli_json_text(const char *text);
 /* A real, or null when it is not finite. */
 json_t *cli_json_real(double value);
+/* "17 bytes", "1.2 GB": three digits or so, in thousands. */
+void cli_format_bytes(char *out, size_t size, double bytes);
 /* Writes text from a file with its control characters replaced. */
 void cli_put_text(FILE *stream, const char *text);
 

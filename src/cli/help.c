@@ -23,7 +23,14 @@ static const struct {
 
 static const struct {
     const char *name, *meaning;
-} variables[] = {{"SHOAL_KERNEL", "Instructions to compute with when --kernel is not given."}};
+} variables[] = {
+    {"SHOAL_KERNEL", "Instructions to compute with when --kernel is not given."},
+    {"AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN",
+     "Credentials of az:// stores."},
+    {"AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL",
+     "Credentials and address of s3:// stores."},
+    {"XDG_STATE_HOME", "Where copies keep their journals, in a folder shoal; ~/.local/state when it is not set."},
+    {"TMPDIR", "Where temporary files go; /var/tmp when it is not set."}};
 
 /* ---- help ---------------------------------------------------------------------------------------------------- */
 

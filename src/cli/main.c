@@ -10,7 +10,9 @@
 #include "base/memory.h"
 
 const cli_verb *const cli_verbs[] = {
-    &cli_kmeans, &cli_predict, &cli_data_info, &cli_data_head, &cli_data_convert, &cli_help, &cli_man, NULL,
+    &cli_kmeans,      &cli_predict,   &cli_data_info, &cli_data_head, &cli_data_convert, &cli_store_ls,
+    &cli_store_get,   &cli_store_put, &cli_store_cat, &cli_store_rm,  &cli_store_du,     &cli_store_copy,
+    &cli_store_bench, &cli_help,      &cli_man,       NULL,
 };
 
 /* ---- verbs --------------------------------------------------------------------------------------------------- */
@@ -69,11 +71,13 @@ int cli_verb_unknown(const char *const *word, int count)
 static int check_words(const cli_verb *verb, const char *const *word, int count)
 {
     int most = 0;
-    while (most < CLI_WORDS_MOST && verb->word[most])
-        most++;
+    bool any_number = false;
+    for (; most < CLI_WORDS_MOST && verb->word[most]; most++)
+        any_number |= strchr(verb->word[most], '.') != NULL;
     if (count < verb->words_least)
-        return shoal_fail(SHOAL_USAGE, "%s needs %s", verb->name, verb->word[count]);
-    if (count > most)
+        return shoal_fail(SHOAL_USAGE, "%s needs %.*s", verb->name, (int)strcspn(verb->word[count], "."),
+                          verb->word[count]);
+    if (count > most && !any_number)
         return shoal_fail(SHOAL_USAGE, "%s: '%s' is one argument too many", verb->name, word[most]);
     return SHOAL_OK;
 }

@@ -135,3 +135,27 @@ void cli_progress_round(cli_progress *progress, const shoal_round *done, const s
     append_time_left(line, sizeof line, progress, next, seconds);
     show(progress, line);
 }
+
+void cli_progress_transfer(cli_progress *progress, const cli_transferred *so_far)
+{
+    char line[256], part[96], first[32], second[32];
+    if (!progress->stream)
+        return;
+    snprintf(line, sizeof line, "%lld of %lld%s files", (long long)so_far->files, (long long)so_far->files_found,
+             so_far->all_found ? "" : " or more");
+    cli_format_bytes(first, sizeof first, (double)so_far->bytes);
+    cli_format_bytes(second, sizeof second, (double)so_far->bytes_found);
+    snprintf(part, sizeof part, "%s of %s", first, second);
+    append(line, sizeof line, part);
+    double rate = so_far->seconds > 0 ? (double)so_far->bytes / so_far->seconds : 0;
+    cli_format_bytes(first, sizeof first, rate);
+    snprintf(part, sizeof part, "%s/s", first);
+    append(line, sizeof line, part);
+    double left = rate > 0 ? (double)(so_far->bytes_found - so_far->bytes) / rate : -1;
+    if (so_far->all_found && left >= 0 && left < 1e9) {
+        format_time(first, sizeof first, left);
+        snprintf(part, sizeof part, "%s left", first);
+        append(line, sizeof line, part);
+    }
+    show(progress, line);
+}

@@ -85,3 +85,9 @@ const volatile int *cli_signals_stop(void)
 {
     return &stop_requested;
 }
+
+void cli_signals_leave(void)
+{
+    base_output_discard_all();
+    _exit(CLI_INTERRUPTED);
+}

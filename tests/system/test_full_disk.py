@@ -34,6 +34,15 @@ def fill():
         assert os.listdir(".") == ["labels.npy"], os.listdir(".")
     fails("kmeans", "gen:uniform?rows=400&cols=400", "-k", "40", "--iterations", "1", "--quiet", "--model", "m.safetensors")
     assert os.listdir(".") == ["labels.npy"], os.listdir(".")
+    with tempfile.TemporaryDirectory(prefix="shoal-store-") as elsewhere: # a disk that has room
+        for name in ("a", "b"):
+            with open(f"{elsewhere}/{name}", "wb") as file:
+                file.write(os.urandom(100000))
+        put = subprocess.run([SHOAL, "store", "put", f"{elsewhere}/a", f"{elsewhere}/b", f"{elsewhere}/st/"], capture_output=True)
+        assert put.returncode == 0, put.stderr
+        fails("store", "get", "--quiet", f"{elsewhere}/st/a", "labels.npy")
+        fails("store", "get", "--quiet", f"{elsewhere}/st/a", "new")
+        assert open("labels.npy").read() == "old" and os.listdir(".") == ["labels.npy"], os.listdir(".")
 
 
 def main():

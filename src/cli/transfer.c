@@ -1,0 +1,380 @@
+/* Threads that copy, and the list of what they have to copy; how one is copied is in transfer_copy.c.  See the header. */
+#include "transfer_internal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+
+/* With what may wait, the total is known early on, and a million names still don't have to fit into memory. */
+enum { WAITING_MOST = 1 << 16, STACK_BYTES = 1 << 20 };
+static const double SECONDS_TO_STOP = 1, SECONDS_UNTIL_PROGRESS = 0.5;
+
+static const shoal_option rows[] = {
+    {"recursive", 'r', SHOAL_OPTION_FLAG, offsetof(transfer_settings, recursive), NULL,
+     .help = "everything below a name, under the same names"},
+    {"verify", 0, SHOAL_OPTION_FLAG, offsetof(transfer_settings, verify), NULL,
+     .help = "read back what was written and compare checksums (CRC32C)"},
+    {"jobs", 'j', SHOAL_OPTION_COUNT, offsetof(transfer_settings, jobs), "N", .help = "how many to move at once",
+     .fallback = "8", .least = 1, .most = 256},
+    {0},
+};
+static const shoal_option target_rows[] = {
+    {"create", 0, SHOAL_OPTION_FLAG, offsetof(transfer_target_settings, create), NULL,
+     .help = "make the container or bucket when it is not there; a folder needs no such leave"},
+    {"if-absent", 0, SHOAL_OPTION_FLAG, offsetof(transfer_target_settings, if_absent), NULL,
+     .help = "never replace: a key that has other content already is a failure"},
+    {0},
+};
+const shoal_option *const transfer_options = rows;
+const shoal_option *const transfer_target_options = target_rows;
+
+const cli_store *transfer_to(const transfer *self)
+{
+    return self->plan.to;
+}
+
+void transfer_free_entry(transfer_entry **inout)
+{
+    transfer_entry *entry = *inout;
+    if (!entry)
+        return;
+    base_free(&entry->source);
+    base_free(&entry->target);
+    base_free(inout);
+}
+
+/* ---- counting ------------------------------------------------------------------------------------------------ */
+
+void transfer_record_failure(transfer *self, int status)
+{
+    pthread_mutex_lock(&self->lock);
+    transfer_report *report = &self->report;
+    if (report->failed < TRANSFER_NAMED && base_copy_text(&report->named[report->failed], shoal_error()) < 0)
+        report->named[report->failed] = NULL; /* it counts all the same */
+    report->failed++;
+    self->last_failure = status;
+    pthread_mutex_unlock(&self->lock);
+}
+
+void transfer_add_failure(transfer *self)
+{
+    transfer_record_failure(self, SHOAL_INVALID);
+    pthread_mutex_lock(&self->lock);
+    self->report.found++;
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* ---- threads ------------------------------------------------------------------------------------------------- */
+
+typedef struct work {
+    transfer_entry *entry; /* or */
+    large_file *large;
+    int64_t piece;
+} work;
+
+/* The next piece of a large file that was begun: those come first, so that few are begun at a time. */
+static bool take_piece(transfer *self, work *out)
+{
+    for (large_file *large = self->large; large; large = large->next) {
+        if (large->left == 0 || large->status < 0)
+            continue;
+        while (large->done[large->next_piece])
+            large->next_piece++;
+        *out = (work){.large = large, .piece = large->next_piece++};
+        large->left--;
+        large->in_hand++;
+        return true;
+    }
+    return false;
+}
+
+static bool take_entry(transfer *self, work *out)
+{
+    if (!self->first)
+        return false;
+    *out = (work){.entry = self->first};
+    self->first = self->first->next;
+    if (!self->first)
+        self->last = NULL;
+    self->waiting--;
+    return true;
+}
+
+/* Waits for something to do; false when nothing will come.  A thread at work may begin a large file. */
+static bool take_work(transfer *self, work *out)
+{
+    bool taken = false;
+    pthread_mutex_lock(&self->lock);
+    while (!self->stopping && !(taken = take_piece(self, out) || take_entry(self, out)) &&
+           !(self->closed && self->busy == 0))
+        pthread_cond_wait(&self->changed, &self->lock);
+    self->busy += taken;
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+    return taken;
+}
+
+static void *copy_all(void *from_start)
+{
+    transfer *self = from_start;
+    char *buffer = NULL;
+    work next = {0};
+    bool fine = base_alloc_unset(&buffer, TRANSFER_PIECE, 1, "a transfer") == SHOAL_OK;
+    while (fine && take_work(self, &next)) {
+        int status = SHOAL_OK;
+        if (next.large)
+            transfer_copy_piece(self, next.large, next.piece, buffer);
+        else
+            status = transfer_copy_entry(self, &next.entry, buffer);
+        if (status < 0)
+            transfer_record_failure(self, status);
+        transfer_free_entry(&next.entry);
+        pthread_mutex_lock(&self->lock);
+        self->busy--;
+        pthread_cond_broadcast(&self->changed);
+        pthread_mutex_unlock(&self->lock);
+    }
+    base_free(&buffer);
+    pthread_mutex_lock(&self->lock);
+    self->alive--;
+    self->no_memory |= !fine;
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+    return NULL;
+}
+
+/* Signals are for the thread that started the others. */
+static int start_threads(transfer *self)
+{
+    sigset_t stops, callers;
+    pthread_attr_t attributes;
+    int wanted = (int)self->plan.settings->jobs;
+    int status = base_alloc(&self->threads, (size_t)wanted, sizeof *self->threads, "threads");
+    if (status < 0)
+        return status;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &stops, &callers);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_mutex_lock(&self->lock);
+    int error = 0;
+    while (!error && self->thread_count < wanted) {
+        error = pthread_create(&self->threads[self->thread_count], &attributes, copy_all, self);
+        self->thread_count += !error;
+        self->alive += !error;
+    }
+    pthread_mutex_unlock(&self->lock);
+    pthread_attr_destroy(&attributes);
+    pthread_sigmask(SIG_SETMASK, &callers, NULL);
+    return self->thread_count > 0 ? SHOAL_OK : shoal_fail_errno(SHOAL_SYSTEM, error, "can't start a thread");
+}
+
+int transfer_start(transfer **out, const transfer_plan *plan)
+{
+    transfer *self = NULL;
+    pthread_condattr_t clock;
+    int status = base_alloc(&self, 1, sizeof *self, "a transfer");
+    if (status < 0)
+        return status;
+    self->plan = *plan;
+    self->started = self->shown = base_seconds();
+    cli_progress_start(&self->progress, plan->quiet);
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&self->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    /* Without a journal, in a home that can't be written to say, everything works; looking takes longer. */
+    if (transfer_journal_open(&self->journal, plan->from_name, plan->to_name) < 0)
+        self->journal = NULL;
+    cli_signals_allow_stop(true);
+    status = start_threads(self);
+    *out = self;
+    return status;
+}
+
+/* ---- the thread that adds ------------------------------------------------------------------------------------ */
+
+static void show_progress(transfer *self)
+{
+    double now = base_seconds();
+    if (!self->progress.stream || now - self->started < SECONDS_UNTIL_PROGRESS || now - self->shown < 0.1)
+        return;
+    self->shown = now;
+    const transfer_report *report = &self->report;
+    cli_transferred so_far = {.files = report->files + report->skipped + report->failed,
+                              .files_found = report->found,
+                              .bytes = self->moved,
+                              .bytes_found = self->found_bytes,
+                              .all_found = self->closed,
+                              .seconds = now - self->started};
+    cli_progress_transfer(&self->progress, &so_far);
+}
+
+/* Waits a while for a change, with the lock held. */
+static void wait_a_little(transfer *self)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 100000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&self->changed, &self->lock, &until);
+    if (*cli_signals_stop())
+        self->stopping = true;
+    show_progress(self);
+}
+
+static int copy_of(transfer_entry **out, const transfer_entry *entry)
+{
+    transfer_entry *copy = NULL;
+    int status = base_alloc(&copy, 1, sizeof *copy, "a transfer");
+    if (status < 0)
+        return status;
+    *copy = *entry;
+    copy->next = NULL;
+    copy->target = NULL;
+    status = base_copy_text(&copy->source, entry->source);
+    if (status == SHOAL_OK)
+        status = base_copy_text(&copy->target, entry->target);
+    if (status < 0)
+        transfer_free_entry(&copy);
+    *out = copy;
+    return status;
+}
+
+int transfer_add(transfer *self, const transfer_entry *entry)
+{
+    transfer_entry *copy = NULL;
+    int status = copy_of(&copy, entry);
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&self->lock);
+    if (*cli_signals_stop())
+        self->stopping = true;
+    while (self->waiting >= WAITING_MOST && !self->stopping && self->alive > 0)
+        wait_a_little(self);
+    bool taken = !self->stopping && self->alive > 0;
+    if (taken) {
+        *(self->last ? &self->last->next : &self->first) = copy;
+        self->last = copy;
+        self->waiting++;
+        self->report.found++;
+        self->found_bytes += copy->size;
+        pthread_cond_broadcast(&self->changed);
+    }
+    show_progress(self);
+    pthread_mutex_unlock(&self->lock);
+    if (taken)
+        return SHOAL_OK;
+    transfer_free_entry(&copy);
+    return shoal_fail(SHOAL_STOPPED, "stopped");
+}
+
+/* Waits for the threads; after a signal only for so long, since a request may hang. */
+static void wait_for_threads(transfer *self, bool begin_no_more)
+{
+    double stop_at = 0;
+    pthread_mutex_lock(&self->lock);
+    self->closed = true;
+    self->stopping |= begin_no_more;
+    pthread_cond_broadcast(&self->changed);
+    while (self->alive > 0) {
+        wait_a_little(self);
+        if (!*cli_signals_stop())
+            continue;
+        pthread_cond_broadcast(&self->changed);
+        stop_at = stop_at > 0 ? stop_at : base_seconds() + SECONDS_TO_STOP;
+        if (base_seconds() > stop_at)
+            break;
+    }
+    bool hangs = self->alive > 0;
+    pthread_mutex_unlock(&self->lock);
+    cli_progress_clear(&self->progress);
+    if (hangs) {
+        fputs("shoal: stopped; the same command goes on from here\n", stderr);
+        cli_signals_leave();
+    }
+    for (int i = 0; i < self->thread_count; i++)
+        pthread_join(self->threads[i], NULL);
+}
+
+static void free_transfer(transfer **inout)
+{
+    transfer *self = *inout;
+    while (self->first) {
+        transfer_entry *entry = self->first;
+        self->first = entry->next;
+        transfer_free_entry(&entry);
+    }
+    while (self->large) {
+        large_file *large = self->large;
+        self->large = large->next;
+        transfer_free_large(&large, true);
+    }
+    transfer_report_release(&self->report);
+    base_free(&self->threads);
+    base_free(&self->plan.from_name);
+    base_free(&self->plan.to_name);
+    pthread_cond_destroy(&self->changed);
+    pthread_mutex_destroy(&self->lock);
+    base_free(inout);
+}
+
+/* One line for what became of it. */
+static int outcome(const transfer *self, int status)
+{
+    const transfer_report *report = &self->report;
+    if (*cli_signals_stop())
+        return shoal_fail(SHOAL_STOPPED, "stopped after %lld of %lld; the same command goes on from here",
+                          (long long)(report->files + report->skipped), (long long)report->found);
+    if (self->no_memory && (status == SHOAL_STOPPED || self->first || self->large))
+        return shoal_fail(SHOAL_MEMORY, "out of memory for the buffers of a transfer: use fewer --jobs");
+    if (status < 0 || report->failed == 0)
+        return status;
+    if (report->found == 1 && report->named[0])
+        return shoal_fail(self->last_failure, "%s", report->named[0]);
+    if (report->failed == 1 && report->named[0])
+        return shoal_fail(self->last_failure, "%s (the other %lld are done)", report->named[0],
+                          (long long)report->found - 1);
+    return shoal_fail(SHOAL_INVALID, "%lld of %lld could not be copied", (long long)report->failed,
+                      (long long)report->found);
+}
+
+int transfer_finish(transfer **inout, int status, transfer_report *report)
+{
+    transfer *self = *inout;
+    char *message = NULL;
+    if (!self)
+        return status;
+    if (status < 0 && base_copy_text(&message, shoal_error()) < 0) /* threads don't change it, but progress might */
+        message = NULL;
+    wait_for_threads(self, status < 0);
+    cli_signals_allow_stop(false);
+    if (message)
+        shoal_fail(status, "%s", message);
+    base_free(&message);
+    status = outcome(self, status);
+    self->report.seconds = base_seconds() - self->started;
+    transfer_journal_close(&self->journal, status == SHOAL_OK);
+    *report = self->report;
+    self->report = (transfer_report){0};
+    free_transfer(inout);
+    return status;
+}
+
+void transfer_report_release(transfer_report *report)
+{
+    for (int i = 0; i < TRANSFER_NAMED; i++)
+        base_free(&report->named[i]);
+}

@@ -1,0 +1,82 @@
+/* What a file may be called in a store and a key on a disk.  See the header. */
+#include "transfer_names.h"
+
+#include <limits.h>
+#include <string.h>
+#include <shoal/error.h>
+
+#include "base/memory.h"
+#include "store/store_internal.h"
+
+const char *transfer_last(size_t *length, const char *name)
+{
+    size_t end = strlen(name), start;
+    while (end > 0 && name[end - 1] == '/')
+        end--;
+    for (start = end; start > 0 && name[start - 1] != '/';)
+        start--;
+    *length = end - start;
+    return name + start;
+}
+
+int transfer_join(char **out, const char *base, const char *relative)
+{
+    size_t length = strlen(base);
+    bool slash = length > 0 && *relative && base[length - 1] != '/';
+    return base_format(out, "%s%s%s", base, slash ? "/" : "", relative);
+}
+
+int transfer_check_key(const char *key, const char *path)
+{
+    return store_key_check(key) < 0 ? shoal_fail(SHOAL_INVALID, "%s: can't be stored: %s", path, shoal_error())
+                                    : SHOAL_OK;
+}
+
+int transfer_check_path(const char *key)
+{
+    if (store_key_check(key) < 0)
+        return shoal_fail(SHOAL_INVALID, "can't be a file: %s", shoal_error());
+    for (const char *segment = key; *segment;) {
+        size_t length = strcspn(segment, "/");
+        if (length > NAME_MAX)
+            return shoal_fail(SHOAL_INVALID, "the key '%.40s...' can't be a file: '%.40s...' is longer than %d bytes",
+                              key, segment, NAME_MAX);
+        segment += length;
+        segment += *segment == '/';
+    }
+    return SHOAL_OK;
+}
+
+/* Names that start with the same letters follow each other, so what the next name does not start with won't be the start of
+ * any later one. */
+int transfer_ancestors_next(transfer_ancestors *self, const char *name, const char **above)
+{
+    *above = NULL;
+    while (self->count > 0) {
+        const char *last = self->names[self->count - 1];
+        if (strncmp(last, name, strlen(last)) == 0)
+            break;
+        base_free(&self->names[--self->count]);
+    }
+    for (size_t i = 0; i < self->count && !*above; i++)
+        if (name[strlen(self->names[i])] == '/')
+            *above = self->names[i];
+    if (self->count == self->room) {
+        size_t room = self->room ? 2 * self->room : 16;
+        int status = base_grow(&self->names, self->room, room, sizeof *self->names, "names");
+        if (status < 0)
+            return status;
+        self->room = room;
+    }
+    int status = base_copy_text(&self->names[self->count], name);
+    self->count += status == SHOAL_OK;
+    return status;
+}
+
+void transfer_ancestors_release(transfer_ancestors *self)
+{
+    while (self->count > 0)
+        base_free(&self->names[--self->count]);
+    base_free(&self->names);
+    *self = (transfer_ancestors){0};
+}

@@ -1,0 +1,28 @@
+/* Names of files and keys of a store, each made from the other. */
+#ifndef TRANSFER_NAMES_H
+#define TRANSFER_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The last segment of a key, or of a path without the slashes at its end: "b" of "a/b" and of "a/b/"; "" when there is
+ * none.  It is `*length` bytes long. */
+const char *transfer_last(size_t *length, const char *name);
+/* base/relative; just one of them when the other is empty, and no second slash when base ends with one. */
+int transfer_join(char **out, const char *base, const char *relative);
+/* SHOAL_INVALID, with a sentence that names the file, when `key` can't be one. */
+int transfer_check_key(const char *key, const char *path);
+/* SHOAL_INVALID when a key can't be the name of a file: a server may list what would lead out of the folder. */
+int transfer_check_path(const char *key);
+
+/* Whether of names in the order of their bytes one is to be a file and a folder at once, as 'a' is when there is 'a/b'. */
+typedef struct transfer_ancestors {
+    char **names; /* those of which the last name is a continuation, letter by letter; the shortest first */
+    size_t count, room;
+} transfer_ancestors;
+
+/* Takes note of the next name.  *above is the earlier name that it lies below, or NULL. */
+int transfer_ancestors_next(transfer_ancestors *self, const char *name, const char **above);
+void transfer_ancestors_release(transfer_ancestors *self);
+
+#endif

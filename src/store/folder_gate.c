@@ -1,0 +1,204 @@
+/* The gate that writers pass one at a time.  SQLite's own way of waiting, trying again after pauses, starves writers; here
+ * they sleep until it is their turn.
+ *
+ * The lock is flock on the file `gate` and nothing else: the kernel gives it back when its holder dies.  All that makes it
+ * quick and fair are hints in shared memory, which may be wrong at any time at the price of a few milliseconds.
+ *
+ * A process may pass again and again while others wait, for a turn of a millisecond: handing over at every put would cost a
+ * switch of processes each.  Then it lets another pass first.  Who waits is woken the next time the gate opens; if the
+ * holder was back before it, it waits for the end of the turn.  So each has its turns, and nobody is woken much in vain. */
+#include "folder_internal.h"
+
+#include <errno.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/world.h"
+
+static const int64_t TURN = 1000000;            /* nanoseconds that a process may pass again while others wait */
+static const int64_t YIELD_MOST = 3000000;      /* that it lets others go first */
+static const int64_t EAGER_MOST = 10000000;     /* of sleep until woken, in case whoever should wake was killed */
+static const int64_t PATIENT_MOST = 1000000;    /* of sleep until the end of a turn */
+static const int64_t STOPPED_AFTER = 200000000; /* of waiting until someone stopped is looked for, and between looks */
+static const int64_t HINT_MOST = 20000000;      /* a time that is further ahead is no hint but rubbish */
+
+/* ---- among the threads of a handle --------------------------------------------------------------------------- */
+
+/* A lock on a word, since those of pthreads can't wait until a moment of our clock. */
+static bool lock_writer(folder_store *self, int64_t deadline)
+{
+    uint32_t free = 0;
+    if (atomic_compare_exchange_strong(&self->writer_lock, &free, 1))
+        return true;
+    while (atomic_exchange(&self->writer_lock, 2) != 0) {
+        if (base_now() >= deadline)
+            return false; /* the 2 that stays costs whoever unlocks a needless wake */
+        base_wait_word(&self->writer_lock, 2, deadline);
+    }
+    return true;
+}
+
+static void unlock_writer(folder_store *self)
+{
+    if (atomic_exchange(&self->writer_lock, 0) == 2)
+        base_wake_word(&self->writer_lock, 1);
+}
+
+/* ---- among processes ----------------------------------------------------------------------------------------- */
+
+static bool is_ahead(const _Atomic int64_t *until, int64_t now)
+{
+    int64_t value = atomic_load(until);
+    return value > now && value - now <= HINT_MOST;
+}
+
+/* Moves a time further ahead, unless another has. */
+static void raise_until(_Atomic int64_t *until, int64_t value, int64_t now)
+{
+    int64_t old = atomic_load(until);
+    while ((old < value || old - now > HINT_MOST) && !atomic_compare_exchange_weak(until, &old, value))
+        ;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void wake_one(folder_shared *shared)
+{
+    atomic_fetch_add(&shared->released, 1);
+    base_wake_word(&shared->released, 1);
+}
+
+/* At the end of this process's turn: sleeps until another has passed the gate.  Tells whether it did; who had its turn need
+ * not be the next that is woken. */
+static bool let_others_pass(folder_store *self, int64_t deadline)
+{
+    folder_shared *shared = self->shared;
+    int64_t now = base_now();
+    if (atomic_load(&shared->holder) != self->token || now - self->turn_began < TURN ||
+        !is_ahead(&shared->wanted_until, now))
+        return false;
+    wake_one(shared);
+    base_wait_word(&shared->holder, self->token, earlier(now + YIELD_MOST, deadline));
+    self->turn_began = base_now();
+    return true;
+}
+
+static bool try_lock(folder_store *self, int *error)
+{
+    int result;
+    do
+        result = flock(self->gate, LOCK_EX | LOCK_NB);
+    while (result < 0 && errno == EINTR);
+    *error = result == 0 || errno == EWOULDBLOCK ? 0 : errno;
+    return result == 0;
+}
+
+/* Sleeps and tries until the gate is ours; eager: to be woken the next time it opens. */
+static int wait_for_gate(folder_store *self, const char *key, bool eager, store_attempt *attempt)
+{
+    folder_shared *shared = self->shared;
+    int64_t now = base_now(), next_look = now + STOPPED_AFTER;
+    pid_t holder = 0;
+    char state = '?';
+    for (;; eager = false) {
+        uint32_t seen = atomic_load(&shared->released);
+        int64_t until = now + (eager ? EAGER_MOST : PATIENT_MOST);
+        int error;
+        /* Said first and tried then, so that whoever opens the gate in between sees it. */
+        raise_until(&shared->wanted_until, until, now);
+        if (eager)
+            raise_until(&shared->eager_until, until, now);
+        if (try_lock(self, &error)) {
+            raise_until(&shared->eager_until, until, now); /* who waited is seldom the only one */
+            return SHOAL_OK;
+        }
+        if (error)
+            return shoal_fail_errno(SHOAL_SYSTEM, error, "%s/gate: can't be locked", self->root);
+        if (now >= attempt->deadline)
+            return folder_fail_busy(self, key, attempt, holder, state);
+        if (now >= next_look) {
+            struct stat info;
+            if (fstat(self->gate, &info) == 0)
+                folder_wake_holder("FLOCK", &info, &holder, &state);
+            next_look = now + STOPPED_AFTER;
+        }
+        base_wait_word(&shared->released, seen, earlier(until, attempt->deadline));
+        now = base_now();
+    }
+}
+
+static void announce_to_all(folder_shared *shared)
+{
+    for (size_t i = 0; i < STORE_WAKE_WORDS; i++) {
+        atomic_fetch_add(&shared->wake.word[i], 1);
+        base_wake_word(&shared->wake.word[i], INT_MAX);
+    }
+    atomic_store(&shared->committing, 0);
+}
+
+int folder_enter(folder_store *self, const char *key, store_attempt *attempt)
+{
+    folder_shared *shared = self->shared;
+    int error = 0, status = SHOAL_OK;
+    if (!lock_writer(self, attempt->deadline))
+        return folder_fail_busy(self, key, attempt, 0, '?');
+    bool had_turn = let_others_pass(self, attempt->deadline);
+    if (!try_lock(self, &error))
+        status = error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s/gate: can't be locked", self->root)
+                       : wait_for_gate(self, key, !had_turn, attempt);
+    if (status < 0) {
+        unlock_writer(self);
+        return status;
+    }
+    if (atomic_load(&shared->holder) != self->token) {
+        atomic_store(&shared->holder, self->token);
+        base_wake_word(&shared->holder, INT_MAX); /* whoever let us pass may wait for its next turn */
+        self->turn_began = base_now();
+    }
+    if (atomic_load(&shared->committing))
+        announce_to_all(shared);
+    return SHOAL_OK;
+}
+
+void folder_leave(folder_store *self)
+{
+    folder_shared *shared = self->shared;
+    flock(self->gate, LOCK_UN);
+    int64_t now = base_now();
+    bool eager = is_ahead(&shared->eager_until, now);
+    if (eager)
+        atomic_store(&shared->eager_until, 0);
+    if (eager || (now - self->turn_began >= TURN && is_ahead(&shared->wanted_until, now)))
+        wake_one(shared);
+    unlock_writer(self);
+}
+
+/* ---- telling what changed ------------------------------------------------------------------------------------ */
+
+void folder_announce_begin(folder_store *self)
+{
+    atomic_store(&self->shared->committing, 1);
+}
+
+void folder_announce_end(folder_store *self, const char *key)
+{
+    if (key)
+        store_wake_changed(&self->shared->wake, key);
+    atomic_store(&self->shared->committing, 0);
+}
+
+void folder_announce_for_the_dead(folder_store *self)
+{
+    int error;
+    if (self->gate < 0 || !atomic_load(&self->shared->committing) || !lock_writer(self, 0))
+        return;
+    if (try_lock(self, &error)) {
+        if (atomic_load(&self->shared->committing))
+            announce_to_all(self->shared);
+        flock(self->gate, LOCK_UN);
+    }
+    unlock_writer(self);
+}

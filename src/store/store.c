@@ -1,0 +1,469 @@
+/* The interface of stores: finds the implementation, checks keys, puts the prefix in front of them, and hands on to
+ * store_retry.c.  Also the small things implementations share. */
+#include "store_internal.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/world.h"
+
+static const struct store_class *const classes[] = {&store_memory, &store_folder, &store_s3, &store_azure};
+
+const shoal_etag shoal_etag_nothing = {""};
+
+enum { PREFIX_MOST = 384, FULL_KEY = PREFIX_MOST + SHOAL_KEY_MOST + 2, LEASE_MOST = 7 * 24 * 3600 };
+
+/* ---- time ---------------------------------------------------------------------------------------------------- */
+
+int64_t shoal_now(void)
+{
+    return base_now();
+}
+
+int64_t shoal_after(double seconds)
+{
+    return base_time_after(base_now(), seconds);
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------- */
+
+static int find_class(const struct store_class **out, const store_url *url)
+{
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (strcmp(classes[i]->scheme, url->scheme) == 0)
+            return *out = classes[i], SHOAL_OK;
+    return shoal_fail(SHOAL_USAGE,
+                      "%s: there is no kind of store called '%s'; there are dir:/path, az://ACCOUNT/CONTAINER, "
+                      "s3://BUCKET and mem:NAME (a folder with a colon in its name is ./%s)",
+                      url->text, url->scheme, url->text);
+}
+
+/* What any store's URL may have behind '?', besides its own. */
+static int check_options(const struct store_class *class, const store_url *url)
+{
+    const char *known[16] = {"faults", "queue"};
+    size_t count = 2;
+    for (const char *const *own = class->options; own && *own; own++)
+        known[count++] = *own;
+    const char *queue = store_url_option(url, "queue");
+    if (queue && strcmp(queue, "blobs") != 0)
+        return shoal_fail(SHOAL_USAGE, "%s: queue must be blobs, not '%s'", url->text, queue);
+    return store_url_check_options(url, known);
+}
+
+static int open_once(shoal_store **out, char **rest, const struct store_class *class, const store_url *url,
+                     const shoal_store_options *options, store_attempt *attempt)
+{
+    shoal_store *store = NULL;
+    int status = base_alloc(&store, 1, class->size, "a store");
+    if (status < 0)
+        return status;
+    store->class = class;
+    store->blob_queue = !class->push || store_url_option(url, "queue");
+    status = class->open(store, rest, url, options, attempt);
+    if (status == SHOAL_OK)
+        status = base_copy_text(&store->prefix, "");
+    if (status < 0) {
+        base_free(rest);
+        shoal_store_close(&store);
+    }
+    *out = store;
+    return status;
+}
+
+/* Opens, trying again while a server is out of reach. */
+static int open_patiently(shoal_store **out, char **rest, const struct store_class *class, const store_url *url,
+                          const shoal_store_options *options, int64_t deadline)
+{
+    shoal_store counts = {0}; /* what failed before there was a store */
+    store_attempt attempt = {.deadline = deadline};
+    store_backoff backoff = {0};
+    for (;;) {
+        attempt.number++;
+        attempt.retry_after = 0;
+        int status = open_once(out, rest, class, url, options, &attempt);
+        if (status != SHOAL_AGAIN && status != SHOAL_UNKNOWN)
+            return status;
+        if (!store_backoff_sleep(&backoff, &counts, &attempt))
+            return SHOAL_AGAIN;
+    }
+}
+
+int shoal_store_open_at(shoal_store **out, char **rest, const char *text, const shoal_store_options *options,
+                        int64_t deadline)
+{
+    static const shoal_store_options none;
+    const struct store_class *class = NULL;
+    shoal_store *store = NULL;
+    store_url url = {0};
+    *out = NULL;
+    *rest = NULL;
+    int status = store_url_parse(&url, text);
+    if (status == SHOAL_OK)
+        status = find_class(&class, &url);
+    if (status == SHOAL_OK)
+        status = check_options(class, &url);
+    if (status == SHOAL_OK)
+        status = open_patiently(&store, rest, class, &url, options ? options : &none, deadline);
+    if (status == SHOAL_OK && store_url_option(&url, "faults"))
+        status = store_faulty_wrap(&store, store_url_option(&url, "faults"));
+    store_url_release(&url);
+    if (status < 0) {
+        base_free(rest);
+        shoal_store_close(&store);
+    }
+    *out = store;
+    return status;
+}
+
+int shoal_store_open(shoal_store **out, const char *url, const shoal_store_options *options, int64_t deadline)
+{
+    shoal_store *store = NULL;
+    char *rest = NULL, *prefix = NULL;
+    int status = shoal_store_open_at(&store, &rest, url, options, deadline);
+    if (status == SHOAL_OK && *rest) {
+        status = store_key_check(rest);
+        if (status == SHOAL_OK && strlen(rest) >= PREFIX_MOST)
+            status = shoal_fail(SHOAL_USAGE, "%s: the prefix is longer than %d bytes", url, PREFIX_MOST - 1);
+        if (status == SHOAL_OK)
+            status = base_format(&prefix, "%s/", rest);
+        if (status == SHOAL_OK) {
+            base_free(&store->prefix);
+            store->prefix = prefix;
+        }
+    }
+    base_free(&rest);
+    if (status < 0)
+        shoal_store_close(&store);
+    *out = store;
+    return status;
+}
+
+void shoal_store_close(shoal_store **store)
+{
+    if (!*store)
+        return;
+    if ((*store)->class->close)
+        (*store)->class->close(*store);
+    base_free(&(*store)->name);
+    base_free(&(*store)->prefix);
+    base_free(store);
+}
+
+void shoal_text_free(char **text)
+{
+    base_free(text);
+}
+
+shoal_store_traits shoal_store_describe(const shoal_store *store)
+{
+    const struct store_class *class = store->class;
+    return (shoal_store_traits){.scheme = class->scheme, .wakes = class->wakes, .forgets = class->forgets};
+}
+
+/* ---- keys with their prefix ---------------------------------------------------------------------------------- */
+
+typedef struct full_key {
+    char text[FULL_KEY];
+} full_key;
+
+static int add_prefix(full_key *out, const shoal_store *store, const char *key)
+{
+    int status = store_key_check(key);
+    if (status == SHOAL_OK)
+        snprintf(out->text, sizeof out->text, "%s%s", store->prefix, key);
+    return status;
+}
+
+static int add_prefix_to_start(full_key *out, const shoal_store *store, const char *start)
+{
+    int status = store_prefix_check(start);
+    if (status == SHOAL_OK)
+        snprintf(out->text, sizeof out->text, "%s%s", store->prefix, start);
+    return status;
+}
+
+/* ---- blobs --------------------------------------------------------------------------------------------------- */
+
+int shoal_store_get(shoal_store *store, const char *key, shoal_blob *out, int64_t deadline)
+{
+    const store_range all = {.length = -1};
+    full_key full;
+    int status = add_prefix(&full, store, key);
+    return status == SHOAL_OK ? store_get(store, full.text, &all, out, deadline) : status;
+}
+
+int shoal_store_get_range(shoal_store *store, const char *key, int64_t offset, int64_t length,
+                          const shoal_etag *expected, void *buffer, shoal_blob *out, int64_t deadline)
+{
+    const store_range range = {.offset = offset, .length = length, .expected = expected, .buffer = buffer};
+    full_key full;
+    int status = add_prefix(&full, store, key);
+    if (status == SHOAL_OK && (offset < 0 || length < 0))
+        status = store_fail(store, key, SHOAL_USAGE, "a range can't start or end before the blob");
+    return status == SHOAL_OK ? store_get(store, full.text, &range, out, deadline) : status;
+}
+
+int shoal_store_put(shoal_store *store, const char *key, const void *data, size_t size, const shoal_etag *expected,
+                    shoal_etag *etag, int64_t deadline)
+{
+    const store_body body = {{{NULL, 0}, {(void *)data, size}}};
+    shoal_etag ignored = {""};
+    full_key full;
+    int status = add_prefix(&full, store, key);
+    if (status < 0)
+        return status;
+    return store_put(store, full.text, &body, NULL, expected, etag ? etag : &ignored, deadline);
+}
+
+int shoal_store_put_framed(shoal_store *store, const char *key, uint32_t kind, const void *data, size_t size,
+                           const shoal_etag *expected, shoal_etag *etag, int64_t deadline)
+{
+    shoal_etag ignored = {""};
+    full_key full;
+    int status = add_prefix(&full, store, key);
+    if (status < 0)
+        return status;
+    return store_put_framed(store, full.text, kind, data, size, expected, etag ? etag : &ignored, deadline);
+}
+
+int shoal_store_get_framed(shoal_store *store, const char *key, uint32_t kind, shoal_blob *out, int64_t deadline)
+{
+    full_key full;
+    int status = add_prefix(&full, store, key);
+    return status == SHOAL_OK ? store_get_framed(store, full.text, kind, out, deadline) : status;
+}
+
+int shoal_store_remove(shoal_store *store, const char *key, int64_t deadline)
+{
+    full_key full;
+    int status = add_prefix(&full, store, key);
+    return status == SHOAL_OK ? store_remove(store, full.text, deadline) : status;
+}
+
+/* ---- listing ------------------------------------------------------------------------------------------------- */
+
+/* Takes the store's prefix off the keys of a page, and leaves out what is the store's own. */
+static void take_prefix_off(shoal_listing *page, const shoal_store *store)
+{
+    static const char own[] = ".shoal/";
+    size_t length = strlen(store->prefix), kept = 0;
+    for (size_t i = 0; i < page->count; i++) {
+        shoal_entry *entry = &page->entries[i];
+        memmove(entry->key, entry->key + length, strlen(entry->key + length) + 1);
+        if (strncmp(entry->key, own, sizeof own - 1) == 0)
+            base_free(&entry->key);
+        else
+            page->entries[kept++] = *entry;
+    }
+    page->count = kept;
+}
+
+int shoal_store_list(shoal_store *store, const char *prefix, const char *after, shoal_listing *page, int64_t deadline)
+{
+    full_key full, full_after;
+    int status = add_prefix_to_start(&full, store, prefix);
+    if (status == SHOAL_OK && after)
+        status = add_prefix_to_start(&full_after, store, after);
+    if (status == SHOAL_OK)
+        status = store_list(store, full.text, after ? full_after.text : NULL, page, deadline);
+    if (status == SHOAL_OK)
+        take_prefix_off(page, store);
+    return status;
+}
+
+void shoal_listing_release(shoal_listing *page)
+{
+    for (size_t i = 0; i < page->count; i++)
+        base_free(&page->entries[i].key);
+    base_free(&page->entries);
+    base_free(&page->marker);
+    *page = (shoal_listing){0};
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------------------- */
+
+/* For stores that can't tell: the first look at once, then after growing pauses. */
+static int wait_by_polling(uint32_t *seen, int64_t deadline)
+{
+    static const double first = 0.02, growth = 1.5, most = 2;
+    double pause = *seen == 0 ? 0 : first * pow(growth, fmin(*seen, 20));
+    int64_t until = base_time_after(base_now(), fmin(pause, most));
+    base_sleep_until(until < deadline ? until : deadline);
+    if (until > deadline)
+        return shoal_fail(SHOAL_AGAIN, "nothing changed in time");
+    *seen += *seen < UINT32_MAX;
+    return SHOAL_OK;
+}
+
+int shoal_store_wait(shoal_store *store, const char *name, uint32_t *seen, int64_t deadline)
+{
+    full_key full;
+    int status = add_prefix_to_start(&full, store, name);
+    if (status < 0)
+        return status;
+    return store->class->wakes ? store->class->wait(store, full.text, seen, deadline) : wait_by_polling(seen, deadline);
+}
+
+/* ---- queues -------------------------------------------------------------------------------------------------- */
+
+static int check_lease(const shoal_store *store, const char *queue, double lease, double least)
+{
+    if (lease >= least && lease <= LEASE_MOST)
+        return SHOAL_OK;
+    return store_fail(store, queue, SHOAL_USAGE, "a lease must be of %g to %d seconds, not %g", least, LEASE_MOST,
+                      lease);
+}
+
+/* A lease ends on the holder's own clock, whether or not another took the message meanwhile: so nothing depends on who
+ * comes first, and on all stores the same. */
+static int check_held(const shoal_store *store, const char *queue, const shoal_message *message)
+{
+    if (base_now() < message->lease_ends)
+        return SHOAL_OK;
+    return store_fail(store, queue, SHOAL_LOST, "the lease of the message has ended");
+}
+
+int shoal_store_push(shoal_store *store, const char *queue, const void *data, size_t size, int64_t deadline)
+{
+    const store_body body = {{{NULL, 0}, {(void *)data, size}}};
+    full_key full;
+    int status = add_prefix(&full, store, queue);
+    if (status < 0)
+        return status;
+    return store->blob_queue ? store_blobs_push(store, full.text, data, size, deadline)
+                             : store_queue_push(store, full.text, &body, deadline);
+}
+
+int shoal_store_take(shoal_store *store, const char *queue, double lease, shoal_message *out, int64_t deadline)
+{
+    full_key full;
+    int status = add_prefix(&full, store, queue);
+    if (status == SHOAL_OK)
+        status = check_lease(store, queue, lease, 1);
+    if (status < 0)
+        return status;
+    return store->blob_queue ? store_blobs_take(store, full.text, lease, out, deadline)
+                             : store_queue_take(store, full.text, lease, out, deadline);
+}
+
+int shoal_store_extend(shoal_store *store, const char *queue, shoal_message *message, double lease, int64_t deadline)
+{
+    full_key full;
+    int status = add_prefix(&full, store, queue);
+    if (status == SHOAL_OK)
+        status = check_lease(store, queue, lease, 0);
+    if (status == SHOAL_OK)
+        status = check_held(store, full.text, message);
+    if (status < 0)
+        return status;
+    return store->blob_queue ? store_blobs_extend(store, full.text, message, lease, deadline)
+                             : store_queue_extend(store, full.text, message, lease, deadline);
+}
+
+int shoal_store_finish(shoal_store *store, const char *queue, shoal_message *message, int64_t deadline)
+{
+    full_key full;
+    int status = add_prefix(&full, store, queue);
+    if (status == SHOAL_OK)
+        status = check_held(store, full.text, message);
+    if (status < 0)
+        return status;
+    return store->blob_queue ? store_blobs_finish(store, full.text, message, deadline)
+                             : store_queue_finish(store, full.text, message, deadline);
+}
+
+int shoal_store_count(shoal_store *store, const char *queue, int64_t *out, int64_t deadline)
+{
+    full_key full;
+    int status = add_prefix(&full, store, queue);
+    if (status < 0)
+        return status;
+    return store->blob_queue ? store_blobs_count(store, full.text, out, deadline)
+                             : store_queue_count(store, full.text, out, deadline);
+}
+
+int shoal_store_drop(shoal_store *store, const char *queue, int64_t deadline)
+{
+    full_key full;
+    int status = add_prefix(&full, store, queue);
+    if (status < 0)
+        return status;
+    return store->blob_queue ? store_blobs_drop(store, full.text, deadline)
+                             : store_queue_drop(store, full.text, deadline);
+}
+
+/* ---- what implementations share ------------------------------------------------------------------------------ */
+
+int store_fail(const shoal_store *self, const char *key, int status, const char *format, ...)
+{
+    char text[768];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    const char *name = self->name ? self->name : self->class->scheme;
+    return key && *key ? shoal_fail(status, "%s/%s: %s", name, key, text) : shoal_fail(status, "%s: %s", name, text);
+}
+
+int store_listing_add(shoal_listing *page, const char *key, size_t length, int64_t size, const char *etag)
+{
+    shoal_entry *entry;
+    int status = SHOAL_OK;
+    if (page->count == page->room) {
+        size_t room = page->room ? 2 * page->room : 64;
+        status = base_grow(&page->entries, page->room, room, sizeof *page->entries, "a listing");
+        if (status == SHOAL_OK)
+            page->room = room;
+    }
+    if (status < 0)
+        return status;
+    entry = &page->entries[page->count];
+    *entry = (shoal_entry){.size = size};
+    if (etag)
+        status = store_etag_set(&entry->etag, etag, strlen(etag));
+    if (status == SHOAL_OK)
+        status = base_copy_text_n(&entry->key, key, length);
+    page->count += status == SHOAL_OK;
+    return status;
+}
+
+int store_blob_room(shoal_blob *out, size_t size)
+{
+    int status = base_alloc_unset(&out->memory, size, 1, "a blob");
+    out->data = out->memory;
+    out->size = status == SHOAL_OK ? size : 0;
+    return status;
+}
+
+int store_message_room(shoal_message *out, size_t size)
+{
+    int status = base_alloc_unset(&out->data, size, 1, "a message");
+    out->size = status == SHOAL_OK ? size : 0;
+    return status;
+}
+
+int store_etag_set(shoal_etag *etag, const char *text, size_t length)
+{
+    if (length == 0 || length >= sizeof etag->text)
+        return shoal_fail(SHOAL_INVALID, "the server names a version by %zu characters, which is not 1 to %zu", length,
+                          sizeof etag->text - 1);
+    *etag = (shoal_etag){""};
+    memcpy(etag->text, text, length);
+    return SHOAL_OK;
+}
+
+void shoal_blob_release(shoal_blob *blob)
+{
+    base_free(&blob->memory);
+    *blob = (shoal_blob){.age = -1};
+}
+
+void shoal_message_release(shoal_message *message)
+{
+    base_free(&message->data);
+    *message = (shoal_message){0};
+}

@@ -1,0 +1,225 @@
+/* What a store implements, and what store.c does for all of them.
+ *
+ * An implementation (a *class*) makes one attempt at a request and says how it went.  Everything that is the same for
+ * all stands above it, once: checking keys, prefixes, trying again with pauses, deciding what became of a put whose answer was
+ * lost, frames, counting, and a queue made of blobs for stores that have none.
+ *
+ *     caller ─► store.c ─► store_retry.c ─► (store_faulty.c ─►) store_azure.c ─► http.c
+ *
+ * To add an implementation: write store_<name>.c with a `const struct store_class store_<name>`, declare it at the end
+ * of this file, and add it to the list in store.c. */
+#ifndef STORE_INTERNAL_H
+#define STORE_INTERNAL_H
+
+#include <stdatomic.h>
+#include <sys/uio.h>
+#include <shoal/store.h>
+
+/* ---- addresses (store_url.c) --------------------------------------------------------------------------------- */
+
+/* A URL taken apart.  The text behind the scheme is percent-decoded; a bare path is scheme "dir", as it is. */
+typedef struct store_url {
+    char *scheme;
+    char *rest; /* "//acct/container/prefix", "/tmp/jobs", "name/prefix" */
+    char *text; /* the URL as it was given, for messages; it never holds a secret */
+    struct store_url_option {
+        char *name, *value;
+    } * options; /* what stands behind '?' */
+    size_t option_count;
+} store_url;
+
+/* SHOAL_USAGE with a sentence for what is no URL, has a secret in it, or repeats an option. */
+int store_url_parse(store_url *out, const char *text);
+void store_url_release(store_url *url);
+/* The value of an option of the URL and marks nothing; NULL when it is not there. */
+const char *store_url_option(const store_url *url, const char *name);
+/* SHOAL_USAGE when the URL has an option that is not in the list (which ends with NULL). */
+int store_url_check_options(const store_url *url, const char *const *known);
+/* SHOAL_USAGE with a sentence when a key, or the name of a queue, is not as store.h says. */
+int store_key_check(const char *key);
+/* The same for the start of keys, which may be empty and may end with '/' or in the middle of a segment. */
+int store_prefix_check(const char *prefix);
+
+/* ---- attempts ------------------------------------------------------------------------------------------------ */
+
+/* One attempt at one request.  A class returns
+ *   SHOAL_OK, SHOAL_ABSENT, SHOAL_CONFLICT, SHOAL_LOST, SHOAL_DENIED, SHOAL_BROKEN, SHOAL_INVALID, SHOAL_SYSTEM,
+ *   SHOAL_MEMORY: that is the answer;
+ *   SHOAL_AGAIN: nothing was done, and another attempt may succeed;
+ *   SHOAL_UNKNOWN: it may have been done; the layer above asks again or looks what is there.
+ * With the last two it sets `cause`, and `retry_after` when the server said how long to wait.  The message is always
+ * set on failure, and names the key. */
+typedef struct store_attempt {
+    int64_t deadline; /* the attempt ends soon after it, with SHOAL_AGAIN or SHOAL_UNKNOWN */
+    shoal_cause cause;
+    double retry_after; /* seconds; 0 when the server did not say */
+    int number;         /* 1 is the first */
+    bool doubt;         /* an earlier attempt at this very request may have been done */
+} store_attempt;
+
+/* The bytes of a put or push: a frame or nothing, and the caller's bytes.  They are stored one behind the other. */
+typedef struct store_body {
+    struct iovec part[2];
+} store_body;
+
+static inline size_t store_body_size(const store_body *body)
+{
+    return body->part[0].iov_len + body->part[1].iov_len;
+}
+
+/* What part of a blob to get.  length < 0 is all of it. */
+typedef struct store_range {
+    int64_t offset, length;
+    const shoal_etag *expected; /* or NULL */
+    void *buffer;               /* of `length` bytes, or NULL */
+} store_range;
+
+/* ---- the contract of an implementation ----------------------------------------------------------------------- */
+
+struct store_class {
+    const char *scheme; /* "az" in az://account/container */
+    size_t size;        /* of the implementation's struct, whose first member is a shoal_store */
+    bool wakes;         /* has `wait` */
+    bool counts_itself; /* calls store_count for every request it sends; otherwise each call below counts as one */
+    double forgets;     /* see shoal_store_traits */
+    const char *const *options; /* what its URLs may have behind '?', ended by NULL; NULL for nothing */
+
+    /* Splits the URL and connects.  Sets self->name, and *rest to what is left as prefix (base_alloc'd, "" for none; no
+     * slash at its start or end).  On failure close is called too. */
+    int (*open)(shoal_store *self, char **rest, const store_url *url, const shoal_store_options *options,
+                store_attempt *attempt);
+    void (*close)(shoal_store *self);
+
+    /* Keys and names below have been checked and carry the store's prefix.  `out` is zero before. */
+    int (*get)(shoal_store *self, const char *key, const store_range *range, shoal_blob *out, store_attempt *attempt);
+    int (*put)(shoal_store *self, const char *key, const store_body *body, const shoal_etag *expected, shoal_etag *etag,
+               store_attempt *attempt); /* etag is never NULL */
+    int (*remove)(shoal_store *self, const char *key, store_attempt *attempt);
+    /* Fills the page, empty before, with store_listing_add; sets `more`, and `marker` as it likes (base_alloc'd). */
+    int (*list)(shoal_store *self, const char *prefix, const char *after, shoal_listing *page, store_attempt *attempt);
+
+    /* All of these or none; without them queues are made of blobs (queue_blobs.c). */
+    int (*push)(shoal_store *self, const char *queue, const store_body *body, store_attempt *attempt);
+    int (*take)(shoal_store *self, const char *queue, double lease, shoal_message *out, store_attempt *attempt);
+    int (*extend)(shoal_store *self, const char *queue, shoal_message *message, double lease, store_attempt *attempt);
+    int (*finish)(shoal_store *self, const char *queue, shoal_message *message, store_attempt *attempt);
+    int (*count)(shoal_store *self, const char *queue, int64_t *out, store_attempt *attempt);
+    int (*drop)(shoal_store *self, const char *queue, store_attempt *attempt);
+
+    /* Optional, with `wakes`.  As shoal_store_wait. */
+    int (*wait)(shoal_store *self, const char *name, uint32_t *seen, int64_t deadline);
+};
+
+struct shoal_store {
+    const struct store_class *class;
+    char *name;      /* how messages call it: "az://acct/container"; a key's name is this, '/' and the key */
+    char *prefix;    /* "" or ends with '/' */
+    bool blob_queue; /* queues are made of blobs */
+    struct {
+        atomic_llong requests[SHOAL_REQUEST_KINDS], sent, received, causes[SHOAL_CAUSES];
+    } counts;
+};
+
+/* ---- for implementations ------------------------------------------------------------------------------------- */
+
+/* shoal_fail with the name of the key or queue in front: "az://acct/box/key: ...".  Without a key just the store. */
+int store_fail(const shoal_store *self, const char *key, int status, const char *format, ...) SHOAL_PRINTF(4, 5);
+/* Counts a request; called by classes that count themselves. */
+void store_count(shoal_store *self, shoal_request kind, int64_t sent, int64_t received);
+/* Adds a key to a page; `key` need not end with NUL. */
+int store_listing_add(shoal_listing *page, const char *key, size_t length, int64_t size, const char *etag);
+/* Memory for what a get found: sets data, memory and size.  Nothing is zeroed. */
+int store_blob_room(shoal_blob *out, size_t size);
+/* The same for a message. */
+int store_message_room(shoal_message *out, size_t size);
+/* Copies text into an etag; SHOAL_INVALID when it is empty or too long. */
+int store_etag_set(shoal_etag *etag, const char *text, size_t length);
+
+/* ---- trying again (store_retry.c) ---------------------------------------------------------------------------- */
+
+/* The pauses between attempts: full jitter (Brooker, "Exponential backoff and jitter"), from 50 ms doubling to 5 s. */
+typedef struct store_backoff {
+    int attempts;
+} store_backoff;
+
+/* Sleeps before the next attempt, at least attempt->retry_after; false when the deadline would pass meanwhile, and then
+ * at once.  Counts the cause. */
+bool store_backoff_sleep(store_backoff *backoff, shoal_store *store, store_attempt *attempt);
+
+/* As the public calls of the same names, on keys that carry the prefix.  put_id, 16 bytes or NULL, is what decides an
+ * ambiguous put. */
+int store_get(shoal_store *store, const char *key, const store_range *range, shoal_blob *out, int64_t deadline);
+int store_put(shoal_store *store, const char *key, const store_body *body, const unsigned char *put_id,
+              const shoal_etag *expected, shoal_etag *etag, int64_t deadline);
+int store_remove(shoal_store *store, const char *key, int64_t deadline);
+int store_list(shoal_store *store, const char *prefix, const char *after, shoal_listing *page, int64_t deadline);
+int store_queue_push(shoal_store *store, const char *queue, const store_body *body, int64_t deadline);
+int store_queue_take(shoal_store *store, const char *queue, double lease, shoal_message *out, int64_t deadline);
+int store_queue_extend(shoal_store *store, const char *queue, shoal_message *message, double lease, int64_t deadline);
+int store_queue_finish(shoal_store *store, const char *queue, shoal_message *message, int64_t deadline);
+int store_queue_count(shoal_store *store, const char *queue, int64_t *out, int64_t deadline);
+int store_queue_drop(shoal_store *store, const char *queue, int64_t deadline);
+
+/* ---- frames (store_frame.c) ---------------------------------------------------------------------------------- */
+
+enum { STORE_PUT_ID_BYTES = 16 };
+
+typedef struct store_frame {
+    uint32_t kind;
+    uint64_t length;
+    uint32_t crc; /* of the body */
+    unsigned char put_id[STORE_PUT_ID_BYTES];
+} store_frame;
+
+void store_frame_write(unsigned char out[SHOAL_FRAME_BYTES], const store_frame *frame);
+/* False when the bytes are no frame, or one that is not intact; *why, which may be NULL, then says so: "too short". */
+bool store_frame_read(store_frame *out, const void *bytes, size_t size, const char **why);
+/* Reads the frame and checks the body behind it, too. */
+bool store_frame_check(store_frame *out, const void *bytes, size_t size, const char **why);
+/* store_put and store_get with a frame; the keys carry the prefix. */
+int store_put_framed(shoal_store *store, const char *key, uint32_t kind, const void *data, size_t size,
+                     const shoal_etag *expected, shoal_etag *etag, int64_t deadline);
+int store_get_framed(shoal_store *store, const char *key, uint32_t kind, shoal_blob *out, int64_t deadline);
+
+/* ---- queues made of blobs (queue_blobs.c) -------------------------------------------------------------------- */
+
+/* As the public calls; `queue` carries the prefix, as in jobs/setup, whose blobs are below jobs/.shoal/queue/setup/ when
+ * the prefix is jobs/. */
+int store_blobs_push(shoal_store *store, const char *queue, const void *data, size_t size, int64_t deadline);
+int store_blobs_take(shoal_store *store, const char *queue, double lease, shoal_message *out, int64_t deadline);
+int store_blobs_extend(shoal_store *store, const char *queue, shoal_message *message, double lease, int64_t deadline);
+int store_blobs_finish(shoal_store *store, const char *queue, shoal_message *message, int64_t deadline);
+int store_blobs_count(shoal_store *store, const char *queue, int64_t *out, int64_t deadline);
+int store_blobs_drop(shoal_store *store, const char *queue, int64_t deadline);
+
+/* ---- waking (store_wake.c) ----------------------------------------------------------------------------------- */
+
+/* A table of words, in memory or in a file that processes map: a change of a key bumps the words of the key and of every
+ * run of its segments from the first, and a waiter sleeps on one of them. */
+enum { STORE_WAKE_WORDS = 1024 };
+typedef struct store_wake {
+    _Atomic uint32_t word[STORE_WAKE_WORDS];    /* changes; all zero at first */
+    _Atomic uint32_t waiters[STORE_WAKE_WORDS]; /* how many sleep there; too many after one was killed, never too few */
+} store_wake;
+
+void store_wake_changed(store_wake *wake, const char *key);
+int store_wake_wait(store_wake *wake, const char *name, uint32_t *seen, int64_t deadline);
+
+/* ---- faults (store_faulty.c) --------------------------------------------------------------------------------- */
+
+/* Wraps *inout in a store that fails as `spec` says (docs/store.md, "Faults"); the wrapper owns it from then on. */
+int store_faulty_wrap(shoal_store **inout, const char *spec);
+/* Tests: a store with `forget` among its faults goes back to what it was so many seconds ago, as far as it was changed
+ * through this handle. */
+int store_faulty_forget(shoal_store *store, double seconds);
+
+/* ---- prices (store_count.c) ---------------------------------------------------------------------------------- */
+
+/* What requests cost in US dollars, by scheme. */
+double store_price(const char *scheme, const shoal_store_counts *counts);
+
+/* ---- implementations ----------------------------------------------------------------------------------------- */
+
+extern const struct store_class store_memory, store_folder, store_azure, store_s3;
+
+#endif

@@ -1,0 +1,279 @@
+/* Attempts made again until one answers or the deadline passes, and the judgement on puts whose answer was lost.
+ *
+ * After SHOAL_UNKNOWN a request may have been done.  Reading, listing, removing and unconditional puts may simply be made
+ * again.  A conditional put that is made again and meets a conflict may have met its own first attempt: the put id in the
+ * frame that is there tells. */
+#include "store_internal.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/world.h"
+
+/* ---- pauses -------------------------------------------------------------------------------------------------- */
+
+static double random_unit(void)
+{
+    uint32_t bits;
+    base_entropy(&bits, sizeof bits);
+    return bits * 0x1p-32;
+}
+
+bool store_backoff_sleep(store_backoff *backoff, shoal_store *store, store_attempt *attempt)
+{
+    static const double first = 0.05, most = 5, too_short = 0.002;
+    double left = base_seconds_until(attempt->deadline);
+    double ceiling = first * (double)(1 << (backoff->attempts < 10 ? backoff->attempts : 10));
+    double pause = random_unit() * (ceiling < most ? ceiling : most);
+    backoff->attempts++;
+    atomic_fetch_add(&store->counts.causes[attempt->cause], 1);
+    if (left < too_short || attempt->retry_after >= left)
+        return false;
+    /* With little time left half of it is slept, so that there is another attempt before the deadline. */
+    pause = pause > left / 2 ? left / 2 : pause;
+    pause = pause < attempt->retry_after ? attempt->retry_after : pause;
+    base_sleep_until(base_time_after(base_now(), pause));
+    return true;
+}
+
+/* ---- attempts ------------------------------------------------------------------------------------------------ */
+
+typedef struct struggle {
+    shoal_store *store;
+    store_attempt attempt;
+    store_backoff backoff;
+    int64_t started;
+} struggle;
+
+static struggle begin(shoal_store *store, int64_t deadline)
+{
+    return (struggle){.store = store, .attempt = {.deadline = deadline}, .started = base_now()};
+}
+
+/* Whether there is time for another attempt, which it gets ready.  Called before each of them. */
+static bool may_try(struggle *self, int last)
+{
+    store_attempt *attempt = &self->attempt;
+    if (attempt->number > 0) {
+        attempt->doubt |= last == SHOAL_UNKNOWN;
+        if (!store_backoff_sleep(&self->backoff, self->store, attempt))
+            return false;
+    } else if (base_now() >= attempt->deadline) {
+        return false;
+    }
+    attempt->number++;
+    attempt->cause = SHOAL_CAUSE_NONE;
+    attempt->retry_after = 0;
+    return true;
+}
+
+static bool passes(int status)
+{
+    return status == SHOAL_AGAIN || status == SHOAL_UNKNOWN;
+}
+
+/* What to say when time ran out. */
+static int give_up(const struggle *self, int status, const char *key)
+{
+    int made = self->attempt.number;
+    if (made == 0)
+        return store_fail(self->store, key, status, "the deadline had passed before anything was asked");
+    return shoal_fail(status, "%s (gave up after %d attempt%s in %.1f s)", shoal_error(), made, made == 1 ? "" : "s",
+                      (double)(base_now() - self->started) * 1e-9);
+}
+
+static void count(struggle *self, shoal_request kind, int64_t sent, int64_t received)
+{
+    if (!self->store->class->counts_itself)
+        store_count(self->store, kind, sent, received);
+}
+
+/* ---- reading and removing ------------------------------------------------------------------------------------ */
+
+int store_get(shoal_store *store, const char *key, const store_range *range, shoal_blob *out, int64_t deadline)
+{
+    struggle self = begin(store, deadline);
+    int status = SHOAL_AGAIN;
+    while (may_try(&self, status)) {
+        *out = (shoal_blob){.age = -1};
+        status = store->class->get(store, key, range, out, &self.attempt);
+        count(&self, SHOAL_REQUEST_GET, 0, status == SHOAL_OK ? (int64_t)out->size : 0);
+        if (status < 0)
+            shoal_blob_release(out);
+        if (!passes(status))
+            return status;
+    }
+    return give_up(&self, SHOAL_AGAIN, key);
+}
+
+int store_list(shoal_store *store, const char *prefix, const char *after, shoal_listing *page, int64_t deadline)
+{
+    struggle self = begin(store, deadline);
+    char *marker = page->marker; /* where this page begins, needed again when an attempt fails half way */
+    int status = SHOAL_AGAIN;
+    page->marker = NULL;
+    while (may_try(&self, status)) {
+        shoal_listing_release(page);
+        status = marker ? base_copy_text(&page->marker, marker) : SHOAL_OK;
+        if (status == SHOAL_OK)
+            status = store->class->list(store, prefix, after, page, &self.attempt);
+        count(&self, SHOAL_REQUEST_LIST, 0, 0);
+        if (!passes(status))
+            break;
+    }
+    if (status < 0)
+        shoal_listing_release(page);
+    if (passes(status)) {
+        page->marker = marker; /* so that the caller may go on from here */
+        return give_up(&self, SHOAL_AGAIN, prefix);
+    }
+    base_free(&marker);
+    return status;
+}
+
+int store_remove(shoal_store *store, const char *key, int64_t deadline)
+{
+    struggle self = begin(store, deadline);
+    int status = SHOAL_AGAIN;
+    while (may_try(&self, status)) {
+        status = store->class->remove(store, key, &self.attempt);
+        count(&self, SHOAL_REQUEST_REMOVE, 0, 0);
+        if (!passes(status))
+            return status == SHOAL_ABSENT ? SHOAL_OK : status;
+    }
+    return give_up(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, key);
+}
+
+/* ---- putting ------------------------------------------------------------------------------------------------- */
+
+/* A conditional put met a conflict after an answer to it was lost: whose blob is there?  SHOAL_OK: mine. */
+static int judge(struggle *self, const char *key, const unsigned char *put_id, const shoal_etag *expected,
+                 shoal_etag *etag)
+{
+    unsigned char head[SHOAL_FRAME_BYTES];
+    const store_range range = {.length = sizeof head, .buffer = head};
+    shoal_blob blob = {.age = -1};
+    store_frame frame;
+    if (!put_id)
+        return store_fail(self->store, key, SHOAL_UNKNOWN,
+                          "an answer was lost, and plain bytes can't tell who wrote what is there");
+    int status = self->store->class->get(self->store, key, &range, &blob, &self->attempt);
+    count(self, SHOAL_REQUEST_GET, 0, 0);
+    bool mine = status == SHOAL_OK && store_frame_read(&frame, head, blob.size, NULL) &&
+                memcmp(frame.put_id, put_id, STORE_PUT_ID_BYTES) == 0;
+    if (mine)
+        *etag = blob.etag;
+    else if (status == SHOAL_OK && expected->text[0] == '\0')
+        status = store_fail(self->store, key, SHOAL_CONFLICT, "someone else put it first");
+    else if (status == SHOAL_OK || status == SHOAL_ABSENT)
+        status = store_fail(self->store, key, SHOAL_UNKNOWN,
+                            "an answer was lost, and what is there now may have replaced what was put");
+    shoal_blob_release(&blob);
+    return status;
+}
+
+int store_put(shoal_store *store, const char *key, const store_body *body, const unsigned char *put_id,
+              const shoal_etag *expected, shoal_etag *etag, int64_t deadline)
+{
+    struggle self = begin(store, deadline);
+    int status = SHOAL_AGAIN;
+    while (may_try(&self, status)) {
+        status = store->class->put(store, key, body, expected, etag, &self.attempt);
+        count(&self, SHOAL_REQUEST_PUT, (int64_t)store_body_size(body), 0);
+        if (status == SHOAL_CONFLICT && self.attempt.doubt) {
+            status = judge(&self, key, put_id, expected, etag);
+            if (status == SHOAL_UNKNOWN && self.attempt.cause == SHOAL_CAUSE_NONE)
+                return status; /* judged, rather than another lost answer */
+        }
+        if (!passes(status))
+            return status;
+    }
+    return give_up(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, key);
+}
+
+/* ---- queues -------------------------------------------------------------------------------------------------- */
+
+int store_queue_push(shoal_store *store, const char *queue, const store_body *body, int64_t deadline)
+{
+    struggle self = begin(store, deadline);
+    int status = SHOAL_AGAIN;
+    while (may_try(&self, status)) {
+        status = store->class->push(store, queue, body, &self.attempt);
+        count(&self, SHOAL_REQUEST_QUEUE, (int64_t)store_body_size(body), 0);
+        if (!passes(status))
+            return status;
+    }
+    return give_up(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, queue);
+}
+
+int store_queue_take(shoal_store *store, const char *queue, double lease, shoal_message *out, int64_t deadline)
+{
+    struggle self = begin(store, deadline);
+    int status = SHOAL_AGAIN;
+    while (may_try(&self, status)) {
+        *out = (shoal_message){.lease_ends = base_time_after(base_now(), lease)};
+        status = store->class->take(store, queue, lease, out, &self.attempt);
+        count(&self, SHOAL_REQUEST_QUEUE, 0, status == SHOAL_OK ? (int64_t)out->size : 0);
+        if (status < 0)
+            shoal_message_release(out);
+        if (!passes(status))
+            return status;
+    }
+    return give_up(&self, SHOAL_AGAIN, queue);
+}
+
+int store_queue_extend(shoal_store *store, const char *queue, shoal_message *message, double lease, int64_t deadline)
+{
+    struggle self = begin(store, deadline);
+    int status = SHOAL_AGAIN;
+    while (may_try(&self, status)) {
+        int64_t ends = base_time_after(base_now(), lease);
+        status = store->class->extend(store, queue, message, lease, &self.attempt);
+        count(&self, SHOAL_REQUEST_QUEUE, 0, 0);
+        if (status == SHOAL_OK)
+            message->lease_ends = ends;
+        if (!passes(status))
+            return status;
+    }
+    return give_up(&self, self.attempt.doubt ? SHOAL_LOST : SHOAL_AGAIN, queue);
+}
+
+int store_queue_finish(shoal_store *store, const char *queue, shoal_message *message, int64_t deadline)
+{
+    struggle self = begin(store, deadline);
+    int status = SHOAL_AGAIN;
+    while (may_try(&self, status)) {
+        status = store->class->finish(store, queue, message, &self.attempt);
+        count(&self, SHOAL_REQUEST_QUEUE, 0, 0);
+        if (!passes(status))
+            return status;
+    }
+    return give_up(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, queue);
+}
+
+int store_queue_count(shoal_store *store, const char *queue, int64_t *out, int64_t deadline)
+{
+    struggle self = begin(store, deadline);
+    int status = SHOAL_AGAIN;
+    while (may_try(&self, status)) {
+        *out = 0;
+        status = store->class->count(store, queue, out, &self.attempt);
+        count(&self, SHOAL_REQUEST_QUEUE, 0, 0);
+        if (!passes(status))
+            return status;
+    }
+    return give_up(&self, SHOAL_AGAIN, queue);
+}
+
+int store_queue_drop(shoal_store *store, const char *queue, int64_t deadline)
+{
+    struggle self = begin(store, deadline);
+    int status = SHOAL_AGAIN;
+    while (may_try(&self, status)) {
+        status = store->class->drop(store, queue, &self.attempt);
+        count(&self, SHOAL_REQUEST_QUEUE, 0, 0);
+        if (!passes(status))
+            return status == SHOAL_ABSENT ? SHOAL_OK : status;
+    }
+    return give_up(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, queue);
+}
