@@ -11,6 +11,7 @@ Nothing here fails when a bar is missed: the table says so.
 import argparse
 import base64
 import contextlib
+import copy
 import hashlib
 import hmac
 import json
@@ -227,7 +228,7 @@ class Curl:
     """One process for all URLs, which keeps its connections.  What starting it takes is not counted."""
 
     def __init__(self, bench, address, query="", settings=(), upload_headers=()):
-        self.folder, self.address, self.query = bench.folder, address, query
+        self.folder, self.address, self.query, self.keep = bench.folder, address, query, None
         self.settings, self.upload_headers = list(settings), list(upload_headers)
         self.start = min(self.seconds_of(["curl", "--version"])[0] for _ in range(5))
         self.connections = 0
@@ -244,6 +245,15 @@ class Curl:
             path.write_bytes(os.urandom(size))
         return path
 
+    def keeping(self, folder):
+        """The same, but what it gets stays in memory, as a program's own would; otherwise it goes to /dev/null."""
+        other = copy.copy(self)
+        other.keep = folder
+        return other
+
+    def output(self, i):
+        return f"{self.keep}/{i}" if self.keep else "/dev/null"
+
     def move(self, how, size, count, connections):
         lines = ["silent", "fail", "http1.1", 'write-out = "%{http_code} %{num_connects}\\n"', *self.settings]
         if connections > 1:
@@ -252,7 +262,7 @@ class Curl:
             lines += [f'header = "{header}"' for header in self.upload_headers]
         for i in range(count):
             lines.append(f'url = "{self.address}/{size}/{i}{self.query}"')
-            lines.append(f'upload-file = "{self.body(size)}"' if how == "put" else 'output = "/dev/null"')
+            lines.append(f'upload-file = "{self.body(size)}"' if how == "put" else f'output = "{self.output(i)}"')
         seconds, out = self.seconds_of(["curl", "-K", "-"], "\n".join(lines) + "\n")
         told = [line.split() for line in out.splitlines()[-count:]]
         if len(told) != count or any(not code.endswith(("200", "201")) for code, _ in told):
@@ -304,10 +314,12 @@ def measure_server(bench, group, programs, size, bar):
     small = size < MIB
     few, many = (bench.few(120, 60), bench.few(240, 120)) if small else (4, 8)
     rounds = bench.rounds * (3 if small else 1)  # short turns, since the figures of small requests move most
+    kept = tempfile.TemporaryDirectory(dir="/dev/shm", prefix="bench-")
     programs["shoal"].move("put", size, many, 1)  # all that will be read is there, and all that is put replaces something
     for connections, count in [(1, few), (8, many)]:
         for how in ["put", "get"]:
-            found = take_turns(rounds, programs, how, size, count, connections)
+            more = {} if small or how == "put" else {"curl, kept": programs["curl"].keeping(kept.name)}
+            found = take_turns(rounds, {**programs, **more}, how, size, count, connections)
             bench.add(group, f"{how} {size_text(size)}, {connections} connection{'s' if connections > 1 else ''}", unit,
                       rates_of(found, size, count), bar, "curl")
     if size > 8 * MIB:
@@ -317,6 +329,7 @@ def measure_server(bench, group, programs, size, bar):
             found["curl"].append(programs["curl"].move("get", size, few, 1))
         bench.add(group, f"get {size_text(size)} whole, into fresh memory (curl: 1 connection)", unit,
                   rates_of(found, size, few), None, "curl")
+    kept.cleanup()
 
 
 def bench_azure(bench, scheme):
@@ -351,7 +364,8 @@ def bench_s3(bench):
                        "AWS_ENDPOINT_URL": server.address}
         programs = {"shoal": Shoal(bench, "s3://bench", environment),
                     "curl": Curl(bench, f"{server.address}/bench", "",
-                                 ['aws-sigv4 = "aws:amz:us-east-1:s3"', f'user = "{server.key}:{server.secret}"'])}
+                                 ['aws-sigv4 = "aws:amz:us-east-1:s3"', f'user = "{server.key}:{server.secret}"',
+                                  'header = "x-amz-content-sha256: UNSIGNED-PAYLOAD"'])}
         for size in [4000, 8 * MIB, 64 * MIB]:
             measure_server(bench, "S3, radosgw", programs, size, None)
 
@@ -414,7 +428,7 @@ def print_report(report):
             print_folder(rows)
         else:
             print(f"{group}:\n")
-            print_rows(rows, [name for name in ["curl", "Node client"] if any(name in row["medians"] for row in rows)])
+            print_rows(rows, [name for name in ["curl", "curl, kept", "Node client"] if any(name in row["medians"] for row in rows)])
     for note in report["notes"]:
         if "store bench" in note:
             print_latency(note["store bench"])

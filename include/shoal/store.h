@@ -198,7 +198,7 @@ SHOAL_API int shoal_store_push(shoal_store *store, const char *queue, const void
 SHOAL_API int shoal_store_take(shoal_store *store, const char *queue, double lease, shoal_message *out,
                                int64_t deadline);
 /* The lease ends so many seconds from now; 0 gives the message back at once.  SHOAL_LOST: it is no longer mine, or
- * nobody can tell: do not go on as if it were. */
+ * nobody can tell: do not go on as if it were.  It always is lost once lease_ends has passed, taken by another or not. */
 SHOAL_API int shoal_store_extend(shoal_store *store, const char *queue, shoal_message *message, double lease,
                                  int64_t deadline);
 /* Removes a message that is held.  SHOAL_LOST when it is no longer; SHOAL_OK also when an answer was lost and the message is

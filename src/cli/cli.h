@@ -101,6 +101,8 @@ void cli_manual_verb(FILE *stream, const cli_verb *verb);
 void cli_signals_start(void);
 void cli_signals_allow_stop(bool allow);
 const volatile int *cli_signals_stop(void);
+/* Whether the flag is set, for any thread. */
+bool cli_signals_stopped(void);
 /* Ends the program after a stop, at once: threads may still wait for a server.  What they have open is left as it is, which
  * must be good for the next run. */
 _Noreturn void cli_signals_leave(void);

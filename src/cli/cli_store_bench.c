@@ -122,7 +122,7 @@ static int64_t share_ends(const bench *self, double share)
 
 static bool goes_on(int64_t end)
 {
-    return shoal_now() < end && !*cli_signals_stop();
+    return shoal_now() < end && !cli_signals_stopped();
 }
 
 /* A request that did not end in time is no failure: the time is over. */
@@ -243,7 +243,7 @@ static void *move_many(void *from_start)
     stream *self = from_start;
     void *buffer = NULL;
     int status = self->writes ? SHOAL_OK : base_alloc_unset(&buffer, (size_t)self->bench->settings->size, 1, "a blob");
-    while (status == SHOAL_OK && !*cli_signals_stop() && (self->bytes == 0 || shoal_now() < self->end)) {
+    while (status == SHOAL_OK && !cli_signals_stopped() && (self->bytes == 0 || shoal_now() < self->end)) {
         status = move_one(self, buffer);
         if (status < 0)
             break;
@@ -467,11 +467,11 @@ static int measure(bench *self)
                  {"bandwidth", measure_bandwidths}};
     int status = SHOAL_OK;
     self->deadline = shoal_after(self->settings->seconds);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == SHOAL_OK && !*cli_signals_stop(); i++) {
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == SHOAL_OK && !cli_signals_stopped(); i++) {
         cli_progress_say(&self->progress, parts[i].what);
         status = parts[i].run(self);
     }
-    if (*cli_signals_stop())
+    if (cli_signals_stopped())
         status = shoal_fail(SHOAL_STOPPED, "stopped");
     return status;
 }

@@ -49,8 +49,6 @@ static int remove_one(void *context, int64_t item, int thread)
     removal *self = context;
     const shoal_entry *entry = &self->batch[item];
     (void)thread;
-    if (*cli_signals_stop())
-        return shoal_fail(SHOAL_STOPPED, "stopped after %lld keys", (long long)self->keys);
     int status = cli_store_remove(self->from, entry->key);
     if (status == SHOAL_OK) {
         self->keys++;
@@ -212,11 +210,9 @@ static int run_rm(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK) {
         begun = true;
         cli_progress_start(&self.progress, self.settings->print.quiet);
-        cli_signals_allow_stop(true);
     }
     for (int i = 0; i < words && status == SHOAL_OK; i++)
         status = remove_url(&self, &from[i]);
-    cli_signals_allow_stop(false);
     cli_progress_clear(&self.progress);
     if (begun) {
         int printed = report(&self, stores, count);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 static volatile int stop_requested;
+static atomic_bool stop_seen; /* the same, for threads other than the one that the signal came to */
 static volatile sig_atomic_t stop_allowed;
 
 static void say(const char *text)
@@ -35,6 +36,7 @@ static void handle_stop(int number)
     if (!stop_allowed || stop_requested)
         die_by(number);
     stop_requested = 1;
+    atomic_store(&stop_seen, true);
 }
 
 static void handle_pipe(int number)
@@ -84,6 +86,11 @@ void cli_signals_allow_stop(bool allow)
 const volatile int *cli_signals_stop(void)
 {
     return &stop_requested;
+}
+
+bool cli_signals_stopped(void)
+{
+    return atomic_load(&stop_seen);
 }
 
 void cli_signals_leave(void)

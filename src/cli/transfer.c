@@ -150,6 +150,42 @@ static void *copy_all(void *from_start)
     return NULL;
 }
 
+/* A moment so many milliseconds from now, on the clock of the conditions. */
+static struct timespec soon(long milliseconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += milliseconds * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return until;
+}
+
+/* After a signal whatever is in hand may be finished; but a request may hang, also one for a page of names, and then nobody
+ * waits for it: what has no final name yet is for the next run to find. */
+static void *watch_for_stop(void *from_start)
+{
+    transfer *self = from_start;
+    double stop_at = 0;
+    pthread_mutex_lock(&self->lock);
+    while (!self->over) {
+        struct timespec until = soon(100);
+        pthread_cond_timedwait(&self->ended, &self->lock, &until);
+        if (!cli_signals_stopped() || self->over)
+            continue;
+        self->stopping = true;
+        pthread_cond_broadcast(&self->changed);
+        stop_at = stop_at > 0 ? stop_at : base_seconds() + SECONDS_TO_STOP;
+        if (base_seconds() > stop_at) {
+            cli_progress_clear(&self->progress);
+            fputs("shoal: stopped; the same command goes on from here\n", stderr);
+            cli_signals_leave();
+        }
+    }
+    pthread_mutex_unlock(&self->lock);
+    return NULL;
+}
+
 /* Signals are for the thread that started the others. */
 static int start_threads(transfer *self)
 {
@@ -173,6 +209,7 @@ static int start_threads(transfer *self)
         self->thread_count += !error;
         self->alive += !error;
     }
+    self->watched = pthread_create(&self->watcher, &attributes, watch_for_stop, self) == 0;
     pthread_mutex_unlock(&self->lock);
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &callers, NULL);
@@ -193,6 +230,7 @@ int transfer_start(transfer **out, const transfer_plan *plan)
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&self->changed, &clock);
+    pthread_cond_init(&self->ended, &clock);
     pthread_condattr_destroy(&clock);
     /* Without a journal, in a home that can't be written to say, everything works; looking takes longer. */
     if (transfer_journal_open(&self->journal, plan->from_name, plan->to_name) < 0)
@@ -224,13 +262,9 @@ static void show_progress(transfer *self)
 /* Waits a while for a change, with the lock held. */
 static void wait_a_little(transfer *self)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += 100000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = soon(100);
     pthread_cond_timedwait(&self->changed, &self->lock, &until);
-    if (*cli_signals_stop())
+    if (cli_signals_stopped())
         self->stopping = true;
     show_progress(self);
 }
@@ -260,7 +294,7 @@ int transfer_add(transfer *self, const transfer_entry *entry)
     if (status < 0)
         return status;
     pthread_mutex_lock(&self->lock);
-    if (*cli_signals_stop())
+    if (cli_signals_stopped())
         self->stopping = true;
     while (self->waiting >= WAITING_MOST && !self->stopping && self->alive > 0)
         wait_a_little(self);
@@ -281,32 +315,23 @@ int transfer_add(transfer *self, const transfer_entry *entry)
     return shoal_fail(SHOAL_STOPPED, "stopped");
 }
 
-/* Waits for the threads; after a signal only for so long, since a request may hang. */
+/* Waits for the threads, as long as the watcher lets us. */
 static void wait_for_threads(transfer *self, bool begin_no_more)
 {
-    double stop_at = 0;
     pthread_mutex_lock(&self->lock);
     self->closed = true;
     self->stopping |= begin_no_more;
     pthread_cond_broadcast(&self->changed);
-    while (self->alive > 0) {
+    while (self->alive > 0)
         wait_a_little(self);
-        if (!*cli_signals_stop())
-            continue;
-        pthread_cond_broadcast(&self->changed);
-        stop_at = stop_at > 0 ? stop_at : base_seconds() + SECONDS_TO_STOP;
-        if (base_seconds() > stop_at)
-            break;
-    }
-    bool hangs = self->alive > 0;
+    self->over = true;
+    pthread_cond_signal(&self->ended);
     pthread_mutex_unlock(&self->lock);
-    cli_progress_clear(&self->progress);
-    if (hangs) {
-        fputs("shoal: stopped; the same command goes on from here\n", stderr);
-        cli_signals_leave();
-    }
     for (int i = 0; i < self->thread_count; i++)
         pthread_join(self->threads[i], NULL);
+    if (self->watched)
+        pthread_join(self->watcher, NULL);
+    cli_progress_clear(&self->progress);
 }
 
 static void free_transfer(transfer **inout)
@@ -327,6 +352,7 @@ static void free_transfer(transfer **inout)
     base_free(&self->plan.from_name);
     base_free(&self->plan.to_name);
     pthread_cond_destroy(&self->changed);
+    pthread_cond_destroy(&self->ended);
     pthread_mutex_destroy(&self->lock);
     base_free(inout);
 }
@@ -335,7 +361,7 @@ static void free_transfer(transfer **inout)
 static int outcome(const transfer *self, int status)
 {
     const transfer_report *report = &self->report;
-    if (*cli_signals_stop())
+    if (cli_signals_stopped())
         return shoal_fail(SHOAL_STOPPED, "stopped after %lld of %lld; the same command goes on from here",
                           (long long)(report->files + report->skipped), (long long)report->found);
     if (self->no_memory && (status == SHOAL_STOPPED || self->first || self->large))

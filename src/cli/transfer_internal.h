@@ -35,8 +35,10 @@ struct transfer {
     int64_t found_bytes, moved; /* of all that was found; moved or skipped so far */
     transfer_report report;
     int last_failure;
-    pthread_t *threads;
+    pthread_t *threads, watcher;
     int thread_count;
+    bool watched, over;   /* there is a watcher; it may end */
+    pthread_cond_t ended; /* `over` is set */
     cli_progress progress;
     double started, shown;
 };

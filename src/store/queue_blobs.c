@@ -545,17 +545,16 @@ static int fail_lost(const blob_queue *queue)
 }
 
 /* After a swap that failed or whose answer was lost.  SHOAL_OK: the lease is still mine, and its version now in the
- * receipt.  SHOAL_CONFLICT: it is not held by me. */
-static int look_again(const blob_queue *queue, blob_receipt *receipt)
+ * receipt.  SHOAL_CONFLICT: it is not, and *state is what became of it; what is gone was finished. */
+static int look_again(const blob_queue *queue, blob_receipt *receipt, lease_state *state)
 {
-    lease found;
+    lease found = {.state = LEASE_FINISHED};
     shoal_etag etag;
     double age;
     int status = lease_get(queue, receipt->id, &found, &etag, &age);
-    if (status == SHOAL_ABSENT)
-        return SHOAL_CONFLICT;
-    if (status < 0)
+    if (status < 0 && status != SHOAL_ABSENT)
         return status;
+    *state = found.state;
     if (found.state != LEASE_HELD || memcmp(found.holder, receipt->lease.holder, HOLDER_BYTES) != 0)
         return SHOAL_CONFLICT;
     receipt->etag = etag;
@@ -569,8 +568,15 @@ static int fail_unclear(const blob_queue *queue, lease_state state)
                       "an answer was lost, and so it is not known who holds the message");
 }
 
-/* Swaps the lease of a message for one with another length or state.  While the lease lasts on the holder's clock, none but
- * the holder can have changed it: if it is found to be given up, an earlier try did it though its answer was lost. */
+/* Whether a lease that is found not to be mine, though it lasts on my clock, is so because an earlier try of this swap was
+ * done and its answer lost: none but the holder can have changed it. */
+static bool was_done(const shoal_message *message, lease_state wanted, lease_state found)
+{
+    return base_now() < message->lease_ends &&
+           (wanted == LEASE_FREE || (wanted == LEASE_FINISHED && found == LEASE_FINISHED));
+}
+
+/* Swaps the lease of a message for one with another length or state. */
 static int swap_lease(const blob_queue *queue, shoal_message *message, double seconds, lease_state state)
 {
     blob_receipt receipt;
@@ -583,6 +589,7 @@ static int swap_lease(const blob_queue *queue, shoal_message *message, double se
     wanted.state = state;
     for (int tries = 0; tries < SWAP_TRIES; tries++) {
         shoal_etag etag;
+        lease_state found = LEASE_HELD;
         int64_t started = base_now();
         if (started >= message->lease_ends)
             break;
@@ -597,8 +604,8 @@ static int swap_lease(const blob_queue *queue, shoal_message *message, double se
         if (status != SHOAL_CONFLICT && status != SHOAL_UNKNOWN)
             return status == SHOAL_AGAIN && doubt ? fail_unclear(queue, state) : status;
         doubt |= status == SHOAL_UNKNOWN;
-        status = look_again(queue, &receipt);
-        if (status == SHOAL_CONFLICT && state != LEASE_HELD && base_now() < message->lease_ends) {
+        status = look_again(queue, &receipt, &found);
+        if (status == SHOAL_CONFLICT && was_done(message, state, found)) {
             message->lease_ends = started;
             return SHOAL_OK;
         }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -14,7 +15,7 @@ static const struct store_class *const classes[] = {&store_memory, &store_folder
 
 const shoal_etag shoal_etag_nothing = {""};
 
-enum { PREFIX_MOST = 384, FULL_KEY = PREFIX_MOST + SHOAL_KEY_MOST + 2, LEASE_MOST = 7 * 24 * 3600 };
+enum { PREFIX_MOST = 384, FULL_KEY = PREFIX_MOST + SHOAL_KEY_MOST + 2, LEASE_MOST = 7 * 24 * 3600, PAGE_MOST = 1000 };
 
 /* ---- time ---------------------------------------------------------------------------------------------------- */
 
@@ -44,13 +45,17 @@ static int find_class(const struct store_class **out, const store_url *url)
 /* What any store's URL may have behind '?', besides its own. */
 static int check_options(const struct store_class *class, const store_url *url)
 {
-    const char *known[16] = {"faults", "queue"};
-    size_t count = 2;
+    const char *known[16] = {"faults", "queue", "page"};
+    size_t count = 3;
     for (const char *const *own = class->options; own && *own; own++)
         known[count++] = *own;
     const char *queue = store_url_option(url, "queue");
     if (queue && strcmp(queue, "blobs") != 0)
         return shoal_fail(SHOAL_USAGE, "%s: queue must be blobs, not '%s'", url->text, queue);
+    const char *page = store_url_option(url, "page");
+    if (page && (strlen(page) > 4 || page[strspn(page, "0123456789")] || atoi(page) < 1 || atoi(page) > PAGE_MOST))
+        return shoal_fail(SHOAL_USAGE, "%s: page must be a number of keys from 1 to %d, not '%s'", url->text, PAGE_MOST,
+                          page);
     return store_url_check_options(url, known);
 }
 
@@ -63,6 +68,7 @@ static int open_once(shoal_store **out, char **rest, const struct store_class *c
         return status;
     store->class = class;
     store->blob_queue = !class->push || store_url_option(url, "queue");
+    store->page_keys = store_url_option(url, "page") ? atoi(store_url_option(url, "page")) : PAGE_MOST;
     status = class->open(store, rest, url, options, attempt);
     if (status == SHOAL_OK)
         status = base_copy_text(&store->prefix, "");

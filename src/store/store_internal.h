@@ -6,7 +6,7 @@
  *
  *     caller ─► store.c ─► store_retry.c ─► (store_faulty.c ─►) store_azure.c ─► http.c
  *
- * To add an implementation: write store_<name>.c with a `const struct store_class store_<name>`, declare it at the end
+ * To add an implementation: write <name>/store_<name>.c with a `const struct store_class store_<name>`, declare it at the end
  * of this file, and add it to the list in store.c. */
 #ifndef STORE_INTERNAL_H
 #define STORE_INTERNAL_H
@@ -115,6 +115,7 @@ struct shoal_store {
     char *name;      /* how messages call it: "az://acct/container"; a key's name is this, '/' and the key */
     char *prefix;    /* "" or ends with '/' */
     bool blob_queue; /* queues are made of blobs */
+    int page_keys;   /* keys that a listing asks for at once */
     struct {
         atomic_llong requests[SHOAL_REQUEST_KINDS], sent, received, causes[SHOAL_CAUSES];
     } counts;

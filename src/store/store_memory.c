@@ -328,7 +328,6 @@ static size_t list_start(const area *own, const char *prefix, const char *after,
 static int list_memory(shoal_store *self, const char *prefix, const char *after, shoal_listing *page,
                        store_attempt *attempt)
 {
-    enum { PAGE = 1000 };
     size_t length = strlen(prefix);
     int status = SHOAL_OK;
     shoal_etag etag;
@@ -340,9 +339,9 @@ static int list_memory(shoal_store *self, const char *prefix, const char *after,
         const blob *next = &own->blobs[at];
         if (strncmp(next->key, prefix, length) != 0)
             break;
-        if (page->count == PAGE) {
+        if (page->count == (size_t)self->page_keys) {
             page->more = true;
-            status = base_copy_text(&page->marker, page->entries[PAGE - 1].key);
+            status = base_copy_text(&page->marker, page->entries[page->count - 1].key);
             break;
         }
         write_etag(&etag, next->etag);

@@ -141,6 +141,16 @@ static shoal_store *open_usual(void)
     return open_with(usual_faults(NULL));
 }
 
+/* A handle that lists few keys at a time. */
+static shoal_store *open_small_pages(int keys)
+{
+    char url[URL_MOST];
+    make_url(url, "", usual_faults(NULL), here.seed * 1000 + atomic_fetch_add(&here.handles, 1));
+    size_t length = strlen(url);
+    snprintf(url + length, sizeof url - length, "%cpage=%d", strchr(url, '?') ? '&' : '?', keys);
+    return open_url(url);
+}
+
 /* A queue's name that is dropped behind the tests. */
 static const char *use_queue(const char *name)
 {

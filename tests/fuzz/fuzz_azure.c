@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "store/azure_internal.h"
+#include "store/azure/azure_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

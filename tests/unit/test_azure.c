@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/world.h"
-#include "store/azure_internal.h"
+#include "store/azure/azure_internal.h"
 
 static const char key_text[] =
     "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+Pw==";

@@ -17,7 +17,7 @@
 
 #include "base/memory.h"
 #include "base/world.h"
-#include "store/s3_internal.h"
+#include "store/s3/s3_internal.h"
 
 /* ---- a server that says what it is told ------------------------------------------------------------------------ */
 

@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "base/memory.h"
-#include "store/s3_internal.h"
+#include "store/s3/s3_internal.h"
 
 #define EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define EXAMPLE_KEY "AWS4wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"

@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "base/world.h"
-#include "store/folder_internal.h"
+#include "store/folder/folder_internal.h"
 
 static char folder[64], root[128], bytes[100000];
 

@@ -12,8 +12,8 @@
 
 #include "base/memory.h"
 #include "base/world.h"
-#include "store_parallel.h"
-#include "xml.h"
+#include "store/store_parallel.h"
+#include "store/xml.h"
 
 enum { ABORT_SECONDS = 3 };
 

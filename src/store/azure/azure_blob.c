@@ -9,13 +9,12 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "store_parallel.h"
-#include "xml.h"
+#include "store/store_parallel.h"
+#include "store/xml.h"
 
 enum {
     RANGE = 8 << 20,       /* bytes asked for at once */
     SINGLE_PUT = 64 << 20, /* larger blobs are put in blocks */
-    PAGE = 5000,           /* keys asked for at once */
 };
 
 int azure_answer_etag(azure_store *store, const char *key, const http_request *request, shoal_etag *etag)
@@ -384,7 +383,7 @@ static int list_once(azure_store *store, const char *prefix, const char *name, c
 {
     char most[16];
     http_request request = {0};
-    snprintf(most, sizeof most, "%d", PAGE);
+    snprintf(most, sizeof most, "%d", store->base.page_keys);
     azure_call call = {.method = "GET",
                        .first = store->container,
                        .query = {{"restype", "container"}, {"comp", "list"}, {"maxresults", most}},

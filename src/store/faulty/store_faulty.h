@@ -2,7 +2,7 @@
 #ifndef STORE_FAULTY_H
 #define STORE_FAULTY_H
 
-#include "store_internal.h"
+#include "store/store_internal.h"
 
 /* ---- what is asked for (store_faulty_spec.c) ----------------------------------------------------------------- */
 

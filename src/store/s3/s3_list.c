@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "xml.h"
+#include "store/xml.h"
 
 /* A page as it is read. */
 typedef struct reading {

@@ -6,6 +6,7 @@
 #include "s3_internal.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -217,7 +218,10 @@ static int list_s3(shoal_store *store, const char *prefix, const char *after, sh
     s3_store *self = (s3_store *)store;
     char *token = NULL;
     s3_request request = {.http = {.method = "GET", .kind = SHOAL_REQUEST_LIST}};
+    char most[16];
+    snprintf(most, sizeof most, "%d", store->page_keys);
     s3_add_query(&request, "list-type", "2");
+    s3_add_query(&request, "max-keys", most);
     s3_add_query(&request, "encoding-type", "url");
     if (*prefix)
         s3_add_query(&request, "prefix", prefix);

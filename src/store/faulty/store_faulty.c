@@ -460,6 +460,7 @@ int store_faulty_wrap(shoal_store **inout, const char *spec)
     self->spec = wanted;
     self->past.seconds = wanted.forget.seconds > wanted.stale.seconds ? wanted.forget.seconds : wanted.stale.seconds;
     self->store.blob_queue = self->inner->blob_queue;
+    self->store.page_keys = self->inner->page_keys;
     pthread_mutex_init(&self->lock, NULL);
     fill_class(self);
     self->store.class = &self->class;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "xml.h"
+#include "store/xml.h"
 
 /* ---- the document --------------------------------------------------------------------------------------------- */
 

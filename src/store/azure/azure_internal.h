@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "base/secret.h"
-#include "http.h"
+#include "store/http.h"
 
 /* ---- credentials (azure_credentials.c) ----------------------------------------------------------------------- */
 

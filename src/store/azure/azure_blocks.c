@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/world.h"
-#include "store_parallel.h"
+#include "store/store_parallel.h"
 
 enum {
     BLOCK = 8 << 20,

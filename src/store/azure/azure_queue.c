@@ -15,7 +15,7 @@
 #include "base/crc.h"
 #include "base/memory.h"
 #include "base/world.h"
-#include "xml.h"
+#include "store/xml.h"
 
 enum {
     INLINE_MOST = (48 << 10) - 64, /* a message has at most 64 KiB of text */

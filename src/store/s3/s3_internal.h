@@ -16,8 +16,8 @@
 #include <stdatomic.h>
 
 #include "base/secret.h"
-#include "http.h"
-#include "store_internal.h"
+#include "store/http.h"
+#include "store/store_internal.h"
 
 /* ---- signing (s3_sign.c) --------------------------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/world.h"
 
-enum { PAGE_ENTRIES = 1000, BODY_TRIES = 100 };
+enum { BODY_TRIES = 100 };
 static const double CLOSE_PATIENCE = 1;    /* seconds that closing waits for the gate */
 static const double LOOK_FOR_THE_DEAD = 1; /* seconds between looks whether a writer died before it told */
 static const double LOOK_UNMAPPED = 0.1;   /* seconds between looks of a reader that can't be woken */
@@ -406,7 +406,6 @@ static void bind_bounds(sqlite3_stmt *statement, const char *prefix, const char 
     last[length] = (char)0xff; /* no byte of UTF-8 is as great */
     sqlite3_bind_blob(statement, 1, first, (int)(strlen(first) + (behind ? 1 : 0)), SQLITE_STATIC);
     sqlite3_bind_blob(statement, 2, last, (int)length + 1, SQLITE_STATIC);
-    sqlite3_bind_int(statement, 3, PAGE_ENTRIES + 1);
 }
 
 static int fill_page(folder_store *self, folder_connection *reader, const char *prefix, shoal_listing *page)
@@ -415,7 +414,7 @@ static int fill_page(folder_store *self, folder_connection *reader, const char *
     int status;
     while ((status = folder_step(reader, QUERY_LIST, prefix)) == 1) {
         shoal_etag etag;
-        if (page->count == PAGE_ENTRIES) {
+        if (page->count == (size_t)self->store.page_keys) {
             page->more = true;
             status = base_copy_text(&page->marker, page->entries[page->count - 1].key);
             break;
@@ -446,6 +445,7 @@ static int list_folder(shoal_store *base, const char *prefix, const char *after,
         status = folder_reader(self, &reader, attempt);
     if (status == SHOAL_OK && folder_statement(reader, QUERY_LIST, &status)) {
         bind_bounds(reader->statement[QUERY_LIST], prefix, marker ? marker : after, last, length);
+        sqlite3_bind_int(reader->statement[QUERY_LIST], 3, base->page_keys + 1);
         status = fill_page(self, reader, prefix, page);
         folder_reset(reader, QUERY_LIST);
     }

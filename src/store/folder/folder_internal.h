@@ -40,7 +40,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "store_internal.h"
+#include "store/store_internal.h"
 
 enum {
     FOLDER_FORMAT = 1,

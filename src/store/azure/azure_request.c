@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "base/world.h"
-#include "xml.h"
+#include "store/xml.h"
 
 const char azure_version[] = "2021-12-02";
 
