@@ -120,7 +120,8 @@ SHOAL_API void shoal_blob_release(shoal_blob *blob);
 SHOAL_API int shoal_store_get(shoal_store *store, const char *key, shoal_blob *out, int64_t deadline);
 
 /* `length` bytes from `offset`, fewer where the blob ends, none beyond it; into `buffer`, or into fresh memory when
- * that is NULL.  With `expected` only if the blob is still that version: SHOAL_CONFLICT otherwise. */
+ * that is NULL.  With `expected` only if the blob is still that version: SHOAL_CONFLICT otherwise,
+ * SHOAL_ABSENT when there is none. */
 SHOAL_API int shoal_store_get_range(shoal_store *store, const char *key, int64_t offset, int64_t length,
                                     const shoal_etag *expected, void *buffer, shoal_blob *out, int64_t deadline);
 

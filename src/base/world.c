@@ -71,7 +71,7 @@ int64_t base_time_after(int64_t from, double seconds)
 
 double base_seconds_until(int64_t until)
 {
-    return until == INT64_MAX ? INFINITY : (double)(until - base_now()) * 1e-9;
+    return until == INT64_MAX ? INFINITY : ((double)until - (double)base_now()) * 1e-9;
 }
 
 void base_wait_word(const _Atomic uint32_t *word, uint32_t value, int64_t until)

@@ -23,7 +23,28 @@ static const base_option_group groups[] = {
     {0},
 };
 
-/* What is copied must not be what is written: it would be read while it grows. */
+/* Of a/b that is copied to a, with `up` being "b", a key a/b/b/x would replace a/b/x, maybe before that was copied. */
+static int check_hoist(const cli_store *from, const cli_store *to, const char *up)
+{
+    const shoal_entry *next = NULL;
+    cli_keys keys = {0};
+    char *prefix = NULL;
+    bool clash = false;
+    int status = base_format(&prefix, "%s/%s", from->rest, up);
+    size_t length = prefix ? strlen(prefix) : 0;
+    if (status == SHOAL_OK)
+        status = cli_keys_start(&keys, from, prefix);
+    while (status == SHOAL_OK && !clash && (status = cli_keys_next(&keys, &next)) == SHOAL_OK && next)
+        clash = next->key[length] == '\0' || next->key[length] == '/';
+    if (clash)
+        status = shoal_fail(SHOAL_USAGE, "%s has '%s' below it again, and would be replaced when copied to %s",
+                            from->url, up, to->url);
+    cli_keys_stop(&keys);
+    base_free(&prefix);
+    return status;
+}
+
+/* What is copied must not be what is written: it would be read while it grows, or be gone before it is read. */
 static int check_apart(const cli_store *from, const cli_store *to, const char *target, bool recursive)
 {
     size_t length = strlen(from->rest);
@@ -33,6 +54,9 @@ static int check_apart(const cli_store *from, const cli_store *to, const char *t
         return shoal_fail(SHOAL_USAGE, "%s and %s are the same", from->url, to->url);
     if (recursive && strncmp(target, from->rest, length) == 0 && (length == 0 || target[length] == '/'))
         return shoal_fail(SHOAL_USAGE, "%s lies below %s, and would be copied into itself", to->url, from->url);
+    length = strlen(target);
+    if (recursive && strncmp(from->rest, target, length) == 0 && (length == 0 || from->rest[length] == '/'))
+        return check_hoist(from, to, from->rest + length + (length > 0));
     return SHOAL_OK;
 }
 

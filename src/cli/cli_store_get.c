@@ -1,8 +1,12 @@
 /* shoal store get and cat: blobs of a store into files, and to standard output. */
 #include "transfer.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "transfer_names.h"
@@ -27,6 +31,8 @@ static const base_option_group cat_groups[] = {
     {0},
 };
 
+static const char STANDARD_OUTPUT[] = "/dev/stdout";
+
 static bool is_folder(const char *path)
 {
     struct stat info;
@@ -39,6 +45,28 @@ static bool is_special(const char *path)
     struct stat info;
     return base_output_standard(path) >= 0 ||
            (stat(path, &info) == 0 && !S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode));
+}
+
+/* Whether a path, of which the end need not be there, lies in the folder of a store: files written there could be the
+ * store's own. */
+static int is_in_store(bool *out, const char *path)
+{
+    char *at = NULL, *marker = NULL, *real = NULL;
+    int status = base_format(&at, "%s%s", path[0] == '/' ? "" : "./", path);
+    *out = false;
+    while (status == SHOAL_OK && !(real = realpath(at, NULL)) && strrchr(at, '/') > at)
+        *strrchr(at, '/') = '\0';
+    for (size_t length = real ? strlen(real) : 0; status == SHOAL_OK && !*out && length > 0;) {
+        status = base_format(&marker, "%.*s/shoal-store", (int)length, real);
+        *out = status == SHOAL_OK && access(marker, F_OK) == 0;
+        base_free(&marker);
+        do
+            length--;
+        while (length > 0 && real[length] != '/');
+    }
+    free(real);
+    base_free(&at);
+    return status;
 }
 
 /* ---- to a stream --------------------------------------------------------------------------------------------- */
@@ -86,7 +114,9 @@ static int stream_url(const char *url, const cli_store_settings *settings, base_
 static int stream_all(const char *const *url, int count, const cli_store_settings *settings, const char *path)
 {
     base_output *output = NULL;
-    int status = base_output_open(&output, path);
+    bool closed = strcmp(path, STANDARD_OUTPUT) == 0 && (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY;
+    int status = closed ? shoal_fail_errno(SHOAL_SYSTEM, EBADF, "standard output: can't write")
+                        : base_output_open(&output, path);
     for (int i = 0; i < count && status == SHOAL_OK; i++)
         status = stream_url(url[i], settings, output);
     if (status == SHOAL_OK)
@@ -98,15 +128,24 @@ static int stream_all(const char *const *url, int count, const cli_store_setting
 static int run_cat(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
-    return stream_all(word, words, &settings->store, "/dev/stdout");
+    return stream_all(word, words, &settings->store, STANDARD_OUTPUT);
 }
 
 /* ---- to files ------------------------------------------------------------------------------------------------ */
 
 static int check_target(const settings *settings, const char *target, bool below)
 {
+    bool in_store = false;
     if (!*target)
         return shoal_fail(SHOAL_USAGE, "TARGET is empty; '.' is the folder you are in");
+    int status = is_in_store(&in_store, target);
+    if (status < 0)
+        return status;
+    if (in_store)
+        return shoal_fail(SHOAL_USAGE,
+                          "%s: lies in the folder of a store, where no other files may be; 'store copy' copies "
+                          "to keys of a store",
+                          target);
     if (!settings->transfer.recursive && !below && is_folder(target))
         return shoal_fail(SHOAL_USAGE, "%s: is a folder; %s/ puts the file into it", target, target);
     if ((settings->transfer.recursive || below) && !is_folder(target) && is_special(target))
@@ -138,13 +177,30 @@ static int add_source(transfer *copying, const cli_store *from, const char *targ
     return status;
 }
 
+static int check_distinct(const cli_store *from, int count)
+{
+    const char **names = NULL;
+    int status = base_alloc(&names, 2 * (size_t)count, sizeof *names, "names");
+    for (int i = 0; i < count && status == SHOAL_OK; i++) {
+        names[i] = from[i].rest;
+        names[count + i] = from[i].url;
+    }
+    if (status == SHOAL_OK)
+        status = transfer_check_distinct(names, names + count, count);
+    base_free(&names);
+    return status;
+}
+
 static int run_transfer(const settings *settings, const cli_store *from, const cli_store *const *stores, int count,
                         const char *target, bool below)
 {
     transfer *copying = NULL;
     transfer_report report = {0};
     transfer_plan plan = {.settings = &settings->transfer, .quiet = settings->print.quiet};
-    int status = cli_stores_name(&plan.from_name, from, count);
+    int status = count > 1 ? check_distinct(from, count) : SHOAL_OK;
+    if (status < 0)
+        return status;
+    status = cli_stores_name(&plan.from_name, from, count);
     if (status == SHOAL_OK)
         status = cli_paths_name(&plan.to_name, &target, 1);
     if (status < 0) {
@@ -174,7 +230,7 @@ static int run_get(void *from_main, const char *const *word, int words)
     if (to_stream && (settings->transfer.recursive || settings->print.json))
         return shoal_fail(SHOAL_USAGE, "standard output takes keys one by one: no -r and no --json with '-'");
     if (to_stream)
-        return stream_all(word, count, &settings->store, strcmp(target, "-") == 0 ? "/dev/stdout" : target);
+        return stream_all(word, count, &settings->store, strcmp(target, "-") == 0 ? STANDARD_OUTPUT : target);
     cli_store *from = NULL;
     const cli_store **stores = NULL;
     int status = check_target(settings, target, below);

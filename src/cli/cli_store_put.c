@@ -117,6 +117,8 @@ static int run_put(void *from_main, const char *const *word, int words)
     int count = words - 1, status = SHOAL_OK;
     for (int i = 0; i < count && status == SHOAL_OK; i++)
         status = check_source(word[i], settings->transfer.recursive);
+    if (status == SHOAL_OK && count > 1)
+        status = transfer_check_distinct(word, word, count);
     if (status == SHOAL_OK)
         status =
             cli_store_open_target(&to, url, &settings->store, settings->target.create, count > 1 || is_folder(word[0]));

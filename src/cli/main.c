@@ -60,6 +60,8 @@ int cli_verb_unknown(const char *const *word, int count)
     char typed[128];
     for (int i = 0; i < VERBS; i++)
         names[i] = cli_verbs[i]->name;
+    if (count == 1 && cli_verb_family(word[0]))
+        return shoal_fail(SHOAL_USAGE, "'%s' needs a verb behind it", word[0]);
     bool both = count > 1 && cli_verb_family(word[0]);
     snprintf(typed, sizeof typed, "%s%s%s", word[0], both ? " " : "", both ? word[1] : "");
     const char *near = base_nearest(typed, names, VERBS);
@@ -174,7 +176,9 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     fprintf(stderr, "shoal: %s\n", shoal_error());
-    if (status == SHOAL_USAGE)
-        fprintf(stderr, "try 'shoal %s%s-h'\n", verb ? verb->name : "", verb ? " " : "");
+    if (status == SHOAL_USAGE) {
+        const char *about = verb ? verb->name : argc > 1 && cli_verb_family(argv[1]) ? argv[1] : "";
+        fprintf(stderr, "try 'shoal %s%s-h'\n", about, *about ? " " : "");
+    }
     return status == SHOAL_USAGE ? CLI_WRONG_USAGE : status == SHOAL_STOPPED ? CLI_INTERRUPTED : CLI_FAILED;
 }

@@ -54,7 +54,8 @@ static void handle_bus(int number, siginfo_t *info, void *context)
         for (;;)
             pause();
     base_output_discard_all();
-    say("shoal: a file became shorter, or could not be read any more, while it was in use; nothing was written\n");
+    say("shoal: a file became shorter, or could not be read any more, while it was in use; nothing half-written is "
+        "left\n");
     _exit(CLI_FAILED);
 }
 

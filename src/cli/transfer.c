@@ -13,7 +13,7 @@
 #include "base/pool.h"
 
 /* With what may wait, the total is known early on, and a million names still don't have to fit into memory. */
-enum { WAITING_MOST = 1 << 16, STACK_BYTES = 1 << 20 };
+enum { WAITING_MOST = 1 << 16, STACK_BYTES = 1 << 20, OUT_OF_REACH_LEAST = 3 };
 static const double SECONDS_TO_STOP = 1, SECONDS_UNTIL_PROGRESS = 0.5;
 
 static const shoal_option rows[] = {
@@ -60,6 +60,12 @@ void transfer_record_failure(transfer *self, int status)
         report->named[report->failed] = NULL; /* it counts all the same */
     report->failed++;
     self->last_failure = status;
+    /* Each was tried for as long as it may be.  When as many as are tried at once have failed so, the next would, too. */
+    self->out_of_reach = status == SHOAL_AGAIN ? self->out_of_reach + 1 : 0;
+    if (self->out_of_reach >= OUT_OF_REACH_LEAST && self->out_of_reach >= self->plan.settings->jobs) {
+        self->gave_up = self->stopping = true;
+        pthread_cond_broadcast(&self->changed);
+    }
     pthread_mutex_unlock(&self->lock);
 }
 
@@ -363,6 +369,10 @@ static int outcome(const transfer *self, int status)
     const transfer_report *report = &self->report;
     if (cli_signals_stopped())
         return shoal_fail(SHOAL_STOPPED, "stopped after %lld of %lld; the same command goes on from here",
+                          (long long)(report->files + report->skipped), (long long)report->found);
+    if (self->gave_up && (status == SHOAL_STOPPED || self->first || self->large))
+        return shoal_fail(SHOAL_AGAIN,
+                          "gave up after %lld of %lld, since nothing comes through; the same command goes on from here",
                           (long long)(report->files + report->skipped), (long long)report->found);
     if (self->no_memory && (status == SHOAL_STOPPED || self->first || self->large))
         return shoal_fail(SHOAL_MEMORY, "out of memory for the buffers of a transfer: use fewer --jobs");

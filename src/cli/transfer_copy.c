@@ -72,6 +72,7 @@ static void record_done(transfer *self, const transfer_entry *entry, const shoal
     pthread_mutex_lock(&self->lock);
     self->report.files++;
     self->report.bytes += entry->size;
+    self->out_of_reach = 0;
     pthread_mutex_unlock(&self->lock);
 }
 
@@ -108,7 +109,7 @@ static bool has_same_bytes(const transfer *self, const transfer_entry *entry, ch
         if (read_piece(entry->from, entry->source, &entry->version, at, buffer, wanted, &got) < 0 ||
             read_piece(self->plan.to, entry->target, &entry->there_version, at, other, wanted, &got_other) < 0)
             return false;
-        if (got != wanted || got_other != wanted || base_crc32c(0, buffer, got) != base_crc32c(0, other, got))
+        if (got != wanted || got_other != wanted || memcmp(buffer, other, got) != 0)
             return false;
     }
     return true;
@@ -222,8 +223,10 @@ static int put_and_verify(transfer *self, transfer_entry *entry, const void *dat
     if (status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN)
         status = settle_doubt(self, entry, &etag, buffer, status);
     base_free(&crc);
-    if (status == SHOAL_OK && !entry->from && entry->version.text[0])
-        status = check_unchanged(entry);
+    if (!entry->from && entry->version.text[0]) { /* also after a failure, of which it may be the cause */
+        int changed = check_unchanged(entry);
+        status = changed < 0 ? changed : status;
+    }
     if (status == SHOAL_OK)
         record_done(self, entry, &etag);
     return status;
@@ -249,9 +252,29 @@ static int commit_file(transfer *self, const transfer_entry *entry, transfer_par
 
 /* ---- files to a store ---------------------------------------------------------------------------------------- */
 
+/* One that fits into the buffer is read before anything is put: what changes meanwhile is not stored, and what becomes
+ * shorter is told of this file alone. */
+static int put_small_file(transfer *self, transfer_entry *entry, char *buffer)
+{
+    size_t got = 0;
+    int status = transfer_file_read(entry->source, 0, buffer, (size_t)entry->size, &got);
+    if (status == SHOAL_OK && entry->version.text[0])
+        status = check_unchanged(entry);
+    if (status == SHOAL_OK && (int64_t)got != entry->size)
+        status = shoal_fail(SHOAL_INVALID, "%s: only %zu of %lld bytes could be read", entry->source, got,
+                            (long long)entry->size);
+    if (status == SHOAL_OK)
+        status = put_and_verify(self, entry, buffer, got, buffer);
+    if (status == SHOAL_OK)
+        count_moved(self, entry->size);
+    return status;
+}
+
 static int put_file(transfer *self, transfer_entry *entry, char *buffer)
 {
     transfer_mapping mapping;
+    if (entry->size <= TRANSFER_PIECE)
+        return put_small_file(self, entry, buffer);
     int status = transfer_map(&mapping, entry->source);
     if (status == SHOAL_OK) {
         entry->size = (int64_t)mapping.size;

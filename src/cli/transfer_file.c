@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -21,8 +22,9 @@ static void describe(const struct stat *info, int64_t *size, shoal_etag *version
 {
     *size = info->st_size;
     *version = (shoal_etag){""};
-    snprintf(version->text, sizeof version->text, "%lld-%lld.%09ld-%llu", (long long)info->st_size,
-             (long long)info->st_mtim.tv_sec, info->st_mtim.tv_nsec, (unsigned long long)info->st_ino);
+    snprintf(version->text, sizeof version->text, "%lld-%lld.%09ld-%lld.%09ld-%llu", (long long)info->st_size,
+             (long long)info->st_mtim.tv_sec, info->st_mtim.tv_nsec, (long long)info->st_ctim.tv_sec,
+             info->st_ctim.tv_nsec, (unsigned long long)info->st_ino);
 }
 
 int transfer_file_version(const char *path, int64_t *size, shoal_etag *version)
@@ -36,7 +38,7 @@ int transfer_file_version(const char *path, int64_t *size, shoal_etag *version)
 
 int transfer_file_read(const char *path, int64_t offset, void *buffer, size_t length, size_t *got)
 {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe that took its place has nothing to read */
     int error = descriptor < 0 ? errno : 0;
     *got = 0;
     while (!error && *got < length) {
@@ -122,7 +124,20 @@ static int part_path(char **out, const char *target)
     uint64_t hash;
     memcpy(&hash, mark.bytes, sizeof hash);
     folder = (size_t)(name - target);
-    return base_format(out, "%.*s.shoal-part-%016" PRIx64, (int)folder, target, hash);
+    return base_format(out, "%.*s" TRANSFER_PART_NAME "%016" PRIx64, (int)folder, target, hash);
+}
+
+/* Whoever has the lock may be about to end, killed a moment ago or done with a small file: that is waited for. */
+static int lock_soon(int descriptor)
+{
+    enum { WAITS = 200 };
+    const struct timespec wait = {.tv_nsec = 10 * 1000 * 1000};
+    for (int i = 0; flock(descriptor, LOCK_EX | LOCK_NB) < 0; i++) {
+        if (errno != EINTR && (errno != EWOULDBLOCK || i >= WAITS))
+            return -1;
+        nanosleep(&wait, NULL);
+    }
+    return 0;
 }
 
 /* Opens and locks the part.  One that was renamed into place between opening and locking is no longer the part. */
@@ -134,7 +149,7 @@ static int open_locked(transfer_part *part)
         part->descriptor = open(part->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (part->descriptor < 0)
             return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", part->name);
-        if (flock(part->descriptor, LOCK_EX | LOCK_NB) < 0) {
+        if (lock_soon(part->descriptor) < 0) {
             int error = errno;
             close(part->descriptor);
             part->descriptor = -1;

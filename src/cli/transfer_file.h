@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <shoal/store.h>
 
-/* What tells two states of a file apart: its size, when it was last changed, and which file it is. */
+/* What tells two states of a file apart: its size, which file it is, and when it was last changed, also by the clock that
+ * no program can set back. */
 int transfer_file_version(const char *path, int64_t *size, shoal_etag *version);
 /* Reads up to `length` bytes at `offset`; *got is less only where the file ends. */
 int transfer_file_read(const char *path, int64_t offset, void *buffer, size_t length, size_t *got);

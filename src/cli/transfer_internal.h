@@ -35,6 +35,8 @@ struct transfer {
     int64_t found_bytes, moved; /* of all that was found; moved or skipped so far */
     transfer_report report;
     int last_failure;
+    int64_t out_of_reach; /* failures in a row, none copied between them, because a passing trouble did not pass */
+    bool gave_up;         /* because of them */
     pthread_t *threads, watcher;
     int thread_count;
     bool watched, over;   /* there is a watcher; it may end */

@@ -2,6 +2,7 @@
 #include "transfer_names.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <shoal/error.h>
 
@@ -32,11 +33,23 @@ int transfer_check_key(const char *key, const char *path)
                                     : SHOAL_OK;
 }
 
-int transfer_check_path(const char *key)
+bool transfer_is_part(const char *name)
+{
+    const size_t start = strlen(TRANSFER_PART_NAME), digits = 16;
+    size_t length;
+    const char *last = transfer_last(&length, name);
+    return length == start + digits && strncmp(last, TRANSFER_PART_NAME, start) == 0 &&
+           strspn(last + start, "0123456789abcdef") == digits;
+}
+
+int transfer_check_path(const char *key, const char *relative)
 {
     if (store_key_check(key) < 0)
         return shoal_fail(SHOAL_INVALID, "can't be a file: %s", shoal_error());
-    for (const char *segment = key; *segment;) {
+    if (transfer_is_part(key))
+        return shoal_fail(SHOAL_INVALID, "the key '%s' can't be a file: files that are not whole yet are called so",
+                          key);
+    for (const char *segment = relative; *segment;) {
         size_t length = strcspn(segment, "/");
         if (length > NAME_MAX)
             return shoal_fail(SHOAL_INVALID, "the key '%.40s...' can't be a file: '%.40s...' is longer than %d bytes",
@@ -45,6 +58,37 @@ int transfer_check_path(const char *key)
         segment += *segment == '/';
     }
     return SHOAL_OK;
+}
+
+typedef struct last_segment {
+    const char *text, *shown;
+    size_t length;
+} last_segment;
+
+static int compare_segments(const void *from_a, const void *from_b)
+{
+    const last_segment *a = from_a, *b = from_b;
+    int order = memcmp(a->text, b->text, a->length < b->length ? a->length : b->length);
+    return order != 0 ? order : (a->length > b->length) - (a->length < b->length);
+}
+
+int transfer_check_distinct(const char *const *names, const char *const *shown, int count)
+{
+    last_segment *all = NULL;
+    int status = base_alloc(&all, (size_t)count, sizeof *all, "names");
+    if (status < 0)
+        return status;
+    for (int i = 0; i < count; i++) {
+        all[i].text = transfer_last(&all[i].length, names[i]);
+        all[i].shown = shown[i];
+    }
+    qsort(all, (size_t)count, sizeof *all, compare_segments);
+    for (int i = 1; i < count && status == SHOAL_OK; i++)
+        if (compare_segments(&all[i - 1], &all[i]) == 0)
+            status = shoal_fail(SHOAL_USAGE, "%s and %s have the same name: one would replace the other",
+                                all[i - 1].shown, all[i].shown);
+    base_free(&all);
+    return status;
 }
 
 /* Names that start with the same letters follow each other, so what the next name does not start with won't be the start of

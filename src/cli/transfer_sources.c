@@ -64,7 +64,7 @@ static int targets_check(targets *self, const transfer_entry *entry, const char 
     const char *above = NULL;
     if (self->to)
         return transfer_check_key(entry->target, entry->source);
-    int status = *name ? transfer_check_path(name) : SHOAL_OK;
+    int status = *name ? transfer_check_path(entry->source, name) : SHOAL_OK;
     if (status == SHOAL_OK)
         status = transfer_ancestors_next(&self->files, entry->target, &above);
     if (status == SHOAL_OK && above)
@@ -216,7 +216,9 @@ static int look_at(const FTSENT *node, bool *file)
 static int add_file(transfer *self, targets *targets, const char *path, const char *base, const char *name)
 {
     transfer_entry entry = {.source = (char *)path};
-    int status = transfer_file_version(path, &entry.size, &entry.version);
+    int status = transfer_is_part(path)
+                     ? shoal_fail(SHOAL_INVALID, "%s: is not whole: a get has left it unfinished", path)
+                     : transfer_file_version(path, &entry.size, &entry.version);
     if (status < 0) {
         transfer_add_failure(self);
         return SHOAL_OK;

@@ -42,7 +42,8 @@ typedef struct transfer {
     size_t room;           /* of request->answer, without its NUL */
     size_t headers_size, headers_room;
     bool reads, overrun, refused, placed;
-    int failure; /* SHOAL_MEMORY or what else ends http_perform */
+    bool head_whole; /* the empty line behind the headers came: libcurl calls it well, too, when they are cut short */
+    int failure;     /* SHOAL_MEMORY or what else ends http_perform */
     int64_t began, moved_at;
     curl_off_t moved; /* bytes either way when last looked */
     char error[CURL_ERROR_SIZE];
@@ -57,6 +58,7 @@ typedef struct client {
 struct http_pool {
     shoal_store *store;
     char *certificates, *certificate_folder;
+    const char *certificates_by; /* the variable that names them, or may */
     int64_t attempt_ns;
     int connect_seconds, parallel;
     bool metadata;
@@ -142,11 +144,14 @@ static void give_client(http_pool *pool, client *used)
 /* The file of authorities that the caller names, or the environment, as curl and OpenSSL read it. */
 static int choose_certificates(http_pool *pool, const http_settings *settings)
 {
+    static const char *const variables[] = {"CURL_CA_BUNDLE", "SSL_CERT_FILE"};
     const char *file = settings->certificates, *folder = getenv("SSL_CERT_DIR");
-    if (!file || !*file)
-        file = getenv("CURL_CA_BUNDLE");
-    if (!file || !*file)
-        file = getenv("SSL_CERT_FILE");
+    pool->certificates_by = settings->certificates_by ? settings->certificates_by : "SSL_CERT_FILE";
+    for (int i = 0; i < 2 && (!file || !*file); i++) {
+        file = getenv(variables[i]);
+        if (file && *file)
+            pool->certificates_by = variables[i];
+    }
     int status = file && *file ? base_copy_text(&pool->certificates, file) : SHOAL_OK;
     if (status == SHOAL_OK && folder && *folder)
         status = base_copy_text(&pool->certificate_folder, folder);
@@ -383,8 +388,11 @@ static size_t take_header(char *line, size_t size, size_t count, void *context)
 {
     transfer *t = context;
     size_t bytes = size * count;
-    if (bytes >= 5 && memcmp(line, "HTTP/", 5) == 0)
+    if (bytes >= 5 && memcmp(line, "HTTP/", 5) == 0) {
         t->headers_size = 0; /* what came before was an interim answer, or an attempt that libcurl repeats */
+        t->head_whole = false;
+    }
+    t->head_whole |= bytes <= 2;
     if (bytes > HEADERS_MOST - t->headers_size) {
         t->overrun = true;
         return 0;
@@ -430,7 +438,7 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *context)
     transfer *t = context;
     http_request *request = t->request;
     bool well = answers_well(t);
-    size_t fresh = size * count, most = SIZE_MAX / 4;
+    size_t fresh = size * count, most = HTTP_ANSWER_MOST;
     if (well && request->place && !t->placed) {
         t->placed = true;
         t->failure = request->place(request, request->place_context);
@@ -489,6 +497,9 @@ static void set_connection(transfer *t, const http_pool *pool, bool plain)
     curl_easy_setopt(t->easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(t->easy, CURLOPT_CONNECTTIMEOUT, (long)pool->connect_seconds);
     curl_easy_setopt(t->easy, CURLOPT_FOLLOWLOCATION, 0L);
+#if LIBCURL_VERSION_NUM >= 0x075700 /* 7.87: so that a deadline does not wait for a name server that is silent */
+    curl_easy_setopt(t->easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
     curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYHOST, 2L);
     curl_easy_setopt(t->easy, CURLOPT_SHARE, pool->share);
@@ -564,7 +575,7 @@ static shoal_cause cause_of(CURLcode code, const transfer *t)
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_CONNECT: return SHOAL_CAUSE_UNREACHABLE;
-    case CURLE_OPERATION_TIMEDOUT: /* libcurl's own clock is that of connecting */
+    case CURLE_OPERATION_TIMEDOUT: /* by libcurl's own clock, which is that of connecting, or by ours */
         return t->sends == 0 ? SHOAL_CAUSE_UNREACHABLE : SHOAL_CAUSE_TIMEOUT;
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_UNSUPPORTED_PROTOCOL: /* an answer that is no HTTP */ return SHOAL_CAUSE_SERVER;
@@ -578,7 +589,7 @@ static void describe(http_request *request, const char *text)
 }
 
 /* What must not be tried again: the reason is a sentence, and http_perform ends with it. */
-static int lasting_failure(const transfer *t, CURLcode code)
+static int lasting_failure(const http_pool *pool, const transfer *t, CURLcode code)
 {
     char *host = NULL;
     int status = t->failure;
@@ -589,9 +600,11 @@ static int lasting_failure(const transfer *t, CURLcode code)
     else if (code == CURLE_OUT_OF_MEMORY)
         status = shoal_fail(SHOAL_MEMORY, "no memory for a request to %s", server);
     else if (code == CURLE_PEER_FAILED_VERIFICATION)
-        status = shoal_fail(SHOAL_INVALID,
-                            "the certificate of %s is not trusted (%s); SSL_CERT_FILE may name a file of authorities",
-                            server, t->error[0] ? t->error : curl_easy_strerror(code));
+        status =
+            shoal_fail(SHOAL_INVALID, "the certificate of %s is not trusted (%s); %s may name a file of authorities",
+                       server, t->error[0] ? t->error : curl_easy_strerror(code), pool->certificates_by);
+    else if (code == CURLE_SSL_CONNECT_ERROR && strstr(t->error, "wrong version number"))
+        status = shoal_fail(SHOAL_INVALID, "%s does not speak TLS at this port, which may be one for http", server);
     else if (code == CURLE_SSL_CACERT_BADFILE)
         status = shoal_fail(SHOAL_SYSTEM, "the file of authorities to trust can't be read: %s",
                             t->error[0] ? t->error : curl_easy_strerror(code));
@@ -613,14 +626,16 @@ static int end_transfer(http_pool *pool, client *user, transfer *t, int code)
     if (pool->store)
         for (int i = 0; i < t->sends; i++)
             store_count(pool->store, request->kind, i == 0 ? sent : 0, i == 0 ? (int64_t)request->size : 0);
+    if (code == CURLE_OK && (!t->head_whole || http < 200)) /* or nothing came behind an interim answer */
+        code = CURLE_RECV_ERROR;
     if (code == CURLE_OK) {
         request->status = (int)http;
         if (!request->answer && (!request->buffer || http < 200 || http >= 300))
             status = make_room(t, 0); /* an empty answer is a text, too */
     } else {
         if (code > 0)
-            status = lasting_failure(t, (CURLcode)code);
-        request->cause = code < 0 ? SHOAL_CAUSE_TIMEOUT : cause_of((CURLcode)code, t);
+            status = lasting_failure(pool, t, (CURLcode)code);
+        request->cause = cause_of(code < 0 ? CURLE_OPERATION_TIMEDOUT : (CURLcode)code, t);
         request->maybe_done = sent_whole(t) || t->refused;
         if (t->refused)
             describe(request, "the server closed the connection without an answer");
@@ -678,7 +693,9 @@ static void give_up(http_pool *pool, client *user, int64_t deadline, size_t *don
         if (now < deadline && (t->sends == 0 || now - t->moved_at < pool->attempt_ns))
             continue;
         snprintf(t->error, sizeof t->error, "%s",
-                 now < deadline ? "nothing came or went for too long" : "the time was up before there was an answer");
+                 now < deadline ? "nothing came or went for too long"
+                 : t->sends     ? "the time was up before there was an answer"
+                                : "the time was up before there was a connection");
         end_transfer(pool, user, t, -1);
         (*done)++;
     }

@@ -18,7 +18,7 @@
 
 typedef struct http_pool http_pool;
 
-enum { HTTP_PARALLEL_MOST = 16, HTTP_ERROR_MOST = 64 << 10 };
+enum { HTTP_PARALLEL_MOST = 16, HTTP_ERROR_MOST = 64 << 10, HTTP_ANSWER_MOST = 64 << 20 };
 
 typedef struct http_request {
     /* What is asked.  Zero but for what is set; headers are added by http_add_header. */
@@ -28,7 +28,7 @@ typedef struct http_request {
     store_body body;    /* what is sent, when sends_body */
     bool sends_body;
     void *buffer; /* where a 2xx answer's body goes: `room` bytes here, or fresh memory when NULL */
-    size_t room;  /* with buffer: its size; without: the most that is accepted, 0 for any amount */
+    size_t room;  /* with buffer: its size; without: the most that is accepted, 0 for HTTP_ANSWER_MOST */
     /* Optional.  Called when the headers of a 2xx answer are there, before its body: may set buffer and room, for which
      * http_header may be asked.  A failure, with its message set, ends http_perform. */
     int (*place)(struct http_request *request, void *place_context);
@@ -48,11 +48,12 @@ typedef struct http_request {
 } http_request;
 
 typedef struct http_settings {
-    const char *certificates; /* PEM file of authorities to trust instead of the system's, or NULL */
-    int attempt_seconds;      /* without a byte moving for so long a request is given up; 0 for 20 */
-    int connect_seconds;      /* 0 for 5 */
-    int parallel;             /* requests of one http_perform that are under way at once; 0 for HTTP_PARALLEL_MOST */
-    bool metadata;            /* plain http may also go to link-local addresses, where clouds tell who a machine is */
+    const char *certificates;    /* PEM file of authorities to trust instead of the system's, or NULL */
+    const char *certificates_by; /* the variable that named it, for messages, or NULL */
+    int attempt_seconds;         /* without a byte moving for so long a request is given up; 0 for 20 */
+    int connect_seconds;         /* 0 for 5 */
+    int parallel;                /* requests of one http_perform that are under way at once; 0 for HTTP_PARALLEL_MOST */
+    bool metadata; /* plain http may also go to link-local addresses, where clouds tell who a machine is */
 } http_settings;
 
 /* Requests are counted on `store`, which may be NULL. */
@@ -64,10 +65,10 @@ int http_add_header(http_request *request, const char *format, ...) SHOAL_PRINTF
 
 /* Makes all requests, at most HTTP_PARALLEL_MOST at a time, on the calling thread.  SHOAL_OK: each has a status or a
  * cause.  Otherwise what no further attempt would change, with a sentence: SHOAL_MEMORY; SHOAL_USAGE for a URL that
- * must not be used (plain http to another machine); SHOAL_INVALID for a certificate that is not trusted; SHOAL_BROKEN
- * for an answer that is longer than `room`.  What was kept of an earlier answer is freed first, so a request can be
- * made again.  A request that only reads is made again at once when a kept connection turns out to be closed, others
- * never. */
+ * must not be used (plain http to another machine); SHOAL_INVALID for a certificate that is not trusted, or a port
+ * that has no TLS; SHOAL_BROKEN for an answer that is longer than `room`.  What was kept of an earlier answer is freed
+ * first, so a request can be made again.  A request that only reads is made again at once when a kept connection turns
+ * out to be closed, others never. */
 int http_perform(http_pool *pool, http_request *requests, size_t count, int64_t deadline);
 
 /* A header of the answer, case-insensitive, in a buffer of the request's own; NULL when it is not there. */
@@ -80,7 +81,8 @@ double http_age(const http_request *request);
 /* Seconds that Retry-After asks for, as a number or a date; 0 without one, at most an hour. */
 double http_retry_after(const http_request *request);
 /* What libcurl's or the server's failure means for attempt->cause; SHOAL_AGAIN or SHOAL_UNKNOWN, or SHOAL_OK when the
- * answer is not one that passes by itself.  5xx and 429 and no answer at all do. */
+ * answer is not one that passes by itself.  5xx and 429 and no answer at all do.  Only 429 says that nothing was done:
+ * a 503 may come from something between us and a server that was already at work. */
 int http_passing(const http_request *request, store_attempt *attempt);
 
 /* Percent-encodes all but letters, digits, "-._~" and, when `keep_slash`, "/". */

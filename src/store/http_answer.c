@@ -79,7 +79,7 @@ int http_passing(const http_request *request, store_attempt *attempt)
     bool throttled = request->status == 429 || request->status == 503;
     attempt->cause = throttled ? SHOAL_CAUSE_THROTTLED : SHOAL_CAUSE_SERVER;
     attempt->retry_after = http_retry_after(request);
-    return throttled ? SHOAL_AGAIN : SHOAL_UNKNOWN;
+    return request->status == 429 ? SHOAL_AGAIN : SHOAL_UNKNOWN;
 }
 
 int http_encode(char **out, const char *text, bool keep_slash)

@@ -87,14 +87,16 @@ static int open_patiently(shoal_store **out, char **rest, const struct store_cla
     shoal_store counts = {0}; /* what failed before there was a store */
     store_attempt attempt = {.deadline = deadline};
     store_backoff backoff = {0};
+    store_last_words words = {""};
     for (;;) {
         attempt.number++;
         attempt.retry_after = 0;
         int status = open_once(out, rest, class, url, options, &attempt);
         if (status != SHOAL_AGAIN && status != SHOAL_UNKNOWN)
             return status;
+        store_last_words_note(&words, deadline);
         if (!store_backoff_sleep(&backoff, &counts, &attempt))
-            return SHOAL_AGAIN;
+            return shoal_fail(SHOAL_AGAIN, "%s", words.text);
     }
 }
 
@@ -259,8 +261,10 @@ static void take_prefix_off(shoal_listing *page, const shoal_store *store)
     size_t length = strlen(store->prefix), kept = 0;
     for (size_t i = 0; i < page->count; i++) {
         shoal_entry *entry = &page->entries[i];
-        memmove(entry->key, entry->key + length, strlen(entry->key + length) + 1);
-        if (strncmp(entry->key, own, sizeof own - 1) == 0)
+        bool below = strncmp(entry->key, store->prefix, length) == 0; /* or the server told what nobody asked for */
+        if (below)
+            memmove(entry->key, entry->key + length, strlen(entry->key + length) + 1);
+        if (!below || strncmp(entry->key, own, sizeof own - 1) == 0)
             base_free(&entry->key);
         else
             page->entries[kept++] = *entry;
@@ -347,6 +351,7 @@ int shoal_store_push(shoal_store *store, const char *queue, const void *data, si
 int shoal_store_take(shoal_store *store, const char *queue, double lease, shoal_message *out, int64_t deadline)
 {
     full_key full;
+    *out = (shoal_message){0};
     int status = add_prefix(&full, store, queue);
     if (status == SHOAL_OK)
         status = check_lease(store, queue, lease, 1);

@@ -1,5 +1,6 @@
-/* What was asked of a store, and what that costs.  Prices are those of the largest region of each vendor as published in
- * August 2026, for the standard (hot) tier with local redundancy; what moves and what is kept costs extra. */
+/* What was asked of a store, and about what that costs.  Prices are those of the hot or standard tier: for S3 in us-east-1, for
+ * Azure those of the vendor's own worked examples of July 2024.  They differ by region and change with time; what is kept
+ * and what leaves the vendor's network costs extra. */
 #include "store_internal.h"
 
 #include <string.h>
@@ -11,11 +12,11 @@ typedef struct price {
 
 static const price prices[] = {
     {"az",
-     {[SHOAL_REQUEST_GET] = 0.004,
-      [SHOAL_REQUEST_PUT] = 0.05,
-      [SHOAL_REQUEST_LIST] = 0.05,
-      [SHOAL_REQUEST_QUEUE] = 0.0004,
-      [SHOAL_REQUEST_OTHER] = 0.004}},
+     {[SHOAL_REQUEST_GET] = 0.0044,
+      [SHOAL_REQUEST_PUT] = 0.055,
+      [SHOAL_REQUEST_LIST] = 0.055,
+      [SHOAL_REQUEST_QUEUE] = 0.004,
+      [SHOAL_REQUEST_OTHER] = 0.0044}},
     {"s3",
      {[SHOAL_REQUEST_GET] = 0.004,
       [SHOAL_REQUEST_PUT] = 0.05,

@@ -147,6 +147,14 @@ typedef struct store_backoff {
  * at once.  Counts the cause. */
 bool store_backoff_sleep(store_backoff *backoff, shoal_store *store, store_attempt *attempt);
 
+/* What an attempt said that failed.  An attempt that the deadline cut short has nothing to say but that: then it is what the
+ * one before it said. */
+typedef struct store_last_words {
+    char text[768];
+} store_last_words;
+
+void store_last_words_note(store_last_words *words, int64_t deadline);
+
 /* As the public calls of the same names, on keys that carry the prefix.  put_id, 16 bytes or NULL, is what decides an
  * ambiguous put. */
 int store_get(shoal_store *store, const char *key, const store_range *range, shoal_blob *out, int64_t deadline);

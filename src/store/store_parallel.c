@@ -22,8 +22,11 @@ static int run_wave(const store_parallel *work, wave *self, store_attempt *attem
         self->requests[asked] = (http_request){0};
         status = work->ask(work->context, self->items[asked], &self->requests[asked]);
     }
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK) {
         status = http_perform(work->pool, self->requests, self->count, attempt->deadline);
+        if (status < 0)
+            store_fail(work->store, NULL, status, "%s", shoal_error());
+    }
     for (size_t i = 0; i < asked; i++) {
         /* After a lasting failure, whose message is to stay, the rest is only freed. */
         int taken = work->take(work->context, self->items[i], &self->requests[i], status == SHOAL_OK, attempt);
@@ -60,6 +63,8 @@ int store_parallel_run(const store_parallel *work, size_t items, store_attempt *
                  store_backoff_sleep(&backoff, work->store, attempt))
             status = SHOAL_OK;
     }
+    if (status == SHOAL_OK)
+        attempt->cause = SHOAL_CAUSE_NONE; /* what passed has passed */
     base_free(&self);
     return status;
 }

@@ -5,6 +5,7 @@
  * frame that is there tells. */
 #include "store_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -36,6 +37,12 @@ bool store_backoff_sleep(store_backoff *backoff, shoal_store *store, store_attem
     return true;
 }
 
+void store_last_words_note(store_last_words *words, int64_t deadline)
+{
+    if (!words->text[0] || base_now() < deadline)
+        snprintf(words->text, sizeof words->text, "%s", shoal_error());
+}
+
 /* ---- attempts ------------------------------------------------------------------------------------------------ */
 
 typedef struct struggle {
@@ -43,6 +50,7 @@ typedef struct struggle {
     store_attempt attempt;
     store_backoff backoff;
     int64_t started;
+    store_last_words words;
 } struggle;
 
 static struggle begin(shoal_store *store, int64_t deadline)
@@ -56,6 +64,7 @@ static bool may_try(struggle *self, int last)
     store_attempt *attempt = &self->attempt;
     if (attempt->number > 0) {
         attempt->doubt |= last == SHOAL_UNKNOWN;
+        store_last_words_note(&self->words, attempt->deadline);
         if (!store_backoff_sleep(&self->backoff, self->store, attempt))
             return false;
     } else if (base_now() >= attempt->deadline) {
@@ -78,7 +87,7 @@ static int give_up(const struggle *self, int status, const char *key)
     int made = self->attempt.number;
     if (made == 0)
         return store_fail(self->store, key, status, "the deadline had passed before anything was asked");
-    return shoal_fail(status, "%s (gave up after %d attempt%s in %.1f s)", shoal_error(), made, made == 1 ? "" : "s",
+    return shoal_fail(status, "%s (gave up after %d attempt%s in %.1f s)", self->words.text, made, made == 1 ? "" : "s",
                       (double)(base_now() - self->started) * 1e-9);
 }
 

@@ -31,10 +31,11 @@ static int refuse_secrets(const char *text)
                               signs[i]);
     const char *authority = strstr(text, "://");
     size_t length = authority ? strcspn(authority + 3, "/?") : 0;
-    if (authority && memchr(authority + 3, '@', length))
+    /* A password may hold '/', so its ':' alone is enough. */
+    if (authority && (memchr(authority + 3, '@', length) || memchr(authority + 3, ':', length)))
         return shoal_fail(SHOAL_USAGE,
-                          "a store's URL must not hold a user or password ('@' in front of the first '/'); "
-                          "credentials come from the environment");
+                          "a store's URL must not hold a user, password or port (':' or '@' in front of the "
+                          "first '/'); credentials and endpoints come from the environment");
     return SHOAL_OK;
 }
 

@@ -38,18 +38,20 @@ static uint32_t bump_runs(store_wake *wake, uint32_t hash, const char *text, con
     return hash;
 }
 
-/* A blob of a queue that is made of blobs, PREFIX.shoal/queue/NAME/m/ID, is a change of the queue PREFIX and NAME. */
+/* A blob of a queue that is made of blobs, PREFIX.shoal/queue/NAME/m/ID, is a change of the queue PREFIX and NAME.  Where
+ * PREFIX ends is not known here, and it may hold the like itself. */
 static void bump_queue(store_wake *wake, const char *key)
 {
     static const char own[] = ".shoal/queue/";
-    const char *start = strstr(key, own), *end = key + strlen(key);
-    if (!start || (start > key && start[-1] != '/'))
-        return;
-    const char *name = start + sizeof own - 1;
-    for (int segments = 0; segments < 2; segments++)
-        while (end > name && *--end != '/')
-            ;
-    bump_runs(wake, bump_runs(wake, HASH_START, key, start), name, end);
+    for (const char *start = key; (start = strstr(start, own)); start++) {
+        const char *name = start + sizeof own - 1, *end = key + strlen(key);
+        if (start > key && start[-1] != '/')
+            continue;
+        for (int segments = 0; segments < 2; segments++)
+            while (end > name && *--end != '/')
+                ;
+        bump_runs(wake, bump_runs(wake, HASH_START, key, start), name, end);
+    }
 }
 
 void store_wake_changed(store_wake *wake, const char *key)

@@ -113,6 +113,11 @@ int xml_read(const char *document, size_t size, xml_reader *reader, void *contex
     reading r = {.reader = reader, .context = context};
     if (size > INT32_MAX / 2)
         return shoal_fail(SHOAL_BROKEN, "an answer in XML of %zu bytes is too long", size);
+    /* S3 sends white space while it is still at work, and some servers send it before the declaration. */
+    while (size > 0 && strchr(" \t\r\n", *document) && *document) {
+        document++;
+        size--;
+    }
     r.parser = XML_ParserCreate("UTF-8"); /* whatever it says it is: what stores send is */
     if (!r.parser)
         return shoal_fail(SHOAL_MEMORY, "no memory to read XML");

@@ -560,7 +560,14 @@ static int put_as(shoal_store *store, bool framed, const char *key, const char *
                   : shoal_store_put(store, key, text, strlen(text), expected, etag, SOON);
 }
 
-static void try_conditions(shoal_store *store, bool framed, const char *key)
+/* A put that expects a version which is not there is refused; when an answer to it was lost, nobody can tell. */
+static void expect_outdated(bool answers_get_lost, int status)
+{
+    if (!answers_get_lost || status != SHOAL_UNKNOWN)
+        expect(SHOAL_CONFLICT, status);
+}
+
+static void try_conditions(shoal_store *store, bool framed, bool faulty, const char *key)
 {
     shoal_etag first = {""}, second = {""}, third = {""}, from_list = {""};
     shoal_listing page = {0};
@@ -570,9 +577,9 @@ static void try_conditions(shoal_store *store, bool framed, const char *key)
     expect(SHOAL_CONFLICT, put_as(store, framed, key, "two", SHOAL_NOTHING, NULL));
     succeed(put_as(store, framed, key, "two", &first, &second));
     assert_string_not_equal(first.text, second.text);
-    expect(SHOAL_CONFLICT, put_as(store, framed, key, "three", &first, NULL));
+    expect_outdated(faulty, put_as(store, framed, key, "three", &first, NULL));
     succeed(put_as(store, framed, key, "three", NULL, &third));
-    expect(SHOAL_CONFLICT, put_as(store, framed, key, "four", &second, NULL));
+    expect_outdated(faulty, put_as(store, framed, key, "four", &second, NULL));
     succeed(shoal_store_get(store, key, &blob, SOON));
     assert_string_equal(blob.etag.text, third.text);
     assert_true(blob.size >= 5 && memcmp((char *)blob.data + blob.size - 5, "three", 5) == 0);
@@ -583,7 +590,7 @@ static void try_conditions(shoal_store *store, bool framed, const char *key)
     shoal_listing_release(&page);
     succeed(put_as(store, framed, key, "five", &from_list, &third));
     succeed(shoal_store_remove(store, key, SOON));
-    expect(SHOAL_CONFLICT, put_as(store, framed, key, "six", &third, NULL));
+    expect_outdated(faulty, put_as(store, framed, key, "six", &third, NULL));
     expect(SHOAL_ABSENT, shoal_store_get(store, key, &blob, SOON));
     succeed(put_as(store, framed, key, "seven", SHOAL_NOTHING, NULL));
 }
@@ -592,12 +599,12 @@ static void test_conditions_hold_or_conflict(void **state)
 {
     (void)state;
     shoal_store *store = open_with(NULL);
-    try_conditions(store, false, "condition/plain");
-    try_conditions(store, true, "condition/framed");
+    try_conditions(store, false, false, "condition/plain");
+    try_conditions(store, true, false, "condition/framed");
     shoal_store_close(&store);
     store = open_usual();
     if (here.seed != 0)
-        try_conditions(store, true, "condition/faulty");
+        try_conditions(store, true, true, "condition/faulty");
     shoal_store_close(&store);
 }
 

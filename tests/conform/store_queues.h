@@ -309,13 +309,14 @@ static int hold_one(shoal_store *store, const char *queue, shoal_message *messag
         usleep(150000);
         status = shoal_store_extend(store, queue, message, 1, SOON);
     }
-    int64_t until = message->lease_ends;
+    int64_t ends = message->lease_ends, until = ends;
     if (status == SHOAL_OK && (manner < 9 || message->deliveries > 1)) {
         int64_t now = shoal_now();
-        until = now < until ? now : until;
+        until = now < ends ? now : ends;
         status = manner == 8 ? shoal_store_extend(store, queue, message, 0, SOON)
                              : shoal_store_finish(store, queue, message, SOON);
-        finished = status == SHOAL_OK && manner != 8;
+        /* Later it may have been another who finished it, between a lost answer and the next try. */
+        finished = status == SHOAL_OK && manner != 8 && shoal_now() < ends;
         if (status == SHOAL_UNKNOWN) /* it may be gone or not: whoever gets it next finishes it */
             status = SHOAL_OK;
     }

@@ -51,6 +51,8 @@ static int64_t lateness(int which, shoal_store *store, shoal_message *message, d
         int64_t late = shoal_now() - deadline;
         if (status != SHOAL_AGAIN)
             fail_msg("call %d gave %d, not SHOAL_AGAIN: %s", which, status, shoal_error());
+        if (seconds > 0 && strstr(shoal_error(), "before anything was asked"))
+            continue; /* it had to wait for a core right here */
         best = late < best ? late : best;
     }
     return best;
@@ -229,7 +231,7 @@ static void test_requests_and_bytes_are_counted(void **state)
 static void test_a_store_that_forgot_still_works(void **state)
 {
     (void)state;
-    shoal_store *store = open_with("forget:0/5s");
+    shoal_store *store = open_with("forget:0/600s");
     shoal_blob blob = {0};
     shoal_etag etag;
     shoal_message message = {0};
@@ -238,7 +240,7 @@ static void test_a_store_that_forgot_still_works(void **state)
     put_text(store, "forget/old", "newer");
     put_text(store, "forget/old", "newest");
     push_text(store, use_queue("forgotten"), "x");
-    succeed(store_faulty_forget(store, 5));
+    succeed(store_faulty_forget(store, 600));
     expect_text(here.keeper, "forget/old", "old");
     expect(SHOAL_ABSENT, shoal_store_get(store, "forget/new", &blob, SOON));
     expect(SHOAL_ABSENT, shoal_store_take(store, "forgotten", 5, &message, SOON));

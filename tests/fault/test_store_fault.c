@@ -62,7 +62,7 @@ static int list(shoal_store *store)
 {
     shoal_listing page = {0};
     int64_t deadline = shoal_after(20);
-    char key[16];
+    char key[24];
     int status = SHOAL_OK;
     for (int i = 0; i < 5 && status == SHOAL_OK; i++) {
         snprintf(key, sizeof key, "list/%d", i);

@@ -115,7 +115,7 @@ def wrong_usage_exits_2_with_a_hint():
     fails(2, "a verb is missing")
     fails(2, ["no verb 'kmean'", "did you mean 'kmeans'?"], "kmean", "x.npy")
     fails(2, ["no verb 'data inf'", "'data info'"], "data", "inf", "x.npy")
-    fails(2, "no verb 'data'", "data")
+    fails(2, "'data' needs a verb behind it", "data")
     fails(2, "no option --bogus before the verb", "--bogus")
     fails(2, "kmeans needs DATA", "kmeans", "-k", 3)
     fails(2, "needs -k K", "kmeans", "x.npy")

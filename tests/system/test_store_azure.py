@@ -16,6 +16,7 @@ import http.server
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -285,6 +286,9 @@ def check_wrong_credentials(server):
     check_refused(url, DENIED, "someoneelse")
     use({"AZURE_STORAGE_KEY": KEY, "AZURE_STORAGE_BLOB_ENDPOINT": "http://203.0.113.1/acct"})
     check_refused(url, USAGE, "without encryption")
+    use(with_key(server) | {"AZURE_STORAGE_BLOB_ENDPOINT": server.endpoints()["AZURE_STORAGE_BLOB_ENDPOINT"].replace(
+        "http:", "https:")})
+    check_refused(url, INVALID, f"{url}: 127.0.0.1 does not speak TLS at this port")
     use({"AZURE_STORAGE_CONNECTION_STRING":
          f"AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={server.endpoints()['AZURE_STORAGE_BLOB_ENDPOINT']};"})
     store = Store(url)
@@ -323,10 +327,33 @@ def check_identity(server, authority):
     stand_in.shutdown()
 
 
+def check_silent_name_server(folder):
+    """A name server that never answers does not hold a call beyond its deadline.  Needs to mount, or is passed over."""
+    settings = os.path.join(folder, "resolv.conf")
+    with open(settings, "w") as file:
+        file.write("nameserver 127.0.0.77\noptions timeout:30 attempts:1\n")
+    use({"AZURE_STORAGE_KEY": KEY})
+    mount = f"mount --bind {settings} /etc/resolv.conf"
+    if subprocess.run(["unshare", "-m", "sh", "-c", mount], capture_output=True).returncode != 0:
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.77", 53))
+        began = time.monotonic()
+        command = f'{mount} && exec "$0" store ls az://{ACCOUNT}/box --deadline 1'
+        done = subprocess.run(["unshare", "-m", "sh", "-c", command, SHOAL], capture_output=True, text=True)
+        took = time.monotonic() - began
+    assert done.returncode != 0 and f"az://{ACCOUNT}/box: " in done.stderr, done
+    assert took < 15, took
+
+
 def check_authority(server):
     """Without its authority the certificate is not trusted, and nothing is sent."""
     use(with_key(server))
-    check_refused(f"az://{ACCOUNT}/box", INVALID, "certificate", "not trusted")
+    check_refused(f"az://{ACCOUNT}/box", INVALID, f"az://{ACCOUNT}/box: the certificate", "not trusted",
+                  "SSL_CERT_FILE")
+    use(with_key(server, SSL_CERT_FILE="/etc/ssl/certs/ca-certificates.crt",
+                 CURL_CA_BUNDLE="/etc/ssl/certs/ca-certificates.crt"))  # which goes before the other
+    check_refused(f"az://{ACCOUNT}/box", INVALID, "not trusted", "CURL_CA_BUNDLE may name")
 
 
 def check_restart(server):
@@ -392,6 +419,7 @@ def main():
             suites.append(start_conformance(secure, with_key(secure, SSL_CERT_FILE=authority), 5))
             check_wrong_credentials(plain)
             check_clock()
+            check_silent_name_server(folder)
             check_authority(secure)
             check_identity(secure, authority)
             restarted.wait()

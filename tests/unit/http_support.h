@@ -28,7 +28,8 @@ typedef struct asked {
     char method[16], path[1024], head[8192];
     char *body;
     size_t size;
-    int number; /* on this connection */
+    int number;   /* on this connection */
+    bool skipped; /* its body was not read */
 } asked;
 
 static struct {
@@ -86,7 +87,8 @@ static bool read_request(int socket, asked *request)
     const char *length = strcasestr(request->head, "\r\nContent-Length:");
     request->size = length ? strtoul(length + 17, NULL, 10) : 0;
     bool (*skips_body)(const asked *) = server.skips_body;
-    if (skips_body && skips_body(request))
+    request->skipped = skips_body && skips_body(request);
+    if (request->skipped)
         return true;
     request->body = malloc(request->size + 1);
     for (have = 0; have < request->size;) {
@@ -110,6 +112,8 @@ static void *serve(void *context)
             on = server.answer(own->socket, &request);
         }
         free(request.body);
+        if (request.skipped && !on) /* a reset: whoever sends may otherwise wait for room that never comes */
+            connect(own->socket, &(struct sockaddr){.sa_family = AF_UNSPEC}, sizeof(struct sockaddr));
         if (!on)
             break;
     }

@@ -436,6 +436,29 @@ static void test_what_passes(void **state)
     refused_headers = "";
 }
 
+/* Two answers to a put that expects nothing: the one under test, and that something is there. */
+static bool conflict_after_one(int socket, asked *request, int call)
+{
+    return call > 1 ? say_code(socket, "409 Conflict", "BlobAlreadyExists") : refuse(socket, request, call);
+}
+
+/* Azure's own word for too many requests means that nothing was done; a 503 of something on the way does not. */
+static void test_who_says_503(void **state)
+{
+    (void)state;
+    shoal_store *store = open_store();
+    special = conflict_after_one;
+    refused_status = "503 Busy";
+    refused_code = "ServerBusy";
+    calls = 0;
+    assert_int_equal(shoal_store_put(store, "key", "x", 1, SHOAL_NOTHING, NULL, shoal_after(20)), SHOAL_CONFLICT);
+    refused_code = "";
+    calls = 0;
+    assert_int_equal(shoal_store_put(store, "key", "x", 1, SHOAL_NOTHING, NULL, shoal_after(20)), SHOAL_UNKNOWN);
+    assert_int_equal(calls, 2);
+    shoal_store_close(&store);
+}
+
 /* ---- blobs --------------------------------------------------------------------------------------------------- */
 
 enum { LARGE = 20 << 20 };
@@ -477,7 +500,10 @@ static void test_a_blob_that_is_replaced(void **state)
 
 static bool lies(int socket, asked *request, int call)
 {
-    (void)request;
+    if (strcmp(request->method, "HEAD") == 0) { /* no size, without a body */
+        reply(socket, "200 OK\r\nETag: \"a\"", NULL, 0);
+        return true;
+    }
     switch (call) {
     case 1: /* more bytes than were asked for */
         return say(socket, "206 Partial", "ETag: \"a\"\r\nContent-Range: bytes 0-3/3", "four");
@@ -497,7 +523,8 @@ static void test_lies(void **state)
     assert_int_equal(shoal_store_get(store, "key", &blob, shoal_after(20)), SHOAL_BROKEN);
     assert_int_equal(shoal_store_get_range(store, "key", 2, 3, NULL, NULL, &blob, shoal_after(20)), SHOAL_BROKEN);
     assert_int_equal(shoal_store_get(store, "key", &blob, shoal_after(20)), SHOAL_INVALID);
-    assert_int_equal(calls, 4);
+    assert_int_equal(shoal_store_get_range(store, "key", 0, 0, NULL, NULL, &blob, shoal_after(20)), SHOAL_BROKEN);
+    assert_int_equal(calls, 5);
     shoal_store_close(&store);
 }
 
@@ -639,6 +666,59 @@ static void test_lost_answers(void **state)
     shoal_store_close(&store);
 }
 
+static int64_t lease_end;
+
+/* The first finish is not done, and its connection lasts until the lease has ended and another has the message. */
+static bool outlive_lease(int socket, asked *request, int call)
+{
+    if (call > 1)
+        return say_code(socket, "404 Not Found", "MessageNotFound");
+    (void)request;
+    base_sleep_until(lease_end);
+    return false;
+}
+
+/* What Azure does not find any more may be someone else's, if the lease has ended since. */
+static void test_a_finish_that_outlives_the_lease(void **state)
+{
+    (void)state;
+    shoal_store *store = open_store();
+    shoal_message message = {0};
+    special = lose_answers;
+    assert_int_equal(shoal_store_take(store, "q", 30, &message, shoal_after(20)), SHOAL_OK);
+    special = outlive_lease;
+    calls = 0;
+    message.lease_ends = lease_end = shoal_after(1.5);
+    assert_int_equal(shoal_store_finish(store, "q", &message, shoal_after(20)), SHOAL_LOST);
+    assert_int_equal(calls, 2);
+    shoal_message_release(&message);
+    shoal_store_close(&store);
+}
+
+/* Neither the body's place nor the queue is there, and a queue that was dropped is still on its way out. */
+static bool have_nothing(int socket, asked *request, int call)
+{
+    (void)call;
+    if (is(request, "GET", "comp=list"))
+        return say(socket, "200 OK", "", "<EnumerationResults><Blobs/><NextMarker/></EnumerationResults>");
+    if (is(request, "DELETE", "/acct/q-"))
+        return say_code(socket, "409 Conflict", "QueueBeingDeleted");
+    return is(request, "PUT", "/acct/q-") ? say(socket, "201 Created", "", "") : say(socket, "404 Not Found", "", "");
+}
+
+static void test_a_queue_without_a_place(void **state)
+{
+    (void)state;
+    static char large[100000];
+    shoal_store *store = open_store();
+    special = have_nothing;
+    assert_int_equal(shoal_store_push(store, "q", large, sizeof large, shoal_after(20)), SHOAL_ABSENT);
+    calls = 0;
+    assert_int_equal(shoal_store_drop(store, "q", shoal_after(20)), SHOAL_OK);
+    assert_int_equal(calls, 2); /* the queue and the list of bodies */
+    shoal_store_close(&store);
+}
+
 static _Atomic int pushes, queues_made, eternal;
 
 /* A queue that has to be made first. */
@@ -675,7 +755,8 @@ static void test_push(void **state)
 
 static _Atomic int token_requests;
 static char last_token_request[8192], last_authorization[256];
-static const char *token_answer;
+static const char *token_answer, *token_trouble;
+static _Atomic bool token_stalls;
 static pthread_mutex_t recorded = PTHREAD_MUTEX_INITIALIZER;
 
 static bool identity(int socket, asked *request)
@@ -685,6 +766,13 @@ static bool identity(int socket, asked *request)
         snprintf(last_token_request, sizeof last_token_request, "%s", request->head);
         pthread_mutex_unlock(&recorded);
         token_requests++;
+        while (token_stalls)
+            base_sleep_until(shoal_after(0.01));
+        if (token_trouble) {
+            const char *status = token_trouble;
+            token_trouble = NULL;
+            return say(socket, status, "", "");
+        }
         if (!token_answer)
             return say(socket, "400 Bad Request", "", "{\"error\":\"invalid_request\"}");
         return say(socket, "200 OK", "Content-Type: application/json", token_answer);
@@ -736,6 +824,47 @@ static void test_identity(void **state)
     shoal_store_close(&store);
 }
 
+static void *put_once(void *store)
+{
+    return shoal_store_put(store, "key", "x", 1, NULL, NULL, shoal_after(20)) == SHOAL_OK ? store : NULL;
+}
+
+/* While the old token is good, a service that fails is not asked for every request, and one that hangs holds up only
+ * who asks it. */
+static void test_a_token_that_is_due(void **state)
+{
+    (void)state;
+    char url[64];
+    pthread_t other;
+    void *done = NULL;
+    unsetenv("AZURE_STORAGE_KEY");
+    server.answer = identity;
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/", server.port);
+    setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", url, 1);
+    token_answer = "{\"access_token\":\"t\",\"expires_in\":\"3600\"}";
+    token_trouble = "429 Too Many Requests"; /* passes by itself */
+    token_requests = 0;
+    shoal_store *store = open_store();
+    azure_credentials *who = &((azure_store *)store)->credentials;
+    assert_int_equal(token_requests, 2);
+    token_answer = NULL;
+    who->identity.refresh_at = 0;
+    for (int i = 0; i < 3; i++)
+        assert_non_null(put_once(store));
+    assert_int_equal(token_requests, 3);
+    token_stalls = true;
+    who->identity.refresh_at = 0;
+    assert_int_equal(pthread_create(&other, NULL, put_once, store), 0);
+    while (token_requests < 4)
+        base_sleep_until(shoal_after(0.01));
+    assert_non_null(put_once(store));
+    assert_int_equal(token_requests, 4);
+    token_stalls = false;
+    pthread_join(other, &done);
+    assert_non_null(done);
+    shoal_store_close(&store);
+}
+
 static void test_credentials(void **state)
 {
     (void)state;
@@ -746,6 +875,10 @@ static void test_credentials(void **state)
     setenv("AZURE_STORAGE_KEY", "hidden", 1);
     assert_int_equal(shoal_store_open(&store, "az://acct/box", NULL, shoal_after(20)), SHOAL_DENIED);
     assert_null(strstr(shoal_error(), "hidden"));
+    setup(NULL); /* what can't be asked at all has the store's name in its sentence, too */
+    setenv("AZURE_STORAGE_BLOB_ENDPOINT", "http://10.1.2.3/acct", 1);
+    assert_int_equal(shoal_store_open(&store, "az://acct/box", NULL, shoal_after(20)), SHOAL_USAGE);
+    assert_non_null(strstr(shoal_error(), "az://acct/box: http://10.1.2.3: "));
     clear_environment();
     setenv("AZURE_STORAGE_SAS_TOKEN", "?sv=2021&se=2020-01-01T00%3A00%3A00Z&sig=hidden", 1);
     set_endpoints();
@@ -843,13 +976,17 @@ int main(void)
         cmocka_unit_test(test_tokens),
         cmocka_unit_test_setup(test_refusals, setup),
         cmocka_unit_test_setup(test_what_passes, setup),
+        cmocka_unit_test_setup(test_who_says_503, setup),
         cmocka_unit_test_setup(test_a_blob_that_is_replaced, setup),
         cmocka_unit_test_setup(test_lies, setup),
         cmocka_unit_test_setup(test_blocks, setup),
         cmocka_unit_test_setup(test_pages_in_order, setup),
         cmocka_unit_test_setup(test_lost_answers, setup),
+        cmocka_unit_test_setup(test_a_finish_that_outlives_the_lease, setup),
+        cmocka_unit_test_setup(test_a_queue_without_a_place, setup),
         cmocka_unit_test_setup(test_push, setup),
         cmocka_unit_test_setup(test_identity, setup),
+        cmocka_unit_test_setup(test_a_token_that_is_due, setup),
         cmocka_unit_test_setup(test_credentials, setup),
         cmocka_unit_test_setup(test_no_memory, setup),
     };

@@ -32,6 +32,13 @@ static bool answer(int socket, asked *request)
         return false;
     } else if (strcmp(path, "/cut-head") == 0 || strcmp(path, "/early") == 0) {
         return false;
+    } else if (strcmp(path, "/cut-interim") == 0) {
+        reply(socket, "100 Continue", NULL, 0);
+        return false;
+    } else if (strcmp(path, "/cut-headers") == 0) {
+        static const char start[] = "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Le";
+        (void)!write(socket, start, sizeof start - 1);
+        return false;
     } else if (strcmp(path, "/stale") == 0) {
         if (request->number > 1)
             return false;
@@ -48,10 +55,18 @@ static bool answer(int socket, asked *request)
     } else if (strcmp(path, "/302") == 0) {
         reply(socket, "302 Found\r\nLocation: /hello\r\nContent-Length: 0", NULL, 0);
     } else if (strcmp(path, "/large") == 0 || strcmp(path, "/large-error") == 0) {
-        static char bytes[200000];
+        static _Thread_local char bytes[200000]; /* of each connection */
         memset(bytes, 'x', sizeof bytes);
         reply(socket, path[6] ? "400 Bad\r\nContent-Length: 200000" : "200 OK\r\nContent-Length: 200000", bytes,
               sizeof bytes);
+    } else if (strcmp(path, "/endless") == 0) {
+        static const char chunk[] = "1000\r\n", end[] = "\r\n";
+        static char bytes[0x1000];
+        reply(socket, "200 OK\r\nTransfer-Encoding: chunked", NULL, 0);
+        while (write(socket, chunk, 6) == 6 && write(socket, bytes, sizeof bytes) == sizeof bytes)
+            if (write(socket, end, 2) != 2)
+                break;
+        return false;
     } else if (strcmp(path, "/garbage") == 0) {
         if (write(socket, "SSH-2.0-OpenSSH_9.2\r\n", 21) != 21)
             return false;
@@ -231,6 +246,10 @@ static void test_failures_are_told_apart(void **state)
     expect_failure("GET", "/cut-body", SHOAL_CAUSE_CUT, true);
     expect_failure("GET", "/cut-head", SHOAL_CAUSE_CUT, true);
     expect_failure("PUT", "/cut-head", SHOAL_CAUSE_CUT, true);
+    expect_failure("GET", "/cut-headers", SHOAL_CAUSE_CUT, true);
+    expect_failure("PUT", "/cut-interim", SHOAL_CAUSE_CUT, true);
+    expect_failure("HEAD", "/cut-headers", SHOAL_CAUSE_CUT, true);
+    expect_failure("PUT", "/cut-headers", SHOAL_CAUSE_CUT, true);
     expect_failure("GET", "/garbage", SHOAL_CAUSE_SERVER, true);
     int64_t began = base_now();
     expect_failure("PUT", "/stall", SHOAL_CAUSE_TIMEOUT, true);
@@ -243,8 +262,8 @@ static void test_failures_are_told_apart(void **state)
     assert_true(attempt.retry_after == 7);
     assert_string_equal(request.answer, "slow");
     http_request_release(&request);
-    ask(&request, "GET", "/503");
-    assert_int_equal(http_passing(&request, &attempt), SHOAL_AGAIN);
+    ask(&request, "GET", "/503"); /* a gateway says so, too, of a server that was cut off at its work */
+    assert_int_equal(http_passing(&request, &attempt), SHOAL_UNKNOWN);
     assert_int_equal(attempt.cause, SHOAL_CAUSE_THROTTLED);
     assert_true(attempt.retry_after == 90);
     http_request_release(&request);
@@ -329,6 +348,9 @@ static void test_too_much(void **state)
     assert_int_equal(http_perform(pool, &request, 1, base_time_after(base_now(), 30)), SHOAL_OK);
     assert_int_equal(request.size, 200000);
     http_request_release(&request);
+    request = (http_request){.method = "GET", .url = url_of("/endless")}; /* without a bound of its own */
+    assert_int_equal(http_perform(pool, &request, 1, base_time_after(base_now(), 60)), SHOAL_BROKEN);
+    http_request_release(&request);
     request = (http_request){.method = "GET", .url = url_of("/headers")};
     assert_int_equal(http_perform(pool, &request, 1, base_time_after(base_now(), 30)), SHOAL_BROKEN);
     http_request_release(&request);
@@ -362,6 +384,33 @@ static void test_the_deadline(void **state)
     for (int i = 0; i < 3; i++)
         http_request_release(&requests[i]);
     http_pool_free(&patient);
+}
+
+/* A server whose queue of connections is full: nothing was asked of it, and the sentence does not say so either. */
+static void test_no_connection_in_time(void **state)
+{
+    (void)state;
+    int full = socket(AF_INET, SOCK_STREAM, 0), waiting[3];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    char url[64];
+    assert_int_equal(bind(full, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(full, 0), 0);
+    assert_int_equal(getsockname(full, (struct sockaddr *)&address, &length), 0);
+    for (int i = 0; i < 3; i++) {
+        waiting[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)!connect(waiting[i], (struct sockaddr *)&address, sizeof address);
+    }
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/", ntohs(address.sin_port));
+    http_request request = {.method = "PUT", .url = url};
+    assert_int_equal(http_perform(pool, &request, 1, base_time_after(base_now(), 0.2)), SHOAL_OK);
+    assert_int_equal(request.cause, SHOAL_CAUSE_UNREACHABLE);
+    assert_false(request.maybe_done);
+    assert_non_null(strstr(request.trouble, "connection"));
+    http_request_release(&request);
+    for (int i = 0; i < 3; i++)
+        close(waiting[i]);
+    close(full);
 }
 
 static void test_what_is_refused(void **state)
@@ -480,6 +529,7 @@ int main(void)
         TEST(test_a_body_that_was_cut),
         TEST(test_too_much),
         TEST(test_the_deadline),
+        TEST(test_no_connection_in_time),
         TEST(test_what_is_refused),
         TEST(test_dates_and_encoding),
         TEST(test_many_threads),

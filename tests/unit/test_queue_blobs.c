@@ -474,6 +474,25 @@ static void test_leases_lapse_without_ages(void **state)
     shoal_message_release(&other);
 }
 
+/* Whoever waits for a queue is woken by a push, whatever the prefix looks like. */
+static void test_a_push_is_a_change_of_the_queue(void **state)
+{
+    static const char *const urls[] = {"mem:wakes?queue=blobs", "mem:wakes/a?queue=blobs",
+                                       "mem:wakes/my.shoal/queue?queue=blobs",
+                                       "mem:wakes/a/.shoal/queue/b?queue=blobs"};
+    (void)state;
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        shoal_store *other = NULL;
+        uint32_t seen = 0;
+        assert_int_equal(shoal_store_open(&other, urls[i], NULL, SHOAL_NEVER), SHOAL_OK);
+        assert_int_equal(shoal_store_wait(other, "a/queue", &seen, base_now()), SHOAL_OK);
+        assert_int_equal(shoal_store_wait(other, "a/queue", &seen, base_now()), SHOAL_AGAIN);
+        assert_int_equal(shoal_store_push(other, "a/queue", "x", 1, SHOAL_NEVER), SHOAL_OK);
+        assert_int_equal(shoal_store_wait(other, "a/queue", &seen, base_now()), SHOAL_OK);
+        shoal_store_close(&other);
+    }
+}
+
 int main(void)
 {
 #define ON_ITS_OWN(test) cmocka_unit_test_setup_teardown(test, set_up, clear_up)
@@ -491,6 +510,7 @@ int main(void)
         ON_ITS_OWN(test_a_message_of_another_making_is_refused),
         ON_ITS_OWN(test_a_swap_whose_answer_never_came),
         ON_ITS_OWN(test_leases_lapse_without_ages),
+        ON_ITS_OWN(test_a_push_is_a_change_of_the_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

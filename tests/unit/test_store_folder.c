@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -356,6 +357,62 @@ static void test_a_reader_sees_a_later_writer(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* What is read without locks while a writer comes and goes may be rubbish, and is not to be believed. */
+static int read_across_a_writer(void)
+{
+    shoal_store *store = NULL;
+    folder_connection *reader = NULL;
+    store_attempt attempt = {.deadline = soon()};
+    char letter;
+    int status;
+    close(to_reader[1]);
+    if (shoal_store_open(&store, root, &(shoal_store_options){.read_only = true}, soon()) < 0)
+        return fprintf(stderr, "%s\n", shoal_error()), 1;
+    folder_store *self = (folder_store *)store;
+    if (folder_reader(self, &reader, &attempt) < 0 || !reader->immutable)
+        return 2;
+    if (write(from_reader[1], "x", 1) != 1 || read(to_reader[0], &letter, 1) != 1)
+        return 3;
+    if (folder_reader_return(self, &reader, SHOAL_BROKEN) != SHOAL_AGAIN || attempt.cause != SHOAL_CAUSE_RACE)
+        return 4;
+    do /* just after a change nobody can tell; a moment later everybody can */
+        status = folder_reader(self, &reader, &attempt);
+    while (status == SHOAL_OK && (status = folder_reader_return(self, &reader, SHOAL_OK)) == SHOAL_AGAIN &&
+           shoal_now() < attempt.deadline);
+    shoal_store_close(&store);
+    return status == SHOAL_OK ? 0 : 5;
+}
+
+static void test_a_reader_without_locks_notices_a_writer(void **state)
+{
+    int status;
+    char letter;
+    (void)state;
+    shoal_store *store = open_store(root);
+    shoal_store_close(&store);
+    assert_int_equal(chmod(folder, 0755), 0);
+    assert_int_equal(pipe(to_reader) | pipe(from_reader), 0);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(setgid(65534) || setuid(65534) ? 77 : read_across_a_writer());
+    close(to_reader[0]);
+    close(from_reader[1]);
+    if (read(from_reader[0], &letter, 1) == 1) {
+        store = open_store(root);
+        put(store, "key", 100);
+        shoal_store_close(&store);
+        assert_int_equal(write(to_reader[1], "x", 1), 1);
+    }
+    close(to_reader[1]);
+    close(from_reader[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void test_permissions(void **state)
 {
     (void)state;
@@ -585,6 +642,7 @@ static pid_t start_holder(habit habit)
     assert_int_equal(pipe(ready), 0);
     pid_t child = fork();
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
         int gate = open(at("store/gate"), O_RDWR);
         if (flock(gate, LOCK_EX) != 0 || write(ready[1], "x", 1) != 1)
             _exit(1);
@@ -629,6 +687,9 @@ static void test_a_holder_that_never_lets_go_is_named(void **state)
     if (!strstr(shoal_error(), wanted))
         fail_msg("%s", shoal_error());
     assert_true(shoal_store_counted(store).causes[SHOAL_CAUSE_BUSY] > 0);
+    assert_int_equal(shoal_store_put(store, "key", "x", 1, NULL, NULL, shoal_after(0.02)), SHOAL_AGAIN);
+    if (!strstr(shoal_error(), wanted)) /* also when there was little time to look */
+        fail_msg("%s", shoal_error());
     expect_blob(store, "key", 10); /* reading does not pass the gate */
     kill(holder, SIGKILL);
     waitpid(holder, NULL, 0);
@@ -663,6 +724,27 @@ static void test_the_dead_are_spoken_for(void **state)
     assert_int_equal(atomic_load(&shared->committing), 0);
     munmap(shared, sizeof *shared);
     shoal_store_close(&other);
+    shoal_store_close(&store);
+}
+
+/* Nor does it matter that who waits may not pass the gate, or that who was to tell is only stopped. */
+static void test_who_only_waits_learns_of_a_change(void **state)
+{
+    uint32_t seen = 0, seen_too = 0;
+    (void)state;
+    shoal_store *store = open_store(root), *reader = NULL;
+    assert_int_equal(shoal_store_open(&reader, root, &(shoal_store_options){.read_only = true}, soon()), SHOAL_OK);
+    folder_shared *shared = map_words();
+    assert_int_equal(shoal_store_wait(reader, "key", &seen, soon()), SHOAL_OK);
+    assert_int_equal(shoal_store_wait(store, "key", &seen_too, soon()), SHOAL_OK);
+    atomic_store(&shared->committing, 1);
+    assert_int_equal(shoal_store_wait(reader, "key", &seen, soon()), SHOAL_OK);
+    pid_t holder = start_holder(NEVER_LETS_GO);
+    assert_int_equal(shoal_store_wait(store, "key", &seen_too, soon()), SHOAL_OK);
+    kill(holder, SIGKILL);
+    waitpid(holder, NULL, 0);
+    munmap(shared, sizeof *shared);
+    shoal_store_close(&reader);
     shoal_store_close(&store);
 }
 
@@ -760,6 +842,7 @@ int main(void)
                                        TEST(test_a_store_half_made_is_made),
                                        TEST(test_permissions),
                                        TEST(test_a_reader_sees_a_later_writer),
+                                       TEST(test_a_reader_without_locks_notices_a_writer),
                                        TEST(test_reading_only_writes_nothing),
                                        TEST(test_where_bodies_lie),
                                        TEST(test_a_body_that_is_not_what_was_written),
@@ -771,6 +854,7 @@ int main(void)
                                        TEST(test_a_stopped_holder_is_continued),
                                        TEST(test_a_holder_that_never_lets_go_is_named),
                                        TEST(test_the_dead_are_spoken_for),
+                                       TEST(test_who_only_waits_learns_of_a_change),
                                        TEST(test_rubbish_in_the_shared_words),
                                        TEST(test_a_forked_child_is_refused),
                                        TEST(test_threads_share_handles)};

@@ -47,6 +47,7 @@ typedef struct answer {
     int status;
     shoal_cause cause;
     double retry_after, takes;
+    const char *says;  /* "scripted" when NULL */
     const char *there; /* get: the put id that is found, "mine", "other" or "plain" */
 } answer;
 
@@ -69,7 +70,7 @@ static const answer *next_answer(char what, store_attempt *attempt)
     attempt->cause = script->cause;
     attempt->retry_after = script->retry_after;
     if (script->status < 0)
-        shoal_fail(script->status, "scripted");
+        shoal_fail(script->status, "%s", script->says ? script->says : "scripted");
     return script++;
 }
 
@@ -246,6 +247,19 @@ static void the_deadline_ends_it(void **state)
     assert_int_equal(put(troubles, NULL, NULL, 2), SHOAL_UNKNOWN);
 }
 
+static void the_reason_is_kept(void **state)
+{
+    (void)state;
+    const answer answers[] = {{.status = SHOAL_AGAIN, .cause = SHOAL_CAUSE_SERVER, .says = "the disk burns"},
+                              {.status = SHOAL_AGAIN, .cause = SHOAL_CAUSE_TIMEOUT, .takes = 9, .says = "time was up"},
+                              {.status = 1}};
+    assert_int_equal(put(answers, NULL, NULL, 5), SHOAL_AGAIN);
+    assert_non_null(strstr(shoal_error(), "the disk burns (gave up after 2 attempts in 9."));
+    clock_now = 1000;
+    assert_int_equal(put(answers + 1, NULL, NULL, 5), SHOAL_AGAIN);
+    assert_non_null(strstr(shoal_error(), "time was up"));
+}
+
 static void lost_answers_of_puts(void **state)
 {
     (void)state;
@@ -341,6 +355,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(pauses_grow_to_their_limit, start, stop),
         cmocka_unit_test_setup_teardown(what_the_server_asks_for_is_waited, start, stop),
         cmocka_unit_test_setup_teardown(the_deadline_ends_it, start, stop),
+        cmocka_unit_test_setup_teardown(the_reason_is_kept, start, stop),
         cmocka_unit_test_setup_teardown(lost_answers_of_puts, start, stop),
         cmocka_unit_test_setup_teardown(a_judgement_that_fails_is_made_again, start, stop),
         cmocka_unit_test_setup_teardown(plain_bytes_can_not_tell, start, stop),

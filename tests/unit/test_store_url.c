@@ -70,8 +70,8 @@ static void wrong_urls(void **state)
     expect_refused("dir:/a?x=1&x=2", "twice");
     /* Secrets are refused, and not repeated. */
     static const char *const secret[] = {"az://acct/box?sv=2022&sig=c2VjcmV0", "az://acct/box?AccountKey=c2VjcmV0",
-                                         "s3://c2VjcmV0:c2VjcmV0@bucket/x"};
-    for (int i = 0; i < 3; i++) {
+                                         "s3://c2VjcmV0:c2VjcmV0@bucket/x", "az://acct:c2VjcmV0/x@box"};
+    for (int i = 0; i < 4; i++) {
         expect_refused(secret[i], "must not hold a");
         assert_null(strstr(shoal_error(), "c2VjcmV0"));
     }

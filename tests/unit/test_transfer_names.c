@@ -47,18 +47,22 @@ static void test_what_can_not_be_a_key(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(transfer_check_key(bad[i], "the/file"), SHOAL_INVALID);
         assert_non_null(strstr(shoal_error(), "the/file"));
-        assert_int_equal(transfer_check_path(bad[i]), SHOAL_INVALID);
+        assert_int_equal(transfer_check_path(bad[i], bad[i]), SHOAL_INVALID);
     }
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(transfer_check_key(good[i], "the/file"), SHOAL_OK);
-        assert_int_equal(transfer_check_path(good[i]), SHOAL_OK);
+        assert_int_equal(transfer_check_path(good[i], good[i]), SHOAL_OK);
     }
     longest[SHOAL_KEY_MOST] = '\0';
     assert_int_equal(transfer_check_key(longest, "f"), SHOAL_OK);
-    assert_int_equal(transfer_check_path(longest), SHOAL_INVALID); /* no file has so long a name */
+    assert_int_equal(transfer_check_path(longest, longest), SHOAL_INVALID); /* no file has so long a name */
     longest[255] = '/';
     longest[511] = '\0';
-    assert_int_equal(transfer_check_path(longest), SHOAL_OK);
+    assert_int_equal(transfer_check_path(longest, longest), SHOAL_OK);
+    assert_int_equal(transfer_check_path("a/.shoal/b", ".shoal/b"), SHOAL_OK); /* a file may be called so */
+    assert_int_equal(transfer_check_path("a/.shoal-part-0123456789abcdef", ".shoal-part-0123456789abcdef"),
+                     SHOAL_INVALID);
+    assert_int_equal(transfer_check_path("a/.shoal-part-x", ".shoal-part-x"), SHOAL_OK);
 }
 
 /* Of names in order, `clashes` are below one that came before. */

@@ -46,6 +46,8 @@ static void test_what_is_told(void **state)
     assert_string_equal(told, "A/B=;A!;");
     assert_int_equal(read_text("<A/>"), SHOAL_OK);
     assert_string_equal(told, "A=;");
+    assert_int_equal(read_text(" \r\n\t<?xml version=\"1.0\"?>\n \n<A/>"), SHOAL_OK); /* sent to keep a connection */
+    assert_string_equal(told, "A=;");
 }
 
 static void test_what_is_refused(void **state)
@@ -53,6 +55,7 @@ static void test_what_is_refused(void **state)
     (void)state;
     static const char *const broken[] = {
         "",
+        " \n",
         "text",
         "<A>",
         "<A></B>",

@@ -66,7 +66,7 @@ static int place_first(http_request *request, void *context)
     if (get->out->whole < 0)
         get->out->whole = range->offset == 0 ? content_length(request) : -1;
     if (get->out->whole < range->offset)
-        return store_fail(&get->store->base, get->key, SHOAL_BROKEN, "the server does not say how large the blob is");
+        return shoal_fail(SHOAL_BROKEN, "the server does not say how large the blob is");
     get->wanted = get->out->whole - range->offset;
     if (range->length >= 0 && range->length < get->wanted)
         get->wanted = range->length;
@@ -98,7 +98,10 @@ static int get_nothing(getting *get, store_attempt *attempt)
     if (status == SHOAL_OK) {
         get->out->whole = content_length(&request);
         get->out->age = http_age(&request);
-        if (get->range->length != 0 && get->out->whole > get->range->offset) {
+        if (get->out->whole < 0) {
+            status =
+                store_fail(&get->store->base, get->key, SHOAL_BROKEN, "the server does not say how large the blob is");
+        } else if (get->range->length != 0 && get->out->whole > get->range->offset) {
             attempt->cause = SHOAL_CAUSE_RACE;
             status = store_fail(&get->store->base, get->key, SHOAL_AGAIN, "it was replaced while it was read");
         } else if (!get->range->buffer) {
@@ -131,8 +134,11 @@ static int get_first(getting *get, bool *there, store_attempt *attempt)
     int status = azure_prepare(get->store, &call, &request, attempt);
     request.place = place_first;
     request.place_context = get;
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK) {
         status = http_perform(get->store->pool, &request, 1, attempt->deadline);
+        if (status < 0)
+            store_fail(&get->store->base, get->key, status, "%s", shoal_error());
+    }
     *there = status == SHOAL_OK && azure_succeeded(&request) && request.size > 0;
     bool nothing = status == SHOAL_OK && (request.status == 416 || (azure_succeeded(&request) && !*there));
     if (status == SHOAL_OK && !azure_succeeded(&request) && !nothing)
@@ -396,8 +402,9 @@ static int list_once(azure_store *store, const char *prefix, const char *name, c
     int status = azure_perform(store, &call, &request, attempt);
     if (status == SHOAL_OK && !azure_succeeded(&request))
         status = azure_refusal(store, prefix, &request, attempt);
-    else if (status == SHOAL_OK)
-        status = azure_list_read(request.answer, request.size, prefix, after, page, marker, last_is_high);
+    else if (status == SHOAL_OK &&
+             (status = azure_list_read(request.answer, request.size, prefix, after, page, marker, last_is_high)) < 0)
+        store_fail(&store->base, prefix, status, "%s", shoal_error());
     azure_request_release(&request);
     return status;
 }

@@ -12,6 +12,8 @@
 #include "azure_internal.h"
 
 #include <jansson.h>
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,8 @@
 static const char emulator_account[] = "devstoreaccount1";
 static const char emulator_key[] =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+enum { REFRESH_PAUSE = 10 }; /* seconds until a service that gave no token is asked again while the old one is good */
 
 static const char *environment(const char *name)
 {
@@ -251,56 +255,106 @@ int azure_token_read(base_secret **token, double *seconds, const char *answer, s
     return status;
 }
 
-/* Asks for a token.  The lock is held, so that one thread asks for all. */
+/* What an answer of the identity service other than a token means. */
+static int judge_identity(const azure_credentials *who, const http_request *request, store_attempt *attempt)
+{
+    int passing = http_passing(request, attempt);
+    bool first = who->identity.guessed && !who->identity.token;
+    if (request->status == 200)
+        return SHOAL_OK;
+    if (first && (request->status == 0 || passing == SHOAL_OK))
+        return shoal_fail(SHOAL_DENIED,
+                          "there are no credentials for Azure: set AZURE_STORAGE_CONNECTION_STRING, or "
+                          "AZURE_STORAGE_KEY, or AZURE_STORAGE_SAS_TOKEN, or run where a managed identity is (nothing "
+                          "answers for one here)");
+    if (request->status == 0)
+        return shoal_fail(SHOAL_AGAIN, "the identity service of this machine does not answer: %s", request->trouble);
+    if (passing < 0)
+        return shoal_fail(SHOAL_AGAIN, "the identity service of this machine has a trouble (HTTP status %d)",
+                          request->status);
+    return shoal_fail(SHOAL_DENIED,
+                      "this machine has no identity that Azure gives tokens to (HTTP status %d of its identity "
+                      "service; AZURE_CLIENT_ID may have to name one)",
+                      request->status);
+}
+
+/* Asks for a token, without the lock meanwhile. */
 static int refresh(azure_credentials *who, store_attempt *attempt)
 {
     http_request request = {
         .method = "GET", .url = who->identity.url, .kind = SHOAL_REQUEST_OTHER, .room = HTTP_ERROR_MOST};
     int64_t asked = base_now();
     double seconds = 0;
+    base_secret *token = NULL;
+    who->identity.refreshing = true;
+    pthread_mutex_unlock(&who->identity.lock);
     int status = who->identity.header ? http_add_header(&request, "%s", base_secret_text(who->identity.header))
                                       : http_add_header(&request, "Metadata: true");
     if (status == SHOAL_OK)
         status = http_perform(who->identity.pool, &request, 1, attempt->deadline);
-    if (status == SHOAL_OK && request.status != 200 && who->identity.guessed && !who->identity.token) {
-        status = shoal_fail(
-            SHOAL_DENIED, "there are no credentials for Azure: set AZURE_STORAGE_CONNECTION_STRING, or "
-                          "AZURE_STORAGE_KEY, or AZURE_STORAGE_SAS_TOKEN, or run where a managed identity is (nothing "
-                          "answers for one here)");
-    } else if (status == SHOAL_OK && request.status == 0) {
-        http_passing(&request, attempt);
-        status = shoal_fail(SHOAL_AGAIN, "the identity service of this machine does not answer: %s", request.trouble);
-    } else if (status == SHOAL_OK && http_passing(&request, attempt) < 0) {
-        status = shoal_fail(SHOAL_AGAIN, "the identity service of this machine has a trouble (HTTP status %d)",
-                            request.status);
-    } else if (status == SHOAL_OK && request.status != 200) {
-        status = shoal_fail(SHOAL_DENIED,
-                            "this machine has no identity that Azure gives tokens to (HTTP status %d of its identity "
-                            "service; AZURE_CLIENT_ID may have to name one)",
-                            request.status);
-    }
     if (status == SHOAL_OK)
-        status = azure_token_read(&who->identity.token, &seconds, request.answer, request.size, (int64_t)time(NULL));
+        status = judge_identity(who, &request, attempt);
+    if (status == SHOAL_OK)
+        status = azure_token_read(&token, &seconds, request.answer, request.size, (int64_t)time(NULL));
+    pthread_mutex_lock(&who->identity.lock);
+    who->identity.refreshing = false;
+    who->identity.refresh_at = base_time_after(base_now(), REFRESH_PAUSE);
     if (status == SHOAL_OK) { /* renewed five minutes before its end, or half-way when it is short */
+        base_secret_free(&who->identity.token);
+        who->identity.token = token;
         who->identity.end = base_time_after(asked, seconds);
         who->identity.refresh_at = base_time_after(asked, seconds > 600 ? seconds - 300 : seconds / 2);
     }
+    atomic_fetch_add(&who->identity.refreshes, 1);
+    base_wake_word(&who->identity.refreshes, INT_MAX);
     if (request.answer)
         base_wipe(request.answer, request.size);
     http_request_release(&request);
     return status;
 }
 
+/* Whether there is a token that Azure still accepts. */
+static bool is_good(const azure_credentials *who)
+{
+    return who->identity.token && base_now() < who->identity.end;
+}
+
+/* Waits until whoever asks for a token is done. */
+static int wait_for_other(azure_credentials *who, store_attempt *attempt)
+{
+    uint32_t seen = atomic_load(&who->identity.refreshes);
+    pthread_mutex_unlock(&who->identity.lock);
+    base_wait_word(&who->identity.refreshes, seen, attempt->deadline);
+    pthread_mutex_lock(&who->identity.lock);
+    if (base_now() < attempt->deadline)
+        return SHOAL_OK;
+    attempt->cause = SHOAL_CAUSE_TIMEOUT;
+    return shoal_fail(SHOAL_AGAIN, "a token did not come in time");
+}
+
+/* Makes sure that there is a token.  While the old one is good nobody waits for another thread that asks for a new one,
+ * and a service that fails is asked again only after a pause. */
+static int have_token(azure_credentials *who, store_attempt *attempt)
+{
+    int status = SHOAL_OK;
+    while (status == SHOAL_OK && !is_good(who) && who->identity.refreshing)
+        status = wait_for_other(who, attempt);
+    bool due = !is_good(who) || base_now() >= who->identity.refresh_at;
+    if (status == SHOAL_OK && due && !who->identity.refreshing)
+        status = refresh(who, attempt);
+    if (status < 0 && is_good(who)) { /* the old one is good for a while yet */
+        attempt->cause = SHOAL_CAUSE_NONE;
+        attempt->retry_after = 0;
+        status = SHOAL_OK;
+    }
+    return status;
+}
+
 int azure_token_header(azure_credentials *who, base_secret **out, store_attempt *attempt)
 {
     char *header = NULL;
-    int status = SHOAL_OK;
     pthread_mutex_lock(&who->identity.lock);
-    if (!who->identity.token || base_now() >= who->identity.refresh_at) {
-        status = refresh(who, attempt);
-        if (status < 0 && who->identity.token && base_now() < who->identity.end)
-            status = SHOAL_OK; /* the old one is good for a while yet */
-    }
+    int status = have_token(who, attempt);
     if (status == SHOAL_OK)
         status = base_format(&header, "Authorization: Bearer %s", base_secret_text(who->identity.token));
     pthread_mutex_unlock(&who->identity.lock);

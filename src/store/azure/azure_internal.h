@@ -20,13 +20,15 @@ typedef struct azure_credentials {
     base_secret *sas;                     /* "sv=...&sig=...", without a question mark */
     struct {
         bool used;
-        bool guessed;            /* nothing says that there is one: it is what is tried last */
-        char *url;               /* where tokens are asked for */
-        base_secret *header;     /* what that wants to hear, as a header, or NULL */
-        http_pool *pool;         /* may ask metadata services */
-        pthread_mutex_t lock;    /* of the rest */
-        base_secret *token;      /* or NULL */
-        int64_t refresh_at, end; /* of the token, on base_now's clock */
+        bool guessed;               /* nothing says that there is one: it is what is tried last */
+        char *url;                  /* where tokens are asked for */
+        base_secret *header;        /* what that wants to hear, as a header, or NULL */
+        http_pool *pool;            /* may ask metadata services */
+        pthread_mutex_t lock;       /* of the rest */
+        base_secret *token;         /* or NULL */
+        int64_t refresh_at, end;    /* of the token, on base_now's clock */
+        bool refreshing;            /* by one thread for all; the lock is not held meanwhile */
+        _Atomic uint32_t refreshes; /* so far; changes when one ends */
     } identity;
 } azure_credentials;
 

@@ -165,7 +165,7 @@ int push_azure(shoal_store *self, const char *queue, const store_body *body, sto
         status = message_document(first, strlen(first), large ? NULL : body, &document);
     if (status == SHOAL_OK)
         status = push_document(store, queue, name, document, attempt);
-    if (status == SHOAL_ABSENT) {
+    if (status == SHOAL_ABSENT && document) {
         status = make_queue(store, queue, name, attempt);
         if (status == SHOAL_OK)
             status = push_document(store, queue, name, document, attempt);
@@ -298,6 +298,8 @@ int take_azure(shoal_store *self, const char *queue, double lease, shoal_message
         status = azure_refusal(store, queue, &request, attempt);
     else if (status == SHOAL_OK)
         status = azure_message_read(&message, &found, request.answer, request.size);
+    if (status == SHOAL_BROKEN)
+        store_fail(self, queue, status, "%s", shoal_error());
     if (status == SHOAL_OK && !found)
         status = store_fail(self, queue, SHOAL_ABSENT, "there is nothing to take");
     if (status == SHOAL_OK)
@@ -382,7 +384,9 @@ int finish_azure(shoal_store *self, const char *queue, shoal_message *message, s
                              .kind = SHOAL_REQUEST_QUEUE};
     status = azure_perform(store, &call, &request, attempt);
     if (status == SHOAL_OK && !azure_succeeded(&request)) {
-        bool gone = strcmp(azure_error_code(&request, code, sizeof code), "MessageNotFound") == 0;
+        /* Azure says so of a message that another has taken, too; nobody has while the lease lasts. */
+        bool gone = strcmp(azure_error_code(&request, code, sizeof code), "MessageNotFound") == 0 &&
+                    base_now() < message->lease_ends;
         if (!(gone && attempt->doubt)) /* otherwise it was removed by the attempt whose answer was lost */
             status = azure_refusal(store, queue, &request, attempt);
     }
@@ -444,8 +448,10 @@ int drop_azure(shoal_store *self, const char *queue, store_attempt *attempt)
     azure_queue_name(name, store->container, queue);
     const azure_call call = {.method = "DELETE", .service = AZURE_QUEUE, .first = name, .kind = SHOAL_REQUEST_QUEUE};
     http_request request = {0};
+    char code[80];
     int status = azure_perform(store, &call, &request, attempt);
-    if (status == SHOAL_OK && !azure_succeeded(&request))
+    if (status == SHOAL_OK && !azure_succeeded(&request) &&
+        strcmp(azure_error_code(&request, code, sizeof code), "QueueBeingDeleted") != 0) /* as good as gone */
         status = azure_refusal(store, queue, &request, attempt);
     azure_request_release(&request);
     if (status == SHOAL_OK || status == SHOAL_ABSENT)

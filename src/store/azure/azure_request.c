@@ -177,7 +177,12 @@ int azure_prepare(azure_store *store, const azure_call *call, http_request *out,
 int azure_perform(azure_store *store, const azure_call *call, http_request *out, store_attempt *attempt)
 {
     int status = azure_prepare(store, call, out, attempt);
-    return status == SHOAL_OK ? http_perform(store->pool, out, 1, attempt->deadline) : status;
+    if (status == SHOAL_OK) {
+        status = http_perform(store->pool, out, 1, attempt->deadline);
+        if (status < 0)
+            store_fail(&store->base, call->service == AZURE_BLOB ? call->second : NULL, status, "%s", shoal_error());
+    }
+    return status;
 }
 
 void azure_request_release(http_request *request)
@@ -342,6 +347,8 @@ int azure_refusal(azure_store *store, const char *key, const http_request *reque
     const meaning *known = find_meaning(code);
     int status = http_passing(request, attempt);
     if (status < 0) {
+        if (strcmp(code, "ServerBusy") == 0)
+            status = SHOAL_AGAIN; /* it was turned away at the door */
         snprintf(sentence, sizeof sentence, "%s",
                  attempt->cause == SHOAL_CAUSE_THROTTLED ? "there are too many requests" : "the server has a trouble");
         return fail_with_code(store, key, status, request, code, sentence);

@@ -83,9 +83,7 @@ static int find_container(azure_store *store, const shoal_store_options *options
     bool may_not_ask = request.status == 403 && store->credentials.sas && strncmp(code, "Authorization", 13) == 0;
     if (status == SHOAL_OK && request.status == 404)
         status = options->create ? make_container(store, attempt)
-                                 : store_fail(&store->base, NULL, SHOAL_ABSENT,
-                                              "there is no such container; it has to be made first (with 'create', or "
-                                              "az storage container create)");
+                                 : store_fail(&store->base, NULL, SHOAL_ABSENT, "there is no such container");
     else if (status == SHOAL_OK && !azure_succeeded(&request) && !may_not_ask)
         status = azure_refusal(store, NULL, &request, attempt);
     azure_request_release(&request);

@@ -117,14 +117,14 @@ static int wait_for_gate(folder_store *self, const char *key, bool eager, store_
         }
         if (error)
             return shoal_fail_errno(SHOAL_SYSTEM, error, "%s/gate: can't be locked", self->root);
-        if (now >= attempt->deadline)
-            return folder_fail_busy(self, key, attempt, holder, state);
-        if (now >= next_look) {
+        if (now >= earlier(next_look, attempt->deadline)) {
             struct stat info;
             if (fstat(self->gate, &info) == 0)
                 folder_wake_holder("FLOCK", &info, &holder, &state);
             next_look = now + STOPPED_AFTER;
         }
+        if (now >= attempt->deadline)
+            return folder_fail_busy(self, key, attempt, holder, state);
         base_wait_word(&shared->released, seen, earlier(until, attempt->deadline));
         now = base_now();
     }
@@ -190,15 +190,18 @@ void folder_announce_end(folder_store *self, const char *key)
     atomic_store(&self->shared->committing, 0);
 }
 
-void folder_announce_for_the_dead(folder_store *self)
+bool folder_announce_for_the_dead(folder_store *self)
 {
     int error;
-    if (self->gate < 0 || !atomic_load(&self->shared->committing) || !lock_writer(self, 0))
-        return;
+    if (!atomic_load(&self->shared->committing))
+        return false;
+    if (self->gate < 0 || !lock_writer(self, 0)) /* who only reads can't tell the others */
+        return true;
     if (try_lock(self, &error)) {
         if (atomic_load(&self->shared->committing))
             announce_to_all(self->shared);
         flock(self->gate, LOCK_UN);
     }
     unlock_writer(self);
+    return true;
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -23,6 +24,7 @@ enum {
 static const int64_t BUSY_PAUSE = 200000;       /* nanoseconds between two tries for a lock of SQLite's */
 static const int64_t STOPPED_AFTER = 200000000; /* until someone stopped is looked for */
 static const int64_t CHECKPOINT_WAIT = 500000000;
+static const int64_t TICK_MOST = 20000000; /* between two times that files are given */
 
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS state(name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
@@ -58,8 +60,8 @@ static const char *const queries[QUERIES] = {
     [QUERY_IS_USED] = "SELECT 1 FROM blobs WHERE file = ?1 UNION ALL SELECT 1 FROM messages WHERE file = ?1 LIMIT 1",
     [QUERY_PUSH] = "INSERT INTO messages(queue, visible, deliveries, size, file, data) VALUES(?1, ?2, 0, ?3, ?4, ?5)",
     [QUERY_ANY] = "SELECT 1 FROM messages WHERE queue = ?1 AND visible <= ?2 LIMIT 1",
-    [QUERY_NEXT] = "SELECT id, deliveries, size, file, data FROM messages WHERE queue = ?1 AND visible <= ?2 "
-                   "ORDER BY visible, id LIMIT 1",
+    [QUERY_NEXT] = ("SELECT id, deliveries, size, file, data FROM messages WHERE queue = ?1 AND visible <= ?2 "
+                    "ORDER BY visible, id LIMIT 1"),
     [QUERY_LEASE] = "UPDATE messages SET visible = ?2, holder = ?3, deliveries = deliveries + 1 WHERE id = ?1",
     [QUERY_EXTEND] = "UPDATE messages SET visible = ?2 WHERE id = ?1",
     [QUERY_MESSAGE] = "SELECT queue, holder, visible, file FROM messages WHERE id = ?1",
@@ -191,6 +193,38 @@ static bool is_immutable(const folder_store *self)
            faccessat(self->root_folder, "index.db-wal", F_OK, 0) != 0;
 }
 
+/* When the database was last changed; false when nobody can tell. */
+static bool read_time(const folder_store *self, struct timespec *out)
+{
+    struct stat info;
+    bool known = fstatat(self->root_folder, "index.db", &info, 0) == 0;
+    if (known)
+        *out = info.st_mtim;
+    return known;
+}
+
+static void note_time(folder_connection *connection)
+{
+    struct timespec now, *written = &connection->written;
+    clock_gettime(CLOCK_REALTIME, &now);
+    connection->just_written = !read_time(connection->store, written);
+    int64_t age = (int64_t)(now.tv_sec - written->tv_sec) * 1000000000 + now.tv_nsec - written->tv_nsec;
+    connection->just_written |= age >= 0 && age < TICK_MOST;
+}
+
+/* Without locks a writer may come and go while the database is read, and pages of two versions be seen as one. */
+static int check_unchanged(folder_connection *connection, int status)
+{
+    struct timespec now;
+    if (!connection->immutable ||
+        (!connection->just_written && read_time(connection->store, &now) && now.tv_sec == connection->written.tv_sec &&
+         now.tv_nsec == connection->written.tv_nsec))
+        return status;
+    if (connection->attempt)
+        connection->attempt->cause = SHOAL_CAUSE_RACE;
+    return store_fail(&connection->store->store, NULL, SHOAL_AGAIN, "it was written to while it was read");
+}
+
 static int database_name(char **out, const folder_store *self, bool immutable)
 {
     if (!immutable)
@@ -220,6 +254,8 @@ static int connection_open(folder_connection **out, folder_store *self, bool wri
     connection->immutable = immutable;
     connection->store = self;
     connection->attempt = attempt;
+    if (immutable)
+        note_time(connection);
     int code = sqlite3_open_v2(name, &connection->db, flags, NULL);
     if (code == SQLITE_OK) {
         sqlite3_extended_result_codes(connection->db, 1);
@@ -237,7 +273,7 @@ static int connection_open(folder_connection **out, folder_store *self, bool wri
         else if (missing && errno == ENOENT)
             status = store_fail(&self->store, NULL, SHOAL_BROKEN, "%s/index.db is missing", self->root);
         else
-            status = fail_index(connection, code, NULL, attempt);
+            status = check_unchanged(connection, fail_index(connection, code, NULL, attempt));
         goto done;
     }
     *out = connection;
@@ -263,11 +299,12 @@ int folder_reader(folder_store *self, folder_connection **out, store_attempt *at
     return connection ? SHOAL_OK : connection_open(out, self, false, false, attempt);
 }
 
-void folder_reader_return(folder_store *self, folder_connection **inout)
+int folder_reader_return(folder_store *self, folder_connection **inout, int status)
 {
     folder_connection *connection = *inout;
     if (!connection)
-        return;
+        return status;
+    status = check_unchanged(connection, status);
     connection->attempt = NULL;
     pthread_mutex_lock(&self->lists_lock);
     if (self->idle_reader_count < FOLDER_IDLE_READERS && !connection->immutable) {
@@ -278,6 +315,7 @@ void folder_reader_return(folder_store *self, folder_connection **inout)
     }
     pthread_mutex_unlock(&self->lists_lock);
     connection_free(inout);
+    return status;
 }
 
 /* ---- transactions -------------------------------------------------------------------------------------------- */
@@ -342,11 +380,11 @@ int folder_transact_inside(folder_store *self, folder_change *change, store_atte
 {
     self->writer->attempt = attempt;
     int status = transact_once(self, change, attempt);
-    if (status < 0 && self->writer->full) {
+    if (status < 0 && self->writer->full && !self->writer->unsure) {
         checkpoint(self, true);
         status = transact_once(self, change, attempt);
     }
-    if (status < 0 && self->writer->full && change->frees && folder_spare_release(self)) {
+    if (status < 0 && self->writer->full && !self->writer->unsure && change->frees && folder_spare_release(self)) {
         change->used_spare = true;
         status = transact_once(self, change, attempt);
     }
@@ -455,9 +493,9 @@ int folder_index_open(folder_store *self, bool *fresh_boot, store_attempt *attem
     int status = connection_open(&connection, self, !self->read_only, false, attempt);
     if (status == SHOAL_OK)
         status = check_format(connection);
-    if (status < 0 || self->read_only) {
-        if (status == SHOAL_OK)
-            folder_reader_return(self, &connection);
+    if (self->read_only)
+        return folder_reader_return(self, &connection, status);
+    if (status < 0) {
         connection_free(&connection);
         return status;
     }

@@ -109,10 +109,12 @@ typedef struct folder_connection {
     int64_t next_look;      /* when it looks for a stopped holder of a lock next */
     pid_t blocker;          /* who was found in the way; 0 when nobody was */
     char blocker_state;
-    bool immutable; /* reads without locks, for one call */
-    int error;      /* errno of the last step */
-    bool full;      /* the transaction failed since the disk is full */
-    bool unsure;    /* its commit failed in a way that may yet come to light as done, after the machine went down */
+    bool immutable;          /* reads without locks, for one call */
+    struct timespec written; /* when the database that is read so was last changed */
+    bool just_written;       /* so lately that a change since may bear the same time */
+    int error;               /* errno of the last step */
+    bool full;               /* the transaction failed since the disk is full */
+    bool unsure; /* its commit failed in a way that may yet come to light as done, after the machine went down */
 } folder_connection;
 
 typedef struct folder_store {
@@ -172,8 +174,8 @@ void folder_leave(folder_store *self);
 /* Between these two whoever dies may have left a change that nobody was told of; the next to enter tells everybody. */
 void folder_announce_begin(folder_store *self);
 void folder_announce_end(folder_store *self, const char *key);
-/* Tells everybody, if someone died in between and nobody came since. */
-void folder_announce_for_the_dead(folder_store *self);
+/* Tells everybody, if someone died in between and nobody came since; false when nobody was in between, dead or alive. */
+bool folder_announce_for_the_dead(folder_store *self);
 
 /* Looks who holds a lock of a kind ("FLOCK", or "POSIX" on SQLite's shared memory) on a file, and wakes it when it is
  * stopped.  Sets the process, 0 when none can be seen from here, and the letter of its state. */
@@ -190,9 +192,10 @@ int folder_index_create(folder_store *self, store_attempt *attempt);
 int folder_index_open(folder_store *self, bool *fresh_boot, store_attempt *attempt);
 void folder_index_close(folder_store *self);
 
-/* A connection for reading; it goes back by folder_reader_return, with all its statements reset. */
+/* A connection for reading; it goes back by folder_reader_return, with all its statements reset.  That answers `status`, what
+ * came of the reading, or SHOAL_AGAIN when it was done without locks and a writer came meanwhile: then it may be rubbish. */
 int folder_reader(folder_store *self, folder_connection **out, store_attempt *attempt);
-void folder_reader_return(folder_store *self, folder_connection **connection);
+int folder_reader_return(folder_store *self, folder_connection **connection, int status);
 
 /* A statement ready to be bound; NULL, with the message set and *status, when it can't be made. */
 sqlite3_stmt *folder_statement(folder_connection *connection, folder_query query, int *status);

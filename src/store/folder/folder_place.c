@@ -294,13 +294,15 @@ int folder_read_marker(const folder_store *self)
     return SHOAL_OK;
 }
 
+/* Its bytes are on the disk before its name is, whatever is asked for: an empty marker after an outage would lock everybody
+ * out of a store whose index is sound. */
 int folder_write_marker(const folder_store *self)
 {
     char text[256];
     int size = snprintf(text, sizeof text, marker_text, FOLDER_FORMAT), status = SHOAL_OK;
     int descriptor = openat(self->root_folder, marker_fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    bool done = descriptor >= 0 && write(descriptor, text, (size_t)size) == size &&
-                (!self->sync || (fsync(descriptor) == 0 && fsync(self->root_folder) == 0)) &&
+    bool done = descriptor >= 0 && write(descriptor, text, (size_t)size) == size && fsync(descriptor) == 0 &&
+                (!self->sync || fsync(self->root_folder) == 0) &&
                 renameat(self->root_folder, marker_fresh, self->root_folder, marker_name) == 0 &&
                 (!self->sync || fsync(self->root_folder) == 0);
     if (!done)

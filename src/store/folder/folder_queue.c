@@ -81,8 +81,7 @@ static int look_first(folder_store *self, const char *queue, store_attempt *atte
         folder_reset(reader, QUERY_ANY);
         status = status == 0 ? fail_empty(self, queue) : status == 1 ? SHOAL_OK : status;
     }
-    folder_reader_return(self, &reader);
-    return status;
+    return folder_reader_return(self, &reader, status);
 }
 
 /* Reads the message that the statement stands on. */
@@ -261,8 +260,7 @@ int count_folder(shoal_store *base, const char *queue, int64_t *out, store_attem
         }
         folder_reset(reader, QUERY_COUNT);
     }
-    folder_reader_return(self, &reader);
-    return status;
+    return folder_reader_return(self, &reader, status);
 }
 
 static int drop_inside(folder_store *self, folder_change *change, store_attempt *attempt)

@@ -223,8 +223,7 @@ static int look_up(folder_store *self, const char *key, const store_range *range
             status = read_row(self, reader->statement[QUERY_FIND], key, range, found, out);
         folder_reset(reader, QUERY_FIND);
     }
-    folder_reader_return(self, &reader);
-    return status;
+    return folder_reader_return(self, &reader, status);
 }
 
 static int read_large(folder_store *self, const char *key, const store_range *range, const found_blob *found,
@@ -343,8 +342,7 @@ static int check_early(folder_store *self, const char *key, const shoal_etag *ex
         status = read_version(reader, key, &now, &number);
     if (status == SHOAL_OK)
         status = check_condition(self, key, expected, &now);
-    folder_reader_return(self, &reader);
-    return status;
+    return folder_reader_return(self, &reader, status);
 }
 
 static int put_folder(shoal_store *base, const char *key, const store_body *from, const shoal_etag *expected,
@@ -449,7 +447,7 @@ static int list_folder(shoal_store *base, const char *prefix, const char *after,
         status = fill_page(self, reader, prefix, page);
         folder_reset(reader, QUERY_LIST);
     }
-    folder_reader_return(self, &reader);
+    status = folder_reader_return(self, &reader, status);
     base_free(&last);
     base_free(&marker);
     return status;
@@ -457,8 +455,8 @@ static int list_folder(shoal_store *base, const char *prefix, const char *after,
 
 /* ---- waiting ------------------------------------------------------------------------------------------------- */
 
-/* Sleeps until a word changes.  A writer that was killed between its commit and telling of it is noticed by the next
- * writer; should there be none, by a look now and then at one word of memory. */
+/* Sleeps until a word changes.  A writer that was killed or stopped between its commit and telling of it is noticed by the
+ * next writer; should there be none, by a look now and then at one word of memory. */
 static int wait_folder(shoal_store *base, const char *prefix, uint32_t *seen, int64_t deadline)
 {
     folder_store *self = (folder_store *)base;
@@ -476,7 +474,8 @@ static int wait_folder(shoal_store *base, const char *prefix, uint32_t *seen, in
         status = store_wake_wait(&self->shared->wake, prefix, seen, until);
         if (status != SHOAL_AGAIN || until == deadline)
             return status;
-        folder_announce_for_the_dead(self);
+        if (folder_announce_for_the_dead(self))
+            return SHOAL_OK; /* there may have been a change, which nobody but us may be able to tell of */
     }
 }
 

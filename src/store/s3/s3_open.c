@@ -108,6 +108,12 @@ static int use_endpoint(s3_store *self, const endpoint *at, bool host_style)
     return status;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), size = strlen(end);
+    return length >= size && strcmp(text + length - size, end) == 0;
+}
+
 int s3_choose_endpoint(s3_store *self, const store_url *url, const s3_profile *profile)
 {
     endpoint at = {0};
@@ -122,13 +128,14 @@ int s3_choose_endpoint(s3_store *self, const store_url *url, const s3_profile *p
     /* The certificate of *.s3.amazonaws.com does not hold for a name with a dot. */
     bool host_style = style ? strcmp(style, "host") == 0 : !given && !strchr(self->bucket, '.');
     int status = parse_endpoint(&at, given ? given : usual);
-    self->custom = !strstr(at.host, ".amazonaws.com");
+    self->custom = !ends_with(at.host, ".amazonaws.com") && !ends_with(at.host, ".amazonaws.com.cn");
     return status == SHOAL_OK ? use_endpoint(self, &at, host_style) : status;
 }
 
 static int find_server(s3_store *self, const store_url *url)
 {
-    const http_settings settings = {.certificates = variable("AWS_CA_BUNDLE"), .parallel = S3_PARALLEL};
+    const http_settings settings = {
+        .certificates = variable("AWS_CA_BUNDLE"), .certificates_by = "AWS_CA_BUNDLE", .parallel = S3_PARALLEL};
     const char *named = store_url_option(url, "profile"), *name = named ? named : variable("AWS_PROFILE");
     s3_profile profile = {0};
     int status = s3_profile_load(&profile, name ? name : "default");
@@ -179,8 +186,12 @@ static int make_bucket(s3_store *self, store_attempt *attempt)
     if (refused)
         status = s3_fail(self, &request, attempt);
     s3_request_release(&request);
-    /* Somebody may have made it since: then it is there, ours or not. */
-    return refused && status != SHOAL_AGAIN ? (check_bucket(self, attempt) == SHOAL_OK ? SHOAL_OK : status) : status;
+    if (!refused || status == SHOAL_AGAIN)
+        return status;
+    /* Somebody may have made it since: then it is there, ours or not.  Otherwise the refusal's is the sentence. */
+    char message[1024];
+    snprintf(message, sizeof message, "%s", shoal_error());
+    return check_bucket(self, attempt) == SHOAL_OK ? SHOAL_OK : shoal_fail(status, "%s", message);
 }
 
 static int find_bucket(s3_store *self, bool create, store_attempt *attempt)
@@ -190,6 +201,12 @@ static int find_bucket(s3_store *self, bool create, store_attempt *attempt)
 }
 
 /* ---- the probe ------------------------------------------------------------------------------------------------ */
+
+/* Whether an answer to a conditional put tells if conditions are honoured, rather than of another trouble. */
+static bool tells_support(int code)
+{
+    return code == 200 || code == 400 || code == 409 || code == 412 || code == 501;
+}
 
 /* Puts a few bytes under a condition; *code is the status, 409 for one that the server could not decide. */
 static int try_put(s3_store *self, const char *key, const char *text, const shoal_etag *expected, shoal_etag *etag,
@@ -206,7 +223,7 @@ static int try_put(s3_store *self, const char *key, const char *text, const shoa
         *code = request.http.status;
         if (*code == 200 && etag)
             status = s3_read_etag(self, &request, etag);
-        else if (*code == 403)
+        else if (!tells_support(*code))
             status = s3_fail(self, &request, attempt);
     }
     s3_request_release(&request);

@@ -96,7 +96,7 @@ static int take_range(void *context, size_t item, http_request *http, bool asked
         take_part(part, http);
     if (part && asked) {
         status = s3_judge(job->self, part, attempt);
-        if (status == SHOAL_OK && part->http.status == 412) {
+        if (status == SHOAL_OK && (part->http.status == 412 || part->http.status == 416)) {
             /* It was replaced between two ranges.  The whole get has to begin anew, which is the layer's above to
              * do. */
             attempt->cause = SHOAL_CAUSE_RACE;

@@ -212,6 +212,20 @@ static int remove_s3(shoal_store *store, const char *key, store_attempt *attempt
 
 /* ---- listing -------------------------------------------------------------------------------------------------- */
 
+/* Keeps what was asked for, whatever the server sent: the layer above cuts the prefix off every key. */
+static void keep_asked(shoal_listing *page, const char *prefix, const char *after)
+{
+    size_t kept = 0, length = strlen(prefix);
+    for (size_t i = 0; i < page->count; i++) {
+        shoal_entry *entry = &page->entries[i];
+        if (strncmp(entry->key, prefix, length) == 0 && (!after || strcmp(entry->key, after) > 0))
+            page->entries[kept++] = *entry;
+        else
+            base_free(&entry->key);
+    }
+    page->count = kept;
+}
+
 static int list_s3(shoal_store *store, const char *prefix, const char *after, shoal_listing *page,
                    store_attempt *attempt)
 {
@@ -238,6 +252,7 @@ static int list_s3(shoal_store *store, const char *prefix, const char *after, sh
             store_fail(store, prefix, status, "%s", shoal_error());
     }
     if (status == SHOAL_OK) {
+        keep_asked(page, prefix, after);
         page->more = token != NULL;
         base_free(&page->marker);
         page->marker = token;
