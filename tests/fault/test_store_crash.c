@@ -30,6 +30,7 @@
 #include <sqlite3.h>
 
 #include "store/store_internal.h"
+#include "folder_support.h"
 
 enum { LARGE = 20000, SMALL = 300, OTHER_LARGE = 30000 };
 
@@ -42,12 +43,6 @@ enum { STRIDE = 1 };
 
 static char folder[64], url[96], full_url[112];
 static unsigned char bytes[2][OTHER_LARGE]; /* the old content and the new */
-
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
-{
-    (void)info, (void)kind, (void)where;
-    return remove(path);
-}
 
 /* On a disk in memory where there is one: here nothing goes down but processes, and thousands of stores are opened. */
 static int setup(void **state)
@@ -76,15 +71,6 @@ static int64_t soon(void)
     return shoal_after(30);
 }
 
-/* For use in children, where cmocka can't help: says what is wrong and ends with 1. */
-#define ENSURE(condition)                                                                                              \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #condition, shoal_error());                                 \
-            _exit(1);                                                                                                  \
-        }                                                                                                              \
-    } while (0)
-
 static shoal_store *open_store(const char *name)
 {
     shoal_store *store = NULL;
@@ -92,39 +78,19 @@ static shoal_store *open_store(const char *name)
     return store;
 }
 
-static int count_in(const char *name)
-{
-    char path[128];
-    int count = 0;
-    snprintf(path, sizeof path, "%s/store/%s", folder, name);
-    DIR *names = opendir(path);
-    ENSURE(names);
-    for (struct dirent *entry; (entry = readdir(names));)
-        count += entry->d_name[0] != '.';
-    closedir(names);
-    return count;
-}
-
 /* What every store that nobody has open must be like. */
 static void ensure_sound(void)
 {
-    sqlite3 *db = NULL;
+    sqlite3 *db = open_intact_index(folder);
     sqlite3_stmt *statement = NULL;
-    char path[128];
-    snprintf(path, sizeof path, "%s/store/index.db", folder);
-    ENSURE(sqlite3_open(path, &db) == SQLITE_OK);
-    ENSURE(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &statement, NULL) == SQLITE_OK);
-    ENSURE(sqlite3_step(statement) == SQLITE_ROW);
-    ENSURE(strcmp((const char *)sqlite3_column_text(statement, 0), "ok") == 0);
-    sqlite3_finalize(statement);
     static const char referred[] =
         "SELECT (SELECT count(*) FROM blobs WHERE file IS NOT NULL) + "
         "(SELECT count(*) FROM messages WHERE file IS NOT NULL), (SELECT count(*) FROM garbage)";
     ENSURE(sqlite3_prepare_v2(db, referred, -1, &statement, NULL) == SQLITE_OK);
     ENSURE(sqlite3_step(statement) == SQLITE_ROW);
-    ENSURE(sqlite3_column_int(statement, 0) == count_in("bodies"));
+    ENSURE(sqlite3_column_int(statement, 0) == count_in(folder, "store/bodies"));
     ENSURE(sqlite3_column_int(statement, 1) == 0);
-    ENSURE(count_in("temp") == 0);
+    ENSURE(count_in(folder, "store/temp") == 0);
     sqlite3_finalize(statement);
     sqlite3_close(db);
 }

@@ -26,25 +26,12 @@
 #include <sqlite3.h>
 
 #include "store/store_internal.h"
+#include "folder_support.h"
 
 enum { LARGE = 100000, SKIPPED = 77 };
 
 static char folder[64], url[96];
 static unsigned char bytes[LARGE];
-
-#define ENSURE(condition)                                                                                              \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #condition, shoal_error());                                 \
-            _exit(1);                                                                                                  \
-        }                                                                                                              \
-    } while (0)
-
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
-{
-    (void)info, (void)kind, (void)where;
-    return remove(path);
-}
 
 static int setup(void **state)
 {
@@ -76,19 +63,6 @@ static shoal_store *open_store(void)
     return store;
 }
 
-static int count_in(const char *name)
-{
-    char path[128];
-    int count = 0;
-    snprintf(path, sizeof path, "%s/store/%s", folder, name);
-    DIR *names = opendir(path);
-    ENSURE(names);
-    for (struct dirent *entry; (entry = readdir(names));)
-        count += entry->d_name[0] != '.';
-    closedir(names);
-    return count;
-}
-
 static void ensure_blob(shoal_store *store, const char *key, size_t size)
 {
     shoal_blob blob = {0};
@@ -99,15 +73,7 @@ static void ensure_blob(shoal_store *store, const char *key, size_t size)
 
 static void ensure_sound(void)
 {
-    sqlite3 *db = NULL;
-    sqlite3_stmt *statement = NULL;
-    char path[128];
-    snprintf(path, sizeof path, "%s/store/index.db", folder);
-    ENSURE(sqlite3_open(path, &db) == SQLITE_OK);
-    ENSURE(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &statement, NULL) == SQLITE_OK);
-    ENSURE(sqlite3_step(statement) == SQLITE_ROW);
-    ENSURE(strcmp((const char *)sqlite3_column_text(statement, 0), "ok") == 0);
-    sqlite3_finalize(statement);
+    sqlite3 *db = open_intact_index(folder);
     sqlite3_close(db);
 }
 
@@ -158,12 +124,12 @@ static void on_a_small_disk(void)
     shoal_store *store = open_store();
     ENSURE(shoal_store_put(store, "keep", bytes, LARGE, NULL, NULL, soon()) == SHOAL_OK);
     int large = fill(store, "large", LARGE, full);
-    ENSURE(large > 5 && count_in("temp") == 0 && count_in("bodies") == large + 1);
+    ENSURE(large > 5 && count_in(folder, "store/temp") == 0 && count_in(folder, "store/bodies") == large + 1);
     int small = fill(store, "small", 2000, full);
     ENSURE(shoal_store_put(store, "keep", bytes, LARGE / 2, NULL, NULL, soon()) == SHOAL_SYSTEM); /* an old one stays */
     ENSURE(shoal_store_push(store, "q", bytes, LARGE, soon()) == SHOAL_SYSTEM && strstr(shoal_error(), full));
     ENSURE(shoal_store_count(store, "q", &count, soon()) == SHOAL_OK && count == 0);
-    ENSURE(count_in("temp") == 0 && count_in("bodies") == large + 1);
+    ENSURE(count_in(folder, "store/temp") == 0 && count_in(folder, "store/bodies") == large + 1);
     ensure_blob(store, "keep", LARGE);
     ensure_all(store, "large", 0, large, LARGE);
     ensure_all(store, "small", 0, small, 2000);
@@ -184,7 +150,7 @@ static void on_a_small_disk(void)
     shoal_message_release(&message);
     ensure_all(store, "large", 3, large, LARGE);
     ensure_all(store, "small", 0, small, 2000);
-    ENSURE(count_in("temp") == 0 && count_in("bodies") == large - 3 + 1);
+    ENSURE(count_in(folder, "store/temp") == 0 && count_in(folder, "store/bodies") == large - 3 + 1);
     shoal_store_close(&store);
     ensure_sound();
 }
@@ -276,13 +242,14 @@ static void under_a_limit(void)
     shoal_store *store = open_store();
     ENSURE(setrlimit(RLIMIT_FSIZE, &little) == 0);
     ENSURE(shoal_store_put(store, "key", body, 400000, NULL, NULL, soon()) == SHOAL_SYSTEM);
-    ENSURE(strstr(shoal_error(), limit) && count_in("temp") == 0);
+    ENSURE(strstr(shoal_error(), limit) && count_in(folder, "store/temp") == 0);
     int small = fill(store, "small", 5000, "");
     ensure_all(store, "small", 0, small, 5000);
     /* Now there is room for a body, but not for its row. */
     ENSURE(shoal_store_put(store, "key", bytes, LARGE, NULL, NULL, soon()) == SHOAL_SYSTEM);
-    ENSURE(strstr(shoal_error(), limit) && count_in("temp") == 0 && count_in("bodies") == 0);
-    ENSURE(shoal_store_push(store, "q", bytes, LARGE, soon()) == SHOAL_SYSTEM && count_in("bodies") == 0);
+    ENSURE(strstr(shoal_error(), limit) && count_in(folder, "store/temp") == 0 &&
+           count_in(folder, "store/bodies") == 0);
+    ENSURE(shoal_store_push(store, "q", bytes, LARGE, soon()) == SHOAL_SYSTEM && count_in(folder, "store/bodies") == 0);
     ENSURE(setrlimit(RLIMIT_FSIZE, &much) == 0);
     ENSURE(shoal_store_put(store, "key", body, 400000, NULL, NULL, soon()) == SHOAL_OK);
     ensure_all(store, "small", 0, small, 5000);
@@ -341,13 +308,13 @@ static void on_a_disk_that_finds_out_late(void)
     log_is_lost = true;
     ENSURE(shoal_store_put(store, "key", bytes, LARGE / 2, NULL, NULL, soon()) == SHOAL_SYSTEM);
     ENSURE(strstr(shoal_error(), "No space left on device"));
-    ENSURE(count_in("temp") == 0 && count_in("bodies") == 2);
+    ENSURE(count_in(folder, "store/temp") == 0 && count_in(folder, "store/bodies") == 2);
     ensure_blob(store, "key", LARGE);
     log_is_lost = false;
     ENSURE(shoal_store_put(store, "key", bytes, LARGE / 2, NULL, NULL, soon()) == SHOAL_OK);
     ensure_blob(store, "key", LARGE / 2);
     shoal_store_close(&store);
-    ENSURE(count_in("temp") == 0 && count_in("bodies") == 1);
+    ENSURE(count_in(folder, "store/temp") == 0 && count_in(folder, "store/bodies") == 1);
     ensure_sound();
 }
 

@@ -30,6 +30,7 @@
 #include <cmocka.h>
 
 #include "store/store_internal.h"
+#include "folder_support.h"
 
 enum { LARGE = 20000, SMALL = 300, SECTOR = 512, EVENTS = 8192, FILES = 256, NAME = 160, KEYS = 3, VARIANTS = 3 };
 
@@ -42,21 +43,6 @@ enum { STRIDE = 1 };
 
 static char folder[64], copy[64], root[96];
 static unsigned char bytes[8][LARGE];
-
-/* For use in children, where cmocka can't help. */
-#define ENSURE(condition)                                                                                              \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #condition, shoal_error());                                 \
-            _exit(1);                                                                                                  \
-        }                                                                                                              \
-    } while (0)
-
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
-{
-    (void)info, (void)kind, (void)where;
-    return remove(path);
-}
 
 static int setup(void **state)
 {

@@ -14,6 +14,7 @@
 #include <sqlite3.h>
 
 #include "store/store_internal.h"
+#include "folder_support.h"
 
 /* Opening a store some thousand times takes long under a sanitizer. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -46,12 +47,6 @@ static void *allocate(int size)
 static void *reallocate(void *block, int size)
 {
     return may_allocate() ? system_memory.xRealloc(block, size) : NULL;
-}
-
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
-{
-    (void)info, (void)kind, (void)where;
-    return remove(path);
 }
 
 static int setup(void **state)

@@ -10,35 +10,8 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "base/world.h"
+#include "scripted_world.h"
 #include "store/store_internal.h"
-
-static int64_t clock_now = 1000000000;
-
-static int64_t now_scripted(void)
-{
-    return clock_now;
-}
-
-static void wait_scripted(const _Atomic uint32_t *word, uint32_t value, int64_t until)
-{
-    (void)word;
-    (void)value;
-    clock_now = until > clock_now ? until : clock_now;
-}
-
-static void wake_scripted(const _Atomic uint32_t *word, int most)
-{
-    (void)word;
-    (void)most;
-}
-
-static void random_scripted(void *bytes, size_t size)
-{
-    memset(bytes, 0x5a, size);
-}
-
-static const base_world scripted_world = {now_scripted, wait_scripted, wake_scripted, random_scripted};
 
 static int enter_world(void **state)
 {

@@ -24,14 +24,9 @@
 
 #include "base/world.h"
 #include "store/folder/folder_internal.h"
+#include "folder_support.h"
 
 static char folder[64], root[128], bytes[100000];
-
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
-{
-    (void)info, (void)kind, (void)where;
-    return remove(path);
-}
 
 static int setup(void **state)
 {
@@ -65,17 +60,6 @@ static void write_file(const char *path, const void *data, size_t size)
     assert_non_null(file);
     assert_int_equal(fwrite(data, 1, size, file), size);
     assert_int_equal(fclose(file), 0);
-}
-
-static int count_in(const char *name)
-{
-    int count = 0;
-    DIR *names = opendir(at(name));
-    assert_non_null(names);
-    for (struct dirent *entry; (entry = readdir(names));)
-        count += entry->d_name[0] != '.';
-    closedir(names);
-    return count;
 }
 
 static int64_t soon(void)
@@ -187,7 +171,7 @@ static void test_what_is_no_store_is_refused(void **state)
     expect_refusal(at("file"), true, SHOAL_INVALID, "no folder");
     expect_refusal(at("file/below"), true, SHOAL_INVALID, "no folder");
     expect_refusal(folder, true, SHOAL_INVALID, "not empty ('file' is there)");
-    assert_int_equal(count_in(""), 1);
+    assert_int_equal(count_in(folder, ""), 1);
     expect_refusal(at("no/../store"), true, SHOAL_USAGE, "..");
     snprintf(url, sizeof url, "dir:%s?sync=some", root);
     expect_refusal(url, true, SHOAL_USAGE, "sync must be normal or full, not 'some'");
@@ -447,7 +431,7 @@ static void test_reading_only_writes_nothing(void **state)
     expect_blob(store, "key", 100);
     assert_int_equal(shoal_store_push(store, "q", "x", 1, soon()), SHOAL_DENIED);
     shoal_store_close(&store);
-    assert_int_equal(count_in("store/temp"), 1);
+    assert_int_equal(count_in(folder, "store/temp"), 1);
 }
 
 /* ---- bodies -------------------------------------------------------------------------------------------------- */
@@ -458,31 +442,31 @@ static void test_where_bodies_lie(void **state)
     (void)state;
     shoal_store *store = open_store(root);
     put(store, "small", FOLDER_INLINE_MOST);
-    assert_int_equal(count_in("store/bodies"), 0);
+    assert_int_equal(count_in(folder, "store/bodies"), 0);
     put(store, "large", FOLDER_INLINE_MOST + 1);
-    assert_int_equal(count_in("store/bodies"), 1);
-    assert_int_equal(count_in("store/temp"), 0);
+    assert_int_equal(count_in(folder, "store/bodies"), 1);
+    assert_int_equal(count_in(folder, "store/temp"), 0);
     put(store, "large", 50000);
-    assert_int_equal(count_in("store/bodies"), 1);
+    assert_int_equal(count_in(folder, "store/bodies"), 1);
     expect_blob(store, "large", 50000);
     put(store, "large", 10);
-    assert_int_equal(count_in("store/bodies"), 0);
+    assert_int_equal(count_in(folder, "store/bodies"), 0);
     put(store, "large", 50000);
     assert_int_equal(shoal_store_put(store, "large", bytes, 50000, SHOAL_NOTHING, NULL, soon()), SHOAL_CONFLICT);
-    assert_int_equal(count_in("store/bodies"), 1);
-    assert_int_equal(count_in("store/temp"), 0);
+    assert_int_equal(count_in(folder, "store/bodies"), 1);
+    assert_int_equal(count_in(folder, "store/temp"), 0);
     assert_int_equal(shoal_store_remove(store, "large", soon()), SHOAL_OK);
-    assert_int_equal(count_in("store/bodies"), 0);
+    assert_int_equal(count_in(folder, "store/bodies"), 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(shoal_store_push(store, "q", bytes, 20000, soon()), SHOAL_OK);
-    assert_int_equal(count_in("store/bodies"), 3);
+    assert_int_equal(count_in(folder, "store/bodies"), 3);
     assert_int_equal(shoal_store_take(store, "q", 60, &message, soon()), SHOAL_OK);
     assert_int_equal(message.size, 20000);
     assert_int_equal(shoal_store_finish(store, "q", &message, soon()), SHOAL_OK);
     shoal_message_release(&message);
-    assert_int_equal(count_in("store/bodies"), 2);
+    assert_int_equal(count_in(folder, "store/bodies"), 2);
     assert_int_equal(shoal_store_drop(store, "q", soon()), SHOAL_OK);
-    assert_int_equal(count_in("store/bodies"), 0);
+    assert_int_equal(count_in(folder, "store/bodies"), 0);
     shoal_store_close(&store);
 }
 
@@ -540,7 +524,7 @@ static void test_a_body_replaced_while_it_is_read(void **state)
         shoal_blob_release(&blob);
     }
     pthread_join(writer, NULL);
-    assert_int_equal(count_in("store/bodies"), 1);
+    assert_int_equal(count_in(folder, "store/bodies"), 1);
     shoal_store_close(&store);
 }
 
@@ -565,12 +549,12 @@ static void test_what_the_dead_left_is_swept(void **state)
     store = open_store(root);
     assert_int_equal(access(at("store/temp/dead"), F_OK), -1);
     assert_int_equal(access(at("store/temp/live"), F_OK), 0);
-    assert_int_equal(count_in("store/bodies"), 2); /* 2 and, since only an outage leaves the like, 9 */
+    assert_int_equal(count_in(folder, "store/bodies"), 2); /* 2 and, since only an outage leaves the like, 9 */
     expect_blob(store, "b", 10000);
     shoal_store_close(&store);
     execute("UPDATE state SET value = 'another' WHERE name = 'boot'");
     store = open_store(root);
-    assert_int_equal(count_in("store/bodies"), 1);
+    assert_int_equal(count_in(folder, "store/bodies"), 1);
     expect_blob(store, "b", 10000);
     put(store, "c", 10000); /* number 3, after all */
     expect_blob(store, "c", 10000);

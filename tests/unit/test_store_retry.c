@@ -8,39 +8,10 @@
 
 #include <cmocka.h>
 
-#include "base/world.h"
+#include "scripted_world.h"
 #include "store/store_internal.h"
 
 /* ---- a world and a store ------------------------------------------------------------------------------------- */
-
-static int64_t clock_now;
-static uint32_t random_word;
-
-static int64_t now_scripted(void)
-{
-    return clock_now;
-}
-
-static void wait_scripted(const _Atomic uint32_t *word, uint32_t value, int64_t until)
-{
-    (void)word;
-    (void)value;
-    clock_now = until > clock_now ? until : clock_now;
-}
-
-static void wake_scripted(const _Atomic uint32_t *word, int most)
-{
-    (void)word;
-    (void)most;
-}
-
-static void random_scripted(void *bytes, size_t size)
-{
-    memset(bytes, 0x5a, size);
-    memcpy(bytes, &random_word, size < sizeof random_word ? size : sizeof random_word);
-}
-
-static const base_world scripted_world = {now_scripted, wait_scripted, wake_scripted, random_scripted};
 
 /* What a call answers, and how long it takes. */
 typedef struct answer {
