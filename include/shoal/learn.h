@@ -35,7 +35,7 @@ typedef enum shoal_cell_kind {
 
 /* One named array of cells in a partial. */
 typedef struct shoal_cell {
-    const char *name;
+    char name[24]; /* ends with a NUL: layouts travel */
     shoal_cell_kind kind;
     int64_t count; /* SUM, WIDE, MAX: how many; RECORD: keep only so many of the greatest keys, 0 keeps all */
     size_t bytes;  /* RECORD: payload of each; ROW: bytes a row */
@@ -69,7 +69,7 @@ SHOAL_API const shoal_layout *shoal_partial_layout(const shoal_partial *partial)
 /* count values of a SUM cell, 2 * count digits of a WIDE cell (low digits first, then high), count keys of a MAX cell. */
 SHOAL_API int64_t *shoal_partial_values(shoal_partial *partial, int cell);
 SHOAL_API const int64_t *shoal_partial_values_const(const shoal_partial *partial, int cell);
-/* Memory of a ROW cell for row `row`; the rows of one grain lie one behind the other. */
+/* Memory of a ROW cell for row `row`, counted in the whole data set; the rows of one grain lie one behind the other. */
 SHOAL_API void *shoal_partial_row(shoal_partial *partial, int cell, int64_t row);
 /* Adds a record.  Equal keys with equal bytes are one record. */
 SHOAL_API int shoal_partial_record(shoal_partial *partial, int cell, shoal_key key, const void *bytes);
@@ -199,6 +199,7 @@ typedef struct shoal_algorithm {
     size_t config_size; /* of the struct the options fill */
     /* Names of the counters maps keep, NULL where unused. */
     const char *counter[SHOAL_COUNTERS];
+    bool kernel_free; /* the result's bits are the same with every kernel set */
 
     /* Checks config against the shape and makes round 0.  SHOAL_USAGE names the option, SHOAL_INVALID the data. */
     int (*start)(shoal_round **out, const void *config, const shoal_shape *shape);

@@ -5,6 +5,7 @@
 #include <shoal/data.h>
 #include <shoal/engine.h>
 #include <shoal/error.h>
+#include <shoal/job.h>
 #include <shoal/kmeans.h>
 #include <shoal/learn.h>
 #include <shoal/option.h>

@@ -85,6 +85,7 @@ SHOAL_API void shoal_text_free(char **text);
 
 typedef struct shoal_store_traits {
     const char *scheme; /* "dir" */
+    const char *name;   /* how messages call it, without its prefix: "az://acct/container", "dir:/tmp/jobs" */
     bool wakes;         /* shoal_store_wait returns when something happens; otherwise it polls */
     double forgets;     /* seconds of acknowledged writes that a failure of the server may cost */
 } shoal_store_traits;

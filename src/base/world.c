@@ -4,12 +4,16 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <shoal/error.h>
+
+#include "base/memory.h"
 
 enum { NANOSECONDS = 1000000000 };
 
@@ -47,7 +51,46 @@ static void random_real(void *bytes, size_t size)
     }
 }
 
-static const base_world real = {now_real, wait_real, wake_real, random_real};
+struct base_thread {
+    pthread_t thread;
+    void (*run)(void *context);
+    void *context;
+};
+
+static void *run_thread(void *context)
+{
+    base_thread *thread = context;
+    thread->run(thread->context);
+    return NULL;
+}
+
+static int start_real(base_thread **out, void (*run)(void *context), void *context)
+{
+    base_thread *thread = NULL;
+    sigset_t all, before;
+    int status = base_alloc(&thread, 1, sizeof *thread, "a thread");
+    if (status < 0)
+        return status;
+    *thread = (base_thread){.run = run, .context = context};
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread->thread, NULL, run_thread, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) {
+        base_free(&thread);
+        return shoal_fail_errno(SHOAL_SYSTEM, error, "can't start another thread");
+    }
+    *out = thread;
+    return SHOAL_OK;
+}
+
+static void join_real(base_thread *thread)
+{
+    pthread_join(thread->thread, NULL);
+    base_free(&thread);
+}
+
+static const base_world real = {now_real, wait_real, wake_real, random_real, start_real, join_real};
 static const base_world *world = &real;
 
 void base_world_set(const base_world *other)
@@ -94,4 +137,16 @@ void base_sleep_until(int64_t until)
 void base_entropy(void *bytes, size_t size)
 {
     world->random(bytes, size);
+}
+
+int base_thread_start(base_thread **out, void (*run)(void *context), void *context)
+{
+    return world->start(out, run, context);
+}
+
+void base_thread_join(base_thread **thread)
+{
+    if (*thread)
+        world->join(*thread);
+    *thread = NULL;
 }

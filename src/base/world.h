@@ -1,4 +1,4 @@
-/* Time, waiting and true randomness: all that makes a run differ from its last one, in one place.
+/* Time, waiting, threads and true randomness: all that makes a run differ from its last one, in one place.
  *
  * Whoever waits does so on a 32-bit word: it sleeps while the word has the value it saw, until someone changes the word
  * and wakes it, or until a moment comes.  The word may lie in memory shared with other processes.  Sleeping is waiting on a
@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+typedef struct base_thread base_thread;
+
 typedef struct base_world {
     /* Nanoseconds since the machine started, its sleep included. */
     int64_t (*now)(void);
@@ -21,6 +23,9 @@ typedef struct base_world {
     void (*wake)(const _Atomic uint32_t *word, int most);
     /* Fills bytes that nobody can guess. */
     void (*random)(void *bytes, size_t size);
+    /* Starts a thread that calls run(context), and waits for its end; see below. */
+    int (*start)(base_thread **out, void (*run)(void *context), void *context);
+    void (*join)(base_thread *thread);
 } base_world;
 
 /* What the functions below use; NULL is the real world.  To be set before any other thread runs. */
@@ -35,5 +40,10 @@ void base_wait_word(const _Atomic uint32_t *word, uint32_t value, int64_t until)
 void base_wake_word(const _Atomic uint32_t *word, int most);
 void base_sleep_until(int64_t until);
 void base_entropy(void *bytes, size_t size);
+
+/* A thread beside the calling one, that signals do not come to.  SHOAL_SYSTEM when there can be no more. */
+int base_thread_start(base_thread **out, void (*run)(void *context), void *context);
+/* Waits for its end and frees it; accepts a NULL inside and leaves one. */
+void base_thread_join(base_thread **thread);
 
 #endif

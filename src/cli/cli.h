@@ -1,10 +1,11 @@
 /* What the verbs of the program share.
  *
  * A verb is one row of the table in main.c and one file cli_<verb>.c that defines it: a name, what help says of it,
- * groups of options, and a function.  main.c reads the command line into the verb's settings, calls the function
- * and turns its answer into an exit code; the function never exits, and prints only its result.
+ * groups of options, and a function.  main.c reads the command line into the verb's settings, calls the function and
+ * turns its answer into an exit code; the function never exits, and prints only its result.
  *
- * Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by a signal before it was done. */
+ * Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a job stopped that can go on, 130 stopped by a signal before it was
+ * done. */
 #ifndef CLI_H
 #define CLI_H
 
@@ -22,7 +23,7 @@
 #define SHOAL_VERSION "0.1.0"
 #endif
 
-enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG_USAGE = 2, CLI_INTERRUPTED = 130 };
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG_USAGE = 2, CLI_RESUMABLE = 3, CLI_INTERRUPTED = 130 };
 
 /* ---- verbs --------------------------------------------------------------------------------------------------- */
 
@@ -43,7 +44,7 @@ typedef struct cli_verb {
     const base_option_group *options;
     size_t settings_size; /* of the struct the options fill; it starts with a cli_common */
     /* Does the work.  `word` has `words` entries, the rest NULL.  Returns SHOAL_OK, a failure with its message set,
-     * or CLI_INTERRUPTED after it has said what there is. */
+     * or CLI_INTERRUPTED or CLI_RESUMABLE after it has said what there is. */
     int (*run)(void *settings, const char *const *word, int words);
 } cli_verb;
 
@@ -52,6 +53,8 @@ extern const cli_verb *const cli_verbs[];
 extern const cli_verb cli_kmeans, cli_predict, cli_data_info, cli_data_head, cli_data_convert, cli_man, cli_help;
 extern const cli_verb cli_store_ls, cli_store_get, cli_store_put, cli_store_cat, cli_store_rm, cli_store_du,
     cli_store_copy, cli_store_bench;
+extern const cli_verb cli_worker, cli_job_list, cli_job_show, cli_job_watch, cli_job_wait, cli_job_logs, cli_job_result,
+    cli_job_scale, cli_job_resume, cli_job_cancel, cli_job_remove;
 
 /* The verb called by `count` words ("data", "info", or just "data-info"); NULL when there is none. */
 const cli_verb *cli_verb_find(const char *const *word, int count);
@@ -103,8 +106,8 @@ void cli_signals_allow_stop(bool allow);
 const volatile int *cli_signals_stop(void);
 /* Whether the flag is set, for any thread. */
 bool cli_signals_stopped(void);
-/* Ends the program after a stop, at once: threads may still wait for a server.  What they have open is left as it is, which
- * must be good for the next run. */
+/* Ends the program after a stop, at once: threads may still wait for a server.  What they have open is left as it is,
+ * which must be good for the next run. */
 _Noreturn void cli_signals_leave(void);
 
 /* ---- progress and trace (progress.c, trace.c) ---------------------------------------------------------------- */
@@ -151,10 +154,23 @@ void cli_trace_discard(cli_trace *trace);
 
 /* ---- running a learner (job.c) ------------------------------------------------------------------------------- */
 
+/* What a job on workers has beside a run of this process. */
+typedef struct cli_job_away {
+    char id[SHOAL_JOB_ID_BYTES]; /* "" when the run is this process's own */
+    shoal_job_report report;
+    bool keep;     /* the job stays in its store when its outputs are written */
+    bool detached; /* it goes on by itself, and there is no result yet */
+    char *store;   /* URL */
+} cli_job_away;
+
 /* One learner over one data set, with the time everything took. */
 typedef struct cli_job {
     const shoal_algorithm *algorithm;
-    shoal_data *data;
+    shoal_data *data; /* NULL when only workers have it */
+    char *data_name;
+    int64_t rows, columns;
+    shoal_type type;
+    cli_job_away away;
     double *weights; /* one a row, or NULL */
     shoal_result *result;
     shoal_report report;
@@ -167,6 +183,12 @@ typedef struct cli_job {
 void cli_job_init(cli_job *job, const shoal_algorithm *algorithm, bool quiet);
 void cli_job_release(cli_job *job);
 int cli_job_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path);
+/* Tells of a round, as a shoal_progress whose context is the job. */
+void cli_job_on_round(void *job, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds);
+/* Notes what the data are called and their shape. */
+int cli_job_note_data(cli_job *job, const char *name, int64_t rows, int64_t columns, shoal_type type);
+/* Reads job->weights. */
+int cli_job_load_weights(cli_job *job, const char *path);
 /* Runs it.  job->report.stopped says that a signal ended it after a round. */
 int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settings, int64_t memory,
                 const char *trace_path);
@@ -174,6 +196,21 @@ int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settin
 json_t *cli_job_json(const cli_job *job);
 /* "load 0.01 s, scan 0.10 s, ..." and the kernel and threads, as the summary for people shows them. */
 void cli_job_print(const cli_job *job, FILE *stream);
+
+/* Numbers of a result as JSON has them. */
+json_t *cli_json_number(const shoal_number *number);
+
+/* A learner that workers know. */
+typedef struct cli_learner {
+    const shoal_algorithm *algorithm;
+    /* Writes the outputs that a job was submitted with and prints what its verb would have printed.  NULL when no
+     * verb submits such jobs. */
+    int (*finish)(cli_job *job, const json_t *settings, const cli_print_settings *print);
+} cli_learner;
+
+/* Ended by a row without an algorithm.  In main.c. */
+extern const cli_learner cli_learners[];
+int cli_kmeans_finish(cli_job *job, const json_t *settings, const cli_print_settings *print);
 
 /* A file of a verb: the option or word that names it, and the path, or NULL when it was not given. */
 typedef struct cli_file {
@@ -206,6 +243,8 @@ json_t *cli_json_text(const char *text);
 json_t *cli_json_real(double value);
 /* "17 bytes", "1.2 GB": three digits or so, in thousands. */
 void cli_format_bytes(char *out, size_t size, double bytes);
+/* "1,204" */
+void cli_format_count(char *out, size_t size, int64_t count);
 /* Writes text from a file with its control characters replaced. */
 void cli_put_text(FILE *stream, const char *text);
 

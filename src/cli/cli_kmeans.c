@@ -11,6 +11,7 @@
 #include "data/picture.h"
 #include "data/safetensors.h"
 #include "kernel/kernel.h"
+#include "run_job.h"
 
 typedef struct outputs {
     const char *centres, *labels, *model, *picture, *trace;
@@ -28,6 +29,7 @@ typedef struct settings {
     shoal_data_options data;
     inputs inputs;
     cli_run_settings run;
+    cli_workers_settings workers;
     outputs outputs;
     cli_print_settings print;
 } settings;
@@ -64,6 +66,7 @@ static const base_option_group groups[] = {
     {"Output", &output_options, offsetof(settings, outputs)},
     {"Reading the data", &cli_data_options, offsetof(settings, data)},
     {"Running", &cli_run_options, offsetof(settings, run)},
+    {"Running on workers", &cli_workers_options, offsetof(settings, workers)},
     {"Printing", &cli_print_options, offsetof(settings, print)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
@@ -96,7 +99,7 @@ static int check_init(const shoal_kmeans_config *config)
 }
 
 /* Loads the centres --init names.  The caller frees *start, which config->start points to. */
-static int load_start(double **start, shoal_kmeans_config *config, const shoal_data *data)
+static int load_start(double **start, shoal_kmeans_config *config, const cli_job *job)
 {
     if (is_init_word(config->init))
         return SHOAL_OK;
@@ -104,9 +107,9 @@ static int load_start(double **start, shoal_kmeans_config *config, const shoal_d
     int status = cli_read_float64(start, &rows, &columns, config->init);
     if (status < 0)
         return status;
-    if (columns != shoal_data_columns(data))
+    if (columns != job->columns)
         return shoal_fail(SHOAL_INVALID, "%s: centres of %" PRId64 " columns, but %s has %" PRId64, config->init,
-                          columns, shoal_data_path(data), shoal_data_columns(data));
+                          columns, job->data_name, job->columns);
     if (config->k == 0)
         config->k = rows;
     if (config->k != rows)
@@ -150,7 +153,7 @@ static int check_kernel(const char *name)
 
 /* ---- after the run ------------------------------------------------------------------------------------------- */
 
-static int write_model(const char *path, const cli_job *job, const settings *settings)
+static int write_model(const char *path, const cli_job *job, int64_t seed_of_run)
 {
     const shoal_tensor *centres = shoal_result_tensor(job->result, "centres");
     char k[24], columns[24], rows[24], objective[32], iterations[24], seed[24];
@@ -158,10 +161,10 @@ static int write_model(const char *path, const cli_job *job, const settings *set
         return SHOAL_OK;
     snprintf(k, sizeof k, "%" PRId64, centres->shape[0]);
     snprintf(columns, sizeof columns, "%" PRId64, centres->shape[1]);
-    snprintf(rows, sizeof rows, "%" PRId64, shoal_data_rows(job->data));
+    snprintf(rows, sizeof rows, "%" PRId64, job->rows);
     snprintf(objective, sizeof objective, "%.17g", shoal_result_number(job->result, "objective"));
     snprintf(iterations, sizeof iterations, "%.0f", shoal_result_number(job->result, "iterations"));
-    snprintf(seed, sizeof seed, "%" PRId64, settings->config.seed);
+    snprintf(seed, sizeof seed, "%" PRId64, seed_of_run);
     const data_metadata metadata[] = {
         {"learner", "kmeans"},      {"k", k},       {"columns", columns},      {"rows", rows}, {"objective", objective},
         {"iterations", iterations}, {"seed", seed}, {"version", SHOAL_VERSION}};
@@ -183,15 +186,14 @@ static int write_picture(const char *path, const cli_job *job, data_sheet *sheet
     return data_picture_write(path, sheet);
 }
 
-static int write_outputs(cli_job *job, const settings *settings, data_sheet *sheet)
+static int write_outputs(cli_job *job, const outputs *outputs, int64_t seed, data_sheet *sheet)
 {
-    const outputs *outputs = &settings->outputs;
     double started = base_seconds();
     int status = cli_write_tensor(outputs->centres, job->result, "centres");
     if (status == SHOAL_OK)
         status = cli_write_tensor(outputs->labels, job->result, "labels");
     if (status == SHOAL_OK)
-        status = write_model(outputs->model, job, settings);
+        status = write_model(outputs->model, job, seed);
     if (status == SHOAL_OK)
         status = write_picture(outputs->picture, job, sheet);
     if (status == SHOAL_OK)
@@ -220,9 +222,9 @@ static void print_summary(FILE *stream, const cli_job *job, const cli_file *writ
     double computed = (double)job->report.counter[0], skipped = (double)job->report.counter[1];
     bool converged = shoal_result_number(job->result, "converged") > 0;
     fprintf(stream, "data       ");
-    cli_put_text(stream, shoal_data_path(job->data));
-    fprintf(stream, ": %" PRId64 " rows, %" PRId64 " columns, %s\n", shoal_data_rows(job->data),
-            shoal_data_columns(job->data), shoal_type_name(shoal_data_type(job->data)));
+    cli_put_text(stream, job->data_name);
+    fprintf(stream, ": %" PRId64 " rows, %" PRId64 " columns, %s\n", job->rows, job->columns,
+            shoal_type_name(job->type));
     print_sizes(stream, job->result);
     fprintf(stream, "objective  %.10g after %.0f iterations, %s\n", shoal_result_number(job->result, "objective"),
             shoal_result_number(job->result, "iterations"),
@@ -245,55 +247,130 @@ static void print_summary(FILE *stream, const cli_job *job, const cli_file *writ
         fputc('\n', stream);
 }
 
-static int run_kmeans(void *from_main, const char *const *word, int words)
+/* Everything a run wrote, in the order in which it is told. */
+enum { OUTPUTS = 5 };
+static void list_outputs(cli_file out[OUTPUTS + 1], const outputs *from)
 {
-    settings *settings = from_main;
-    const outputs *out = &settings->outputs;
-    const char *init = is_init_word(settings->config.init) ? NULL : settings->config.init;
-    const cli_file written[] = {{"--centres", out->centres}, {"--labels", out->labels}, {"--model", out->model},
-                                {"--picture", out->picture}, {"--trace", out->trace},   {0}};
-    const cli_file sources[] = {{"DATA", word[0]}, {"--weights", settings->inputs.weights}, {"--init", init}, {0}};
-    data_sheet sheet = {0};
-    double *start = NULL;
-    cli_job job;
-    (void)words;
+    const cli_file all[OUTPUTS + 1] = {{"--centres", from->centres}, {"--labels", from->labels},
+                                       {"--model", from->model},     {"--picture", from->picture},
+                                       {"--trace", from->trace},     {0}};
+    memcpy(out, all, sizeof all);
+}
 
+/* Writes and tells what was found. */
+static int end_run(cli_job *job, const outputs *out, int64_t seed, data_sheet *sheet, const cli_print_settings *print)
+{
+    cli_file written[OUTPUTS + 1];
+    list_outputs(written, out);
     FILE *summary = cli_summary_stream(written);
-    cli_job_init(&job, &shoal_kmeans, settings->print.quiet);
-    job.keeps_part = true;
-    int status = check_init(&settings->config);
+    int status = cli_workers_close(job, write_outputs(job, out, seed, sheet));
+    if (status < 0)
+        return status;
+    if (print->json)
+        status = cli_print_json(cli_job_json(job));
+    else if (!print->quiet)
+        print_summary(summary, job, written);
+    if (status == SHOAL_OK && job->report.stopped) {
+        double iterations = shoal_result_number(job->result, "iterations");
+        fprintf(stderr, "shoal: stopped after %.0f iterations; centres and labels are those of iteration %.0f\n",
+                iterations, iterations);
+        status = CLI_INTERRUPTED;
+    }
+    return status;
+}
+
+/* ---- on workers ---------------------------------------------------------------------------------------------- */
+
+/* What else whoever resumes the job has to know: how the picture is drawn, and the seed. */
+static json_t *json_more(const settings *settings)
+{
+    json_t *object = json_object();
+    if (settings->outputs.picture_shape)
+        cli_json_put(&object, "picture-shape", cli_json_text(settings->outputs.picture_shape));
+    cli_json_put(&object, "picture-columns", json_integer(settings->outputs.picture_columns));
+    cli_json_put(&object, "seed", json_integer(settings->config.seed));
+    return object;
+}
+
+static int run_on_workers(cli_job *job, const settings *settings, const char *path, const cli_file *written)
+{
+    const cli_workers_wish wish = {.config = &settings->config,
+                                   .data_path = path,
+                                   .data = &settings->data,
+                                   .weights_path = settings->inputs.weights,
+                                   .outputs = written,
+                                   .more = json_more(settings),
+                                   .trace_path = settings->outputs.trace};
+    return cli_workers_run(job, &wish, &settings->run, &settings->workers, &settings->print);
+}
+
+int cli_kmeans_finish(cli_job *job, const json_t *asked, const cli_print_settings *print)
+{
+    const json_t *paths = json_object_get(asked, "outputs"), *more = json_object_get(asked, "more");
+    data_sheet sheet = {0};
+    outputs out = {.centres = json_string_value(json_object_get(paths, "centres")),
+                   .labels = json_string_value(json_object_get(paths, "labels")),
+                   .model = json_string_value(json_object_get(paths, "model")),
+                   .picture = json_string_value(json_object_get(paths, "picture")),
+                   .trace = json_string_value(json_object_get(paths, "trace")),
+                   .picture_shape = json_string_value(json_object_get(more, "picture-shape")),
+                   .picture_columns = json_integer_value(json_object_get(more, "picture-columns"))};
+    int64_t seed = json_integer_value(json_object_get(more, "seed"));
+    int status = out.picture ? find_picture_shape(&sheet, &out, job->columns) : SHOAL_OK;
+    return status == SHOAL_OK ? end_run(job, &out, seed, &sheet, print) : status;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------------------------ */
+
+/* What can be refused before anything is read. */
+static int check_settings(const settings *settings, const char *data, bool *on_workers)
+{
+    const outputs *out = &settings->outputs;
+    int status = cli_workers_check(on_workers, &settings->workers);
+    if (status == SHOAL_OK)
+        status = check_init(&settings->config);
     if (status == SHOAL_OK && settings->config.k == 0 && is_init_word(settings->config.init))
         status = shoal_fail(SHOAL_USAGE, "kmeans needs -k K, the number of clusters");
     if (status == SHOAL_OK)
         status = check_kernel(settings->run.kernel);
     if (status == SHOAL_OK && !out->picture && (out->picture_shape || out->picture_columns))
         status = shoal_fail(SHOAL_USAGE, "--picture-shape and --picture-columns say how --picture FILE.png is drawn");
+    if (status == SHOAL_OK && !*on_workers && strstr(data, "://"))
+        status = shoal_fail(SHOAL_USAGE, "%s is in a store, whose rows only workers read: add --workers local:N", data);
+    return status;
+}
+
+static int run_kmeans(void *from_main, const char *const *word, int words)
+{
+    settings *settings = from_main;
+    const outputs *out = &settings->outputs;
+    const char *init = is_init_word(settings->config.init) ? NULL : settings->config.init;
+    const cli_file sources[] = {{"DATA", word[0]}, {"--weights", settings->inputs.weights}, {"--init", init}, {0}};
+    cli_file written[OUTPUTS + 1];
+    data_sheet sheet = {0};
+    double *start = NULL;
+    bool on_workers = false;
+    cli_job job;
+    (void)words;
+
+    list_outputs(written, out);
+    cli_job_init(&job, &shoal_kmeans, settings->print.quiet);
+    job.keeps_part = true;
+    int status = check_settings(settings, word[0], &on_workers);
     if (status == SHOAL_OK)
         status = cli_files_check(written, sources, settings->print.json);
     if (status == SHOAL_OK)
-        status = cli_job_load(&job, word[0], &settings->data, settings->inputs.weights);
+        status =
+            (on_workers ? cli_workers_load : cli_job_load)(&job, word[0], &settings->data, settings->inputs.weights);
     if (status == SHOAL_OK)
-        status = load_start(&start, &settings->config, job.data);
+        status = load_start(&start, &settings->config, &job);
     if (status == SHOAL_OK && out->picture)
-        status = find_picture_shape(&sheet, out, shoal_data_columns(job.data));
+        status = find_picture_shape(&sheet, out, job.columns);
     if (status == SHOAL_OK)
-        status = cli_job_run(&job, &settings->config, &settings->run, settings->data.memory, out->trace);
-    if (status < 0)
-        goto done;
-
-    if ((status = write_outputs(&job, settings, &sheet)) < 0)
-        goto done;
-    if (settings->print.json)
-        status = cli_print_json(cli_job_json(&job));
-    else if (!settings->print.quiet)
-        print_summary(summary, &job, written);
-    if (status == SHOAL_OK && job.report.stopped) {
-        double iterations = shoal_result_number(job.result, "iterations");
-        fprintf(stderr, "shoal: stopped after %.0f iterations; centres and labels are those of iteration %.0f\n",
-                iterations, iterations);
-        status = CLI_INTERRUPTED;
-    }
-done:
+        status = on_workers ? run_on_workers(&job, settings, word[0], written)
+                            : cli_job_run(&job, &settings->config, &settings->run, settings->data.memory, out->trace);
+    if (status == SHOAL_OK && !job.away.detached)
+        status = end_run(&job, out, settings->config.seed, &sheet, &settings->print);
     cli_job_release(&job);
     base_free(&start);
     return status;
@@ -308,6 +385,13 @@ static const char *const description[] = {
     "kernel and the grain never change one bit of it.",
     "Without an option for output a summary is printed and nothing is written. Every file is written under a temporary "
     "name and renamed when whole, so an old file stays until the new one is there.",
+    "With --workers or --store the same is done by worker processes that meet only in a store, and the result has the "
+    "same "
+    "bits. Any of them may die or leave at any moment, and more may join: shoal worker. Whoever is left goes on; shoal "
+    "job "
+    "shows, stops, resumes and removes jobs. A signal then ends the workers that were started here, nothing is "
+    "written, a "
+    "sentence says how the job can go on, and the exit code is 3.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the files are written from what has "
     "been found so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and "
     "nothing is written. While the first centres are still sought there is nothing to write.",
@@ -320,6 +404,9 @@ static const cli_example examples[] = {
     {"shoal kmeans train-images-idx3-ubyte.gz -k 64 --picture centres.png", "look at the centres of small images"},
     {"shoal kmeans iris.csv -k 3 --drop-column species --runs 10 --json", "the best of ten runs, for a script"},
     {"shoal kmeans data.npy --init centres.npy --iterations 1", "one more step from given centres"},
+    {"shoal kmeans data.npy -k 100 --workers local:4 --centres centres.npy",
+     "with four processes, any of which may die"},
+    {"shoal kmeans az://acct/box/data.npy -k 100 --store az://acct/box/jobs --detach", "for workers on other machines"},
     {NULL, NULL},
 };
 

@@ -7,7 +7,8 @@
 static const char program_summary[] = "machine learning in parallel, with the same answer everywhere";
 
 static const char *const program_description[] = {
-    "shoal runs learners over data sets on all cores of this machine. A result depends on the data and the options of "
+    "shoal runs learners over data sets on all cores of this machine, or on workers of any machines that meet in a "
+    "store. A result depends on the data and the options of "
     "the "
     "learner alone: not one bit of it changes with the number of threads, the instructions of the CPU or the order in "
     "which things happen.",
@@ -19,6 +20,7 @@ static const struct {
     {"0", "Done."},
     {"1", "Failed: the input is not what it should be, or the system refused. One line on stderr says why."},
     {"2", "Wrong usage: an option or argument is wrong. One line on stderr says which."},
+    {"3", "A job stopped before it was done and can go on. One line on stderr says why and how."},
     {"130", "Stopped by a signal before it was done."}};
 
 static const struct {
@@ -29,7 +31,11 @@ static const struct {
      "Credentials of az:// stores."},
     {"AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL",
      "Credentials and address of s3:// stores."},
-    {"XDG_STATE_HOME", "Where copies keep their journals, in a folder shoal; ~/.local/state when it is not set."},
+    {"SHOAL_STORE", "The store that jobs are in when --store is not given."},
+    {"XDG_STATE_HOME",
+     "Where copies keep their journals and jobs are without a store, in a folder shoal; ~/.local/state when it "
+     "is not set."},
+    {"XDG_CACHE_HOME", "Where workers keep rows they fetched, in a folder shoal; ~/.cache when it is not set."},
     {"TMPDIR", "Where temporary files go; /var/tmp when it is not set."}};
 
 /* ---- help ---------------------------------------------------------------------------------------------------- */

@@ -22,6 +22,8 @@ void cli_job_release(cli_job *job)
     cli_trace_discard(&job->trace);
     shoal_result_free(&job->result);
     shoal_data_free(&job->data);
+    base_free(&job->data_name);
+    base_free(&job->away.store);
     base_free(&job->weights);
 }
 
@@ -75,9 +77,9 @@ done:
 }
 
 /* One weight a row, as a column or as a row. */
-static int load_weights(cli_job *job, const char *path)
+int cli_job_load_weights(cli_job *job, const char *path)
 {
-    int64_t rows = 0, columns = 0, needed = shoal_data_rows(job->data);
+    int64_t rows = 0, columns = 0, needed = job->rows;
     double largest = 0;
     int status = cli_read_float64(&job->weights, &rows, &columns, path);
     if (status < 0)
@@ -86,7 +88,7 @@ static int load_weights(cli_job *job, const char *path)
         return shoal_fail(
             SHOAL_INVALID,
             "%s: %lld rows and %lld columns, but --weights needs one value for each of the %lld rows of %s", path,
-            (long long)rows, (long long)columns, (long long)needed, shoal_data_path(job->data));
+            (long long)rows, (long long)columns, (long long)needed, job->data_name);
     for (int64_t i = 0; i < needed; i++) {
         if (job->weights[i] < 0)
             return shoal_fail(SHOAL_INVALID, "%s: row %lld is %g, but a weight is at least 0", path, (long long)(i + 1),
@@ -96,6 +98,15 @@ static int load_weights(cli_job *job, const char *path)
     return largest > 0 ? SHOAL_OK : shoal_fail(SHOAL_INVALID, "%s: every weight is 0", path);
 }
 
+int cli_job_note_data(cli_job *job, const char *name, int64_t rows, int64_t columns, shoal_type type)
+{
+    job->rows = rows;
+    job->columns = columns;
+    job->type = type;
+    base_free(&job->data_name);
+    return base_copy_text(&job->data_name, name);
+}
+
 int cli_job_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path)
 {
     char text[256];
@@ -103,15 +114,18 @@ int cli_job_load(cli_job *job, const char *path, const shoal_data_options *optio
     cli_progress_say(&job->progress, text);
     double started = base_seconds();
     int status = shoal_data_open(&job->data, path, options);
+    if (status == SHOAL_OK)
+        status = cli_job_note_data(job, shoal_data_path(job->data), shoal_data_rows(job->data),
+                                   shoal_data_columns(job->data), shoal_data_type(job->data));
     if (status == SHOAL_OK && weights_path)
-        status = load_weights(job, weights_path);
+        status = cli_job_load_weights(job, weights_path);
     job->load_seconds = base_seconds() - started;
     return status;
 }
 
 /* ---- the run ------------------------------------------------------------------------------------------------- */
 
-static void on_round(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
+void cli_job_on_round(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
 {
     cli_job *job = context;
     cli_progress_round(&job->progress, done, next, rows, seconds);
@@ -125,7 +139,7 @@ int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settin
                                  .kernel = settings->kernel,
                                  .rows_per_grain = settings->rows_per_grain,
                                  .memory = memory,
-                                 .progress = on_round,
+                                 .progress = cli_job_on_round,
                                  .progress_context = job,
                                  .stop = cli_signals_stop()};
     int status = cli_trace_open(&job->trace, trace_path);
@@ -266,23 +280,58 @@ static json_t *json_seconds(const cli_job *job)
     return seconds;
 }
 
-static json_t *json_number(const shoal_number *number)
+json_t *cli_json_number(const shoal_number *number)
 {
     if (number->truth)
         return json_boolean(number->value != 0);
     return number->whole ? json_integer((json_int_t)number->value) : cli_json_real(number->value);
 }
 
+static int64_t all_requests(const shoal_store_counts *counts)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
+        sum += counts->requests[i];
+    return sum;
+}
+
+static void json_away(json_t **object, const cli_job_away *away)
+{
+    cli_json_put(object, "job", json_string(away->id));
+    cli_json_put(object, "store", cli_json_text(away->store));
+    cli_json_put(object, "workers", json_integer(away->report.workers));
+    cli_json_put(object, "lost", json_integer(away->report.lost));
+    cli_json_put(object, "doubled", json_integer(away->report.doubled));
+    cli_json_put(object, "requests", json_integer(all_requests(&away->report.requests)));
+    cli_json_put(object, "price", cli_json_real(away->report.requests.price));
+}
+
+/* "job        ID, 8 workers (2 lost), 1,204 requests, $0.0006" */
+static void print_away(const cli_job_away *away, FILE *stream)
+{
+    const shoal_job_report *report = &away->report;
+    char requests[32];
+    cli_format_count(requests, sizeof requests, all_requests(&report->requests));
+    fprintf(stream, "job        %s, %lld worker%s", away->id, (long long)report->workers,
+            report->workers == 1 ? "" : "s");
+    if (report->lost > 0)
+        fprintf(stream, " (%lld lost)", (long long)report->lost);
+    fprintf(stream, ", %s requests", requests);
+    if (report->requests.price > 0)
+        fprintf(stream, ", $%.4f", report->requests.price);
+    fputc('\n', stream);
+}
+
 json_t *cli_job_json(const cli_job *job)
 {
     json_t *object = json_object();
     cli_json_put(&object, "learner", json_string(job->algorithm->name));
-    cli_json_put(&object, "data", cli_json_text(shoal_data_path(job->data)));
-    cli_json_put(&object, "rows", json_integer(shoal_data_rows(job->data)));
-    cli_json_put(&object, "columns", json_integer(shoal_data_columns(job->data)));
+    cli_json_put(&object, "data", cli_json_text(job->data_name));
+    cli_json_put(&object, "rows", json_integer(job->rows));
+    cli_json_put(&object, "columns", json_integer(job->columns));
     cli_json_put(&object, "rounds", json_integer(job->report.rounds));
     for (int i = 0; i < job->result->numbers; i++)
-        cli_json_put(&object, job->result->number[i].name, json_number(&job->result->number[i]));
+        cli_json_put(&object, job->result->number[i].name, cli_json_number(&job->result->number[i]));
     cli_json_put(&object, "stopped", json_boolean(job->report.stopped));
     cli_json_put(&object, "seconds", json_seconds(job));
     cli_json_put(&object, "kernel", json_string(job->report.kernel));
@@ -290,6 +339,8 @@ json_t *cli_job_json(const cli_job *job)
     for (int i = 0; i < SHOAL_COUNTERS; i++)
         if (job->algorithm->counter[i])
             cli_json_put(&object, job->algorithm->counter[i], json_integer(job->report.counter[i]));
+    if (job->away.id[0])
+        json_away(&object, &job->away);
     int64_t peak = base_memory_peak();
     if (peak >= 0)
         cli_json_put(&object, "peak_memory", json_integer(peak));
@@ -308,4 +359,6 @@ void cli_job_print(const cli_job *job, FILE *stream)
     fprintf(stream, "%swrite %.3f s\n", comma, job->write_seconds);
     fprintf(stream, "kernel     %s, %d thread%s\n", job->report.kernel, job->report.threads,
             job->report.threads == 1 ? "" : "s");
+    if (job->away.id[0])
+        print_away(&job->away, stream);
 }

@@ -61,3 +61,15 @@ void cli_format_bytes(char *out, size_t size, double bytes)
     else
         snprintf(out, size, bytes < 99.95 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
 }
+
+void cli_format_count(char *out, size_t size, int64_t count)
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%lld", (long long)count), at = 0;
+    for (int i = 0; i < length && (size_t)at + 2 < size; i++) {
+        if (i > 0 && digits[i - 1] != '-' && (length - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
+}

@@ -33,6 +33,17 @@ static void protect_secrets(const char *scheme)
         prctl(PR_SET_DUMPABLE, 0);
 }
 
+int cli_store_protect(const char *text)
+{
+    store_url url;
+    int status = store_url_parse(&url, text);
+    if (status == SHOAL_OK) {
+        protect_secrets(url.scheme);
+        store_url_release(&url);
+    }
+    return status;
+}
+
 /* Whether a URL is one of a dir: store, and whether it ends with a slash. */
 static bool is_folder_url(const char *text, bool *slash)
 {

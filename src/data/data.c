@@ -77,7 +77,7 @@ static int open_format(shoal_data *data, const char *path, const shoal_data_opti
     return status;
 }
 
-static int new_data(shoal_data **out, const char *path, int64_t memory)
+int data_new(shoal_data **out, const char *path, int64_t memory)
 {
     int status = base_alloc(out, 1, sizeof **out, "a data set");
     if (status < 0)
@@ -96,7 +96,7 @@ int shoal_data_open(shoal_data **out, const char *path, const shoal_data_options
     *out = NULL;
     int status = check_options(path, options);
     if (status == SHOAL_OK)
-        status = new_data(&data, strcmp(path, "-") == 0 ? "standard input" : path, options->memory);
+        status = data_new(&data, strcmp(path, "-") == 0 ? "standard input" : path, options->memory);
     if (status == SHOAL_OK)
         status = open_format(data, path, options);
     if (status == SHOAL_OK) {
@@ -121,7 +121,7 @@ int shoal_data_wrap(shoal_data **out, const void *values, int64_t rows, int64_t 
     *out = NULL;
     if (!values || rows < 0 || columns < 0 || (unsigned)type >= SHOAL_TYPES)
         return shoal_fail(SHOAL_USAGE, "memory: wrapping needs values, a shape and a type");
-    int status = new_data(&data, "memory", 1);
+    int status = data_new(&data, "memory", 1);
     if (status == SHOAL_OK) {
         data->format = &data_memory;
         data->values = values;
@@ -236,6 +236,11 @@ int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t c
         *out = data->values + (size_t)first * data_row_bytes(data);
         return SHOAL_OK;
     }
+    if (!data->format->make_rows)
+        return shoal_fail(SHOAL_USAGE,
+                          "%s: the rows lie in a store, where only workers of a job read them; fetch them first "
+                          "with shoal store get",
+                          data->path);
     if (!scratch && count > 0)
         return shoal_fail(SHOAL_USAGE, "%s: %s rows are made when they are read, which needs scratch memory",
                           data->path, data->format->name);

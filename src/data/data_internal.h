@@ -50,10 +50,14 @@ typedef struct data_source {
     size_t head_size;                    /* the first bytes, read ahead to recognise the format */
     unsigned char head[DATA_HEAD_BYTES]; /* handed out again by data_source_read */
     struct data_gunzip *gunzip;          /* NULL for what is not compressed */
+    const unsigned char *memory;         /* the content itself, when it is no file; else NULL */
+    size_t memory_size;
 } data_source;
 
 /* "-" is standard input.  With `gunzip`, content that starts like gzip is decompressed. */
 int data_source_open(data_source *source, const char *path, bool gunzip);
+/* Bytes that are there already, as if they were a file's. */
+void data_source_of_bytes(data_source *source, const char *path, const void *bytes, size_t size);
 /* Reads up to `size` bytes; *got is less only at the end of the content. */
 int data_source_read(size_t *got, data_source *source, void *out, size_t size);
 /* Maps the whole of a mappable file; false when the system can't, and reading is the way.  The caller unmaps. */
@@ -61,6 +65,14 @@ bool data_source_map(const unsigned char **out, const data_source *source);
 /* Reads at most `wanted` bytes into an empty buffer, which grows only as bytes arrive. */
 int data_source_load(data_buffer *buffer, data_source *source, size_t wanted);
 void data_source_close(data_source *source);
+
+/* ---- data_npy.c ---- */
+
+/* Reads no more than the header, and sets the shape; the source is then at the values.  *fortran is false where the order of one
+ * column is meant. */
+int data_npy_describe(shoal_data *data, bool *swapped, bool *fortran, data_source *source);
+/* The bytes a header takes that starts like this, or some more; 0 for what is no npy. */
+size_t data_npy_header_bytes(const unsigned char *head, size_t size);
 
 /* ---- data_zlib.c ---- */
 
@@ -112,10 +124,10 @@ struct data_format {
     /* Sets shape, type, detail and values (or state).  `source` is at the start, and not empty; NULL if
      * without_file.  On failure the caller frees the data set. */
     int (*open)(shoal_data *data, data_source *source, const shoal_data_options *options);
-    /* Writes rows to `out`, from any thread.  Only for formats that leave `values` NULL. */
+    /* Writes rows to `out`, from any thread.  Only for formats that leave `values` NULL; NULL for rows that can't be read. */
     void (*make_rows)(const shoal_data *data, int64_t first, int64_t count, void *out);
 };
-extern const struct data_format data_generated, data_raw, data_npy, data_idx, data_text, data_memory;
+extern const struct data_format data_generated, data_raw, data_npy, data_idx, data_text, data_memory, data_described;
 
 struct shoal_data {
     const struct data_format *format;
@@ -132,6 +144,8 @@ struct shoal_data {
     void *state;          /* what make_rows needs; freed with base_free */
 };
 
+/* A data set with nothing but a path and an empty buffer; see shoal_data_options for `memory`. */
+int data_new(shoal_data **out, const char *path, int64_t memory);
 /* Checks and sets what a header claims.  SHOAL_INVALID for no rows, no columns, or more bytes than fit 63 bits. */
 int data_set_shape(shoal_data *data, uint64_t rows, uint64_t columns, shoal_type type);
 /* Folds the dimensions after the first into columns; *columns is 1 for one dimension.  False when that overflows. */

@@ -262,21 +262,48 @@ static int describe(shoal_data *data, const npy_header *header, const data_sourc
                        source->gunzip ? ", gzip" : "", data_kept(data));
 }
 
+static int read_header_and_shape(npy_header *header, shoal_data *data, data_source *source)
+{
+    uint64_t columns;
+    int status = read_header(header, source);
+    if (status < 0)
+        return status;
+    if (header->rank == 0)
+        return shoal_fail(SHOAL_INVALID, "%s: the array is a single number without rows", data->path);
+    if (!data_fold_shape(&columns, header->shape, header->rank))
+        return shoal_fail(SHOAL_INVALID, "%s: the dimensions in the npy header multiply to more than 64 bits",
+                          data->path);
+    return data_set_shape(data, header->shape[0], columns, header->type);
+}
+
+size_t data_npy_header_bytes(const unsigned char *head, size_t size)
+{
+    enum { LEAST = MAGIC_BYTES + 2 + 4 };
+    const data_hint hint = {.head = head, .head_size = size};
+    if (size < LEAST || !recognise_npy(&hint))
+        return 0;
+    const unsigned char *at = head + MAGIC_BYTES + 2;
+    size_t length = at[0] | (size_t)at[1] << 8;
+    if (head[MAGIC_BYTES] > 1)
+        length |= (size_t)at[2] << 16 | (size_t)at[3] << 24;
+    return (length < GREATEST_HEADER ? length : GREATEST_HEADER) + LEAST;
+}
+
+int data_npy_describe(shoal_data *data, bool *swapped, bool *fortran, data_source *source)
+{
+    npy_header header = {0};
+    int status = read_header_and_shape(&header, data, source);
+    *swapped = header.swapped;
+    *fortran = header.fortran && data->columns > 1;
+    return status;
+}
+
 static int open_npy(shoal_data *data, data_source *source, const shoal_data_options *options)
 {
     npy_header header = {0};
-    uint64_t columns;
     (void)options;
-    int status = read_header(&header, source);
-    if (status < 0)
-        return status;
-    if (header.rank == 0)
-        return shoal_fail(SHOAL_INVALID, "%s: the array is a single number without rows", data->path);
-    if (!data_fold_shape(&columns, header.shape, header.rank))
-        return shoal_fail(SHOAL_INVALID, "%s: the dimensions in the npy header multiply to more than 64 bits",
-                          data->path);
+    int status = read_header_and_shape(&header, data, source);
     data_layout layout = {header.swapped, header.fortran, header.rank, header.shape};
-    status = data_set_shape(data, header.shape[0], columns, header.type);
     if (status == SHOAL_OK)
         status = data_take_values(data, source, &layout);
     if (status == SHOAL_OK)

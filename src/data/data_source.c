@@ -136,8 +136,19 @@ static int read_gunzip(size_t *got, data_source *source, void *out, size_t size)
     return status;
 }
 
+static void read_memory(size_t *got, const data_source *source, void *out, size_t size)
+{
+    size_t left = source->memory_size - source->position;
+    *got = size < left ? size : left;
+    memcpy(out, source->memory + source->position, *got);
+}
+
 static int read_content(size_t *got, data_source *source, void *out, size_t size)
 {
+    if (source->memory) {
+        read_memory(got, source, out, size);
+        return SHOAL_OK;
+    }
     return source->gunzip ? read_gunzip(got, source, out, size) : read_descriptor(got, source, out, size);
 }
 
@@ -181,6 +192,7 @@ int data_source_open(data_source *source, const char *path, bool gunzip)
     source->path = strcmp(path, "-") == 0 ? "standard input" : path;
     source->position = source->head_size = 0;
     source->gunzip = NULL;
+    source->memory = NULL;
     int status = open_descriptor(source, path);
     if (status == SHOAL_OK)
         status = read_descriptor(&source->head_size, source, source->head, sizeof source->head);
@@ -191,6 +203,11 @@ int data_source_open(data_source *source, const char *path, bool gunzip)
             status = read_gunzip(&source->head_size, source, source->head, sizeof source->head);
     }
     return status;
+}
+
+void data_source_of_bytes(data_source *source, const char *path, const void *bytes, size_t size)
+{
+    *source = (data_source){.path = path, .descriptor = -1, .memory = bytes, .memory_size = size};
 }
 
 bool data_source_map(const unsigned char **out, const data_source *source)

@@ -24,7 +24,7 @@ static int64_t choose_rows_per_grain(int64_t rows, int64_t columns, shoal_type t
     return choice > GRAIN_ROWS_MOST ? GRAIN_ROWS_MOST : choice;
 }
 
-static int fill_shape(shoal_shape *shape, shoal_data *data, const double *weights, int64_t rows_per_grain)
+int engine_fill_shape(shoal_shape *shape, shoal_data *data, const double *weights, int64_t rows_per_grain)
 {
     shape->rows = shoal_data_rows(data);
     shape->columns = shoal_data_columns(data);
@@ -75,7 +75,7 @@ int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *a
         return shoal_fail(SHOAL_USAGE, "threads must be 1 to %d, not %d", THREADS_MOST, job.options->threads);
     int status = kernel_choose(&job.kernel, job.options->kernel);
     if (status == SHOAL_OK)
-        status = fill_shape(&job.shape, data, weights, job.options->rows_per_grain);
+        status = engine_fill_shape(&job.shape, data, weights, job.options->rows_per_grain);
     if (status < 0)
         return status;
     job.threads = job.options->threads ? job.options->threads : base_cores();

@@ -154,6 +154,10 @@ int kernel_choose(const kernel_set **out, const char *name);
 /* All sets this CPU can run, portable first; for tests.  Returns how many. */
 int kernel_list(const kernel_set *sets[8]);
 
+/* A hash of a fixed numeric probe, for telling whether two machines compute alike.  With any_set, only of what has the same
+ * bits in every set, for learners whose result does not depend on the set; otherwise of the set's own products too. */
+uint64_t kernel_fingerprint(const kernel_set *set, bool any_set);
+
 /* Overwrite what a set does better than the one below it.  Defined in kernel_<name>.c. */
 void kernel_fill_portable(kernel_set *set);
 #if defined(__x86_64__)

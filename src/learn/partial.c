@@ -1,25 +1,11 @@
 /* Partials: cells that merge exactly.  See shoal/learn.h and partial.h. */
-#include "learn/partial.h"
+#include "learn/partial_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-
-typedef struct record_list {
-    shoal_key *keys;
-    unsigned char *bytes;
-    int64_t count, capacity;
-} record_list;
-
-struct shoal_partial {
-    shoal_layout layout;
-    int64_t *values[SHOAL_CELLS_MOST];
-    unsigned char *rows[SHOAL_CELLS_MOST];
-    bool rows_lent[SHOAL_CELLS_MOST];
-    record_list records[SHOAL_CELLS_MOST];
-};
 
 int64_t learn_cell_values(const shoal_cell *cell)
 {
@@ -33,20 +19,23 @@ int64_t learn_cell_values(const shoal_cell *cell)
     return 0;
 }
 
-int learn_partial_new(shoal_partial **out, const shoal_layout *layout, int64_t rows, shoal_partial *rows_of)
+int learn_partial_new(shoal_partial **out, const shoal_layout *layout, int64_t first_row, int64_t rows,
+                      shoal_partial *rows_of)
 {
     shoal_partial *partial = NULL;
     int status = base_alloc(&partial, 1, sizeof *partial, "a partial");
     if (status < 0)
         return status;
     partial->layout = *layout;
+    partial->first_row = first_row;
+    partial->row_count = rows;
+    if (rows_of)
+        learn_partial_lend_rows(partial, rows_of);
     for (int i = 0; status == SHOAL_OK && i < layout->cells; i++) {
         const shoal_cell *cell = &layout->cell[i];
-        if (cell->kind == SHOAL_CELL_ROW && rows_of) {
-            partial->rows[i] = rows_of->rows[i];
-            partial->rows_lent[i] = true;
-        } else if (cell->kind == SHOAL_CELL_ROW) {
-            status = base_alloc(&partial->rows[i], (size_t)rows, cell->bytes, cell->name);
+        if (cell->kind == SHOAL_CELL_ROW) {
+            if (!rows_of)
+                status = base_alloc(&partial->rows[i], (size_t)rows, cell->bytes, cell->name);
         } else if (cell->kind != SHOAL_CELL_RECORD) {
             status = base_alloc(&partial->values[i], (size_t)learn_cell_values(cell), sizeof(int64_t), cell->name);
         }
@@ -73,6 +62,17 @@ void learn_partial_free(shoal_partial **inout)
         base_free(&partial->records[i].bytes);
     }
     base_free(inout);
+}
+
+void learn_partial_lend_rows(shoal_partial *borrower, shoal_partial *owner)
+{
+    borrower->first_row = owner->first_row;
+    borrower->row_count = owner->row_count;
+    for (int i = 0; i < borrower->layout.cells; i++)
+        if (borrower->layout.cell[i].kind == SHOAL_CELL_ROW) {
+            borrower->rows[i] = owner->rows[i];
+            borrower->rows_lent[i] = true;
+        }
 }
 
 bool learn_layout_equal(const shoal_layout *a, const shoal_layout *b)
@@ -111,13 +111,13 @@ void learn_partial_merge_values(shoal_partial *into, const shoal_partial *from, 
         for (int64_t i = 0; i < count; i++)
             to[i] = to[i] > add[i] ? to[i] : add[i];
     else
-        for (int64_t i = 0; i < count; i++)
-            to[i] += add[i];
+        for (int64_t i = 0; i < count; i++) /* without a sign, since sums that were read may be anything */
+            to[i] = (int64_t)((uint64_t)to[i] + (uint64_t)add[i]);
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------- */
 
-static int compare_keys(shoal_key a, shoal_key b)
+int learn_compare_keys(shoal_key a, shoal_key b)
 {
     if (a.high != b.high)
         return a.high < b.high ? -1 : 1;
@@ -126,7 +126,8 @@ static int compare_keys(shoal_key a, shoal_key b)
 
 static int compare_indices(const void *a, const void *b, void *keys)
 {
-    return compare_keys(((const shoal_key *)keys)[*(const int64_t *)a], ((const shoal_key *)keys)[*(const int64_t *)b]);
+    const shoal_key *key = keys;
+    return learn_compare_keys(key[*(const int64_t *)a], key[*(const int64_t *)b]);
 }
 
 /* Sorts by key, makes one of equal records, and keeps only the greatest `keep` (all when 0). */
@@ -147,9 +148,11 @@ static int settle_records(record_list *list, size_t bytes, int64_t keep)
     int64_t unique = 0;
     for (int64_t i = 0; i < list->count; i++) {
         int64_t at = order[i];
-        if (unique > 0 && compare_keys(list->keys[at], list->keys[order[unique - 1]]) == 0) {
-            if (memcmp(list->bytes + (size_t)at * bytes, list->bytes + (size_t)order[unique - 1] * bytes, bytes) != 0)
-                SHOAL_BUG("two different records with one key");
+        if (unique > 0 && learn_compare_keys(list->keys[at], list->keys[order[unique - 1]]) == 0) {
+            if (memcmp(list->bytes + (size_t)at * bytes, list->bytes + (size_t)order[unique - 1] * bytes, bytes) != 0) {
+                status = shoal_fail(SHOAL_BROKEN, "two different records have one key");
+                goto done;
+            }
             continue;
         }
         order[unique++] = at;
@@ -172,21 +175,26 @@ done:
     return status;
 }
 
-static int make_room(record_list *list, size_t bytes, int64_t keep)
+int learn_records_reserve(shoal_partial *partial, int cell, int64_t more)
 {
-    if (list->count < list->capacity)
+    record_list *list = &partial->records[cell];
+    size_t bytes = partial->layout.cell[cell].bytes;
+    int64_t keep = partial->layout.cell[cell].count;
+    if (more <= list->capacity - list->count)
         return SHOAL_OK;
-    if (keep > 0 && list->count >= 2 * keep) {
+    if (keep > 0 && list->count / 2 >= keep) {
         int status = settle_records(list, bytes, keep);
-        if (status < 0 || list->count < list->capacity)
+        if (status < 0 || more <= list->capacity - list->count)
             return status;
     }
-    int64_t more = list->capacity ? 2 * list->capacity : 16;
-    int status = base_grow(&list->keys, (size_t)list->count, (size_t)more, sizeof *list->keys, "records");
+    int64_t room = list->capacity ? list->capacity : 16;
+    while (room - list->count < more)
+        room *= 2;
+    int status = base_grow(&list->keys, (size_t)list->count, (size_t)room, sizeof *list->keys, "records");
     if (status == SHOAL_OK)
-        status = base_grow(&list->bytes, (size_t)list->count, (size_t)more, bytes, "records");
+        status = base_grow(&list->bytes, (size_t)list->count, (size_t)room, bytes, "records");
     if (status == SHOAL_OK)
-        list->capacity = more;
+        list->capacity = room;
     return status;
 }
 
@@ -194,7 +202,7 @@ int shoal_partial_record(shoal_partial *partial, int cell, shoal_key key, const 
 {
     record_list *list = &partial->records[cell];
     size_t size = partial->layout.cell[cell].bytes;
-    int status = make_room(list, size, partial->layout.cell[cell].count);
+    int status = learn_records_reserve(partial, cell, 1);
     if (status < 0)
         return status;
     list->keys[list->count] = key;
@@ -259,7 +267,7 @@ const int64_t *shoal_partial_values_const(const shoal_partial *partial, int cell
 
 void *shoal_partial_row(shoal_partial *partial, int cell, int64_t row)
 {
-    return partial->rows[cell] + (size_t)row * partial->layout.cell[cell].bytes;
+    return partial->rows[cell] + (size_t)(row - partial->first_row) * partial->layout.cell[cell].bytes;
 }
 
 void *learn_partial_take_rows(shoal_partial *partial, int cell)

@@ -4,9 +4,14 @@
 
 #include <shoal/learn.h>
 
-/* A cleared partial.  ROW cells get memory for `rows` rows, unless `rows_of` lends its own. */
-int learn_partial_new(shoal_partial **out, const shoal_layout *layout, int64_t rows, shoal_partial *rows_of);
+/* A cleared partial over `rows` rows from `first_row`, for which its ROW cells get memory, unless `rows_of`, which has the
+ * same layout, lends its own. */
+int learn_partial_new(shoal_partial **out, const shoal_layout *layout, int64_t first_row, int64_t rows,
+                      shoal_partial *rows_of);
 void learn_partial_free(shoal_partial **partial);
+/* From now on the ROW cells of `borrower` are those of `owner`, whose layout is the same; it must have been made with
+ * `rows_of`. */
+void learn_partial_lend_rows(shoal_partial *borrower, shoal_partial *owner);
 
 bool learn_layout_equal(const shoal_layout *a, const shoal_layout *b);
 
@@ -22,7 +27,8 @@ void learn_partial_merge_values(shoal_partial *into, const shoal_partial *from, 
 /* Merges the records of all RECORD cells. */
 int learn_partial_merge_records(shoal_partial *into, const shoal_partial *from);
 
-/* Sorts records and drops what a layout does not keep; after it they can be read. */
+/* Sorts records and drops what a layout does not keep; after it they can be read.  SHOAL_BROKEN, and nothing changes in
+ * that cell, when two records have one key and different bytes: a learner is wrong, or bytes from elsewhere are. */
 int learn_partial_settle(shoal_partial *partial);
 
 /* Gives away the memory of a ROW cell: the caller frees it with base_free. */

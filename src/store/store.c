@@ -169,7 +169,10 @@ void shoal_text_free(char **text)
 shoal_store_traits shoal_store_describe(const shoal_store *store)
 {
     const struct store_class *class = store->class;
-    return (shoal_store_traits){.scheme = class->scheme, .wakes = class->wakes, .forgets = class->forgets};
+    return (shoal_store_traits){.scheme = class->scheme,
+                                .name = store->name ? store->name : class->scheme,
+                                .wakes = class->wakes,
+                                .forgets = class->forgets};
 }
 
 /* ---- keys with their prefix ---------------------------------------------------------------------------------- */

@@ -15,7 +15,6 @@ import hmac
 import http.server
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -24,13 +23,10 @@ import threading
 import time
 import urllib.parse
 
-import peers
+from azurite import ACCOUNT, KEY, PROGRAM, Server
 
 SHOAL = os.path.abspath(sys.argv[1])
 BUILT = os.path.dirname(SHOAL)
-AZURITE = peers.npm_peer("azurite/dist/src/azurite.js")
-ACCOUNT = "devstoreaccount1"
-KEY = base64.b64encode(hashlib.sha512(b"a key of this test's own").digest()).decode()
 WRONG_KEY = base64.b64encode(hashlib.sha512(b"another").digest()).decode()
 
 # Codes of include/shoal/error.h.
@@ -120,38 +116,7 @@ class Store:
         LIBRARY.shoal_store_close(ctypes.byref(self.store))
 
 
-# ---- Azurite --------------------------------------------------------------------------------------------------------
-
-
-class Azurite:
-    def __init__(self, folder, name, *options):
-        self.folder, self.options = os.path.join(folder, name), options
-        self.scheme = "https" if "--cert" in options else "http"
-        self.ports = peers.free_ports(3)
-        os.mkdir(self.folder)
-        self.start()
-
-    def start(self):
-        blob, queue, table = map(str, self.ports)
-        environment = {**os.environ, "AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}"}
-        self.process = subprocess.Popen(
-            ["node", AZURITE, "--silent", "--disableTelemetry", "--location", self.folder, "--blobHost", "127.0.0.1",
-             "--blobPort", blob, "--queueHost", "127.0.0.1", "--queuePort", queue, "--tableHost", "127.0.0.1",
-             "--tablePort", table, *self.options], env=environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def wait(self):
-        for port in self.ports[:2]:
-            peers.wait_for_port(port, self.process)
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)  # on which it writes all it has
-        self.process.wait(30)
-
-    def endpoints(self):
-        return {"AZURE_STORAGE_BLOB_ENDPOINT": f"{self.scheme}://127.0.0.1:{self.ports[0]}/{ACCOUNT}",
-                "AZURE_STORAGE_QUEUE_ENDPOINT": f"{self.scheme}://127.0.0.1:{self.ports[1]}/{ACCOUNT}"}
+# ---- credentials ----------------------------------------------------------------------------------------------------
 
 
 def use(variables):
@@ -163,7 +128,7 @@ def use(variables):
 
 
 def with_key(server, **more):
-    return {**server.endpoints(), "AZURE_STORAGE_KEY": KEY, **more}
+    return {**server.variables(), **more}
 
 
 def make_certificates(folder):
@@ -411,9 +376,9 @@ def main():
         servers, suites = [], []
         try:
             authority, certificate, key = make_certificates(folder)
-            servers += [Azurite(folder, "plain"),
-                        Azurite(folder, "secure", "--cert", certificate, "--key", key, "--oauth", "basic"),
-                        Azurite(folder, "restarted")]
+            servers += [Server(folder, "plain"),
+                        Server(folder, "secure", "--cert", certificate, "--key", key, "--oauth", "basic"),
+                        Server(folder, "restarted")]
             plain, secure, restarted = servers
             suites.append(start_conformance(plain, with_key(plain), 8))
             suites.append(start_conformance(secure, with_key(secure, SSL_CERT_FILE=authority), 5))
@@ -440,7 +405,7 @@ def main():
     assert len(told) > 8
 
 
-if AZURITE is None:
+if PROGRAM is None:
     print("SKIPPED: Azurite is not installed (./dev deps test)")
     sys.exit(77)
 LIBRARY = load()

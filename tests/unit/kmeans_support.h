@@ -258,9 +258,9 @@ static inline void hand_map(hand_run *run, shoal_partial *partial, const shoal_r
         memcpy(before, memo, memo_bytes);
         memcpy(spare, memo, memo_bytes);
     }
-    hand_check(learn_partial_new(&fresh, &round->layout, run->shape.rows, partial));
+    hand_check(learn_partial_new(&fresh, &round->layout, 0, run->shape.rows, partial));
     if (twice) {
-        hand_check(learn_partial_new(&thrown_away, &round->layout, run->shape.rows, NULL));
+        hand_check(learn_partial_new(&thrown_away, &round->layout, 0, run->shape.rows, NULL));
         grain.memo = memo ? spare : NULL;
         memset(run->scratch[set].memory, 0x5a, run->scratch[set].bytes);
         hand_check(run->algorithm->map(thrown_away, round, run->prepared[set], &grain, &run->scratch[set]));
@@ -333,7 +333,7 @@ static inline void hand_map_slice(hand_run *run, shoal_partial *merged, hand_sli
         slice->kept = NULL;
         learn_partial_clear(sum, true);
     } else {
-        hand_check(learn_partial_new(&sum, layout, run->shape.rows, merged));
+        hand_check(learn_partial_new(&sum, layout, 0, run->shape.rows, merged));
     }
     run->story.carried += carried;
 
@@ -346,7 +346,7 @@ static inline void hand_map_slice(hand_run *run, shoal_partial *merged, hand_sli
     for (int64_t g = 0; g < grains;) { /* some grains into a partial of their own, then that into the slice's */
         shoal_partial *part = NULL;
         int64_t some = 1 + (int64_t)hand_draw(run, 3);
-        hand_check(learn_partial_new(&part, layout, run->shape.rows, merged));
+        hand_check(learn_partial_new(&part, layout, 0, run->shape.rows, merged));
         for (; some > 0 && g < grains; some--)
             hand_map(run, part, round, slice, order[g++], slice->set, carried);
         hand_merge(sum, part);
@@ -370,7 +370,7 @@ static inline shoal_partial *hand_map_all(hand_run *run, const shoal_round *roun
     int64_t order[HAND_SLICES_MOST];
     hand_make_memos(run, round);
     memset(run->is_prepared, 0, sizeof run->is_prepared);
-    hand_check(learn_partial_new(&merged, &round->layout, run->shape.rows, NULL));
+    hand_check(learn_partial_new(&merged, &round->layout, 0, run->shape.rows, NULL));
     for (int s = 0; s < run->slices; s++)
         order[s] = s;
     shuffle(run, order, run->slices);

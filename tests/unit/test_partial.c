@@ -44,7 +44,7 @@ static const shoal_layout layout = {.cells = CELLS,
 static shoal_partial *new_partial(shoal_partial *rows_of)
 {
     shoal_partial *partial = NULL;
-    if (learn_partial_new(&partial, &layout, ROW_COUNT, rows_of) < 0)
+    if (learn_partial_new(&partial, &layout, 0, ROW_COUNT, rows_of) < 0)
         fail_msg("%s", shoal_error());
     return partial;
 }
@@ -200,7 +200,7 @@ static void test_layouts_are_compared(void **state)
     other.cell[ALL_RECORDS].bytes++;
     assert_false(learn_layout_equal(&layout, &other));
     other = layout;
-    other.cell[WIDES].name = "others";
+    strcpy(other.cell[WIDES].name, "others");
     assert_false(learn_layout_equal(&layout, &other));
     other = layout;
     other.cells--;
@@ -404,7 +404,7 @@ static void test_no_memory(void **state)
     for (int64_t n = 0;; n++) {
         shoal_partial *partial = NULL;
         base_memory_fail_after(n);
-        int status = learn_partial_new(&partial, &layout, ROW_COUNT, NULL);
+        int status = learn_partial_new(&partial, &layout, 0, ROW_COUNT, NULL);
         for (uint64_t i = 0; status == SHOAL_OK && i < 40; i++)
             status = shoal_partial_record(partial, SOME_RECORDS, (shoal_key){0, i}, "abc");
         if (status == SHOAL_OK)

@@ -44,7 +44,8 @@ static void random_scripted(void *bytes, size_t size)
     }
 }
 
-static const base_world scripted_world = {now_scripted, wait_scripted, wake_scripted, random_scripted};
+static const base_world scripted_world = {
+    .now = now_scripted, .wait = wait_scripted, .wake = wake_scripted, .random = random_scripted};
 
 static void pass(double seconds)
 {

@@ -91,7 +91,7 @@ static void test_rows_move_without_a_copy(void **state)
     const shoal_layout layout = {.cells = 1, .cell = {{"labels", SHOAL_CELL_ROW, 0, sizeof(int32_t), false}}};
     shoal_partial *partial = NULL;
     shoal_result *result = NULL;
-    assert_int_equal(learn_partial_new(&partial, &layout, 10, NULL), SHOAL_OK);
+    assert_int_equal(learn_partial_new(&partial, &layout, 0, 10, NULL), SHOAL_OK);
     assert_int_equal(shoal_result_new(&result), SHOAL_OK);
     int32_t *rows = shoal_partial_row(partial, 0, 0);
     rows[9] = 7;

@@ -123,6 +123,7 @@ const struct store_class store_azure = {
     .scheme = "az",
     .size = sizeof(azure_store),
     .counts_itself = true,
+    .forgets = 60, /* the service forgets nothing, its emulators lose seconds when they are killed */
     .open = open_azure,
     .close = close_azure,
     .get = get_azure,

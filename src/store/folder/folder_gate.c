@@ -6,7 +6,9 @@
  *
  * A process may pass again and again while others wait, for a turn of a millisecond: handing over at every put would cost a
  * switch of processes each.  Then it lets another pass first.  Who waits is woken the next time the gate opens; if the
- * holder was back before it, it waits for the end of the turn.  So each has its turns, and nobody is woken much in vain. */
+ * holder was back before it, it waits for the end of the turn.  So each has its turns, and nobody is woken much in vain.  Where many wait
+ * there are no turns: who leaves wakes the next, and the others sleep long, for a hundred that try every millisecond would leave
+ * nothing of the processors to the one that is inside. */
 #include "folder_internal.h"
 
 #include <errno.h>
@@ -20,7 +22,9 @@ static const int64_t YIELD_MOST = 3000000;      /* that it lets others go first 
 static const int64_t EAGER_MOST = 10000000;     /* of sleep until woken, in case whoever should wake was killed */
 static const int64_t PATIENT_MOST = 1000000;    /* of sleep until the end of a turn */
 static const int64_t STOPPED_AFTER = 200000000; /* of waiting until someone stopped is looked for, and between looks */
-static const int64_t HINT_MOST = 20000000;      /* a time that is further ahead is no hint but rubbish */
+static const int64_t HINT_MOST = 500000000;     /* a time that is further ahead is no hint but rubbish */
+static const int64_t CROWD_STEP = 400000;       /* of sleep until woken for each that waits where many do */
+enum { CROWD = 4 };                             /* that many wait are many */
 
 /* ---- among the threads of a handle --------------------------------------------------------------------------- */
 
@@ -96,16 +100,38 @@ static bool try_lock(folder_store *self, int *error)
     return result == 0;
 }
 
+/* Whether it is time to look for a stopped holder: nobody has passed for a while, and no other looks now. */
+static bool may_look(folder_shared *shared, uint32_t *passed, int64_t now)
+{
+    uint32_t count = atomic_load(&shared->passed);
+    int64_t looked = atomic_load(&shared->looked_at);
+    bool moved = count != *passed;
+    *passed = count;
+    if (moved || (looked <= now && now - looked < STOPPED_AFTER / 2))
+        return false;
+    return atomic_compare_exchange_strong(&shared->looked_at, &looked, now);
+}
+
+/* How long to sleep before the gate is tried again. */
+static int64_t patience(folder_shared *shared, bool eager)
+{
+    int64_t waiters = atomic_load(&shared->waiters);
+    int64_t crowded = waiters >= CROWD ? waiters * CROWD_STEP : 0, most = eager ? EAGER_MOST : PATIENT_MOST;
+    crowded = crowded < HINT_MOST / 4 ? crowded : HINT_MOST / 4;
+    return crowded > most ? crowded : most;
+}
+
 /* Sleeps and tries until the gate is ours; eager: to be woken the next time it opens. */
-static int wait_for_gate(folder_store *self, const char *key, bool eager, store_attempt *attempt)
+static int sleep_at_gate(folder_store *self, const char *key, bool eager, store_attempt *attempt)
 {
     folder_shared *shared = self->shared;
     int64_t now = base_now(), next_look = now + STOPPED_AFTER;
+    uint32_t passed = atomic_load(&shared->passed);
     pid_t holder = 0;
     char state = '?';
     for (;; eager = false) {
         uint32_t seen = atomic_load(&shared->released);
-        int64_t until = now + (eager ? EAGER_MOST : PATIENT_MOST);
+        int64_t until = now + patience(shared, eager);
         int error;
         /* Said first and tried then, so that whoever opens the gate in between sees it. */
         raise_until(&shared->wanted_until, until, now);
@@ -119,7 +145,7 @@ static int wait_for_gate(folder_store *self, const char *key, bool eager, store_
             return shoal_fail_errno(SHOAL_SYSTEM, error, "%s/gate: can't be locked", self->root);
         if (now >= earlier(next_look, attempt->deadline)) {
             struct stat info;
-            if (fstat(self->gate, &info) == 0)
+            if (may_look(shared, &passed, now) && fstat(self->gate, &info) == 0)
                 folder_wake_holder("FLOCK", &info, &holder, &state);
             next_look = now + STOPPED_AFTER;
         }
@@ -128,6 +154,16 @@ static int wait_for_gate(folder_store *self, const char *key, bool eager, store_
         base_wait_word(&shared->released, seen, earlier(until, attempt->deadline));
         now = base_now();
     }
+}
+
+static int wait_for_gate(folder_store *self, const char *key, bool eager, store_attempt *attempt)
+{
+    atomic_fetch_add(&self->shared->waiters, 1);
+    int status = sleep_at_gate(self, key, eager, attempt);
+    uint32_t waiters = atomic_load(&self->shared->waiters); /* another may have set it to 0 */
+    while (waiters > 0 && !atomic_compare_exchange_weak(&self->shared->waiters, &waiters, waiters - 1))
+        ;
+    return status;
 }
 
 static void announce_to_all(folder_shared *shared)
@@ -153,6 +189,7 @@ int folder_enter(folder_store *self, const char *key, store_attempt *attempt)
         unlock_writer(self);
         return status;
     }
+    atomic_fetch_add(&shared->passed, 1);
     if (atomic_load(&shared->holder) != self->token) {
         atomic_store(&shared->holder, self->token);
         base_wake_word(&shared->holder, INT_MAX); /* whoever let us pass may wait for its next turn */
@@ -168,10 +205,13 @@ void folder_leave(folder_store *self)
     folder_shared *shared = self->shared;
     flock(self->gate, LOCK_UN);
     int64_t now = base_now();
-    bool eager = is_ahead(&shared->eager_until, now);
+    bool eager = is_ahead(&shared->eager_until, now), wanted = is_ahead(&shared->wanted_until, now);
+    bool crowded = atomic_load(&shared->waiters) >= CROWD;
     if (eager)
         atomic_store(&shared->eager_until, 0);
-    if (eager || (now - self->turn_began >= TURN && is_ahead(&shared->wanted_until, now)))
+    if (!wanted && crowded)
+        atomic_store(&shared->waiters, 0); /* they were killed */
+    if (eager || (wanted && (crowded || now - self->turn_began >= TURN)))
         wake_one(shared);
     unlock_writer(self);
 }

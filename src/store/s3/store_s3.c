@@ -269,6 +269,7 @@ const struct store_class store_s3 = {
     .scheme = "s3",
     .size = sizeof(s3_store),
     .counts_itself = true,
+    .forgets = 60, /* the service forgets nothing, its emulators lose seconds when they are killed */
     .options = options,
     .open = s3_open,
     .close = close_s3,

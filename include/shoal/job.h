@@ -1,0 +1,218 @@
+/* Jobs: learners run by workers that meet only in a store, and that nothing can stop.
+ *
+ *     char id[SHOAL_JOB_ID_BYTES];
+ *     int status = shoal_job_submit(id, store, &shoal_kmeans, &config, data, NULL, NULL);   // on one machine
+ *
+ *     shoal_worker *worker = NULL;                                                          // on any number of others
+ *     status = shoal_worker_new(&worker, store, &(shoal_worker_options){.algorithms = known, .job = id});
+ *     status = shoal_worker_run(worker);                     // until the job has ended
+ *     shoal_worker_free(&worker);
+ *
+ *     status = shoal_job_follow(&result, NULL, store, id, NULL);                            // wherever it is wanted
+ *
+ * The result's bits are those of shoal_run.  Any process may die at any moment, the one that submitted the job included; whoever is
+ * left goes on, and a job without workers waits for the next one.  docs/engine-store.md tells how, and why it is right. */
+#ifndef SHOAL_JOB_H
+#define SHOAL_JOB_H
+
+#include <shoal/engine.h>
+#include <shoal/learn.h>
+#include <shoal/store.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- submitting ------------------------------------------------------------------------------------------------ */
+
+enum { SHOAL_JOB_ID_BYTES = 64 }; /* NUL included */
+
+typedef struct shoal_job_options {
+    const char *name;       /* what the id starts with: a letter, then letters, digits, '-'; NULL: the learner's name */
+    const char *id;         /* the whole id, for who makes unique ones; NULL: name and 64 random bits.  SHOAL_USAGE if
+                             * it exists */
+    int64_t slices;         /* 0: chosen from the data and the workers */
+    int64_t workers;        /* how many are expected, in slots; 0: unknown.  Only a hint */
+    const char *reduce;     /* "auto" (also NULL), "flat", "two-level", "tree:F" */
+    double lease;           /* seconds after which a silent worker counts as dead; 0: chosen from the store */
+    int64_t keep_rounds;    /* finished rounds that stay in the store; 0: as few as are safe */
+    int64_t rows_per_grain; /* 0: chosen from the shape */
+    const char *kernel;     /* as in shoal_run_options */
+    const char *settings;   /* what people asked for, as text of JSON, shown by who looks at the job; NULL for nothing */
+    const volatile int *stop; /* as in shoal_run_options: ends the upload with SHOAL_STOPPED */
+} shoal_job_options;
+
+/* Opens rows that lie in a store as a data set that can be described and submitted, not read: a blob that is .npy, or
+ * raw as the options say.  `url` names the store and the key.  Workers fetch ranges of the blob, which must not change:
+ * its etag is in the spec.  SHOAL_INVALID for what can't be used as it lies there: Fortran order, the other byte order,
+ * other formats. */
+SHOAL_API int shoal_job_data_open(shoal_data **out, const char *url, const shoal_data_options *options, int64_t deadline);
+
+/* Writes the job's spec, announces its slices, and uploads the rows where workers can't reach them otherwise: rows
+ * that are generated are made by the workers; a file that lies on this machine as it is, with a store that does too,
+ * is mapped by them; what shoal_job_data_open opened is fetched from where it is; all else is uploaded, and so are
+ * weights.  Workers may start on it before this returns.  `options` may be NULL.  `id` is set as soon as it is known,
+ * also when the call fails: what there is of the job then can be gone on with (shoal_job_upload, shoal_job_resume) or
+ * removed. */
+SHOAL_API int shoal_job_submit(char id[SHOAL_JOB_ID_BYTES], shoal_store *store, const shoal_algorithm *algorithm,
+                               const void *config, shoal_data *data, const double *weights,
+                               const shoal_job_options *options);
+
+/* ---- working --------------------------------------------------------------------------------------------------- */
+
+/* What a worker may do, as in the paper: map slices, reduce groups, merge the groups and update. */
+enum { SHOAL_ROLE_MAP = 1, SHOAL_ROLE_REDUCE = 2, SHOAL_ROLE_LAST = 4, SHOAL_ROLE_ALL = 7 };
+
+typedef struct shoal_worker_options {
+    const shoal_algorithm *const *algorithms; /* those it can run, ended by NULL */
+    uint64_t id;              /* what it is called; 0: random */
+    const char *job;          /* serve only this one; NULL: whatever jobs the store has, one after the other */
+    const char *spec;         /* serve it only if its spec has this SHA-256, in hex; NULL: any */
+    int slots;                /* threads it computes with, and its share of the slices; 0: as many as it may use */
+    const char *kernel;       /* as in shoal_run_options */
+    unsigned roles;           /* 0: all */
+    const char *cache;        /* folder for slices fetched from afar; NULL: none are kept */
+    int64_t cache_bytes;      /* how large that may grow; 0: a tenth of what is free on its disk */
+    const char *data_root;    /* files of this machine are read only below this folder; NULL: none, "/": any */
+    double idle;              /* seconds without a job after which it returns; 0: never */
+    double patience;          /* seconds that the store may be out of reach; 0: 300 */
+    void (*log)(void *context, const char *line); /* one line about what it does, from any of its threads; may be NULL */
+    void *log_context;
+} shoal_worker_options;
+
+typedef struct shoal_worker shoal_worker;
+
+SHOAL_API int shoal_worker_new(shoal_worker **out, shoal_store *store, const shoal_worker_options *options);
+/* Works until the job it serves has ended (SHOAL_OK, whichever way), it was told to leave (SHOAL_STOPPED), or it
+ * can't go on. */
+SHOAL_API int shoal_worker_run(shoal_worker *worker);
+/* Tells it to leave: what it holds is given back and shoal_worker_run returns within a second, unless the store
+ * hangs.  `why` is for people: "SIGTERM".  From any thread. */
+SHOAL_API void shoal_worker_leave(shoal_worker *worker, const char *why);
+SHOAL_API void shoal_worker_free(shoal_worker **worker);
+
+/* ---- following ------------------------------------------------------------------------------------------------- */
+
+/* What a job took, as far as its workers have told. */
+typedef struct shoal_job_report {
+    shoal_report run;            /* rounds, phases, counters; threads are the slots of the workers at its end */
+    int64_t workers, lost;       /* that took part; of these, that fell silent */
+    int64_t doubled;             /* pieces that were computed for someone else */
+    shoal_store_counts requests; /* of all of them, this process included */
+} shoal_job_report;
+
+typedef struct shoal_follow_options {
+    shoal_progress *progress; /* after every round, in order, none left out unless the follower fell far behind */
+    void *progress_context;
+    /* Called several times a second: start, watch and end workers here.  What is not SHOAL_OK ends the following with
+     * that status. May be NULL. */
+    int (*tick)(void *context);
+    void *tick_context;
+    /* Called when the store has forgotten what was submitted, as a server that died may, and the spec has been put
+     * there again: put again what else was put.  NULL: nothing else was. */
+    int (*forgot)(void *context);
+    void *forgot_context;
+    const volatile int *stop; /* as in shoal_run_options: ends the following with SHOAL_STOPPED; the job goes on if it
+                               * has workers */
+    double patience;          /* seconds without any worker, or without the store, after which it gives up; 0: 60 */
+} shoal_follow_options;
+
+/* Waits for the end of a job.  SHOAL_OK with the result; the failure that ended it, with its message; SHOAL_STOPPED
+ * when it stands still or was cancelled and can go on (shoal_job_resume), with a message that says why; SHOAL_ABSENT
+ * when there is no such job. report and options may be NULL; *report is filled also on failure. */
+SHOAL_API int shoal_job_follow(shoal_result **out, shoal_job_report *report, shoal_store *store, const char *id,
+                               const shoal_follow_options *options);
+
+/* ---- looking after jobs ------------------------------------------------------------------------------------------ */
+
+typedef enum shoal_job_state {
+    SHOAL_JOB_RUNNING,   /* has no end yet, whether or not it has workers */
+    SHOAL_JOB_DONE,
+    SHOAL_JOB_FAILED,    /* can be resumed once the cause is mended */
+    SHOAL_JOB_CANCELLED, /* can be resumed */
+} shoal_job_state;
+
+typedef struct shoal_job_id {
+    char text[SHOAL_JOB_ID_BYTES];
+} shoal_job_id;
+
+/* The names of all jobs in a store, sorted; the caller frees them. */
+SHOAL_API int shoal_job_list(shoal_job_id **out, int64_t *count, shoal_store *store, int64_t deadline);
+SHOAL_API void shoal_job_list_free(shoal_job_id **ids);
+
+/* A worker, by the record it last wrote. */
+typedef struct shoal_job_worker {
+    uint64_t id;
+    bool left;  /* it does not take part any more: `state` tells why */
+    bool alive; /* takes part, and wrote within the job's lease */
+    double age; /* seconds since it last wrote; -1 when the store does not tell */
+    char host[64], kernel[16], version[24], state[96];
+    int64_t pid;
+    int slots;
+    unsigned roles;
+    double seconds;               /* since it joined */
+    int64_t round, slices;        /* it is in; it holds now */
+    int64_t maps, doubled;        /* pieces mapped; computed for someone else */
+    int64_t fetched, hits, bytes; /* slices fetched, found in its cache; bytes fetched */
+    shoal_store_counts requests;
+    char log[4096]; /* its last lines */
+} shoal_job_worker;
+
+/* A job as it stands. */
+typedef struct shoal_job {
+    char id[SHOAL_JOB_ID_BYTES], version[24], algorithm[32];
+    char spec[65];      /* SHA-256 of its spec, in hex */
+    char *data;         /* how messages call the rows */
+    const char *source; /* where they are: "uploaded", "stored", "file" or "generated" */
+    char *settings;     /* JSON text, or NULL */
+    shoal_shape shape;
+    double created;     /* seconds since 1970 */
+    double lease;
+    int64_t slices, pieces, levels; /* pieces: of all levels of its reduction */
+
+    shoal_job_state state;
+    int status;    /* why it failed or was cancelled */
+    char *message; /* the same for people; NULL otherwise */
+    int64_t round, step, steps;
+    char phase[24];
+    double objective, change; /* NaN when there is none */
+    double seconds;           /* since its first round began */
+    int phases;
+    shoal_phase phase_seconds[SHOAL_PHASES_MOST];
+    int64_t doubled, want; /* pieces that were computed for someone else; workers that are wanted, -1 when nobody said */
+    int64_t workers, live; /* that take or took part; that are alive */
+    shoal_job_worker *worker;
+    int64_t *holder; /* of each slice: an index into worker, or -1 */
+    shoal_store_counts requests; /* of all workers */
+} shoal_job;
+
+/* Tells how a job stands.  Without workers the list of them stays empty, and `workers` and `live` count those that
+ * take part. */
+SHOAL_API int shoal_job_describe(shoal_job **out, shoal_store *store, const char *id, bool workers, int64_t deadline);
+SHOAL_API void shoal_job_free(shoal_job **job);
+
+/* The result of a job that is done.  SHOAL_STOPPED when it is not, with a sentence that says how it stands. */
+SHOAL_API int shoal_job_result(shoal_result **out, shoal_store *store, const char *id, int64_t deadline);
+/* Says how many workers are wanted, and reads it: -1 when nobody said. */
+SHOAL_API int shoal_job_want(shoal_store *store, const char *id, int64_t workers, int64_t deadline);
+SHOAL_API int shoal_job_wanted(int64_t *out, shoal_store *store, const char *id, int64_t deadline);
+/* Tells the others that a worker is dead, by someone who knows: they need not wait for its lease to end. */
+SHOAL_API int shoal_job_worker_died(shoal_store *store, const char *id, uint64_t worker, const char *why,
+                                    int64_t deadline);
+
+/* Ends a job, which can be resumed.  SHOAL_OK also when it was cancelled before; SHOAL_USAGE when it is done or
+ * failed. */
+SHOAL_API int shoal_job_cancel(shoal_store *store, const char *id, const char *why, int64_t deadline);
+/* Takes away the end of a failed or cancelled job and announces it again.  SHOAL_OK also for one that runs;
+ * SHOAL_USAGE for one that is done. */
+SHOAL_API int shoal_job_resume(shoal_store *store, const char *id, int64_t deadline);
+/* Uploads rows and weights of a job that the store does not have, when its submitting was cut short. */
+SHOAL_API int shoal_job_upload(shoal_store *store, const char *id, shoal_data *data, const double *weights,
+                               const volatile int *stop, int64_t deadline);
+/* Removes all there is of a job; workers that still serve it stop. */
+SHOAL_API int shoal_job_remove(shoal_store *store, const char *id, int64_t deadline);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

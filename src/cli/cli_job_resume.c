@@ -1,0 +1,216 @@
+/* shoal job resume: goes on with a job, whoever started it, and ends it as its verb would have. */
+#include "cli.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+#include "job_store.h"
+#include "run_job.h"
+
+typedef struct settings {
+    cli_common common;
+    cli_jobs_settings jobs;
+    cli_run_settings run;
+    cli_workers_settings workers;
+    cli_print_settings print;
+} settings;
+
+static const shoal_option worker_rows[] = {
+    {"workers", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.workers), "local:N",
+     .help = "start N worker processes on this machine; as many as the job was started with when left out, 'none' "
+             "waits for "
+             "workers that are started elsewhere"},
+    {"threads", 't', SHOAL_OPTION_COUNT, offsetof(settings, run.threads), "N",
+     .help = "threads of each of them; its part of the cores when left out", .least = 1, .most = 4096},
+    {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(settings, run.kernel), "NAME",
+     .help = "instructions they compute with: auto, portable, avx2, avx512 or vnni", .fallback = "auto"},
+    {"roles", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.roles), "ROLES",
+     .help = "all: every worker maps and reduces; split: N map, the square root of N reduce, one reduces last",
+     .fallback = "all"},
+    {"detach", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.detach), NULL,
+     .help = "return at once; the workers go on, and outputs are written when the job is done"},
+    {"as-scaled", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.as_scaled), NULL,
+     .help = "start as many as shoal job scale last asked for, if it did, rather than those of --workers"},
+    {"patience", 0, SHOAL_OPTION_REAL, offsetof(settings, workers.patience), "SECONDS",
+     .help =
+         "give up after so long without any worker or without the store; 60 with --workers and an hour without when "
+         "left out",
+     .least = 0.1},
+    {0},
+};
+static const shoal_option *const worker_options = worker_rows;
+static const base_option_group groups[] = {
+    {"Workers", &worker_options, 0},
+    {"Printing", &cli_print_options, offsetof(settings, print)},
+    {"Store", &cli_jobs_options, offsetof(settings, jobs)},
+    {"Help", &cli_common_options, offsetof(settings, common)},
+    {0},
+};
+
+static const cli_learner *find_learner(const char *name)
+{
+    for (const cli_learner *learner = cli_learners; learner->algorithm; learner++)
+        if (strcmp(learner->algorithm->name, name) == 0)
+            return learner;
+    return NULL;
+}
+
+/* ---- rows that were not uploaded --------------------------------------------------------------------------------- */
+
+static int64_t count_below(const cli_jobs *jobs, const char *id, const char *name)
+{
+    char prefix[SHOAL_JOB_ID_BYTES + 32];
+    shoal_listing page = {0};
+    int64_t count = 0;
+    snprintf(prefix, sizeof prefix, "jobs/%s/%s/", id, name);
+    do {
+        if (shoal_store_list(jobs->store, prefix, NULL, &page, cli_jobs_deadline(jobs)) < 0) {
+            count = -1;
+            break;
+        }
+        count += (int64_t)page.count;
+    } while (page.more);
+    shoal_listing_release(&page);
+    return count;
+}
+
+static shoal_data_options read_data_options(const json_t *data)
+{
+    return (shoal_data_options){.rows = json_integer_value(json_object_get(data, "rows")),
+                                .columns = json_integer_value(json_object_get(data, "cols")),
+                                .type = json_string_value(json_object_get(data, "type")),
+                                .drop_columns = json_string_value(json_object_get(data, "drop-column")),
+                                .memory = json_integer_value(json_object_get(data, "memory"))};
+}
+
+/* Whoever submitted the job may have died while it uploaded its rows. */
+static int upload_missing(cli_job *job, const cli_jobs *jobs, const shoal_job *about, const json_t *asked)
+{
+    const json_t *data = json_object_get(asked, "data");
+    const char *path = json_string_value(json_object_get(data, "path"));
+    const char *weights = json_string_value(json_object_get(data, "weights"));
+    const shoal_data_options options = read_data_options(data);
+    bool whole = strcmp(about->source, "uploaded") != 0 || count_below(jobs, about->id, "data") >= about->slices;
+    if (whole && (!about->shape.weighted || count_below(jobs, about->id, "weights") >= about->slices))
+        return SHOAL_OK;
+    if (!path)
+        return shoal_fail(SHOAL_STOPPED, "job %s lacks rows that were to be uploaded, and nothing says where they are",
+                          about->id);
+    int status = cli_workers_load(job, path, &options, weights);
+    if (status == SHOAL_OK)
+        status = shoal_job_upload(jobs->store, about->id, job->data, job->weights, cli_signals_stop(), SHOAL_NEVER);
+    if (status < 0)
+        status = shoal_fail(status, "job %s lacks rows that were to be uploaded: %s", about->id, shoal_error());
+    return status;
+}
+
+/* ---- going on ---------------------------------------------------------------------------------------------------- */
+
+/* As many workers as the job was started with, unless the command line says otherwise. */
+static int choose_workers(cli_workers_settings *workers, const shoal_job *about, const json_t *asked)
+{
+    const char *before = json_string_value(json_object_get(asked, "workers"));
+    const char *roles = json_string_value(json_object_get(asked, "roles"));
+    bool any = false;
+    if (!workers->workers) {
+        workers->as_scaled = true;
+        workers->workers = before;
+        workers->roles = roles ? roles : workers->roles;
+    } else if (strcmp(workers->workers, "none") == 0) {
+        workers->workers = NULL;
+    }
+    int status = cli_workers_check(&any, &(cli_workers_settings){.workers = workers->workers, .roles = workers->roles});
+    if (about->state == SHOAL_JOB_DONE)
+        workers->workers = NULL; /* its outputs may still have to be written */
+    return status;
+}
+
+static int prepare(cli_job *job, const cli_jobs *jobs, const shoal_job *about, const json_t *asked)
+{
+    int status = cli_job_note_data(job, about->data, about->shape.rows, about->shape.columns, about->shape.type);
+    if (status == SHOAL_OK && about->state != SHOAL_JOB_DONE)
+        status = shoal_job_resume(jobs->store, about->id, cli_jobs_deadline(jobs));
+    if (status == SHOAL_OK && about->state != SHOAL_JOB_DONE)
+        status = upload_missing(job, jobs, about, asked);
+    return status;
+}
+
+static int finish(cli_job *job, const cli_learner *learner, const json_t *asked, const cli_print_settings *print)
+{
+    if (learner->finish && json_object_get(asked, "outputs"))
+        return learner->finish(job, asked, print);
+    if (!print->quiet)
+        printf("job %s is done: shoal job result %s --store %s\n", job->away.id, job->away.id, job->away.store);
+    return SHOAL_OK;
+}
+
+static int go_on(settings *settings, cli_jobs *jobs, const shoal_job *about, const json_t *asked)
+{
+    const cli_learner *learner = find_learner(about->algorithm);
+    const char *trace = json_string_value(json_object_get(json_object_get(asked, "outputs"), "trace"));
+    cli_job job;
+    if (!learner)
+        return shoal_fail(SHOAL_INVALID, "job %s needs the learner '%s', which this program does not have", about->id,
+                          about->algorithm);
+    cli_job_init(&job, learner->algorithm, settings->print.quiet);
+    int status = choose_workers(&settings->workers, about, asked);
+    if (status == SHOAL_OK)
+        status = prepare(&job, jobs, about, asked);
+    if (status == SHOAL_OK)
+        status = cli_workers_resume(&job, jobs, about->id, &settings->run, &settings->workers, &settings->print, trace);
+    if (status == SHOAL_OK && !job.away.detached)
+        status = finish(&job, learner, asked, &settings->print);
+    cli_job_release(&job);
+    return status;
+}
+
+static int run_resume(void *from_main, const char *const *word, int words)
+{
+    settings *settings = from_main;
+    char id[SHOAL_JOB_ID_BYTES];
+    shoal_job *about = NULL;
+    json_t *asked = NULL;
+    cli_jobs jobs = {0};
+    (void)words;
+    int status = cli_jobs_open(&jobs, &settings->jobs, CLI_JOBS_WRITE);
+    if (status == SHOAL_OK)
+        status = cli_jobs_find(id, &jobs, word[0]);
+    if (status == SHOAL_OK)
+        status = shoal_job_describe(&about, jobs.store, id, false, cli_jobs_deadline(&jobs));
+    if (status == SHOAL_OK) {
+        asked = about->settings ? json_loads(about->settings, 0, NULL) : NULL;
+        status = go_on(settings, &jobs, about, asked);
+    }
+    json_decref(asked);
+    shoal_job_free(&about);
+    cli_jobs_close(&jobs);
+    return status;
+}
+
+static const char *const description[] = {
+    "Goes on with a job that stopped, was cancelled, failed for a cause that is mended, or lost whoever started it: "
+    "starts workers, follows the "
+    "job to its end, and writes the outputs it was submitted with. Rows whose upload was cut short are uploaded from "
+    "the file "
+    "they came from. A job that is done only has its outputs written.",
+    "The result has the bits it would have had without the break.",
+    "A signal ends the workers that were started here; the job can go on again, and the exit code is 3.",
+    NULL,
+};
+static const cli_example examples[] = {
+    {"shoal job resume", "the only job there is, with as many workers as before"},
+    {"shoal job resume kmeans-4f --store ./st --workers local:2 --detach", "with two workers, in the background"},
+    {NULL, NULL},
+};
+const cli_verb cli_job_resume = {
+    .name = "job resume",
+    .summary = "go on with a job",
+    .word = {"ID"},
+    .synopsis = "[--workers local:N] [options]",
+    .description = description,
+    .examples = examples,
+    .options = groups,
+    .settings_size = sizeof(settings),
+    .run = run_resume,
+};

@@ -1,0 +1,238 @@
+/* shoal job show, watch and logs: how one job stands, now, until it ends, and in the words of its workers. */
+#include "cli.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/world.h"
+#include "job_print.h"
+#include "job_store.h"
+
+typedef struct settings {
+    cli_common common;
+    cli_jobs_settings jobs;
+    bool json;
+    double every;
+} settings;
+
+static const shoal_option show_rows[] = {
+    {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL, .help = "print one JSON object"},
+    {0},
+};
+static const shoal_option watch_rows[] = {
+    {"every", 0, SHOAL_OPTION_REAL, offsetof(settings, every), "SECONDS", .help = "how often to look", .fallback = "1",
+     .least = 0.1},
+    {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL, .help = "print a JSON object a line, one each time"},
+    {0},
+};
+static const shoal_option *const show_options = show_rows, *const watch_options = watch_rows;
+static const base_option_group show_groups[] = {
+    {"Printing", &show_options, 0},
+    {"Store", &cli_jobs_options, offsetof(settings, jobs)},
+    {"Help", &cli_common_options, offsetof(settings, common)},
+    {0},
+};
+static const base_option_group watch_groups[] = {
+    {"Printing", &watch_options, 0},
+    {"Store", &cli_jobs_options, offsetof(settings, jobs)},
+    {"Help", &cli_common_options, offsetof(settings, common)},
+    {0},
+};
+static const base_option_group logs_groups[] = {
+    {"Store", &cli_jobs_options, offsetof(settings, jobs)},
+    {"Help", &cli_common_options, offsetof(settings, common)},
+    {0},
+};
+
+static int open_job(cli_jobs *jobs, char id[SHOAL_JOB_ID_BYTES], const settings *settings, const char *text)
+{
+    int status = cli_jobs_open(jobs, &settings->jobs, CLI_JOBS_READ);
+    return status == SHOAL_OK ? cli_jobs_find(id, jobs, text) : status;
+}
+
+/* ---- show ------------------------------------------------------------------------------------------------------ */
+
+static int show(const settings *settings, const shoal_job *job)
+{
+    if (settings->json)
+        return cli_print_json(cli_job_show_json(job));
+    cli_job_show_text(stdout, job);
+    return SHOAL_OK;
+}
+
+static int run_show(void *from_main, const char *const *word, int words)
+{
+    const settings *settings = from_main;
+    char id[SHOAL_JOB_ID_BYTES];
+    shoal_job *job = NULL;
+    cli_jobs jobs = {0};
+    (void)words;
+    int status = open_job(&jobs, id, settings, word[0]);
+    if (status == SHOAL_OK)
+        status = shoal_job_describe(&job, jobs.store, id, true, cli_jobs_deadline(&jobs));
+    if (status == SHOAL_OK)
+        status = show(settings, job);
+    shoal_job_free(&job);
+    cli_jobs_close(&jobs);
+    return status;
+}
+
+/* ---- watch ----------------------------------------------------------------------------------------------------- */
+
+/* On a terminal each picture takes the place of the one before. */
+static int run_watch(void *from_main, const char *const *word, int words)
+{
+    const settings *settings = from_main;
+    char id[SHOAL_JOB_ID_BYTES];
+    bool ended = false, terminal = isatty(STDOUT_FILENO) && !settings->json;
+    cli_jobs jobs = {0};
+    (void)words;
+    int status = open_job(&jobs, id, settings, word[0]);
+    while (status == SHOAL_OK && !ended) {
+        shoal_job *job = NULL;
+        status = shoal_job_describe(&job, jobs.store, id, true, cli_jobs_deadline(&jobs));
+        if (status == SHOAL_OK) {
+            fputs(terminal ? "\033[H\033[J" : "", stdout);
+            status = show(settings, job);
+            fputs(terminal || settings->json ? "" : "\n", stdout);
+            fflush(stdout);
+            ended = job->state != SHOAL_JOB_RUNNING;
+        }
+        shoal_job_free(&job);
+        if (status == SHOAL_OK && !ended)
+            base_sleep_until(base_time_after(base_now(), settings->every));
+    }
+    cli_jobs_close(&jobs);
+    return status;
+}
+
+/* ---- logs ------------------------------------------------------------------------------------------------------ */
+
+static void print_log(const char *title, const char *text)
+{
+    if (!*text)
+        return;
+    printf("%s\n", title);
+    for (const char *line = text; *line;) {
+        size_t length = strcspn(line, "\n");
+        fputs("  ", stdout);
+        for (size_t i = 0; i < length; i++)
+            putchar((unsigned char)line[i] < 0x20 || line[i] == 0x7f ? '?' : line[i]);
+        putchar('\n');
+        line += length + (line[length] == '\n');
+    }
+}
+
+/* What the process said that looks after the workers of a detached job, if that was on this machine. */
+static void print_supervisor(const char *id)
+{
+    char name[SHOAL_JOB_ID_BYTES + 16], text[4096];
+    char *path = NULL;
+    snprintf(name, sizeof name, "log/%s.log", id);
+    FILE *file = cli_jobs_state_path(&path, name) == SHOAL_OK ? fopen(path, "r") : NULL;
+    if (file) {
+        if (fseek(file, -(long)sizeof text + 1, SEEK_END) < 0)
+            rewind(file);
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        fclose(file);
+        print_log("shoal job resume, which started workers here", text);
+    }
+    base_free(&path);
+}
+
+static int run_logs(void *from_main, const char *const *word, int words)
+{
+    const settings *settings = from_main;
+    char id[SHOAL_JOB_ID_BYTES], title[256];
+    shoal_job *job = NULL;
+    cli_jobs jobs = {0};
+    (void)words;
+    int status = open_job(&jobs, id, settings, word[0]);
+    if (status == SHOAL_OK)
+        status = shoal_job_describe(&job, jobs.store, id, true, cli_jobs_deadline(&jobs));
+    for (int64_t i = 0; status == SHOAL_OK && i < job->workers; i++) {
+        const shoal_job_worker *worker = &job->worker[i];
+        snprintf(title, sizeof title, "worker %016" PRIx64 ", %s, process %" PRId64 ": %s", worker->id, worker->host,
+                 worker->pid, worker->state);
+        print_log(title, *worker->log ? worker->log : "nothing to tell");
+    }
+    if (status == SHOAL_OK)
+        print_supervisor(id);
+    shoal_job_free(&job);
+    cli_jobs_close(&jobs);
+    return status;
+}
+
+/* ---- the verbs ------------------------------------------------------------------------------------------------- */
+
+static const char *const show_description[] = {
+    "Shows how a job stands: its rounds and how long each phase took, its slices and who holds them, its workers, the "
+    "requests that they "
+    "made of the store and their price. ID is the job's name, or the start or end of it; it can be left out when the "
+    "store "
+    "has one job.",
+    "Workers write what they did every third of a lease, so numbers may be so old. Roles are m for map, r for reduce "
+    "and l for the last "
+    "reduction. A worker that has written nothing for a lease is silent: the others take over what it held.",
+    NULL,
+};
+static const cli_example show_examples[] = {
+    {"shoal job show", "the only job there is"},
+    {"shoal job show 4f21 --store s3://bucket/jobs --json", "one of several, for a script"},
+    {NULL, NULL},
+};
+const cli_verb cli_job_show = {
+    .name = "job show",
+    .summary = "show how a job stands",
+    .word = {"ID"},
+    .synopsis = "[options]",
+    .description = show_description,
+    .examples = show_examples,
+    .options = show_groups,
+    .settings_size = sizeof(settings),
+    .run = run_show,
+};
+
+static const char *const watch_description[] = {
+    "Shows what shoal job show does, again and again until the job has ended. On a terminal the screen is rewritten.",
+    NULL};
+static const cli_example watch_examples[] = {
+    {"shoal job watch kmeans-4f --every 5", "look on, every five seconds"},
+    {NULL, NULL},
+};
+const cli_verb cli_job_watch = {
+    .name = "job watch",
+    .summary = "show a job until it has ended",
+    .word = {"ID"},
+    .synopsis = "[options]",
+    .description = watch_description,
+    .examples = watch_examples,
+    .options = watch_groups,
+    .settings_size = sizeof(settings),
+    .run = run_watch,
+};
+
+static const char *const logs_description[] = {
+    "Prints the last lines of all workers of a job, worker by worker, also of those that have left or died, and of the "
+    "process that "
+    "looked after a detached job's workers on this machine.",
+    NULL,
+};
+static const cli_example logs_examples[] = {
+    {"shoal job logs kmeans-4f", "why did it take so long?"},
+    {NULL, NULL},
+};
+const cli_verb cli_job_logs = {
+    .name = "job logs",
+    .summary = "print what the workers of a job said",
+    .word = {"ID"},
+    .synopsis = "[options]",
+    .description = logs_description,
+    .examples = logs_examples,
+    .options = logs_groups,
+    .settings_size = sizeof(settings),
+    .run = run_logs,
+};

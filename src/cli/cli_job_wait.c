@@ -1,0 +1,256 @@
+/* shoal job wait and result: the end of a job, and what came of it. */
+#include "cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "job_store.h"
+
+/* ---- wait ------------------------------------------------------------------------------------------------------ */
+
+typedef struct wait_settings {
+    cli_common common;
+    cli_jobs_settings jobs;
+    double patience;
+    bool quiet;
+} wait_settings;
+
+static const shoal_option wait_rows[] = {
+    {"patience", 0, SHOAL_OPTION_REAL, offsetof(wait_settings, patience), "SECONDS",
+     .help = "give up after so long without any worker or without the store", .fallback = "60", .least = 0.1},
+    {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(wait_settings, quiet), NULL, .help = "no progress line"},
+    {0},
+};
+static const shoal_option *const wait_options = wait_rows;
+static const base_option_group wait_groups[] = {
+    {"Waiting", &wait_options, 0},
+    {"Store", &cli_jobs_options, offsetof(wait_settings, jobs)},
+    {"Help", &cli_common_options, offsetof(wait_settings, common)},
+    {0},
+};
+
+static void on_round(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
+{
+    cli_progress_round(context, done, next, rows, seconds);
+}
+
+static int wait_for(const wait_settings *settings, const cli_jobs *jobs, const char *id)
+{
+    cli_progress progress;
+    shoal_result *result = NULL;
+    cli_progress_start(&progress, settings->quiet);
+    const shoal_follow_options options = {
+        .progress = on_round, .progress_context = &progress, .patience = settings->patience};
+    int status = shoal_job_follow(&result, NULL, jobs->store, id, &options);
+    cli_progress_clear(&progress);
+    shoal_result_free(&result);
+    if (status == SHOAL_STOPPED) {
+        fprintf(stderr, "shoal: %s\n", shoal_error());
+        status = CLI_RESUMABLE;
+    }
+    return status;
+}
+
+static int run_wait(void *from_main, const char *const *word, int words)
+{
+    const wait_settings *settings = from_main;
+    char id[SHOAL_JOB_ID_BYTES];
+    cli_jobs jobs = {0};
+    (void)words;
+    int status = cli_jobs_open(&jobs, &settings->jobs, CLI_JOBS_WRITE); /* a spec that was forgotten is put again */
+    if (status == SHOAL_OK)
+        status = cli_jobs_find(id, &jobs, word[0]);
+    if (status == SHOAL_OK)
+        status = wait_for(settings, &jobs, id);
+    cli_jobs_close(&jobs);
+    return status;
+}
+
+static const char *const wait_description[] = {
+    "Waits for the end of a job. It exits 0 when the job is done, 1 when it failed, and 3 when it was cancelled or "
+    "nobody works "
+    "on it, so that it can go on with shoal job resume.",
+    NULL,
+};
+static const cli_example wait_examples[] = {
+    {"shoal job wait kmeans-4f --patience 600", "also when workers take ten minutes to come"},
+    {NULL, NULL},
+};
+const cli_verb cli_job_wait = {
+    .name = "job wait",
+    .summary = "wait for the end of a job",
+    .word = {"ID"},
+    .synopsis = "[options]",
+    .description = wait_description,
+    .examples = wait_examples,
+    .options = wait_groups,
+    .settings_size = sizeof(wait_settings),
+    .run = run_wait,
+};
+
+/* ---- result ---------------------------------------------------------------------------------------------------- */
+
+typedef struct result_settings {
+    cli_common common;
+    cli_jobs_settings jobs;
+    const char *folder, *tensor, *output;
+    bool json;
+} result_settings;
+
+static const shoal_option result_rows[] = {
+    {"out", 'o', SHOAL_OPTION_TEXT, offsetof(result_settings, folder), "FOLDER",
+     .help = "write every tensor of the result as NAME.npy into this folder, which is made if it is not there"},
+    {"tensor", 0, SHOAL_OPTION_TEXT, offsetof(result_settings, tensor), "NAME",
+     .help = "write this tensor, to what --output names"},
+    {"output", 0, SHOAL_OPTION_TEXT, offsetof(result_settings, output), "FILE.npy", .help = "where --tensor goes"},
+    {"json", 0, SHOAL_OPTION_FLAG, offsetof(result_settings, json), NULL,
+     .help = "print the numbers as one JSON object"},
+    {0},
+};
+static const shoal_option *const result_options = result_rows;
+static const base_option_group result_groups[] = {
+    {"Output", &result_options, 0},
+    {"Store", &cli_jobs_options, offsetof(result_settings, jobs)},
+    {"Help", &cli_common_options, offsetof(result_settings, common)},
+    {0},
+};
+
+static int write_tensor(const char *path, const shoal_tensor *tensor)
+{
+    return shoal_npy_write(path, tensor->values, tensor->type, tensor->rank, tensor->shape);
+}
+
+/* A name from the store must not lead out of the folder. */
+static int write_all(const char *folder, const shoal_result *result)
+{
+    int status = SHOAL_OK;
+    if (mkdir(folder, 0777) < 0 && errno != EEXIST)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "--out %s: can't make the folder", folder);
+    for (int i = 0; i < result->tensors && status == SHOAL_OK; i++) {
+        const shoal_tensor *tensor = &result->tensor[i];
+        char *path = NULL;
+        if (strchr(tensor->name, '/') || tensor->name[0] == '.')
+            return shoal_fail(SHOAL_INVALID, "the result has a tensor called '%s', which is no name for a file",
+                              tensor->name);
+        status = base_format(&path, "%s/%s.npy", folder, tensor->name);
+        if (status == SHOAL_OK)
+            status = write_tensor(path, tensor);
+        base_free(&path);
+    }
+    return status;
+}
+
+static int fail_no_tensor(const shoal_result *result, const char *name)
+{
+    char names[SHOAL_TENSORS_MOST * 34] = "";
+    for (int i = 0; i < result->tensors; i++) {
+        size_t length = strlen(names);
+        snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "", result->tensor[i].name);
+    }
+    return shoal_fail(SHOAL_USAGE, "--tensor: the result has no '%s', but %s", name, *names ? names : "none at all");
+}
+
+static int write_outputs(const result_settings *settings, const shoal_result *result)
+{
+    const shoal_tensor *tensor = settings->tensor ? shoal_result_tensor(result, settings->tensor) : NULL;
+    if (settings->tensor && !tensor)
+        return fail_no_tensor(result, settings->tensor);
+    int status = tensor ? write_tensor(settings->output, tensor) : SHOAL_OK;
+    if (status == SHOAL_OK && settings->folder)
+        status = write_all(settings->folder, result);
+    return status;
+}
+
+static json_t *json_shape(const shoal_tensor *tensor)
+{
+    json_t *shape = json_array();
+    for (int i = 0; i < tensor->rank; i++)
+        json_array_append_new(shape, json_integer(tensor->shape[i]));
+    return shape;
+}
+
+static int print_json(const char *id, const shoal_result *result)
+{
+    json_t *object = json_object(), *tensors = json_object();
+    cli_json_put(&object, "job", json_string(id));
+    for (int i = 0; i < result->numbers; i++)
+        cli_json_put(&object, result->number[i].name, cli_json_number(&result->number[i]));
+    for (int i = 0; i < result->tensors; i++)
+        cli_json_put(&tensors, result->tensor[i].name, json_shape(&result->tensor[i]));
+    cli_json_put(&object, "tensors", tensors);
+    return cli_print_json(object);
+}
+
+static void print_text(const shoal_result *result)
+{
+    for (int i = 0; i < result->numbers; i++) {
+        const shoal_number *number = &result->number[i];
+        printf("%-20s ", number->name);
+        if (number->truth)
+            puts(number->value != 0 ? "true" : "false");
+        else
+            printf(number->whole ? "%.0f\n" : "%.17g\n", number->value);
+    }
+    for (int i = 0; i < result->tensors; i++) {
+        const shoal_tensor *tensor = &result->tensor[i];
+        printf("%-20s %s", tensor->name, shoal_type_name(tensor->type));
+        for (int j = 0; j < tensor->rank; j++)
+            printf("%s%" PRId64, j ? " x " : ", ", tensor->shape[j]);
+        putchar('\n');
+    }
+}
+
+static int run_result(void *from_main, const char *const *word, int words)
+{
+    const result_settings *settings = from_main;
+    char id[SHOAL_JOB_ID_BYTES];
+    shoal_result *result = NULL;
+    cli_jobs jobs = {0};
+    (void)words;
+    if (!settings->tensor != !settings->output)
+        return shoal_fail(SHOAL_USAGE, "--tensor NAME and --output FILE.npy go together");
+    int status = cli_jobs_open(&jobs, &settings->jobs, CLI_JOBS_READ);
+    if (status == SHOAL_OK)
+        status = cli_jobs_find(id, &jobs, word[0]);
+    if (status == SHOAL_OK)
+        status = shoal_job_result(&result, jobs.store, id, cli_jobs_deadline(&jobs));
+    if (status == SHOAL_STOPPED) {
+        fprintf(stderr, "shoal: %s\n", shoal_error());
+        status = CLI_RESUMABLE;
+    }
+    if (status == SHOAL_OK)
+        status = write_outputs(settings, result);
+    if (status == SHOAL_OK && settings->json)
+        status = print_json(id, result);
+    else if (status == SHOAL_OK && !settings->tensor)
+        print_text(result);
+    shoal_result_free(&result);
+    cli_jobs_close(&jobs);
+    return status;
+}
+
+static const char *const result_description[] = {
+    "Prints the numbers of a finished job's result and which tensors it has, and writes these as .npy files where "
+    "--out or --tensor ask for "
+    "it. A job that is not done has no result: one sentence, and exit code 3.",
+    NULL,
+};
+static const cli_example result_examples[] = {
+    {"shoal job result kmeans-4f --out found", "centres.npy, labels.npy and the others"},
+    {"shoal job result --tensor centres --output centres.npy", "one of them"},
+    {NULL, NULL},
+};
+const cli_verb cli_job_result = {
+    .name = "job result",
+    .summary = "print and write the result of a job",
+    .word = {"ID"},
+    .synopsis = "[options]",
+    .description = result_description,
+    .examples = result_examples,
+    .options = result_groups,
+    .settings_size = sizeof(result_settings),
+    .run = run_result,
+};

@@ -1,0 +1,456 @@
+/* shoal worker: works on the jobs of a store until they have ended, or until this machine is needed for something
+ * else.
+ *
+ * Signals come to one thread, which waits for them and for the notice that the machine is about to go; all others
+ * block them. It tells the worker to leave and, should that take too long, ends the process: whatever is then left
+ * undone others do. */
+#include "cli.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+#include "engine/store/job_admin.h"
+#include "job_store.h"
+#include "kernel/kernel.h"
+
+static const double LEAVE_SECONDS = 0.9;                   /* from the order to leave to the end of the process */
+static const double NOTICE_EVERY = 1, NOTICE_LONGEST = 10; /* seconds between two looks; that a command may take */
+
+typedef struct work_settings {
+    const char *job, *roles, *cache, *data_root, *notice, *spec, *id, *kernel;
+    int64_t slots, cache_bytes;
+    double idle, patience;
+    bool quiet;
+} work_settings;
+
+typedef struct settings {
+    cli_common common;
+    cli_jobs_settings jobs;
+    work_settings work;
+} settings;
+
+static const shoal_option work_rows[] = {
+    {"job", 'j', SHOAL_OPTION_TEXT, offsetof(work_settings, job), "ID",
+     .help = "serve only this job, and end with it; all jobs of the store, one after the other, when left out"},
+    {"slots", 0, SHOAL_OPTION_COUNT, offsetof(work_settings, slots), "N",
+     .help =
+         "threads to compute with, and the worker's share of the work; all cores this process may use when left out",
+     .least = 1, .most = 4096},
+    {"roles", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, roles), "ROLES",
+     .help = "what it does: map, reduce and last, with commas between", .fallback = "map,reduce,last"},
+    {"idle", 0, SHOAL_OPTION_REAL, offsetof(work_settings, idle), "SECONDS",
+     .help = "end after so long without a job; never when left out", .least = 0.001},
+    {"patience", 0, SHOAL_OPTION_REAL, offsetof(work_settings, patience), "SECONDS",
+     .help = "end after so long without the store; 300 when left out", .least = 0.1},
+    {"notice", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, notice), "FILE|COMMAND",
+     .help =
+         "leave when this file appears, or when this command, run once a second, exits 0: the machine is about to go"},
+    {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, kernel), "NAME",
+     .help = "instructions to compute with: auto, portable, avx2, avx512 or vnni", .fallback = "auto"},
+    {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(work_settings, quiet), NULL,
+     .help = "no lines about what it does; errors are still told"},
+    {0},
+};
+static const shoal_option data_rows[] = {
+    {"cache", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, cache), "FOLDER",
+     .help =
+         "keep rows that were fetched here, for all workers of this machine; ~/.cache/shoal when left out, 'none' for "
+         "nowhere"},
+    {"cache-size", 0, SHOAL_OPTION_BYTES, offsetof(work_settings, cache_bytes), "BYTES",
+     .help = "how large that may grow; a tenth of what is free on its disk when left out", .least = 1},
+    {"data-root", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, data_root), "FOLDER",
+     .help = "jobs may read files of this machine that are below this folder; none when left out"},
+    {0},
+};
+static const shoal_option launch_rows[] = {
+    {"spec", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, spec), "SHA256",
+     .help = "serve the job only if its spec has this hash"},
+    {"id", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, id), "HEX",
+     .help = "the number it goes by, 16 hexadecimal digits; random when left out"},
+    {0},
+};
+static const shoal_option *const work_options = work_rows, *const data_options = data_rows,
+                                 *const launch_options = launch_rows;
+
+static const base_option_group groups[] = {
+    {"Work", &work_options, offsetof(settings, work)},
+    {"Data", &data_options, offsetof(settings, work)},
+    {"For programs that start workers", &launch_options, offsetof(settings, work)},
+    {"Store", &cli_jobs_options, offsetof(settings, jobs)},
+    {"Help", &cli_common_options, offsetof(settings, common)},
+    {0},
+};
+
+/* ---- settings ------------------------------------------------------------------------------------------------ */
+
+static int parse_roles(unsigned *out, const char *text)
+{
+    static const struct {
+        const char *name;
+        unsigned role;
+    } known[] = {
+        {"map", SHOAL_ROLE_MAP}, {"reduce", SHOAL_ROLE_REDUCE}, {"last", SHOAL_ROLE_LAST}, {"all", SHOAL_ROLE_ALL}};
+    *out = 0;
+    for (const char *at = text; *out == 0 || *at;) {
+        size_t length = strcspn(at, ","), i = 0;
+        while (i < 4 && (strlen(known[i].name) != length || strncmp(known[i].name, at, length) != 0))
+            i++;
+        if (i == 4)
+            return shoal_fail(SHOAL_USAGE, "--roles: '%s' should be some of map, reduce and last, with commas between",
+                              text);
+        *out |= known[i].role;
+        at += length + (at[length] == ',');
+    }
+    return SHOAL_OK;
+}
+
+static int parse_hex(uint64_t *out, const char *text)
+{
+    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+        return shoal_fail(SHOAL_USAGE, "--id: '%s' is not 16 hexadecimal digits", text);
+    *out = strtoull(text, NULL, 16);
+    return SHOAL_OK;
+}
+
+static int check_hash(const char *text)
+{
+    if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64)
+        return shoal_fail(SHOAL_USAGE, "--spec: '%s' is not a SHA-256 in hexadecimal digits", text);
+    return SHOAL_OK;
+}
+
+static int usual_cache(char **out)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && cache[0] == '/')
+        return base_format(out, "%s/shoal", cache);
+    if (home && home[0] == '/')
+        return base_format(out, "%s/.cache/shoal", home);
+    *out = NULL; /* a user without a home keeps nothing */
+    return SHOAL_OK;
+}
+
+static int check_data_root(const char *folder)
+{
+    struct stat about;
+    if (folder && stat(folder, &about) < 0)
+        return shoal_fail_errno(SHOAL_USAGE, errno, "--data-root %s", folder);
+    if (folder && !S_ISDIR(about.st_mode))
+        return shoal_fail(SHOAL_USAGE, "--data-root %s is no folder", folder);
+    return SHOAL_OK;
+}
+
+/* The algorithms that this program has. */
+static void list_algorithms(const shoal_algorithm *out[], size_t room)
+{
+    size_t count = 0;
+    for (; cli_learners[count].algorithm && count + 1 < room; count++)
+        out[count] = cli_learners[count].algorithm;
+    out[count] = NULL;
+}
+
+static int make_options(shoal_worker_options *out, const work_settings *work, char **cache)
+{
+    const kernel_set *set = NULL;
+    int status = parse_roles(&out->roles, work->roles);
+    if (status == SHOAL_OK)
+        status = kernel_choose(&set, work->kernel);
+    if (status == SHOAL_OK && work->id)
+        status = parse_hex(&out->id, work->id);
+    if (status == SHOAL_OK && work->spec)
+        status = check_hash(work->spec);
+    if (status == SHOAL_OK)
+        status = check_data_root(work->data_root);
+    if (status == SHOAL_OK)
+        status = work->cache ? base_copy_text(cache, work->cache) : usual_cache(cache);
+    out->job = work->job;
+    out->spec = work->spec;
+    out->slots = (int)work->slots;
+    out->kernel = work->kernel;
+    out->cache = *cache && strcmp(*cache, "none") != 0 ? *cache : NULL;
+    out->cache_bytes = work->cache_bytes;
+    out->data_root = work->data_root;
+    out->idle = work->idle;
+    out->patience = work->patience;
+    return status;
+}
+
+/* ---- the log --------------------------------------------------------------------------------------------------- */
+
+static void log_line(void *context, const char *line)
+{
+    char moment[16];
+    time_t now = time(NULL);
+    struct tm parts;
+    (void)context;
+    localtime_r(&now, &parts);
+    strftime(moment, sizeof moment, "%H:%M:%S", &parts);
+    flockfile(stderr); /* several threads have something to say */
+    fprintf(stderr, "%s  ", moment);
+    cli_put_text(stderr, line);
+    fputc('\n', stderr);
+    funlockfile(stderr);
+}
+
+/* ---- being told to go ------------------------------------------------------------------------------------------ */
+
+typedef struct watch {
+    shoal_worker *worker;
+    const char *notice;
+    bool is_file;     /* the notice is a file that appears */
+    pid_t command;    /* that runs now; 0 for none */
+    double asked;     /* when the notice was last looked for */
+    double leaving;   /* when the worker was told to leave; 0 before */
+    atomic_bool over; /* the worker is done */
+    pthread_t thread;
+} watch;
+
+static void wanted_signals(sigset_t *out)
+{
+    sigemptyset(out);
+    sigaddset(out, SIGINT);
+    sigaddset(out, SIGTERM);
+    sigaddset(out, SIGHUP);
+    sigaddset(out, SIGUSR1); /* the worker is done: stop waiting */
+}
+
+/* An absolute path that is no program is a file to wait for. */
+static bool is_notice_file(const char *notice)
+{
+    struct stat about;
+    if (notice[0] != '/' || strpbrk(notice, " \t\n"))
+        return false;
+    return stat(notice, &about) < 0 || !S_ISREG(about.st_mode) || access(notice, X_OK) < 0;
+}
+
+static void start_command(watch *self)
+{
+    char *const arguments[] = {"sh", "-c", (char *)self->notice, NULL};
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    sigemptyset(&none);
+    if (posix_spawnattr_init(&attributes) != 0)
+        return;
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    if (posix_spawn(&self->command, "/bin/sh", NULL, &attributes, arguments, environ) != 0)
+        self->command = 0;
+    posix_spawnattr_destroy(&attributes);
+}
+
+static void end_command(watch *self)
+{
+    if (self->command == 0)
+        return;
+    kill(-self->command, SIGKILL); /* the group, which is the command's own */
+    waitpid(self->command, NULL, 0);
+    self->command = 0;
+}
+
+static bool command_says_so(watch *self)
+{
+    int status = 0;
+    pid_t ended = self->command ? waitpid(self->command, &status, WNOHANG) : 0;
+    if (self->command && ended == 0) {
+        if (base_seconds() - self->asked > NOTICE_LONGEST)
+            end_command(self);
+        return false;
+    }
+    bool yes = self->command && ended == self->command && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (self->command) {
+        self->command = 0;
+        self->asked = base_seconds();
+        return yes;
+    }
+    if (base_seconds() - self->asked >= NOTICE_EVERY) {
+        self->asked = base_seconds();
+        start_command(self);
+    }
+    return false;
+}
+
+static bool is_noticed(watch *self)
+{
+    if (!self->notice)
+        return false;
+    if (!self->is_file)
+        return command_says_so(self);
+    if (base_seconds() - self->asked < NOTICE_EVERY)
+        return false;
+    self->asked = base_seconds();
+    return access(self->notice, F_OK) == 0;
+}
+
+static void leave(watch *self, const char *why)
+{
+    if (self->leaving == 0)
+        self->leaving = base_seconds();
+    shoal_worker_leave(self->worker, why);
+}
+
+static const char *signal_name(int number)
+{
+    return number == SIGINT ? "SIGINT" : number == SIGHUP ? "SIGHUP" : "SIGTERM";
+}
+
+static void *watch_signals(void *context)
+{
+    watch *self = context;
+    const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
+    sigset_t wanted;
+    wanted_signals(&wanted);
+    while (!atomic_load(&self->over)) {
+        int number = sigtimedwait(&wanted, NULL, &pause);
+        if (number > 0 && number != SIGUSR1)
+            leave(self, signal_name(number));
+        else if (self->leaving == 0 && is_noticed(self))
+            leave(self, "the machine is about to go");
+        if (self->leaving > 0 && base_seconds() - self->leaving > LEAVE_SECONDS) {
+            end_command(self);
+            _exit(CLI_DONE); /* the store does not answer: others find out when the lease ends */
+        }
+    }
+    end_command(self);
+    return NULL;
+}
+
+/* Before any thread runs, so that all have these signals blocked. */
+static void block_signals(void)
+{
+    sigset_t wanted;
+    wanted_signals(&wanted);
+    pthread_sigmask(SIG_BLOCK, &wanted, NULL);
+    signal(SIGPIPE, SIG_IGN); /* nobody reading the log any more is no reason to stop */
+}
+
+static int start_watch(watch *self)
+{
+    self->is_file = self->notice && is_notice_file(self->notice);
+    self->asked = -NOTICE_EVERY;
+    int error = pthread_create(&self->thread, NULL, watch_signals, self);
+    return error == 0 ? SHOAL_OK : shoal_fail_errno(SHOAL_SYSTEM, error, "can't start a thread");
+}
+
+static void stop_watch(watch *self)
+{
+    atomic_store(&self->over, true);
+    pthread_kill(self->thread, SIGUSR1);
+    pthread_join(self->thread, NULL);
+}
+
+/* ---- the verb -------------------------------------------------------------------------------------------------- */
+
+/* The exit code for how the work ended.  A removed job has ended like any other; one that is not there for who was started for it
+ * has been forgotten by the store, and will be put there again. */
+static int judge_end(shoal_store *store, const shoal_worker_options *options, int status)
+{
+    bool gone = false;
+    char *why = NULL;
+    if (status >= 0)
+        return status;
+    int kept = base_copy_text(&why, shoal_error());
+    if (status == SHOAL_ABSENT && options->job && kept == SHOAL_OK &&
+        job_is_gone(&gone, store, options->job, shoal_after(5)) == SHOAL_OK && (gone || options->spec))
+        status = gone ? CLI_DONE : CLI_RESUMABLE;
+    else if (status == SHOAL_STOPPED || status == SHOAL_AGAIN || status == SHOAL_UNKNOWN)
+        status = CLI_RESUMABLE;
+    else
+        status = shoal_fail(status, "%s", why ? why : "out of memory");
+    if (status >= 0)
+        fprintf(stderr, "shoal: %s\n", why ? why : "the store went away");
+    base_free(&why);
+    return status;
+}
+
+static int work(shoal_store *store, const shoal_worker_options *options, const char *notice)
+{
+    watch watch = {.notice = notice};
+    int status = shoal_worker_new(&watch.worker, store, options);
+    if (status < 0)
+        return status;
+    status = start_watch(&watch);
+    if (status == SHOAL_OK) {
+        status = shoal_worker_run(watch.worker);
+        stop_watch(&watch);
+        if (status == SHOAL_STOPPED && watch.leaving > 0)
+            status = SHOAL_OK;
+    }
+    shoal_worker_free(&watch.worker);
+    return judge_end(store, options, status);
+}
+
+static int run_worker(void *from_main, const char *const *word, int words)
+{
+    settings *settings = from_main;
+    const shoal_algorithm *algorithms[32];
+    shoal_worker_options options = {.algorithms = algorithms};
+    char id[SHOAL_JOB_ID_BYTES];
+    char *cache = NULL;
+    cli_jobs jobs = {0};
+    (void)word;
+    (void)words;
+    block_signals();
+    list_algorithms(algorithms, sizeof algorithms / sizeof *algorithms);
+    if (!settings->work.quiet)
+        options.log = log_line;
+    int status = make_options(&options, &settings->work, &cache);
+    if (status == SHOAL_OK)
+        status = cli_jobs_open(&jobs, &settings->jobs, settings->work.job ? CLI_JOBS_WRITE : CLI_JOBS_CREATE);
+    if (status == SHOAL_OK && options.job && !options.spec) { /* whoever knows the hash knows the whole name */
+        status = cli_jobs_find(id, &jobs, options.job);
+        options.job = id;
+    }
+    if (status == SHOAL_OK)
+        status = work(jobs.store, &options, settings->work.notice);
+    cli_jobs_close(&jobs);
+    base_free(&cache);
+    return status;
+}
+
+static const char *const description[] = {
+    "Works on jobs that lie in a store: with --job on that one until it has ended, otherwise on whatever jobs there "
+    "are. Any number of "
+    "workers may join a job, from any machine and at any time; each gets its share at the next round.",
+    "SIGTERM, SIGINT, SIGHUP or --notice make it leave: it gives back what it holds and is gone within a second. The "
+    "others "
+    "go on, and no work but its own of this moment is lost. The same is true when it is killed, only that the others "
+    "notice after the job's "
+    "lease.",
+    "A worker runs only the learners it has built in, and opens files of this machine only below --data-root. It "
+    "refuses a job whose "
+    "spec was written by another version, or by a machine whose arithmetic gives other bits; the job is not harmed.",
+    "It exits 0 when its job has ended or it left, 1 when it can't do the work, and 3 when the store went away while "
+    "the job "
+    "can go on.",
+    NULL,
+};
+
+static const cli_example examples[] = {
+    {"shoal worker --store az://acct/box/jobs", "serve whatever jobs are submitted there"},
+    {"shoal worker --store ./st --job kmeans-4f --slots 2", "join one job with two threads"},
+    {"shoal worker --store s3://bucket/jobs --notice /run/eviction --idle 600", "on a machine that may be taken away"},
+    {NULL, NULL},
+};
+
+const cli_verb cli_worker = {
+    .name = "worker",
+    .summary = "work on the jobs of a store",
+    .synopsis = "[--store URL] [options]",
+    .description = description,
+    .examples = examples,
+    .options = groups,
+    .settings_size = sizeof(settings),
+    .run = run_worker,
+};

@@ -1,0 +1,293 @@
+/* How jobs are shown: as lines for people and as JSON. */
+#include "job_print.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+static const char *const request_names[SHOAL_REQUEST_KINDS] = {"get", "put", "list", "remove", "queue", "other"};
+
+/* ---- small things ------------------------------------------------------------------------------------------------ */
+
+const char *cli_job_state_name(const shoal_job *job)
+{
+    static const char *const names[] = {"running", "done", "failed", "cancelled"};
+    return job->state == SHOAL_JOB_RUNNING && job->live == 0 ? "waiting" : names[job->state];
+}
+
+void cli_format_age(char *out, size_t size, double seconds)
+{
+    if (seconds < 100)
+        snprintf(out, size, "%.0f s", fmax(seconds, 0));
+    else if (seconds < 6000)
+        snprintf(out, size, "%.0f min", seconds / 60);
+    else if (seconds < 48 * 3600)
+        snprintf(out, size, "%.0f h", seconds / 3600);
+    else
+        snprintf(out, size, "%.0f days", seconds / 86400);
+}
+
+void cli_format_place(char *out, size_t size, const shoal_job *job)
+{
+    if (job->state != SHOAL_JOB_RUNNING)
+        snprintf(out, size, "-");
+    else if (job->steps > 0)
+        snprintf(out, size, "%s %" PRId64 "/%" PRId64, job->phase, job->step, job->steps);
+    else
+        snprintf(out, size, "%s %" PRId64, job->phase, job->step);
+}
+
+static int64_t all_requests(const shoal_store_counts *counts)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
+        sum += counts->requests[i];
+    return sum;
+}
+
+static int64_t all_causes(const shoal_store_counts *counts)
+{
+    int64_t sum = 0;
+    for (int i = SHOAL_CAUSE_NONE + 1; i < SHOAL_CAUSES; i++)
+        sum += counts->causes[i];
+    return sum;
+}
+
+/* The slices a worker holds: "0-3,7". */
+static void format_slices(char *out, size_t size, const shoal_job *job, int64_t worker)
+{
+    size_t at = 0;
+    out[0] = '\0';
+    for (int64_t i = 0; i < job->slices && at + 1 < size; i++) {
+        int64_t end = i;
+        if (job->holder[i] != worker)
+            continue;
+        while (end + 1 < job->slices && job->holder[end + 1] == worker)
+            end++;
+        int length = i == end ? snprintf(out + at, size - at, "%s%" PRId64, at ? "," : "", i)
+                              : snprintf(out + at, size - at, "%s%" PRId64 "-%" PRId64, at ? "," : "", i, end);
+        at += (size_t)length;
+        i = end;
+    }
+    if (out[0] == '\0')
+        snprintf(out, size, "-");
+}
+
+static void format_roles(char *out, size_t size, unsigned roles)
+{
+    snprintf(out, size, "%s%s%s", roles & SHOAL_ROLE_MAP ? "m" : "", roles & SHOAL_ROLE_REDUCE ? "r" : "",
+             roles & SHOAL_ROLE_LAST ? "l" : "");
+}
+
+/* ---- for people -------------------------------------------------------------------------------------------------- */
+
+static void show_state(FILE *stream, const shoal_job *job)
+{
+    char place[64], age[24];
+    fprintf(stream, "state      %s", cli_job_state_name(job));
+    if (job->state == SHOAL_JOB_RUNNING) {
+        cli_format_place(place, sizeof place, job);
+        fprintf(stream, ", round %" PRId64 ", %s", job->round, place);
+    }
+    if (isfinite(job->objective))
+        fprintf(stream, ", objective %.10g", job->objective);
+    if (isfinite(job->change))
+        fprintf(stream, ", change %.2g", job->change);
+    cli_format_age(age, sizeof age, (double)time(NULL) - job->created);
+    fprintf(stream, "; submitted %s ago\n", age);
+    if (job->message) {
+        fputs("           ", stream);
+        cli_put_text(stream, job->message);
+        fputc('\n', stream);
+    }
+}
+
+static void show_rounds(FILE *stream, const shoal_job *job)
+{
+    fprintf(stream, "rounds     %" PRId64 " in %.3f s", job->round, job->seconds);
+    for (int i = 0; i < job->phases; i++)
+        fprintf(stream, "%s%s %.3f s (%" PRId64 ")", i ? ", " : ": ", job->phase_seconds[i].name,
+                job->phase_seconds[i].seconds, job->phase_seconds[i].rounds);
+    fputc('\n', stream);
+}
+
+static void show_requests(FILE *stream, const shoal_store_counts *counts)
+{
+    char text[32];
+    const char *before = " (";
+    cli_format_count(text, sizeof text, all_requests(counts));
+    fprintf(stream, "requests   %s", text);
+    for (int i = 0; i < SHOAL_REQUEST_KINDS; i++) {
+        if (counts->requests[i] > 0) {
+            cli_format_count(text, sizeof text, counts->requests[i]);
+            fprintf(stream, "%s%s %s", before, text, request_names[i]);
+            before = ", ";
+        }
+    }
+    fputs(before[0] == ',' ? ")" : "", stream);
+    if (counts->price > 0)
+        fprintf(stream, ", $%.4f", counts->price);
+    if (all_causes(counts) > 0)
+        fprintf(stream, "; %" PRId64 " had to be made again", all_causes(counts));
+    fputc('\n', stream);
+}
+
+static void show_worker(FILE *stream, const shoal_job *job, int64_t index)
+{
+    const shoal_job_worker *worker = &job->worker[index];
+    char slices[40], age[24], roles[8];
+    format_slices(slices, sizeof slices, job, index);
+    format_roles(roles, sizeof roles, worker->roles);
+    cli_format_age(age, sizeof age, worker->age);
+    fprintf(stream, "  %016" PRIx64 "  ", worker->id);
+    char host[20];
+    snprintf(host, sizeof host, "%.18s", worker->host);
+    for (char *c = host; *c; c++)
+        *c = (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
+    fprintf(stream, "%-18s %8" PRId64 " %5d %-5s %8" PRId64 "  %-14s ", host, worker->pid, worker->slots, roles,
+            worker->maps, slices);
+    if (!worker->left && !worker->alive)
+        fprintf(stream, "silent for %s", age);
+    else
+        cli_put_text(stream, worker->state);
+    fputc('\n', stream);
+}
+
+static void show_workers(FILE *stream, const shoal_job *job)
+{
+    int64_t left = 0, silent = 0;
+    for (int64_t i = 0; i < job->workers; i++) {
+        left += job->worker[i].left;
+        silent += !job->worker[i].left && !job->worker[i].alive;
+    }
+    fprintf(stream, "workers    %" PRId64 " at work", job->live);
+    if (silent > 0)
+        fprintf(stream, ", %" PRId64 " silent", silent);
+    if (left > 0)
+        fprintf(stream, ", %" PRId64 " gone", left);
+    if (job->want >= 0)
+        fprintf(stream, "; %" PRId64 " wanted", job->want);
+    if (job->doubled > 0)
+        fprintf(stream, "; %" PRId64 " pieces done for others", job->doubled);
+    fputc('\n', stream);
+    if (job->workers > 0)
+        fprintf(stream, "  %-16s  %-18s %8s %5s %-5s %8s  %-14s %s\n", "worker", "host", "process", "slots", "roles",
+                "mapped", "holds", "state");
+    for (int64_t i = 0; i < job->workers; i++)
+        show_worker(stream, job, i);
+}
+
+void cli_job_show_text(FILE *stream, const shoal_job *job)
+{
+    fprintf(stream, "job        %s, %s by shoal %s\n", job->id, job->algorithm, job->version);
+    fprintf(stream, "data       ");
+    cli_put_text(stream, job->data);
+    fprintf(stream, ": %" PRId64 " rows, %" PRId64 " columns, %s, %s\n", job->shape.rows, job->shape.columns,
+            shoal_type_name(job->shape.type), job->source);
+    show_state(stream, job);
+    show_rounds(stream, job);
+    fprintf(stream, "slices     %" PRId64 ", merged in %" PRId64 " level%s", job->slices, job->levels - 1,
+            job->levels == 2 ? "" : "s");
+    if (job->pieces - job->slices > 1)
+        fprintf(stream, " with %" PRId64 " groups", job->pieces - job->slices - 1);
+    fprintf(stream, "; lease %.3g s\n", job->lease);
+    if (job->worker)
+        show_requests(stream, &job->requests);
+    show_workers(stream, job);
+}
+
+/* ---- for scripts ------------------------------------------------------------------------------------------------- */
+
+static json_t *json_requests(const shoal_store_counts *counts)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
+        cli_json_put(&object, request_names[i], json_integer(counts->requests[i]));
+    cli_json_put(&object, "all", json_integer(all_requests(counts)));
+    cli_json_put(&object, "again", json_integer(all_causes(counts)));
+    cli_json_put(&object, "sent", json_integer(counts->bytes_sent));
+    cli_json_put(&object, "received", json_integer(counts->bytes_received));
+    cli_json_put(&object, "price", cli_json_real(counts->price));
+    return object;
+}
+
+static json_t *json_worker(const shoal_job *job, int64_t index)
+{
+    const shoal_job_worker *worker = &job->worker[index];
+    char id[24], roles[8];
+    json_t *object = json_object(), *slices = json_array();
+    snprintf(id, sizeof id, "%016" PRIx64, worker->id);
+    format_roles(roles, sizeof roles, worker->roles);
+    cli_json_put(&object, "id", json_string(id));
+    cli_json_put(&object, "host", cli_json_text(worker->host));
+    cli_json_put(&object, "pid", json_integer(worker->pid));
+    cli_json_put(&object, "alive", json_boolean(worker->alive));
+    cli_json_put(&object, "left", json_boolean(worker->left));
+    cli_json_put(&object, "state", cli_json_text(worker->state));
+    cli_json_put(&object, "kernel", cli_json_text(worker->kernel));
+    cli_json_put(&object, "slots", json_integer(worker->slots));
+    cli_json_put(&object, "roles", json_string(roles));
+    cli_json_put(&object, "round", json_integer(worker->round));
+    cli_json_put(&object, "seconds", cli_json_real(worker->seconds));
+    cli_json_put(&object, "age", cli_json_real(worker->age));
+    cli_json_put(&object, "mapped", json_integer(worker->maps));
+    cli_json_put(&object, "doubled", json_integer(worker->doubled));
+    cli_json_put(&object, "fetched", json_integer(worker->fetched));
+    cli_json_put(&object, "cached", json_integer(worker->hits));
+    cli_json_put(&object, "requests", json_requests(&worker->requests));
+    for (int64_t i = 0; i < job->slices; i++)
+        if (job->holder[i] == index)
+            json_array_append_new(slices, json_integer(i));
+    cli_json_put(&object, "slices", slices);
+    return object;
+}
+
+static json_t *json_phases(const shoal_job *job)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < job->phases; i++)
+        cli_json_put(&object, job->phase_seconds[i].name, cli_json_real(job->phase_seconds[i].seconds));
+    return object;
+}
+
+json_t *cli_job_show_json(const shoal_job *job)
+{
+    json_t *object = json_object();
+    cli_json_put(&object, "id", json_string(job->id));
+    cli_json_put(&object, "learner", cli_json_text(job->algorithm));
+    cli_json_put(&object, "state", json_string(cli_job_state_name(job)));
+    cli_json_put(&object, "message", job->message ? cli_json_text(job->message) : json_null());
+    cli_json_put(&object, "round", json_integer(job->round));
+    cli_json_put(&object, "phase", cli_json_text(job->phase));
+    cli_json_put(&object, "step", json_integer(job->step));
+    cli_json_put(&object, "steps", json_integer(job->steps));
+    cli_json_put(&object, "objective", cli_json_real(job->objective));
+    cli_json_put(&object, "change", cli_json_real(job->change));
+    cli_json_put(&object, "workers", json_integer(job->live));
+    cli_json_put(&object, "wanted", job->want >= 0 ? json_integer(job->want) : json_null());
+    cli_json_put(&object, "age", cli_json_real((double)time(NULL) - job->created));
+    cli_json_put(&object, "data", cli_json_text(job->data));
+    cli_json_put(&object, "rows", json_integer(job->shape.rows));
+    cli_json_put(&object, "columns", json_integer(job->shape.columns));
+    cli_json_put(&object, "source", json_string(job->source));
+    cli_json_put(&object, "slices", json_integer(job->slices));
+    cli_json_put(&object, "groups", json_integer(job->pieces - job->slices));
+    cli_json_put(&object, "lease", cli_json_real(job->lease));
+    cli_json_put(&object, "seconds", cli_json_real(job->seconds));
+    cli_json_put(&object, "phases", json_phases(job));
+    cli_json_put(&object, "doubled", json_integer(job->doubled));
+    cli_json_put(&object, "version", cli_json_text(job->version));
+    cli_json_put(&object, "spec", json_string(job->spec));
+    if (job->worker) {
+        json_t *workers = json_array();
+        for (int64_t i = 0; i < job->workers; i++)
+            json_array_append_new(workers, json_worker(job, i));
+        cli_json_put(&object, "requests", json_requests(&job->requests));
+        cli_json_put(&object, "worker", workers);
+    }
+    json_t *settings = job->settings ? json_loads(job->settings, 0, NULL) : NULL;
+    if (settings)
+        cli_json_put(&object, "settings", settings);
+    return object;
+}

@@ -1,0 +1,17 @@
+/* How jobs are shown. */
+#ifndef CLI_JOB_PRINT_H
+#define CLI_JOB_PRINT_H
+
+#include "cli.h"
+
+/* "running", "done", "failed", "cancelled"; a running job that nobody works on is "waiting". */
+const char *cli_job_state_name(const shoal_job *job);
+/* "3 s", "12 min", "4 h", "9 days". */
+void cli_format_age(char *out, size_t size, double seconds);
+/* "run 7/100", "round 0" */
+void cli_format_place(char *out, size_t size, const shoal_job *job);
+/* All there is to say of a job, with its workers when it was described with them. */
+void cli_job_show_text(FILE *stream, const shoal_job *job);
+json_t *cli_job_show_json(const shoal_job *job);
+
+#endif

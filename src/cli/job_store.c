@@ -1,0 +1,168 @@
+/* The store that a verb means, and the job in it.  See job_store.h. */
+#include "job_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "store_open.h"
+
+static const shoal_option rows[] = {
+    {"store", 's', SHOAL_OPTION_TEXT, offsetof(cli_jobs_settings, store), "URL",
+     .help =
+         "the store that the jobs are in: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET; SHOAL_STORE when left out, "
+         "and without that a folder of this user"},
+    {"deadline", 0, SHOAL_OPTION_REAL, offsetof(cli_jobs_settings, patience), "SECONDS",
+     .help = "how long to try one request again while the trouble may pass", .fallback = "60", .least = 0.001},
+    {0},
+};
+const shoal_option *const cli_jobs_options = rows;
+
+/* ---- where ------------------------------------------------------------------------------------------------------- */
+
+static int state_folder(char **out)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    if (state && state[0] == '/')
+        return base_format(out, "%s/shoal", state);
+    if (!home || home[0] != '/')
+        return shoal_fail(SHOAL_USAGE, "--store URL is needed: neither XDG_STATE_HOME nor HOME names a folder");
+    return base_format(out, "%s/.local/state/shoal", home);
+}
+
+int cli_jobs_url(char **out, const char *given)
+{
+    const char *usual = getenv("SHOAL_STORE");
+    char *folder = NULL;
+    if (given && !*given)
+        return shoal_fail(SHOAL_USAGE, "--store needs the URL of a store");
+    if (given || (usual && *usual))
+        return base_copy_text(out, given ? given : usual);
+    int status = state_folder(&folder);
+    if (status == SHOAL_OK)
+        status = base_format(out, "dir:%s/jobs", folder);
+    base_free(&folder);
+    return status;
+}
+
+/* Makes the folders above a file, for this user alone as the specification of XDG_STATE_HOME asks. */
+static int make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int made = mkdir(path, 0700);
+        int error = errno;
+        *slash = '/';
+        if (made < 0 && error != EEXIST)
+            return shoal_fail_errno(SHOAL_SYSTEM, error, "can't make the folder of %s", path);
+    }
+    return SHOAL_OK;
+}
+
+int cli_jobs_state_path(char **out, const char *name)
+{
+    char *folder = NULL;
+    int status = state_folder(&folder);
+    if (status == SHOAL_OK)
+        status = base_format(out, "%s/%s", folder, name);
+    if (status == SHOAL_OK && (status = make_folders(*out)) < 0)
+        base_free(out);
+    base_free(&folder);
+    return status;
+}
+
+static bool is_folder(const char *url)
+{
+    return strncmp(url, "dir:", 4) == 0 || !strchr(url, ':');
+}
+
+int cli_jobs_open(cli_jobs *out, const cli_jobs_settings *settings, cli_jobs_access access)
+{
+    *out = (cli_jobs){.named = settings->store != NULL, .patience = settings->patience};
+    int status = cli_jobs_url(&out->url, settings->store);
+    if (status < 0)
+        return status;
+    shoal_store_options options = {.create = access == CLI_JOBS_CREATE && is_folder(out->url),
+                                   .read_only = access == CLI_JOBS_READ};
+    if (options.create && !out->named && strncmp(out->url, "dir:/", 5) == 0)
+        status = make_folders(out->url + 4); /* those above it; the last one is the store's to make */
+    if (status == SHOAL_OK)
+        status = cli_store_protect(out->url);
+    if (status == SHOAL_OK)
+        status = shoal_store_open(&out->store, out->url, &options, cli_jobs_deadline(out));
+    if (status == SHOAL_ABSENT && !out->named && !getenv("SHOAL_STORE"))
+        status =
+            shoal_fail(status, "there are no jobs yet in %s; --store or SHOAL_STORE names another store", out->url);
+    if (status < 0)
+        cli_jobs_close(out);
+    return status;
+}
+
+void cli_jobs_close(cli_jobs *jobs)
+{
+    shoal_store_close(&jobs->store);
+    base_free(&jobs->url);
+}
+
+int64_t cli_jobs_deadline(const cli_jobs *jobs)
+{
+    return shoal_after(jobs->patience > 0 ? jobs->patience : 60);
+}
+
+/* ---- which ------------------------------------------------------------------------------------------------------- */
+
+static bool is_start_or_end(const char *text, const char *id)
+{
+    size_t length = strlen(text), whole = strlen(id);
+    return length <= whole && (strncmp(id, text, length) == 0 || strcmp(id + whole - length, text) == 0);
+}
+
+static int choose(char id[SHOAL_JOB_ID_BYTES], const shoal_job_id *ids, int64_t count, const char *text,
+                  const char *url)
+{
+    const char *found = NULL, *other = NULL;
+    for (int64_t i = 0; i < count; i++) {
+        if (text && strcmp(ids[i].text, text) == 0) {
+            found = ids[i].text;
+            other = NULL;
+            break;
+        }
+        if (!text || is_start_or_end(text, ids[i].text)) {
+            other = found;
+            found = ids[i].text;
+        }
+    }
+    if (found && !other) {
+        strcpy(id, found);
+        return SHOAL_OK;
+    }
+    if (!text && !found)
+        return shoal_fail(SHOAL_ABSENT, "there are no jobs in %s", url);
+    if (!text)
+        return shoal_fail(SHOAL_USAGE, "there are %lld jobs in %s: name one of them, such as %s", (long long)count, url,
+                          found);
+    if (!found)
+        return shoal_fail(SHOAL_ABSENT, "there is no job %s in %s", text, url);
+    return shoal_fail(SHOAL_USAGE, "'%s' may be job %s or %s: say more of it", text, other, found);
+}
+
+int cli_jobs_find(char id[SHOAL_JOB_ID_BYTES], const cli_jobs *jobs, const char *text)
+{
+    shoal_job_id *ids = NULL;
+    int64_t count = 0;
+    if (text && !*text)
+        return shoal_fail(SHOAL_USAGE, "the name of a job is missing");
+    int status = shoal_job_list(&ids, &count, jobs->store, cli_jobs_deadline(jobs));
+    if (status == SHOAL_OK)
+        status = choose(id, ids, count, text, jobs->url);
+    shoal_job_list_free(&ids);
+    return status;
+}
+
+int cli_jobs_command(char **out, const cli_jobs *jobs, const char *verb, const char *id)
+{
+    return base_format(out, "shoal job %s %s%s%s", verb, id, jobs->named ? " --store " : "",
+                       jobs->named ? jobs->url : "");
+}

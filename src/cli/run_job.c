@@ -1,0 +1,568 @@
+/* Running a learner on workers.  See run_job.h.
+ *
+ * Whoever starts a job is needed for nothing but its own outputs: workers go on without it, and whoever resumes the
+ * job finds in its settings what the outputs were to be. */
+#include "run_job.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+#include "engine/store/job_hash.h"
+#include "engine/store/job_spec.h"
+#include "launch/launch.h"
+
+static const shoal_option rows[] = {
+    {"store", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, store), "URL",
+     .help = "run on workers that meet in this store: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET; without "
+             "--workers it "
+             "waits for workers that are started elsewhere"},
+    {"workers", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, workers), "local:N",
+     .help =
+         "start N worker processes on this machine, each with its part of the cores or with --threads of them; without "
+         "--store they meet in a folder of this user, and the job is removed from it when it is done"},
+    {"detach", 0, SHOAL_OPTION_FLAG, offsetof(cli_workers_settings, detach), NULL,
+     .help = "print the job's name and return; its workers go on, and outputs are written when it is done"},
+    {"job", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, name), "NAME",
+     .help = "what the job's name starts with; the learner's name when left out"},
+    {"slices", 0, SHOAL_OPTION_COUNT, offsetof(cli_workers_settings, slices), "N",
+     .help = "parts that the rows are cut into; chosen from the data and the workers when left out; never changes the "
+             "result",
+     .least = 1, .most = JOB_SLICES_MOST},
+    {"reduce", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, reduce), "SHAPE",
+     .help =
+         "how partial results are merged: flat, two-level, tree:F in groups of F, or auto; never changes the result",
+     .fallback = "auto"},
+    {"roles", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, roles), "ROLES",
+     .help = "all: every worker maps and reduces; split: local:N starts N workers that map, the square root of N that "
+             "reduce, "
+             "and one that reduces last",
+     .fallback = "all"},
+    {"lease", 0, SHOAL_OPTION_REAL, offsetof(cli_workers_settings, lease), "SECONDS",
+     .help = "after so long a silent worker counts as dead; chosen from the store when left out", .least = 0.1,
+     .most = 3600},
+    {"keep-rounds", 0, SHOAL_OPTION_COUNT, offsetof(cli_workers_settings, keep_rounds), "N",
+     .help = "finished rounds that stay in the store; as few as are safe when left out", .least = 1},
+    {"patience", 0, SHOAL_OPTION_REAL, offsetof(cli_workers_settings, patience), "SECONDS",
+     .help =
+         "give up after so long without any worker or without the store; the job can go on later; 60 with --workers "
+         "and an hour without when left out",
+     .least = 0.1},
+    {0},
+};
+const shoal_option *const cli_workers_options = rows;
+
+enum { NAME_MOST = 46 }; /* what the random part of an id leaves */
+
+static bool is_job_name(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
+    size_t length = strspn(text, letters);
+    return length > 0 && length <= NAME_MOST && text[length] == '\0' && !strchr("0123456789-", text[0]);
+}
+
+int cli_workers_check(bool *asked, const cli_workers_settings *settings)
+{
+    int64_t count = 0;
+    job_tree tree;
+    *asked = settings->store || settings->workers;
+    if (!*asked && (settings->detach || settings->name || settings->slices || settings->lease > 0 ||
+                    settings->keep_rounds || settings->patience > 0))
+        return shoal_fail(SHOAL_USAGE,
+                          "--detach, --job, --slices, --lease, --keep-rounds and --patience need --workers "
+                          "local:N or --store URL: without them this process does all the work");
+    if (settings->workers && launch_parse(&count, settings->workers) < 0)
+        return SHOAL_USAGE;
+    if (settings->name && !is_job_name(settings->name))
+        return shoal_fail(SHOAL_USAGE, "--job: '%s' should be a letter and then at most %d letters, digits and '-'",
+                          settings->name, NAME_MOST - 1);
+    if (strcmp(settings->roles, "all") != 0 && strcmp(settings->roles, "split") != 0)
+        return shoal_fail(SHOAL_USAGE, "--roles is all or split, not '%s'", settings->roles);
+    if (settings->reduce && job_tree_choose(&tree, settings->reduce, 1) < 0)
+        return SHOAL_USAGE;
+    return SHOAL_OK;
+}
+
+/* ---- data -------------------------------------------------------------------------------------------------------- */
+
+static bool is_in_store(const char *path)
+{
+    return strstr(path, "://") || strncmp(path, "dir:", 4) == 0;
+}
+
+int cli_workers_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path)
+{
+    if (!is_in_store(path))
+        return cli_job_load(job, path, options, weights_path);
+    cli_progress_say(&job->progress, "looking at the data");
+    double started = base_seconds();
+    int status = shoal_job_data_open(&job->data, path, options, shoal_after(60));
+    if (status == SHOAL_OK)
+        status = cli_job_note_data(job, path, shoal_data_rows(job->data), shoal_data_columns(job->data),
+                                   shoal_data_type(job->data));
+    if (status == SHOAL_OK && weights_path)
+        status = cli_job_load_weights(job, weights_path);
+    job->load_seconds = base_seconds() - started;
+    return status;
+}
+
+/* ---- what the job says of itself --------------------------------------------------------------------------------- */
+
+/* The same file from any folder. */
+static json_t *json_path(const char *path)
+{
+    char *here = path[0] == '/' || is_in_store(path) || strncmp(path, "gen:", 4) == 0 ? NULL : getcwd(NULL, 0);
+    char *whole = NULL;
+    json_t *text = NULL;
+    if (base_format(&whole, "%s%s%s", here ? here : "", here ? "/" : "", path) == SHOAL_OK)
+        text = cli_json_text(whole);
+    base_free(&whole);
+    free(here);
+    return text;
+}
+
+static json_t *json_options(const shoal_option *table, const void *settings)
+{
+    json_t *object = json_object();
+    for (const shoal_option *option = table; option->name; option++) {
+        const char *at = (const char *)settings + option->offset;
+        if (option->kind == SHOAL_OPTION_TEXT && *(const char *const *)at)
+            cli_json_put(&object, option->name, cli_json_text(*(const char *const *)at));
+        else if (option->kind == SHOAL_OPTION_COUNT || option->kind == SHOAL_OPTION_BYTES)
+            cli_json_put(&object, option->name, json_integer(*(const int64_t *)at));
+        else if (option->kind == SHOAL_OPTION_REAL)
+            cli_json_put(&object, option->name, cli_json_real(*(const double *)at));
+        else if (option->kind == SHOAL_OPTION_FLAG)
+            cli_json_put(&object, option->name, json_boolean(*(const bool *)at));
+        else if (option->kind == SHOAL_OPTION_CHOICE)
+            cli_json_put(&object, option->name, json_string(option->choices[*(const int *)at]));
+    }
+    return object;
+}
+
+static json_t *json_data(const cli_workers_wish *wish)
+{
+    json_t *object = json_options(cli_data_options, wish->data);
+    cli_json_put(&object, "path", json_path(wish->data_path));
+    if (wish->weights_path)
+        cli_json_put(&object, "weights", json_path(wish->weights_path));
+    return object;
+}
+
+static json_t *json_outputs(const cli_file *outputs)
+{
+    json_t *object = json_object();
+    for (; outputs->name; outputs++)
+        if (outputs->path)
+            cli_json_put(&object, outputs->name + strlen("--"), json_path(outputs->path));
+    return object;
+}
+
+static int make_settings(char **out, const cli_workers_wish *wish, const cli_workers_settings *settings,
+                         const shoal_algorithm *algorithm)
+{
+    json_t *object = json_object();
+    cli_json_put(&object, "options", json_options(algorithm->options, wish->config));
+    cli_json_put(&object, "data", json_data(wish));
+    cli_json_put(&object, "outputs", json_outputs(wish->outputs));
+    if (wish->more)
+        cli_json_put(&object, "more", wish->more);
+    if (settings->workers)
+        cli_json_put(&object, "workers", cli_json_text(settings->workers));
+    cli_json_put(&object, "roles", cli_json_text(settings->roles));
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(object);
+    int status = text ? base_copy_text(out, text) : shoal_fail(SHOAL_MEMORY, "out of memory for the job's settings");
+    free(text);
+    return status;
+}
+
+/* ---- workers of this machine
+ * --------------------------------------------------------------------------------------- */
+
+/* One following of a job, with the workers that this process started for it. */
+typedef struct following {
+    cli_job *job;
+    cli_jobs *jobs;
+    const char *id;
+    const cli_run_settings *run;
+    const cli_workers_settings *settings;
+    bool quiet;
+    launch_workers *workers;
+    int64_t count, helpers; /* workers that --workers asks for; reducers beside them */
+    char spec[JOB_HASH_HEX], slots[24], worker[24];
+    double want_looked;
+    bool lame; /* its workers can't work */
+} following;
+
+/* Of the paper's three services: one worker reduces last, about the square root of N reduce, N map. */
+static const char *role_of(const following *self, int64_t slot)
+{
+    return slot == 0 ? "last" : slot < self->helpers ? "reduce" : "map";
+}
+
+static int worker_arguments(void *context, int64_t slot, uint64_t worker, const char **out)
+{
+    following *self = context;
+    int count = 0;
+    snprintf(self->worker, sizeof self->worker, "%016llx", (unsigned long long)worker);
+    const char *const fixed[] = {"worker",     "--store",  self->jobs->url,   "--job",       self->id, "--spec",
+                                 self->spec,   "--slots",  self->slots,       "--data-root", "/",      "--id",
+                                 self->worker, "--kernel", self->run->kernel, "--quiet"};
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        out[count++] = fixed[i];
+    if (self->helpers > 0) {
+        out[count++] = "--roles";
+        out[count++] = role_of(self, slot);
+    }
+    return count;
+}
+
+/* So that the others need not wait for its lease to end. */
+static void tell_death(void *context, uint64_t worker, const char *why)
+{
+    following *self = context;
+    shoal_job_worker_died(self->jobs->store, self->id, worker, why, shoal_after(2));
+}
+
+static int start_workers(following *self)
+{
+    launch_options options = {.arguments = worker_arguments, .gone = tell_death, .context = self};
+    if (!self->settings->workers)
+        return SHOAL_OK;
+    int status = launch_parse(&self->count, self->settings->workers);
+    if (status < 0)
+        return status;
+    if (strcmp(self->settings->roles, "split") == 0)
+        self->helpers = (int64_t)ceil(sqrt((double)self->count)) + 1;
+    int64_t threads = self->run->threads > 0 ? self->run->threads : base_cores() / self->count;
+    snprintf(self->slots, sizeof self->slots, "%lld", (long long)(threads > 0 ? threads : 1));
+    return launch_local_new(&self->workers, self->count + self->helpers, &options);
+}
+
+/* Whoever says how many workers there are to be takes back what was said before. */
+static int forget_scale(following *self)
+{
+    int64_t wanted = -1;
+    if (!self->settings->workers || self->settings->as_scaled)
+        return SHOAL_OK;
+    int status = shoal_job_wanted(&wanted, self->jobs->store, self->id, cli_jobs_deadline(self->jobs));
+    if (status == SHOAL_OK && wanted >= 0 && wanted != self->count)
+        status = shoal_job_want(self->jobs->store, self->id, self->count, cli_jobs_deadline(self->jobs));
+    return status;
+}
+
+/* As many workers as `shoal job scale` asked for. */
+static int obey(following *self)
+{
+    double now = base_seconds(), every = shoal_store_describe(self->jobs->store).wakes ? 0.5 : 2;
+    int64_t wanted = -1;
+    if (!self->workers || now - self->want_looked < every)
+        return SHOAL_OK;
+    self->want_looked = now;
+    if (shoal_job_wanted(&wanted, self->jobs->store, self->id, shoal_after(5)) < 0 || wanted < 0)
+        return SHOAL_OK; /* a store that is away is the follower's to notice */
+    wanted = wanted > 0 ? wanted + self->helpers : 0;
+    wanted = wanted < LAUNCH_WORKERS_MOST ? wanted : LAUNCH_WORKERS_MOST;
+    return wanted == launch_wanted(self->workers) ? SHOAL_OK : launch_scale(self->workers, wanted);
+}
+
+static int tick(void *context)
+{
+    following *self = context;
+    int status = obey(self);
+    if (status == SHOAL_OK && self->workers && (status = launch_tick(self->workers)) < 0)
+        self->lame = true;
+    return status;
+}
+
+static void on_round(void *context, const shoal_round *done, const shoal_round *next, int64_t all_rows, double seconds)
+{
+    following *self = context;
+    if (self->workers)
+        launch_progress(self->workers);
+    cli_job_on_round(self->job, done, next, all_rows, seconds);
+}
+
+/* The store's server died and has forgotten the job's first seconds: what was uploaded then may be gone as well. */
+static int on_forgot(void *context)
+{
+    following *self = context;
+    if (!self->job->data)
+        return SHOAL_OK;
+    return shoal_job_upload(self->jobs->store, self->id, self->job->data, self->job->weights, cli_signals_stop(),
+                            SHOAL_NEVER);
+}
+
+/* ---- following --------------------------------------------------------------------------------------------------- */
+
+/* Says why a job stands still and how it goes on. */
+static int say_stopped(const following *self, const char *why)
+{
+    char *command = NULL;
+    int status = cli_jobs_command(&command, self->jobs, "resume", self->id);
+    if (status == SHOAL_OK)
+        fprintf(stderr, "shoal: %s; job %s can go on with `%s`\n", why, self->id, command);
+    base_free(&command);
+    return status == SHOAL_OK ? CLI_RESUMABLE : status;
+}
+
+static void say_waiting(following *self)
+{
+    if (!self->settings->workers && !self->quiet)
+        fprintf(stderr, "waiting for workers: shoal worker --store %s --job %s\n", self->jobs->url, self->id);
+}
+
+static int read_hash(following *self)
+{
+    job_spec *spec = NULL;
+    int status = job_spec_get(&spec, self->jobs->store, self->id, cli_jobs_deadline(self->jobs));
+    if (status == SHOAL_OK)
+        job_hex_write(self->spec, spec->sha256, sizeof spec->sha256);
+    job_spec_free(&spec);
+    return status;
+}
+
+/* A job whose workers can't work, and one that nobody works on, are as they were: they can go on. */
+static bool can_go_on(int status)
+{
+    return status == SHOAL_STOPPED || status == SHOAL_AGAIN || status == SHOAL_UNKNOWN || status == SHOAL_DENIED;
+}
+
+/* A job that nobody asked to keep goes when its input is wrong; any other can go on once that is mended. */
+static int end_failed(const following *self, int failure, const char *why)
+{
+    char *command = NULL;
+    bool wrong_input = failure == SHOAL_INVALID || failure == SHOAL_USAGE;
+    if (wrong_input && !self->job->away.keep &&
+        shoal_job_remove(self->jobs->store, self->id, cli_jobs_deadline(self->jobs)) == SHOAL_OK)
+        return shoal_fail(failure, "%s", why);
+    if (failure != SHOAL_ABSENT && cli_jobs_command(&command, self->jobs, "resume", self->id) == SHOAL_OK)
+        failure = shoal_fail(failure, "%s; once that is mended, the job can go on with `%s`", why, command);
+    else
+        failure = shoal_fail(failure, "%s", why);
+    base_free(&command);
+    return failure;
+}
+
+static int follow(following *self)
+{
+    const double patience = self->settings->patience > 0 ? self->settings->patience
+                            : self->settings->workers    ? 60
+                                                         : 3600;
+    shoal_follow_options options = {.progress = on_round,
+                                    .progress_context = self,
+                                    .tick = tick,
+                                    .tick_context = self,
+                                    .forgot = on_forgot,
+                                    .forgot_context = self,
+                                    .stop = cli_signals_stop(),
+                                    .patience = patience};
+    char *why = NULL;
+    int status = read_hash(self);
+    if (status == SHOAL_OK)
+        status = start_workers(self);
+    if (status == SHOAL_OK)
+        status = forget_scale(self);
+    if (status == SHOAL_OK) {
+        say_waiting(self);
+        status = shoal_job_follow(&self->job->result, &self->job->away.report, self->jobs->store, self->id, &options);
+    }
+    if (status < 0)
+        base_copy_text(&why, shoal_error());
+    if (self->workers) {
+        if (status < 0 || !launch_wait(self->workers, 0.3))
+            launch_stop(self->workers, 2);
+        launch_free(&self->workers);
+    }
+    cli_progress_clear(&self->job->progress);
+    self->job->report = self->job->away.report.run;
+    if (status < 0 && cli_signals_stopped())
+        status = say_stopped(self, "stopped");
+    else if (self->lame || can_go_on(status))
+        status = say_stopped(self, why ? why : "stopped");
+    else if (status < 0)
+        status = end_failed(self, status, why ? why : "out of memory");
+    base_free(&why);
+    return status;
+}
+
+static int follow_job(cli_job *job, cli_jobs *jobs, const cli_run_settings *run, const cli_workers_settings *settings,
+                      const cli_print_settings *print, const char *trace_path)
+{
+    following self = {
+        .job = job, .jobs = jobs, .id = job->away.id, .run = run, .settings = settings, .quiet = print->quiet};
+    int status = cli_trace_open(&job->trace, trace_path);
+    if (status < 0)
+        return status;
+    cli_signals_allow_stop(true);
+    status = follow(&self);
+    cli_signals_allow_stop(false);
+    return status;
+}
+
+/* ---- going on without this process
+ * --------------------------------------------------------------------------------- */
+
+static int print_detached(const cli_job *job, const cli_print_settings *print)
+{
+    if (print->json) {
+        json_t *object = json_object();
+        cli_json_put(&object, "job", json_string(job->away.id));
+        cli_json_put(&object, "store", cli_json_text(job->away.store));
+        return cli_print_json(object);
+    }
+    puts(job->away.id);
+    return SHOAL_OK;
+}
+
+/* Whoever looks after the workers of a detached job is `shoal job resume` in a session of its own. */
+static int start_supervisor(const cli_job *job, const cli_jobs *jobs, const cli_run_settings *run,
+                            const cli_workers_settings *settings)
+{
+    char threads[24], patience[32], name[SHOAL_JOB_ID_BYTES + 16];
+    char *log = NULL;
+    snprintf(threads, sizeof threads, "%lld", (long long)(run->threads > 0 ? run->threads : 1));
+    snprintf(patience, sizeof patience, "%.17g", settings->patience > 0 ? settings->patience : 60);
+    snprintf(name, sizeof name, "log/%s.log", job->away.id);
+    const char *arguments[] = {"job",           "resume",    job->away.id,      "--store",
+                               jobs->url,       "--workers", settings->workers, "--roles",
+                               settings->roles, "--kernel",  run->kernel,       "--patience",
+                               patience,        "--quiet",   "--as-scaled",     run->threads > 0 ? "--threads" : NULL,
+                               threads,         NULL};
+    int status = cli_jobs_state_path(&log, name);
+    if (status == SHOAL_OK)
+        status = launch_detached(arguments, log);
+    base_free(&log);
+    return status;
+}
+
+static int detach(cli_job *job, cli_jobs *jobs, const cli_run_settings *run, const cli_workers_settings *settings,
+                  const cli_print_settings *print)
+{
+    job->away.detached = true;
+    following self = {.jobs = jobs, .id = job->away.id, .settings = settings};
+    int status = settings->workers ? launch_parse(&self.count, settings->workers) : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = forget_scale(&self);
+    if (status == SHOAL_OK && settings->workers)
+        status = start_supervisor(job, jobs, run, settings);
+    return status == SHOAL_OK ? print_detached(job, print) : status;
+}
+
+/* A detached job's outputs are written by a process that has none of this one's standard streams. */
+static int check_detached_outputs(const cli_file *outputs)
+{
+    for (; outputs->name; outputs++)
+        if (outputs->path && base_output_standard(outputs->path) >= 0)
+            return shoal_fail(SHOAL_USAGE, "%s %s: a job that runs on with --detach has no standard output",
+                              outputs->name, outputs->path);
+    return SHOAL_OK;
+}
+
+/* ---- submitting -------------------------------------------------------------------------------------------------- */
+
+static int64_t expected_slots(const cli_run_settings *run, const cli_workers_settings *settings)
+{
+    int64_t count = 0;
+    if (!settings->workers || launch_parse(&count, settings->workers) < 0)
+        return 0;
+    int64_t threads = run->threads > 0 ? run->threads : base_cores() / count;
+    return count * (threads > 0 ? threads : 1);
+}
+
+static int submit(cli_job *job, const cli_jobs *jobs, const cli_workers_wish *wish, const cli_run_settings *run,
+                  const cli_workers_settings *settings)
+{
+    char *text = NULL;
+    int status = make_settings(&text, wish, settings, job->algorithm);
+    if (status < 0)
+        return status;
+    shoal_job_options options = {.name = settings->name,
+                                 .slices = settings->slices,
+                                 .workers = expected_slots(run, settings),
+                                 .reduce = settings->reduce,
+                                 .lease = settings->lease,
+                                 .keep_rounds = settings->keep_rounds,
+                                 .rows_per_grain = run->rows_per_grain,
+                                 .kernel = run->kernel,
+                                 .settings = text,
+                                 .stop = cli_signals_stop()};
+    cli_progress_say(&job->progress, "submitting the job");
+    cli_signals_allow_stop(true);
+    status =
+        shoal_job_submit(job->away.id, jobs->store, job->algorithm, wish->config, job->data, job->weights, &options);
+    cli_signals_allow_stop(false);
+    base_free(&text);
+    if (status == SHOAL_INVALID && !strstr(shoal_error(), job->data_name)) /* a learner sees rows, not files */
+        status = shoal_fail(status, "%s: %s", job->data_name, shoal_error());
+    return status;
+}
+
+int cli_workers_run(cli_job *job, const cli_workers_wish *wish, const cli_run_settings *run,
+                    const cli_workers_settings *settings, const cli_print_settings *print)
+{
+    const cli_jobs_settings where = {.store = settings->store};
+    cli_jobs jobs = {0};
+    int status = settings->detach ? check_detached_outputs(wish->outputs) : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = cli_jobs_open(&jobs, &where, CLI_JOBS_CREATE);
+    if (status < 0) {
+        json_decref(wish->more);
+        return status;
+    }
+    job->away.keep = settings->store != NULL || settings->detach;
+    status = base_copy_text(&job->away.store, jobs.url);
+    if (status == SHOAL_OK)
+        status = submit(job, &jobs, wish, run, settings);
+    if (status == SHOAL_STOPPED && job->away.id[0]) {
+        const following self = {.jobs = &jobs, .id = job->away.id};
+        cli_progress_clear(&job->progress);
+        status = say_stopped(&self, "stopped while rows were uploaded");
+    }
+    if (status == SHOAL_OK)
+        status = settings->detach ? detach(job, &jobs, run, settings, print)
+                                  : follow_job(job, &jobs, run, settings, print, wish->trace_path);
+    cli_jobs_close(&jobs);
+    return status;
+}
+
+int cli_workers_resume(cli_job *job, cli_jobs *jobs, const char *id, const cli_run_settings *run,
+                       const cli_workers_settings *settings, const cli_print_settings *print, const char *trace_path)
+{
+    snprintf(job->away.id, sizeof job->away.id, "%s", id);
+    job->away.keep = true;
+    base_free(&job->away.store);
+    int status = base_copy_text(&job->away.store, jobs->url);
+    if (status < 0)
+        return status;
+    return settings->detach ? detach(job, jobs, run, settings, print)
+                            : follow_job(job, jobs, run, settings, print, trace_path);
+}
+
+/* ---- afterwards -------------------------------------------------------------------------------------------------- */
+
+int cli_workers_close(cli_job *job, int status)
+{
+    const cli_jobs_settings where = {.store = job->away.store};
+    cli_jobs jobs;
+    if (!job->away.id[0] || job->away.detached)
+        return status;
+    if (status < 0) {
+        int failure = shoal_fail(status, "%s; job %s still has the result: shoal job result %s --store %s",
+                                 shoal_error(), job->away.id, job->away.id, job->away.store);
+        return failure;
+    }
+    if (job->away.keep)
+        return status;
+    int removed = cli_jobs_open(&jobs, &where, CLI_JOBS_WRITE);
+    if (removed == SHOAL_OK) {
+        removed = shoal_job_remove(jobs.store, job->away.id, cli_jobs_deadline(&jobs));
+        cli_jobs_close(&jobs);
+    }
+    return removed < 0 ? removed : status;
+}

@@ -1,0 +1,49 @@
+/* Running a learner on workers: submitting the job, starting workers, following it to its end.  What every learner's
+ * verb shares with `shoal job resume`. */
+#ifndef CLI_RUN_JOB_H
+#define CLI_RUN_JOB_H
+
+#include "cli.h"
+#include "job_store.h"
+
+typedef struct cli_workers_settings {
+    const char *store;   /* URL */
+    const char *workers; /* "local:8" */
+    const char *reduce, *roles, *name;
+    int64_t slices, keep_rounds;
+    double lease, patience;
+    bool detach;
+    bool as_scaled; /* what `shoal job scale` asked for before counts more than `workers` */
+} cli_workers_settings;
+
+extern const shoal_option *const cli_workers_options; /* of cli_workers_settings */
+
+/* Whether the options ask for workers; SHOAL_USAGE when they ask for something of workers without asking for them. */
+int cli_workers_check(bool *asked, const cli_workers_settings *settings);
+/* Opens DATA for workers: rows that lie in a store stay there. */
+int cli_workers_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path);
+
+/* What a verb tells about a run, so that whoever resumes the job can end it as the verb would have. */
+typedef struct cli_workers_wish {
+    const void *config;    /* of the learner */
+    const char *data_path; /* as the options below read it */
+    const shoal_data_options *data;
+    const char *weights_path; /* or NULL */
+    const cli_file *outputs;  /* ended by a row without a name */
+    json_t *more;             /* further settings the learner's `finish` needs; taken, may be NULL */
+    const char *trace_path;   /* one of the outputs, or NULL */
+} cli_workers_wish;
+
+/* Submits and follows.  Then job->result is there, or job->detached is set.  CLI_RESUMABLE when the job stopped and
+ * can go on, which has been said. */
+int cli_workers_run(cli_job *job, const cli_workers_wish *wish, const cli_run_settings *run,
+                    const cli_workers_settings *settings, const cli_print_settings *print);
+/* Once all outputs are written: removes a job that nobody asked to keep.  `status` is how writing them went, and is
+ * returned. */
+int cli_workers_close(cli_job *job, int status);
+
+/* Goes on with a job that is in the store. */
+int cli_workers_resume(cli_job *job, cli_jobs *jobs, const char *id, const cli_run_settings *run,
+                       const cli_workers_settings *settings, const cli_print_settings *print, const char *trace_path);
+
+#endif

@@ -1,0 +1,379 @@
+/* Mapping the grains of a slice on the threads of a mapper.  See slice.h.
+ *
+ * Every thread adds to a partial of its own; after the grains are done those are added to the slice's.  Which threads had
+ * a grain differs from map to map and changes nothing, since merging is exact.  A mapper of one thread adds to the slice's
+ * partial at once. */
+#include "engine/slice.h"
+
+#include <stdatomic.h>
+
+#include "base/memory.h"
+#include "learn/partial.h"
+
+enum { MERGE_CHUNK = 1 << 15 };
+
+typedef struct mapper_thread {
+    shoal_partial *partial; /* NULL when there is one thread */
+    shoal_scratch scratch;
+    int64_t counters[SHOAL_COUNTERS];
+    bool has_mapped;                          /* the partial holds something of the map that is being done */
+} __attribute__((aligned(64))) mapper_thread; /* a thread's own cache lines */
+
+struct engine_mapper {
+    const shoal_algorithm *algorithm;
+    const shoal_shape *shape;
+    const kernel_set *kernel;
+    base_pool *pool;
+    shoal_crew crew;
+    const _Atomic uint32_t *stop;
+    const shoal_round *round; /* NULL before the first one began, or when that failed */
+    void *prepared;
+    mapper_thread *thread;
+};
+
+struct engine_slice {
+    int64_t first_grain, grains;
+    engine_rows rows;
+
+    unsigned char *memo;
+    size_t memo_row_bytes;
+    int64_t memo_round;            /* the round that wrote the memo; -1 when it is void */
+    const kernel_set *memo_kernel; /* and what it was computed with */
+
+    shoal_partial *kept;  /* of the last round that wrote the memo: carried sums go on from it */
+    shoal_partial *other; /* of rounds that do not */
+};
+
+/* ---- the mapper ---------------------------------------------------------------------------------------------- */
+
+static int each_mapper(const shoal_crew *crew, int64_t items, int (*task)(void *, int64_t, int), void *context)
+{
+    const engine_mapper *mapper = (const engine_mapper *)((const char *)crew - offsetof(engine_mapper, crew));
+    return base_pool_each(mapper->pool, items, task, context);
+}
+
+int engine_mapper_new(engine_mapper **out, const shoal_algorithm *algorithm, const shoal_shape *shape, int threads,
+                      const kernel_set *kernel)
+{
+    engine_mapper *mapper = NULL;
+    int status = base_alloc(&mapper, 1, sizeof *mapper, "a mapper");
+    if (status < 0)
+        return status;
+    mapper->algorithm = algorithm;
+    mapper->shape = shape;
+    mapper->kernel = kernel;
+    mapper->crew = (shoal_crew){.each = each_mapper, .threads = threads, .kernel = kernel->name};
+    status = base_alloc(&mapper->thread, (size_t)threads, sizeof *mapper->thread, "threads");
+    if (status == SHOAL_OK)
+        status = base_pool_new(&mapper->pool, threads);
+    if (status < 0) {
+        engine_mapper_free(&mapper);
+        return status;
+    }
+    for (int i = 0; i < threads; i++)
+        mapper->thread[i].scratch.counters = mapper->thread[i].counters;
+    *out = mapper;
+    return SHOAL_OK;
+}
+
+void engine_mapper_free(engine_mapper **inout)
+{
+    engine_mapper *mapper = *inout;
+    if (!mapper)
+        return;
+    if (mapper->algorithm->forget)
+        mapper->algorithm->forget(&mapper->prepared);
+    for (int i = 0; mapper->thread && i < mapper->crew.threads; i++) {
+        learn_partial_free(&mapper->thread[i].partial);
+        base_free(&mapper->thread[i].scratch.memory);
+    }
+    base_free(&mapper->thread);
+    base_pool_free(&mapper->pool);
+    base_free(inout);
+}
+
+const shoal_crew *engine_mapper_crew(const engine_mapper *mapper)
+{
+    return &mapper->crew;
+}
+
+base_pool *engine_mapper_pool(engine_mapper *mapper)
+{
+    return mapper->pool;
+}
+
+void engine_mapper_watch(engine_mapper *mapper, const _Atomic uint32_t *stop)
+{
+    mapper->stop = stop;
+}
+
+void engine_mapper_counted(engine_mapper *mapper, int64_t *counter)
+{
+    for (int i = 0; i < mapper->crew.threads; i++)
+        for (int c = 0; c < SHOAL_COUNTERS; c++) {
+            counter[c] += mapper->thread[i].counters[c];
+            mapper->thread[i].counters[c] = 0;
+        }
+}
+
+static int make_scratch(engine_mapper *mapper, const shoal_round *round)
+{
+    size_t bytes = mapper->algorithm->scratch_bytes(round, mapper->prepared, mapper->shape);
+    for (int i = 0; i < mapper->crew.threads; i++) {
+        shoal_scratch *scratch = &mapper->thread[i].scratch;
+        if (scratch->bytes >= bytes)
+            continue;
+        base_free(&scratch->memory);
+        scratch->bytes = 0;
+        int status = base_alloc(&scratch->memory, bytes, 1, "scratch memory of a thread");
+        if (status < 0)
+            return status;
+        scratch->bytes = bytes;
+    }
+    return SHOAL_OK;
+}
+
+int engine_mapper_begin(engine_mapper *mapper, const shoal_round *round)
+{
+    const shoal_algorithm *algorithm = mapper->algorithm;
+    int status = SHOAL_OK;
+    mapper->round = NULL;
+    if (algorithm->prepare) {
+        status = algorithm->prepare(&mapper->prepared, round, mapper->shape, &mapper->crew);
+        if (status < 0 && algorithm->forget)
+            algorithm->forget(&mapper->prepared); /* what is half made is of no use to the next attempt */
+    }
+    if (status == SHOAL_OK)
+        status = make_scratch(mapper, round);
+    if (status == SHOAL_OK)
+        mapper->round = round;
+    return status;
+}
+
+/* ---- the slice ----------------------------------------------------------------------------------------------- */
+
+int64_t engine_rows_of(const shoal_shape *shape, int64_t first_grain, int64_t grains)
+{
+    int64_t first = first_grain * shape->rows_per_grain, rows = grains * shape->rows_per_grain;
+    return rows < shape->rows - first ? rows : shape->rows - first;
+}
+
+int engine_slice_new(engine_slice **out, int64_t first_grain, int64_t grains, const engine_rows *rows)
+{
+    engine_slice *slice = NULL;
+    int status = base_alloc(&slice, 1, sizeof *slice, "a slice");
+    if (status < 0)
+        return status;
+    slice->first_grain = first_grain;
+    slice->grains = grains;
+    slice->rows = *rows;
+    slice->memo_round = -1;
+    *out = slice;
+    return SHOAL_OK;
+}
+
+void engine_slice_free(engine_slice **slice)
+{
+    if (!*slice)
+        return;
+    base_free(&(*slice)->memo);
+    learn_partial_free(&(*slice)->kept);
+    learn_partial_free(&(*slice)->other);
+    base_free(slice);
+}
+
+/* ---- one map ------------------------------------------------------------------------------------------------- */
+
+typedef struct mapping {
+    engine_mapper *mapper;
+    engine_slice *slice;
+    int64_t first_row, rows; /* of the slice */
+    shoal_partial *merged;
+    bool carried;
+} mapping;
+
+static bool has_cells(const shoal_layout *layout, shoal_cell_kind kind)
+{
+    for (int i = 0; i < layout->cells; i++)
+        if (layout->cell[i].kind == kind)
+            return true;
+    return false;
+}
+
+static bool carries_sums(const shoal_layout *layout)
+{
+    for (int i = 0; i < layout->cells; i++)
+        if (layout->cell[i].carried)
+            return true;
+    return false;
+}
+
+static int make_memo(mapping *job, const shoal_layout *layout)
+{
+    engine_slice *slice = job->slice;
+    if (layout->memo_row_bytes == slice->memo_row_bytes)
+        return SHOAL_OK;
+    base_free(&slice->memo);
+    slice->memo_row_bytes = 0;
+    slice->memo_round = -1;
+    if (!layout->memo_row_bytes)
+        return SHOAL_OK;
+    int status = base_alloc(&slice->memo, (size_t)job->rows, layout->memo_row_bytes, "the memo of the rows");
+    if (status == SHOAL_OK)
+        slice->memo_row_bytes = layout->memo_row_bytes;
+    return status;
+}
+
+/* Whether the memo, and the sums if any are carried, still are those of round carry_from.  A round that was mapped before
+ * has left its own number in memo_round, so it is not carried the second time. */
+static bool can_carry(const engine_slice *slice, const engine_mapper *mapper, const shoal_layout *layout)
+{
+    if (layout->carry_from < 0 || slice->memo_round != layout->carry_from || slice->memo_kernel != mapper->kernel)
+        return false;
+    if (!carries_sums(layout))
+        return true;
+    /* The round that wrote the memo left its partial in `kept`, but perhaps with other sums. */
+    return layout->writes_memo && learn_layout_equal(shoal_partial_layout(slice->kept), layout);
+}
+
+static int make_merged(mapping *job, const shoal_layout *layout)
+{
+    shoal_partial **merged = layout->writes_memo ? &job->slice->kept : &job->slice->other;
+    /* One with ROW cells is made anew: the result may have taken its rows. */
+    if (*merged && (has_cells(layout, SHOAL_CELL_ROW) || !learn_layout_equal(shoal_partial_layout(*merged), layout)))
+        learn_partial_free(merged);
+    if (!*merged) {
+        int status = learn_partial_new(merged, layout, job->first_row, job->rows, NULL);
+        if (status < 0)
+            return status;
+    } else {
+        learn_partial_clear(*merged, job->carried);
+    }
+    job->merged = *merged;
+    return SHOAL_OK;
+}
+
+/* The threads' partials serve every slice, one after the other; each is cleared by its thread when it gets a grain. */
+static int make_partials_of_threads(mapping *job, const shoal_layout *layout)
+{
+    engine_mapper *mapper = job->mapper;
+    for (int i = 0; i < mapper->crew.threads; i++) {
+        mapper_thread *thread = &mapper->thread[i];
+        thread->has_mapped = false;
+        if (mapper->crew.threads == 1)
+            continue;
+        if (thread->partial && learn_layout_equal(shoal_partial_layout(thread->partial), layout)) {
+            learn_partial_lend_rows(thread->partial, job->merged);
+            continue;
+        }
+        learn_partial_free(&thread->partial);
+        int status = learn_partial_new(&thread->partial, layout, job->first_row, job->rows, job->merged);
+        if (status < 0)
+            return status;
+    }
+    return SHOAL_OK;
+}
+
+static shoal_partial *partial_of(const mapping *job, mapper_thread *thread)
+{
+    if (!thread->partial)
+        return job->merged;
+    if (!thread->has_mapped)
+        learn_partial_clear(thread->partial, false);
+    thread->has_mapped = true;
+    return thread->partial;
+}
+
+static int map_grain(void *context, int64_t item, int by)
+{
+    mapping *job = context;
+    engine_mapper *mapper = job->mapper;
+    const engine_slice *slice = job->slice;
+    const shoal_shape *shape = mapper->shape;
+    mapper_thread *thread = &mapper->thread[by];
+    int64_t index = slice->first_grain + item, first = index * shape->rows_per_grain, before = first - job->first_row;
+    shoal_grain grain = {.shape = shape,
+                         .index = index,
+                         .first_row = first,
+                         .rows = engine_rows_of(shape, index, 1),
+                         .weights = slice->rows.weights ? slice->rows.weights + before : NULL,
+                         .memo = slice->memo ? slice->memo + (size_t)before * slice->memo_row_bytes : NULL,
+                         .carried = job->carried};
+    if (mapper->stop && atomic_load_explicit(mapper->stop, memory_order_relaxed))
+        return shoal_fail(SHOAL_STOPPED, "stopped while mapping rows");
+    int status = slice->rows.read(slice->rows.context, &grain.values, first, grain.rows, by);
+    if (status < 0)
+        return status;
+    return mapper->algorithm->map(partial_of(job, thread), mapper->round, mapper->prepared, &grain, &thread->scratch);
+}
+
+/* One chunk of one cell of all threads' partials; `item` counts chunks over all cells. */
+static int merge_chunk(void *context, int64_t item, int by)
+{
+    mapping *job = context;
+    const engine_mapper *mapper = job->mapper;
+    const shoal_layout *layout = &mapper->round->layout;
+    (void)by;
+    for (int cell = 0; cell < layout->cells; cell++) {
+        int64_t count = learn_cell_values(&layout->cell[cell]), chunks = (count + MERGE_CHUNK - 1) / MERGE_CHUNK;
+        if (item < chunks) {
+            int64_t first = item * MERGE_CHUNK, size = count - first < MERGE_CHUNK ? count - first : MERGE_CHUNK;
+            for (int i = 0; i < mapper->crew.threads; i++)
+                if (mapper->thread[i].has_mapped)
+                    learn_partial_merge_values(job->merged, mapper->thread[i].partial, cell, first, size);
+            return SHOAL_OK;
+        }
+        item -= chunks;
+    }
+    return SHOAL_OK;
+}
+
+static int merge(mapping *job)
+{
+    engine_mapper *mapper = job->mapper;
+    const shoal_layout *layout = &mapper->round->layout;
+    int64_t chunks = 0;
+    int status = SHOAL_OK;
+    for (int cell = 0; cell < layout->cells; cell++)
+        chunks += (learn_cell_values(&layout->cell[cell]) + MERGE_CHUNK - 1) / MERGE_CHUNK;
+    if (mapper->crew.threads > 1)
+        status = base_pool_each(mapper->pool, chunks, merge_chunk, job);
+    for (int i = 0; status == SHOAL_OK && i < mapper->crew.threads; i++)
+        if (mapper->thread[i].has_mapped)
+            status = learn_partial_merge_records(job->merged, mapper->thread[i].partial);
+    return status == SHOAL_OK ? learn_partial_settle(job->merged) : status;
+}
+
+int engine_slice_map(shoal_partial **out, engine_mapper *mapper, engine_slice *slice)
+{
+    if (!mapper->round)
+        SHOAL_BUG("a slice was to be mapped before a round began");
+    if (slice->first_grain < 0 || slice->grains < 0 || slice->grains > mapper->shape->grains - slice->first_grain)
+        SHOAL_BUG("a slice has grains that the data set has not");
+    const shoal_layout *layout = &mapper->round->layout;
+    mapping job = {.mapper = mapper,
+                   .slice = slice,
+                   .first_row = slice->first_grain * mapper->shape->rows_per_grain,
+                   .rows = engine_rows_of(mapper->shape, slice->first_grain, slice->grains)};
+    int status = make_memo(&job, layout);
+    if (status < 0)
+        return status;
+    job.carried = can_carry(slice, mapper, layout);
+    if (layout->writes_memo)
+        slice->memo_round = -1; /* from here on until all of it is written */
+    status = make_merged(&job, layout);
+    if (status == SHOAL_OK)
+        status = make_partials_of_threads(&job, layout);
+    if (status == SHOAL_OK)
+        status = base_pool_each(mapper->pool, slice->grains, map_grain, &job);
+    if (status == SHOAL_OK)
+        status = merge(&job);
+    if (status < 0)
+        return status;
+    if (layout->writes_memo) {
+        slice->memo_round = mapper->round->number;
+        slice->memo_kernel = mapper->kernel;
+    }
+    *out = job.merged;
+    return SHOAL_OK;
+}

@@ -1,0 +1,54 @@
+/* Mapping: what every engine does with the rows a process holds.
+ *
+ * A *mapper* is what one process computes with: threads, their scratch, and what the learner derived from the round's model.
+ * A *slice* is a run of grains with what belongs to it between rounds: its memo and its carried sums.  The threads engine has one
+ * slice, the whole data set; a worker of a job has several.
+ *
+ *     engine_mapper_begin(mapper, round);                  // once a round
+ *     engine_slice_map(&partial, mapper, slice);           // for each slice; the partial belongs to the slice
+ */
+#ifndef ENGINE_SLICE_H
+#define ENGINE_SLICE_H
+
+#include <shoal/learn.h>
+
+#include "base/pool.h"
+#include "kernel/kernel.h"
+
+typedef struct engine_mapper engine_mapper;
+
+/* *shape and *algorithm must last as long as the mapper. */
+int engine_mapper_new(engine_mapper **out, const shoal_algorithm *algorithm, const shoal_shape *shape, int threads,
+                      const kernel_set *kernel);
+void engine_mapper_free(engine_mapper **mapper);
+/* For update, and for anything else that is done on all threads. */
+const shoal_crew *engine_mapper_crew(const engine_mapper *mapper);
+base_pool *engine_mapper_pool(engine_mapper *mapper);
+/* Non-zero at *stop ends a map between two grains with SHOAL_STOPPED; NULL, as at first, for never. */
+void engine_mapper_watch(engine_mapper *mapper, const _Atomic uint32_t *stop);
+
+/* Readies the mapper for the round, which must last until the next one begins. */
+int engine_mapper_begin(engine_mapper *mapper, const shoal_round *round);
+/* Adds what maps counted since the last call to counter[SHOAL_COUNTERS]. */
+void engine_mapper_counted(engine_mapper *mapper, int64_t *counter);
+
+/* Where a slice's rows come from. */
+typedef struct engine_rows {
+    /* Sets *out to `rows` rows from `first_row`, of the whole data set, for one thread of the mapper, until its next call. */
+    int (*read)(void *context, const void **out, int64_t first_row, int64_t rows, int thread);
+    void *context;
+    const double *weights; /* of the slice's first row and so on, or NULL */
+} engine_rows;
+
+typedef struct engine_slice engine_slice;
+
+int engine_slice_new(engine_slice **out, int64_t first_grain, int64_t grains, const engine_rows *rows);
+void engine_slice_free(engine_slice **slice);
+/* Maps all grains of the slice for the round that was begun.  *out is settled, belongs to the slice, and is valid until
+ * its next map; its ROW cells may be taken. */
+int engine_slice_map(shoal_partial **out, engine_mapper *mapper, engine_slice *slice);
+
+/* The rows that `grains` grains from `first_grain` have. */
+int64_t engine_rows_of(const shoal_shape *shape, int64_t first_grain, int64_t grains);
+
+#endif

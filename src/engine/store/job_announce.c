@@ -1,0 +1,140 @@
+/* Announcing a job: the spec, the queues, the marker, in this order.  See job_setup.h.
+ *
+ * 1. The spec is put first, and only if absent: it is the job.  Without it nothing of the job is in the store, so a crash
+ *    before leaves nothing, and of two who want the same name one is told so before anything is mixed.
+ * 2. Then the queues are filled.  A crash here leaves a job that no worker sees by itself, since it has no marker: `job
+ *    remove`, which goes by the spec, cleans it, and `job resume` puts the marker.  Pieces that were never announced are
+ *    made by whoever is idle, as those of a worker that died are; pieces that are announced twice cost at most time.
+ * 3. The marker comes last: who finds a job by it finds its work too.
+ * The rows come after all that, and workers wait for those that are not there yet; a crash of the uploader leaves a job
+ * whose upload anyone who has the same data can finish (job_setup_upload). */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/world.h"
+#include "engine/store/job_admin.h"
+#include "engine/store/job_gang.h"
+#include "engine/store/job_keys.h"
+#include "engine/store/job_setup.h"
+
+enum { PUSHERS = 8 };
+
+typedef struct announcing {
+    shoal_store *store;
+    const job_spec *spec;
+    job_key map, reduce, last;
+    int64_t deadline;
+} announcing;
+
+/* Item i announces piece i. */
+static int push_piece(void *context, int64_t piece)
+{
+    const announcing *all = context;
+    const job_tree *tree = &all->spec->tree;
+    const char *queue = piece < all->spec->slices  ? all->map.text
+                        : piece + 1 < tree->pieces ? all->reduce.text
+                                                   : all->last.text;
+    char text[24];
+    int length = snprintf(text, sizeof text, "%lld", (long long)piece);
+    return shoal_store_push(all->store, queue, text, (size_t)length, all->deadline);
+}
+
+int job_setup_open(shoal_store *store, const job_spec *spec, int64_t deadline)
+{
+    announcing all = {.store = store,
+                      .spec = spec,
+                      .map = job_key_of(spec->id, "map"),
+                      .reduce = job_key_of(spec->id, "reduce"),
+                      .last = job_key_of(spec->id, "last"),
+                      .deadline = deadline};
+    int threads = shoal_store_describe(store).wakes ? 1 : PUSHERS; /* only a round trip is worth a thread */
+    int status = job_gang_run(threads, spec->tree.pieces, push_piece, &all);
+    return status == SHOAL_OK ? job_open(store, spec->id, deadline) : status;
+}
+
+static int fail_exists(shoal_store *store, const char *id)
+{
+    return shoal_fail(SHOAL_USAGE, "there is a job %s in %s already: choose another name, or remove it first", id,
+                      shoal_store_describe(store).name);
+}
+
+/* Whether the spec that is there is this very one: put by me, before an answer was lost, or by another who mends the
+ * store. */
+static int is_there(bool *out, shoal_store *store, const job_spec *spec, int64_t deadline)
+{
+    shoal_blob blob = {0};
+    unsigned char hash[JOB_HASH_BYTES] = {0};
+    int status = shoal_store_get_framed(store, job_key_of(spec->id, "spec").text, JOB_KIND_SPEC, &blob, deadline);
+    if (status == SHOAL_OK)
+        status = job_hash_of(hash, blob.data, blob.size);
+    shoal_blob_release(&blob);
+    *out = status == SHOAL_OK && memcmp(hash, spec->sha256, JOB_HASH_BYTES) == 0;
+    return status == SHOAL_ABSENT || status == SHOAL_BROKEN ? SHOAL_OK : status;
+}
+
+int job_setup_announce(shoal_store *store, job_spec *spec, int64_t deadline)
+{
+    void *bytes = NULL;
+    size_t size = 0;
+    bool mine = false;
+    int status = job_spec_encode(&bytes, &size, spec);
+    if (status == SHOAL_OK)
+        status = shoal_store_put_framed(store, job_key_of(spec->id, "spec").text, JOB_KIND_SPEC, bytes, size,
+                                        SHOAL_NOTHING, NULL, deadline);
+    base_free(&bytes);
+    if (status == SHOAL_CONFLICT) {
+        status = is_there(&mine, store, spec, deadline);
+        if (status == SHOAL_OK && !mine)
+            status = fail_exists(store, spec->id);
+    }
+    return status == SHOAL_OK ? job_setup_open(store, spec, deadline) : status;
+}
+
+/* ---- submitting ------------------------------------------------------------------------------------------------ */
+
+/* SHOAL_OK when there is such a key, SHOAL_ABSENT when there is none. */
+static int look(shoal_store *store, const char *key, int64_t deadline)
+{
+    shoal_blob blob = {0};
+    int status = shoal_store_get_range(store, key, 0, 1, NULL, NULL, &blob, deadline);
+    shoal_blob_release(&blob);
+    return status;
+}
+
+/* Before hours of hashing; what others do meanwhile shows when the spec is put. */
+static int check_unused(shoal_store *store, const char *id, int64_t deadline)
+{
+    int status = job_id_check(id);
+    if (status == SHOAL_OK)
+        status = look(store, job_key_of(id, "spec").text, deadline);
+    if (status == SHOAL_OK)
+        return fail_exists(store, id);
+    if (status == SHOAL_ABSENT)
+        status = look(store, job_key_gone(id).text, deadline);
+    if (status == SHOAL_OK)
+        return shoal_fail(SHOAL_USAGE,
+                          "job %s was removed from %s not long ago, and its workers may still be there: choose "
+                          "another name",
+                          id, shoal_store_describe(store).name);
+    return status == SHOAL_ABSENT ? SHOAL_OK : status;
+}
+
+int shoal_job_submit(char id[SHOAL_JOB_ID_BYTES], shoal_store *store, const shoal_algorithm *algorithm,
+                     const void *config, shoal_data *data, const double *weights, const shoal_job_options *options)
+{
+    enum { PATIENCE = 300 };
+    job_spec *spec = NULL;
+    int status = SHOAL_OK;
+    if (options && options->id)
+        status = check_unused(store, options->id, shoal_after(PATIENCE));
+    if (status == SHOAL_OK)
+        status = job_setup_spec(&spec, store, algorithm, config, data, weights, options);
+    snprintf(id, SHOAL_JOB_ID_BYTES, "%s", spec ? spec->id : ""); /* not before: options->id may be the same memory */
+    if (status == SHOAL_OK)
+        status = job_setup_announce(store, spec, shoal_after(PATIENCE));
+    if (status == SHOAL_OK)
+        status = job_setup_upload(store, spec, data, weights, options ? options->stop : NULL, SHOAL_NEVER);
+    job_spec_free(&spec);
+    return status;
+}

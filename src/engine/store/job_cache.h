@@ -1,0 +1,38 @@
+/* Slices that were fetched from afar, kept in a folder of this machine by what they are, so that one that comes back is
+ * not fetched again.
+ *
+ * Any number of processes share a folder.  Each file is named by its content's id and is only ever renamed into place
+ * whole; who reads one maps it, and keeps it though it may be removed meanwhile.  A cache never fails: what can't be kept
+ * is just not there. */
+#ifndef JOB_CACHE_H
+#define JOB_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/store/job_hash.h"
+
+typedef struct job_cache job_cache;
+
+/* Files go to FOLDER/slices, which is made when the first one comes.  `bytes` is how large all of them may be together;
+ * 0: a tenth of what the disk would have free without them. */
+int job_cache_new(job_cache **out, const char *folder, int64_t bytes);
+void job_cache_free(job_cache **cache);
+/* How often something could not be kept: a full disk, no permission, larger than the cache may be. */
+int64_t job_cache_missed(const job_cache *cache);
+
+/* What was found: valid until released. */
+typedef struct job_cached {
+    const void *data; /* aligned to 64 */
+    void *mapping;    /* private */
+    size_t mapping_size;
+} job_cached;
+
+/* Looks for `size` bytes of this content.  False when they are not there; a file that is damaged is removed. */
+bool job_cache_get(job_cached *out, job_cache *cache, const unsigned char id[JOB_HASH_SIZE], size_t size);
+void job_cached_release(job_cached *cached);
+/* Keeps it, if it can, and removes what was not used for longest to stay within the limit. */
+void job_cache_put(job_cache *cache, const unsigned char id[JOB_HASH_SIZE], const void *data, size_t size);
+
+#endif

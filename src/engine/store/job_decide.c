@@ -1,0 +1,284 @@
+/* Who does what in the next round, and what to do now.  See job_decide.h. */
+#include "engine/store/job_decide.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+/* ---- assigning -------------------------------------------------------------------------------------------------- */
+
+typedef struct assigning {
+    job_trailer *out;
+    const job_tree *tree;
+    int64_t slices, slots; /* of all that may map */
+    int64_t *held;         /* slices of each member */
+    int64_t free;          /* slices of nobody */
+} assigning;
+
+static bool may(const job_member *member, unsigned role)
+{
+    return member->slots > 0 && (member->roles & role);
+}
+
+/* Slices that are due to a member: its part by slots, rounded up. */
+static int64_t share(const assigning *all, int64_t member)
+{
+    const job_member *m = &all->out->member[member];
+    return may(m, SHOAL_ROLE_MAP) ? (all->slices * (int64_t)m->slots + all->slots - 1) / all->slots : 0;
+}
+
+static int32_t find_member(const job_trailer *trailer, uint64_t worker)
+{
+    for (int64_t i = 0; i < trailer->members; i++)
+        if (trailer->member[i].worker == worker)
+            return (int32_t)i;
+    return -1;
+}
+
+/* What each slice's holder of the last round is called now, -1 when it is gone or may not map. */
+static int keep_holders(assigning *all, const job_trailer *before)
+{
+    int32_t *now = NULL;
+    int status = base_alloc(&now, (size_t)before->members + 1, sizeof *now, "members");
+    if (status < 0)
+        return status;
+    for (int64_t i = 0; i < before->members; i++) {
+        now[i] = find_member(all->out, before->member[i].worker);
+        if (now[i] >= 0 && !may(&all->out->member[now[i]], SHOAL_ROLE_MAP))
+            now[i] = -1;
+    }
+    for (int64_t s = 0; s < all->slices; s++) {
+        int32_t holder = s < before->pieces && before->holder[s] >= 0 ? now[before->holder[s]] : -1;
+        all->out->holder[s] = holder;
+        if (holder >= 0)
+            all->held[holder]++;
+    }
+    base_free(&now);
+    return SHOAL_OK;
+}
+
+/* Frees the last slice of a member. */
+static void free_last(assigning *all, int64_t member)
+{
+    for (int64_t s = all->slices; s-- > 0;)
+        if (all->out->holder[s] == member) {
+            all->out->holder[s] = -1;
+            all->held[member]--;
+            all->free++;
+            return;
+        }
+}
+
+static int64_t count_empty(const assigning *all)
+{
+    int64_t empty = 0;
+    for (int64_t m = 0; m < all->out->members; m++)
+        empty += all->held[m] == 0 && share(all, m) > 0;
+    return empty;
+}
+
+/* Who holds more than its share gives a slice back, one a round, for its rows have to be loaded elsewhere; and so does who holds
+ * several as long as others have none. */
+static void give_back(assigning *all)
+{
+    for (int64_t s = 0; s < all->slices; s++)
+        all->free += all->out->holder[s] < 0;
+    for (int64_t m = 0; m < all->out->members; m++) {
+        bool over = all->held[m] > share(all, m);
+        if (over || (all->held[m] > 1 && all->free < count_empty(all)))
+            free_last(all, m);
+    }
+}
+
+/* Who is farthest below its share takes a slice that is free; but who holds the slice before it comes first, as long as enough are left
+ * for those that have none: slices side by side make whole groups. */
+static int32_t choose_taker(const assigning *all, int64_t slice)
+{
+    int32_t neighbour = slice > 0 ? all->out->holder[slice - 1] : -1, best = -1;
+    double most = 0;
+    if (neighbour >= 0 && all->held[neighbour] < share(all, neighbour) && all->free > count_empty(all))
+        return neighbour;
+    for (int64_t m = 0; m < all->out->members; m++) {
+        if (!may(&all->out->member[m], SHOAL_ROLE_MAP))
+            continue;
+        double room = (double)(share(all, m) - all->held[m]) / (double)all->out->member[m].slots;
+        if (best < 0 || room > most) {
+            best = (int32_t)m;
+            most = room;
+        }
+    }
+    return best;
+}
+
+static void hand_out(assigning *all)
+{
+    for (int64_t s = 0; s < all->slices; s++) {
+        if (all->out->holder[s] >= 0)
+            continue;
+        int32_t taker = choose_taker(all, s);
+        all->out->holder[s] = taker;
+        if (taker >= 0) {
+            all->held[taker]++;
+            all->free--;
+        }
+    }
+}
+
+/* A group belongs to who holds its first slice; where that one may not, to those that may, in turn. */
+static void assign_groups(assigning *all)
+{
+    for (int64_t piece = all->slices; piece < all->tree->pieces; piece++) {
+        unsigned role = piece == all->tree->pieces - 1 ? SHOAL_ROLE_LAST : SHOAL_ROLE_REDUCE;
+        int64_t first, end, turn = 0, able = 0;
+        job_tree_slices(all->tree, piece, &first, &end);
+        int32_t holder = all->out->holder[first];
+        for (int64_t m = 0; m < all->out->members; m++)
+            able += may(&all->out->member[m], role);
+        if (able > 0 && (holder < 0 || !may(&all->out->member[holder], role))) {
+            turn = (piece - all->slices) % able;
+            for (holder = 0; !may(&all->out->member[holder], role) || turn-- > 0;)
+                holder++;
+        }
+        all->out->holder[piece] = able > 0 ? holder : -1;
+    }
+}
+
+int job_assign(job_trailer *out, const job_trailer *before, const job_tree *tree)
+{
+    assigning all = {.out = out, .tree = tree, .slices = tree->count[0]};
+    int status = base_alloc(&all.held, (size_t)out->members + 1, sizeof *all.held, "members");
+    if (status == SHOAL_OK)
+        status = base_alloc(&out->holder, (size_t)tree->pieces, sizeof *out->holder, "the pieces of a job");
+    if (status < 0)
+        goto done;
+    out->pieces = tree->pieces;
+    for (int64_t m = 0; m < out->members; m++)
+        all.slots += may(&out->member[m], SHOAL_ROLE_MAP) ? out->member[m].slots : 0;
+    if ((status = keep_holders(&all, before)) < 0)
+        goto done;
+    give_back(&all);
+    hand_out(&all);
+    assign_groups(&all);
+done:
+    base_free(&all.held);
+    return status;
+}
+
+/* ---- doing ------------------------------------------------------------------------------------------------------ */
+
+static bool is(const job_view *view, int64_t piece, unsigned flag)
+{
+    return view->piece[piece] & flag;
+}
+
+static bool is_top(const job_view *view, int64_t piece)
+{
+    return piece == view->tree->pieces - 1;
+}
+
+static bool is_known(const job_view *view, int64_t piece)
+{
+    return is(view, piece, JOB_HERE | JOB_STORED);
+}
+
+static bool children_known(const job_view *view, int64_t piece)
+{
+    int64_t first, end;
+    job_tree_children(view->tree, piece, &first, &end);
+    while (first < end)
+        if (!is_known(view, first++))
+            return false;
+    return true;
+}
+
+/* Whether I may make the piece at all. */
+static bool allowed(const job_view *view, int64_t piece)
+{
+    unsigned role = is_top(view, piece)             ? SHOAL_ROLE_LAST
+                    : piece >= view->tree->count[0] ? SHOAL_ROLE_REDUCE
+                                                    : SHOAL_ROLE_MAP;
+    return view->roles & role;
+}
+
+/* Whether a piece above this one is known: then nobody needs this one. */
+static bool is_covered(const job_view *view, int64_t piece)
+{
+    while ((piece = job_tree_parent(view->tree, piece)) >= 0)
+        if (is_known(view, piece))
+            return true;
+    return false;
+}
+
+/* A hash, so that idle workers do not all help with the same piece. */
+static uint64_t preference(const job_view *view, int64_t piece)
+{
+    uint64_t x = view->worker ^ (view->round * 0x9e3779b97f4a7c15u) ^ ((uint64_t)piece * 0xd1b54a32d192ed03u);
+    x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;
+    x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
+    return x ^ x >> 33;
+}
+
+/* What I hold and others need: its parent is not mine, or they may be waiting in vain for what I only have in memory. */
+static bool must_put(const job_view *view, int64_t piece)
+{
+    int64_t parent = job_tree_parent(view->tree, piece);
+    if (!is(view, piece, JOB_HERE) || is(view, piece, JOB_STORED | JOB_FETCHED) || parent < 0 ||
+        is_covered(view, piece))
+        return false;
+    return view->flush || view->late || !is(view, parent, JOB_MINE);
+}
+
+static bool find_own(const job_view *view, job_action *out)
+{
+    int64_t slices = view->tree->count[0];
+    for (int64_t piece = 0; piece < view->tree->pieces; piece++)
+        if (must_put(view, piece)) {
+            *out = (job_action){JOB_PUT, piece, false};
+            return true;
+        }
+    for (int64_t piece = 0; piece < slices; piece++)
+        if (is(view, piece, JOB_MINE) && !is(view, piece, JOB_LACKING) && !is_known(view, piece) &&
+            !is_covered(view, piece)) {
+            *out = (job_action){JOB_MAP, piece, false};
+            return true;
+        }
+    for (int64_t piece = slices; piece < view->tree->pieces; piece++)
+        if (is(view, piece, JOB_MINE) && !is_known(view, piece) && !is_covered(view, piece) &&
+            children_known(view, piece)) {
+            *out = (job_action){JOB_MERGE, piece, false};
+            return true;
+        }
+    return false;
+}
+
+/* Looks for what may be made for somebody else below `piece`, which is missing: a slice, or a group whose children are known. */
+static void find_rescue(const job_view *view, int64_t piece, job_action *best)
+{
+    int64_t first, end;
+    bool free_to_make = view->late || is(view, piece, JOB_ORPHAN);
+    job_tree_children(view->tree, piece, &first, &end);
+    bool ready = first == end ? !is(view, piece, JOB_LACKING) : children_known(view, piece);
+    if (ready && free_to_make && allowed(view, piece) && !is(view, piece, JOB_MINE) &&
+        (best->piece < 0 || preference(view, piece) > preference(view, best->piece)))
+        *best = (job_action){first == end ? JOB_MAP : JOB_MERGE, piece, true};
+    for (; first < end; first++)
+        if (!is_known(view, first))
+            find_rescue(view, first, best);
+}
+
+job_action job_decide(const job_view *view)
+{
+    job_action action;
+    int64_t top = view->tree->pieces - 1;
+    if (find_own(view, &action))
+        return action;
+    action = (job_action){JOB_WAIT, -1, false};
+    if (!is_known(view, top))
+        find_rescue(view, top, &action);
+    if (action.piece >= 0)
+        return action;
+    for (int64_t piece = view->tree->count[0]; piece <= top; piece++)
+        if (is(view, piece, JOB_MINE) && !is_known(view, piece) && !is_covered(view, piece))
+            return (job_action){JOB_FETCH, piece, false};
+    return action;
+}

@@ -1,0 +1,55 @@
+/* What a worker does next: pure functions of what it knows, without a store, a clock or a thread.
+ *
+ * They decide who should do what in the next round (job_assign), and what to do now (job_decide).  A test searches all that can
+ * happen to a few workers (tests/unit/test_job_decide.c), a simulator runs hundreds (tests/sim). */
+#ifndef JOB_DECIDE_H
+#define JOB_DECIDE_H
+
+#include "engine/store/job_model.h"
+
+/* ---- assigning -------------------------------------------------------------------------------------------------- */
+
+/* Assigns every piece to one of the members, given who held what: `members` are the live ones; `before` is the last trailer.  Slices of
+ * members that are gone, and of those that hold more than their share (one a round), go to who has less; the rest stay where they
+ * are, for their rows are loaded there.  A group goes to who holds its first slice, if it may reduce.  Fills out->holder; everything
+ * else of *out must be set. */
+int job_assign(job_trailer *out, const job_trailer *before, const job_tree *tree);
+
+/* ---- doing ------------------------------------------------------------------------------------------------------ */
+
+/* What is known of a piece in this round. */
+enum {
+    JOB_MINE = 1,    /* I am to make it */
+    JOB_ORPHAN = 2,  /* nobody alive is to make it */
+    JOB_HERE = 4,    /* I have it in memory */
+    JOB_STORED = 8,  /* it is in the store, as far as I know */
+    JOB_LACKING = 16, /* I tried to map it, and its rows are not to be had now */
+    JOB_FETCHED = 32  /* I have it only as a part of its parent's sum, and can't put it */
+};
+
+typedef struct job_view {
+    const job_tree *tree;
+    const unsigned char *piece; /* flags of every piece */
+    unsigned roles;
+    uint64_t worker, round; /* the order in which idle workers help differs from worker to worker and round to round */
+    bool late;  /* the round takes much longer than expected: whatever is missing may be made by anyone */
+    bool flush; /* it takes longer than expected: what I only have in memory should be seen by others */
+} job_view;
+
+typedef enum job_act {
+    JOB_MAP,           /* map slice `piece` */
+    JOB_PUT,           /* put `piece`, which is here */
+    JOB_MERGE,         /* merge the children of `piece`, all of which are here or stored; the top: then update, and put the model */
+    JOB_FETCH,         /* look for the children of `piece` that are not known to be there; wait for them if none came */
+    JOB_WAIT           /* wait for the next model */
+} job_act;
+
+typedef struct job_action {
+    job_act act;
+    int64_t piece; /* -1 for JOB_WAIT */
+    bool rescue;   /* it is not mine: look once more whether it is needed, and tell */
+} job_action;
+
+job_action job_decide(const job_view *view);
+
+#endif

@@ -1,0 +1,406 @@
+/* Following a job: telling each of its rounds, and waiting for its end.  See job.h.
+ *
+ * A follower reads and never writes, but for a spec that the store forgot.  It waits for the model behind the newest
+ * it has seen.  Rounds that pass between two looks are told from the newest model's history, so looking less often
+ * than rounds end loses nothing; and since rounds may be swept before they are seen, it lists for the newest whenever
+ * something changed that it did not find, or nothing came when something should have. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/world.h"
+#include "engine/store/job_admin.h"
+#include "engine/store/job_keys.h"
+#include "engine/store/job_run.h"
+#include "engine/store/job_setup.h"
+#include "kernel/kernel.h"
+
+static const double USUAL_PATIENCE = 60, ATTEND_EVERY = 0.2;
+static const double LOOK_SHARE = 0.02;    /* of the elapsed time lies between two looks */
+static const double LOOK_LONGEST = 2;     /* seconds between two looks */
+static const double LOOK_AHEAD = 10;      /* the same while nothing is expected */
+static const double WAKE_SHORTEST = 0.01; /* a store that wakes is not asked more often than that */
+enum { ROUNDS_A_LOOK = JOB_HISTORY_MOST / 2 };
+
+typedef struct follower {
+    shoal_store *store;
+    const char *id;
+    shoal_follow_options options;
+    shoal_store_traits traits;
+    job_spec *spec;
+    job_model *model;     /* the newest that was seen */
+    int64_t told;         /* rounds that progress was told of */
+    double round_seconds; /* that the last rounds took each; 0 when unknown */
+    double trip;          /* seconds that a look takes */
+    double call_seconds;  /* that a call may take */
+    uint32_t seen;        /* of the model behind the newest; 0 when it is another one than before */
+    bool woken, jump;     /* something changed; the next look is for the newest, whichever it is */
+    int64_t began, found, looked, reached, alive, spec_looked;
+    job_members members;
+} follower;
+
+static double seconds_since(int64_t moment)
+{
+    return -base_seconds_until(moment);
+}
+
+static int64_t deadline_of(const follower *self)
+{
+    return base_time_after(base_now(), self->call_seconds);
+}
+
+/* ---- telling ----------------------------------------------------------------------------------------------------- */
+
+static shoal_round round_of(const job_step *step)
+{
+    shoal_round round = {.number = step->number,
+                         .step = step->step,
+                         .steps = step->steps,
+                         .objective = step->objective,
+                         .change = step->change};
+    memcpy(round.phase, step->phase, sizeof round.phase);
+    return round;
+}
+
+/* What a round led to stands in the one behind it. */
+static void tell_step(follower *self, const job_trailer *trailer, int64_t index)
+{
+    const shoal_round *newest = self->model->round;
+    bool last = index + 1 == trailer->steps;
+    shoal_round done = round_of(&trailer->step[index]), next = {.objective = NAN, .change = NAN};
+    if (!last)
+        next = round_of(&trailer->step[index + 1]);
+    else if (newest)
+        next = *newest;
+    self->options.progress(self->options.progress_context, &done, last && !newest ? NULL : &next,
+                           self->spec->shape.rows, trailer->step[index].seconds);
+}
+
+static void tell(follower *self)
+{
+    const job_trailer *trailer = &self->model->trailer;
+    for (int64_t i = 0; i < trailer->steps; i++) {
+        if (trailer->step[i].number < self->told)
+            continue;
+        if (self->options.progress)
+            tell_step(self, trailer, i);
+        self->told = trailer->step[i].number + 1;
+    }
+    int64_t some = trailer->steps > 4 ? 4 : trailer->steps - 1;
+    if (some > 0)
+        self->round_seconds =
+            (trailer->step[trailer->steps - 1].seconds - trailer->step[trailer->steps - 1 - some].seconds) /
+            (double)some;
+}
+
+/* ---- looking ----------------------------------------------------------------------------------------------------- */
+
+/* Whether a failure may pass: then calls get more time, and a store that is away for longer than patience is given
+ * up. */
+static int judge_failure(follower *self, int status)
+{
+    if (status != SHOAL_AGAIN && status != SHOAL_UNKNOWN)
+        return status;
+    double away = seconds_since(self->reached);
+    if (away > self->options.patience)
+        return shoal_fail(SHOAL_STOPPED, "the store has been out of reach for %.0f s: %s", away, shoal_error());
+    self->call_seconds = fmin(2 * self->call_seconds, fmax(self->options.patience, 5));
+    return SHOAL_OK;
+}
+
+static void take_model(follower *self, job_model *model)
+{
+    job_model_free(&self->model);
+    self->model = model;
+    self->seen = 0;
+    self->found = self->looked;
+    self->alive = self->looked; /* someone has put it */
+    tell(self);
+}
+
+static int look_for(follower *self, int64_t number)
+{
+    job_model *model = NULL;
+    int status = job_model_get(&model, self->store, self->id, number, deadline_of(self));
+    if (status == SHOAL_OK)
+        take_model(self, model);
+    else if (status == SHOAL_ABSENT || status == SHOAL_BROKEN) /* which workers remove, and make again */
+        self->jump = self->woken;
+    else
+        return status;
+    return SHOAL_OK;
+}
+
+/* Looks for the newest model; a store that forgot has older ones, whose successors will come again. */
+static int look_for_newest(follower *self)
+{
+    int64_t head = 0;
+    int status = job_head(&head, self->store, self->id, deadline_of(self));
+    self->jump = false;
+    if (status == SHOAL_OK && head > self->model->number)
+        status = look_for(self, head);
+    if (status == SHOAL_OK && head < self->model->number)
+        self->spec_looked = 0;
+    return status;
+}
+
+static int look(follower *self)
+{
+    int64_t before = base_now();
+    bool overdue =
+        self->round_seconds > 0 && seconds_since(self->found) > fmax(3 * self->round_seconds, 3 * self->trip);
+    bool fast = self->traits.wakes && self->round_seconds < WAKE_SHORTEST;
+    self->looked = before;
+    int status = self->jump || overdue || fast || seconds_since(self->found) > LOOK_AHEAD
+                     ? look_for_newest(self)
+                     : look_for(self, self->model->number + 1);
+    if (status < 0)
+        return judge_failure(self, status);
+    double took = seconds_since(before);
+    self->trip = self->trip > 0 ? 0.8 * self->trip + 0.2 * took : took;
+    self->reached = base_now();
+    self->call_seconds = fmax(5, 10 * self->trip);
+    return SHOAL_OK;
+}
+
+/* ---- looking after ----------------------------------------------------------------------------------------------- */
+
+/* The job is all there, or is put there again; SHOAL_ABSENT when someone removed it. */
+static int mend_spec(follower *self)
+{
+    shoal_blob blob = {0};
+    bool gone = false;
+    self->spec_looked = base_now();
+    int status = shoal_store_get(self->store, job_key_of(self->id, "spec").text, &blob, deadline_of(self));
+    shoal_blob_release(&blob);
+    if (status != SHOAL_ABSENT)
+        return status;
+    status = job_is_gone(&gone, self->store, self->id, deadline_of(self));
+    if (status == SHOAL_OK && gone)
+        return shoal_fail(SHOAL_ABSENT, "job %s was removed", self->id);
+    if (status == SHOAL_OK)
+        status = job_setup_announce(self->store, self->spec, deadline_of(self));
+    if (status == SHOAL_OK && self->options.forgot)
+        status = self->options.forgot(self->options.forgot_context);
+    return status;
+}
+
+/* A spec can be forgotten only soon after it was put, and a removed job has neither rounds nor workers. */
+static bool should_mend(const follower *self, bool deserted)
+{
+    double young = 2 * self->traits.forgets + 30, every = fmax(2, self->spec->lease / 3);
+    if (self->spec_looked == 0)
+        return true;
+    bool may_forget = self->traits.forgets > 0 && seconds_since(self->began) < young;
+    return (deserted || may_forget) && seconds_since(self->spec_looked) > every;
+}
+
+static int watch_workers(follower *self)
+{
+    double lease = self->spec->lease;
+    bool deserted = true;
+    if (self->members.listed_at != 0 && seconds_since(self->members.listed_at) < lease / 3)
+        return SHOAL_OK;
+    int status = job_members_list(&self->members, self->store, self->id, deadline_of(self));
+    for (int64_t i = 0; status == SHOAL_OK && i < self->members.peers && deserted; i++)
+        deserted =
+            !self->members.peer[i].listed || !job_members_alive(&self->members, self->members.peer[i].worker, lease);
+    if (status == SHOAL_OK && !deserted)
+        self->alive = base_now();
+    if (status == SHOAL_OK && should_mend(self, deserted))
+        status = mend_spec(self);
+    if (status < 0)
+        return judge_failure(self, status);
+    if (seconds_since(self->alive) > self->options.patience)
+        return shoal_fail(SHOAL_STOPPED, "no worker has been seen for %.0f s; job %s waits in %s",
+                          seconds_since(self->alive), self->id, self->traits.name);
+    return SHOAL_OK;
+}
+
+/* What the caller wants done meanwhile. */
+static int attend(follower *self)
+{
+    if (self->options.stop && *self->options.stop)
+        return shoal_fail(SHOAL_STOPPED, "stopped while job %s was in round %lld", self->id,
+                          (long long)self->model->number);
+    return self->options.tick ? self->options.tick(self->options.tick_context) : SHOAL_OK;
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+/* Seconds from the last look until the next on a store that has to be asked. */
+static double look_interval(const follower *self)
+{
+    double interval = fmax(self->trip, LOOK_SHARE * seconds_since(self->began));
+    double expected = self->round_seconds - (double)(self->looked - self->found) * 1e-9 - self->trip / 2;
+    interval = fmin(interval, LOOK_LONGEST);
+    if (self->round_seconds > 0)
+        interval = fmin(interval, fmax(ROUNDS_A_LOOK * self->round_seconds, self->trip));
+    return fmin(fmax(interval, expected), LOOK_AHEAD);
+}
+
+/* Waits for the model behind the newest.  The first wait for a key returns at once: whoever waits looks once before. */
+static bool wait_for_change(follower *self, int64_t until)
+{
+    job_key key = job_key_model(self->id, self->model->number + 1);
+    bool first = self->seen == 0;
+    bool over = shoal_store_wait(self->store, key.text, &self->seen, until) == SHOAL_OK;
+    self->woken = over && !first;
+    return over;
+}
+
+static int rest(follower *self)
+{
+    bool wakes = self->traits.wakes, over = false;
+    int64_t due = base_time_after(self->looked, wakes ? LOOK_LONGEST : look_interval(self));
+    bool slow = self->seen == 0 && self->round_seconds >= WAKE_SHORTEST;
+    int64_t soonest = base_time_after(self->looked, slow ? 0 : WAKE_SHORTEST);
+    self->woken = false;
+    for (;;) {
+        int status = attend(self);
+        int64_t now = base_now(), until = base_time_after(now, ATTEND_EVERY);
+        if (status < 0 || now >= due || over)
+            return status;
+        until = until < due ? until : due;
+        if (!wakes)
+            base_sleep_until(until);
+        else if (now < soonest)
+            base_sleep_until(soonest);
+        else
+            over = wait_for_change(self, until);
+    }
+}
+
+/* ---- the report -------------------------------------------------------------------------------------------------- */
+
+/* Workers write their last record when they have seen the end, which is soon. */
+static void await_leaving(follower *self)
+{
+    job_key key = job_key_of(self->id, "worker/");
+    int64_t until = base_time_after(base_now(), 0.5);
+    uint32_t seen = 0;
+    while (base_now() < until) {
+        bool present = false;
+        if (job_members_list(&self->members, self->store, self->id, until) < 0)
+            return;
+        for (int64_t i = 0; i < self->members.peers; i++)
+            present |= self->members.peer[i].listed &&
+                       job_members_alive(&self->members, self->members.peer[i].worker, self->spec->lease);
+        if (!present)
+            return;
+        if (self->traits.wakes)
+            shoal_store_wait(self->store, key.text, &seen, until);
+        else
+            base_sleep_until(base_time_after(base_now(), 0.2));
+    }
+}
+
+/* The name of a kernel set that lasts; sets of workers that this CPU does not have are told as "several". */
+static const char *kernel_name(const shoal_job_worker *worker, int64_t count)
+{
+    const kernel_set *sets[8];
+    int known = kernel_list(sets);
+    for (int64_t i = 1; i < count; i++)
+        if (strcmp(worker[i].kernel, worker[0].kernel) != 0)
+            return "several";
+    for (int i = 0; i < known && count > 0; i++)
+        if (strcmp(sets[i]->name, worker[0].kernel) == 0)
+            return sets[i]->name;
+    return count > 0 ? "of another machine" : "";
+}
+
+static void report_run(shoal_report *out, const job_model *model)
+{
+    const job_trailer *trailer = &model->trailer;
+    out->rounds = model->number;
+    out->phases = trailer->phases;
+    memcpy(out->phase, trailer->phase, sizeof out->phase);
+    memcpy(out->counter, trailer->counter, sizeof out->counter);
+}
+
+/* What can be told; a store that is away leaves it incomplete. */
+static void fill_report(shoal_job_report *out, follower *self)
+{
+    shoal_job_worker *worker = NULL;
+    int64_t count = 0;
+    *out = (shoal_job_report){.run.kernel = ""};
+    if (self->model) {
+        report_run(&out->run, self->model);
+        out->doubled = self->model->trailer.doubled;
+        if (self->model->state == SHOAL_JOB_DONE)
+            await_leaving(self);
+    }
+    if (self->spec)
+        job_workers_read(&worker, &count, self->store, self->id, self->spec->lease, deadline_of(self));
+    out->requests = shoal_store_counted(self->store);
+    out->workers = count;
+    out->run.kernel = kernel_name(worker, count);
+    for (int64_t i = 0; i < count; i++) {
+        bool to_the_end = worker[i].alive || (worker[i].left && strncmp(worker[i].state, "done", 4) == 0);
+        out->lost += job_worker_is_lost(&worker[i]);
+        out->run.threads += to_the_end ? worker[i].slots : 0;
+        job_counts_add(&out->requests, &worker[i].requests);
+    }
+    base_free(&worker);
+}
+
+/* ---- following --------------------------------------------------------------------------------------------------- */
+
+static int start(follower *self)
+{
+    self->call_seconds = fmax(self->options.patience, 5);
+    int status = job_spec_get(&self->spec, self->store, self->id, deadline_of(self));
+    if (status == SHOAL_OK)
+        status = job_newest(&self->model, self->store, self->spec, deadline_of(self));
+    self->began = self->found = self->looked = self->reached = self->alive = self->spec_looked = base_now();
+    self->call_seconds = 5;
+    if (status == SHOAL_OK)
+        tell(self);
+    return status;
+}
+
+static int judge_end(shoal_result **out, job_model *end, const char *id)
+{
+    if (end->state == SHOAL_JOB_CANCELLED)
+        return shoal_fail(SHOAL_STOPPED, "job %s was cancelled: %s", id, end->message);
+    if (end->state == SHOAL_JOB_FAILED)
+        return shoal_fail(end->status, "%s", end->message);
+    *out = end->result;
+    end->result = NULL;
+    return SHOAL_OK;
+}
+
+int shoal_job_follow(shoal_result **out, shoal_job_report *report, shoal_store *store, const char *id,
+                     const shoal_follow_options *options)
+{
+    follower self = {.store = store, .id = id, .traits = shoal_store_describe(store)};
+    char *why = NULL;
+    *out = NULL;
+    if (options)
+        self.options = *options;
+    if (!(self.options.patience > 0))
+        self.options.patience = USUAL_PATIENCE;
+    int status = start(&self);
+    while (status == SHOAL_OK && self.model->state == SHOAL_JOB_RUNNING) {
+        status = rest(&self);
+        if (status == SHOAL_OK)
+            status = look(&self);
+        if (status == SHOAL_OK && self.model->state == SHOAL_JOB_RUNNING)
+            status = watch_workers(&self);
+    }
+    if (status == SHOAL_OK)
+        status = judge_end(out, self.model, id);
+    if (report) {
+        if (status < 0)
+            base_copy_text(&why, shoal_error());
+        fill_report(report, &self);
+        if (why)
+            shoal_fail(status, "%s", why);
+        base_free(&why);
+    }
+    job_model_free(&self.model);
+    job_spec_free(&self.spec);
+    job_members_release(&self.members);
+    return status;
+}

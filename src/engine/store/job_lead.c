@@ -1,0 +1,194 @@
+/* After the top was merged: update, who does what in the next round, the next model.  Anyone may do this, and whoever is first wins: the
+ * content of a model is a function of the spec, and its trailer is only a hint.  See job_run.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/world.h"
+#include "engine/store/job_run.h"
+
+/* Seconds between two listings of the workers by who leads: rounds may take less than a millisecond. */
+static const double members_every = 0.25;
+
+/* ---- the trailer ----------------------------------------------------------------------------------------------- */
+
+static void add_phase(job_trailer *trailer, const char *name, double seconds)
+{
+    int i = 0;
+    while (i < trailer->phases && strcmp(trailer->phase[i].name, name) != 0)
+        i++;
+    if (i == SHOAL_PHASES_MOST)
+        i--; /* a learner has fewer; what it has too many of is put together */
+    else if (i == trailer->phases) {
+        snprintf(trailer->phase[i].name, sizeof trailer->phase[i].name, "%s", name);
+        trailer->phases++;
+    }
+    trailer->phase[i].seconds += seconds;
+    trailer->phase[i].rounds++;
+}
+
+static void add_step(job_trailer *trailer, const shoal_round *round)
+{
+    if (trailer->steps == JOB_HISTORY_MOST)
+        memmove(trailer->step, trailer->step + 1, (size_t)--trailer->steps * sizeof *trailer->step);
+    job_step *step = &trailer->step[trailer->steps++];
+    *step = (job_step){.number = round->number,
+                       .step = round->step,
+                       .steps = round->steps,
+                       .objective = round->objective,
+                       .change = round->change,
+                       .seconds = trailer->seconds};
+    snprintf(step->phase, sizeof step->phase, "%s", round->phase);
+}
+
+static int list_members(job_run *run, double every)
+{
+    int64_t listed = run->members.listed_at;
+    if (listed && base_now() < base_time_after(listed, every))
+        return SHOAL_OK;
+    int status = job_members_list(&run->members, run->store, run->spec->id, job_deadline(run));
+    if (status == SHOAL_OK)
+        status = job_members_bury(&run->members, run->store, run->spec, job_deadline(run));
+    return status;
+}
+
+int job_lead_prepare(job_run *run)
+{
+    return list_members(run, members_every / 2);
+}
+
+/* What the job has done so far, and who does what next. */
+static int make_trailer(job_trailer *out, job_run *run)
+{
+    const job_trailer *before = &run->model->trailer;
+    double seconds = -base_seconds_until(run->pace.began);
+    *out = *before;
+    out->member = NULL;
+    out->holder = NULL;
+    out->members = out->pieces = 0;
+    out->seconds += seconds;
+    const int64_t *counted = run->counter[run->spec->tree.pieces - 1];
+    for (int i = 0; i < SHOAL_COUNTERS; i++)
+        out->counter[i] += counted[i];
+    out->doubled += counted[JOB_DOUBLED];
+    add_phase(out, run->model->round->phase, seconds);
+    add_step(out, run->model->round);
+    int status = run->members.listed_at < run->pace.began ? list_members(run, 2 * members_every) : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = job_members_write(out, &run->members, run->store, run->spec, job_deadline(run));
+    if (status == SHOAL_OK)
+        status = job_assign(out, before, &run->spec->tree);
+    return status;
+}
+
+/* ---- the model ------------------------------------------------------------------------------------------------- */
+
+/* How often a model that comes and goes is put before this worker gives up. */
+enum { PUTS_MOST = 20 };
+
+/* Another's model for the same round must have the same content.  A damaged one is removed: SHOAL_ABSENT. */
+static int take_theirs(job_run *run, const job_model *mine)
+{
+    job_model *theirs = NULL;
+    int status = job_model_get(&theirs, run->store, run->spec->id, mine->number, job_deadline(run));
+    if (status == SHOAL_BROKEN) {
+        job_log(run, "%s: removed", shoal_error());
+        status = shoal_store_remove(run->store, job_key_model(run->spec->id, mine->number).text, job_deadline(run));
+        return status < 0 ? status : SHOAL_ABSENT;
+    }
+    if (status < 0)
+        return status;
+    if (mine->state == SHOAL_JOB_RUNNING && theirs->state == SHOAL_JOB_RUNNING && theirs->check != mine->check) {
+        job_model_free(&theirs);
+        return shoal_fail(
+            SHOAL_SYSTEM,
+            "job %s: this worker computed another model for round %lld than the one in the store: one of the "
+            "two machines calculates wrongly",
+            run->spec->id, (long long)mine->number);
+    }
+    run->next = theirs;
+    return SHOAL_OK;
+}
+
+/* Puts the model if there is none, and takes what is there otherwise. */
+static int put_model(job_run *run, job_model **mine)
+{
+    void *bytes = NULL;
+    size_t size = 0;
+    job_key key = job_key_model(run->spec->id, (*mine)->number);
+    int status = job_model_encode(&bytes, &size, *mine);
+    for (int tries = 0; status == SHOAL_OK && !run->next; tries++) {
+        status = shoal_store_put_framed(run->store, key.text, JOB_KIND_MODEL, bytes, size, SHOAL_NOTHING, NULL,
+                                        job_deadline(run));
+        if (status == SHOAL_OK) {
+            run->next = *mine;
+            *mine = NULL;
+        } else if (status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN) {
+            status = take_theirs(run, *mine);
+            if (status == SHOAL_ABSENT && tries < PUTS_MOST)
+                status = SHOAL_OK; /* it was there, and is not any more: once more */
+        }
+    }
+    base_free(&bytes);
+    return status;
+}
+
+static int finish_job(job_run *run)
+{
+    int status = job_sweep_all(run->store, run->spec, run->next->number, job_deadline(run));
+    if (status < 0)
+        job_log(run, "what the job leaves behind could not be removed: %s", shoal_error());
+    return SHOAL_OK;
+}
+
+int job_lead(job_run *run)
+{
+    job_model *model = NULL;
+    shoal_partial *merged = NULL;
+    const shoal_crew *crew = engine_mapper_crew(run->mapper);
+    int status = base_alloc(&model, 1, sizeof *model, "a model");
+    if (status == SHOAL_OK)
+        status = job_piece_sum(&merged, run, run->spec->tree.pieces - 1);
+    if (status == SHOAL_OK)
+        status = run->algorithm->update(&model->round, &model->result, run->model->round, merged, &run->spec->shape,
+                                        crew, false);
+    if (status == SHOAL_INVALID || status == SHOAL_USAGE) {
+        job_model_free(&model);
+        return job_lead_fail(run, status, shoal_error());
+    }
+    if (status == SHOAL_OK) {
+        model->number = run->model->number + 1;
+        model->state = model->result ? SHOAL_JOB_DONE : SHOAL_JOB_RUNNING;
+        if (model->round)
+            model->round->number = model->number;
+        status = make_trailer(&model->trailer, run);
+    }
+    if (status == SHOAL_OK)
+        status = put_model(run, &model);
+    if (status == SHOAL_OK && run->next->state == SHOAL_JOB_DONE)
+        status = finish_job(run);
+    job_model_free(&model);
+    return status;
+}
+
+int job_lead_fail(job_run *run, int failure, const char *message)
+{
+    job_model *model = NULL;
+    int status = base_alloc(&model, 1, sizeof *model, "a model");
+    if (status < 0)
+        return status;
+    model->number = run->model->number + 1;
+    model->state = SHOAL_JOB_FAILED;
+    model->status = failure;
+    status = base_copy_text(&model->message, message);
+    if (status == SHOAL_OK)
+        status = job_trailer_copy(&model->trailer, &run->model->trailer);
+    if (status == SHOAL_OK)
+        status = put_model(run, &model);
+    if (status == SHOAL_OK && run->next->state == SHOAL_JOB_FAILED) {
+        job_key key = job_key_open(run->spec->id);
+        status = shoal_store_remove(run->store, key.text, job_deadline(run));
+    }
+    job_model_free(&model);
+    return status;
+}

@@ -1,0 +1,150 @@
+/* Who is alive: a worker is, as long as the version of its record changes within every lease of this worker's own clock.  Nobody
+ * compares clocks.  See job_run.h. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/world.h"
+#include "engine/store/job_run.h"
+
+void job_members_release(job_members *members)
+{
+    base_free(&members->peer);
+    *members = (job_members){0};
+}
+
+static job_peer *find_peer(const job_members *members, uint64_t worker)
+{
+    for (int64_t i = 0; i < members->peers; i++)
+        if (members->peer[i].worker == worker)
+            return &members->peer[i];
+    return NULL;
+}
+
+static int add_peer(job_peer **out, job_members *members, uint64_t worker)
+{
+    if (members->peers == members->room) {
+        int64_t room = members->room ? 2 * members->room : 16;
+        int status = base_grow(&members->peer, (size_t)members->peers, (size_t)room, sizeof *members->peer, "workers");
+        if (status < 0)
+            return status;
+        members->room = room;
+    }
+    *out = &members->peer[members->peers++];
+    **out = (job_peer){.worker = worker};
+    return SHOAL_OK;
+}
+
+static int note(job_members *members, uint64_t worker, const shoal_etag *etag, int64_t now)
+{
+    job_peer *peer = find_peer(members, worker);
+    int status = peer ? SHOAL_OK : add_peer(&peer, members, worker);
+    if (status < 0)
+        return status;
+    if (strcmp(peer->etag.text, etag->text) != 0) {
+        peer->etag = *etag;
+        peer->changed = now;
+    }
+    peer->listed = true;
+    return SHOAL_OK;
+}
+
+/* Forgets those whose record is not there any more. */
+static void drop_absent(job_members *members)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < members->peers; i++)
+        if (members->peer[i].listed)
+            members->peer[kept++] = members->peer[i];
+    members->peers = kept;
+}
+
+int job_members_list(job_members *members, shoal_store *store, const char *id, int64_t deadline)
+{
+    job_key prefix = job_key_of(id, "worker/");
+    shoal_listing page = {0};
+    int64_t asked = base_now();
+    int status;
+    for (int64_t i = 0; i < members->peers; i++)
+        members->peer[i].listed = false;
+    do {
+        status = shoal_store_list(store, prefix.text, NULL, &page, deadline);
+        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
+            uint64_t worker;
+            if (job_key_read_worker(&worker, page.entries[i].key))
+                status = note(members, worker, &page.entries[i].etag, asked);
+        }
+    } while (status == SHOAL_OK && page.more);
+    shoal_listing_release(&page);
+    if (status < 0)
+        return status;
+    drop_absent(members);
+    members->listed_at = asked;
+    return SHOAL_OK;
+}
+
+bool job_members_alive(const job_members *members, uint64_t worker, double lease)
+{
+    const job_peer *peer = find_peer(members, worker);
+    return peer && members->listed_at <= base_time_after(peer->changed, lease);
+}
+
+/* Reads what a record says of its worker's place; one that vanished meanwhile is no member. */
+static int learn(job_peer *peer, shoal_store *store, const char *id, int64_t deadline)
+{
+    job_record record;
+    job_key key = job_key_worker(id, peer->worker);
+    int status = job_record_get(&record, store, key.text, deadline);
+    if (status == SHOAL_ABSENT || status == SHOAL_BROKEN)
+        return SHOAL_OK;
+    if (status == SHOAL_OK) {
+        peer->slots = record.slots;
+        peer->roles = record.roles;
+        peer->known = true;
+    }
+    return status;
+}
+
+int job_members_write(job_trailer *out, job_members *members, shoal_store *store, const job_spec *spec,
+                      int64_t deadline)
+{
+    int status = base_alloc(&out->member, (size_t)members->peers + 1, sizeof *out->member, "members");
+    out->members = 0;
+    for (int64_t i = 0; status == SHOAL_OK && i < members->peers; i++) {
+        job_peer *peer = &members->peer[i];
+        if (!job_members_alive(members, peer->worker, spec->lease))
+            continue;
+        if (!peer->known)
+            status = learn(peer, store, spec->id, deadline);
+        if (status == SHOAL_OK && peer->known)
+            out->member[out->members++] = (job_member){peer->worker, peer->slots, peer->roles};
+    }
+    return status;
+}
+
+static int bury(shoal_store *store, const char *id, uint64_t worker, int64_t deadline)
+{
+    job_record record;
+    void *bytes = NULL;
+    size_t size = 0;
+    job_key key = job_key_worker(id, worker), left = job_key_left(id, worker);
+    int status = job_record_get(&record, store, key.text, deadline);
+    if (status == SHOAL_OK) {
+        strcpy(record.state, "lost: fell silent");
+        status = job_record_encode(&bytes, &size, &record);
+    }
+    if (status == SHOAL_OK)
+        status = shoal_store_put_framed(store, left.text, JOB_KIND_WORKER, bytes, size, NULL, NULL, deadline);
+    base_free(&bytes);
+    if (status == SHOAL_OK || status == SHOAL_BROKEN)
+        status = shoal_store_remove(store, key.text, deadline);
+    return status == SHOAL_ABSENT ? SHOAL_OK : status;
+}
+
+int job_members_bury(job_members *members, shoal_store *store, const job_spec *spec, int64_t deadline)
+{
+    int status = SHOAL_OK;
+    for (int64_t i = 0; status == SHOAL_OK && i < members->peers; i++)
+        if (!job_members_alive(members, members->peer[i].worker, 3 * spec->lease))
+            status = bury(store, spec->id, members->peer[i].worker, deadline);
+    return status;
+}

@@ -1,0 +1,285 @@
+/* Pieces: partials with the name of what they are, put, fetched and added up.  See job_run.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "base/world.h"
+#include "engine/store/job_run.h"
+#include "learn/partial.h"
+#include "learn/wire.h"
+
+/* ---- sums ------------------------------------------------------------------------------------------------------ */
+
+static void rows_below(const job_run *run, int64_t piece, int64_t *first, int64_t *rows)
+{
+    int64_t slice, end;
+    job_tree_slices(&run->spec->tree, piece, &slice, &end);
+    *first = job_slice_first_row(run->spec, slice);
+    *rows = job_slice_first_row(run->spec, end - 1) + job_slice_rows(run->spec, end - 1) - *first;
+}
+
+static bool has_rows(const shoal_layout *layout)
+{
+    for (int i = 0; i < layout->cells; i++)
+        if (layout->cell[i].kind == SHOAL_CELL_ROW)
+            return true;
+    return false;
+}
+
+int job_piece_sum(shoal_partial **out, job_run *run, int64_t piece)
+{
+    const shoal_layout *layout = &run->model->round->layout;
+    shoal_partial **sum = &run->sum[piece - run->spec->tree.count[0]];
+    int64_t first, rows;
+    if (!*sum) {
+        rows_below(run, piece, &first, &rows);
+        int status = learn_partial_new(sum, layout, first, rows, NULL);
+        if (status < 0)
+            return status;
+    }
+    *out = *sum;
+    return SHOAL_OK;
+}
+
+/* Sums of the last round are cleared for this one where they fit; rows may have been taken by a result. */
+static void clear_sums(job_run *run)
+{
+    const shoal_layout *layout = &run->model->round->layout;
+    int64_t groups = run->spec->tree.pieces - run->spec->tree.count[0];
+    for (int64_t i = 0; i < groups; i++) {
+        if (!run->sum[i])
+            continue;
+        if (has_rows(layout) || !learn_layout_equal(shoal_partial_layout(run->sum[i]), layout))
+            learn_partial_free(&run->sum[i]);
+        else
+            learn_partial_clear(run->sum[i], false);
+    }
+}
+
+void job_piece_begin(job_run *run)
+{
+    int64_t pieces = run->spec->tree.pieces;
+    clear_sums(run);
+    memset(run->flag, 0, (size_t)pieces);
+    memset(run->added, 0, (size_t)pieces * sizeof *run->added);
+    memset(run->counter, 0, (size_t)pieces * sizeof *run->counter);
+    for (int64_t s = 0; s < run->spec->slices; s++)
+        run->held[s].partial = NULL;
+}
+
+static shoal_partial *partial_of(const job_run *run, int64_t piece)
+{
+    int64_t slices = run->spec->tree.count[0];
+    return piece < slices ? run->held[piece].partial : run->sum[piece - slices];
+}
+
+static int add_partial(shoal_partial *into, shoal_partial *from, int64_t first, int64_t rows)
+{
+    const shoal_layout *layout = shoal_partial_layout(into);
+    for (int i = 0; i < layout->cells; i++) {
+        if (layout->cell[i].kind == SHOAL_CELL_ROW)
+            memcpy(shoal_partial_row(into, i, first), shoal_partial_row(from, i, first),
+                   (size_t)rows * layout->cell[i].bytes);
+        else
+            learn_partial_merge_values(into, from, i, 0, learn_cell_values(&layout->cell[i]));
+    }
+    return learn_partial_merge_records(into, from);
+}
+
+int job_piece_add(job_run *run, int64_t piece)
+{
+    int64_t parent = job_tree_parent(&run->spec->tree, piece), first, rows;
+    shoal_partial *into = NULL;
+    if (run->added[piece])
+        return SHOAL_OK;
+    int status = job_piece_sum(&into, run, parent);
+    if (status < 0)
+        return status;
+    rows_below(run, piece, &first, &rows);
+    status = add_partial(into, partial_of(run, piece), first, rows);
+    if (status < 0)
+        return status;
+    for (int i = 0; i < JOB_COUNTERS; i++)
+        run->counter[parent][i] += run->counter[piece][i];
+    run->added[piece] = true;
+    return SHOAL_OK;
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------------------------- */
+
+static void write_head(base_writer *out, const job_run *run, int64_t piece)
+{
+    base_write_i64(out, run->model->number);
+    base_write_i64(out, piece);
+    base_write_u32(out, run->model->check);
+    base_write_u64(out, run->record.worker);
+    for (int i = 0; i < JOB_COUNTERS; i++)
+        base_write_i64(out, run->counter[piece][i]);
+}
+
+/* A piece is what its name says: of this round, computed from this very model. */
+static bool read_head(base_reader *in, const job_run *run, int64_t piece, int64_t counter[JOB_COUNTERS])
+{
+    int64_t round = base_read_i64(in), named = base_read_i64(in);
+    uint32_t check = base_read_u32(in);
+    base_read_u64(in);
+    for (int i = 0; i < JOB_COUNTERS; i++)
+        counter[i] = base_read_i64(in);
+    return !in->bad && round == run->model->number && named == piece && check == run->model->check;
+}
+
+int job_piece_add_bytes(job_run *run, int64_t piece, const void *bytes, size_t size)
+{
+    int64_t parent = job_tree_parent(&run->spec->tree, piece), counter[JOB_COUNTERS];
+    base_reader in = base_reader_of(bytes, size);
+    shoal_partial *into = NULL;
+    if (run->added[piece])
+        return SHOAL_OK;
+    if (!read_head(&in, run, piece, counter))
+        return shoal_fail(SHOAL_BROKEN, "not piece %lld of round %lld", (long long)piece,
+                          (long long)run->model->number);
+    int status = job_piece_sum(&into, run, parent);
+    if (status == SHOAL_OK)
+        status = learn_partial_merge_read(into, &in);
+    if (status < 0)
+        return status;
+    for (int i = 0; i < JOB_COUNTERS; i++)
+        run->counter[parent][i] += counter[i];
+    run->added[piece] = true;
+    return SHOAL_OK;
+}
+
+/* ---- the store ------------------------------------------------------------------------------------------------- */
+
+static int remember_put(job_run *run, int64_t piece)
+{
+    if (run->puts == run->put_room) {
+        int64_t room = run->put_room ? 2 * run->put_room : 16;
+        int status = base_grow(&run->put, (size_t)run->puts, (size_t)room, sizeof *run->put, "pieces that were put");
+        if (status < 0)
+            return status;
+        run->put_room = room;
+    }
+    run->put[run->puts++] = (struct job_put){run->model->number, piece};
+    return SHOAL_OK;
+}
+
+int job_piece_put(job_run *run, int64_t piece)
+{
+    base_writer writer = {0};
+    job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, piece);
+    int status = remember_put(run, piece);
+    write_head(&writer, run, piece);
+    learn_partial_write(&writer, partial_of(run, piece));
+    if (status == SHOAL_OK)
+        status = writer.status;
+    if (status == SHOAL_OK)
+        status = shoal_store_put_framed(run->store, key.text, JOB_KIND_PIECE, writer.data, writer.size, SHOAL_NOTHING,
+                                        NULL, job_deadline(run));
+    base_writer_release(&writer);
+    /* Another's copy has the same content, and if nobody can tell whose came first it is there all the same. */
+    return status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN ? SHOAL_OK : status;
+}
+
+/* A broken piece is removed and made again by whoever finds that it is missing. */
+static int take_piece(job_run *run, int64_t piece, int status, const shoal_blob *blob, int64_t *came)
+{
+    job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, piece);
+    if (status == SHOAL_OK)
+        status = job_piece_add_bytes(run, piece, blob->data, blob->size);
+    if (status == SHOAL_OK) {
+        run->flag[piece] |= JOB_HERE | JOB_STORED | JOB_FETCHED;
+        (*came)++;
+    } else if (status == SHOAL_ABSENT || status == SHOAL_BROKEN) {
+        if (status == SHOAL_BROKEN) {
+            job_log(run, "%s is broken (%s): removed", key.text, shoal_error());
+            status = shoal_store_remove(run->store, key.text, job_deadline(run));
+            if (status < 0)
+                return status;
+        }
+        run->flag[piece] &= (unsigned char)~JOB_STORED;
+        status = SHOAL_OK;
+    }
+    return status;
+}
+
+/* Several gets at once, for stores that take their time. */
+enum { FETCHERS = 8 };
+
+typedef struct fetch {
+    job_run *run;
+    int64_t *piece;
+    int *status;
+    shoal_blob *blob;
+    int64_t count, deadline;
+    _Atomic int64_t next;
+} fetch;
+
+static void run_fetch(void *context)
+{
+    fetch *work = context;
+    for (int64_t i; (i = atomic_fetch_add(&work->next, 1)) < work->count;) {
+        const job_run *run = work->run;
+        job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, work->piece[i]);
+        work->status[i] = shoal_store_get_framed(run->store, key.text, JOB_KIND_PIECE, &work->blob[i], work->deadline);
+    }
+}
+
+/* A failure's message belongs to the thread it happened in; where it matters, the get is made again here. */
+static int fetch_together(fetch *work)
+{
+    base_thread *thread[FETCHERS] = {NULL};
+    int64_t threads = work->count < FETCHERS ? work->count : FETCHERS;
+    int status = SHOAL_OK;
+    if (shoal_store_describe(work->run->store).wakes)
+        threads = 1;
+    for (int64_t i = 1; status == SHOAL_OK && i < threads; i++)
+        status = base_thread_start(&thread[i], run_fetch, work);
+    run_fetch(work);
+    for (int64_t i = 1; i < threads; i++)
+        base_thread_join(&thread[i]);
+    return SHOAL_OK; /* with fewer threads it only took longer */
+}
+
+static int fetch_list(job_run *run, int64_t *piece, int64_t count, int64_t *came)
+{
+    fetch work = {.run = run, .piece = piece, .count = count, .deadline = job_deadline(run)};
+    int status = base_alloc(&work.status, (size_t)count, sizeof *work.status, "pieces");
+    if (status == SHOAL_OK)
+        status = base_alloc(&work.blob, (size_t)count, sizeof *work.blob, "pieces");
+    if (status == SHOAL_OK)
+        status = fetch_together(&work);
+    for (int64_t i = 0; work.blob && work.status && i < count; i++) {
+        if (status == SHOAL_OK && work.status[i] < 0 && work.status[i] != SHOAL_ABSENT &&
+            work.status[i] != SHOAL_BROKEN)
+            status = shoal_fail(work.status[i], "the pieces of round %lld could not be fetched from the store",
+                                (long long)run->model->number);
+        if (status == SHOAL_OK)
+            status = take_piece(run, piece[i], work.status[i], &work.blob[i], came);
+        shoal_blob_release(&work.blob[i]);
+    }
+    base_free(&work.status);
+    base_free(&work.blob);
+    return status;
+}
+
+int job_piece_fetch(job_run *run, int64_t parent, bool only_first, int64_t *came)
+{
+    int64_t *missing = NULL, count = 0, first, end;
+    job_tree_children(&run->spec->tree, parent, &first, &end);
+    int status = base_alloc(&missing, (size_t)(end - first), sizeof *missing, "pieces");
+    for (int64_t piece = first; status == SHOAL_OK && piece < end; piece++) {
+        bool to_be_made_here = (run->flag[piece] & JOB_MINE) && !(run->flag[piece] & JOB_STORED);
+        if (!run->added[piece] && !(run->flag[piece] & JOB_HERE) && !to_be_made_here)
+            missing[count++] = piece;
+    }
+    *came = 0;
+    int64_t asked = only_first && count > 1 ? 1 : 0;
+    if (status == SHOAL_OK && asked)
+        status = fetch_list(run, missing, asked, came);
+    if (status == SHOAL_OK && count > asked && *came == asked)
+        status = fetch_list(run, missing + asked, count - asked, came);
+    base_free(&missing);
+    return status;
+}

@@ -1,0 +1,545 @@
+/* One round of a job: does what job_decide says until the next model is there.  See job_run.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/option.h"
+#include "base/world.h"
+#include "engine/store/job_run.h"
+#include "learn/partial.h"
+
+/* How many workers may die of one piece in one round before it is blamed. */
+enum { DEATHS_MOST = 3 };
+
+/* Rounds after which a worker that never has to wait tidies up all the same. */
+enum { SWEEP_EVERY = 8 };
+
+/* Seconds for which a look is good enough to make something for somebody else, and those after which a worker that finds nothing of
+ * its job in the store takes it for removed rather than forgotten. */
+static const double look_holds = 0.1, store_remembers = 600;
+
+static int64_t top_of(const job_run *run)
+{
+    return run->spec->tree.pieces - 1;
+}
+
+/* ---- what is mine ---------------------------------------------------------------------------------------------- */
+
+static void read_assignment(job_run *run)
+{
+    const job_trailer *trailer = &run->model->trailer;
+    if (trailer->pieces != run->spec->tree.pieces)
+        return; /* round 0, or a trailer that is no use */
+    for (int64_t i = 0; i < trailer->pieces; i++) {
+        int32_t holder = trailer->holder[i];
+        if (holder < 0)
+            run->flag[i] |= JOB_ORPHAN;
+        else if (trailer->member[holder].worker == run->record.worker)
+            run->flag[i] |= JOB_MINE;
+    }
+}
+
+/* The queues of round 0, the role each needs, and which pieces it announces. */
+static const char *const queue_name[3] = {"map", "reduce", "last"};
+static const unsigned queue_role[3] = {SHOAL_ROLE_MAP, SHOAL_ROLE_REDUCE, SHOAL_ROLE_LAST};
+
+/* How many pieces of a kind are this worker's share, as far as the spec says how many will come. */
+static int64_t share_of(const job_run *run, int queue)
+{
+    const job_tree *tree = &run->spec->tree;
+    int64_t all = queue == 0 ? tree->count[0] : queue == 1 ? tree->pieces - 1 - tree->count[0] : 1;
+    int64_t workers = run->spec->workers, slots = run->record.slots;
+    return workers > slots ? (all * slots + workers - 1) / workers : all;
+}
+
+/* Takes one message, which says which piece to make; it is finished at once, since a worker that dies is noticed anyway. */
+static int take_message(job_run *run, int queue, int64_t *piece)
+{
+    job_key name = job_key_of(run->spec->id, queue_name[queue]);
+    shoal_message message = {0};
+    char text[24] = "";
+    int status = shoal_store_take(run->store, name.text, run->spec->lease, &message, job_deadline(run));
+    if (status < 0)
+        return status;
+    if (message.size < sizeof text)
+        memcpy(text, message.data, message.size);
+    if (!base_parse_count(piece, text) || *piece < 0 || *piece >= run->spec->tree.pieces)
+        *piece = -1;
+    status = shoal_store_finish(run->store, name.text, &message, job_deadline(run));
+    shoal_message_release(&message);
+    return status == SHOAL_LOST || status == SHOAL_UNKNOWN ? SHOAL_OK : status;
+}
+
+/* In round 0 work is handed out by the queues, one piece at a time, so that who is quick gets more; what nobody else took after a while
+ * is taken beyond the share. */
+static int take_work(job_run *run)
+{
+    for (int queue = 0; queue < 3; queue++) {
+        int64_t piece = -1;
+        bool enough = run->taken[queue] >= share_of(run, queue) && base_now() < run->pace.flush_at;
+        if (!run->queue_open[queue] || enough)
+            continue;
+        int status = take_message(run, queue, &piece);
+        if (status == SHOAL_OK && piece >= 0) {
+            run->flag[piece] |= JOB_MINE;
+            run->taken[queue]++;
+            return SHOAL_OK;
+        }
+        if (status < 0 && status != SHOAL_ABSENT)
+            return status;
+        if (status == SHOAL_ABSENT)
+            run->queue_open[queue] = false;
+    }
+    return SHOAL_OK;
+}
+
+static bool has_unmapped(const job_run *run)
+{
+    for (int64_t s = 0; s < run->spec->slices; s++)
+        if ((run->flag[s] & JOB_MINE) && !(run->flag[s] & (JOB_HERE | JOB_STORED | JOB_LACKING)))
+            return true;
+    return false;
+}
+
+/* ---- looking --------------------------------------------------------------------------------------------------- */
+
+/* A store that forgot what this worker has is told again. */
+static int put_back(job_run *run)
+{
+    void *bytes = NULL;
+    size_t size = 0;
+    job_key model = job_key_model(run->spec->id, run->model->number), spec = job_key_of(run->spec->id, "spec");
+    if (base_now() > base_time_after(run->joined_at, store_remembers))
+        return shoal_fail(SHOAL_ABSENT, "job %s is gone", run->spec->id);
+    int status = shoal_store_put_framed(run->store, spec.text, JOB_KIND_SPEC, run->spec_bytes, run->spec_size,
+                                        SHOAL_NOTHING, NULL, job_deadline(run));
+    if (status == SHOAL_OK) { /* the spec was gone, so the marker is, too */
+        job_key open = job_key_open(run->spec->id);
+        job_log(run, "the store has forgotten job %s: told again", run->spec->id);
+        status = shoal_store_put(run->store, open.text, "", 0, NULL, NULL, job_deadline(run));
+    }
+    if (status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN)
+        status = SHOAL_OK;
+    if (status == SHOAL_OK && run->model->number > 0) {
+        status = job_model_encode(&bytes, &size, run->model);
+        if (status == SHOAL_OK)
+            status = shoal_store_put_framed(run->store, model.text, JOB_KIND_MODEL, bytes, size, SHOAL_NOTHING, NULL,
+                                            job_deadline(run));
+        base_free(&bytes);
+    }
+    return status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN ? SHOAL_OK : status;
+}
+
+/* Lists the job's rounds: which pieces of this one there are, and the newest model. */
+static int list_round(job_run *run, int64_t *head)
+{
+    job_key prefix = job_key_of(run->spec->id, "round/");
+    shoal_listing page = {0};
+    int status;
+    *head = 0;
+    for (int64_t i = 0; i < run->spec->tree.pieces; i++)
+        run->flag[i] &= (unsigned char)~(JOB_STORED | JOB_LACKING);
+    do {
+        status = shoal_store_list(run->store, prefix.text, NULL, &page, job_deadline(run));
+        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
+            int64_t round, piece;
+            if (!job_key_read_round(&round, &piece, run->spec->id, &run->spec->tree, page.entries[i].key))
+                continue;
+            if (piece < 0 && round > *head)
+                *head = round;
+            if (piece >= 0 && round == run->model->number)
+                run->flag[piece] |= JOB_STORED;
+        }
+    } while (status == SHOAL_OK && page.more);
+    shoal_listing_release(&page);
+    return status;
+}
+
+static int note_orphans(job_run *run)
+{
+    const job_trailer *trailer = &run->model->trailer;
+    int status = job_members_list(&run->members, run->store, run->spec->id, job_deadline(run));
+    if (status < 0 || trailer->pieces != run->spec->tree.pieces)
+        return status;
+    for (int64_t i = 0; i < trailer->pieces; i++) {
+        int32_t holder = trailer->holder[i];
+        bool alive = holder >= 0 && job_members_alive(&run->members, trailer->member[holder].worker, run->spec->lease);
+        run->flag[i] &= (unsigned char)~JOB_ORPHAN;
+        if (!alive && !(run->flag[i] & JOB_MINE))
+            run->flag[i] |= JOB_ORPHAN;
+    }
+    return SHOAL_OK;
+}
+
+/* Whether someone removed the job, which leaves a mark. */
+static int check_gone(job_run *run)
+{
+    shoal_blob blob = {0};
+    job_key gone = job_key_gone(run->spec->id);
+    int status = shoal_store_get(run->store, gone.text, &blob, job_deadline(run));
+    shoal_blob_release(&blob);
+    if (status == SHOAL_OK)
+        return shoal_fail(SHOAL_ABSENT, "job %s was removed", run->spec->id);
+    return status == SHOAL_ABSENT ? SHOAL_OK : status;
+}
+
+/* Finds out where things stand: what is in the store, who is alive, whether the round is over. */
+static int look(job_run *run)
+{
+    int64_t head = 0;
+    int status = check_gone(run);
+    if (status == SHOAL_OK)
+        status = list_round(run, &head);
+    if (status == SHOAL_OK && head > run->model->number) {
+        status = job_model_get(&run->next, run->store, run->spec->id, head, job_deadline(run));
+        if (status == SHOAL_ABSENT)
+            status = SHOAL_OK;
+    } else if (status == SHOAL_OK && (head < run->model->number || head == 0)) {
+        status = put_back(run);
+    }
+    if (status == SHOAL_OK)
+        run->joined_at = base_now();
+    if (status == SHOAL_OK && !run->next)
+        status = note_orphans(run);
+    if (!run->watches_from)
+        run->watches_from = run->members.listed_at;
+    for (int i = 0; i < 3; i++)
+        run->queue_open[i] = run->model->number == 0 && (run->record.roles & queue_role[i]);
+    job_pace_looked(run);
+    run->looked_at = base_now();
+    return status;
+}
+
+/* ---- acting ---------------------------------------------------------------------------------------------------- */
+
+/* A slice is brought here when it is first mapped, and stays while it is this worker's. */
+static int hold_slice(job_run *run, int64_t slice)
+{
+    job_held *held = &run->held[slice];
+    if (held->slice)
+        return job_rows_check(held->rows);
+    int status = job_rows_load(&held->rows, run->loader, slice, job_deadline(run));
+    if (status < 0)
+        return status;
+    engine_rows rows = job_rows_view(held->rows);
+    status = engine_slice_new(&held->slice, run->spec->slice[slice].first_grain, run->spec->slice[slice].grains, &rows);
+    if (status < 0)
+        job_rows_free(&held->rows);
+    return status;
+}
+
+static void drop_slice(job_held *held)
+{
+    engine_slice_free(&held->slice);
+    job_rows_free(&held->rows);
+    held->partial = NULL;
+}
+
+/* What a slice that is not there means: it may still be on its way; after a long time nobody brings it. */
+static int note_lacking(job_run *run, int64_t slice)
+{
+    int64_t now = base_now(), first = job_slice_first_row(run->spec, slice);
+    char text[256];
+    run->flag[slice] |= JOB_LACKING;
+    if (!run->lacking_from)
+        run->lacking_from = now;
+    if (-base_seconds_until(run->lacking_from) < 300)
+        return SHOAL_OK;
+    snprintf(text, sizeof text,
+             "rows %lld to %lld of %s are not in the store: its upload was cut short; resume the job where the "
+             "data is",
+             (long long)first + 1, (long long)(first + job_slice_rows(run->spec, slice)), run->spec->data_name);
+    return job_lead_fail(run, SHOAL_INVALID, text);
+}
+
+static int begin_mapping(job_run *run)
+{
+    if (run->begun)
+        return SHOAL_OK;
+    int status = engine_mapper_begin(run->mapper, run->model->round);
+    run->begun = status == SHOAL_OK;
+    return status;
+}
+
+static int map_slice(job_run *run, int64_t slice)
+{
+    job_held *held = &run->held[slice];
+    int status = hold_slice(run, slice);
+    if (status == SHOAL_ABSENT)
+        return note_lacking(run, slice);
+    run->lacking_from = 0;
+    int64_t began = base_now();
+    if (status == SHOAL_OK)
+        status = begin_mapping(run);
+    if (status == SHOAL_OK)
+        status = engine_slice_map(&held->partial, run->mapper, held->slice);
+    if (status == SHOAL_INVALID || status == SHOAL_USAGE)
+        return job_lead_fail(run, status, shoal_error());
+    if (status < 0)
+        return status;
+    engine_mapper_counted(run->mapper, run->counter[slice]);
+    held->used = run->model->number;
+    run->flag[slice] |= JOB_HERE;
+    run->record.maps++;
+    job_pace_mapped(run, -base_seconds_until(began));
+    return SHOAL_OK;
+}
+
+static int merge_piece(job_run *run, int64_t piece)
+{
+    int64_t first, end, came;
+    shoal_partial *sum = NULL;
+    int status = job_piece_fetch(run, piece, false, &came);
+    job_tree_children(&run->spec->tree, piece, &first, &end);
+    for (int64_t child = first; status == SHOAL_OK && child < end; child++) {
+        if (!(run->flag[child] & JOB_HERE))
+            return SHOAL_OK; /* it went away meanwhile: decide anew */
+        status = job_piece_add(run, child);
+    }
+    if (status == SHOAL_OK)
+        status = job_piece_sum(&sum, run, piece);
+    if (status == SHOAL_OK)
+        status = learn_partial_settle(sum);
+    if (status < 0)
+        return status;
+    run->flag[piece] |= JOB_HERE;
+    return piece == top_of(run) ? job_lead(run) : SHOAL_OK;
+}
+
+/* What is waited for from now on: a piece of a group (its parent), or the next model (-1).  What there is to tidy up is done meanwhile. */
+static int begin_waiting(job_run *run, int64_t piece, int64_t parent)
+{
+    int status = SHOAL_OK;
+    if (run->waiting_for == piece)
+        return SHOAL_OK;
+    if (run->waiting_for < 0 || piece < 0) /* the children of a group are expected together */
+        run->pace.asked = 0;
+    run->waiting_for = piece;
+    run->seen_child = 0;
+    if (run->swept_in < run->model->number)
+        status = job_sweep(run);
+    run->swept_in = run->model->number;
+    return status == SHOAL_OK && parent == top_of(run) ? job_lead_prepare(run) : status;
+}
+
+static int64_t first_missing(const job_run *run, int64_t piece)
+{
+    int64_t first, end;
+    job_tree_children(&run->spec->tree, piece, &first, &end);
+    while (first < end && (run->flag[first] & JOB_HERE))
+        first++;
+    return first < end ? first : -1;
+}
+
+/* Waits for the first child of a group that is missing, and when it has come asks for all the others, too: who waits for many things
+ * need not be woken for each.  At the moment when all should be there it asks for all of them at once. */
+static int fetch_children(job_run *run, int64_t piece)
+{
+    int64_t came = 0, child = first_missing(run, piece);
+    job_guess *guess = &job_pace_habit(&run->pace, run->model->round->phase)->children;
+    job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, child);
+    int status = begin_waiting(run, child, piece);
+    if (status < 0)
+        return status;
+    job_pace_wait(run, key.text, &run->seen_child, guess);
+    int64_t asked = base_now();
+    bool expected = guess->at > 0 && !run->pace.asked && !shoal_store_describe(run->store).wakes;
+    status = job_piece_fetch(run, piece, !expected, &came);
+    if (status == SHOAL_OK && came == 0)
+        job_pace_note_trip(run, asked);
+    if (status == SHOAL_OK)
+        job_pace_note_answer(run, guess, asked, first_missing(run, piece) < 0);
+    return status;
+}
+
+static int await_model(job_run *run)
+{
+    job_key key = job_key_model(run->spec->id, run->model->number + 1);
+    job_guess *guess = &job_pace_habit(&run->pace, run->model->round->phase)->model;
+    int status = begin_waiting(run, -1, -1);
+    if (status < 0)
+        return status;
+    job_pace_wait(run, key.text, &run->seen_model, guess);
+    int64_t asked = base_now();
+    status = job_model_get(&run->next, run->store, run->spec->id, run->model->number + 1, job_deadline(run));
+    if (status == SHOAL_ABSENT)
+        job_pace_note_trip(run, asked);
+    if (status == SHOAL_OK || status == SHOAL_ABSENT)
+        job_pace_note_answer(run, guess, asked, status == SHOAL_OK);
+    if (status == SHOAL_OK)
+        job_pace_note_put(run, guess);
+    if (status == SHOAL_BROKEN) {
+        job_log(run, "%s: removed", shoal_error());
+        status = shoal_store_remove(run->store, key.text, job_deadline(run));
+    }
+    return status == SHOAL_ABSENT ? SHOAL_OK : status;
+}
+
+/* ---- helping out ----------------------------------------------------------------------------------------------- */
+
+/* Whether a record is of a worker that died while it made this piece for somebody else, in this round. */
+static bool died_of(job_run *run, int64_t piece, const char *key)
+{
+    job_record record;
+    uint64_t worker;
+    if (!job_key_read_worker(&worker, key) || job_members_alive(&run->members, worker, run->spec->lease))
+        return false;
+    return job_record_get(&record, run->store, key, job_deadline(run)) == SHOAL_OK &&
+           record.round == run->model->number && record.rescuing == piece;
+}
+
+static int count_deaths(job_run *run, int64_t piece, int *deaths)
+{
+    job_key prefix = job_key_of(run->spec->id, "left/");
+    shoal_listing page = {0};
+    int status;
+    *deaths = 0;
+    do {
+        status = shoal_store_list(run->store, prefix.text, NULL, &page, job_deadline(run));
+        for (size_t k = 0; status == SHOAL_OK && k < page.count; k++)
+            *deaths += died_of(run, piece, page.entries[k].key);
+    } while (status == SHOAL_OK && page.more);
+    shoal_listing_release(&page);
+    /* Those that fell silent and that nobody has moved there yet. */
+    for (int64_t i = 0; status == SHOAL_OK && i < run->members.peers; i++)
+        *deaths += died_of(run, piece, job_key_worker(run->spec->id, run->members.peer[i].worker).text);
+    return status;
+}
+
+/* Before a piece is made for somebody else, that is written down: if it is what killed them, it is known after a few. */
+static int announce_rescue(job_run *run, int64_t piece)
+{
+    int deaths = 0;
+    bool slice = piece < run->spec->slices;
+    if (!slice ||
+        !(run->model->number == 0 || (run->flag[piece] & JOB_ORPHAN))) /* who has it in round 0, nobody knows */
+        return SHOAL_OK;
+    int status = count_deaths(run, piece, &deaths);
+    if (status == SHOAL_OK && deaths >= DEATHS_MOST) {
+        char text[256];
+        int64_t first = job_slice_first_row(run->spec, piece);
+        snprintf(text, sizeof text, "%d workers in a row died while they mapped rows %lld to %lld of %s in round %lld",
+                 deaths, (long long)first + 1, (long long)(first + job_slice_rows(run->spec, piece)),
+                 run->spec->data_name, (long long)run->model->number);
+        return job_lead_fail(run, SHOAL_INVALID, text);
+    }
+    run->record.rescuing = piece;
+    job_beat_set(run->beat, &run->record);
+    return status == SHOAL_OK ? job_beat_now(run->beat, job_deadline(run)) : status;
+}
+
+static int act(job_run *run, job_action action)
+{
+    int status = SHOAL_OK;
+    if (action.rescue) {
+        job_log(run, "round %lld: %s %lld for another worker", (long long)run->model->number,
+                action.act == JOB_MAP ? "maps slice" : "merges group", (long long)action.piece);
+        status = announce_rescue(run, action.piece);
+        if (status < 0 || run->next)
+            return status;
+        run->record.doubled++;
+        run->counter[action.piece][JOB_DOUBLED]++;
+    }
+    switch (action.act) {
+    case JOB_MAP: status = map_slice(run, action.piece); break;
+    case JOB_PUT:
+        status = job_piece_put(run, action.piece);
+        if (status == SHOAL_OK)
+            run->flag[action.piece] |= JOB_STORED;
+        break;
+    case JOB_MERGE: status = merge_piece(run, action.piece); break;
+    case JOB_FETCH: status = fetch_children(run, action.piece); break;
+    case JOB_WAIT: status = await_model(run); break;
+    }
+    if (action.rescue) {
+        run->record.rescuing = -1;
+        run->looked_at = 0; /* the next one only after another look */
+        job_pace_helped(run);
+    }
+    return status;
+}
+
+/* ---- the round ------------------------------------------------------------------------------------------------- */
+
+static void begin_round(job_run *run)
+{
+    job_piece_begin(run);
+    read_assignment(run);
+    run->begun = false;
+    run->looked_at = 0;
+    run->waiting_for = -2;
+    for (int i = 0; i < 3; i++) {
+        run->queue_open[i] = run->model->number == 0 && (run->record.roles & queue_role[i]);
+        run->taken[i] = 0;
+    }
+    for (int64_t s = 0; s < run->spec->slices; s++)
+        if (run->held[s].slice && !(run->flag[s] & JOB_MINE) && run->held[s].used < run->model->number - 1)
+            drop_slice(&run->held[s]);
+    run->record.round = run->model->number;
+    job_loader_counted(run->loader, &run->record.hits, &run->record.fetched, &run->record.bytes);
+    job_beat_set(run->beat, &run->record);
+    job_pace_begin(run);
+    /* Whatever comes from now on is noticed by the first wait, so that it need not begin with a look. */
+    run->seen_model = 0;
+    shoal_store_wait(run->store, job_key_model(run->spec->id, run->model->number + 1).text, &run->seen_model, 0);
+    if (!run->members.listed_at)
+        run->pace.look_at = 0; /* just joined: whoever was to do this round may be gone */
+}
+
+static job_action choose(job_run *run)
+{
+    int64_t now = base_now();
+    job_view view = {.tree = &run->spec->tree,
+                     .piece = run->flag,
+                     .roles = run->record.roles,
+                     .worker = run->record.worker,
+                     .round = (uint64_t)run->model->number,
+                     .late = now >= run->pace.late_at,
+                     .flush = now >= run->pace.flush_at};
+    return job_decide(&view);
+}
+
+int job_round_do(job_run *run)
+{
+    int status = SHOAL_OK;
+    begin_round(run);
+    while (status == SHOAL_OK && !run->next) {
+        if (job_leaving(run))
+            return shoal_fail(SHOAL_STOPPED, "told to leave");
+        if (base_now() >= run->pace.look_at)
+            status = look(run);
+        if (status == SHOAL_OK && !run->next && !has_unmapped(run))
+            status = take_work(run);
+        if (status < 0 || run->next)
+            break;
+        job_action action = choose(run);
+        if (action.rescue && base_now() >= base_time_after(run->looked_at, look_holds)) {
+            status = look(run);
+            action = choose(run); /* and done at once: what comes between may take longer than a look holds */
+        }
+        if (status == SHOAL_OK && !run->next)
+            status = act(run, action);
+    }
+    if (status == SHOAL_OK)
+        job_pace_note_round(run);
+    if (status == SHOAL_OK && run->model->number >= run->swept_in + SWEEP_EVERY) { /* it never waits */
+        run->swept_in = run->model->number;
+        status = job_sweep(run);
+    }
+    return status;
+}
+
+void job_round_release(job_run *run)
+{
+    int64_t groups = run->spec->tree.pieces - run->spec->slices;
+    for (int64_t s = 0; run->held && s < run->spec->slices; s++)
+        drop_slice(&run->held[s]);
+    for (int64_t i = 0; run->sum && i < groups; i++)
+        learn_partial_free(&run->sum[i]);
+    base_free(&run->held);
+    base_free(&run->sum);
+    base_free(&run->flag);
+    base_free(&run->added);
+    base_free(&run->counter);
+    base_free(&run->put);
+}

@@ -1,0 +1,500 @@
+/* Bringing the rows of slices.  See job_rows.h.
+ *
+ * Whatever the source, the bytes are those that the spec vouches for before a learner sees them: by SHA-256, by the
+ * blob's etag, or because they are made from an address.  What fails that is the data's fault and never the worker's. */
+#include "engine/store/job_rows.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "engine/store/job_cache.h"
+#include "engine/store/job_keys.h"
+
+struct job_loader {
+    const job_spec *spec;
+    shoal_store *store;
+    job_cache *cache; /* NULL where fetching is as cheap */
+    char *data_root;  /* behind all links; NULL: no file may be read */
+    int threads;
+    shoal_data *generator;         /* GENERATED */
+    _Atomic(shoal_store *) opened; /* RANGES in another store, once it is needed */
+    atomic_llong hits, fetched, bytes;
+};
+
+/* Bytes and what keeps them there: one of the three, or none. */
+typedef struct held {
+    const void *data;
+    shoal_blob blob;
+    job_cached cached;
+    void *memory;
+} held;
+
+struct job_rows {
+    job_loader *loader;
+    int64_t slice, first_row, rows;
+    size_t row_bytes;
+    held values;   /* no data: rows are made whenever they are read */
+    held weights;  /* no data: unweighted */
+    void *mapping; /* FILE */
+    size_t mapping_size;
+    struct stat seen;     /* FILE: as it was hashed */
+    void **buffer;        /* for each thread, where rows are made */
+    size_t *buffer_bytes; /* of each */
+};
+
+/* ---- the loader ------------------------------------------------------------------------------------------------ */
+
+/* Opens the address and checks that it gives what the spec describes. */
+static int open_generator(job_loader *loader)
+{
+    const job_spec *spec = loader->spec;
+    const shoal_shape *shape = &spec->shape;
+    if (strncmp(spec->place, "gen:", 4) != 0)
+        return shoal_fail(SHOAL_INVALID, "job %s: '%s' is no gen: address", spec->id, spec->place);
+    int status = shoal_data_open(&loader->generator, spec->place, NULL);
+    if (status == SHOAL_OK &&
+        (shoal_data_rows(loader->generator) != shape->rows || shoal_data_columns(loader->generator) != shape->columns ||
+         shoal_data_type(loader->generator) != shape->type))
+        status =
+            shoal_fail(SHOAL_INVALID, "job %s: %s gives other rows than the job was made for", spec->id, spec->place);
+    return status;
+}
+
+static int resolve_root(job_loader *loader, const char *data_root)
+{
+    char *real = realpath(data_root, NULL);
+    if (!real)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't be the folder that data are read from", data_root);
+    int status = base_copy_text(&loader->data_root, real);
+    free(real);
+    return status;
+}
+
+int job_loader_new(job_loader **out, const job_spec *spec, shoal_store *store, const job_loader_options *options)
+{
+    job_loader *loader = NULL;
+    *out = NULL;
+    int status = base_alloc(&loader, 1, sizeof *loader, "a loader of rows");
+    if (status < 0)
+        return status;
+    loader->spec = spec;
+    loader->store = store;
+    loader->threads = options->threads > 0 ? options->threads : 1;
+    if (options->cache && !shoal_store_describe(store).wakes)
+        status = job_cache_new(&loader->cache, options->cache, options->cache_bytes);
+    if (status == SHOAL_OK && options->data_root)
+        status = resolve_root(loader, options->data_root);
+    if (status == SHOAL_OK && spec->source == JOB_GENERATED)
+        status = open_generator(loader);
+    if (status < 0)
+        job_loader_free(&loader);
+    *out = loader;
+    return status;
+}
+
+void job_loader_free(job_loader **inout)
+{
+    job_loader *loader = *inout;
+    if (!loader)
+        return;
+    shoal_store *opened = atomic_load(&loader->opened);
+    shoal_store_close(&opened);
+    shoal_data_free(&loader->generator);
+    job_cache_free(&loader->cache);
+    base_free(&loader->data_root);
+    base_free(inout);
+}
+
+void job_loader_counted(const job_loader *loader, int64_t *hits, int64_t *fetched, int64_t *bytes)
+{
+    *hits = atomic_load(&loader->hits);
+    *fetched = atomic_load(&loader->fetched);
+    *bytes = atomic_load(&loader->bytes);
+}
+
+/* ---- what messages and checks share ---------------------------------------------------------------------------- */
+
+static int fail_changed(const job_rows *rows, const char *place, const char *why)
+{
+    return shoal_fail(SHOAL_INVALID, "job %s: rows %lld to %lld in %s changed since the job was made: %s",
+                      rows->loader->spec->id, (long long)rows->first_row, (long long)(rows->first_row + rows->rows - 1),
+                      place, why);
+}
+
+static int check_bytes(const job_rows *rows, const char *place, const void *data, size_t size, size_t expected,
+                       const unsigned char *hash)
+{
+    unsigned char found[JOB_HASH_BYTES];
+    char why[96];
+    if (size != expected) {
+        snprintf(why, sizeof why, "there are %zu bytes, not %zu", size, expected);
+        return fail_changed(rows, place, why);
+    }
+    int status = job_hash_of(found, data, size);
+    if (status == SHOAL_OK && memcmp(found, hash, JOB_HASH_BYTES) != 0)
+        status = fail_changed(rows, place, "their SHA-256 is another one");
+    return status;
+}
+
+/* DENIED unless the path, which is behind all links, lies below the folder that data may be read from. */
+static int check_root(const job_loader *loader, const char *path)
+{
+    const char *root = loader->data_root;
+    size_t length = root ? strlen(root) : 0;
+    if (root && strcmp(root, "/") == 0)
+        return SHOAL_OK;
+    if (root && strncmp(path, root, length) == 0 && (path[length] == '/' || path[length] == '\0'))
+        return SHOAL_OK;
+    if (!root)
+        return shoal_fail(SHOAL_DENIED,
+                          "job %s reads %s, and this worker may read no files: name a folder with --data-root",
+                          loader->spec->id, path);
+    return shoal_fail(SHOAL_DENIED, "job %s reads %s, which is not below %s (--data-root)", loader->spec->id, path,
+                      root);
+}
+
+static void held_release(held *of)
+{
+    job_cached_release(&of->cached);
+    shoal_blob_release(&of->blob);
+    base_free(&of->memory);
+    *of = (held){0};
+}
+
+static bool hold_cached(held *out, job_loader *loader, const unsigned char *id, size_t size)
+{
+    if (!loader->cache || !job_cache_get(&out->cached, loader->cache, id, size))
+        return false;
+    out->data = out->cached.data;
+    return true;
+}
+
+/* What was fetched and found right: counted, kept, and the caller's. */
+static void hold_fetched(held *out, job_loader *loader, const unsigned char *id)
+{
+    out->data = out->blob.data;
+    atomic_fetch_add(&loader->bytes, (long long)out->blob.size);
+    if (loader->cache)
+        job_cache_put(loader->cache, id, out->blob.data, out->blob.size);
+}
+
+/* ---- sources --------------------------------------------------------------------------------------------------- */
+
+/* A blob of the job whose content has this hash: rows or weights. */
+static int fetch_upload(held *out, const job_rows *rows, const char *key, const unsigned char *hash, size_t size,
+                        bool *hit, int64_t deadline)
+{
+    job_loader *loader = rows->loader;
+    *hit = hold_cached(out, loader, hash, size);
+    if (*hit)
+        return SHOAL_OK;
+    int status = shoal_store_get(loader->store, key, &out->blob, deadline);
+    if (status == SHOAL_OK)
+        status = check_bytes(rows, key, out->blob.data, out->blob.size, size, hash);
+    if (status == SHOAL_OK)
+        hold_fetched(out, loader, hash);
+    return status;
+}
+
+/* The store that ranges are in.  Who opens it second, at the same moment, closes his again. */
+static int ranges_store(shoal_store **out, job_loader *loader, int64_t deadline)
+{
+    const job_spec *spec = loader->spec;
+    shoal_store *fresh = NULL, *none = NULL;
+    char *key = NULL;
+    int status = SHOAL_OK;
+    *out = spec->store_url ? atomic_load(&loader->opened) : loader->store;
+    if (*out)
+        return SHOAL_OK;
+    status = shoal_store_open_at(&fresh, &key, spec->store_url, &(shoal_store_options){.read_only = true}, deadline);
+    if (status == SHOAL_OK && strcmp(key, spec->place) != 0)
+        status = shoal_fail(SHOAL_INVALID, "job %s: %s names the key '%s', not '%s'", spec->id, spec->store_url, key,
+                            spec->place);
+    if (status == SHOAL_OK) {
+        shoal_store_traits theirs = shoal_store_describe(fresh), ours = shoal_store_describe(loader->store);
+        if (strcmp(theirs.scheme, "dir") == 0 && strcmp(theirs.name, ours.name) != 0)
+            status = check_root(loader, theirs.name + strcspn(theirs.name, "/"));
+    }
+    shoal_text_free(&key);
+    if (status == SHOAL_OK && atomic_compare_exchange_strong(&loader->opened, &none, fresh))
+        fresh = NULL;
+    shoal_store_close(&fresh);
+    *out = atomic_load(&loader->opened);
+    return status;
+}
+
+/* There are no hashes of ranges, so the name of one in the cache is that of its version. */
+static int name_range(unsigned char id[JOB_HASH_BYTES], shoal_store *store, const job_spec *spec, int64_t offset,
+                      size_t size)
+{
+    char *text = NULL;
+    int status = base_format(&text, "%s\n%s\n%s\n%lld\n%zu", shoal_store_describe(store).name, spec->place,
+                             spec->etag.text, (long long)offset, size);
+    if (status == SHOAL_OK)
+        status = job_hash_of(id, text, strlen(text));
+    base_free(&text);
+    return status;
+}
+
+/* Nobody looked at these bytes before: a bool that is neither 0 nor 1 counts as 1, as where files are read. */
+static void clean_bools(unsigned char *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = values[i] != 0;
+}
+
+static int fetch_range(job_rows *rows, size_t size, bool *hit, int64_t deadline)
+{
+    job_loader *loader = rows->loader;
+    const job_spec *spec = loader->spec;
+    int64_t offset = spec->offset + rows->first_row * (int64_t)rows->row_bytes;
+    unsigned char id[JOB_HASH_BYTES];
+    shoal_store *store = NULL;
+    shoal_blob *blob = &rows->values.blob;
+    int status = ranges_store(&store, loader, deadline);
+    if (status == SHOAL_OK)
+        status = name_range(id, store, spec, offset, size);
+    if (status < 0)
+        return status;
+    if ((*hit = hold_cached(&rows->values, loader, id, size)))
+        return SHOAL_OK;
+    const char *place = spec->store_url ? spec->store_url : spec->place;
+    status = shoal_store_get_range(store, spec->place, offset, (int64_t)size, &spec->etag, NULL, blob, deadline);
+    if (status == SHOAL_CONFLICT)
+        return fail_changed(rows, place, "the blob has another version");
+    if (status == SHOAL_ABSENT)
+        return fail_changed(rows, place, "the blob is gone");
+    if (status < 0)
+        return status;
+    if (blob->size != size)
+        return fail_changed(rows, place, "the blob is shorter");
+    if (spec->shape.type == SHOAL_BOOL)
+        clean_bools(blob->data, size);
+    hold_fetched(&rows->values, loader, id);
+    return SHOAL_OK;
+}
+
+/* Reads instead of looking at the mapping: a file that shrinks meanwhile is then an error and not a signal. */
+static int hash_file(const job_rows *rows, int file, int64_t offset, size_t size)
+{
+    enum { STEP = 1 << 20 };
+    const job_spec *spec = rows->loader->spec;
+    unsigned char *buffer = NULL, found[JOB_HASH_BYTES];
+    job_hash hash = {0};
+    int status = base_alloc_unset(&buffer, STEP, 1, "rows to be checked");
+    while (size > 0 && status == SHOAL_OK) {
+        ssize_t n = pread(file, buffer, size < STEP ? size : STEP, offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", spec->place);
+        else if (n == 0)
+            status = fail_changed(rows, spec->place, "the file is shorter");
+        else
+            job_hash_add(&hash, buffer, (size_t)n);
+        offset += n;
+        size -= n > 0 ? (size_t)n : 0;
+    }
+    int ended = job_hash_end(&hash, found);
+    status = status == SHOAL_OK ? ended : status;
+    if (status == SHOAL_OK && memcmp(found, spec->slice[rows->slice].hash, JOB_HASH_BYTES) != 0)
+        status = fail_changed(rows, spec->place, "their SHA-256 is another one");
+    base_free(&buffer);
+    return status;
+}
+
+static int open_file(int *out, const job_rows *rows)
+{
+    const job_loader *loader = rows->loader;
+    const char *place = loader->spec->place;
+    char *real = realpath(place, NULL);
+    if (!real)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "job %s: %s: can't read", loader->spec->id, place);
+    int status = check_root(loader, real);
+    if (status == SHOAL_OK && (*out = open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "job %s: %s: can't read", loader->spec->id, place);
+    free(real);
+    return status;
+}
+
+static int map_file(job_rows *rows, int file, int64_t offset, size_t size)
+{
+    int64_t page = sysconf(_SC_PAGESIZE), start = offset / page * page;
+    rows->mapping_size = size + (size_t)(offset - start);
+    rows->mapping = mmap(NULL, rows->mapping_size, PROT_READ, MAP_PRIVATE, file, start);
+    if (rows->mapping == MAP_FAILED) {
+        rows->mapping = NULL;
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't map %zu bytes", rows->loader->spec->place, size);
+    }
+    rows->values.data = (const char *)rows->mapping + (offset - start);
+    return SHOAL_OK;
+}
+
+static int load_file(job_rows *rows, size_t size)
+{
+    const job_spec *spec = rows->loader->spec;
+    int64_t offset = spec->offset + rows->first_row * (int64_t)rows->row_bytes;
+    int file = -1;
+    int status = open_file(&file, rows);
+    if (status == SHOAL_OK && fstat(file, &rows->seen) < 0)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", spec->place);
+    if (status == SHOAL_OK && (!S_ISREG(rows->seen.st_mode) || rows->seen.st_size != spec->size))
+        status = fail_changed(rows, spec->place, "the file has another size");
+    if (status == SHOAL_OK)
+        status = hash_file(rows, file, offset, size);
+    if (status == SHOAL_OK)
+        status = map_file(rows, file, offset, size);
+    if (file >= 0)
+        close(file);
+    return status;
+}
+
+/* Rows are made once when they leave most of the memory free, and else whenever they are read. */
+static int make_rows(job_rows *rows, size_t size)
+{
+    job_loader *loader = rows->loader;
+    size_t threads = (size_t)loader->threads;
+    const void *made;
+    int status = SHOAL_OK;
+    if ((int64_t)size < base_memory_available() / 8) {
+        status = base_alloc_unset(&rows->values.memory, size, 1, "generated rows");
+        if (status == SHOAL_OK)
+            status = shoal_data_read(&made, loader->generator, rows->first_row, rows->rows, rows->values.memory);
+        rows->values.data = rows->values.memory;
+        return status;
+    }
+    status = base_alloc(&rows->buffer, threads, sizeof *rows->buffer, "buffers of threads");
+    if (status == SHOAL_OK)
+        status = base_alloc(&rows->buffer_bytes, threads, sizeof *rows->buffer_bytes, "buffers of threads");
+    return status;
+}
+
+/* ---- loading and reading --------------------------------------------------------------------------------------- */
+
+static int load_values(job_rows *rows, int64_t deadline)
+{
+    job_loader *loader = rows->loader;
+    const job_spec *spec = loader->spec;
+    size_t size = (size_t)rows->rows * rows->row_bytes;
+    bool hit = false;
+    int status = SHOAL_OK;
+    switch (spec->source) {
+    case JOB_UPLOADED:
+        status = fetch_upload(&rows->values, rows, job_key_data(spec->id, rows->slice).text,
+                              spec->slice[rows->slice].hash, size, &hit, deadline);
+        break;
+    case JOB_RANGES: status = fetch_range(rows, size, &hit, deadline); break;
+    case JOB_FILE: status = load_file(rows, size); break;
+    case JOB_GENERATED: status = make_rows(rows, size); break;
+    }
+    if (status == SHOAL_OK)
+        atomic_fetch_add(hit ? &loader->hits : &loader->fetched, 1);
+    return status;
+}
+
+static int load_weights(job_rows *rows, int64_t deadline)
+{
+    const job_spec *spec = rows->loader->spec;
+    bool hit;
+    if (!spec->shape.weighted)
+        return SHOAL_OK;
+    return fetch_upload(&rows->weights, rows, job_key_weights(spec->id, rows->slice).text,
+                        spec->slice[rows->slice].weights_hash, (size_t)rows->rows * sizeof(double), &hit, deadline);
+}
+
+int job_rows_load(job_rows **out, job_loader *loader, int64_t slice, int64_t deadline)
+{
+    const job_spec *spec = loader->spec;
+    job_rows *rows = NULL;
+    *out = NULL;
+    if (slice < 0 || slice >= spec->slices)
+        SHOAL_BUG("slice %lld of %lld", (long long)slice, (long long)spec->slices);
+    int status = base_alloc(&rows, 1, sizeof *rows, "the rows of a slice");
+    if (status < 0)
+        return status;
+    rows->loader = loader;
+    rows->slice = slice;
+    rows->first_row = job_slice_first_row(spec, slice);
+    rows->rows = job_slice_rows(spec, slice);
+    rows->row_bytes = (size_t)spec->shape.columns * shoal_type_size(spec->shape.type);
+    status = load_values(rows, deadline);
+    if (status == SHOAL_OK)
+        status = load_weights(rows, deadline);
+    if (status < 0)
+        job_rows_free(&rows);
+    *out = rows;
+    return status;
+}
+
+void job_rows_free(job_rows **inout)
+{
+    job_rows *rows = *inout;
+    if (!rows)
+        return;
+    held_release(&rows->values);
+    held_release(&rows->weights);
+    if (rows->mapping)
+        munmap(rows->mapping, rows->mapping_size);
+    for (int i = 0; i < rows->loader->threads && rows->buffer; i++)
+        base_free(&rows->buffer[i]);
+    base_free(&rows->buffer_bytes);
+    base_free(&rows->buffer);
+    base_free(inout);
+}
+
+static int read_made(job_rows *rows, const void **out, int64_t first_row, int64_t count, int thread)
+{
+    size_t size = (size_t)count * rows->row_bytes;
+    int status = SHOAL_OK;
+    if (rows->buffer_bytes[thread] < size) {
+        base_free(&rows->buffer[thread]);
+        rows->buffer_bytes[thread] = 0;
+        status = base_alloc_unset(&rows->buffer[thread], size, 1, "generated rows");
+        if (status == SHOAL_OK)
+            rows->buffer_bytes[thread] = size;
+    }
+    if (status == SHOAL_OK)
+        status = shoal_data_read(out, rows->loader->generator, first_row, count, rows->buffer[thread]);
+    return status;
+}
+
+static int read_rows(void *context, const void **out, int64_t first_row, int64_t count, int thread)
+{
+    job_rows *rows = context;
+    if (first_row < rows->first_row || count < 0 || first_row - rows->first_row > rows->rows - count ||
+        thread >= rows->loader->threads)
+        SHOAL_BUG("rows %lld and %lld more are not in slice %lld", (long long)first_row, (long long)count,
+                  (long long)rows->slice);
+    if (!rows->values.data)
+        return read_made(rows, out, first_row, count, thread);
+    *out = (const char *)rows->values.data + (size_t)(first_row - rows->first_row) * rows->row_bytes;
+    return SHOAL_OK;
+}
+
+engine_rows job_rows_view(job_rows *rows)
+{
+    return (engine_rows){.read = read_rows, .context = rows, .weights = rows->weights.data};
+}
+
+int job_rows_check(const job_rows *rows)
+{
+    const struct stat *seen = &rows->seen;
+    const char *place = rows->loader->spec->place;
+    struct stat now;
+    if (!rows->mapping)
+        return SHOAL_OK;
+    if (stat(place, &now) < 0)
+        return fail_changed(rows, place, "the file is gone");
+    if (now.st_dev != seen->st_dev || now.st_ino != seen->st_ino || now.st_size != seen->st_size ||
+        now.st_mtim.tv_sec != seen->st_mtim.tv_sec || now.st_mtim.tv_nsec != seen->st_mtim.tv_nsec)
+        return fail_changed(rows, place, "the file was written to or replaced");
+    return SHOAL_OK;
+}

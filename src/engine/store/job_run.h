@@ -1,0 +1,222 @@
+/* One worker in one job: what the files of the worker share.
+ *
+ *     job_worker.c    joins jobs, goes from round to round, leaves
+ *     job_round.c     one round: does what job_decide.h says, until the next model is there
+ *     job_piece.c     pieces to bytes and back; adding them up
+ *     job_lead.c      after the top was merged: update, who does what next, the next model
+ *     job_sweep.c     removing what is no longer needed
+ *     job_members.c   who is alive
+ *     job_wait.c      when to look again
+ *     job_beat.c      the worker's own record
+ */
+#ifndef JOB_RUN_H
+#define JOB_RUN_H
+
+#include "engine/slice.h"
+#include "engine/store/job_decide.h"
+#include "engine/store/job_keys.h"
+#include "engine/store/job_model.h"
+#include "engine/store/job_record.h"
+#include "engine/store/job_rows.h"
+#include "engine/store/job_spec.h"
+
+/* ---- the worker's record (job_beat.c) ---------------------------------------------------------------------------- */
+
+typedef struct job_beat job_beat;
+
+/* Puts the record and goes on rewriting it every third of a lease. */
+int job_beat_start(job_beat **out, shoal_store *store, const char *id, double lease, const job_record *record,
+                   int64_t deadline);
+/* What the record says from its next writing on. */
+void job_beat_set(job_beat *beat, const job_record *record);
+/* Writes it now, from the calling thread. */
+int job_beat_now(job_beat *beat, int64_t deadline);
+/* Ends the rewriting and moves the record to left/, with that state; with NULL, as for a job that was removed, it is just removed. */
+void job_beat_stop(job_beat **beat, const char *state, int64_t deadline);
+
+/* ---- who is alive (job_members.c) -------------------------------------------------------------------------------- */
+
+/* A worker as its record's versions show it. */
+typedef struct job_peer {
+    uint64_t worker;
+    shoal_etag etag;
+    int64_t changed; /* when this version was first seen, on this worker's clock */
+    bool listed;     /* by the last listing */
+    bool known;      /* slots and roles have been read */
+    uint32_t slots, roles;
+} job_peer;
+
+typedef struct job_members {
+    job_peer *peer;
+    int64_t peers, room;
+    int64_t listed_at; /* when the last listing was asked for; 0 for never */
+} job_members;
+
+void job_members_release(job_members *members);
+/* Lists the records. */
+int job_members_list(job_members *members, shoal_store *store, const char *id, int64_t deadline);
+bool job_members_alive(const job_members *members, uint64_t worker, double lease);
+/* The live ones for a trailer; reads the record of those that are new. */
+int job_members_write(job_trailer *out, job_members *members, shoal_store *store, const job_spec *spec,
+                      int64_t deadline);
+/* Moves records that have been silent for three leases out of the way. */
+int job_members_bury(job_members *members, shoal_store *store, const job_spec *spec, int64_t deadline);
+
+/* ---- when to look again (job_wait.c) ----------------------------------------------------------------------------- */
+
+/* When something will be there, as earlier rounds let one expect. */
+enum { JOB_GUESS_ROUNDS = 5 };
+
+typedef struct job_guess {
+    double at; /* seconds after the round's model was put: the least of the last rounds; 0 when unknown */
+    double last[JOB_GUESS_ROUNDS];
+    int64_t count;
+    int early; /* how often in a row the first look found it: it may have been there for long */
+} job_guess;
+
+/* What the last rounds of a phase were like. */
+typedef struct job_habit {
+    char phase[24];
+    double round; /* seconds that one took; 0 when unknown */
+    job_guess model, children;
+} job_habit;
+
+enum { JOB_HABITS = 8 };
+
+/* Times are those of base_now. */
+typedef struct job_pace {
+    job_habit habit[JOB_HABITS];
+    int habits;
+    double trip;      /* seconds of a request */
+    double own;       /* that mapping took in this round */
+    int64_t put, next_put; /* when this round's model was put and the next one was, as well as one can tell; 0 when unknown */
+    int64_t asked;    /* when it was last asked for what is waited for; 0 when not yet */
+    int64_t began;    /* this round */
+    int64_t flush_at; /* what is only in memory should be seen */
+    int64_t late_at;  /* anything missing may be made by anyone */
+    int64_t look_at;  /* list */
+} job_pace;
+
+struct job_run;
+void job_pace_begin(struct job_run *run);
+/* Own slices took so long: others may take as long. */
+void job_pace_mapped(struct job_run *run, double seconds);
+/* Something was made for somebody who is only late: the next thing after a pause, in which that may come. */
+void job_pace_helped(struct job_run *run);
+/* After a look: when the next one is due. */
+void job_pace_looked(struct job_run *run);
+/* A request that was sent at that moment has been answered. */
+void job_pace_note_trip(struct job_run *run, int64_t sent);
+/* What is waited for was asked for at that moment, and was there or not. */
+void job_pace_note_answer(struct job_run *run, job_guess *guess, int64_t sent, bool there);
+/* The next model was found, as the guess has just learned. */
+void job_pace_note_put(struct job_run *run, const job_guess *guess);
+void job_pace_note_round(struct job_run *run);
+/* Waits for a change of `name` (a key, or what keys start with), or until a moment of the pace comes, or the worker is told to leave.  On a store
+ * that does not wake it sleeps until it is time to ask. */
+void job_pace_wait(struct job_run *run, const char *name, uint32_t *seen, const job_guess *guess);
+job_habit *job_pace_habit(job_pace *pace, const char *phase);
+
+/* ---- one worker in one job --------------------------------------------------------------------------------------- */
+
+enum { JOB_COUNTERS = SHOAL_COUNTERS + 1, JOB_DOUBLED = SHOAL_COUNTERS };
+
+/* A slice that was loaded. */
+typedef struct job_held {
+    job_rows *rows;
+    engine_slice *slice;
+    shoal_partial *partial; /* of this round; belongs to `slice` */
+    int64_t used;           /* round it was last mapped in */
+} job_held;
+
+typedef struct job_run {
+    shoal_worker *worker;
+    shoal_store *store;
+    const job_spec *spec;
+    const void *spec_bytes; /* as it was read */
+    size_t spec_size;
+    const shoal_algorithm *algorithm;
+    engine_mapper *mapper;
+    job_loader *loader;
+    job_beat *beat;
+    job_record record;
+    job_members members;
+    job_pace pace;
+
+    job_model *model; /* of the round that is being done */
+    job_model *next;  /* the one after it, once it is here */
+
+    /* This round's pieces. */
+    unsigned char *flag;                   /* JOB_MINE, ... */
+    bool *added;                           /* merged into its parent's sum */
+    int64_t (*counter)[JOB_COUNTERS];      /* what its maps counted, and how many pieces were made for others */
+    shoal_partial **sum;                   /* of groups, NULL while nothing was added */
+    job_held *held;                        /* of slices */
+    bool begun;                            /* the mapper knows this round */
+    int64_t looked_at;                     /* when it last knew where things stand; 0 once it made something for another */
+    int64_t waiting_for;                   /* a piece, -1 for the next model, -2 for nothing */
+    uint32_t seen_child, seen_model;       /* for shoal_store_wait on it, and on the next model */
+    bool queue_open[3];                    /* round 0: the queues map, reduce, last may have something */
+    int64_t taken[3];                      /* round 0: from each of them */
+
+    /* Pieces this worker put, to be removed. */
+    struct job_put {
+        int64_t round, piece;
+    } *put;
+    int64_t puts, put_room;
+    int64_t swept_in;     /* round in which it last tidied up */
+    int64_t swept_at;     /* when it last listed for leftovers */
+    int64_t swept_models; /* models before this round have been removed */
+    int64_t watches_from; /* since when it has seen who is alive: a lease later it knows who is dead */
+    int64_t joined_at;    /* or when the store last had the job as this worker knows it */
+    int64_t lacking_from; /* since when rows have been missing; 0 when they are not */
+    /* Models that stay while younger ones may be forgotten by the store; round 0 for none. */
+    struct job_checkpoint {
+        int64_t round, at;
+    } checkpoint[2];
+} job_run;
+
+/* Seconds, from now, that a store call may take. */
+int64_t job_deadline(const job_run *run);
+bool job_leaving(const job_run *run);
+const _Atomic uint32_t *job_leave_word(const job_run *run);
+/* One line to the log and into the record. */
+void job_log(job_run *run, const char *format, ...) SHOAL_PRINTF(2, 3);
+
+/* Does the round run->model until run->next is there. */
+int job_round_do(job_run *run);
+void job_round_release(job_run *run);
+
+/* ---- pieces (job_piece.c) ---------------------------------------------------------------------------------------- */
+
+#define JOB_KIND_PIECE SHOAL_KIND('p', 'a', 'r', 't')
+
+/* Readies flags, sums and counters for the round run->model. */
+void job_piece_begin(job_run *run);
+/* Adds one's own slice or group, which is here, to its parent's sum. */
+int job_piece_add(job_run *run, int64_t piece);
+/* Adds bytes from the store to the sum of the piece's parent.  SHOAL_BROKEN when they are not that piece of this round. */
+int job_piece_add_bytes(job_run *run, int64_t piece, const void *bytes, size_t size);
+int job_piece_put(job_run *run, int64_t piece);
+/* Gets those of the children of `parent` that are not here and adds them.  *came counts them; with `only_first` it asks for one first, and for
+ * the others if that is there. */
+int job_piece_fetch(job_run *run, int64_t parent, bool only_first, int64_t *came);
+/* The sum of a group, with the memory of an earlier round where that fits. */
+int job_piece_sum(shoal_partial **out, job_run *run, int64_t piece);
+
+/* ---- leading (job_lead.c) ---------------------------------------------------------------------------------------- */
+
+/* The top has been merged: makes the next model and puts it, or takes what another put; sets run->next. */
+int job_lead(job_run *run);
+/* What can be done for it while the top's children are not there yet. */
+int job_lead_prepare(job_run *run);
+/* Ends the job: failed, with a status and a message. */
+int job_lead_fail(job_run *run, int failure, const char *message);
+/* ---- sweeping (job_sweep.c) -------------------------------------------------------------------------------------- */
+
+/* Removes what this worker put in rounds that are over and, now and then, what others left. */
+int job_sweep(job_run *run);
+/* After the end: removes what a finished job needs no more. */
+int job_sweep_all(shoal_store *store, const job_spec *spec, int64_t keep_model, int64_t deadline);
+
+#endif

@@ -1,0 +1,301 @@
+/* Making a spec: where the rows are, how they are cut, and round 0.  See job_setup.h.
+ *
+ * Everything is chosen here, once: workers only follow the spec. */
+#include "engine/store/job_setup.h"
+
+#include <errno.h>
+#include <fenv.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <jansson.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+#include "base/world.h"
+#include "data/data_place.h"
+#include "engine/engine_internal.h"
+#include "engine/store/job_keys.h"
+#include "engine/store/job_spec_internal.h"
+#include "kernel/kernel.h"
+
+enum { SLICES_LEAST = 4, SLICES_UNKNOWN = 16, SLICES_A_SLOT = 2, SLICE_BYTES = 256000000, LEASE_MOST = 604800 };
+
+/* ---- names ----------------------------------------------------------------------------------------------------- */
+
+static int check_name(const char *name)
+{
+    bool good = (name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z');
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
+    enum { MOST = SHOAL_JOB_ID_BYTES - 1 - 17 };
+    if (!good || name[length] != '\0' || length > MOST)
+        return shoal_fail(SHOAL_USAGE, "--name: '%.80s' is not a letter and then at most %d letters, digits and '-'",
+                          name, MOST - 1);
+    return SHOAL_OK;
+}
+
+static int choose_id(job_spec *spec, const shoal_job_options *options)
+{
+    const char *name = options->name ? options->name : spec->algorithm;
+    unsigned char random[8];
+    char digits[17];
+    if (options->id) {
+        snprintf(spec->id, sizeof spec->id, "%s", options->id);
+        return job_id_check(options->id);
+    }
+    int status = check_name(name);
+    base_entropy(random, sizeof random);
+    job_hex_write(digits, random, sizeof random);
+    if (status == SHOAL_OK)
+        snprintf(spec->id, sizeof spec->id, "%.*s-%s", SHOAL_JOB_ID_BYTES - 18, name, digits);
+    return status;
+}
+
+/* Whether JSON can hold the text. */
+static bool is_utf8(const char *text)
+{
+    json_t *string = json_string(text);
+    json_decref(string);
+    return string != NULL;
+}
+
+/* For people, so that a letter that is lost does no harm. */
+static int copy_readable(char **out, const char *text)
+{
+    int status = base_copy_text(out, text);
+    if (status == SHOAL_OK && !is_utf8(text))
+        for (char *at = *out; *at; at++)
+            if ((unsigned char)*at >= 0x80)
+                *at = '?';
+    return status;
+}
+
+/* ---- settings -------------------------------------------------------------------------------------------------- */
+
+static int check_numbers(const shoal_job_options *options)
+{
+    if (options->slices < 0 || options->slices > JOB_SLICES_MOST)
+        return shoal_fail(SHOAL_USAGE, "--slices: must be 1 to %d, not %lld", JOB_SLICES_MOST,
+                          (long long)options->slices);
+    if (options->workers < 0)
+        return shoal_fail(SHOAL_USAGE, "--workers: can't be %lld", (long long)options->workers);
+    if (options->lease != 0 && !(options->lease >= 1 && options->lease <= LEASE_MOST))
+        return shoal_fail(SHOAL_USAGE, "--lease: must be 1 to %d seconds, not %g", LEASE_MOST, options->lease);
+    if (options->keep_rounds < 0)
+        return shoal_fail(SHOAL_USAGE, "--keep-rounds: can't be %lld", (long long)options->keep_rounds);
+    return SHOAL_OK;
+}
+
+static int copy_settings(job_spec *spec, const char *settings)
+{
+    if (!settings)
+        return SHOAL_OK;
+    json_t *json = json_loads(settings, JSON_DECODE_ANY, NULL);
+    if (!json)
+        return shoal_fail(SHOAL_USAGE, "the settings of a job must be JSON, not '%.80s'", settings);
+    json_decref(json);
+    return base_copy_text(&spec->settings, settings);
+}
+
+/* ---- slices ---------------------------------------------------------------------------------------------------- */
+
+static int choose_slices(int64_t *out, const shoal_shape *shape, const shoal_job_options *options)
+{
+    if (options->slices > shape->grains)
+        return shoal_fail(
+            SHOAL_USAGE,
+            "--slices: %lld slices are more than the %lld grains that the rows make; say fewer, or smaller "
+            "grains",
+            (long long)options->slices, (long long)shape->grains);
+    if (options->slices > 0) {
+        *out = options->slices;
+        return SHOAL_OK;
+    }
+    int64_t slots = options->workers < JOB_SLICES_MOST ? options->workers : JOB_SLICES_MOST;
+    int64_t wanted = slots ? slots * SLICES_A_SLOT : SLICES_UNKNOWN;
+    wanted = wanted > SLICES_LEAST ? wanted : SLICES_LEAST;
+    double grain_bytes = (double)shape->rows_per_grain * (double)shape->columns * (double)shoal_type_size(shape->type);
+    int64_t most_grains = grain_bytes < SLICE_BYTES ? (int64_t)(SLICE_BYTES / grain_bytes) : 1;
+    int64_t by_bytes = (shape->grains + most_grains - 1) / most_grains;
+    wanted = wanted > by_bytes ? wanted : by_bytes;
+    wanted = wanted < shape->grains ? wanted : shape->grains;
+    *out = wanted < JOB_SLICES_MOST ? wanted : JOB_SLICES_MOST;
+    return SHOAL_OK;
+}
+
+/* Evenly: no slice has more than one grain more than another. */
+static int cut(job_spec *spec)
+{
+    int64_t grains = spec->shape.grains;
+    int status = base_alloc(&spec->slice, (size_t)spec->slices, sizeof *spec->slice, "the slices of a job");
+    for (int64_t i = 0; i < spec->slices && status == SHOAL_OK; i++) {
+        int64_t first = i * grains / spec->slices, end = (i + 1) * grains / spec->slices;
+        spec->slice[i] = (job_slice){.first_grain = first, .grains = end - first};
+    }
+    return status;
+}
+
+/* ---- where the rows are ---------------------------------------------------------------------------------------- */
+
+/* A file that workers may map themselves: its path behind all links, or NULL for one that can't be named so. */
+static int resolve_file(char **out, const data_place *place)
+{
+    struct stat info;
+    char *real = realpath(place->address, NULL);
+    bool good = real && is_utf8(real) && stat(real, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == place->size;
+    int status = good ? base_copy_text(out, real) : SHOAL_OK;
+    free(real);
+    return status;
+}
+
+static int choose_source(job_spec *spec, shoal_store *store, const shoal_data *data)
+{
+    data_place place = data_place_of(data);
+    int status = copy_readable(&spec->data_name, place.address);
+    if (status < 0)
+        return status;
+    spec->offset = place.offset;
+    spec->size = place.size;
+    switch (place.kind) {
+    case DATA_MADE: spec->source = JOB_GENERATED; return base_copy_text(&spec->place, place.address);
+    case DATA_IN_BLOB:
+        spec->source = JOB_RANGES;
+        snprintf(spec->etag.text, sizeof spec->etag.text, "%s", place.etag);
+        status = base_copy_text(&spec->store_url, place.address);
+        return status == SHOAL_OK ? base_copy_text(&spec->place, place.key) : status;
+    case DATA_IN_FILE:
+        /* A store that wakes is on this machine, and so are all workers. */
+        spec->source = JOB_FILE;
+        if (shoal_store_describe(store).wakes)
+            status = resolve_file(&spec->place, &place);
+        if (status < 0 || spec->place)
+            return status;
+        break;
+    case DATA_HERE: break;
+    }
+    spec->source = JOB_UPLOADED;
+    spec->offset = spec->size = 0;
+    return base_copy_text(&spec->place, spec->data_name);
+}
+
+/* ---- hashes ---------------------------------------------------------------------------------------------------- */
+
+typedef struct hashing {
+    job_spec *spec;
+    shoal_data *data;
+    const double *weights;
+    const volatile int *stop;
+} hashing;
+
+static int hash_rows(job_slice *slice, shoal_data *data, int64_t first_row, int64_t rows)
+{
+    size_t size = (size_t)rows * (size_t)shoal_data_columns(data) * shoal_type_size(shoal_data_type(data));
+    void *scratch = NULL;
+    const void *values = NULL;
+    int status = shoal_data_is_resident(data) ? SHOAL_OK : base_alloc_unset(&scratch, size, 1, "rows of a slice");
+    if (status == SHOAL_OK)
+        status = shoal_data_read(&values, data, first_row, rows, scratch);
+    if (status == SHOAL_OK)
+        status = job_hash_of(slice->hash, values, size);
+    base_free(&scratch);
+    return status;
+}
+
+static int hash_slice(void *context, int64_t item, int thread)
+{
+    const hashing *all = context;
+    job_slice *slice = &all->spec->slice[item];
+    int64_t first_row = job_slice_first_row(all->spec, item), rows = job_slice_rows(all->spec, item);
+    int status = SHOAL_OK;
+    (void)thread;
+    if (all->stop && *all->stop)
+        return shoal_fail(SHOAL_STOPPED, "asked to stop before the job was made");
+    if (job_source_is_hashed(all->spec->source))
+        status = hash_rows(slice, all->data, first_row, rows);
+    if (status == SHOAL_OK && all->weights)
+        status = job_hash_of(slice->weights_hash, all->weights + first_row, (size_t)rows * sizeof *all->weights);
+    return status;
+}
+
+static int hash_slices(job_spec *spec, shoal_data *data, const double *weights, const volatile int *stop)
+{
+    hashing all = {.spec = spec, .data = data, .weights = weights, .stop = stop};
+    base_pool *pool = NULL;
+    if (!job_source_is_hashed(spec->source) && !weights)
+        return SHOAL_OK;
+    int64_t cores = base_cores();
+    int status = base_pool_new(&pool, (int)(cores < spec->slices ? cores : spec->slices));
+    if (status == SHOAL_OK)
+        status = base_pool_each(pool, spec->slices, hash_slice, &all);
+    base_pool_free(&pool);
+    return status;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------- */
+
+/* Whatever the caller rounds like, round 0 is the same. */
+static int start(job_spec *spec, const shoal_algorithm *algorithm, const void *config)
+{
+    fenv_t callers;
+    fegetenv(&callers);
+    base_default_arithmetic();
+    int status = algorithm->start(&spec->first, config, &spec->shape);
+    fesetenv(&callers);
+    if (status == SHOAL_OK)
+        spec->first->number = 0;
+    return status;
+}
+
+static int choose_all(job_spec *spec, shoal_store *store, const shoal_algorithm *algorithm, const void *config,
+                      shoal_data *data, const double *weights, const shoal_job_options *options)
+{
+    const kernel_set *kernel = NULL;
+    if (snprintf(spec->algorithm, sizeof spec->algorithm, "%s", algorithm->name) >= (int)sizeof spec->algorithm)
+        SHOAL_BUG("the learner's name %s is too long", algorithm->name);
+    snprintf(spec->version, sizeof spec->version, "%s", SHOAL_VERSION);
+    spec->keep_rounds = options->keep_rounds;
+    spec->workers = options->workers;
+    spec->created = (double)time(NULL); /* for people: nothing depends on it */
+    spec->lease = options->lease != 0 ? options->lease : shoal_store_describe(store).wakes ? 10 : 30;
+    int status = check_numbers(options);
+    if (status == SHOAL_OK)
+        status = choose_id(spec, options);
+    if (status == SHOAL_OK)
+        status = copy_settings(spec, options->settings);
+    if (status == SHOAL_OK)
+        status = kernel_choose(&kernel, options->kernel);
+    if (status == SHOAL_OK)
+        status = engine_fill_shape(&spec->shape, data, weights, options->rows_per_grain);
+    if (status == SHOAL_OK)
+        status = choose_slices(&spec->slices, &spec->shape, options);
+    if (status == SHOAL_OK)
+        status = job_tree_choose(&spec->tree, options->reduce, spec->slices);
+    if (status < 0)
+        return status;
+    spec->fingerprint = kernel_fingerprint(kernel, algorithm->kernel_free);
+    status = start(spec, algorithm, config);
+    if (status == SHOAL_OK)
+        status = cut(spec);
+    if (status == SHOAL_OK)
+        status = choose_source(spec, store, data);
+    return status == SHOAL_OK ? hash_slices(spec, data, weights, options->stop) : status;
+}
+
+int job_setup_spec(job_spec **out, shoal_store *store, const shoal_algorithm *algorithm, const void *config,
+                   shoal_data *data, const double *weights, const shoal_job_options *options)
+{
+    static const shoal_job_options defaults;
+    job_spec *spec = NULL;
+    *out = NULL;
+    int status = base_alloc(&spec, 1, sizeof *spec, "a job's spec");
+    if (status == SHOAL_OK)
+        status = choose_all(spec, store, algorithm, config, data, weights, options ? options : &defaults);
+    if (status < 0)
+        job_spec_free(&spec);
+    *out = spec;
+    return status;
+}

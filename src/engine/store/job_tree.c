@@ -1,0 +1,152 @@
+/* The shape of a reduction.  See job_tree.h.
+ *
+ * Fans are kept in one form only: never more than there are pieces to merge, and 1 only where there is a single slice.
+ * So two trees are the same exactly when their fans are, and every level but the lowest pair is smaller than the one
+ * below it. */
+#include "engine/store/job_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <shoal/error.h>
+
+enum { FLAT_MOST = 16, PIECES_MOST = 1 << 30 };
+
+bool job_tree_make(job_tree *out, int64_t slices, int levels, const int64_t *fan)
+{
+    job_tree tree = {.levels = levels};
+    if (slices < 1 || slices > PIECES_MOST || levels < 2 || levels > JOB_LEVELS_MOST)
+        return false;
+    tree.count[0] = slices;
+    tree.pieces = slices;
+    for (int level = 0; level + 1 < levels; level++) {
+        int64_t count = tree.count[level], least = slices == 1 && level == 0 ? 1 : 2;
+        if (fan[level] < least || fan[level] > count)
+            return false;
+        tree.fan[level] = fan[level];
+        tree.count[level + 1] = (count + fan[level] - 1) / fan[level];
+        tree.first[level + 1] = tree.pieces;
+        tree.pieces += tree.count[level + 1];
+    }
+    if (tree.count[levels - 1] != 1)
+        return false;
+    *out = tree;
+    return true;
+}
+
+static void make_flat(job_tree *out, int64_t slices)
+{
+    job_tree_make(out, slices, 2, &slices);
+}
+
+/* About as many groups as each has slices: the longest chain of merging is then shortest. */
+static void make_two_level(job_tree *out, int64_t slices)
+{
+    int64_t groups = 1;
+    while (groups * groups < slices)
+        groups++;
+    int64_t fan[2] = {(slices + groups - 1) / groups};
+    if (slices < 4) { /* groups of one would only pass on what they get */
+        make_flat(out, slices);
+        return;
+    }
+    fan[1] = (slices + fan[0] - 1) / fan[0];
+    job_tree_make(out, slices, 3, fan);
+}
+
+static void make_fanned(job_tree *out, int64_t slices, int64_t wanted)
+{
+    int64_t fan[JOB_LEVELS_MOST], count = slices;
+    int levels = 1;
+    do {
+        fan[levels - 1] = wanted < count ? wanted : count;
+        count = (count + fan[levels - 1] - 1) / fan[levels - 1];
+        levels++;
+    } while (count > 1 && levels < JOB_LEVELS_MOST);
+    job_tree_make(out, slices, levels, fan);
+}
+
+/* F of "tree:F": plain digits, at least 2; what no tree can need is as good as the most. */
+static bool parse_fan(int64_t *out, const char *text)
+{
+    int64_t value = 0;
+    size_t length = strspn(text, "0123456789");
+    if (length == 0 || text[length] != '\0')
+        return false;
+    for (size_t i = 0; i < length && value <= PIECES_MOST; i++)
+        value = value * 10 + (text[i] - '0');
+    *out = value;
+    return value >= 2;
+}
+
+/* The tree of depth JOB_LEVELS_MOST that merges two at a time. */
+enum { SLICES_MOST = 1 << (JOB_LEVELS_MOST - 1) };
+
+int job_tree_choose(job_tree *out, const char *reduce, int64_t slices)
+{
+    int64_t fan = 0;
+    if (slices < 1 || slices > SLICES_MOST)
+        return shoal_fail(SHOAL_USAGE, "--slices: %lld slices can't be reduced: 1 to %d can", (long long)slices,
+                          SLICES_MOST);
+    bool automatic = !reduce || strcmp(reduce, "auto") == 0;
+    if (automatic ? slices <= FLAT_MOST : strcmp(reduce, "flat") == 0)
+        make_flat(out, slices);
+    else if (automatic || strcmp(reduce, "two-level") == 0)
+        make_two_level(out, slices);
+    else if (strncmp(reduce, "tree:", 5) != 0)
+        return shoal_fail(SHOAL_USAGE, "--reduce: '%.40s' is none of auto, flat, two-level and tree:F", reduce);
+    else if (!parse_fan(&fan, reduce + 5))
+        return shoal_fail(SHOAL_USAGE, "--reduce: 'tree:%.40s' needs a whole number of at least 2, as in tree:8",
+                          reduce + 5);
+    else
+        make_fanned(out, slices, fan);
+    return SHOAL_OK;
+}
+
+int job_tree_level(const job_tree *tree, int64_t piece)
+{
+    int level = 0;
+    while (level + 1 < tree->levels && piece >= tree->first[level + 1])
+        level++;
+    return level;
+}
+
+int64_t job_tree_parent(const job_tree *tree, int64_t piece)
+{
+    int level = job_tree_level(tree, piece);
+    if (level + 1 == tree->levels)
+        return -1;
+    return tree->first[level + 1] + (piece - tree->first[level]) / tree->fan[level];
+}
+
+/* The pieces of level `below` that lie under the pieces [*first, *end) of the level above it, all counted within their
+ * levels. */
+static void step_down(const job_tree *tree, int below, int64_t *first, int64_t *end)
+{
+    *first *= tree->fan[below];
+    *end *= tree->fan[below];
+    if (*end > tree->count[below])
+        *end = tree->count[below];
+}
+
+void job_tree_children(const job_tree *tree, int64_t piece, int64_t *first, int64_t *end)
+{
+    int level = job_tree_level(tree, piece);
+    *first = *end = 0;
+    if (level == 0)
+        return;
+    *first = piece - tree->first[level];
+    *end = *first + 1;
+    step_down(tree, level - 1, first, end);
+    *first += tree->first[level - 1];
+    *end += tree->first[level - 1];
+}
+
+void job_tree_slices(const job_tree *tree, int64_t piece, int64_t *first, int64_t *end)
+{
+    int level = job_tree_level(tree, piece);
+    *first = piece - tree->first[level];
+    *end = *first + 1;
+    while (level > 0)
+        step_down(tree, --level, first, end);
+}

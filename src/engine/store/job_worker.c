@@ -1,0 +1,427 @@
+/* A worker: finds a job, joins it, goes from round to round, leaves.  See shoal/job.h and job_run.h. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+#include "base/world.h"
+#include "engine/store/job_run.h"
+#include "kernel/kernel.h"
+
+struct shoal_worker {
+    shoal_store *store;
+    shoal_worker_options options;
+    const kernel_set *kernel;
+    uint64_t id;
+    _Atomic uint32_t leave;
+    pthread_mutex_t lock; /* of `why` */
+    char why[64];
+    char **refused; /* jobs it can't serve */
+    int64_t refusals;
+    bool took_part; /* in the job it served last, which had not ended */
+};
+
+static const double patience_usual = 300;
+
+/* ---- what the other files ask ------------------------------------------------------------------------------------ */
+
+int64_t job_deadline(const job_run *run)
+{
+    double patience = run->worker->options.patience;
+    return base_time_after(base_now(), patience > 0 ? patience : patience_usual);
+}
+
+bool job_leaving(const job_run *run)
+{
+    return atomic_load(&run->worker->leave);
+}
+
+const _Atomic uint32_t *job_leave_word(const job_run *run)
+{
+    return &run->worker->leave;
+}
+
+static void tell(shoal_worker *worker, const char *line)
+{
+    if (worker->options.log)
+        worker->options.log(worker->options.log_context, line);
+}
+
+/* Appends to the record's log, of which the end is kept. */
+static void keep_line(job_record *record, const char *line)
+{
+    size_t have = strlen(record->log), more = strlen(line) + 1, room = sizeof record->log - 1;
+    if (have + more > room) {
+        size_t drop = have + more - room;
+        const char *end = drop < have ? strchr(record->log + drop, '\n') : NULL;
+        drop = end ? (size_t)(end + 1 - record->log) : have;
+        memmove(record->log, record->log + drop, have - drop + 1);
+        have -= drop;
+    }
+    snprintf(record->log + have, sizeof record->log - have, "%s\n", line);
+}
+
+void job_log(job_run *run, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    keep_line(&run->record, line);
+    tell(run->worker, line);
+}
+
+/* ---- joining ----------------------------------------------------------------------------------------------------- */
+
+static const shoal_algorithm *find_algorithm(const shoal_worker *worker, const char *name)
+{
+    for (int i = 0; worker->options.algorithms && worker->options.algorithms[i]; i++)
+        if (strcmp(worker->options.algorithms[i]->name, name) == 0)
+            return worker->options.algorithms[i];
+    return NULL;
+}
+
+static bool is_hash(const char *hex, const unsigned char *hash)
+{
+    char text[2 * JOB_HASH_BYTES + 1];
+    for (int i = 0; i < JOB_HASH_BYTES; i++)
+        snprintf(text + 2 * i, 3, "%02x", hash[i]);
+    return strcasecmp(hex, text) == 0;
+}
+
+/* Whether this worker would give the job's bits, and was asked to run this very job. */
+static int check_spec(const shoal_algorithm **out, const shoal_worker *worker, const job_spec *spec)
+{
+    const shoal_algorithm *algorithm = find_algorithm(worker, spec->algorithm);
+    if (worker->options.spec && !is_hash(worker->options.spec, spec->sha256))
+        return shoal_fail(SHOAL_INVALID, "job %s is not the one this worker was started for: its spec is another",
+                          spec->id);
+    if (strcmp(spec->version, SHOAL_VERSION) != 0)
+        return shoal_fail(SHOAL_INVALID,
+                          "job %s was made by shoal %s, and this is %s: workers must be of the same version", spec->id,
+                          spec->version, SHOAL_VERSION);
+    if (!algorithm)
+        return shoal_fail(SHOAL_INVALID, "job %s is for the learner '%s', which this worker does not have", spec->id,
+                          spec->algorithm);
+    if (kernel_fingerprint(worker->kernel, algorithm->kernel_free) != spec->fingerprint)
+        return shoal_fail(
+            SHOAL_INVALID,
+            "job %s: the arithmetic of this machine (kernel set %s) gives other bits than that of the job", spec->id,
+            worker->kernel->name);
+    *out = algorithm;
+    return SHOAL_OK;
+}
+
+static void fill_record(job_record *record, const shoal_worker *worker)
+{
+    record->worker = worker->id;
+    record->pid = getpid();
+    record->slots = (uint32_t)worker->options.slots;
+    record->roles = worker->options.roles;
+    record->rescuing = -1;
+    if (gethostname(record->host, sizeof record->host - 1) != 0)
+        record->host[0] = 0;
+    snprintf(record->kernel, sizeof record->kernel, "%s", worker->kernel->name);
+    snprintf(record->version, sizeof record->version, "%s", SHOAL_VERSION);
+    snprintf(record->state, sizeof record->state, "working");
+}
+
+static int make_room(job_run *run)
+{
+    size_t pieces = (size_t)run->spec->tree.pieces, slices = (size_t)run->spec->slices;
+    int status = base_alloc(&run->flag, pieces, 1, "pieces");
+    if (status == SHOAL_OK)
+        status = base_alloc(&run->added, pieces, sizeof *run->added, "pieces");
+    if (status == SHOAL_OK)
+        status = base_alloc(&run->counter, pieces, sizeof *run->counter, "pieces");
+    if (status == SHOAL_OK)
+        status = base_alloc(&run->sum, pieces - slices, sizeof *run->sum, "sums");
+    if (status == SHOAL_OK)
+        status = base_alloc(&run->held, slices, sizeof *run->held, "slices");
+    return status;
+}
+
+/* The newest model that can be had; older ones are removed as it goes on. */
+static int find_model(job_model **out, const job_run *run)
+{
+    for (int tries = 0;; tries++) {
+        int64_t head = 0;
+        int status = job_head(&head, run->store, run->spec->id, job_deadline(run));
+        if (status < 0)
+            return status;
+        if (head == 0)
+            return job_model_first(out, run->spec);
+        status = job_model_get(out, run->store, run->spec->id, head, job_deadline(run));
+        if (status == SHOAL_BROKEN)
+            status = shoal_store_remove(run->store, job_key_model(run->spec->id, head).text, job_deadline(run));
+        else if (status != SHOAL_ABSENT)
+            return status;
+        if (status < 0 && status != SHOAL_ABSENT)
+            return status;
+        if (tries == 100)
+            return shoal_fail(SHOAL_AGAIN, "the models of job %s go as soon as they come", run->spec->id);
+    }
+}
+
+static int join(job_run *run)
+{
+    const shoal_worker_options *options = &run->worker->options;
+    job_loader_options loading = {.cache = options->cache,
+                                  .cache_bytes = options->cache_bytes,
+                                  .data_root = options->data_root,
+                                  .threads = options->slots};
+    int status = make_room(run);
+    if (status == SHOAL_OK)
+        status =
+            engine_mapper_new(&run->mapper, run->algorithm, &run->spec->shape, options->slots, run->worker->kernel);
+    if (status == SHOAL_OK)
+        status = job_loader_new(&run->loader, run->spec, run->store, &loading);
+    if (status == SHOAL_OK)
+        status = find_model(&run->model, run);
+    if (status < 0 || run->model->state != SHOAL_JOB_RUNNING)
+        return status;
+    engine_mapper_watch(run->mapper, &run->worker->leave);
+    fill_record(&run->record, run->worker);
+    run->joined_at = base_now();
+    job_log(run, "joins job %s at round %lld with %d slot%s", run->spec->id, (long long)run->model->number,
+            options->slots, options->slots == 1 ? "" : "s");
+    return job_beat_start(&run->beat, run->store, run->spec->id, run->spec->lease, &run->record, job_deadline(run));
+}
+
+/* ---- leaving ----------------------------------------------------------------------------------------------------- */
+
+static void leave(job_run *run, int status)
+{
+    char state[96], error[512];
+    double seconds = status == SHOAL_STOPPED ? 0.7 : 5;
+    snprintf(error, sizeof error, "%s", shoal_error());
+    if (status == SHOAL_STOPPED) {
+        pthread_mutex_lock(&run->worker->lock);
+        snprintf(state, sizeof state, "left: %s", run->worker->why);
+        pthread_mutex_unlock(&run->worker->lock);
+    } else {
+        snprintf(state, sizeof state, status < 0 ? "failed: %s" : "done", error);
+    }
+    if (run->beat) {
+        job_log(run, "%s", state);
+        job_beat_set(run->beat, &run->record);
+    }
+    job_beat_stop(&run->beat, status == SHOAL_ABSENT ? NULL : state, base_time_after(base_now(), seconds));
+    if (status < 0)
+        shoal_fail(status, "%s", error); /* what the leaving met is of no interest */
+}
+
+static void release_run(job_run *run)
+{
+    job_model_free(&run->next);
+    job_model_free(&run->model);
+    job_round_release(run);
+    job_members_release(&run->members);
+    engine_mapper_free(&run->mapper);
+    job_loader_free(&run->loader);
+}
+
+/* ---- a job ------------------------------------------------------------------------------------------------------- */
+
+static int do_rounds(job_run *run)
+{
+    int status = SHOAL_OK;
+    while (status == SHOAL_OK && run->model->state == SHOAL_JOB_RUNNING) {
+        status = job_round_do(run);
+        if (status == SHOAL_OK) {
+            job_model_free(&run->model);
+            run->model = run->next;
+            run->next = NULL;
+        }
+    }
+    return status;
+}
+
+/* Who finished the job may have died before it was done with tidying up.  Only a job that is done stays ended for ever. */
+static void tidy_ended(job_run *run)
+{
+    if (run->model && run->model->state == SHOAL_JOB_DONE)
+        job_sweep_all(run->store, run->spec, run->model->number, job_deadline(run));
+}
+
+static int serve_spec(shoal_worker *worker, const job_spec *spec, const void *bytes, size_t size)
+{
+    job_run run = {.worker = worker, .store = worker->store, .spec = spec, .spec_bytes = bytes, .spec_size = size};
+    int status = check_spec(&run.algorithm, worker, spec);
+    if (status < 0)
+        return status;
+    base_default_arithmetic();
+    status = join(&run);
+    worker->took_part = run.beat != NULL;
+    if (status == SHOAL_OK && run.beat)
+        status = do_rounds(&run);
+    else if (status == SHOAL_OK)
+        tidy_ended(&run);
+    leave(&run, status);
+    release_run(&run);
+    return status;
+}
+
+static int serve(shoal_worker *worker, const char *id)
+{
+    job_run asking = {.worker = worker};
+    job_key key = job_key_of(id, "spec");
+    shoal_blob blob = {0};
+    job_spec *spec = NULL;
+    int status = shoal_store_get_framed(worker->store, key.text, JOB_KIND_SPEC, &blob, job_deadline(&asking));
+    if (status == SHOAL_ABSENT)
+        status = shoal_fail(SHOAL_ABSENT, "there is no job %s", id);
+    if (status == SHOAL_OK)
+        status = job_spec_decode(&spec, id, blob.data, blob.size);
+    if (status == SHOAL_OK)
+        status = serve_spec(worker, spec, blob.data, blob.size);
+    job_spec_free(&spec);
+    shoal_blob_release(&blob);
+    return status;
+}
+
+/* ---- any job ----------------------------------------------------------------------------------------------------- */
+
+static bool is_refused(const shoal_worker *worker, const char *id)
+{
+    for (int64_t i = 0; i < worker->refusals; i++)
+        if (strcmp(worker->refused[i], id) == 0)
+            return true;
+    return false;
+}
+
+static int refuse(shoal_worker *worker, const char *id)
+{
+    size_t have = (size_t)worker->refusals;
+    int status = base_grow(&worker->refused, have, have + 1, sizeof *worker->refused, "jobs");
+    if (status == SHOAL_OK)
+        status = base_copy_text(&worker->refused[have], id);
+    if (status == SHOAL_OK)
+        worker->refusals++;
+    return status;
+}
+
+/* One of the open jobs: different workers begin at different places of the list. */
+static int find_job(shoal_worker *worker, char id[SHOAL_JOB_ID_BYTES], int64_t deadline)
+{
+    shoal_listing page = {0};
+    uint64_t found = 0;
+    int status;
+    do {
+        status = shoal_store_list(worker->store, "open/", NULL, &page, deadline);
+        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
+            const char *name = page.entries[i].key + strlen("open/");
+            if (job_id_check(name) < 0 || is_refused(worker, name))
+                continue;
+            if ((worker->id ^ worker->id >> 32) % ++found == 0)
+                snprintf(id, SHOAL_JOB_ID_BYTES, "%s", name);
+        }
+    } while (status == SHOAL_OK && page.more);
+    shoal_listing_release(&page);
+    return status < 0 ? status : found > 0 ? SHOAL_OK : SHOAL_ABSENT;
+}
+
+/* Waits for a job to appear; false when it has been idle for too long. */
+static bool wait_for_job(shoal_worker *worker, int64_t since, uint32_t *seen)
+{
+    int64_t now = base_now();
+    int64_t until = worker->options.idle > 0 ? base_time_after(since, worker->options.idle) : INT64_MAX;
+    if (now >= until)
+        return false;
+    if (shoal_store_describe(worker->store).wakes) {
+        int64_t nap = base_time_after(now, 0.5);
+        shoal_store_wait(worker->store, "open/", seen, nap < until ? nap : until);
+    } else {
+        double pause = -base_seconds_until(since) * 0.02;
+        int64_t next = base_time_after(now, pause < 0.2 ? 0.2 : pause > 5 ? 5 : pause);
+        base_wait_word(&worker->leave, 0, next < until ? next : until);
+    }
+    return true;
+}
+
+static int serve_any(shoal_worker *worker)
+{
+    job_run asking = {.worker = worker};
+    int64_t since = base_now();
+    uint32_t seen = 0;
+    while (!atomic_load(&worker->leave)) {
+        char id[SHOAL_JOB_ID_BYTES], line[600];
+        if (!wait_for_job(worker, since, &seen))
+            return SHOAL_OK;
+        int status = find_job(worker, id, job_deadline(&asking));
+        if (status == SHOAL_ABSENT)
+            continue;
+        if (status < 0 || (status = serve(worker, id)) == SHOAL_STOPPED || status == SHOAL_AGAIN ||
+            status == SHOAL_DENIED || status == SHOAL_MEMORY)
+            return status;
+        if (status < 0) {
+            snprintf(line, sizeof line, "does not serve job %s: %s", id, shoal_error());
+            tell(worker, line);
+            if ((status = refuse(worker, id)) < 0)
+                return status;
+        }
+        since = worker->took_part ? base_now() : since;
+    }
+    return shoal_fail(SHOAL_STOPPED, "told to leave");
+}
+
+/* ---- the worker -------------------------------------------------------------------------------------------------- */
+
+int shoal_worker_new(shoal_worker **out, shoal_store *store, const shoal_worker_options *options)
+{
+    shoal_worker *worker = NULL;
+    int status = base_alloc(&worker, 1, sizeof *worker, "a worker");
+    if (status < 0)
+        return status;
+    worker->store = store;
+    worker->options = *options;
+    worker->id = options->id;
+    while (!worker->id)
+        base_entropy(&worker->id, sizeof worker->id);
+    if (!worker->options.roles)
+        worker->options.roles = SHOAL_ROLE_ALL;
+    if (worker->options.slots <= 0)
+        worker->options.slots = base_cores();
+    status = kernel_choose(&worker->kernel, options->kernel);
+    if (status < 0) {
+        base_free(&worker);
+        return status;
+    }
+    pthread_mutex_init(&worker->lock, NULL);
+    *out = worker;
+    return SHOAL_OK;
+}
+
+int shoal_worker_run(shoal_worker *worker)
+{
+    if (!worker->options.job)
+        return serve_any(worker);
+    int status = job_id_check(worker->options.job);
+    return status < 0 ? status : serve(worker, worker->options.job);
+}
+
+void shoal_worker_leave(shoal_worker *worker, const char *why)
+{
+    pthread_mutex_lock(&worker->lock);
+    snprintf(worker->why, sizeof worker->why, "%s", why);
+    pthread_mutex_unlock(&worker->lock);
+    atomic_store(&worker->leave, 1);
+    base_wake_word(&worker->leave, INT_MAX);
+}
+
+void shoal_worker_free(shoal_worker **inout)
+{
+    shoal_worker *worker = *inout;
+    if (!worker)
+        return;
+    for (int64_t i = 0; i < worker->refusals; i++)
+        base_free(&worker->refused[i]);
+    base_free(&worker->refused);
+    pthread_mutex_destroy(&worker->lock);
+    base_free(inout);
+}

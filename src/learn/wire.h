@@ -1,0 +1,25 @@
+/* Rounds, partials and results as bytes that mean the same on every machine, for engines whose workers are processes.
+ *
+ * Bytes come from elsewhere: everything is checked before it is used, and SHOAL_BROKEN says what is wrong.  A decoded
+ * thing encodes to the same bytes. */
+#ifndef LEARN_WIRE_H
+#define LEARN_WIRE_H
+
+#include <shoal/learn.h>
+
+#include "base/bytes.h"
+
+void learn_round_write(base_writer *out, const shoal_round *round);
+/* Reads one round; what follows is left in the reader. */
+int learn_round_read(shoal_round **out, base_reader *in);
+
+/* A settled partial: which rows it covers, a hash of its layout, values, records, rows. */
+void learn_partial_write(base_writer *out, const shoal_partial *partial);
+/* Merges an encoded partial into `into` without making one of it.  SHOAL_BROKEN when its layout is another one, or its
+ * rows are not all among those of `into`; then `into` is unchanged.  Records must be settled again afterwards. */
+int learn_partial_merge_read(shoal_partial *into, base_reader *in);
+
+void learn_result_write(base_writer *out, const shoal_result *result);
+int learn_result_read(shoal_result **out, base_reader *in);
+
+#endif

@@ -1,0 +1,233 @@
+/* Jobs in which nothing goes wrong.  See sim_calm.h. */
+#include "sim_calm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <shoal/job.h>
+
+#include "sim_world.h"
+
+/* ---- the learner ------------------------------------------------------------------------------------------------ */
+
+typedef struct count_model {
+    int64_t step, steps, sum;
+} count_model;
+
+static void describe(shoal_round *round)
+{
+    const count_model *model = round->model;
+    strcpy(round->phase, "count");
+    round->step = model->step;
+    round->steps = model->steps;
+    round->objective = round->change = NAN;
+    round->layout = (shoal_layout){.cells = 1, .carry_from = -1};
+    round->layout.cell[0] = (shoal_cell){"rows", SHOAL_CELL_SUM, 1, 0, false};
+}
+
+static int start_count(shoal_round **out, const void *config, const shoal_shape *shape)
+{
+    (void)shape;
+    int status = shoal_round_new(out, sizeof(count_model));
+    if (status == SHOAL_OK) {
+        *(count_model *)(*out)->model = (count_model){.steps = *(const int64_t *)config};
+        describe(*out);
+    }
+    return status;
+}
+
+static size_t scratch_count(const shoal_round *round, const void *prepared, const shoal_shape *shape)
+{
+    (void)round, (void)prepared, (void)shape;
+    return 0;
+}
+
+static int map_count(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
+                     const shoal_scratch *scratch)
+{
+    (void)round, (void)prepared, (void)scratch;
+    sim_work_on_grain(grain);
+    shoal_partial_values(partial, 0)[0] += grain->rows;
+    return SHOAL_OK;
+}
+
+static int update_count(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                        const shoal_shape *shape, const shoal_crew *crew, bool stop)
+{
+    count_model model = *(const count_model *)round->model;
+    (void)shape, (void)crew, (void)stop;
+    model.sum += shoal_partial_values(merged, 0)[0];
+    if (++model.step == model.steps) {
+        int status = shoal_result_new(result);
+        if (status == SHOAL_OK)
+            shoal_result_set_whole(*result, "sum", model.sum);
+        return status;
+    }
+    int status = shoal_round_new(next, sizeof model);
+    if (status == SHOAL_OK) {
+        memcpy((*next)->model, &model, sizeof model);
+        describe(*next);
+    }
+    return status;
+}
+
+static int cost_count(shoal_cost *out, const void *config, const shoal_shape *shape)
+{
+    (void)shape;
+    *out = (shoal_cost){
+        .operations_per_row = 1, .model_bytes = 24, .partial_bytes = 8, .rounds = *(const int64_t *)config};
+    return SHOAL_OK;
+}
+
+static const shoal_algorithm count = {
+    .name = "count",
+    .summary = "Counts rows, again and again",
+    .config_size = sizeof(int64_t),
+    .kernel_free = true,
+    .start = start_count,
+    .scratch_bytes = scratch_count,
+    .map = map_count,
+    .update = update_count,
+    .cost = cost_count,
+};
+
+/* ---- people ---------------------------------------------------------------------------------------------------- */
+
+static const char id[] = "calm";
+
+typedef struct calm {
+    sim_cloud *cloud;
+    double ended;
+    bool failed;
+} calm;
+
+typedef struct hand {
+    calm *calm;
+    unsigned roles;
+    sim_process *process;
+} hand;
+
+static void work(void *context)
+{
+    hand *self = context;
+    shoal_store *store = NULL;
+    shoal_worker *worker = NULL;
+    static const shoal_algorithm *const known[] = {&count, NULL};
+    const shoal_worker_options options = {.algorithms = known, .job = id, .slots = 1, .roles = self->roles};
+    int status = sim_store_open(&store, self->calm->cloud);
+    if (status == SHOAL_OK)
+        status = shoal_worker_new(&worker, store, &options);
+    if (status == SHOAL_OK)
+        status = shoal_worker_run(worker);
+    if (status < 0)
+        sim_fail("a worker ended with %d: %s", status, shoal_error());
+    shoal_worker_free(&worker);
+    shoal_store_close(&store);
+}
+
+static void follow(void *context)
+{
+    calm *self = context;
+    shoal_store *store = NULL;
+    shoal_result *result = NULL;
+    int status = sim_store_open(&store, self->cloud);
+    if (status == SHOAL_OK)
+        status = shoal_job_follow(&result, NULL, store, id, &(shoal_follow_options){.patience = 1000});
+    if (status < 0)
+        sim_fail("the job ended with %d: %s", status, shoal_error());
+    self->ended = sim_seconds();
+    shoal_result_free(&result);
+    shoal_store_close(&store);
+}
+
+static void submit(sim_cloud *cloud, const sim_calm_options *options)
+{
+    shoal_store *store = NULL;
+    shoal_data *data = NULL;
+    char made[SHOAL_JOB_ID_BYTES];
+    double *rows = calloc((size_t)options->slices, sizeof *rows);
+    int64_t workers = options->workers + options->mappers;
+    const shoal_job_options job = {
+        .id = id, .slices = options->slices, .workers = workers, .reduce = options->reduce, .rows_per_grain = 1};
+    int status = sim_store_open(&store, cloud);
+    if (status == SHOAL_OK)
+        status = shoal_data_wrap(&data, rows, options->slices, 1, SHOAL_FLOAT64);
+    if (status == SHOAL_OK)
+        status = shoal_job_submit(made, store, &count, &options->rounds, data, NULL, &job);
+    if (status < 0)
+        sim_fail("submitting failed: %s", shoal_error());
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+    free(rows);
+}
+
+static int start_hands(hand *hands, calm *calm, const sim_calm_options *options)
+{
+    int count = 0;
+    const int wanted[4] = {options->workers, options->mappers, options->reducers, options->last};
+    static const unsigned roles[4] = {SHOAL_ROLE_ALL, SHOAL_ROLE_MAP, SHOAL_ROLE_REDUCE, SHOAL_ROLE_LAST};
+    for (int kind = 0; kind < 4; kind++)
+        for (int i = 0; i < wanted[kind]; i++, count++) {
+            char name[32];
+            snprintf(name, sizeof name, "worker %d", count);
+            hands[count] = (hand){.calm = calm, .roles = roles[kind]};
+            hands[count].process = sim_process_start(&(sim_nature){.name = name}, work, &hands[count]);
+        }
+    return count;
+}
+
+/* ---- figures --------------------------------------------------------------------------------------------------- */
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void measure_rounds(sim_calm_figures *out, const sim_cloud *cloud, int workers)
+{
+    const sim_moment *moment;
+    int64_t models = sim_cloud_models(cloud, &moment), first = models / 2, last = models - 2;
+    if (last <= first)
+        return;
+    double *length = calloc((size_t)(last - first), sizeof *length);
+    for (int64_t i = first; i < last; i++)
+        length[i - first] = moment[i + 1].seconds - moment[i].seconds;
+    qsort(length, (size_t)(last - first), sizeof *length, by_size);
+    out->round_seconds = length[(last - first) / 2];
+    int64_t requests = moment[last].requests - moment[first].requests - (moment[last].leases - moment[first].leases);
+    out->round_requests = (double)requests / (double)(last - first) / workers;
+    free(length);
+}
+
+sim_calm_figures sim_calm_run(const sim_calm_options *options)
+{
+    sim_calm_figures figures = {0};
+    calm calm = {0};
+    int most = options->workers + options->mappers + options->reducers + options->last;
+    hand *hands = calloc((size_t)most, sizeof *hands);
+    sim_begin(&(sim_options){.seed = options->seed, .steps = 500000000, .verbose = options->verbose});
+    sim_work_now = options->work;
+    sim_work_now.poison_row = -1;
+    calm.cloud = sim_cloud_new(&options->cloud);
+    submit(calm.cloud, options);
+    double began = sim_seconds();
+    start_hands(hands, &calm, options);
+    sim_process *follower = sim_process_start(&(sim_nature){.name = "follower"}, follow, &calm);
+    bool all;
+    do {
+        sim_sleep(1);
+        all = sim_process_ended(follower);
+        for (int i = 0; i < most; i++)
+            all &= sim_process_ended(hands[i].process);
+    } while (!all);
+    figures.seconds = calm.ended - began;
+    figures.requests = sim_cloud_traffic(calm.cloud).requests;
+    measure_rounds(&figures, calm.cloud, most);
+    sim_cloud_free(&calm.cloud);
+    sim_end();
+    free(hands);
+    return figures;
+}

@@ -1,0 +1,571 @@
+#!/usr/bin/env python3
+# Labels: asan
+"""Jobs on workers as a user meets them: shoal kmeans --workers, shoal worker and shoal job, over dir: stores.
+
+    test_job_cli.py PATH_TO_shoal [NAME...]
+
+Every test runs in an empty folder of its own, which also has the user's state and cache.  What a job finds is compared
+with what the same command finds without workers, by bytes.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+SHOAL = os.path.abspath(sys.argv[1])
+SECONDS = 120  # until something that never comes is a failure
+TESTS = []
+DATA = "gen:blobs?rows=3000&cols=8&centres=12"
+LEARN = ["-k", "10", "--iterations", "20"]
+LONG = ["-k", "40", "--init", "kmeans++"]  # over eighty rounds
+SLOW = "dir:st?faults=delay:1/20ms"  # every request takes up to 20 ms longer
+with open(SHOAL, "rb") as program:
+    SANITIZED = b"__asan_init" in program.read()
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+class Done:
+    def __init__(self, process, out, err):
+        self.code, self.out, self.err = process.returncode, out, err
+
+
+def start(*arguments, env={}, **options):
+    options.setdefault("stdin", subprocess.DEVNULL)
+    home = {"XDG_STATE_HOME": os.path.abspath("state"), "XDG_CACHE_HOME": os.path.abspath("cache")}
+    inherited = {name: value for name, value in os.environ.items() if name != "SHOAL_STORE"}
+    return subprocess.Popen([SHOAL, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env={**inherited, **home, **env}, **options)
+
+
+def end(process):
+    out, err = process.communicate(timeout=SECONDS)
+    return Done(process, out, err)
+
+
+def run(*arguments, **options):
+    return end(start(*arguments, **options))
+
+
+def succeeds(*arguments, **options):
+    done = run(*arguments, **options)
+    assert done.code == 0, f"{arguments} exits {done.code}: {done.err}"
+    return done
+
+
+def fails(code, sentence, *arguments, **options):
+    done = run(*arguments, **options)
+    assert done.code == code, f"{arguments} exits {done.code}, not {code}: {done.out} {done.err}"
+    first = done.err.splitlines()[0] if done.err else ""
+    assert sentence in first, f"{arguments} says {done.err!r}, not {sentence!r}"
+    return done
+
+
+def waits_for(what, condition, seconds=SECONDS):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, f"this never came: {what}"
+        time.sleep(0.02)
+
+
+def same(a, b):
+    with open(a, "rb") as first, open(b, "rb") as second:
+        assert first.read() == second.read(), f"{a} and {b} differ"
+
+
+def trace_of(path):
+    with open(path) as lines:
+        return [{key: value for key, value in json.loads(line).items() if key != "seconds"} for line in lines]
+
+
+def reference(*learn, data=DATA):
+    """What the engine of threads finds, as centres.npy and so on in the folder `expected`."""
+    os.makedirs("expected", exist_ok=True)
+    succeeds("kmeans", data, *learn, *outputs("expected"))
+
+
+def outputs(folder):
+    return ["--centres", f"{folder}/centres.npy", "--labels", f"{folder}/labels.npy",
+            "--model", f"{folder}/model.safetensors", "--picture", f"{folder}/picture.png", "--picture-shape", "2x4", "--trace", f"{folder}/trace.jsonl"]
+
+
+def agrees(folder, trace=True):
+    for name in ("centres.npy", "labels.npy", "model.safetensors", "picture.png"):
+        same(f"expected/{name}", f"{folder}/{name}")
+    if trace:
+        assert trace_of("expected/trace.jsonl") == trace_of(f"{folder}/trace.jsonl"), "the traces differ"
+
+
+def show(store="st", *words):
+    return json.loads(succeeds("job", "show", *words, "--json", "--store", store).out)
+
+
+def jobs(store="st"):
+    if store == "st" and not os.path.exists("st/shoal-store"):
+        return []
+    return [json.loads(line) for line in succeeds("job", "list", "--json", "--store", store).out.splitlines()]
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def workers_of(store="st"):
+    """The processes at work on the only job."""
+    return [worker["pid"] for worker in show(store)["worker"] if worker["alive"]]
+
+
+def at_work(count, store="st"):
+    """Waits until so many workers are, and returns their processes."""
+    waits_for(f"{count} workers at work", lambda: jobs(store) and len(workers_of(store)) == count)
+    return workers_of(store)
+
+
+def round_is(least, store="st"):
+    waits_for(f"round {least}", lambda: jobs(store) and jobs(store)[0]["round"] >= least)
+
+
+def submit(*arguments, store="st"):
+    """Submits the long job to a store that is slow for everybody but us, and returns its name."""
+    return succeeds("kmeans", DATA, *LONG, "--store", store, "--detach", *arguments).out.strip()
+
+
+# ---- the same result ---------------------------------------------------------------------------------------------
+
+@test
+def workers_find_what_threads_find():
+    reference(*LEARN)
+    os.mkdir("found")
+    done = succeeds("kmeans", DATA, *LEARN, *outputs("found"), "--workers", "local:3")
+    agrees("found")
+    line = next(line for line in done.out.splitlines() if line.startswith("job "))
+    assert "3 workers" in line and "requests" in line, line
+    assert "there are no jobs" in succeeds("job", "list").out, "a job that nobody asked to keep is gone"
+
+
+@test
+def every_shape_of_reduction_finds_the_same():
+    reference(*LEARN)
+    for shape in (["--slices", "1"], ["--slices", "7", "--reduce", "flat"], ["--slices", "9", "--reduce", "two-level"],
+                  ["--slices", "8", "--reduce", "tree:2"], ["--roles", "split", "--slices", "4"]):
+        shutil.rmtree("found", ignore_errors=True)
+        os.mkdir("found")
+        succeeds("kmeans", DATA, *LEARN, *outputs("found"), "--workers", "local:2", "--threads", "1", *shape)
+        agrees("found")
+
+
+@test
+def split_roles_are_those_of_the_paper():
+    succeeds("kmeans", DATA, *LEARN, "--workers", "local:4", "--roles", "split", "--slices", "4", "--store", "st")
+    roles = sorted(worker["roles"] for worker in show()["worker"])
+    assert roles == ["l", "m", "m", "m", "m", "r", "r"], roles
+    for worker in show()["worker"]:
+        assert worker["mapped"] == 0 or "m" in worker["roles"], worker
+
+
+@test
+def files_weights_and_given_centres():
+    succeeds("data", "convert", "gen:uniform?rows=900&cols=8", "rows.npy")
+    succeeds("data", "convert", "rows.npy", "rows.csv")
+    succeeds("data", "convert", "gen:uniform?rows=900&cols=1", "weights.npy")
+    succeeds("kmeans", "rows.npy", "-k", "6", "--iterations", "1", "--centres", "start.npy")
+    for data in ("rows.npy", "rows.csv"):
+        learn = ["--init", "start.npy", "--weights", "weights.npy", "--iterations", "8"]
+        reference(*learn, data=data)
+        shutil.rmtree("found", ignore_errors=True)
+        os.mkdir("found")
+        succeeds("kmeans", data, *learn, *outputs("found"), "--store", "st", "--workers", "local:2")
+        agrees("found")
+
+
+@test
+def rows_that_lie_in_a_store():
+    succeeds("data", "convert", "gen:uniform?rows=700&cols=8", "rows.npy")
+    succeeds("store", "put", "rows.npy", "data/")
+    reference(*LEARN, data="rows.npy")
+    os.mkdir("found")
+    succeeds("kmeans", "dir:data/rows.npy", *LEARN, *outputs("found"), "--store", "st", "--workers", "local:2")
+    agrees("found")
+    assert show()["source"] == "stored"
+
+
+@test
+def json_has_the_job():
+    plain = json.loads(succeeds("kmeans", DATA, *LEARN, "--json").out)
+    workers = ["--workers", "local:2", "--threads", "1", "--store", "st"]
+    found = json.loads(succeeds("kmeans", DATA, *LEARN, "--json", *workers).out)
+    for name in ("objective", "iterations", "converged", "rounds", "rows", "columns", "learner", "data"):
+        assert plain[name] == found[name], name
+    assert found["workers"] == 2 and found["lost"] == 0 and found["requests"] > 50 and found["threads"] == 2, found
+    assert found["job"] == jobs()[0]["id"] and found["store"] == "st"
+
+
+# ---- looking ------------------------------------------------------------------------------------------------------
+
+@test
+def a_finished_job_tells_and_gives_all():
+    reference(*LEARN)
+    succeeds("kmeans", DATA, *LEARN, "--workers", "local:2", "--store", "st", "--job", "mine", "--slices", "5")
+    [job] = jobs()
+    assert job["id"].startswith("mine-") and job["state"] == "done" and job["learner"] == "kmeans"
+    about = show("st", "mine")
+    assert about["slices"] == 5 and len(about["worker"]) == 2 and about["requests"]["all"] > 50
+    assert sum(about["phases"].values()) > 0 and set(about["phases"]) >= {"scan", "seed", "run"}
+    assert sorted(i for worker in about["worker"] for i in worker["slices"]) == list(range(5)), "every slice is held by one"
+    assert about["settings"]["options"]["clusters"] == 10, about["settings"]
+    text = succeeds("job", "show", "--store", "st").out
+    for word in ("done", "slices     5", "requests", "workers", job["id"]):
+        assert word in text, text
+    assert job["id"] in succeeds("job", "list", "--store", "st").out
+    assert succeeds("job", "logs", "--store", "st").out.count("worker ") >= 2
+    assert "done" in succeeds("job", "watch", "--store", "st").out
+    succeeds("job", "wait", "--store", "st")
+    succeeds("job", "result", "--store", "st", "--out", "found")
+    same("expected/centres.npy", "found/centres.npy")
+    same("expected/labels.npy", "found/labels.npy")
+    succeeds("job", "result", job["id"][-6:], "--store", "st", "--tensor", "centres", "--output", "one.npy")
+    same("expected/centres.npy", "one.npy")
+    numbers = json.loads(succeeds("job", "result", "--store", "st", "--json").out)
+    assert numbers["converged"] is True and numbers["tensors"]["labels"] == [3000]
+    fails(2, "no 'x', but centres", "job", "result", "--store", "st", "--tensor", "x", "--output", "x.npy")
+
+
+@test
+def the_environment_names_a_store():
+    succeeds("kmeans", DATA, *LEARN, "--workers", "local:1", "--store", "st")
+    env = {"SHOAL_STORE": os.path.abspath("st")}
+    assert "done" in succeeds("job", "list", env=env).out
+    assert "there are no jobs" in succeeds("job", "list").out
+
+
+@test
+def watching_shows_a_job_until_it_ends():
+    submit("--workers", "local:2", store=SLOW)
+    done = succeeds("job", "watch", "--store", "st", "--json", "--every", "0.2")
+    states = [json.loads(line)["state"] for line in done.out.splitlines()]
+    assert states[-1] == "done" and len(states) > 2 and "running" in states, states
+
+
+# ---- coming and going ----------------------------------------------------------------------------------------------
+
+@test
+def a_detached_job_goes_on_and_writes_its_outputs():
+    reference(*LONG)
+    os.mkdir("found")
+    began = time.monotonic()
+    name = submit("--workers", "local:2", *outputs("found"), store=SLOW)
+    assert time.monotonic() - began < 3 or SANITIZED, "it returns at once"
+    assert jobs()[0]["id"] == name and not os.path.exists("found/centres.npy")
+    succeeds("job", "wait", name, "--store", "st")
+    waits_for("the trace, which is written last", lambda: os.path.exists("found/trace.jsonl"))
+    agrees("found")
+    waits_for("the end of all workers", lambda: not workers_of())
+    assert json.loads(succeeds("kmeans", DATA, *LEARN, "--store", "st", "--detach", "--json").out)["store"] == "st"
+
+
+@test
+def workers_from_elsewhere_do_a_job():
+    reference(*LONG)
+    os.mkdir("found")
+    starter = start("kmeans", DATA, *LONG, *outputs("found"), "--store", "st")
+    waits_for("the job", jobs)
+    assert jobs()[0]["state"] == "waiting"
+    workers = [start("worker", "--store", "st", "--job", "kmeans", "--slots", "1") for _ in range(2)]
+    done = end(starter)
+    assert done.code == 0, done.err
+    assert f"waiting for workers: shoal worker --store st --job {jobs()[0]['id']}" in done.err
+    for worker in workers:
+        done = end(worker)
+        assert done.code == 0, done.err
+        assert "joins job" in done.err, done.err
+    agrees("found")
+
+
+@test
+def a_worker_serves_whatever_jobs_there_are():
+    first, second = submit("--job", "first"), submit("--job", "second")
+    done = succeeds("worker", "--store", "st", "--idle", "0.5", "--slots", "2")
+    assert first in done.err and second in done.err
+    assert [job["state"] for job in jobs()] == ["done", "done"]
+
+
+@test
+def a_worker_told_to_leave_is_gone_within_a_second():
+    reference(*LONG)
+    name = submit()
+    for number, word in ((signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "SIGINT")):
+        worker = start("worker", "--store", SLOW, "--job", name, "--slots", "1")
+        round_is(3 if number == signal.SIGTERM else 8)
+        began = time.monotonic()
+        worker.send_signal(number)
+        done = end(worker)
+        took = time.monotonic() - began
+        assert done.code == 0 and (took < 1.2 or SANITIZED), (done.code, took, done.err)
+        states = [record["state"] for record in show()["worker"]]
+        assert any(word in state for state in states) and not workers_of(), states
+    fails(3, "no worker has been seen for", "job", "wait", "--store", "st", "--patience", "0.3")
+    succeeds("worker", "--store", "st", "--job", name)
+    succeeds("job", "result", "--store", "st", "--out", "found")
+    same("expected/centres.npy", "found/centres.npy")
+
+
+@test
+def a_notice_makes_a_worker_leave():
+    name = submit()
+    for notice in (os.path.abspath("notice"), "test -e ./notice"):
+        worker = start("worker", "--store", SLOW, "--job", name, "--slots", "1", "--notice", notice)
+        at_work(1)
+        with open("notice", "w"):
+            began = time.monotonic()
+        done = end(worker)
+        took = time.monotonic() - began
+        os.remove("notice")
+        assert done.code == 0 and (took < 2.5 or SANITIZED), (done.code, took, done.err)
+        assert "about to go" in done.err, done.err
+    assert jobs()[0]["state"] == "waiting"
+
+
+@test
+def workers_that_are_killed_are_replaced():
+    reference(*LONG)
+    os.mkdir("found")
+    starter = start("kmeans", DATA, *LONG, *outputs("found"), "--store", SLOW, "--workers", "local:3", "--threads", "1")
+    for victim in at_work(3)[:2]:
+        os.kill(victim, signal.SIGKILL)
+    at_work(3)
+    done = end(starter)
+    assert done.code == 0, done.err
+    agrees("found")
+    assert "5 workers (2 lost)" in done.out, done.out
+    states = [worker["state"] for worker in show()["worker"]]
+    assert states.count("died: signal 9") == 2 and states.count("done") == 3, states
+
+
+@test
+def the_number_of_workers_changes_on_request():
+    name = submit("--workers", "local:1", "--threads", "1", store=SLOW)
+    at_work(1)
+    assert "3 workers" in succeeds("job", "scale", name, "3", "--store", "st").out
+    at_work(3)
+    succeeds("job", "scale", "2", "--store", "st")
+    at_work(2)
+    assert show()["wanted"] == 2
+    succeeds("job", "cancel", "--store", "st")
+    fails(2, "is cancelled: it needs no workers", "job", "scale", "4", "--store", "st")
+
+
+# ---- stopping and going on -----------------------------------------------------------------------------------------
+
+@test
+def a_signal_stops_the_starter_and_the_job_can_go_on():
+    reference(*LONG)
+    os.mkdir("found")
+    with open("found/centres.npy", "w") as old:
+        old.write("old")
+    starter = start("kmeans", DATA, *LONG, *outputs("found"), "--store", SLOW, "--workers", "local:2")
+    pids = at_work(2)
+    round_is(5)
+    began = time.monotonic()
+    starter.send_signal(signal.SIGINT)
+    done = end(starter)
+    assert done.code == 3 and time.monotonic() - began < 4, (done.code, done.err)
+    name = jobs()[0]["id"]
+    assert f"stopped; job {name} can go on with `shoal job resume {name} --store {SLOW}`" in done.err, done.err
+    assert not any(alive(pid) for pid in pids), "its workers are gone"
+    assert os.listdir("found") == ["centres.npy"] and open("found/centres.npy").read() == "old", "outputs are untouched"
+    fails(3, "has no result yet: it is in round", "job", "result", "--store", "st")
+    done = succeeds("job", "resume", name, "--store", "st")
+    assert "2 threads" in done.out or os.cpu_count() != 2, "as many workers as before"
+    agrees("found", trace=False)
+    rounds = [line["round"] for line in trace_of("found/trace.jsonl")]
+    assert rounds[-1] == trace_of("expected/trace.jsonl")[-1]["round"] and rounds == list(range(rounds[0], rounds[-1] + 1))
+
+
+@test
+def workers_survive_their_starter():
+    reference(*LONG)
+    os.mkdir("found")
+    starter = start("kmeans", DATA, *LONG, *outputs("found"), "--store", SLOW, "--workers", "local:2")
+    pids = at_work(2)
+    starter.kill()
+    starter.wait()
+    succeeds("job", "wait", "--store", "st")
+    waits_for("the end of all workers", lambda: not any(alive(pid) for pid in pids))
+    assert os.listdir("found") == [] or all(".tmp-" in name for name in os.listdir("found"))
+    succeeds("job", "resume", "--store", "st")
+    agrees("found", trace=False)
+
+
+@test
+def a_cancelled_job_goes_on():
+    reference(*LONG)
+    os.mkdir("found")
+    starter = start("kmeans", DATA, *LONG, *outputs("found"), "--store", SLOW, "--workers", "local:2")
+    at_work(2)
+    round_is(4)
+    assert "shoal job resume" in succeeds("job", "cancel", "--store", "st", "--why", "for lunch").out
+    done = end(starter)
+    assert done.code == 3 and "was cancelled: for lunch" in done.err, (done.code, done.err)
+    assert jobs()[0]["state"] == "cancelled" and not workers_of()
+    fails(3, "was cancelled: for lunch", "job", "wait", "--store", "st")
+    fails(3, "was cancelled (for lunch) and has no result", "job", "result", "--store", "st")
+    succeeds("job", "cancel", "--store", "st")
+    succeeds("job", "resume", "--store", "st", "--workers", "local:1")
+    agrees("found", trace=False)
+    fails(2, "is done: there is nothing to cancel", "job", "cancel", "--store", "st")
+
+
+@test
+def a_job_is_removed_with_all_it_has():
+    succeeds("data", "convert", "gen:uniform?rows=900&cols=8", "rows.npy")
+    with open("rows.npy", "rb") as rows:
+        piped = subprocess.run([SHOAL, "kmeans", "-", *LONG, "--store", "st", "--detach"], stdin=rows, capture_output=True,
+                               text=True, env={**os.environ, "XDG_STATE_HOME": os.path.abspath("state")})
+    assert piped.returncode == 0, piped.stderr
+    name = piped.stdout.strip()
+    assert show()["source"] == "uploaded"
+    worker = start("worker", "--store", SLOW, "--job", name, "--slots", "1")
+    round_is(2)
+    fails(2, f"1 worker is at work on job {name}", "job", "remove", name, "--store", "st")
+    assert f"removed job {name}" in succeeds("job", "remove", name, "--store", "st", "--force").out
+    done = end(worker)
+    assert done.code == 0 and f"job {name} was removed" in done.err, (done.code, done.err)
+    assert jobs() == []
+    assert succeeds("store", "ls", "-r", "st").out.split() == [f"gone/{name}"], "nothing but the tombstone is left"
+    succeeds("kmeans", DATA, *LEARN, "--store", "st", "--workers", "local:1")
+    submit()
+    succeeds("job", "remove", "--all-done", "--store", "st")
+    assert [job["state"] for job in jobs()] == ["waiting"]
+
+
+@test
+def nobody_to_do_it_is_said_and_can_be_mended():
+    done = fails(3, "no worker has been seen for", "kmeans", DATA, *LEARN, "--store", "st", "--patience", "0.5", "--quiet")
+    assert "shoal job resume" in done.err and "--store st" in done.err, done.err
+    succeeds("job", "resume", "--store", "st", "--workers", "local:1")
+
+
+@test
+def workers_that_fail_at_once_say_why():
+    succeeds("data", "convert", "gen:uniform?rows=900&cols=8", "rows.npy")
+    name = succeeds("kmeans", "rows.npy", *LEARN, "--store", "st", "--detach").out.strip()
+    os.remove("rows.npy")
+    began = time.monotonic()
+    done = run("job", "resume", name, "--store", "st", "--workers", "local:2", "--patience", "20")
+    assert done.code in (1, 3) and "rows.npy" in done.err, (done.code, done.err)
+    assert time.monotonic() - began < 60
+
+
+# ---- wrong usage -----------------------------------------------------------------------------------------------------
+
+@test
+def wrong_usage_is_told_in_one_sentence():
+    def kmeans(code, sentence, *options, **more):
+        done = fails(code, sentence, "kmeans", DATA, *LEARN, *options, **more)
+        assert len([line for line in done.err.splitlines() if not line.startswith("try ")]) == 1, done.err
+
+    kmeans(2, "--workers: 'ssh:a' is not known; local:N", "--workers", "ssh:a")
+    kmeans(2, "--workers: 'local:0' should be local:N with N from 1", "--workers", "local:0")
+    kmeans(2, "--workers: 'local:many'", "--workers", "local:many")
+    kmeans(2, "need --workers local:N or --store URL", "--detach")
+    kmeans(2, "--roles is all or split, not 'half'", "--workers", "local:1", "--roles", "half")
+    kmeans(2, "reduce", "--workers", "local:1", "--reduce", "tree:1")
+    kmeans(2, "--job: 'a/b' should be a letter", "--workers", "local:1", "--job", "a/b")
+    kmeans(2, "--store needs the URL", "--store", "")
+    kmeans(2, "a job that runs on with --detach has no standard output", "--store", "st", "--detach",
+           "--centres", "/dev/stdout")
+    assert not os.path.exists("st") or jobs() == [], "nothing of that has been submitted"
+    fails(2, "is in a store, whose rows only workers read", "kmeans", "s3://b/x.npy", "-k", "2")
+    fails(1, "there is no job nothing in st", "job", "show", "nothing", "--store", made("st"))
+    fails(1, "there are no jobs in st", "job", "show", "--store", "st")
+    fails(1, "there is no", "job", "list", "--store", "nowhere")
+    fails(1, "there are no jobs yet in dir:", "job", "show")
+    assert not os.path.exists("state/shoal/jobs"), "looking makes no store"
+    first, second = submit(), submit()
+    fails(2, "name one of them", "job", "show", "--store", "st")
+    fails(2, "say more of it", "job", "show", "kmeans", "--store", "st")
+    fails(2, "is no number of workers", "job", "scale", first, "many", "--store", "st")
+    fails(2, "--tensor NAME and --output FILE.npy go together", "job", "result", first, "--tensor", "a", "--store", "st")
+    fails(2, "job remove needs ID or --all-done", "job", "remove", "--store", "st")
+    fails(2, "--roles: 'cook'", "worker", "--store", "st", "--roles", "cook")
+    fails(2, "--id: 'xyz' is not 16", "worker", "--store", "st", "--id", "xyz")
+    fails(2, "--spec: '12' is not a SHA-256", "worker", "--store", "st", "--spec", "12")
+    fails(2, "--data-root", "worker", "--store", "st", "--data-root", "/nowhere")
+    fails(1, "there is no job nothing", "worker", "--store", "st", "--job", "nothing")
+    wrong = fails(1, "spec", "worker", "--store", "st", "--job", second, "--spec", "0" * 64)
+    assert second in wrong.err, wrong.err
+
+
+def made(store):
+    succeeds("kmeans", DATA, *LEARN, "--store", store, "--detach")
+    succeeds("job", "remove", jobs(store)[0]["id"], "--store", store)
+    return store
+
+
+@test
+def a_store_that_can_not_be_written_is_told_before_work():
+    if os.getuid() == 0:
+        return print("  left out: root may write everywhere")
+    made("st")
+    os.chmod("st", 0o500)
+    fails(1, "st", "kmeans", DATA, *LEARN, "--store", "st", "--workers", "local:1")
+
+
+@test
+def an_unreachable_store_is_told():
+    fails(1, "127.0.0.1", "job", "list", "--store", "s3://bucket/jobs", "--deadline", "2",
+          env={"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"})
+
+
+# ---- running ---------------------------------------------------------------------------------------------------------
+
+def stop_workers(folder):
+    """Ends what a test left running: workers and supervisors whose current folder is the test's."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/cwd") == folder and os.readlink(f"/proc/{pid}/exe") == SHOAL:
+                os.kill(int(pid), signal.SIGKILL)
+        except OSError:
+            pass
+
+
+def main():
+    failed = 0
+    chosen = sys.argv[2:]
+    for function in TESTS:
+        if chosen and function.__name__ not in chosen:
+            continue
+        folder = os.path.realpath(tempfile.mkdtemp(prefix="shoal-job-"))
+        os.chdir(folder)
+        began = time.monotonic()
+        try:
+            function()
+            print(f"passed {function.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
+        except Exception:
+            failed += 1
+            print(f"FAILED {function.__name__}", flush=True)
+            traceback.print_exc()
+        finally:
+            stop_workers(folder)
+            os.chdir("/")
+            shutil.rmtree(folder, ignore_errors=True)
+    return 1 if failed else 0
+
+
+sys.exit(main())

@@ -1,0 +1,334 @@
+/* Workers as processes: started, started again after growing pauses, given up with their reason, scaled, ended.  The
+ * clock is the test's own, so that a minute takes no time; processes are real. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <shoal/error.h>
+
+#include "base/world.h"
+#include "launch/launch.h"
+
+static int64_t clock_now = 1000000000;
+static unsigned char chance;
+
+static int64_t now_own(void)
+{
+    return clock_now;
+}
+
+static void wait_own(const _Atomic uint32_t *word, uint32_t value, int64_t until)
+{
+    (void)word;
+    (void)value;
+    clock_now = until > clock_now ? until : clock_now;
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void wake_own(const _Atomic uint32_t *word, int most)
+{
+    (void)word;
+    (void)most;
+}
+
+static void random_own(void *bytes, size_t size)
+{
+    memset(bytes, ++chance, size);
+}
+
+static const base_world own_world = {.now = now_own, .wait = wait_own, .wake = wake_own, .random = random_own};
+
+/* What the workers of a test do, and what became of them. */
+typedef struct story {
+    const char *script; /* of sh; $0 is the worker's number */
+    int started, gone;
+    uint64_t last_gone;
+    uint64_t last_started;
+    char number[24], why[700];
+} story;
+
+static int arguments(void *context, int64_t slot, uint64_t worker, const char **out)
+{
+    story *self = context;
+    self->started++;
+    self->last_started = worker;
+    snprintf(self->number, sizeof self->number, "%lld", (long long)slot);
+    out[0] = "-c";
+    out[1] = self->script;
+    out[2] = self->number;
+    return 3;
+}
+
+static void gone(void *context, uint64_t worker, const char *why)
+{
+    story *self = context;
+    self->gone++;
+    self->last_gone = worker;
+    snprintf(self->why, sizeof self->why, "%s", why);
+}
+
+static launch_workers *launch(story *self, int64_t count)
+{
+    launch_workers *workers = NULL;
+    const launch_options options = {.program = "/bin/sh", .arguments = arguments, .gone = gone, .context = self};
+    if (launch_local_new(&workers, count, &options) < 0)
+        fail_msg("%s", shoal_error());
+    return workers;
+}
+
+/* Waits until some child has ended, and leaves it to be noticed. */
+static pid_t await_end(void)
+{
+    siginfo_t end = {0};
+    if (waitid(P_ALL, 0, &end, WEXITED | WNOWAIT) < 0)
+        fail_msg("there is no child to wait for");
+    return end.si_pid;
+}
+
+static void ticks(launch_workers *workers)
+{
+    if (launch_tick(workers) < 0)
+        fail_msg("%s", shoal_error());
+}
+
+static void pass(double seconds)
+{
+    clock_now += (int64_t)(seconds * 1e9);
+}
+
+static int own_clock(void **state)
+{
+    (void)state;
+    base_world_set(&own_world);
+    return 0;
+}
+
+static int real_clock(void **state)
+{
+    (void)state;
+    base_world_set(NULL);
+    return 0;
+}
+
+static void test_numbers(void **state)
+{
+    static const char *const wrong[] = {"local",      "local:",   "local:0", "local:-1", "local:x",
+                                        "local:5000", "ssh:host", "8",       ""};
+    int64_t count = 0;
+    (void)state;
+    assert_int_equal(launch_parse(&count, "local:8"), SHOAL_OK);
+    assert_int_equal(count, 8);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(launch_parse(&count, wrong[i]), SHOAL_USAGE);
+        assert_non_null(strstr(shoal_error(), wrong[i]));
+    }
+}
+
+static void test_a_good_end_is_the_end(void **state)
+{
+    story self = {.script = "exit 0"};
+    launch_workers *workers = launch(&self, 2);
+    (void)state;
+    assert_int_equal(launch_running(workers), 2);
+    while (launch_running(workers) > 0) {
+        await_end();
+        ticks(workers);
+    }
+    pass(100);
+    ticks(workers);
+    assert_int_equal(self.started, 2);
+    assert_int_equal(self.gone, 0);
+    launch_free(&workers);
+}
+
+static void test_the_killed_are_replaced(void **state)
+{
+    story self = {.script = "kill -9 $$"};
+    launch_workers *workers = launch(&self, 1);
+    (void)state;
+    uint64_t first = self.last_started;
+    await_end();
+    ticks(workers); /* at once at first */
+    assert_int_equal(self.started, 2);
+    assert_string_equal(self.why, "died: signal 9");
+    assert_true(self.last_gone == first && self.last_started != first);
+    await_end();
+    ticks(workers); /* then after half a second, and after one */
+    assert_int_equal(self.started, 2);
+    pass(0.49);
+    ticks(workers);
+    assert_int_equal(self.started, 2);
+    pass(0.02);
+    ticks(workers);
+    assert_int_equal(self.started, 3);
+    await_end();
+    ticks(workers);
+    pass(1.01);
+    ticks(workers);
+    assert_int_equal(self.started, 4);
+    await_end();
+    ticks(workers); /* three times a minute and no more */
+    pass(50);
+    ticks(workers);
+    assert_int_equal(self.started, 4);
+    pass(10);
+    ticks(workers);
+    assert_int_equal(self.started, 5);
+    await_end();
+    ticks(workers);
+    launch_stop(workers, 1);
+    launch_free(&workers);
+}
+
+/* Deaths of a worker that nothing helps, until it is given up; returns how many. */
+static int die_until_given_up(launch_workers *workers, story *self, int progress_after)
+{
+    int status = SHOAL_OK;
+    while (status == SHOAL_OK && self->gone < 100) {
+        if (launch_running(workers) > 0)
+            await_end();
+        status = launch_tick(workers);
+        if (self->gone == progress_after)
+            launch_progress(workers);
+        pass(61);
+    }
+    return self->gone;
+}
+
+static void test_ten_times_without_progress(void **state)
+{
+    story self = {.script = "kill -9 $$"};
+    launch_workers *workers = launch(&self, 1);
+    (void)state;
+    assert_int_equal(die_until_given_up(workers, &self, -1), 11);
+    assert_non_null(strstr(shoal_error(), "died: signal 9"));
+    launch_free(&workers);
+    self = (story){.script = "kill -9 $$"};
+    workers = launch(&self, 1);
+    assert_int_equal(die_until_given_up(workers, &self, 5), 16); /* progress forgives what was before */
+    launch_free(&workers);
+}
+
+static void test_failures_are_given_up_sooner_and_say_why(void **state)
+{
+    story self = {.script = "echo one >&2; echo 'shoal: there is no such store' >&2; exit 1"};
+    launch_workers *workers = launch(&self, 1);
+    (void)state;
+    assert_int_equal(die_until_given_up(workers, &self, -1), 4);
+    assert_string_equal(self.why, "failed: there is no such store");
+    assert_non_null(strstr(shoal_error(), "failed: there is no such store"));
+    launch_free(&workers);
+    self = (story){.script = "kill -SEGV $$"};
+    workers = launch(&self, 1);
+    assert_int_equal(die_until_given_up(workers, &self, -1), 4);
+    launch_free(&workers);
+    self = (story){.script = "exit 3"};
+    workers = launch(&self, 1);
+    assert_int_equal(die_until_given_up(workers, &self, -1), 11); /* the store was away: it may come back */
+    assert_string_equal(self.why, "failed: exit code 3");
+    launch_free(&workers);
+}
+
+/* One that works is hope enough. */
+static void test_one_that_works_is_enough(void **state)
+{
+    story self = {.script = "if [ $0 = 0 ]; then exit 1; else exec sleep 100; fi"};
+    launch_workers *workers = launch(&self, 2);
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        await_end();
+        ticks(workers);
+        pass(61);
+        ticks(workers);
+    }
+    assert_int_equal(self.started, 5);
+    assert_int_equal(launch_running(workers), 1);
+    launch_stop(workers, 1e6);
+    launch_free(&workers);
+}
+
+static void test_scaling(void **state)
+{
+    story self = {.script = "exec sleep 100"};
+    launch_workers *workers = launch(&self, 1);
+    (void)state;
+    assert_int_equal(launch_scale(workers, 4), SHOAL_OK);
+    assert_int_equal(launch_running(workers), 4);
+    assert_int_equal(launch_scale(workers, 2), SHOAL_OK);
+    assert_int_equal(launch_wanted(workers), 2);
+    while (launch_running(workers) > 2) {
+        await_end();
+        ticks(workers);
+    }
+    pass(100);
+    ticks(workers);
+    assert_int_equal(launch_running(workers), 2);
+    assert_int_equal(self.started, 4);
+    assert_int_equal(launch_scale(workers, 0), SHOAL_OK);
+    assert_int_equal(launch_scale(workers, 2), SHOAL_OK); /* before they are gone: their successors come after them */
+    for (int i = 0; i < 2; i++) {
+        await_end();
+        ticks(workers);
+    }
+    pass(1);
+    ticks(workers);
+    assert_int_equal(launch_running(workers), 2);
+    assert_int_equal(self.started, 6);
+    assert_int_equal(launch_scale(workers, 5000), SHOAL_USAGE);
+    launch_stop(workers, 1e6);
+    assert_int_equal(launch_running(workers), 0);
+    launch_free(&workers);
+}
+
+static void test_who_does_not_leave_is_ended(void **state)
+{
+    story self = {.script = "trap '' TERM; exec sleep 100"};
+    launch_workers *workers = launch(&self, 2);
+    (void)state;
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    int64_t before = base_now();
+    launch_stop(workers, 0.3);
+    double took = (double)(base_now() - before) * 1e-9;
+    assert_true(took >= 0.3);
+    assert_int_equal(launch_running(workers), 0);
+    assert_string_equal(self.why, "died: signal 9");
+    launch_free(&workers);
+}
+
+static void test_what_can_not_be_started(void **state)
+{
+    launch_workers *workers = NULL;
+    story self = {.script = ""};
+    const launch_options options = {.program = "/nowhere/shoal", .arguments = arguments, .context = &self};
+    (void)state;
+    assert_int_equal(launch_local_new(&workers, 2, &options), SHOAL_SYSTEM);
+    assert_null(workers);
+    assert_non_null(strstr(shoal_error(), "/nowhere/shoal"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test_setup_teardown(test_a_good_end_is_the_end, own_clock, real_clock),
+        cmocka_unit_test_setup_teardown(test_the_killed_are_replaced, own_clock, real_clock),
+        cmocka_unit_test_setup_teardown(test_ten_times_without_progress, own_clock, real_clock),
+        cmocka_unit_test_setup_teardown(test_failures_are_given_up_sooner_and_say_why, own_clock, real_clock),
+        cmocka_unit_test_setup_teardown(test_one_that_works_is_enough, own_clock, real_clock),
+        cmocka_unit_test_setup_teardown(test_scaling, own_clock, real_clock),
+        cmocka_unit_test(test_who_does_not_leave_is_ended),
+        cmocka_unit_test(test_what_can_not_be_started),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
