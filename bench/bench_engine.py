@@ -24,6 +24,7 @@ MIB = 1 << 20
 
 sys.path[:0] = [str(ROOT / "tests" / "system"), str(ROOT / "bench")]
 import bench_kmeans  # noqa: E402
+import processes  # noqa: E402
 
 
 class Bench:
@@ -162,20 +163,8 @@ def bench_requests(bench):
 
 
 def descendants(pid):
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-        found = [int(word) for thread in threads for word in open(f"/proc/{pid}/task/{thread}/children").read().split()]
-    except OSError:
-        return []
-    return found + [below for child in found for below in descendants(child)]
-
-
-def proportional_memory(pid):
-    try:
-        with open(f"/proc/{pid}/smaps_rollup") as file:
-            return next(int(line.split()[1]) << 10 for line in file if line.startswith("Pss:"))
-    except (OSError, StopIteration):
-        return 0
+    below = processes.children(pid)
+    return below + [further for child in below for further in descendants(child)]
 
 
 class MemoryWatch(threading.Thread):
@@ -188,7 +177,7 @@ class MemoryWatch(threading.Thread):
     def run(self):
         while not self.over.wait(0.2):
             below = descendants(os.getpid())
-            self.most = max(self.most, sum(map(proportional_memory, below)))
+            self.most = max(self.most, sum(map(processes.proportional_memory, below)))
             self.processes = max(self.processes, len(below))
 
 

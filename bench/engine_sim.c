@@ -1,11 +1,12 @@
-/* The experiment of Durut and Rossi ("Communication challenges in cloud k-means", ESANN 2011) by simulation: the store engine itself, with
- * the paper's constants, in virtual time.
+/* The experiment of Durut and Rossi ("Communication challenges in cloud k-means", ESANN 2011) by simulation: the store
+ * engine itself, with the paper's constants, in virtual time.
  *
  *     bench_engine_sim [--json] [--only P]
  *
- * 500,000 rows of 1,000 columns, 1,000 clusters, 10 iterations; P mappers, about √P reducers and a last one; 669 Mflop/s and
- * 8 MB/s a worker, 800 MB/s in all.  Rows and models are stand-ins whose bytes count as the real ones do.  Beside it the same number of
- * machines with this engine's own default: each maps, some also reduce.  What the paper measured stands in the last columns. */
+ * 500,000 rows of 1,000 columns, 1,000 clusters, 10 iterations; P mappers, about √P reducers and a last one; 669
+ * Mflop/s and 8 MB/s a worker, 800 MB/s in all.  Rows and models are stand-ins whose bytes count as the real ones do. 
+ * Beside it the same number of machines with this engine's own default: each maps, some also reduce.  What the paper
+ * measured stands in the last columns. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -104,6 +104,7 @@ typedef struct shoal_job_report {
 typedef struct shoal_follow_options {
     shoal_progress *progress; /* after every round, in order, none left out unless the follower fell far behind */
     void *progress_context;
+    bool sparse; /* rounds may be left out where many end in a hundredth of a second: it need not look so often */
     /* Called several times a second: start, watch and end workers here.  What is not SHOAL_OK ends the following with
      * that status. May be NULL. */
     int (*tick)(void *context);

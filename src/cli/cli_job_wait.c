@@ -43,7 +43,7 @@ static int wait_for(const wait_settings *settings, const cli_jobs *jobs, const c
     shoal_result *result = NULL;
     cli_progress_start(&progress, settings->quiet);
     const shoal_follow_options options = {
-        .progress = on_round, .progress_context = &progress, .patience = settings->patience};
+        .progress = on_round, .progress_context = &progress, .sparse = true, .patience = settings->patience};
     int status = shoal_job_follow(&result, NULL, jobs->store, id, &options);
     cli_progress_clear(&progress);
     shoal_result_free(&result);

@@ -308,11 +308,11 @@ static const char *signal_name(int number)
 static void *watch_signals(void *context)
 {
     watch *self = context;
-    const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
+    const struct timespec soon = {.tv_nsec = 50 * 1000 * 1000}, later = {.tv_sec = 5};
     sigset_t wanted;
     wanted_signals(&wanted);
     while (!atomic_load(&self->over)) {
-        int number = sigtimedwait(&wanted, NULL, &pause);
+        int number = sigtimedwait(&wanted, NULL, self->notice || self->leaving > 0 ? &soon : &later);
         if (number > 0 && number != SIGUSR1)
             leave(self, signal_name(number));
         else if (self->leaving == 0 && is_noticed(self))

@@ -338,13 +338,16 @@ static int end_failed(const following *self, int failure, const char *why)
 {
     char *command = NULL;
     bool wrong_input = failure == SHOAL_INVALID || failure == SHOAL_USAGE;
+    const char *name = failure == SHOAL_INVALID && !strstr(why, self->job->data_name) ? self->job->data_name : "";
+    const char *colon = *name ? ": " : ""; /* a learner sees rows, not files */
     if (wrong_input && !self->job->away.keep &&
         shoal_job_remove(self->jobs->store, self->id, cli_jobs_deadline(self->jobs)) == SHOAL_OK)
-        return shoal_fail(failure, "%s", why);
+        return shoal_fail(failure, "%s%s%s", name, colon, why);
     if (failure != SHOAL_ABSENT && cli_jobs_command(&command, self->jobs, "resume", self->id) == SHOAL_OK)
-        failure = shoal_fail(failure, "%s; once that is mended, the job can go on with `%s`", why, command);
+        failure =
+            shoal_fail(failure, "%s%s%s; once that is mended, the job can go on with `%s`", name, colon, why, command);
     else
-        failure = shoal_fail(failure, "%s", why);
+        failure = shoal_fail(failure, "%s%s%s", name, colon, why);
     base_free(&command);
     return failure;
 }
@@ -356,6 +359,7 @@ static int follow(following *self)
                                                          : 3600;
     shoal_follow_options options = {.progress = on_round,
                                     .progress_context = self,
+                                    .sparse = !self->job->trace.output,
                                     .tick = tick,
                                     .tick_context = self,
                                     .forgot = on_forgot,

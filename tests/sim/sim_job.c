@@ -1,7 +1,7 @@
 /* Stories of jobs.  See sim_job.h.
  *
- * Everything about a story is drawn from its seed before it begins (draw_scenario), and printed when it ends badly.  Process 0 directs: it starts
- * and ends the others, looks at the cloud from outside, and judges. */
+ * Everything about a story is drawn from its seed before it begins (draw_scenario), and printed when it ends badly. 
+ * Process 0 directs: it starts and ends the others, looks at the cloud from outside, and judges. */
 #include "sim_job.h"
 
 #include <stdio.h>
@@ -424,6 +424,12 @@ static void be_starter(void *context)
     shoal_store_close(&store);
 }
 
+/* A store that forgot the spec may have forgotten the rows, too. */
+static int bring_again(void *context)
+{
+    return shoal_job_upload(context, story.id, story.data, story.weights, NULL, shoal_after(1000));
+}
+
 /* Whose life others depend on never dies of a fault. */
 static void be_follower(void *context)
 {
@@ -433,8 +439,9 @@ static void be_follower(void *context)
     shoal_job_report report;
     int status = sim_store_open(&store, story.cloud);
     if (status == SHOAL_OK)
-        status =
-            shoal_job_follow(&result, &report, store, story.id, &(shoal_follow_options){.patience = story.patience});
+        status = shoal_job_follow(
+            &result, &report, store, story.id,
+            &(shoal_follow_options){.patience = story.patience, .forgot = bring_again, .forgot_context = store});
     if (status == SHOAL_OK)
         compare(result);
     note_end(self, status);
@@ -614,8 +621,9 @@ static void count_rounds(int64_t *rounds, int64_t *pieces)
     }
 }
 
-/* A store does not grow with the rounds of a job.  What the dead left is swept by listing, now and then, so that there may be more for a while,
- * and also at the end, when who tidied up died over it; and one that forgets keeps older models. */
+/* A store does not grow with the rounds of a job.  What the dead left is swept by listing, now and then, so that there
+ * may be more for a while, and also at the end, when who tidied up died over it; and one that forgets keeps older
+ * models. */
 static void check_growth(bool ended)
 {
     int64_t rounds, pieces;
@@ -723,7 +731,7 @@ static void direct(const person *follower)
         }
         if (scene->story == STORY_CALM || scene->story == STORY_CROWD)
             check_growth(false);
-        if (scene->cloud.stale == 0 && sim_chance(0.02))
+        if (scene->cloud.stale == 0 && scene->cloud.forgets == 0 && sim_chance(0.02))
             check_description();
         sim_sleep(0.05 + 0.1 * sim_unit());
     }
@@ -765,12 +773,13 @@ static void tidy_up(void)
         sim_fail("the marker of a job that has ended stays");
 }
 
-/* Seconds in which a worker that was told to leave must have left, when the store answers: its grain is finished first. */
+/* Seconds in which a worker that was told to leave must have left, when the store answers: its grain is finished
+ * first. */
 static double leaving_takes(void)
 {
     const sim_work *work = &story.scene.work;
     double grain = work->map_grain + work->map_row * (double)story.scene.rows_per_grain;
-    return 1 + 10 * story.scene.cloud.latency + 15 * ((work->straggler > 0 ? 20 : 1) * grain + work->update);
+    return 1 + 20 * story.scene.cloud.latency + 15 * ((work->straggler > 0 ? 20 : 1) * grain + work->update);
 }
 
 static void check_people(void)
@@ -785,7 +794,7 @@ static void check_people(void)
             sim_fail("%s took %.2f s to leave", each->name, each->done_at - each->told_at);
         if (each->kind != A_WORKER || !each->done)
             continue;
-        if (each->status == SHOAL_ABSENT && story.scene.story == STORY_REMOVE)
+        if (each->status == SHOAL_ABSENT && (story.scene.story == STORY_REMOVE || story.scene.story == STORY_FORGETS))
             continue;
         if (each->status != SHOAL_OK && each->status != SHOAL_STOPPED)
             sim_fail("%s ended with %d: %s", each->name, each->status, each->message);
@@ -905,6 +914,18 @@ static void play_deserted(void)
     expect_end(follower);
 }
 
+/* Rows that are gone are brought again by who has them. */
+static person *upload_and_resume(void)
+{
+    everyone_ends();
+    must_be(shoal_job_upload(story.outside, story.id, story.data, story.weights, NULL, shoal_after(1000)), SHOAL_OK,
+            "uploading again");
+    must_be(shoal_job_resume(story.outside, story.id, shoal_after(100)), SHOAL_OK, "resuming");
+    person *follower = follow(300);
+    direct(follower);
+    return follower;
+}
+
 static void play_lost_data(void)
 {
     char prefix[128];
@@ -922,21 +943,27 @@ static void play_lost_data(void)
     direct(follower);
     if (follower->status >= 0)
         sim_fail("a job whose rows vanished ended with %d: %s", follower->status, follower->message);
-    everyone_ends();
-    must_be(shoal_job_upload(story.outside, story.id, story.data, story.weights, NULL, shoal_after(1000)), SHOAL_OK,
-            "uploading again");
-    must_be(shoal_job_resume(story.outside, story.id, shoal_after(100)), SHOAL_OK, "resuming");
-    follower = follow(300);
-    direct(follower);
+    follower = upload_and_resume();
     expect_end(follower);
 }
 
 static void play_usual(void)
 {
-    person *follower = follow(2000);
+    person *follower = follow(story.scene.cloud.forgets > 0 ? 200 : 2000);
+    if (story.scene.cloud.forgets > 0)
+        sim_sleep(1); /* somebody has read the spec before it may be forgotten */
+    story.submitted = true;
     for (int i = 0; story.scene.cloud.deaths > 0 && i < 2; i++)
         start_person(A_FOLLOWER, true); /* others may follow too, and die */
     direct(follower);
+    if (story.scene.cloud.forgets > 0 && strstr(follower->message, "are not in the store"))
+        follower = upload_and_resume(); /* it forgot rows, which nobody else has */
+    if (story.scene.cloud.forgets > 0 && follower->status == SHOAL_STOPPED) {
+        /* It forgot the end of the job, and then its marker was taken away: whoever looks for any job does not find it. */
+        must_be(shoal_job_resume(story.outside, story.id, shoal_after(100)), SHOAL_OK, "resuming");
+        follower = follow(300);
+        direct(follower);
+    }
     expect_end(follower);
 }
 
@@ -964,11 +991,8 @@ sim_job_outcome sim_job_run(const sim_job_options *options)
     story.cloud = sim_cloud_new(&story.scene.cloud);
     must_be(sim_store_open(&story.outside, story.cloud), SHOAL_OK, "opening");
     submit_job();
-    if (story.scene.cloud.forgets > 0)
-        sim_sleep(story.scene.cloud.forgets); /* what was submitted before that may not be forgotten */
     if (story.scene.cloud.stale > 0)
         sim_sleep(1); /* then all can see that there is a job */
-    story.submitted = true;
     play();
     everyone_ends();
     sim_cloud_calm(story.cloud);

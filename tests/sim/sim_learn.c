@@ -154,6 +154,16 @@ static size_t scratch_toy(const shoal_round *round, const void *prepared, const 
     return 0;
 }
 
+/* A memo that is said to be of the round carry_from must be just that. */
+static void check_memo(const toy_model *model, const shoal_grain *grain)
+{
+    const int32_t *memo = grain->memo;
+    for (int64_t i = 0; grain->carried && i < grain->rows; i++)
+        if (memo[i] != class_of(row_value(grain, i), grain->first_row + i, model->memo_step))
+            sim_fail("row %lld: the memo is not that of round %lld", (long long)(grain->first_row + i),
+                     (long long)model->memo_round);
+}
+
 static void map_carry(shoal_partial *partial, const toy_model *model, const shoal_grain *grain)
 {
     int64_t *sums = shoal_partial_values(partial, 0), *wide = shoal_partial_values(partial, 2);
@@ -221,8 +231,14 @@ static int map_toy(shoal_partial *partial, const shoal_round *round, const void 
     switch (model->phase) {
     case TOY_MEASURE: map_measure(partial, grain); break;
     case TOY_COLLECT: return map_collect(partial, grain);
-    case TOY_CARRY: map_carry(partial, model, grain); break;
-    case TOY_PEEK: map_peek(partial, model, grain); break;
+    case TOY_CARRY:
+        check_memo(model, grain);
+        map_carry(partial, model, grain);
+        break;
+    case TOY_PEEK:
+        check_memo(model, grain);
+        map_peek(partial, model, grain);
+        break;
     default:
         for (int64_t i = 0; i < grain->rows; i++) {
             int64_t row = grain->first_row + i;

@@ -1,4 +1,5 @@
-/* Learners for simulated jobs, whose maps and updates take virtual time: k-means, and a toy that uses all of the contract. */
+/* Learners for simulated jobs, whose maps and updates take virtual time: k-means, and a toy that uses all of the
+ * contract. */
 #ifndef SIM_LEARN_H
 #define SIM_LEARN_H
 
@@ -17,8 +18,8 @@ extern sim_work sim_work_now;
 /* Takes the time that a grain takes, or dies of it. */
 void sim_work_on_grain(const shoal_grain *grain);
 
-/* Rounds: measure (SUM, MAX, WIDE), collect (RECORD), steps that carry sums from memo to memo, every other one followed by a round
- * that only looks at the memo, and place (ROW). */
+/* Rounds: measure (SUM, MAX, WIDE), collect (RECORD), steps that carry sums from memo to memo, every other one
+ * followed by a round that only looks at the memo, and place (ROW). */
 typedef struct sim_toy_config {
     int64_t steps;
     int64_t fail_at; /* update of this round fails; -1 for none */

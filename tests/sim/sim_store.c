@@ -1,6 +1,7 @@
 /* The simulated store.  See sim_store.h.
  *
- * Blobs and messages are immutable and counted, so that a snapshot is a copy of two tables: what a store that forgets goes back to. */
+ * Blobs and messages are immutable and counted, so that a snapshot is a copy of two tables: what a store that forgets
+ * goes back to. */
 #include "sim_store.h"
 
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 /* A store in a simulated world: one cloud that all processes share, and a handle in each of them.
  *
- * A request takes time, there and back and for its bytes, and meets what the options say.  What a request does is done at one moment, so
- * the cloud itself keeps all promises of shoal/store.h, unless it is told to forget or to show what was there a moment ago. */
+ * A request takes time, there and back and for its bytes, and meets what the options say.  What a request does is done
+ * at one moment, so the cloud itself keeps all promises of shoal/store.h, unless it is told to forget or to show what
+ * was there a moment ago. */
 #ifndef SIM_STORE_H
 #define SIM_STORE_H
 

@@ -1,7 +1,7 @@
 /* Threads that pass one baton.  See sim_world.h.
  *
- * There is no scheduler thread: who is about to wait picks the next one and hands the baton over.  All that is static here is touched
- * by its holder alone. */
+ * There is no scheduler thread: who is about to wait picks the next one and hands the baton over.  All that is static
+ * here is touched by its holder alone. */
 #include "sim_world.h"
 
 #include <pthread.h>

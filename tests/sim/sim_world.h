@@ -6,11 +6,12 @@
  *     sim_process_kill(worker);                         // its threads end where they stand
  *     sim_end();
  *
- * Threads are real, so thread-local state, debuggers and sanitizers work, but exactly one runs at a time.  Who goes on is drawn from the seed
- * whenever one waits, joins, sleeps or asks a store.  Time passes only when nobody can run.  So the same seed gives the same history, always.
+ * Threads are real, so thread-local state, debuggers and sanitizers work, but exactly one runs at a time.  Who goes on
+ * is drawn from the seed whenever one waits, joins, sleeps or asks a store.  Time passes only when nobody can run.  So
+ * the same seed gives the same history, always.
  *
- * Code that runs in it takes time, waiting, chance and threads from base/world.h, and must hold no lock when it waits: a process dies
- * by jumping out of its threads, and what they had in memory is lost. */
+ * Code that runs in it takes time, waiting, chance and threads from base/world.h, and must hold no lock when it waits:
+ * a process dies by jumping out of its threads, and what they had in memory is lost. */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
@@ -85,7 +86,8 @@ void sim_sleep_until(int64_t time);
 int64_t sim_time_of(int64_t until);
 /* Lets others run. */
 void sim_yield(void);
-/* Between sim_serve(true) and sim_serve(false) the clock is the world's: what a server does is not done by the process that asks. */
+/* Between sim_serve(true) and sim_serve(false) the clock is the world's: what a server does is not done by the process
+ * that asks. */
 void sim_serve(bool on);
 
 /* ---- chance ---------------------------------------------------------------------------------------------------- */

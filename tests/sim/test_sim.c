@@ -1,6 +1,7 @@
 /* Parts: 2
  * Labels: asan
- * Jobs under simulation: seed after seed, each in a process of its own, so that nothing is left over from one to the next.
+ * Jobs under simulation: seed after seed, each in a process of its own, so that nothing is left over from one to the
+ * next.
  *
  *     test_sim                          the seeds that every run of the tests tries
  *     test_sim --part 1/2               half of them
@@ -8,8 +9,8 @@
  *     test_sim --seconds 600            on and on, from a seed that nobody tried yet
  *     test_sim --story deaths ...       only of that kind
  *
- * Every seed must end with the bytes of the threads engine, or stop in a way that can be resumed and then does.  The first seeds of each part
- * are run twice, and must have the same history. */
+ * Every seed must end with the bytes of the threads engine, or stop in a way that can be resumed and then does.  The
+ * first seeds of each part are run twice, and must have the same history. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

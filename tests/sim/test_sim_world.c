@@ -1,5 +1,6 @@
 /* Labels: quick asan
- * The simulated world and its store: time, turns, deaths and pauses are what they should be, and a seed's history is always the same. */
+ * The simulated world and its store: time, turns, deaths and pauses are what they should be, and a seed's history is
+ * always the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@
 #include "sim_world.h"
 
 /* Who is killed loses what it had in memory, which is no leak. */
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "detect_leaks=0";

@@ -12,7 +12,6 @@ and none of them may be left in the end.
 """
 import argparse
 import collections
-import ctypes
 import filecmp
 import json
 import os
@@ -23,61 +22,13 @@ import sys
 import tempfile
 import time
 
+from processes import adopt_orphans, children, command, read, reap, state, wait_until
+
 LEASE = 2.0
 WORKERS = 8
 ENOUGH_WORKERS = 4  # below that new ones join
 OUTLIVES = 10  # seconds within which a worker is gone once its job has ended
-FORGETS = 8  # seconds after which what a server acknowledged has been written to its disk, on a busy machine too
-PR_SET_CHILD_SUBREAPER = 36
-
-
-# ---- processes ------------------------------------------------------------------------------------------------------
-
-
-def adopt_orphans():
-    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl")
-
-
-def read(path):
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
-def children(pid):
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
-    return [int(child) for thread in threads for child in read(f"/proc/{pid}/task/{thread}/children").split()]
-
-
-def command(pid):
-    """Its words; none for one that has ended."""
-    return read(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")[:-1]
-
-
-def state(pid):
-    """'R', 'S', 'T' for stopped, 'Z' for ended; '' when there is no such process."""
-    return read(f"/proc/{pid}/stat").rpartition(b") ")[2][:1].decode()
-
-
-def reap(pid):
-    """Takes note of the end of a process that was adopted."""
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        pass
-
-
-def wait_until(condition, seconds, what):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"{what}: not after {seconds} s"
-        time.sleep(0.02)
+FORGETS = 7  # seconds after which what a server acknowledged has been written to its disk, on a busy machine too
 
 
 # ---- one run of the test --------------------------------------------------------------------------------------------
@@ -91,9 +42,9 @@ class Chaos:
         self.shoal, self.folder, self.url, self.work, self.server = shoal, folder, url, work, server
         self.environment = {**os.environ, **variables, "HOME": folder, "XDG_CACHE_HOME": f"{folder}/cache",
                             "XDG_STATE_HOME": f"{folder}/state"}
-        self.counts, self.history = collections.Counter(), []
+        self.counts, self.history, self.pack = collections.Counter(), [], []
         self.starter, self.job, self.joined, self.sleeping = None, None, [], {}
-        self.began, self.fragile_until = time.monotonic(), 0
+        self.began, self.there_since = time.monotonic(), None
 
     def note(self, what):
         self.history.append(f"{time.monotonic() - self.began:7.2f} s  {what}")
@@ -175,9 +126,9 @@ class Chaos:
         self.counts["joined"] += 1
 
     def end_starter(self, random):
-        """Kills it, or tells it to stop, and resumes the job with other workers; only while the store can't forget what no
-        other process knows."""
-        if self.server and time.monotonic() < self.fragile_until:
+        """Kills it, or tells it to stop, and resumes the job with other workers; but not while the store could forget all
+        of a job that then nobody would know any more."""
+        if self.server and self.is_fragile():
             return
         gently = random.random() < 0.3
         self.note(f"the starter {self.starter.pid} is {'told to stop' if gently else 'killed'}")
@@ -188,6 +139,13 @@ class Chaos:
         self.counts["starters told to stop"] += gently
         time.sleep(random.uniform(0, 1.5))
         self.resume(random.randint(2, WORKERS))
+
+    def is_fragile(self):
+        """Whether a server that is killed might forget the job itself: as long as it has not been there for some seconds."""
+        if self.there_since is None:
+            shown = self.run("job", "show", self.job, "--store", self.url, "--deadline", "2", check=False)
+            self.there_since = time.monotonic() if shown.returncode == 0 else None
+        return self.there_since is None or time.monotonic() < self.there_since + FORGETS
 
     def resume(self, workers):
         self.note(f"the job is resumed with {workers} workers")
@@ -201,19 +159,22 @@ class Chaos:
         self.server.start()
         self.note("the store's server starts")
         self.counts["servers killed"] += 1
-        self.fragile_until = time.monotonic() + FORGETS
+        self.there_since = None
 
     def strike(self, random):
-        """Something happens to the workers; every other time one is killed."""
-        kinds = {self.kill_worker: 10, self.stop_worker: 5, self.dismiss_worker: 2, self.join_worker: 3}
-        random.choices(list(kinds), list(kinds.values()))[0](random)
+        """Something happens to the workers, and every other time one is killed.  The kinds are drawn as from a pack of cards, so
+        that none is left out for long."""
+        if not self.pack:
+            self.pack = 4 * [self.kill_worker] + 2 * [self.stop_worker] + [self.dismiss_worker, self.join_worker]
+            random.shuffle(self.pack)
+        self.pack.pop()(random)
 
     # Jobs.
 
     def begin(self, number):
         self.centres, self.labels = f"{self.folder}/{number}.npy", f"{self.folder}/{number}.labels.npy"
         self.note(f"job {number} is started")
-        self.job, self.fragile_until = None, time.monotonic() + FORGETS
+        self.job, self.there_since = None, None
         self.starter = self.start("kmeans", *self.work, "--store", self.url, "--workers", f"local:{WORKERS}", "--lease",
                                   str(LEASE), "--job", f"n{number}", "--centres", self.centres, "--labels", self.labels,
                                   "--quiet")
@@ -226,15 +187,15 @@ class Chaos:
         return self.job
 
     def disturb(self, random, is_over):
-        """Until the job has ended or the time is over.  Strikes come at random, about one a second; a starter and a server, of which
-        there is one, end now and then; and there are never few workers for long."""
+        """Until the job has ended or the time is over.  Strikes come at random, about one a second; starter and server end now
+        and then; and there are never few workers for long."""
         began = time.monotonic()
         due = {self.strike: began, self.end_starter: began + random.uniform(1, 6), self.refill: began + 2}
-        again = {self.strike: lambda: random.expovariate(1.25), self.end_starter: lambda: random.uniform(1, 10),
-                 self.refill: lambda: 1}
+        again = {self.strike: lambda: random.expovariate(1.25), self.refill: lambda: 1,
+                 self.end_starter: lambda: random.uniform(2, 4 if self.server else 8)}
         if self.server:
             due[self.kill_server] = began + random.uniform(0, 5)
-            again[self.kill_server] = lambda: random.uniform(10, 20)
+            again[self.kill_server] = lambda: random.uniform(16, 24)
         while not is_over() and self.starter.poll() is None:
             self.wake()
             what = min(due, key=due.get)
@@ -266,7 +227,11 @@ class Chaos:
         self.counts["rounds"] += about["round"]
         self.note(f"job {self.job} is done: {about['round']} rounds, {about['doubled']} pieces made for others")
         wait_until(lambda: not [p for p in self.workers() if self.job in command(p)], OUTLIVES, "the job's workers are gone")
+        kept = self.run("store", "ls", "-r", f"{self.url}/jobs/{self.job}/round/").stdout.splitlines()
+        assert 1 <= len(kept) <= 1 + WORKERS, f"beside its last model a finished job keeps {kept}"  # sleepers put late
         self.run("job", "remove", self.job, "--store", self.url)
+        left = self.run("store", "ls", "-r", f"{self.url}/jobs/", check=False).stdout
+        assert self.job not in left, f"a job that was removed has left behind:\n{left}"
 
     def end(self):
         """All processes go; who joined for any job is told to."""

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/option.h"
+#include "base/world.h"
 #include "engine/store/job_keys.h"
 #include "engine/store/job_record.h"
 #include "engine/store/job_setup.h"
@@ -95,8 +96,8 @@ static int forgive(shoal_store *store, const char *id, const char *folder, int64
             record.rescuing = -1;
             status = job_record_encode(&bytes, &size, &record);
             if (status == SHOAL_OK)
-                status = shoal_store_put_framed(store, job_key_left(id, worker).text, JOB_KIND_WORKER, bytes, size, NULL,
-                                                NULL, deadline);
+                status = shoal_store_put_framed(store, job_key_left(id, worker).text, JOB_KIND_WORKER, bytes, size,
+                                                NULL, NULL, deadline);
             if (status == SHOAL_OK && strcmp(folder, "worker/") == 0)
                 status = shoal_store_remove(store, page.entries[i].key, deadline);
             base_free(&bytes);
@@ -244,6 +245,29 @@ static int remove_queues(shoal_store *store, const char *id, int64_t deadline)
     return status;
 }
 
+/* Waits for workers that are alive to meet the end and leave: what they write after the removal would stay.  Those that do not are
+ * asleep, and meet the tombstone when they wake. */
+static int await_workers(shoal_store *store, const char *id, int64_t deadline)
+{
+    static const double longest = 5, usual_lease = 10;
+    job_key prefix = job_key_of(id, "worker/");
+    int64_t until = base_time_after(base_now(), longest);
+    uint32_t seen = 0;
+    int64_t live = 0;
+    int status;
+    do {
+        shoal_job_worker *worker = NULL;
+        int64_t count = 0;
+        shoal_store_wait(store, prefix.text, &seen, base_time_after(base_now(), 0.5));
+        status = job_workers_read(&worker, &count, store, id, usual_lease, deadline);
+        live = 0;
+        for (int64_t i = 0; i < count; i++)
+            live += worker[i].alive;
+        base_free(&worker);
+    } while (status == SHOAL_OK && live > 0 && base_now() < until);
+    return status;
+}
+
 /* The tombstone comes first and the spec goes last, so that a removal that was cut short can be done again, and
  * nobody starts on what is half gone. */
 int shoal_job_remove(shoal_store *store, const char *id, int64_t deadline)
@@ -264,6 +288,8 @@ int shoal_job_remove(shoal_store *store, const char *id, int64_t deadline)
     if (ended == SHOAL_DENIED || ended == SHOAL_AGAIN)
         return ended;
     status = shoal_store_remove(store, job_key_open(id).text, deadline);
+    if (status == SHOAL_OK)
+        status = await_workers(store, id, deadline);
     if (status == SHOAL_OK)
         status = remove_queues(store, id, deadline);
     if (status == SHOAL_OK)

@@ -19,10 +19,10 @@ int job_assign(job_trailer *out, const job_trailer *before, const job_tree *tree
 
 /* What is known of a piece in this round. */
 enum {
-    JOB_MINE = 1,    /* I am to make it */
-    JOB_ORPHAN = 2,  /* nobody alive is to make it */
-    JOB_HERE = 4,    /* I have it in memory */
-    JOB_STORED = 8,  /* it is in the store, as far as I know */
+    JOB_MINE = 1,     /* I am to make it */
+    JOB_ORPHAN = 2,   /* nobody alive is to make it */
+    JOB_HERE = 4,     /* I have it in memory */
+    JOB_STORED = 8,   /* it is in the store, as far as I know */
     JOB_LACKING = 16, /* I tried to map it, and its rows are not to be had now */
     JOB_FETCHED = 32  /* I have it only as a part of its parent's sum, and can't put it */
 };
@@ -32,16 +32,16 @@ typedef struct job_view {
     const unsigned char *piece; /* flags of every piece */
     unsigned roles;
     uint64_t worker, round; /* the order in which idle workers help differs from worker to worker and round to round */
-    bool late;  /* the round takes much longer than expected: whatever is missing may be made by anyone */
-    bool flush; /* it takes longer than expected: what I only have in memory should be seen by others */
+    bool late;              /* the round takes much longer than expected: whatever is missing may be made by anyone */
+    bool flush;             /* it takes longer than expected: what I only have in memory should be seen by others */
 } job_view;
 
 typedef enum job_act {
-    JOB_MAP,           /* map slice `piece` */
-    JOB_PUT,           /* put `piece`, which is here */
-    JOB_MERGE,         /* merge the children of `piece`, all of which are here or stored; the top: then update, and put the model */
-    JOB_FETCH,         /* look for the children of `piece` that are not known to be there; wait for them if none came */
-    JOB_WAIT           /* wait for the next model */
+    JOB_MAP, /* map slice `piece` */
+    JOB_PUT, /* put `piece`, which is here */
+    JOB_MERGE, /* merge the children of `piece`, all of which are here or stored; the top: then update, and put the model */
+    JOB_FETCH, /* look for the children of `piece` that are not known to be there; wait for them if none came */
+    JOB_WAIT   /* wait for the next model */
 } job_act;
 
 typedef struct job_action {

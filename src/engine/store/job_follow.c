@@ -250,12 +250,21 @@ static bool wait_for_change(follower *self, int64_t until)
     return over;
 }
 
+/* Seconds between two looks at least: few enough that the history holds all rounds between them, if all are wanted. */
+static double shortest_rest(const follower *self)
+{
+    double some_rounds = self->round_seconds * ROUNDS_A_LOOK / 2;
+    if (self->options.sparse || !self->options.progress)
+        return WAKE_SHORTEST;
+    return fmin(WAKE_SHORTEST, some_rounds > 0 ? some_rounds : WAKE_SHORTEST / 10);
+}
+
 static int rest(follower *self)
 {
     bool wakes = self->traits.wakes, over = false;
     int64_t due = base_time_after(self->looked, wakes ? LOOK_LONGEST : look_interval(self));
     bool slow = self->seen == 0 && self->round_seconds >= WAKE_SHORTEST;
-    int64_t soonest = base_time_after(self->looked, slow ? 0 : WAKE_SHORTEST);
+    int64_t soonest = base_time_after(self->looked, slow ? 0 : shortest_rest(self));
     self->woken = false;
     for (;;) {
         int status = attend(self);

@@ -138,7 +138,7 @@ static int list_round(job_run *run, int64_t *head)
     int status;
     *head = 0;
     for (int64_t i = 0; i < run->spec->tree.pieces; i++)
-        run->flag[i] &= (unsigned char)~(JOB_STORED | JOB_LACKING);
+        run->flag[i] &= (unsigned char)~JOB_STORED;
     do {
         status = shoal_store_list(run->store, prefix.text, NULL, &page, job_deadline(run));
         for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
@@ -187,7 +187,11 @@ static int check_gone(job_run *run)
 static int look(job_run *run)
 {
     int64_t head = 0;
+    bool due = base_now() >= run->pace.look_at;
     int status = check_gone(run);
+    /* Rows that were missing are asked for again when a look is due, not whenever one is needed: that could be without a pause. */
+    for (int64_t s = 0; due && s < run->spec->slices; s++)
+        run->flag[s] &= (unsigned char)~JOB_LACKING;
     if (status == SHOAL_OK)
         status = list_round(run, &head);
     if (status == SHOAL_OK && head > run->model->number) {

@@ -95,6 +95,7 @@ typedef struct job_pace {
     int64_t flush_at; /* what is only in memory should be seen */
     int64_t late_at;  /* anything missing may be made by anyone */
     int64_t look_at;  /* list */
+    double look_pause; /* seconds until the look after the next */
 } job_pace;
 
 struct job_run;

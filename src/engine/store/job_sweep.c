@@ -48,17 +48,19 @@ static int sweep_listed(shoal_store *store, const job_spec *spec, const sweeping
 {
     job_key prefix = job_key_of(spec->id, "round/");
     shoal_listing page = {0};
+    bool leaving = false; /* what is left is found by the next who lists */
     int status;
     do {
         status = shoal_store_list(store, prefix.text, NULL, &page, deadline);
-        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
+        for (size_t i = 0; status == SHOAL_OK && i < page.count && !leaving; i++) {
             int64_t round, piece;
+            leaving = what->run && job_leaving(what->run);
             if (!job_key_read_round(&round, &piece, spec->id, NULL, page.entries[i].key))
                 continue;
             if (piece < 0 ? round < what->models_from && !is_checkpoint(what->run, round) : round < what->pieces_from)
                 status = shoal_store_remove(store, page.entries[i].key, deadline);
         }
-    } while (status == SHOAL_OK && page.more);
+    } while (status == SHOAL_OK && page.more && !leaving);
     shoal_listing_release(&page);
     return status;
 }
@@ -90,16 +92,19 @@ int job_sweep(job_run *run)
     int status = sweep_own(run);
     if (status < 0 || !leads(run))
         return status;
+    if (!run->swept_models)
+        run->swept_models = oldest > 0 ? oldest : 1;
+    for (; status == SHOAL_OK && run->swept_models < oldest; run->swept_models++)
+        status = retire_model(run, run->swept_models);
+    /* After the models that are known by name: some of those become checkpoints. */
+    if (status < 0)
+        return status;
     if (!run->swept_at || now > base_time_after(run->swept_at, list_every)) {
         /* The pieces of the last rounds are about to be removed by those who put them. */
         sweeping what = {run->model->number - run->spec->keep_rounds - 2, oldest, run};
         run->swept_at = now;
-        if (!run->swept_models)
-            run->swept_models = oldest > 0 ? oldest : 1;
         status = sweep_listed(run->store, run->spec, &what, job_deadline(run));
     }
-    for (; status == SHOAL_OK && run->swept_models < oldest; run->swept_models++)
-        status = retire_model(run, run->swept_models);
     return status;
 }
 
@@ -122,7 +127,8 @@ int job_sweep_all(shoal_store *store, const job_spec *spec, int64_t keep_model, 
     job_key open = job_key_open(spec->id);
     /* A store that may forget the end of the job still needs what it was made from; shoal_job_remove takes it away. */
     bool forgets = shoal_store_describe(store).forgets > 0;
-    sweeping what = {keep_model - spec->keep_rounds, keep_model - spec->keep_rounds - (forgets ? MODELS_KEPT : 0), NULL};
+    sweeping what = {keep_model - spec->keep_rounds, keep_model - spec->keep_rounds - (forgets ? MODELS_KEPT : 0),
+                     NULL};
     int status = shoal_store_remove(store, open.text, deadline);
     for (int i = 0; status == SHOAL_OK && i < 4; i++)
         status = shoal_store_drop(store, job_key_of(spec->id, queues[i]).text, deadline);

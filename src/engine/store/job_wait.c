@@ -74,7 +74,10 @@ void job_pace_begin(job_run *run)
     run->pace.next_put = 0;
     run->pace.own = 0;
     set_moments(run);
-    run->pace.look_at = base_time_after(run->pace.began, run->spec->lease / 3);
+    run->pace.look_pause = wakes(run) ? 0.05 : 2;
+    double usual = 8 * job_pace_habit(&run->pace, run->model->round->phase)->round;
+    run->pace.look_pause = run->pace.look_pause > usual ? run->pace.look_pause : usual;
+    job_pace_looked(run);
 }
 
 void job_pace_mapped(job_run *run, double seconds)
@@ -83,17 +86,35 @@ void job_pace_mapped(job_run *run, double seconds)
     set_moments(run);
 }
 
+static bool is_alone(const job_run *run)
+{
+    for (int64_t i = 0; i < run->members.peers; i++) {
+        uint64_t worker = run->members.peer[i].worker;
+        if (worker != run->record.worker && job_members_alive(&run->members, worker, run->spec->lease))
+            return false;
+    }
+    return true;
+}
+
+/* The pause must not grow with every piece: the last of many workers may have to make them all. */
 void job_pace_helped(job_run *run)
 {
-    double waited = -base_seconds_until(run->pace.began);
-    int64_t next = base_time_after(base_now(), 0.05 * waited * (1 + stagger(run)) + run->pace.trip);
+    double waited = elapsed(run), most = 0.5 + 2 * run->pace.trip;
+    double pause = 0.05 * waited < most ? 0.05 * waited : most;
+    if (is_alone(run))
+        return;
+    int64_t next = base_time_after(base_now(), pause * (1 + stagger(run)) + run->pace.trip);
     if (run->pace.late_at < next)
         run->pace.late_at = next;
 }
 
+/* The first look comes soon after a round should have ended, for who fell behind may wait for a model that has been removed; the others
+ * ever later, up to a third of a lease, at which the dead are found. */
 void job_pace_looked(job_run *run)
 {
-    run->pace.look_at = base_time_after(base_now(), run->spec->lease / 3);
+    double most = run->spec->lease / 3, pause = run->pace.look_pause < most ? run->pace.look_pause : most;
+    run->pace.look_pause *= 2;
+    run->pace.look_at = base_time_after(base_now(), pause);
 }
 
 void job_pace_note_trip(job_run *run, int64_t sent)

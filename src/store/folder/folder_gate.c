@@ -100,16 +100,17 @@ static bool try_lock(folder_store *self, int *error)
     return result == 0;
 }
 
-/* Whether it is time to look for a stopped holder: nobody has passed for a while, and no other looks now. */
-static bool may_look(folder_shared *shared, uint32_t *passed, int64_t now)
+/* Whether it is time to look for a stopped holder: nobody has passed for a while, and no other looks now; or it is the last time. */
+static bool may_look(folder_shared *shared, uint32_t *passed, int64_t now, int64_t deadline)
 {
     uint32_t count = atomic_load(&shared->passed);
     int64_t looked = atomic_load(&shared->looked_at);
     bool moved = count != *passed;
     *passed = count;
-    if (moved || (looked <= now && now - looked < STOPPED_AFTER / 2))
-        return false;
-    return atomic_compare_exchange_strong(&shared->looked_at, &looked, now);
+    if (moved || now >= deadline)
+        return !moved;
+    bool just_looked = looked <= now && now - looked < STOPPED_AFTER / 2;
+    return !just_looked && atomic_compare_exchange_strong(&shared->looked_at, &looked, now);
 }
 
 /* How long to sleep before the gate is tried again. */
@@ -145,7 +146,7 @@ static int sleep_at_gate(folder_store *self, const char *key, bool eager, store_
             return shoal_fail_errno(SHOAL_SYSTEM, error, "%s/gate: can't be locked", self->root);
         if (now >= earlier(next_look, attempt->deadline)) {
             struct stat info;
-            if (may_look(shared, &passed, now) && fstat(self->gate, &info) == 0)
+            if (may_look(shared, &passed, now, attempt->deadline) && fstat(self->gate, &info) == 0)
                 folder_wake_holder("FLOCK", &info, &holder, &state);
             next_look = now + STOPPED_AFTER;
         }
