@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "job_print.h"
@@ -123,15 +122,10 @@ static int check_removable(const cli_jobs *jobs, const char *id)
 
 static int remove_job(const cli_jobs *jobs, const char *id)
 {
-    char name[SHOAL_JOB_ID_BYTES + 16];
-    char *log = NULL;
     int status = shoal_job_remove(jobs->store, id, cli_jobs_deadline(jobs));
     if (status < 0)
         return status;
-    snprintf(name, sizeof name, "log/%s.log", id);
-    if (cli_jobs_state_path(&log, name) == SHOAL_OK)
-        unlink(log); /* there is one only if the job was detached here */
-    base_free(&log);
+    cli_jobs_forget(id);
     printf("removed job %s\n", id);
     return SHOAL_OK;
 }

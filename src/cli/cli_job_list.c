@@ -26,22 +26,28 @@ static const base_option_group groups[] = {
     {0},
 };
 
+static void show_titles(void)
+{
+    printf("%-28s %-10s %-10s %6s  %-14s %7s  %s\n", "job", "learner", "state", "round", "phase", "workers", "age");
+}
+
 static int show_line(const settings *settings, const shoal_job *job, bool first)
 {
-    char place[64], age[24];
+    char place[64], age[24], learner[sizeof job->algorithm];
     if (settings->json)
         return cli_print_json(cli_job_show_json(job));
+    cli_format_learner(learner, sizeof learner, job);
     cli_format_place(place, sizeof place, job);
     cli_format_age(age, sizeof age, (double)time(NULL) - job->created);
     if (first)
-        printf("%-28s %-10s %-10s %6s  %-14s %7s  %s\n", "job", "learner", "state", "round", "phase", "workers", "age");
-    printf("%-28s %-10s %-10s %6" PRId64 "  %-14s %7" PRId64 "  %s\n", job->id, job->algorithm, cli_job_state_name(job),
+        show_titles();
+    printf("%-28s %-10s %-10s %6" PRId64 "  %-14s %7" PRId64 "  %s\n", job->id, learner, cli_job_state_name(job),
            job->round, place, job->live, age);
     return SHOAL_OK;
 }
 
 /* A job that is of a newer version is told of, and does not keep the others from being seen. */
-static void show_unreadable(const settings *settings, const char *id)
+static void show_unreadable(const settings *settings, const char *id, bool first)
 {
     if (settings->json) {
         json_t *object = json_object();
@@ -51,6 +57,8 @@ static void show_unreadable(const settings *settings, const char *id)
         cli_print_json(object);
         return;
     }
+    if (first)
+        show_titles();
     printf("%-28s ", id);
     cli_put_text(stdout, shoal_error());
     putchar('\n');
@@ -67,8 +75,7 @@ static int show_all(const settings *settings, const cli_jobs *jobs)
         if (status == SHOAL_OK) {
             status = show_line(settings, job, shown++ == 0);
         } else if (status == SHOAL_INVALID || status == SHOAL_BROKEN) {
-            show_unreadable(settings, ids[i].text);
-            shown++;
+            show_unreadable(settings, ids[i].text, shown++ == 0);
             status = SHOAL_OK;
         } else if (status == SHOAL_ABSENT) { /* removed since it was listed */
             status = SHOAL_OK;

@@ -26,8 +26,8 @@ static const shoal_option worker_rows[] = {
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(settings, run.kernel), "NAME",
      .help = "instructions they compute with: auto, portable, avx2, avx512 or vnni", .fallback = "auto"},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.roles), "ROLES",
-     .help = "all: every worker maps and reduces; split: N map, the square root of N reduce, one reduces last",
-     .fallback = "all"},
+     .help = "all: every worker maps and reduces; split: N map, the square root of N reduce, one reduces last; as the "
+             "job was started when left out"},
     {"detach", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.detach), NULL,
      .help = "return at once; the workers go on, and outputs are written when the job is done"},
     {"as-scaled", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.as_scaled), NULL,
@@ -39,9 +39,15 @@ static const shoal_option worker_rows[] = {
      .least = 0.1},
     {0},
 };
-static const shoal_option *const worker_options = worker_rows;
+static const shoal_option output_rows[] = {
+    {"write-outputs", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.write_outputs), NULL,
+     .help = "write the files that the job names, although someone else submitted it, or this user on another machine"},
+    {0},
+};
+static const shoal_option *const worker_options = worker_rows, *const output_options = output_rows;
 static const base_option_group groups[] = {
     {"Workers", &worker_options, 0},
+    {"Output", &output_options, 0},
     {"Printing", &cli_print_options, offsetof(settings, print)},
     {"Store", &cli_jobs_options, offsetof(settings, jobs)},
     {"Help", &cli_common_options, offsetof(settings, common)},
@@ -108,19 +114,22 @@ static int upload_missing(cli_job *job, const cli_jobs *jobs, const shoal_job *a
 /* ---- going on ---------------------------------------------------------------------------------------------------- */
 
 /* As many workers as the job was started with, unless the command line says otherwise. */
-static int choose_workers(cli_workers_settings *workers, const shoal_job *about, const json_t *asked)
+static int choose_workers(cli_workers_settings *workers, const cli_jobs *jobs, const shoal_job *about,
+                          const json_t *asked)
 {
     const char *before = json_string_value(json_object_get(asked, "workers"));
     const char *roles = json_string_value(json_object_get(asked, "roles"));
     bool any = false;
+    if (!workers->roles)
+        workers->roles = roles;
     if (!workers->workers) {
         workers->as_scaled = true;
         workers->workers = before;
-        workers->roles = roles ? roles : workers->roles;
     } else if (strcmp(workers->workers, "none") == 0) {
         workers->workers = NULL;
     }
-    int status = cli_workers_check(&any, &(cli_workers_settings){.workers = workers->workers, .roles = workers->roles});
+    int status = cli_workers_check(
+        &any, &(cli_workers_settings){.store = jobs->url, .workers = workers->workers, .roles = workers->roles});
     if (about->state == SHOAL_JOB_DONE)
         workers->workers = NULL; /* its outputs may still have to be written */
     return status;
@@ -145,6 +154,40 @@ static int finish(cli_job *job, const cli_learner *learner, const json_t *asked,
     return SHOAL_OK;
 }
 
+/* Names the files of a job that someone else submitted, and takes them out of what is asked: whoever may write to a
+ * store must not say which files of this user are replaced. */
+static void leave_outputs(json_t *asked, const cli_print_settings *print)
+{
+    json_t *outputs = json_object_get(asked, "outputs"), *path;
+    const char *name,
+        *before = "shoal: not written, since the job was submitted elsewhere, unless --write-outputs is given: ";
+    json_object_foreach(outputs, name, path)
+    {
+        if (print->quiet || !json_is_string(path))
+            continue;
+        fputs(before, stderr);
+        cli_put_text(stderr, json_string_value(path));
+        before = ", ";
+    }
+    if (before[0] == ',')
+        fputc('\n', stderr);
+    json_object_clear(outputs);
+}
+
+/* What the job was submitted with: as this user said it here, or else as the store has it. */
+static int find_wish(json_t **out, const settings *settings, const shoal_job *about)
+{
+    char *own = NULL;
+    int status = cli_jobs_wish_read(&own, about->id);
+    const char *text = own ? own : about->settings;
+    if (status == SHOAL_OK)
+        *out = text ? json_loads(text, 0, NULL) : NULL;
+    if (status == SHOAL_OK && !own && !settings->workers.write_outputs)
+        leave_outputs(*out, &settings->print);
+    base_free(&own);
+    return status;
+}
+
 static int go_on(settings *settings, cli_jobs *jobs, const shoal_job *about, const json_t *asked)
 {
     const cli_learner *learner = find_learner(about->algorithm);
@@ -154,7 +197,7 @@ static int go_on(settings *settings, cli_jobs *jobs, const shoal_job *about, con
         return shoal_fail(SHOAL_INVALID, "job %s needs the learner '%s', which this program does not have", about->id,
                           about->algorithm);
     cli_job_init(&job, learner->algorithm, settings->print.quiet);
-    int status = choose_workers(&settings->workers, about, asked);
+    int status = choose_workers(&settings->workers, jobs, about, asked);
     if (status == SHOAL_OK)
         status = prepare(&job, jobs, about, asked);
     if (status == SHOAL_OK)
@@ -178,10 +221,10 @@ static int run_resume(void *from_main, const char *const *word, int words)
         status = cli_jobs_find(id, &jobs, word[0]);
     if (status == SHOAL_OK)
         status = shoal_job_describe(&about, jobs.store, id, false, cli_jobs_deadline(&jobs));
-    if (status == SHOAL_OK) {
-        asked = about->settings ? json_loads(about->settings, 0, NULL) : NULL;
+    if (status == SHOAL_OK)
+        status = find_wish(&asked, settings, about);
+    if (status == SHOAL_OK)
         status = go_on(settings, &jobs, about, asked);
-    }
     json_decref(asked);
     shoal_job_free(&about);
     cli_jobs_close(&jobs);
@@ -194,6 +237,9 @@ static const char *const description[] = {
     "job to its end, and writes the outputs it was submitted with. Rows whose upload was cut short are uploaded from "
     "the file "
     "they came from. A job that is done only has its outputs written.",
+    "The outputs are written if this user submitted the job on this machine. Of any other job they are named and left "
+    "alone, since whoever may write to the store could have named any file; --write-outputs writes them, and shoal job "
+    "result writes the result to where you say.",
     "The result has the bits it would have had without the break.",
     "A signal ends the workers that were started here; the job can go on again, and the exit code is 3.",
     NULL,

@@ -115,7 +115,8 @@ static void print_log(const char *title, const char *text)
 {
     if (!*text)
         return;
-    printf("%s\n", title);
+    cli_put_text(stdout, title);
+    putchar('\n');
     for (const char *line = text; *line;) {
         size_t length = strcspn(line, "\n");
         fputs("  ", stdout);
@@ -129,10 +130,9 @@ static void print_log(const char *title, const char *text)
 /* What the process said that looks after the workers of a detached job, if that was on this machine. */
 static void print_supervisor(const char *id)
 {
-    char name[SHOAL_JOB_ID_BYTES + 16], text[4096];
+    char text[4096];
     char *path = NULL;
-    snprintf(name, sizeof name, "log/%s.log", id);
-    FILE *file = cli_jobs_state_path(&path, name) == SHOAL_OK ? fopen(path, "r") : NULL;
+    FILE *file = cli_jobs_file_path(&path, id, "log") == SHOAL_OK ? fopen(path, "re") : NULL;
     if (file) {
         if (fseek(file, -(long)sizeof text + 1, SEEK_END) < 0)
             rewind(file);
@@ -159,6 +159,8 @@ static int run_logs(void *from_main, const char *const *word, int words)
                  worker->pid, worker->state);
         print_log(title, *worker->log ? worker->log : "nothing to tell");
     }
+    if (status == SHOAL_OK && job->workers == 0)
+        printf("no worker has joined job %s yet\n", id);
     if (status == SHOAL_OK)
         print_supervisor(id);
     shoal_job_free(&job);

@@ -37,6 +37,14 @@ static void on_round(void *context, const shoal_round *done, const shoal_round *
     cli_progress_round(context, done, next, rows, seconds);
 }
 
+static int say_stopped(void)
+{
+    fputs("shoal: ", stderr);
+    cli_put_text(stderr, shoal_error());
+    fputc('\n', stderr);
+    return CLI_RESUMABLE;
+}
+
 static int wait_for(const wait_settings *settings, const cli_jobs *jobs, const char *id)
 {
     cli_progress progress;
@@ -47,10 +55,8 @@ static int wait_for(const wait_settings *settings, const cli_jobs *jobs, const c
     int status = shoal_job_follow(&result, NULL, jobs->store, id, &options);
     cli_progress_clear(&progress);
     shoal_result_free(&result);
-    if (status == SHOAL_STOPPED) {
-        fprintf(stderr, "shoal: %s\n", shoal_error());
-        status = CLI_RESUMABLE;
-    }
+    if (status == SHOAL_STOPPED)
+        status = say_stopped();
     return status;
 }
 
@@ -60,7 +66,10 @@ static int run_wait(void *from_main, const char *const *word, int words)
     char id[SHOAL_JOB_ID_BYTES];
     cli_jobs jobs = {0};
     (void)words;
-    int status = cli_jobs_open(&jobs, &settings->jobs, CLI_JOBS_WRITE); /* a spec that was forgotten is put again */
+    /* A spec that the store forgot is put again; but who may only read can wait as well. */
+    int status = cli_jobs_open(&jobs, &settings->jobs, CLI_JOBS_WRITE);
+    if (status == SHOAL_DENIED || status == SHOAL_SYSTEM)
+        status = cli_jobs_open(&jobs, &settings->jobs, CLI_JOBS_READ);
     if (status == SHOAL_OK)
         status = cli_jobs_find(id, &jobs, word[0]);
     if (status == SHOAL_OK)
@@ -217,10 +226,8 @@ static int run_result(void *from_main, const char *const *word, int words)
         status = cli_jobs_find(id, &jobs, word[0]);
     if (status == SHOAL_OK)
         status = shoal_job_result(&result, jobs.store, id, cli_jobs_deadline(&jobs));
-    if (status == SHOAL_STOPPED) {
-        fprintf(stderr, "shoal: %s\n", shoal_error());
-        status = CLI_RESUMABLE;
-    }
+    if (status == SHOAL_STOPPED)
+        status = say_stopped();
     if (status == SHOAL_OK)
         status = write_outputs(settings, result);
     if (status == SHOAL_OK && settings->json)

@@ -257,6 +257,19 @@ static void list_outputs(cli_file out[OUTPUTS + 1], const outputs *from)
     memcpy(out, all, sizeof all);
 }
 
+/* A result from a store may be anything that someone put there. */
+static int check_result(const cli_job *job)
+{
+    const shoal_tensor *centres = shoal_result_tensor(job->result, "centres");
+    const shoal_tensor *labels = shoal_result_tensor(job->result, "labels");
+    const shoal_tensor *sizes = shoal_result_tensor(job->result, "sizes");
+    bool good = centres && centres->type == SHOAL_FLOAT64 && centres->rank == 2 && centres->shape[1] == job->columns;
+    good = good && labels && labels->type == SHOAL_INT32 && labels->rank == 1 && labels->shape[0] == job->rows;
+    good = good && sizes && sizes->type == SHOAL_INT64 && sizes->rank == 1 && sizes->shape[0] == centres->shape[0];
+    return good ? SHOAL_OK
+                : shoal_fail(SHOAL_BROKEN, "the result of job %s is not that of k-means on its data", job->away.id);
+}
+
 /* Writes and tells what was found. */
 static int end_run(cli_job *job, const outputs *out, int64_t seed, data_sheet *sheet, const cli_print_settings *print)
 {
@@ -316,7 +329,9 @@ int cli_kmeans_finish(cli_job *job, const json_t *asked, const cli_print_setting
                    .picture_shape = json_string_value(json_object_get(more, "picture-shape")),
                    .picture_columns = json_integer_value(json_object_get(more, "picture-columns"))};
     int64_t seed = json_integer_value(json_object_get(more, "seed"));
-    int status = out.picture ? find_picture_shape(&sheet, &out, job->columns) : SHOAL_OK;
+    int status = check_result(job);
+    if (status == SHOAL_OK && out.picture)
+        status = find_picture_shape(&sheet, &out, job->columns);
     return status == SHOAL_OK ? end_run(job, &out, seed, &sheet, print) : status;
 }
 
@@ -335,7 +350,7 @@ static int check_settings(const settings *settings, const char *data, bool *on_w
         status = check_kernel(settings->run.kernel);
     if (status == SHOAL_OK && !out->picture && (out->picture_shape || out->picture_columns))
         status = shoal_fail(SHOAL_USAGE, "--picture-shape and --picture-columns say how --picture FILE.png is drawn");
-    if (status == SHOAL_OK && !*on_workers && strstr(data, "://"))
+    if (status == SHOAL_OK && !*on_workers && cli_workers_only(data))
         status = shoal_fail(SHOAL_USAGE, "%s is in a store, whose rows only workers read: add --workers local:N", data);
     return status;
 }
@@ -369,6 +384,8 @@ static int run_kmeans(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = on_workers ? run_on_workers(&job, settings, word[0], written)
                             : cli_job_run(&job, &settings->config, &settings->run, settings->data.memory, out->trace);
+    if (status == SHOAL_OK && on_workers && !job.away.detached)
+        status = check_result(&job);
     if (status == SHOAL_OK && !job.away.detached)
         status = end_run(&job, out, settings->config.seed, &sheet, &settings->print);
     cli_job_release(&job);

@@ -391,6 +391,15 @@ static int work(shoal_store *store, const shoal_worker_options *options, const c
     return judge_end(store, options, status);
 }
 
+/* So that whoever starts a worker where there is nothing to do sees where it looks. */
+static void say_serving(const shoal_worker_options *options, const char *url)
+{
+    char *line = NULL;
+    if (options->log && base_format(&line, "serves the jobs of %s", url) == SHOAL_OK)
+        options->log(options->log_context, line);
+    base_free(&line);
+}
+
 static int run_worker(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
@@ -406,12 +415,16 @@ static int run_worker(void *from_main, const char *const *word, int words)
     if (!settings->work.quiet)
         options.log = log_line;
     int status = make_options(&options, &settings->work, &cache);
+    if (settings->work.patience > 0 && settings->work.patience < settings->jobs.patience)
+        settings->jobs.patience = settings->work.patience; /* also for the first request */
     if (status == SHOAL_OK)
         status = cli_jobs_open(&jobs, &settings->jobs, settings->work.job ? CLI_JOBS_WRITE : CLI_JOBS_CREATE);
     if (status == SHOAL_OK && options.job && !options.spec) { /* whoever knows the hash knows the whole name */
         status = cli_jobs_find(id, &jobs, options.job);
         options.job = id;
     }
+    if (status == SHOAL_OK && !options.job)
+        say_serving(&options, jobs.url);
     if (status == SHOAL_OK)
         status = work(jobs.store, &options, settings->work.notice);
     cli_jobs_close(&jobs);

@@ -28,6 +28,19 @@ void cli_format_age(char *out, size_t size, double seconds)
         snprintf(out, size, "%.0f days", seconds / 86400);
 }
 
+/* What others wrote into a store must not speak to a terminal. */
+static void clean(char *text)
+{
+    for (char *c = text; *c; c++)
+        *c = (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
+}
+
+void cli_format_learner(char *out, size_t size, const shoal_job *job)
+{
+    snprintf(out, size, "%s", job->algorithm);
+    clean(out);
+}
+
 void cli_format_place(char *out, size_t size, const shoal_job *job)
 {
     if (job->state != SHOAL_JOB_RUNNING)
@@ -36,6 +49,7 @@ void cli_format_place(char *out, size_t size, const shoal_job *job)
         snprintf(out, size, "%s %" PRId64 "/%" PRId64, job->phase, job->step, job->steps);
     else
         snprintf(out, size, "%s %" PRId64, job->phase, job->step);
+    clean(out);
 }
 
 static int64_t all_requests(const shoal_store_counts *counts)
@@ -143,8 +157,7 @@ static void show_worker(FILE *stream, const shoal_job *job, int64_t index)
     fprintf(stream, "  %016" PRIx64 "  ", worker->id);
     char host[20];
     snprintf(host, sizeof host, "%.18s", worker->host);
-    for (char *c = host; *c; c++)
-        *c = (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
+    clean(host);
     fprintf(stream, "%-18s %8" PRId64 " %5d %-5s %8" PRId64 "  %-14s ", host, worker->pid, worker->slots, roles,
             worker->maps, slices);
     if (!worker->left && !worker->alive)
@@ -180,7 +193,10 @@ static void show_workers(FILE *stream, const shoal_job *job)
 
 void cli_job_show_text(FILE *stream, const shoal_job *job)
 {
-    fprintf(stream, "job        %s, %s by shoal %s\n", job->id, job->algorithm, job->version);
+    char maker[80];
+    snprintf(maker, sizeof maker, "%s by shoal %s", job->algorithm, job->version);
+    clean(maker);
+    fprintf(stream, "job        %s, %s\n", job->id, maker);
     fprintf(stream, "data       ");
     cli_put_text(stream, job->data);
     fprintf(stream, ": %" PRId64 " rows, %" PRId64 " columns, %s, %s\n", job->shape.rows, job->shape.columns,

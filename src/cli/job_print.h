@@ -8,6 +8,8 @@
 const char *cli_job_state_name(const shoal_job *job);
 /* "3 s", "12 min", "4 h", "9 days". */
 void cli_format_age(char *out, size_t size, double seconds);
+/* The learner's name, as a terminal may have it. */
+void cli_format_learner(char *out, size_t size, const shoal_job *job);
 /* "run 7/100", "round 0" */
 void cli_format_place(char *out, size_t size, const shoal_job *job);
 /* All there is to say of a job, with its workers when it was described with them. */

@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "store_open.h"
 
@@ -32,13 +35,20 @@ static int state_folder(char **out)
     return base_format(out, "%s/.local/state/shoal", home);
 }
 
-int cli_jobs_url(char **out, const char *given)
+/* What the environment names; NULL for nothing. */
+static const char *usual_store(void)
 {
     const char *usual = getenv("SHOAL_STORE");
+    return usual && *usual ? usual : NULL;
+}
+
+int cli_jobs_url(char **out, const char *given)
+{
+    const char *usual = usual_store();
     char *folder = NULL;
     if (given && !*given)
         return shoal_fail(SHOAL_USAGE, "--store needs the URL of a store");
-    if (given || (usual && *usual))
+    if (given || usual)
         return base_copy_text(out, given ? given : usual);
     int status = state_folder(&folder);
     if (status == SHOAL_OK)
@@ -73,6 +83,57 @@ int cli_jobs_state_path(char **out, const char *name)
     return status;
 }
 
+int cli_jobs_file_path(char **out, const char *id, const char *kind)
+{
+    char name[SHOAL_JOB_ID_BYTES + 32];
+    snprintf(name, sizeof name, "%s/%s.%s", kind, id, kind);
+    return cli_jobs_state_path(out, name);
+}
+
+int cli_jobs_wish_write(const char *id, const char *text)
+{
+    char *path = NULL;
+    base_output *output = NULL;
+    int status = cli_jobs_file_path(&path, id, "wish");
+    if (status == SHOAL_OK)
+        status = base_output_open(&output, path);
+    if (status == SHOAL_OK)
+        status = base_output_write(output, text, strlen(text));
+    if (status == SHOAL_OK)
+        status = base_output_commit(&output);
+    base_output_discard(&output);
+    base_free(&path);
+    return status;
+}
+
+int cli_jobs_wish_read(char **out, const char *id)
+{
+    enum { MOST = 1 << 20 };
+    char *path = NULL;
+    *out = NULL;
+    int status = SHOAL_OK;
+    FILE *file = cli_jobs_file_path(&path, id, "wish") == SHOAL_OK ? fopen(path, "re") : NULL;
+    if (file) {
+        status = base_alloc(out, MOST, 1, path);
+        if (status == SHOAL_OK)
+            (*out)[fread(*out, 1, MOST - 1, file)] = '\0';
+        fclose(file);
+    }
+    base_free(&path);
+    return status;
+}
+
+void cli_jobs_forget(const char *id)
+{
+    static const char *const kinds[] = {"log", "wish"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        char *path = NULL;
+        if (cli_jobs_file_path(&path, id, kinds[i]) == SHOAL_OK)
+            unlink(path); /* there is one only if the job was submitted or detached here */
+        base_free(&path);
+    }
+}
+
 static bool is_folder(const char *url)
 {
     return strncmp(url, "dir:", 4) == 0 || !strchr(url, ':');
@@ -92,9 +153,11 @@ int cli_jobs_open(cli_jobs *out, const cli_jobs_settings *settings, cli_jobs_acc
         status = cli_store_protect(out->url);
     if (status == SHOAL_OK)
         status = shoal_store_open(&out->store, out->url, &options, cli_jobs_deadline(out));
-    if (status == SHOAL_ABSENT && !out->named && !getenv("SHOAL_STORE"))
+    if (status == SHOAL_ABSENT && !out->named && !usual_store())
         status =
             shoal_fail(status, "there are no jobs yet in %s; --store or SHOAL_STORE names another store", out->url);
+    else if (status < 0 && !out->named && usual_store()) /* who did not name it may not remember who did */
+        status = shoal_fail(status, "SHOAL_STORE: %s", shoal_error());
     if (status < 0)
         cli_jobs_close(out);
     return status;
@@ -161,8 +224,39 @@ int cli_jobs_find(char id[SHOAL_JOB_ID_BYTES], const cli_jobs *jobs, const char 
     return status;
 }
 
+/* ---- what to type ------------------------------------------------------------------------------------------------ */
+
+static bool needs_quotes(const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    for (const char *c = text; *c; c++)
+        if (!strchr(plain, *c) && !(*c & 0x80))
+            return true;
+    return !*text;
+}
+
+int cli_quote(char **out, const char *text)
+{
+    char *at = NULL;
+    if (!needs_quotes(text))
+        return base_copy_text(out, text);
+    int status = base_alloc(out, strlen(text) + 1, 4, "a command"); /* each may become '\'' */
+    if (status < 0)
+        return status;
+    at = *out;
+    *at++ = '\'';
+    for (; *text; text++)
+        at = *text == '\'' ? stpcpy(at, "'\\''") : (*at = *text, at + 1);
+    *at = '\'';
+    return SHOAL_OK;
+}
+
 int cli_jobs_command(char **out, const cli_jobs *jobs, const char *verb, const char *id)
 {
-    return base_format(out, "shoal job %s %s%s%s", verb, id, jobs->named ? " --store " : "",
-                       jobs->named ? jobs->url : "");
+    char *url = NULL;
+    int status = jobs->named ? cli_quote(&url, jobs->url) : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = base_format(out, "shoal job %s %s%s%s", verb, id, url ? " --store " : "", url ? url : "");
+    base_free(&url);
+    return status;
 }

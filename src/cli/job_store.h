@@ -32,9 +32,19 @@ int64_t cli_jobs_deadline(const cli_jobs *jobs);
 /* The job that `text` means: its name, or the start or the end of it, if only one job has that; NULL: the only job
  * there is. */
 int cli_jobs_find(char id[SHOAL_JOB_ID_BYTES], const cli_jobs *jobs, const char *text);
-/* "shoal job VERB ID", with --store where that is needed. */
+/* "shoal job VERB ID", with --store where that is needed, for a shell. */
 int cli_jobs_command(char **out, const cli_jobs *jobs, const char *verb, const char *id);
+/* A text as one word of a shell's command. */
+int cli_quote(char **out, const char *text);
 /* A file of this user about jobs, in folders that are made: $XDG_STATE_HOME/shoal/NAME. */
 int cli_jobs_state_path(char **out, const char *name);
+/* The same for one job: KIND/ID.KIND. */
+int cli_jobs_file_path(char **out, const char *id, const char *kind);
+/* What this user asked for when submitting a job, as JSON, kept on this machine: others may write to the store, and
+ * what lies there must not name files for us to write.  *out is NULL when the job was not submitted by this user here. */
+int cli_jobs_wish_write(const char *id, const char *text);
+int cli_jobs_wish_read(char **out, const char *id);
+/* Removes what this machine keeps about a job. */
+void cli_jobs_forget(const char *id);
 
 #endif

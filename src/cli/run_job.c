@@ -1,7 +1,7 @@
 /* Running a learner on workers.  See run_job.h.
  *
- * Whoever starts a job is needed for nothing but its own outputs: workers go on without it, and whoever resumes the
- * job finds in its settings what the outputs were to be. */
+ * Whoever starts a job is needed for nothing but its own outputs: workers go on without it.  What the outputs were to
+ * be is kept on this machine (cli_jobs_wish_write), for when the job is resumed. */
 #include "run_job.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "engine/store/job_hash.h"
+#include "engine/store/job_setup.h"
 #include "engine/store/job_spec.h"
 #include "launch/launch.h"
 
@@ -34,14 +35,11 @@ static const shoal_option rows[] = {
              "result",
      .least = 1, .most = JOB_SLICES_MOST},
     {"reduce", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, reduce), "SHAPE",
-     .help =
-         "how partial results are merged: flat, two-level, tree:F in groups of F, or auto; never changes the result",
-     .fallback = "auto"},
+     .help = "how partial results are merged: flat, two-level, tree:F in groups of F, or auto, which is meant when it "
+             "is left out; never changes the result"},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, roles), "ROLES",
      .help = "all: every worker maps and reduces; split: local:N starts N workers that map, the square root of N that "
-             "reduce, "
-             "and one that reduces last",
-     .fallback = "all"},
+             "reduce, and one that reduces last; all when left out"},
     {"lease", 0, SHOAL_OPTION_REAL, offsetof(cli_workers_settings, lease), "SECONDS",
      .help = "after so long a silent worker counts as dead; chosen from the store when left out", .least = 0.1,
      .most = 3600},
@@ -70,17 +68,17 @@ int cli_workers_check(bool *asked, const cli_workers_settings *settings)
     int64_t count = 0;
     job_tree tree;
     *asked = settings->store || settings->workers;
-    if (!*asked && (settings->detach || settings->name || settings->slices || settings->lease > 0 ||
-                    settings->keep_rounds || settings->patience > 0))
+    if (!*asked && (settings->detach || settings->name || settings->slices || settings->reduce || settings->roles ||
+                    settings->lease > 0 || settings->keep_rounds || settings->patience > 0))
         return shoal_fail(SHOAL_USAGE,
-                          "--detach, --job, --slices, --lease, --keep-rounds and --patience need --workers "
-                          "local:N or --store URL: without them this process does all the work");
+                          "--detach, --job, --slices, --reduce, --roles, --lease, --keep-rounds and --patience need "
+                          "--workers local:N or --store URL: without them this process does all the work");
     if (settings->workers && launch_parse(&count, settings->workers) < 0)
         return SHOAL_USAGE;
     if (settings->name && !is_job_name(settings->name))
         return shoal_fail(SHOAL_USAGE, "--job: '%s' should be a letter and then at most %d letters, digits and '-'",
                           settings->name, NAME_MOST - 1);
-    if (strcmp(settings->roles, "all") != 0 && strcmp(settings->roles, "split") != 0)
+    if (settings->roles && strcmp(settings->roles, "all") != 0 && strcmp(settings->roles, "split") != 0)
         return shoal_fail(SHOAL_USAGE, "--roles is all or split, not '%s'", settings->roles);
     if (settings->reduce && job_tree_choose(&tree, settings->reduce, 1) < 0)
         return SHOAL_USAGE;
@@ -89,14 +87,14 @@ int cli_workers_check(bool *asked, const cli_workers_settings *settings)
 
 /* ---- data -------------------------------------------------------------------------------------------------------- */
 
-static bool is_in_store(const char *path)
+bool cli_workers_only(const char *path)
 {
     return strstr(path, "://") || strncmp(path, "dir:", 4) == 0;
 }
 
 int cli_workers_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path)
 {
-    if (!is_in_store(path))
+    if (!cli_workers_only(path))
         return cli_job_load(job, path, options, weights_path);
     cli_progress_say(&job->progress, "looking at the data");
     double started = base_seconds();
@@ -115,7 +113,7 @@ int cli_workers_load(cli_job *job, const char *path, const shoal_data_options *o
 /* The same file from any folder. */
 static json_t *json_path(const char *path)
 {
-    char *here = path[0] == '/' || is_in_store(path) || strncmp(path, "gen:", 4) == 0 ? NULL : getcwd(NULL, 0);
+    char *here = path[0] == '/' || cli_workers_only(path) || strncmp(path, "gen:", 4) == 0 ? NULL : getcwd(NULL, 0);
     char *whole = NULL;
     json_t *text = NULL;
     if (base_format(&whole, "%s%s%s", here ? here : "", here ? "/" : "", path) == SHOAL_OK)
@@ -173,7 +171,8 @@ static int make_settings(char **out, const cli_workers_wish *wish, const cli_wor
         cli_json_put(&object, "more", wish->more);
     if (settings->workers)
         cli_json_put(&object, "workers", cli_json_text(settings->workers));
-    cli_json_put(&object, "roles", cli_json_text(settings->roles));
+    if (settings->roles)
+        cli_json_put(&object, "roles", cli_json_text(settings->roles));
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(object);
     int status = text ? base_copy_text(out, text) : shoal_fail(SHOAL_MEMORY, "out of memory for the job's settings");
@@ -195,7 +194,9 @@ typedef struct following {
     launch_workers *workers;
     int64_t count, helpers; /* workers that --workers asks for; reducers beside them */
     char spec[JOB_HASH_HEX], slots[24], worker[24];
+    char *data_folder; /* where the file is that workers read; NULL when they need none */
     double want_looked;
+    bool said_waiting;
     bool lame; /* its workers can't work */
 } following;
 
@@ -222,11 +223,24 @@ static int worker_arguments(void *context, int64_t slot, uint64_t worker, const 
     return count;
 }
 
+/* A worker's sentence without the job's name, which whoever reads it has before them. */
+static void shorten(char *why, const char *id)
+{
+    char name[SHOAL_JOB_ID_BYTES + 8];
+    snprintf(name, sizeof name, "job %s: ", id);
+    char *at = strstr(why, name);
+    if (at)
+        memmove(at, at + strlen(name), strlen(at + strlen(name)) + 1);
+}
+
 /* So that the others need not wait for its lease to end. */
 static void tell_death(void *context, uint64_t worker, const char *why)
 {
     following *self = context;
-    shoal_job_worker_died(self->jobs->store, self->id, worker, why, shoal_after(2));
+    char text[640];
+    snprintf(text, sizeof text, "%s", why);
+    shorten(text, self->id);
+    shoal_job_worker_died(self->jobs->store, self->id, worker, text, shoal_after(2));
 }
 
 static int start_workers(following *self)
@@ -237,7 +251,7 @@ static int start_workers(following *self)
     int status = launch_parse(&self->count, self->settings->workers);
     if (status < 0)
         return status;
-    if (strcmp(self->settings->roles, "split") == 0)
+    if (self->settings->roles && strcmp(self->settings->roles, "split") == 0)
         self->helpers = (int64_t)ceil(sqrt((double)self->count)) + 1;
     int64_t threads = self->run->threads > 0 ? self->run->threads : base_cores() / self->count;
     snprintf(self->slots, sizeof self->slots, "%lld", (long long)(threads > 0 ? threads : 1));
@@ -271,9 +285,26 @@ static int obey(following *self)
     return wanted == launch_wanted(self->workers) ? SHOAL_OK : launch_scale(self->workers, wanted);
 }
 
+/* Workers that are started by hand read files of this machine only where they are told to. */
+static void say_waiting(following *self)
+{
+    char *url = NULL, *folder = NULL;
+    self->said_waiting = true;
+    if (self->settings->workers || self->quiet)
+        return;
+    if (cli_quote(&url, self->jobs->url) == SHOAL_OK &&
+        (!self->data_folder || cli_quote(&folder, self->data_folder) == SHOAL_OK))
+        fprintf(stderr, "waiting for workers: shoal worker --store %s --job %s%s%s\n", url, self->id,
+                folder ? " --data-root " : "", folder ? folder : "");
+    base_free(&folder);
+    base_free(&url);
+}
+
 static int tick(void *context)
 {
     following *self = context;
+    if (!self->said_waiting)
+        say_waiting(self);
     int status = obey(self);
     if (status == SHOAL_OK && self->workers && (status = launch_tick(self->workers)) < 0)
         self->lame = true;
@@ -305,24 +336,31 @@ static int say_stopped(const following *self, const char *why)
 {
     char *command = NULL;
     int status = cli_jobs_command(&command, self->jobs, "resume", self->id);
-    if (status == SHOAL_OK)
-        fprintf(stderr, "shoal: %s; job %s can go on with `%s`\n", why, self->id, command);
+    if (status == SHOAL_OK) {
+        fputs("shoal: ", stderr);
+        cli_put_text(stderr, why);
+        fprintf(stderr, "; job %s can go on with `%s`\n", self->id, command);
+    }
     base_free(&command);
     return status == SHOAL_OK ? CLI_RESUMABLE : status;
 }
 
-static void say_waiting(following *self)
+static int copy_folder(char **out, const char *path)
 {
-    if (!self->settings->workers && !self->quiet)
-        fprintf(stderr, "waiting for workers: shoal worker --store %s --job %s\n", self->jobs->url, self->id);
+    const char *slash = strrchr(path, '/');
+    int length = slash && slash > path ? (int)(slash - path) : 1;
+    return base_format(out, "%.*s", length, path);
 }
 
-static int read_hash(following *self)
+/* What this process has to know of the spec. */
+static int read_spec(following *self)
 {
     job_spec *spec = NULL;
     int status = job_spec_get(&spec, self->jobs->store, self->id, cli_jobs_deadline(self->jobs));
     if (status == SHOAL_OK)
         job_hex_write(self->spec, spec->sha256, sizeof spec->sha256);
+    if (status == SHOAL_OK && spec->source == JOB_FILE)
+        status = copy_folder(&self->data_folder, spec->place);
     job_spec_free(&spec);
     return status;
 }
@@ -333,19 +371,24 @@ static bool can_go_on(int status)
     return status == SHOAL_STOPPED || status == SHOAL_AGAIN || status == SHOAL_UNKNOWN || status == SHOAL_DENIED;
 }
 
-/* A job that nobody asked to keep goes when its input is wrong; any other can go on once that is mended. */
+/* A job that nobody asked to keep goes when its input is wrong.  Any other can go on once that is mended, unless it is
+ * the rows themselves: a job with other rows is another one. */
 static int end_failed(const following *self, int failure, const char *why)
 {
     char *command = NULL;
     bool wrong_input = failure == SHOAL_INVALID || failure == SHOAL_USAGE;
-    const char *name = failure == SHOAL_INVALID && !strstr(why, self->job->data_name) ? self->job->data_name : "";
-    const char *colon = *name ? ": " : ""; /* a learner sees rows, not files */
+    bool wrong_rows = failure == SHOAL_INVALID && !strstr(why, self->job->data_name); /* learners see rows, not files */
+    const char *name = wrong_rows ? self->job->data_name : "", *colon = wrong_rows ? ": " : "";
+    const char *verb = failure == SHOAL_ABSENT ? NULL : wrong_rows ? "remove" : "resume";
+    const char *hint = wrong_rows ? "other rows need another job, and this one can be removed with"
+                                  : "once that is mended, the job can go on with";
     if (wrong_input && !self->job->away.keep &&
-        shoal_job_remove(self->jobs->store, self->id, cli_jobs_deadline(self->jobs)) == SHOAL_OK)
-        return shoal_fail(failure, "%s%s%s", name, colon, why);
-    if (failure != SHOAL_ABSENT && cli_jobs_command(&command, self->jobs, "resume", self->id) == SHOAL_OK)
-        failure =
-            shoal_fail(failure, "%s%s%s; once that is mended, the job can go on with `%s`", name, colon, why, command);
+        shoal_job_remove(self->jobs->store, self->id, cli_jobs_deadline(self->jobs)) == SHOAL_OK) {
+        cli_jobs_forget(self->id);
+        verb = NULL;
+    }
+    if (verb && cli_jobs_command(&command, self->jobs, verb, self->id) == SHOAL_OK)
+        failure = shoal_fail(failure, "%s%s%s; %s `%s`", name, colon, why, hint, command);
     else
         failure = shoal_fail(failure, "%s%s%s", name, colon, why);
     base_free(&command);
@@ -367,17 +410,16 @@ static int follow(following *self)
                                     .stop = cli_signals_stop(),
                                     .patience = patience};
     char *why = NULL;
-    int status = read_hash(self);
+    int status = read_spec(self);
     if (status == SHOAL_OK)
         status = start_workers(self);
     if (status == SHOAL_OK)
         status = forget_scale(self);
     if (status == SHOAL_OK) {
-        say_waiting(self);
         status = shoal_job_follow(&self->job->result, &self->job->away.report, self->jobs->store, self->id, &options);
     }
-    if (status < 0)
-        base_copy_text(&why, shoal_error());
+    if (status < 0 && base_copy_text(&why, shoal_error()) == SHOAL_OK)
+        shorten(why, self->id);
     if (self->workers) {
         if (status < 0 || !launch_wait(self->workers, 0.3))
             launch_stop(self->workers, 2);
@@ -406,6 +448,7 @@ static int follow_job(cli_job *job, cli_jobs *jobs, const cli_run_settings *run,
     cli_signals_allow_stop(true);
     status = follow(&self);
     cli_signals_allow_stop(false);
+    base_free(&self.data_folder);
     return status;
 }
 
@@ -428,25 +471,50 @@ static int print_detached(const cli_job *job, const cli_print_settings *print)
 static int start_supervisor(const cli_job *job, const cli_jobs *jobs, const cli_run_settings *run,
                             const cli_workers_settings *settings)
 {
-    char threads[24], patience[32], name[SHOAL_JOB_ID_BYTES + 16];
+    char threads[24], patience[32];
     char *log = NULL;
-    snprintf(threads, sizeof threads, "%lld", (long long)(run->threads > 0 ? run->threads : 1));
+    snprintf(threads, sizeof threads, "%lld", (long long)run->threads);
     snprintf(patience, sizeof patience, "%.17g", settings->patience > 0 ? settings->patience : 60);
-    snprintf(name, sizeof name, "log/%s.log", job->away.id);
-    const char *arguments[] = {"job",           "resume",    job->away.id,      "--store",
-                               jobs->url,       "--workers", settings->workers, "--roles",
-                               settings->roles, "--kernel",  run->kernel,       "--patience",
-                               patience,        "--quiet",   "--as-scaled",     run->threads > 0 ? "--threads" : NULL,
-                               threads,         NULL};
-    int status = cli_jobs_state_path(&log, name);
+    const char *arguments[LAUNCH_ARGUMENTS_MOST] = {"job",
+                                                    "resume",
+                                                    job->away.id,
+                                                    "--store",
+                                                    jobs->url,
+                                                    "--workers",
+                                                    settings->workers,
+                                                    "--roles",
+                                                    settings->roles ? settings->roles : "all",
+                                                    "--kernel",
+                                                    run->kernel,
+                                                    "--patience",
+                                                    patience,
+                                                    "--quiet",
+                                                    "--as-scaled"};
+    int count = 15;
+    if (settings->write_outputs)
+        arguments[count++] = "--write-outputs";
+    if (run->threads > 0) {
+        arguments[count++] = "--threads";
+        arguments[count++] = threads;
+    }
+    int status = cli_jobs_file_path(&log, job->away.id, "log");
     if (status == SHOAL_OK)
         status = launch_detached(arguments, log);
     base_free(&log);
     return status;
 }
 
+/* Workers from elsewhere write results to the store alone. */
+static void say_outputs_wait(const following *self)
+{
+    char *command = NULL;
+    if (cli_jobs_command(&command, self->jobs, "resume", self->id) == SHOAL_OK)
+        fprintf(stderr, "outputs are written here by `%s` once the job is done\n", command);
+    base_free(&command);
+}
+
 static int detach(cli_job *job, cli_jobs *jobs, const cli_run_settings *run, const cli_workers_settings *settings,
-                  const cli_print_settings *print)
+                  const cli_print_settings *print, bool has_outputs)
 {
     job->away.detached = true;
     following self = {.jobs = jobs, .id = job->away.id, .settings = settings};
@@ -455,7 +523,16 @@ static int detach(cli_job *job, cli_jobs *jobs, const cli_run_settings *run, con
         status = forget_scale(&self);
     if (status == SHOAL_OK && settings->workers)
         status = start_supervisor(job, jobs, run, settings);
+    if (status == SHOAL_OK && !settings->workers && has_outputs && !print->quiet)
+        say_outputs_wait(&self);
     return status == SHOAL_OK ? print_detached(job, print) : status;
+}
+
+static bool is_any_written(const cli_file *outputs)
+{
+    while (outputs->name && !outputs->path)
+        outputs++;
+    return outputs->name != NULL;
 }
 
 /* A detached job's outputs are written by a process that has none of this one's standard streams. */
@@ -483,10 +560,15 @@ static int submit(cli_job *job, const cli_jobs *jobs, const cli_workers_wish *wi
                   const cli_workers_settings *settings)
 {
     char *text = NULL;
+    char id[SHOAL_JOB_ID_BYTES];
     int status = make_settings(&text, wish, settings, job->algorithm);
-    if (status < 0)
+    if (status == SHOAL_OK)
+        status = job_setup_id(id, settings->name ? settings->name : job->algorithm->name);
+    if (status < 0) {
+        base_free(&text);
         return status;
-    shoal_job_options options = {.name = settings->name,
+    }
+    shoal_job_options options = {.id = id,
                                  .slices = settings->slices,
                                  .workers = expected_slots(run, settings),
                                  .reduce = settings->reduce,
@@ -498,9 +580,12 @@ static int submit(cli_job *job, const cli_jobs *jobs, const cli_workers_wish *wi
                                  .stop = cli_signals_stop()};
     cli_progress_say(&job->progress, "submitting the job");
     cli_signals_allow_stop(true);
+    (void)cli_jobs_wish_write(id, text); /* before there is a job; where it can't be kept, resume asks */
     status =
         shoal_job_submit(job->away.id, jobs->store, job->algorithm, wish->config, job->data, job->weights, &options);
     cli_signals_allow_stop(false);
+    if (status < 0 && !job->away.id[0])
+        cli_jobs_forget(id);
     base_free(&text);
     if (status == SHOAL_INVALID && !strstr(shoal_error(), job->data_name)) /* a learner sees rows, not files */
         status = shoal_fail(status, "%s: %s", job->data_name, shoal_error());
@@ -510,8 +595,9 @@ static int submit(cli_job *job, const cli_jobs *jobs, const cli_workers_wish *wi
 int cli_workers_run(cli_job *job, const cli_workers_wish *wish, const cli_run_settings *run,
                     const cli_workers_settings *settings, const cli_print_settings *print)
 {
-    const cli_jobs_settings where = {.store = settings->store};
+    const cli_jobs_settings where = {.store = settings->store, .patience = fmin(settings->patience, 60)};
     cli_jobs jobs = {0};
+    cli_progress_say(&job->progress, "opening the store");
     int status = settings->detach ? check_detached_outputs(wish->outputs) : SHOAL_OK;
     if (status == SHOAL_OK)
         status = cli_jobs_open(&jobs, &where, CLI_JOBS_CREATE);
@@ -529,7 +615,7 @@ int cli_workers_run(cli_job *job, const cli_workers_wish *wish, const cli_run_se
         status = say_stopped(&self, "stopped while rows were uploaded");
     }
     if (status == SHOAL_OK)
-        status = settings->detach ? detach(job, &jobs, run, settings, print)
+        status = settings->detach ? detach(job, &jobs, run, settings, print, is_any_written(wish->outputs))
                                   : follow_job(job, &jobs, run, settings, print, wish->trace_path);
     cli_jobs_close(&jobs);
     return status;
@@ -544,11 +630,23 @@ int cli_workers_resume(cli_job *job, cli_jobs *jobs, const char *id, const cli_r
     int status = base_copy_text(&job->away.store, jobs->url);
     if (status < 0)
         return status;
-    return settings->detach ? detach(job, jobs, run, settings, print)
+    return settings->detach ? detach(job, jobs, run, settings, print, false)
                             : follow_job(job, jobs, run, settings, print, trace_path);
 }
 
 /* ---- afterwards -------------------------------------------------------------------------------------------------- */
+
+static int say_result_is_there(const cli_job *job, int failure)
+{
+    const cli_jobs jobs = {.url = job->away.store, .named = true};
+    char *command = NULL, *why = NULL;
+    if (base_copy_text(&why, shoal_error()) == SHOAL_OK &&
+        cli_jobs_command(&command, &jobs, "result", job->away.id) == SHOAL_OK)
+        failure = shoal_fail(failure, "%s; job %s still has the result: `%s`", why, job->away.id, command);
+    base_free(&command);
+    base_free(&why);
+    return failure;
+}
 
 int cli_workers_close(cli_job *job, int status)
 {
@@ -556,16 +654,15 @@ int cli_workers_close(cli_job *job, int status)
     cli_jobs jobs;
     if (!job->away.id[0] || job->away.detached)
         return status;
-    if (status < 0) {
-        int failure = shoal_fail(status, "%s; job %s still has the result: shoal job result %s --store %s",
-                                 shoal_error(), job->away.id, job->away.id, job->away.store);
-        return failure;
-    }
+    if (status < 0)
+        return say_result_is_there(job, status);
     if (job->away.keep)
         return status;
     int removed = cli_jobs_open(&jobs, &where, CLI_JOBS_WRITE);
     if (removed == SHOAL_OK) {
         removed = shoal_job_remove(jobs.store, job->away.id, cli_jobs_deadline(&jobs));
+        if (removed == SHOAL_OK)
+            cli_jobs_forget(job->away.id);
         cli_jobs_close(&jobs);
     }
     return removed < 0 ? removed : status;

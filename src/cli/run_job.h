@@ -13,6 +13,7 @@ typedef struct cli_workers_settings {
     int64_t slices, keep_rounds;
     double lease, patience;
     bool detach;
+    bool write_outputs; /* of `shoal job resume`: also those that only the store names */
     bool as_scaled; /* what `shoal job scale` asked for before counts more than `workers` */
 } cli_workers_settings;
 
@@ -20,6 +21,8 @@ extern const shoal_option *const cli_workers_options; /* of cli_workers_settings
 
 /* Whether the options ask for workers; SHOAL_USAGE when they ask for something of workers without asking for them. */
 int cli_workers_check(bool *asked, const cli_workers_settings *settings);
+/* Whether DATA lies in a store, where only workers read it. */
+bool cli_workers_only(const char *path);
 /* Opens DATA for workers: rows that lie in a store stay there. */
 int cli_workers_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path);
 

@@ -232,8 +232,9 @@ static bool can_carry(const engine_slice *slice, const engine_mapper *mapper, co
         return false;
     if (!carries_sums(layout))
         return true;
-    /* The round that wrote the memo left its partial in `kept`, but perhaps with other sums. */
-    return layout->writes_memo && learn_layout_equal(shoal_partial_layout(slice->kept), layout);
+    /* The round that wrote the memo left its partial in `kept`, but perhaps with other sums, and one with ROW cells is made anew. */
+    return layout->writes_memo && !has_cells(layout, SHOAL_CELL_ROW) &&
+           learn_layout_equal(shoal_partial_layout(slice->kept), layout);
 }
 
 static int make_merged(mapping *job, const shoal_layout *layout)

@@ -8,8 +8,8 @@
  *     launch_free(&workers);
  *
  * A worker that dies by a signal or fails is started again: at once at first, then after growing pauses, at most three times
- * a minute, and ten times in all while the job makes no progress (launch_progress).  One that ends well is not.  Workers
- * outlive whoever started them: they finish the job, and end. */
+ * a minute, and ten times in all, once if it failed with a reason, while the job makes no progress (launch_progress).  One
+ * that ends well is not.  Workers outlive whoever started them: they finish the job, and end. */
 #ifndef LAUNCH_H
 #define LAUNCH_H
 

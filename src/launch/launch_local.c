@@ -26,7 +26,7 @@ enum {
     TEXT_BYTES = 4096,   /* of what a worker said that are looked at */
     STARTS_A_MINUTE = 3, /* again, of one slot */
     BUDGET = 10,         /* starts again without progress; a death costs one */
-    FAILURE_COSTS = 3,   /* of the budget: what failed with a reason will probably fail again */
+    FAILURE_COSTS = 6,   /* of the budget: what failed with a reason will probably fail again, so it is tried twice */
     EXIT_GOES_ON = 3,    /* a worker's exit code when another try may help */
     STOP_POLL_MS = 5,
 };

@@ -21,7 +21,6 @@
 #include "sim_store.h"
 #include "sim_world.h"
 
-static const double LONGEST = 5000; /* virtual seconds of a job, by far */
 enum { PEOPLE_MOST = 600, ROWS_MOST = 800, COLUMNS_MOST = 4 };
 
 /* ---- scenarios ------------------------------------------------------------------------------------------------- */
@@ -45,14 +44,14 @@ typedef struct scenario {
     int kills, pauses, leaves, joins;
     double event_every; /* seconds between two of these, on average */
     double sleeps;      /* seconds that a sleeper sleeps */
-    int cuts, forgettings;
+    int cuts, forgettings, damages;
     sim_work work;
     sim_cloud_options cloud;
 } scenario;
 
-static const char *const story_names[STORIES] = {"calm",   "faults",    "deaths", "pauses",  "elastic",  "starter",
-                                                 "cancel", "remove",    "poison", "forgets", "deserted", "crowd",
-                                                 "cut",    "lost-data", "stale",  "sleeper", "fails",    "all"};
+static const char *const story_names[STORIES] = {
+    "calm",     "faults", "deaths", "pauses",    "elastic", "starter", "cancel", "remove", "poison", "forgets",
+    "deserted", "crowd",  "cut",    "lost-data", "stale",   "sleeper", "fails",  "damage", "all"};
 
 const char *sim_story_name(sim_story story)
 {
@@ -168,7 +167,17 @@ static void add_story(scenario *out, sim_stream *stream)
     switch (out->story) {
     case STORY_FAULTS: add_faults(out, stream); break;
     case STORY_DEATHS: add_deaths(out, stream); break;
-    case STORY_PAUSES: add_pauses(out, stream); break;
+    case STORY_PAUSES:
+        add_pauses(out, stream);
+        if (sim_stream_chance(stream,
+                              0.5)) { /* short for a lease and long for a round: others make what is still its own */
+            out->lease = 30;
+            out->toy = true;
+            out->toy_config.steps = between(stream, 20, 60);
+            out->pauses = 20;
+            out->event_every = 1;
+        }
+        break;
     case STORY_ELASTIC:
         out->leaves = (int)between(stream, 1, 15);
         out->joins = (int)between(stream, 1, 15);
@@ -196,8 +205,12 @@ static void add_story(scenario *out, sim_stream *stream)
     case STORY_CUT: out->cuts = (int)between(stream, 1, 3); break;
     case STORY_LOST_DATA: out->generated = false; break;
     case STORY_STALE: out->cloud.stale = real_between(stream, 0.01, 0.3); break;
-    case STORY_SLEEPER: out->sleeps = real_between(stream, 20, 300); break;
+    case STORY_SLEEPER: out->sleeps = real_between(stream, 20, sim_stream_chance(stream, 0.5) ? 300 : 1500); break;
     case STORY_FAILS: out->toy = true; break;
+    case STORY_DAMAGE:
+        out->damages = (int)between(stream, 1, 30);
+        out->event_every = real_between(stream, 0.01, 0.5);
+        break;
     case STORY_ALL:
         add_faults(out, stream);
         add_deaths(out, stream);
@@ -621,21 +634,49 @@ static void count_rounds(int64_t *rounds, int64_t *pieces)
     }
 }
 
+static int told_to_leave(void)
+{
+    int count = 0;
+    for (int i = 0; i < story.count; i++)
+        count += story.people[i].told_to_leave;
+    return count;
+}
+
+/* Whether all that was left at the end has been removed: nobody died over it, left in the middle of it, could not see it, or slept and
+ * came back with a model of long ago. */
+static bool is_tidied(void)
+{
+    const scenario *scene = &story.scene;
+    sim_traffic traffic = sim_cloud_traffic(story.cloud);
+    bool sleeps = traffic.pauses > 0 || scene->story == STORY_PAUSES || scene->story == STORY_SLEEPER;
+    return story.expected_status == SHOAL_OK && traffic.deaths + story.killed + told_to_leave() == 0 && !sleeps &&
+           scene->cloud.stale == 0;
+}
+
 /* A store does not grow with the rounds of a job.  What the dead left is swept by listing, now and then, so that there
- * may be more for a while, and also at the end, when who tidied up died over it; and one that forgets keeps older
- * models. */
+ * may be more for a while; and one that forgets keeps older models. */
 static void check_growth(bool ended)
 {
-    int64_t rounds, pieces;
-    bool tidied = ended && story.expected_status == SHOAL_OK && sim_cloud_traffic(story.cloud).deaths == 0 &&
-                  story.killed == 0 && story.scene.cloud.stale == 0;
-    int64_t most = story.scene.keep_rounds + (tidied ? 5 : 16);
+    int64_t rounds, pieces, keep = story.scene.keep_rounds;
+    bool tidied = ended && is_tidied();
     count_rounds(&rounds, &pieces);
     if (ended)
         sim_event("*** %lld rounds and %lld pieces are left", (long long)rounds, (long long)pieces);
-    if (story.scene.cloud.forgets == 0 && rounds > most)
-        sim_fail("%lld rounds are in the store, of which %lld should be kept", (long long)rounds,
-                 (long long)story.scene.keep_rounds);
+    if (story.scene.cloud.forgets > 0)
+        return;
+    if (tidied && pieces > 0 && keep == 0)
+        sim_fail("%lld pieces are in the store though the job is done", (long long)pieces);
+    if (rounds > keep + (tidied ? 2 : 16))
+        sim_fail("%lld rounds are in the store, of which %lld should be kept", (long long)rounds, (long long)keep);
+}
+
+/* A bit flips in something that is made again when it is found to be broken. */
+static bool damage_something(void)
+{
+    static const char *const places[] = {"round/", "round/", "worker/", "left/"};
+    char prefix[128];
+    snprintf(prefix, sizeof prefix, "jobs/%s/%s", story.id, places[sim_draw(4)]);
+    return sim_cloud_damage(story.cloud, prefix, NULL);
 }
 
 /* One thing that befalls somebody. */
@@ -643,7 +684,7 @@ static void one_event(void)
 {
     scenario *scene = &story.scene;
     person *worker = some_worker();
-    switch (sim_draw(7)) {
+    switch (sim_draw(8)) {
     case 0:
         if (scene->kills > 0 && worker) {
             scene->kills--;
@@ -682,6 +723,10 @@ static void one_event(void)
             sim_cloud_forget(story.cloud, scene->cloud.forgets * sim_unit());
         }
         break;
+    case 6:
+        if (scene->damages > 0)
+            scene->damages -= damage_something();
+        break;
     default:
         if (scene->sleeps > 0 && worker && living_workers() > 1) {
             sim_event("*** %s sleeps for %.0f seconds", worker->name, scene->sleeps);
@@ -699,16 +744,25 @@ static void continue_killing(void)
     sim_sleep(0.1);
 }
 
+/* Virtual seconds that a job takes, by far: a round may take as long as the slowest worker needs for all rows. */
+static double longest(void)
+{
+    const sim_work *work = &story.scene.work;
+    double slowest = 15, grains = (double)story.scene.rows / (double)story.scene.rows_per_grain + 1;
+    double round = slowest * (work->map_row * (double)story.scene.rows + work->map_grain * grains + work->update);
+    return 5000 + (double)story.expected_rounds * round;
+}
+
 /* Goes on until `follower` ends, doing to the workers what the story says, and keeping someone there. */
 static void direct(const person *follower)
 {
     const scenario *scene = &story.scene;
-    double next_event = sim_seconds() + scene->event_every * sim_unit(), deadline = sim_seconds() + LONGEST;
+    double next_event = sim_seconds() + scene->event_every * sim_unit(), deadline = sim_seconds() + longest();
     double comes_at[2] = {sim_seconds(), scene->arrive_within / (scene->workers + 1)};
     int coming = scene->workers;
     while (!follower->done) {
         if (sim_seconds() > deadline)
-            sim_fail("the job has not ended after %.0f seconds", LONGEST);
+            sim_fail("the job has not ended after %.0f seconds", longest());
         while (coming > 0 && sim_seconds() >= comes_at[0]) {
             start_worker(scene->split_roles ? split_role(coming) : SHOAL_ROLE_ALL, true);
             comes_at[0] += comes_at[1];
@@ -731,7 +785,7 @@ static void direct(const person *follower)
         }
         if (scene->story == STORY_CALM || scene->story == STORY_CROWD)
             check_growth(false);
-        if (scene->cloud.stale == 0 && scene->cloud.forgets == 0 && sim_chance(0.02))
+        if (scene->cloud.stale == 0 && scene->cloud.forgets == 0 && scene->story != STORY_DAMAGE && sim_chance(0.02))
             check_description();
         sim_sleep(0.05 + 0.1 * sim_unit());
     }
@@ -740,7 +794,8 @@ static void direct(const person *follower)
 /* Everyone goes home: workers whose job has ended by themselves, others are told to. */
 static void everyone_ends(void)
 {
-    double longest = 400; /* a sleeper may have to wake first, or the patience with a store to end */
+    /* A sleeper may have to wake first, or the patience with a store to end. */
+    double longest = story.scene.story == STORY_SLEEPER ? 2000 : 400;
     double until = sim_seconds() + longest;
     bool all;
     do {
@@ -750,10 +805,8 @@ static void everyone_ends(void)
             if (sim_process_ended(each->process))
                 continue;
             all = false;
-            if (each->kind == A_WORKER && story.scene.any_job && !each->told_to_leave && lives(each) && each->worker) {
+            if (each->kind == A_WORKER && story.scene.any_job && !each->told_to_leave && lives(each) && each->worker)
                 tell_to_leave(each);
-                each->worked = false; /* it may be tidying up after the job, which it finishes */
-            }
             if (sim_seconds() > until)
                 sim_fail("%s has not ended %.0f seconds after the job", each->name, longest);
         }
@@ -773,13 +826,17 @@ static void tidy_up(void)
         sim_fail("the marker of a job that has ended stays");
 }
 
-/* Seconds in which a worker that was told to leave must have left, when the store answers: its grain is finished
- * first. */
+/* Seconds in which a worker that was told to leave must have left, when the store answers: a second, and what is in flight, which is a
+ * request, a grain, an update, or a take from a queue, which is several requests where it is made of blobs.  Its record is then moved by
+ * two requests more. */
 static double leaving_takes(void)
 {
     const sim_work *work = &story.scene.work;
-    double grain = work->map_grain + work->map_row * (double)story.scene.rows_per_grain;
-    return 1 + 20 * story.scene.cloud.latency + 15 * ((work->straggler > 0 ? 20 : 1) * grain + work->update);
+    const sim_cloud_options *cloud = &story.scene.cloud;
+    double grain = work->map_grain + work->map_row * (double)story.scene.rows_per_grain, slowest = 15;
+    double request = cloud->latency * (1 + cloud->jitter) + (cloud->worker_rate > 0 ? 0.2 : 0);
+    return 1 + (cloud->blob_queue ? 10 : 4) * request +
+           slowest * ((work->straggler > 0 ? 20 : 1) * grain + work->update);
 }
 
 static void check_people(void)
@@ -796,6 +853,8 @@ static void check_people(void)
             continue;
         if (each->status == SHOAL_ABSENT && (story.scene.story == STORY_REMOVE || story.scene.story == STORY_FORGETS))
             continue;
+        if (each->status == SHOAL_AGAIN && story.scene.story == STORY_SLEEPER)
+            continue; /* its patience with a request ended in its sleep */
         if (each->status != SHOAL_OK && each->status != SHOAL_STOPPED)
             sim_fail("%s ended with %d: %s", each->name, each->status, each->message);
         if (each->status == SHOAL_STOPPED && !each->told_to_leave)
@@ -866,17 +925,30 @@ static void play_cancel(void)
     expect_end(follower);
 }
 
+/* Who slept while the job was removed does not bring it back. */
 static void play_remove(void)
 {
+    char spec[128], open[128];
     person *follower = follow(300);
     start_workers(story.scene.workers);
     sim_sleep(story.scene.event_every);
+    person *sleeper = sim_chance(0.7) ? some_worker() : NULL;
+    if (sleeper) {
+        sim_event("*** %s sleeps", sleeper->name);
+        sim_process_pause(sleeper->process, 10 + 40 * sim_unit());
+    }
     must_be(shoal_job_remove(story.outside, story.id, shoal_after(100)), SHOAL_OK, "removing");
+    snprintf(spec, sizeof spec, "jobs/%s/spec", story.id);
+    snprintf(open, sizeof open, "open/%s", story.id);
     wait_for_end(follower, 500);
     submit_job();
     follower = follow(300);
     direct(follower);
     expect_end(follower);
+    if (sleeper && !story.scene.any_job)
+        wait_for_end(sleeper, 500);
+    if (sim_cloud_blobs(story.cloud, spec, NULL) + sim_cloud_blobs(story.cloud, open, NULL) > 0)
+        sim_fail("a job that was removed has come back");
 }
 
 static void play_poison(void)
@@ -956,14 +1028,16 @@ static void play_usual(void)
     for (int i = 0; story.scene.cloud.deaths > 0 && i < 2; i++)
         start_person(A_FOLLOWER, true); /* others may follow too, and die */
     direct(follower);
-    if (story.scene.cloud.forgets > 0 && strstr(follower->message, "are not in the store"))
-        follower = upload_and_resume(); /* it forgot rows, which nobody else has */
-    if (story.scene.cloud.forgets > 0 && follower->status == SHOAL_STOPPED) {
-        /* It forgot the end of the job, and then its marker was taken away: whoever looks for any job does not find it. */
+    bool loses_ends = story.scene.cloud.forgets > 0 || story.scene.story == STORY_DAMAGE;
+    if (loses_ends && follower->status == SHOAL_STOPPED) {
+        /* The end of the job was forgotten or damaged, and its marker is gone: whoever looks for any job does not find it. */
         must_be(shoal_job_resume(story.outside, story.id, shoal_after(100)), SHOAL_OK, "resuming");
         follower = follow(300);
         direct(follower);
     }
+    if (loses_ends && strstr(follower->message, "are not in the store"))
+        follower =
+            upload_and_resume(); /* rows that nobody else has were forgotten, or removed before the end was lost */
     expect_end(follower);
 }
 

@@ -24,6 +24,7 @@ typedef enum sim_story {
     STORY_STALE,     /* the store shows what was there a moment ago */
     STORY_SLEEPER,   /* one worker sleeps through many rounds */
     STORY_FAILS,     /* the learner itself fails */
+    STORY_DAMAGE,    /* pieces, models and records are damaged where they lie */
     STORY_ALL,       /* deaths, pauses, faults, coming and going at once */
     STORIES
 } sim_story;

@@ -831,6 +831,25 @@ int64_t sim_cloud_remove(sim_cloud *cloud, const char *prefix, const char *text)
     return count;
 }
 
+bool sim_cloud_damage(sim_cloud *cloud, const char *prefix, const char *text)
+{
+    int64_t chosen = (int64_t)sim_draw((uint64_t)sim_cloud_blobs(cloud, prefix, text) + 1);
+    for (size_t i = 0; i < cloud->tables.blob_count; i++) {
+        blob *blob = &cloud->tables.blobs[i];
+        if (!matches(blob, prefix, text) || blob->now.content->size == 0 || chosen-- > 0)
+            continue;
+        const content *whole = blob->now.content;
+        content *damaged = must(malloc(sizeof *damaged + whole->size));
+        *damaged = (content){.references = 1, .size = whole->size};
+        memcpy(damaged->bytes, whole->bytes, whole->size);
+        damaged->bytes[sim_draw(whole->size)] ^= (unsigned char)(1 << sim_draw(8));
+        sim_event("*** damages %s", blob->key);
+        change(cloud, blob, damaged);
+        return true;
+    }
+    return false;
+}
+
 int64_t sim_cloud_messages(const sim_cloud *cloud)
 {
     return (int64_t)cloud->tables.message_count;

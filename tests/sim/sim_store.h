@@ -56,6 +56,8 @@ int64_t sim_cloud_messages(const sim_cloud *cloud);
 const char *sim_cloud_next(const sim_cloud *cloud, const char *prefix, const char *after);
 /* Removes the blobs that start with the prefix and contain the text. */
 int64_t sim_cloud_remove(sim_cloud *cloud, const char *prefix, const char *text);
+/* Flips a bit of one of those blobs; false when there is none. */
+bool sim_cloud_damage(sim_cloud *cloud, const char *prefix, const char *text);
 
 /* What was asked of it. */
 typedef struct sim_traffic {

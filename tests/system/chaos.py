@@ -1,7 +1,7 @@
 """Jobs under chaos: workers and whoever started them are killed, stopped, told to leave and joined by others, at random,
 while a job runs; its centres and labels must be those of the threads engine, byte by byte.
 
-    chaos.main(make_store)        # of a test_job_chaos_STORE.py, which says where the jobs meet
+    chaos.main(make_store, seconds)        # in a test_job_chaos_STORE.py, which says where jobs meet
 
     test_job_chaos_STORE.py PATH_TO_shoal [--seconds N] [--seed N]
 

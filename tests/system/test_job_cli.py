@@ -4,13 +4,18 @@
 
     test_job_cli.py PATH_TO_shoal [NAME...]
 
-Every test runs in an empty folder of its own, which also has the user's state and cache.  What a job finds is compared
-with what the same command finds without workers, by bytes.
+Every test runs in a process and an empty folder of its own, which also has the user's state and cache, several at a
+time: most of them wait most of the time.  What a job finds is compared with what the same command finds without workers,
+by bytes.
 """
+import concurrent.futures
+import contextlib
 import json
 import os
+import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -18,6 +23,7 @@ import time
 import traceback
 
 SHOAL = os.path.abspath(sys.argv[1])
+AT_ONCE = 6
 SECONDS = 120  # until something that never comes is a failure
 TESTS = []
 DATA = "gen:blobs?rows=3000&cols=8&centres=12"
@@ -139,6 +145,11 @@ def at_work(count, store="st"):
 
 def round_is(least, store="st"):
     waits_for(f"round {least}", lambda: jobs(store) and jobs(store)[0]["round"] >= least)
+
+
+def moves_on(store="st"):
+    """Waits for two more rounds."""
+    round_is(jobs(store)[0]["round"] + 2, store)
 
 
 def submit(*arguments, store="st"):
@@ -268,10 +279,9 @@ def watching_shows_a_job_until_it_ends():
 def a_detached_job_goes_on_and_writes_its_outputs():
     reference(*LONG)
     os.mkdir("found")
-    began = time.monotonic()
     name = submit("--workers", "local:2", *outputs("found"), store=SLOW)
-    assert time.monotonic() - began < 3 or SANITIZED, "it returns at once"
-    assert jobs()[0]["id"] == name and not os.path.exists("found/centres.npy")
+    assert jobs()[0]["id"] == name and jobs()[0]["state"] in ("waiting", "running"), "it returns before the job is done"
+    assert not os.path.exists("found/centres.npy")
     succeeds("job", "wait", name, "--store", "st")
     waits_for("the trace, which is written last", lambda: os.path.exists("found/trace.jsonl"))
     agrees("found")
@@ -311,12 +321,13 @@ def a_worker_told_to_leave_is_gone_within_a_second():
     name = submit()
     for number, word in ((signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "SIGINT")):
         worker = start("worker", "--store", SLOW, "--job", name, "--slots", "1")
-        round_is(3 if number == signal.SIGTERM else 8)
+        at_work(1)
+        moves_on()
         began = time.monotonic()
         worker.send_signal(number)
         done = end(worker)
         took = time.monotonic() - began
-        assert done.code == 0 and (took < 1.2 or SANITIZED), (done.code, took, done.err)
+        assert done.code == 0 and (took < 3 or SANITIZED), (done.code, took, done.err)
         states = [record["state"] for record in show()["worker"]]
         assert any(word in state for state in states) and not workers_of(), states
     fails(3, "no worker has been seen for", "job", "wait", "--store", "st", "--patience", "0.3")
@@ -336,7 +347,7 @@ def a_notice_makes_a_worker_leave():
         done = end(worker)
         took = time.monotonic() - began
         os.remove("notice")
-        assert done.code == 0 and (took < 2.5 or SANITIZED), (done.code, took, done.err)
+        assert done.code == 0 and (took < 5 or SANITIZED), (done.code, took, done.err)
         assert "about to go" in done.err, done.err
     assert jobs()[0]["state"] == "waiting"
 
@@ -345,7 +356,8 @@ def a_notice_makes_a_worker_leave():
 def workers_that_are_killed_are_replaced():
     reference(*LONG)
     os.mkdir("found")
-    starter = start("kmeans", DATA, *LONG, *outputs("found"), "--store", SLOW, "--workers", "local:3", "--threads", "1")
+    starter = start("kmeans", DATA, *LONG, *outputs("found"), "--store", SLOW, "--workers", "local:3", "--threads", "1",
+                    "--lease", "2")
     for victim in at_work(3)[:2]:
         os.kill(victim, signal.SIGKILL)
     at_work(3)
@@ -384,9 +396,9 @@ def a_signal_stops_the_starter_and_the_job_can_go_on():
     began = time.monotonic()
     starter.send_signal(signal.SIGINT)
     done = end(starter)
-    assert done.code == 3 and time.monotonic() - began < 4, (done.code, done.err)
+    assert done.code == 3 and time.monotonic() - began < 10, (done.code, done.err)
     name = jobs()[0]["id"]
-    assert f"stopped; job {name} can go on with `shoal job resume {name} --store {SLOW}`" in done.err, done.err
+    assert f"stopped; job {name} can go on with `shoal job resume {name} --store {shlex.quote(SLOW)}`" in done.err, done.err
     assert not any(alive(pid) for pid in pids), "its workers are gone"
     assert os.listdir("found") == ["centres.npy"] and open("found/centres.npy").read() == "old", "outputs are untouched"
     fails(3, "has no result yet: it is in round", "job", "result", "--store", "st")
@@ -411,6 +423,27 @@ def workers_survive_their_starter():
     assert os.listdir("found") == [] or all(".tmp-" in name for name in os.listdir("found"))
     succeeds("job", "resume", "--store", "st")
     agrees("found", trace=False)
+
+
+@test
+def a_submission_that_is_cut_short_goes_on():
+    succeeds("data", "convert", "gen:uniform?rows=4000&cols=8", "rows.csv")
+    learn = ["rows.csv", *LEARN, "--grain", "50"]
+    starter = start("kmeans", *learn, "--slices", "80", "--store", "dir:st?faults=delay:1/500ms", "--workers", "local:2",
+                    "--centres", "found.npy")
+    waits_for("the job", jobs)
+    starter.kill()
+    starter.wait()
+    rows = [key for key in succeeds("store", "ls", "-r", "st").out.split() if "/data/" in key]
+    assert len(rows) < 80 and jobs()[0]["state"] == "waiting", "it was killed before all rows were there"
+    os.rename("rows.csv", "away.csv")
+    done = fails(1, "lacks rows that were to be uploaded", "job", "resume", "--store", "st")
+    assert os.path.abspath("rows.csv") in done.err, done.err
+    os.rename("away.csv", "rows.csv")
+    succeeds("job", "resume", "--store", "st")
+    succeeds("kmeans", *learn, "--centres", "expected.npy")
+    same("expected.npy", "found.npy")
+    assert show()["doubled"] < 40, "slices are handed out anew, not found missing one by one"
 
 
 @test
@@ -466,12 +499,11 @@ def nobody_to_do_it_is_said_and_can_be_mended():
 @test
 def workers_that_fail_at_once_say_why():
     succeeds("data", "convert", "gen:uniform?rows=900&cols=8", "rows.npy")
-    name = succeeds("kmeans", "rows.npy", *LEARN, "--store", "st", "--detach").out.strip()
+    name = succeeds("kmeans", "rows.npy", *LEARN, "--store", "st", "--detach", "--lease", "1").out.strip()
     os.remove("rows.npy")
-    began = time.monotonic()
-    done = run("job", "resume", name, "--store", "st", "--workers", "local:2", "--patience", "20")
-    assert done.code in (1, 3) and "rows.npy" in done.err, (done.code, done.err)
-    assert time.monotonic() - began < 60
+    done = fails(3, "workers can't do it", "job", "resume", name, "--store", "st", "--workers", "local:2", "--patience", "60")
+    assert f"{os.path.abspath('rows.npy')}: can't read: No such file" in done.err, done.err
+    assert done.err.count(name) == 2, f"once as the job's name and once in the command: {done.err}"
 
 
 @test
@@ -483,7 +515,7 @@ def wrong_rows_are_told_as_without_workers():
     assert done.err == plain.err, (done.err, plain.err)
     assert "there are no jobs" in succeeds("job", "list").out, "a job that can't be mended is not kept"
     done = fails(1, "rows.csv", "kmeans", "rows.csv", "-k", "3", "--workers", "local:2", "--store", "st")
-    assert "shoal job resume" in done.err and jobs()[0]["state"] == "failed", done.err
+    assert f"shoal job remove {jobs()[0]['id']} --store st" in done.err and jobs()[0]["state"] == "failed", done.err
     fails(1, jobs()[0]["message"], "job", "wait", "--store", "st")
 
 
@@ -498,7 +530,11 @@ def wrong_usage_is_told_in_one_sentence():
     kmeans(2, "--workers: 'ssh:a' is not known; local:N", "--workers", "ssh:a")
     kmeans(2, "--workers: 'local:0' should be local:N with N from 1", "--workers", "local:0")
     kmeans(2, "--workers: 'local:many'", "--workers", "local:many")
-    kmeans(2, "need --workers local:N or --store URL", "--detach")
+    for option in (["--detach"], ["--reduce", "flat"], ["--roles", "split"], ["--slices", "2"], ["--job", "a"], ["--patience", "1"]):
+        kmeans(2, "need --workers local:N or --store URL", *option)
+    kmeans(2, "5000 slices are more than", "--store", "st", "--slices", "5000")
+    kmeans(2, "--workers: 'local:99999' should be local:N with N from 1 to", "--workers", "local:99999")
+    kmeans(2, "SHOAL_STORE: nonsense://x", "--workers", "local:1", env={"SHOAL_STORE": "nonsense://x"})
     kmeans(2, "--roles is all or split, not 'half'", "--workers", "local:1", "--roles", "half")
     kmeans(2, "reduce", "--workers", "local:1", "--reduce", "tree:1")
     kmeans(2, "--job: 'a/b' should be a letter", "--workers", "local:1", "--job", "a/b")
@@ -506,13 +542,15 @@ def wrong_usage_is_told_in_one_sentence():
     kmeans(2, "a job that runs on with --detach has no standard output", "--store", "st", "--detach",
            "--centres", "/dev/stdout")
     assert not os.path.exists("st") or jobs() == [], "nothing of that has been submitted"
-    fails(2, "is in a store, whose rows only workers read", "kmeans", "s3://b/x.npy", "-k", "2")
+    for data in ("s3://b/x.npy", "dir:b/x.npy"):
+        fails(2, f"{data} is in a store, whose rows only workers read", "kmeans", data, "-k", "2")
     fails(1, "there is no job nothing in st", "job", "show", "nothing", "--store", made("st"))
     fails(1, "there are no jobs in st", "job", "show", "--store", "st")
     fails(1, "there is no", "job", "list", "--store", "nowhere")
     fails(1, "there are no jobs yet in dir:", "job", "show")
     assert not os.path.exists("state/shoal/jobs"), "looking makes no store"
     first, second = submit(), submit()
+    assert f"no worker has joined job {first} yet" in succeeds("job", "logs", first, "--store", "st").out
     fails(2, "name one of them", "job", "show", "--store", "st")
     fails(2, "say more of it", "job", "show", "kmeans", "--store", "st")
     fails(2, "is no number of workers", "job", "scale", first, "many", "--store", "st")
@@ -533,19 +571,209 @@ def made(store):
     return store
 
 
+@contextlib.contextmanager
+def read_only(folder):
+    """The folder under a name where it can't be written to; None where nobody can arrange for that."""
+    if os.getuid() != 0:
+        os.chmod(folder, 0o500)
+        yield folder
+        return os.chmod(folder, 0o700)
+    os.mkdir("fixed")
+    if subprocess.run(["mount", "--bind", folder, "fixed"], capture_output=True).returncode != 0:
+        print("  left out: root may write everywhere, and this one may not mount")
+        yield None
+        return None
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", "fixed"], check=True)
+        yield "fixed"
+    finally:
+        subprocess.run(["umount", "-l", "fixed"], check=True)
+
+
 @test
-def a_store_that_can_not_be_written_is_told_before_work():
-    if os.getuid() == 0:
-        return print("  left out: root may write everywhere")
-    made("st")
-    os.chmod("st", 0o500)
-    fails(1, "st", "kmeans", DATA, *LEARN, "--store", "st", "--workers", "local:1")
+def a_store_that_can_only_be_read_can_be_looked_at():
+    succeeds("kmeans", DATA, *LEARN, "--store", "st", "--workers", "local:1")
+    name = jobs()[0]["id"]
+    with read_only("st") as store:
+        if store is None:
+            return
+        for verb in ("list", "show", "logs", "result", "wait"):
+            succeeds("job", verb, "--store", store)
+        for words in (["kmeans", DATA, *LEARN, "--workers", "local:1"], ["job", "cancel"], ["job", "resume"],
+                      ["job", "scale", "2"], ["job", "remove", name], ["worker"], ["worker", "--job", name]):
+            fails(1, f"{store}: can't be written to", *words, "--store", store)
+    assert jobs()[0]["state"] == "done", "nothing happened to it"
 
 
 @test
 def an_unreachable_store_is_told():
-    fails(1, "127.0.0.1", "job", "list", "--store", "s3://bucket/jobs", "--deadline", "2",
-          env={"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"})
+    nobody = "http://127.0.0.1:9"
+    env = {"AWS_ENDPOINT_URL": nobody, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AZURE_STORAGE_KEY": "YQ==",
+           "AZURE_STORAGE_BLOB_ENDPOINT": f"{nobody}/acct", "AZURE_STORAGE_QUEUE_ENDPOINT": f"{nobody}/acct"}
+    for store in ("s3://bucket/jobs", "az://acct/box/jobs"):
+        fails(1, "127.0.0.1", "job", "list", "--store", store, "--deadline", "1", env=env)
+        fails(1, "127.0.0.1", "kmeans", DATA, *LEARN, "--store", store, "--workers", "local:1", "--patience", "1",
+              "--quiet", env=env)
+        fails(1, "127.0.0.1", "worker", "--store", store, "--patience", "1", env=env)
+
+
+@test
+def what_is_printed_can_be_typed():
+    folder = "a folder/it's für uns"
+    os.makedirs(folder)
+    succeeds("data", "convert", "gen:uniform?rows=900&cols=8", f"{folder}/rows.npy")
+    done = fails(3, "waiting for workers", "kmeans", f"{folder}/rows.npy", *LEARN, "--store", f"dir:{folder}/st", "--patience",
+                 "0.3", "--centres", f"{folder}/centres.npy")
+    worker = done.err.splitlines()[0].split(": ", 1)[1]
+    resume = done.err.split("`")[1]
+    for command in (f"{worker} --idle 1", resume):
+        words = shlex.split(command)
+        assert words[0] == "shoal"
+        succeeds(*words[1:])
+    succeeds("kmeans", f"{folder}/rows.npy", *LEARN, "--centres", "expected.npy")
+    same("expected.npy", f"{folder}/centres.npy")
+
+
+@test
+def an_output_that_can_not_be_written_loses_nothing():
+    done = fails(1, "/dev/full: can't write", "kmeans", DATA, *LEARN, "--workers", "local:1", "--centres", "/dev/full")
+    words = shlex.split(done.err.split("`")[1])
+    succeeds(*words[1:], "--out", "found")
+    succeeds("kmeans", DATA, *LEARN, "--centres", "expected.npy")
+    same("expected.npy", "found/centres.npy")
+    fails(1, "/nowhere/c.npy: can't write", "kmeans", DATA, *LEARN, "--workers", "local:1", "--centres", "/nowhere/c.npy")
+
+
+# ---- specs that others wrote -----------------------------------------------------------------------------------------
+
+def crc32c(data):
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = table[(crc ^ byte) & 255] ^ crc >> 8
+    return crc ^ 0xFFFFFFFF
+
+
+def rewrite_spec(name, change, store="st"):
+    """Changes the JSON in a job's spec, as someone can who may write to the store."""
+    key = f"{store}/jobs/{name}/spec"
+    succeeds("store", "get", key, "spec")
+    with open("spec", "rb") as file:
+        whole = file.read()
+    length = struct.unpack_from("<I", whole, 48)[0]
+    spec = json.loads(whole[52:52 + length])
+    change(spec)
+    text = json.dumps(spec).encode()
+    body = struct.pack("<I", len(text)) + text + whole[52 + length:]
+    frame = whole[:16] + struct.pack("<Q", len(body)) + whole[24:40] + struct.pack("<I", crc32c(body))
+    with open("spec", "wb") as file:
+        file.write(frame + struct.pack("<I", crc32c(frame)) + body)
+    succeeds("store", "put", "spec", key)
+    os.remove("spec")
+
+
+@test
+def a_worker_refuses_what_it_can_not_do_and_the_job_is_not_harmed():
+    name = submit()
+    succeeds("store", "get", f"st/jobs/{name}/spec", "original")
+    for change, sentence in (({"format": 99}, "was written by a newer shoal (format 99"),
+                             ({"version": "9.9.9"}, "was made by shoal 9.9.9"),
+                             ({"fingerprint": "0" * 16}, "gives other bits than that of the job"),
+                             ({"algorithm": "forest"}, "'forest', which this worker does not have"),
+                             ({"extra": 1}, "the spec's field extra is not known")):
+        rewrite_spec(name, lambda spec: spec.update(change))
+        fails(1, sentence, "worker", "--store", "st", "--job", name)
+        done = succeeds("worker", "--store", "st", "--idle", "0.1")
+        assert sentence in done.err, done.err
+        assert name in succeeds("job", "list", "--store", "st").out
+        succeeds("store", "put", "original", f"st/jobs/{name}/spec")
+    succeeds("worker", "--store", "st", "--job", name)
+    assert jobs()[0]["state"] == "done"
+
+
+@test
+def a_store_can_not_speak_to_a_terminal():
+    name = submit()
+    rewrite_spec(name, lambda spec: spec.update(algorithm="k\x1b[31m", version="\x1b]0;x\x07"))
+    succeeds("job", "cancel", "--store", "st", "--why", "\x1b[2J")
+    for words in (["list"], ["show"], ["logs"], ["wait"], ["result"], ["watch"]):
+        done = run("job", *words, "--store", "st")
+        assert "\x1b" not in done.out + done.err and "\x07" not in done.out + done.err, (words, done.out, done.err)
+
+
+@test
+def a_store_can_not_say_which_files_are_written():
+    reference(*LEARN)
+    os.mkdir("found")
+    wish = ["--centres", "found/centres.npy"]
+    fails(3, "no worker", "kmeans", DATA, *LEARN, "--store", "st", "--patience", "0.2", "--quiet", *wish)
+    name = jobs()[0]["id"]
+
+    def name_another_file(spec):
+        settings = json.loads(spec["settings"])
+        settings["outputs"] = {"centres": os.path.abspath("victim"), "trace": os.path.abspath("victim2")}
+        spec["settings"] = json.dumps(settings)
+
+    rewrite_spec(name, name_another_file)
+    stranger = {"XDG_STATE_HOME": os.path.abspath("other")}
+    with open("victim", "w") as file:
+        file.write("mine")
+    done = succeeds("job", "resume", "--store", "st", "--workers", "local:1", env=stranger)
+    assert "not written" in done.err and os.path.abspath("victim") in done.err, done.err
+    assert open("victim").read() == "mine" and not os.path.exists("victim2")
+    succeeds("job", "resume", "--store", "st")
+    assert open("victim").read() == "mine" and not os.path.exists("victim2")
+    same("expected/centres.npy", "found/centres.npy")
+    succeeds("job", "resume", "--store", "st", "--write-outputs", env=stranger)
+    same("expected/centres.npy", "victim")
+    assert os.listdir("state/shoal/wish") == [f"{name}.wish"]
+    succeeds("job", "remove", name, "--store", "st")
+    assert os.listdir("state/shoal/wish") == [], "nothing is kept about a job that is gone"
+
+
+# ---- whoever looks after a job ---------------------------------------------------------------------------------------
+
+def supervisor():
+    """The process that looks after the workers of this folder's detached job."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            if os.readlink(f"/proc/{pid}/cwd") == os.getcwd() and words[1:3] == [b"job", b"resume"]:
+                return int(pid)
+        except OSError:
+            pass
+    return None
+
+
+@test
+def a_supervisor_that_is_stopped_or_killed_loses_nothing():
+    reference(*LONG)
+    os.mkdir("found")
+    name = submit("--workers", "local:2", *outputs("found"), store=SLOW)
+    pids = at_work(2)
+    os.kill(supervisor(), signal.SIGTERM)
+    waits_for("the end of its workers", lambda: not any(alive(pid) for pid in pids))
+    waits_for("its last words", lambda: f"stopped; job {name} can go on" in succeeds("job", "logs", "--store", "st").out)
+    assert jobs()[0]["state"] == "waiting" and os.listdir("found") == []
+    assert succeeds("job", "resume", name, "--store", SLOW, "--detach").out.strip() == name
+    at_work(2)
+    os.kill(supervisor(), signal.SIGKILL)
+    succeeds("job", "wait", name, "--store", "st")
+    assert not os.path.exists("found/centres.npy")
+    succeeds("job", "resume", name, "--store", "st")
+    agrees("found", trace=False)
+
+
+@test
+def finished_rounds_stay_as_asked():
+    succeeds("kmeans", DATA, *LONG, "--store", "st", "--workers", "local:1", "--keep-rounds", "7")
+    models = [key for key in succeeds("store", "ls", "-r", "st").out.split() if key.endswith("/model")]
+    assert 7 <= len(models) <= 9, models
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------
@@ -560,27 +788,37 @@ def stop_workers(folder):
             pass
 
 
+def run_here(function):
+    """Runs one test in a folder that is gone afterwards."""
+    folder = os.path.realpath(tempfile.mkdtemp(prefix="shoal-job-"))
+    os.chdir(folder)
+    began = time.monotonic()
+    try:
+        function()
+        print(f"passed {function.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
+        return True
+    except Exception:
+        print(f"FAILED {function.__name__}", flush=True)
+        traceback.print_exc()
+        return False
+    finally:
+        stop_workers(folder)
+        os.chdir("/")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_apart(name):
+    done = subprocess.run([sys.executable, __file__, SHOAL, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    print(done.stdout, end="", flush=True)
+    return done.returncode == 0
+
+
 def main():
-    failed = 0
-    chosen = sys.argv[2:]
-    for function in TESTS:
-        if chosen and function.__name__ not in chosen:
-            continue
-        folder = os.path.realpath(tempfile.mkdtemp(prefix="shoal-job-"))
-        os.chdir(folder)
-        began = time.monotonic()
-        try:
-            function()
-            print(f"passed {function.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
-        except Exception:
-            failed += 1
-            print(f"FAILED {function.__name__}", flush=True)
-            traceback.print_exc()
-        finally:
-            stop_workers(folder)
-            os.chdir("/")
-            shutil.rmtree(folder, ignore_errors=True)
-    return 1 if failed else 0
+    chosen = [function for function in TESTS if not sys.argv[2:] or function.__name__ in sys.argv[2:]]
+    if len(chosen) == 1:
+        return 0 if run_here(chosen[0]) else 1
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        return 0 if all(list(pool.map(run_apart, [function.__name__ for function in chosen]))) else 1
 
 
 sys.exit(main())

@@ -38,7 +38,8 @@ static int64_t next_round(job_trailer *trailer, const job_member *member, int64_
     assert_int_equal(job_assign(&next, trailer, tree), SHOAL_OK);
     assert_int_equal(next.pieces, tree->pieces);
     for (int64_t s = 0; s < tree->count[0]; s++) {
-        uint64_t before = s < trailer->pieces && trailer->holder[s] >= 0 ? trailer->member[trailer->holder[s]].worker : 0;
+        uint64_t before =
+            s < trailer->pieces && trailer->holder[s] >= 0 ? trailer->member[trailer->holder[s]].worker : 0;
         uint64_t now = next.holder[s] >= 0 ? next.member[next.holder[s]].worker : 0;
         moved += before && before != now;
     }
@@ -130,7 +131,8 @@ static void test_slices_of_the_dead_are_taken_over_at_once(void **state)
 static void test_slots_and_roles(void **state)
 {
     (void)state;
-    job_member member[4] = {{1, 1, SHOAL_ROLE_MAP}, {2, 3, SHOAL_ROLE_MAP}, {3, 1, SHOAL_ROLE_REDUCE}, {4, 1, SHOAL_ROLE_LAST}};
+    job_member member[4] = {
+        {1, 1, SHOAL_ROLE_MAP}, {2, 3, SHOAL_ROLE_MAP}, {3, 1, SHOAL_ROLE_REDUCE}, {4, 1, SHOAL_ROLE_LAST}};
     job_tree tree;
     job_trailer trailer = {0};
     assert_int_equal(job_tree_choose(&tree, "two-level", 16), SHOAL_OK);
@@ -386,6 +388,25 @@ static void test_nothing_is_made_twice(void **state)
         assert_int_equal(s.stored[i], i == 5); /* only the group that worker 1 merged for worker 0 */
 }
 
+/* Who has a piece only as a part of a sum can't put it, whatever the store has lost and however late it is; who has it as it is does. */
+static void test_what_was_fetched_is_never_put(void **state)
+{
+    (void)state;
+    job_tree tree;
+    assert_int_equal(job_tree_choose(&tree, "two-level", 4), SHOAL_OK); /* slices 0 to 3, groups 4 and 5, top 6 */
+    unsigned char flag[7] = {JOB_HERE | JOB_FETCHED, JOB_HERE | JOB_FETCHED, JOB_HERE, 0, 0, JOB_MINE, JOB_MINE};
+    job_view view = {.tree = &tree, .piece = flag, .roles = SHOAL_ROLE_ALL, .worker = 7, .round = 3};
+    for (int slow = 0; slow < 4; slow++) {
+        view.flush = slow & 1;
+        view.late = slow & 2;
+        flag[2] = JOB_HERE | JOB_STORED;
+        assert_int_not_equal(job_decide(&view).act, JOB_PUT);
+        flag[2] = JOB_HERE; /* its parent is this worker's own: only the slow show it */
+        assert_int_equal(job_decide(&view).act == JOB_PUT, slow > 0);
+        assert_true(slow == 0 || job_decide(&view).piece == 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -397,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_random_comings_and_goings),
         cmocka_unit_test(test_every_round_ends),
         cmocka_unit_test(test_nothing_is_made_twice),
+        cmocka_unit_test(test_what_was_fetched_is_never_put),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

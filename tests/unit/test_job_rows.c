@@ -87,7 +87,7 @@ static void uploads_that_are_wrong(void **state)
     const float *right = job_values + job_slice_first_row(spec, 1) * COLUMNS;
     EXPECT_OK(job_setup_upload(store, spec, data, job_weights, NULL, soon()));
     overwrite(store, job_key_data(spec->id, 1), right, size - 4);
-    EXPECT_FAIL(job_rows_load(&rows, loader, 1, soon()), SHOAL_INVALID, "rows 240 to 509 in jobs/");
+    EXPECT_FAIL(job_rows_load(&rows, loader, 1, soon()), SHOAL_INVALID, "rows 241 to 510 in jobs/");
     EXPECT_FAIL(job_rows_load(&rows, loader, 1, soon()), SHOAL_INVALID,
                 "changed since the job was made: there are 3236 bytes, not 3240");
     overwrite(store, job_key_data(spec->id, 1), right + 1, size);
@@ -184,8 +184,8 @@ static void files_that_change(void **state)
     EXPECT_OK(job_rows_load(&first, loader, 0, soon()));
     EXPECT_OK(job_rows_check(first));
     poke(path, 128 + (off_t)sizeof job_values - 1); /* of the second slice */
-    EXPECT_FAIL(job_rows_check(first), SHOAL_INVALID, "rows 0 to 509 in");
-    EXPECT_FAIL(job_rows_load(&second, loader, 1, soon()), SHOAL_INVALID, "rows 510 to 999 in");
+    EXPECT_FAIL(job_rows_check(first), SHOAL_INVALID, "rows 1 to 510 in");
+    EXPECT_FAIL(job_rows_load(&second, loader, 1, soon()), SHOAL_INVALID, "rows 511 to 1000 in");
     job_rows_free(&first);
     EXPECT_OK(job_rows_load(&first, loader, 0, soon())); /* what did not change is as good as ever */
     assert_int_equal(truncate(path, 128 + (off_t)sizeof job_values - 1), 0);
@@ -257,7 +257,7 @@ static void ranges_of(shoal_store *job_store, shoal_store *data_store, const cha
     put_npy(data_store, "in/rows.npy"); /* the same bytes, but another version */
     EXPECT_FAIL(job_rows_load(&rows, loader, 2, soon()), SHOAL_INVALID,
                 "changed since the job was made: the blob has another version");
-    EXPECT_FAIL(job_rows_load(&rows, loader, 2, soon()), SHOAL_INVALID, "rows 270 to 419 in ");
+    EXPECT_FAIL(job_rows_load(&rows, loader, 2, soon()), SHOAL_INVALID, "rows 271 to 420 in ");
     EXPECT_OK(shoal_store_remove(data_store, "in/rows.npy", soon()));
     EXPECT_FAIL(job_rows_load(&rows, loader, 2, soon()), SHOAL_INVALID, "the blob is gone");
     assert_null(rows);

@@ -490,7 +490,7 @@ static void data_that_changed(void **state)
     job_spec *spec = announced(store, data, job_weights, 4);
     job_values[ROWS * COLUMNS - 1] += 1;
     EXPECT_FAIL(job_setup_upload(store, spec, data, job_weights, NULL, soon()), SHOAL_INVALID,
-                "memory: rows 750 to 999 changed since the job was made");
+                "memory: rows 751 to 1000 changed since the job was made");
     fill_values();
     EXPECT_OK(job_setup_upload(store, spec, data, job_weights, NULL, soon())); /* mended */
     expect_uploaded(store, spec);
@@ -498,7 +498,7 @@ static void data_that_changed(void **state)
     spec = announced(store, data, job_weights, 4);
     job_weights[3] = 0;
     EXPECT_FAIL(job_setup_upload(store, spec, data, job_weights, NULL, soon()), SHOAL_INVALID,
-                "memory: weights 0 to 239 changed since the job was made");
+                "memory: weights 1 to 240 changed since the job was made");
     fill_values();
     EXPECT_FAIL(job_setup_upload(store, spec, data, NULL, NULL, soon()), SHOAL_INVALID, "was made for other data");
     EXPECT_OK(shoal_data_wrap(&other, job_values, ROWS - 1, COLUMNS, SHOAL_FLOAT32));

@@ -225,13 +225,13 @@ static void test_failures_are_given_up_sooner_and_say_why(void **state)
     story self = {.script = "echo one >&2; echo 'shoal: there is no such store' >&2; exit 1"};
     launch_workers *workers = launch(&self, 1);
     (void)state;
-    assert_int_equal(die_until_given_up(workers, &self, -1), 4);
+    assert_int_equal(die_until_given_up(workers, &self, -1), 2);
     assert_string_equal(self.why, "failed: there is no such store");
     assert_non_null(strstr(shoal_error(), "failed: there is no such store"));
     launch_free(&workers);
     self = (story){.script = "kill -SEGV $$"};
     workers = launch(&self, 1);
-    assert_int_equal(die_until_given_up(workers, &self, -1), 4);
+    assert_int_equal(die_until_given_up(workers, &self, -1), 2);
     launch_free(&workers);
     self = (story){.script = "exit 3"};
     workers = launch(&self, 1);
@@ -246,13 +246,13 @@ static void test_one_that_works_is_enough(void **state)
     story self = {.script = "if [ $0 = 0 ]; then exit 1; else exec sleep 100; fi"};
     launch_workers *workers = launch(&self, 2);
     (void)state;
-    while (self.gone < 4) {
+    while (self.gone < 2) {
         ticks(workers);
         pass(61);
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
     ticks(workers);
-    assert_int_equal(self.started, 5);
+    assert_int_equal(self.started, 3);
     assert_int_equal(launch_running(workers), 1);
     launch_stop(workers, 1e6);
     launch_free(&workers);

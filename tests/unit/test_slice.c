@@ -221,8 +221,8 @@ static size_t no_scratch(const shoal_round *round, const void *prepared, const s
 
 static const shoal_algorithm counting = {.name = "counting", .scratch_bytes = no_scratch, .map = map_counting};
 
-/* The memo may be of the right round, and still the sums not: because that round had others, or because this one would
- * keep them from the next. */
+/* The memo may be of the right round, and still the sums not: because that round had others, because this one would
+ * keep them from the next, or because its partial was made anew for those who may take its rows. */
 static void test_sums_that_can_not_be_carried(void **state)
 {
     (void)state;
@@ -233,15 +233,18 @@ static void test_sums_that_can_not_be_carried(void **state)
         int64_t carry_from;
         size_t memo;
         bool carried; /* what must come of it */
+        bool has_rows;
     } rounds[] = {
-        {"others", false, true, -1, MEMO, false},
-        {"count", true, true, 0, MEMO, false}, /* no such sums in round 0 */
-        {"count", true, true, 1, MEMO, true},
-        {"count", true, false, 2, MEMO, false}, /* has nowhere to start from */
-        {"others", false, false, 2, MEMO, false},
-        {"count", true, true, 2, MEMO, true}, /* looked at, and still there */
-        {"count", true, true, 4, MEMO, false},
-        {"count", true, true, 6, MEMO + 4, false},
+        {"others", false, true, -1, MEMO, false, false},
+        {"count", true, true, 0, MEMO, false, false}, /* no such sums in round 0 */
+        {"count", true, true, 1, MEMO, true, false},
+        {"count", true, false, 2, MEMO, false, false}, /* has nowhere to start from */
+        {"others", false, false, 2, MEMO, false, false},
+        {"count", true, true, 2, MEMO, true, false}, /* looked at, and still there */
+        {"count", true, true, 4, MEMO, false, false},
+        {"count", true, true, 6, MEMO + 4, false, false},
+        {"count", true, true, 7, MEMO + 4, false, true}, /* another layout */
+        {"count", true, true, 8, MEMO + 4, false, true}, /* the same, but its rows may have been taken */
     };
     sliced run = {.algorithm = &counting,
                   .values = "0123456789",
@@ -251,8 +254,9 @@ static void test_sums_that_can_not_be_carried(void **state)
     sliced_begin(&run);
     for (size_t r = 0; r < sizeof rounds / sizeof *rounds; r++) {
         shoal_round round = {.number = (int64_t)r,
-                             .layout = {.cells = 1,
-                                        .cell = {{.kind = SHOAL_CELL_SUM, .count = 1, .carried = rounds[r].carries}},
+                             .layout = {.cells = rounds[r].has_rows ? 2 : 1,
+                                        .cell = {{.kind = SHOAL_CELL_SUM, .count = 1, .carried = rounds[r].carries},
+                                                 {.name = "rows", .kind = SHOAL_CELL_ROW, .bytes = 1}},
                                         .memo_row_bytes = rounds[r].memo,
                                         .carry_from = rounds[r].carry_from,
                                         .writes_memo = rounds[r].writes_memo}};

@@ -127,8 +127,9 @@ int shoal_job_resume(shoal_store *store, const char *id, int64_t deadline)
         status = forgive(store, id, "worker/", deadline);
     if (status == SHOAL_OK && model->state != SHOAL_JOB_RUNNING)
         status = shoal_store_remove(store, job_key_model(id, model->number).text, deadline);
+    /* Whoever submitted it may have died before it had announced all; without that round 0 waits for each slice. */
     if (status == SHOAL_OK)
-        status = job_open(store, id, deadline);
+        status = model->number == 0 ? job_setup_open(store, spec, deadline) : job_open(store, id, deadline);
     job_model_free(&model);
     job_spec_free(&spec);
     return status;

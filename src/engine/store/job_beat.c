@@ -65,8 +65,11 @@ int job_beat_start(job_beat **out, shoal_store *store, const char *id, double le
     beat->record = *record;
     pthread_mutex_init(&beat->lock, NULL);
     status = put_record(beat, beat->worker.text, deadline);
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK) {
         status = base_thread_start(&beat->thread, run_beat, beat);
+        if (status < 0)
+            shoal_store_remove(store, beat->worker.text, deadline);
+    }
     if (status < 0) {
         pthread_mutex_destroy(&beat->lock);
         base_free(&beat);

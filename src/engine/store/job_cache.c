@@ -231,7 +231,7 @@ static bool add_file(census *all, const char *name, const struct stat *info)
         all->room = room;
     }
     cached_file *file = &all->files[all->count++];
-    snprintf(file->name, sizeof file->name, "%s", name);
+    snprintf(file->name, sizeof file->name, "%.*s", NAME_BYTES - 1, name);
     file->bytes = info->st_size;
     file->used = info->st_mtim;
     all->bytes += info->st_size;

@@ -200,7 +200,8 @@ static int watch_workers(follower *self)
 {
     double lease = self->spec->lease;
     bool deserted = true;
-    if (self->members.listed_at != 0 && seconds_since(self->members.listed_at) < lease / 3)
+    if (self->members.listed_at != 0 &&
+        seconds_since(self->members.listed_at) < fmin(lease / 3, self->options.patience / 2))
         return SHOAL_OK;
     int status = job_members_list(&self->members, self->store, self->id, deadline_of(self));
     for (int64_t i = 0; status == SHOAL_OK && i < self->members.peers && deserted; i++)
@@ -213,8 +214,8 @@ static int watch_workers(follower *self)
     if (status < 0)
         return judge_failure(self, status);
     if (seconds_since(self->alive) > self->options.patience)
-        return shoal_fail(SHOAL_STOPPED, "no worker has been seen for %.0f s; job %s waits in %s",
-                          seconds_since(self->alive), self->id, self->traits.name);
+        return shoal_fail(SHOAL_STOPPED, "no worker has been seen for %.*f s in %s",
+                          self->options.patience < 10 ? 1 : 0, seconds_since(self->alive), self->traits.name);
     return SHOAL_OK;
 }
 
@@ -262,7 +263,8 @@ static double shortest_rest(const follower *self)
 static int rest(follower *self)
 {
     bool wakes = self->traits.wakes, over = false;
-    int64_t due = base_time_after(self->looked, wakes ? LOOK_LONGEST : look_interval(self));
+    double interval = wakes ? LOOK_LONGEST : look_interval(self);
+    int64_t due = base_time_after(self->looked, fmin(interval, self->options.patience / 2));
     bool slow = self->seen == 0 && self->round_seconds >= WAKE_SHORTEST;
     int64_t soonest = base_time_after(self->looked, slow ? 0 : shortest_rest(self));
     self->woken = false;

@@ -48,7 +48,7 @@ static int list_members(job_run *run, double every)
         return SHOAL_OK;
     int status = job_members_list(&run->members, run->store, run->spec->id, job_deadline(run));
     if (status == SHOAL_OK)
-        status = job_members_bury(&run->members, run->store, run->spec, job_deadline(run));
+        status = job_members_bury(run);
     return status;
 }
 
@@ -69,13 +69,13 @@ static int make_trailer(job_trailer *out, job_run *run)
     out->seconds += seconds;
     const int64_t *counted = run->counter[run->spec->tree.pieces - 1];
     for (int i = 0; i < SHOAL_COUNTERS; i++)
-        out->counter[i] += counted[i];
-    out->doubled += counted[JOB_DOUBLED];
+        out->counter[i] = job_count_add(out->counter[i], counted[i]);
+    out->doubled = job_count_add(out->doubled, counted[JOB_DOUBLED]);
     add_phase(out, run->model->round->phase, seconds);
     add_step(out, run->model->round);
     int status = run->members.listed_at < run->pace.began ? list_members(run, 2 * members_every) : SHOAL_OK;
     if (status == SHOAL_OK)
-        status = job_members_write(out, &run->members, run->store, run->spec, job_deadline(run));
+        status = job_members_write(out, run);
     if (status == SHOAL_OK)
         status = job_assign(out, before, &run->spec->tree);
     return status;
@@ -86,19 +86,19 @@ static int make_trailer(job_trailer *out, job_run *run)
 /* How often a model that comes and goes is put before this worker gives up. */
 enum { PUTS_MOST = 20 };
 
-/* Another's model for the same round must have the same content.  A damaged one is removed: SHOAL_ABSENT. */
+static bool is_computed(const job_model *model)
+{
+    return model->state == SHOAL_JOB_RUNNING || model->state == SHOAL_JOB_DONE;
+}
+
+/* Another's model for the same round must have the same content, unless one of the two says that the job failed or was cancelled. */
 static int take_theirs(job_run *run, const job_model *mine)
 {
     job_model *theirs = NULL;
-    int status = job_model_get(&theirs, run->store, run->spec->id, mine->number, job_deadline(run));
-    if (status == SHOAL_BROKEN) {
-        job_log(run, "%s: removed", shoal_error());
-        status = shoal_store_remove(run->store, job_key_model(run->spec->id, mine->number).text, job_deadline(run));
-        return status < 0 ? status : SHOAL_ABSENT;
-    }
+    int status = job_take_model(&theirs, run, mine->number);
     if (status < 0)
         return status;
-    if (mine->state == SHOAL_JOB_RUNNING && theirs->state == SHOAL_JOB_RUNNING && theirs->check != mine->check) {
+    if (is_computed(mine) && is_computed(theirs) && theirs->check != mine->check) {
         job_model_free(&theirs);
         return shoal_fail(
             SHOAL_SYSTEM,
@@ -135,7 +135,7 @@ static int put_model(job_run *run, job_model **mine)
 
 static int finish_job(job_run *run)
 {
-    int status = job_sweep_all(run->store, run->spec, run->next->number, job_deadline(run));
+    int status = job_sweep_all(run, run->next->number);
     if (status < 0)
         job_log(run, "what the job leaves behind could not be removed: %s", shoal_error());
     return SHOAL_OK;

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/world.h"
+#include "engine/store/job_gang.h"
 #include "engine/store/job_run.h"
 
 void job_members_release(job_members *members)
@@ -88,12 +89,26 @@ bool job_members_alive(const job_members *members, uint64_t worker, double lease
     return peer && members->listed_at <= base_time_after(peer->changed, lease);
 }
 
-/* Reads what a record says of its worker's place; one that vanished meanwhile is no member. */
-static int learn(job_peer *peer, shoal_store *store, const char *id, int64_t deadline)
+/* Several gets at once, for stores that take their time: where hundreds have come, who leads reads of each of them. */
+enum { READERS = 8 };
+
+typedef struct reading {
+    job_run *run;
+    int64_t deadline;
+} reading;
+
+/* Reads what a new worker's record says of its place; one that vanished meanwhile is no member. */
+static int read_peer(void *context, int64_t i)
 {
+    const reading *work = context;
+    job_run *run = work->run;
+    job_peer *peer = &run->members.peer[i];
     job_record record;
-    job_key key = job_key_worker(id, peer->worker);
-    int status = job_record_get(&record, store, key.text, deadline);
+    if (peer->known || !job_members_alive(&run->members, peer->worker, run->spec->lease))
+        return SHOAL_OK;
+    if (job_leaving(run))
+        return shoal_fail(SHOAL_STOPPED, "told to leave");
+    int status = job_record_get(&record, run->store, job_key_worker(run->spec->id, peer->worker).text, work->deadline);
     if (status == SHOAL_ABSENT || status == SHOAL_BROKEN)
         return SHOAL_OK;
     if (status == SHOAL_OK) {
@@ -104,47 +119,52 @@ static int learn(job_peer *peer, shoal_store *store, const char *id, int64_t dea
     return status;
 }
 
-int job_members_write(job_trailer *out, job_members *members, shoal_store *store, const job_spec *spec,
-                      int64_t deadline)
+int job_members_write(job_trailer *out, job_run *run)
 {
+    job_members *members = &run->members;
+    reading work = {run, job_deadline(run)};
+    int threads = shoal_store_describe(run->store).wakes ? 1 : READERS;
+    int64_t unread = 0;
     int status = base_alloc(&out->member, (size_t)members->peers + 1, sizeof *out->member, "members");
     out->members = 0;
+    for (int64_t i = 0; i < members->peers; i++)
+        unread += !members->peer[i].known;
+    if (status == SHOAL_OK && unread > 0)
+        status = job_gang_run(unread < threads ? (int)unread : threads, members->peers, read_peer, &work);
     for (int64_t i = 0; status == SHOAL_OK && i < members->peers; i++) {
-        job_peer *peer = &members->peer[i];
-        if (!job_members_alive(members, peer->worker, spec->lease))
-            continue;
-        if (!peer->known)
-            status = learn(peer, store, spec->id, deadline);
-        if (status == SHOAL_OK && peer->known)
+        const job_peer *peer = &members->peer[i];
+        if (peer->known && job_members_alive(members, peer->worker, run->spec->lease))
             out->member[out->members++] = (job_member){peer->worker, peer->slots, peer->roles};
     }
     return status;
 }
 
-static int bury(shoal_store *store, const char *id, uint64_t worker, int64_t deadline)
+static int bury(job_run *run, uint64_t worker)
 {
     job_record record;
     void *bytes = NULL;
     size_t size = 0;
-    job_key key = job_key_worker(id, worker), left = job_key_left(id, worker);
-    int status = job_record_get(&record, store, key.text, deadline);
+    int64_t deadline = job_deadline(run);
+    job_key key = job_key_worker(run->spec->id, worker), left = job_key_left(run->spec->id, worker);
+    int status = job_record_get(&record, run->store, key.text, deadline);
     if (status == SHOAL_OK) {
         strcpy(record.state, "lost: fell silent");
         status = job_record_encode(&bytes, &size, &record);
     }
     if (status == SHOAL_OK)
-        status = shoal_store_put_framed(store, left.text, JOB_KIND_WORKER, bytes, size, NULL, NULL, deadline);
+        status = shoal_store_put_framed(run->store, left.text, JOB_KIND_WORKER, bytes, size, NULL, NULL, deadline);
     base_free(&bytes);
     if (status == SHOAL_OK || status == SHOAL_BROKEN)
-        status = shoal_store_remove(store, key.text, deadline);
+        status = shoal_store_remove(run->store, key.text, deadline);
     return status == SHOAL_ABSENT ? SHOAL_OK : status;
 }
 
-int job_members_bury(job_members *members, shoal_store *store, const job_spec *spec, int64_t deadline)
+int job_members_bury(job_run *run)
 {
+    const job_members *members = &run->members;
     int status = SHOAL_OK;
-    for (int64_t i = 0; status == SHOAL_OK && i < members->peers; i++)
-        if (!job_members_alive(members, members->peer[i].worker, 3 * spec->lease))
-            status = bury(store, spec->id, members->peer[i].worker, deadline);
+    for (int64_t i = 0; status == SHOAL_OK && i < members->peers && !job_leaving(run); i++)
+        if (!job_members_alive(members, members->peer[i].worker, 3 * run->spec->lease))
+            status = bury(run, members->peer[i].worker);
     return status;
 }

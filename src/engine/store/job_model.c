@@ -185,6 +185,7 @@ static int read_trailer(base_reader *in, job_trailer *trailer)
         base_read_text(in, trailer->phase[i].name, sizeof trailer->phase[i].name);
         trailer->phase[i].seconds = base_read_double(in);
         trailer->phase[i].rounds = base_read_i64(in);
+        in->bad |= trailer->phase[i].rounds < 0 || trailer->phase[i].rounds > INT64_MAX / 2; /* it is counted on */
         trailer->phases++;
     }
     trailer->steps = read_count(in, JOB_HISTORY_MOST, 52);
@@ -198,7 +199,7 @@ static int read_end(base_reader *in, job_model *model)
     int64_t code = base_read_i64(in);
     uint32_t length = base_read_u32(in);
     const char *text = base_read_bytes(in, length);
-    if (code >= 0 || code < -100)
+    if (code >= 0 || code < -100 || (text && memchr(text, 0, length)))
         in->bad = true;
     model->status = in->bad ? SHOAL_BROKEN : (int)code;
     return base_copy_text_n(&model->message, in->bad ? "" : text, in->bad ? 0 : length);

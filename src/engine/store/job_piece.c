@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/world.h"
+#include "engine/store/job_gang.h"
 #include "engine/store/job_run.h"
 #include "learn/partial.h"
 #include "learn/wire.h"
@@ -74,6 +75,12 @@ static shoal_partial *partial_of(const job_run *run, int64_t piece)
     return piece < slices ? run->held[piece].partial : run->sum[piece - slices];
 }
 
+static void add_counters(int64_t *into, const int64_t *from)
+{
+    for (int i = 0; i < JOB_COUNTERS; i++)
+        into[i] = job_count_add(into[i], from[i]);
+}
+
 static int add_partial(shoal_partial *into, shoal_partial *from, int64_t first, int64_t rows)
 {
     const shoal_layout *layout = shoal_partial_layout(into);
@@ -100,8 +107,7 @@ int job_piece_add(job_run *run, int64_t piece)
     status = add_partial(into, partial_of(run, piece), first, rows);
     if (status < 0)
         return status;
-    for (int i = 0; i < JOB_COUNTERS; i++)
-        run->counter[parent][i] += run->counter[piece][i];
+    add_counters(run->counter[parent], run->counter[piece]);
     run->added[piece] = true;
     return SHOAL_OK;
 }
@@ -113,7 +119,6 @@ static void write_head(base_writer *out, const job_run *run, int64_t piece)
     base_write_i64(out, run->model->number);
     base_write_i64(out, piece);
     base_write_u32(out, run->model->check);
-    base_write_u64(out, run->record.worker);
     for (int i = 0; i < JOB_COUNTERS; i++)
         base_write_i64(out, run->counter[piece][i]);
 }
@@ -123,7 +128,6 @@ static bool read_head(base_reader *in, const job_run *run, int64_t piece, int64_
 {
     int64_t round = base_read_i64(in), named = base_read_i64(in);
     uint32_t check = base_read_u32(in);
-    base_read_u64(in);
     for (int i = 0; i < JOB_COUNTERS; i++)
         counter[i] = base_read_i64(in);
     return !in->bad && round == run->model->number && named == piece && check == run->model->check;
@@ -144,8 +148,7 @@ int job_piece_add_bytes(job_run *run, int64_t piece, const void *bytes, size_t s
         status = learn_partial_merge_read(into, &in);
     if (status < 0)
         return status;
-    for (int i = 0; i < JOB_COUNTERS; i++)
-        run->counter[parent][i] += counter[i];
+    add_counters(run->counter[parent], counter);
     run->added[piece] = true;
     return SHOAL_OK;
 }
@@ -161,7 +164,7 @@ static int remember_put(job_run *run, int64_t piece)
             return status;
         run->put_room = room;
     }
-    run->put[run->puts++] = (struct job_put){run->model->number, piece};
+    run->put[run->puts++] = (job_put){run->model->number, piece};
     return SHOAL_OK;
 }
 
@@ -191,70 +194,51 @@ static int take_piece(job_run *run, int64_t piece, int status, const shoal_blob 
     if (status == SHOAL_OK) {
         run->flag[piece] |= JOB_HERE | JOB_STORED | JOB_FETCHED;
         (*came)++;
-    } else if (status == SHOAL_ABSENT || status == SHOAL_BROKEN) {
-        if (status == SHOAL_BROKEN) {
-            job_log(run, "%s is broken (%s): removed", key.text, shoal_error());
-            status = shoal_store_remove(run->store, key.text, job_deadline(run));
-            if (status < 0)
-                return status;
-        }
-        run->flag[piece] &= (unsigned char)~JOB_STORED;
-        status = SHOAL_OK;
+        return SHOAL_OK;
     }
-    return status;
+    if (status == SHOAL_BROKEN) {
+        job_log(run, "%s is broken: removed", key.text);
+        status = shoal_store_remove(run->store, key.text, job_deadline(run));
+    }
+    if (status < 0 && status != SHOAL_ABSENT)
+        return status;
+    run->flag[piece] &= (unsigned char)~JOB_STORED;
+    return SHOAL_OK;
 }
 
 /* Several gets at once, for stores that take their time. */
 enum { FETCHERS = 8 };
 
 typedef struct fetch {
-    job_run *run;
-    int64_t *piece;
-    int *status;
+    const job_run *run;
+    const int64_t *piece;
+    int *status; /* of each: SHOAL_OK, SHOAL_ABSENT, SHOAL_BROKEN */
     shoal_blob *blob;
-    int64_t count, deadline;
-    _Atomic int64_t next;
+    int64_t deadline;
 } fetch;
 
-static void run_fetch(void *context)
+static int fetch_one(void *context, int64_t i)
 {
     fetch *work = context;
-    for (int64_t i; (i = atomic_fetch_add(&work->next, 1)) < work->count;) {
-        const job_run *run = work->run;
-        job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, work->piece[i]);
-        work->status[i] = shoal_store_get_framed(run->store, key.text, JOB_KIND_PIECE, &work->blob[i], work->deadline);
-    }
+    const job_run *run = work->run;
+    job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, work->piece[i]);
+    if (job_leaving(run))
+        return shoal_fail(SHOAL_STOPPED, "told to leave");
+    int status = shoal_store_get_framed(run->store, key.text, JOB_KIND_PIECE, &work->blob[i], work->deadline);
+    work->status[i] = status;
+    return status == SHOAL_ABSENT || status == SHOAL_BROKEN ? SHOAL_OK : status;
 }
 
-/* A failure's message belongs to the thread it happened in; where it matters, the get is made again here. */
-static int fetch_together(fetch *work)
+static int fetch_list(job_run *run, const int64_t *piece, int64_t count, int64_t *came)
 {
-    base_thread *thread[FETCHERS] = {NULL};
-    int64_t threads = work->count < FETCHERS ? work->count : FETCHERS;
-    int status = SHOAL_OK;
-    if (shoal_store_describe(work->run->store).wakes)
-        threads = 1;
-    for (int64_t i = 1; status == SHOAL_OK && i < threads; i++)
-        status = base_thread_start(&thread[i], run_fetch, work);
-    run_fetch(work);
-    for (int64_t i = 1; i < threads; i++)
-        base_thread_join(&thread[i]);
-    return SHOAL_OK; /* with fewer threads it only took longer */
-}
-
-static int fetch_list(job_run *run, int64_t *piece, int64_t count, int64_t *came)
-{
-    fetch work = {.run = run, .piece = piece, .count = count, .deadline = job_deadline(run)};
+    fetch work = {.run = run, .piece = piece, .deadline = job_deadline(run)};
+    int threads = shoal_store_describe(run->store).wakes ? 1 : FETCHERS;
     int status = base_alloc(&work.status, (size_t)count, sizeof *work.status, "pieces");
     if (status == SHOAL_OK)
         status = base_alloc(&work.blob, (size_t)count, sizeof *work.blob, "pieces");
     if (status == SHOAL_OK)
-        status = fetch_together(&work);
-    for (int64_t i = 0; work.blob && work.status && i < count; i++) {
-        if (status == SHOAL_OK && work.status[i] < 0 && work.status[i] != SHOAL_ABSENT &&
-            work.status[i] != SHOAL_BROKEN)
-            status = shoal_fail(work.status[i], "the pieces of round %lld could not be fetched from the store",
-                                (long long)run->model->number);
+        status = job_gang_run(threads, count, fetch_one, &work);
+    for (int64_t i = 0; work.blob && i < count; i++) {
         if (status == SHOAL_OK)
             status = take_piece(run, piece[i], work.status[i], &work.blob[i], came);
         shoal_blob_release(&work.blob[i]);

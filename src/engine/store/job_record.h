@@ -13,11 +13,11 @@ typedef struct job_record {
     char host[64], kernel[16], version[24];
     int64_t pid;
     uint32_t slots, roles;
-    int64_t beats;         /* how often it was written */
-    double seconds;        /* since it joined */
-    int64_t round;         /* it is in */
-    int64_t rescuing;      /* the piece it computes for someone who died, in that round; -1 for none */
-    int64_t maps, doubled; /* pieces mapped; computed for someone else */
+    int64_t beats;                /* how often it was written */
+    double seconds;               /* since it joined */
+    int64_t round;                /* it is in */
+    int64_t rescuing;             /* the piece it computes for someone who died, in that round; -1 for none */
+    int64_t maps, doubled;        /* pieces mapped; computed for someone else */
     int64_t fetched, hits, bytes; /* slices fetched, found in the cache; bytes fetched */
     shoal_store_counts counts;
     char state[96];          /* "working", "left: SIGTERM", "done" */

@@ -103,31 +103,84 @@ static bool has_unmapped(const job_run *run)
 
 /* ---- looking --------------------------------------------------------------------------------------------------- */
 
-/* A store that forgot what this worker has is told again. */
-static int put_back(job_run *run)
+/* Whether someone removed the job, which leaves a mark. */
+static int check_gone(job_run *run)
+{
+    shoal_blob blob = {0};
+    job_key gone = job_key_gone(run->spec->id);
+    int status = shoal_store_get(run->store, gone.text, &blob, job_deadline(run));
+    shoal_blob_release(&blob);
+    if (status == SHOAL_OK)
+        return shoal_fail(SHOAL_ABSENT, "job %s was removed", run->spec->id);
+    return status == SHOAL_ABSENT ? SHOAL_OK : status;
+}
+
+static int has_spec(bool *out, job_run *run)
+{
+    shoal_blob blob = {0};
+    job_key key = job_key_of(run->spec->id, "spec");
+    int status = shoal_store_get(run->store, key.text, &blob, job_deadline(run));
+    shoal_blob_release(&blob);
+    *out = status == SHOAL_OK;
+    return status == SHOAL_ABSENT ? SHOAL_OK : status;
+}
+
+/* Puts what is not there.  The job may have been removed since the look began, which is known for sure only now: then it is taken
+ * away again. */
+static int put_if_forgotten(job_run *run, const char *key, uint32_t kind, const void *bytes, size_t size, bool *put)
+{
+    int status = shoal_store_put_framed(run->store, key, kind, bytes, size, SHOAL_NOTHING, NULL, job_deadline(run));
+    *put = status == SHOAL_OK;
+    if (status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN)
+        return SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = check_gone(run);
+    if (status == SHOAL_ABSENT && shoal_store_remove(run->store, key, job_deadline(run)) == SHOAL_OK)
+        status = shoal_fail(SHOAL_ABSENT, "job %s was removed", run->spec->id);
+    return status;
+}
+
+static int put_back_spec(job_run *run)
+{
+    job_key spec = job_key_of(run->spec->id, "spec"), open = job_key_open(run->spec->id);
+    bool put = false;
+    int status = put_if_forgotten(run, spec.text, JOB_KIND_SPEC, run->spec_bytes, run->spec_size, &put);
+    if (status < 0 || !put)
+        return status;
+    job_log(run, "the store has forgotten job %s: told again", run->spec->id);
+    /* The spec was gone, so the marker is, too. */
+    return shoal_store_put(run->store, open.text, "", 0, NULL, NULL, job_deadline(run));
+}
+
+static int put_back_model(job_run *run)
 {
     void *bytes = NULL;
     size_t size = 0;
-    job_key model = job_key_model(run->spec->id, run->model->number), spec = job_key_of(run->spec->id, "spec");
-    if (base_now() > base_time_after(run->joined_at, store_remembers))
-        return shoal_fail(SHOAL_ABSENT, "job %s is gone", run->spec->id);
-    int status = shoal_store_put_framed(run->store, spec.text, JOB_KIND_SPEC, run->spec_bytes, run->spec_size,
-                                        SHOAL_NOTHING, NULL, job_deadline(run));
-    if (status == SHOAL_OK) { /* the spec was gone, so the marker is, too */
-        job_key open = job_key_open(run->spec->id);
-        job_log(run, "the store has forgotten job %s: told again", run->spec->id);
-        status = shoal_store_put(run->store, open.text, "", 0, NULL, NULL, job_deadline(run));
+    bool put = false;
+    job_key model = job_key_model(run->spec->id, run->model->number);
+    int status = job_model_encode(&bytes, &size, run->model);
+    if (status == SHOAL_OK)
+        status = put_if_forgotten(run, model.text, JOB_KIND_MODEL, bytes, size, &put);
+    base_free(&bytes);
+    return status;
+}
+
+/* A store that forgot what this worker has is told again.  Who has not looked for long can't tell a job that was forgotten from one that
+ * was removed so long ago that its tombstone is gone, and goes on only if its spec is there. */
+static int put_back(job_run *run)
+{
+    bool there = false;
+    int status = SHOAL_OK;
+    if (base_now() > base_time_after(run->known_at, store_remembers)) {
+        status = has_spec(&there, run);
+        if (status == SHOAL_OK && !there)
+            status = shoal_fail(SHOAL_ABSENT, "job %s is gone", run->spec->id);
     }
-    if (status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN)
-        status = SHOAL_OK;
-    if (status == SHOAL_OK && run->model->number > 0) {
-        status = job_model_encode(&bytes, &size, run->model);
-        if (status == SHOAL_OK)
-            status = shoal_store_put_framed(run->store, model.text, JOB_KIND_MODEL, bytes, size, SHOAL_NOTHING, NULL,
-                                            job_deadline(run));
-        base_free(&bytes);
-    }
-    return status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN ? SHOAL_OK : status;
+    if (status == SHOAL_OK && !there)
+        status = put_back_spec(run);
+    if (status == SHOAL_OK && run->model->number > 0)
+        status = put_back_model(run);
+    return status;
 }
 
 /* Lists the job's rounds: which pieces of this one there are, and the newest model. */
@@ -171,39 +224,39 @@ static int note_orphans(job_run *run)
     return SHOAL_OK;
 }
 
-/* Whether someone removed the job, which leaves a mark. */
-static int check_gone(job_run *run)
+/* Rows that were missing are asked for again when a look is due, not whenever one is needed: that could be without a pause. */
+static void ask_again_for_rows(job_run *run)
 {
-    shoal_blob blob = {0};
-    job_key gone = job_key_gone(run->spec->id);
-    int status = shoal_store_get(run->store, gone.text, &blob, job_deadline(run));
-    shoal_blob_release(&blob);
-    if (status == SHOAL_OK)
-        return shoal_fail(SHOAL_ABSENT, "job %s was removed", run->spec->id);
-    return status == SHOAL_ABSENT ? SHOAL_OK : status;
+    for (int64_t s = 0; s < run->spec->slices; s++)
+        run->flag[s] &= (unsigned char)~JOB_LACKING;
+}
+
+/* Takes the newest model if it is newer, and puts back what the store has forgotten. */
+static int meet_head(job_run *run, int64_t head)
+{
+    int status = SHOAL_OK;
+    if (head > run->model->number)
+        status = job_take_model(&run->next, run, head);
+    else if (head < run->model->number || head == 0)
+        return put_back(run);
+    return status == SHOAL_ABSENT ? SHOAL_OK : status; /* there are newer ones already */
 }
 
 /* Finds out where things stand: what is in the store, who is alive, whether the round is over. */
 static int look(job_run *run)
 {
     int64_t head = 0;
-    bool due = base_now() >= run->pace.look_at;
+    if (base_now() >= run->pace.look_at)
+        ask_again_for_rows(run);
     int status = check_gone(run);
-    /* Rows that were missing are asked for again when a look is due, not whenever one is needed: that could be without a pause. */
-    for (int64_t s = 0; due && s < run->spec->slices; s++)
-        run->flag[s] &= (unsigned char)~JOB_LACKING;
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK && !job_leaving(run)) {
         status = list_round(run, &head);
-    if (status == SHOAL_OK && head > run->model->number) {
-        status = job_model_get(&run->next, run->store, run->spec->id, head, job_deadline(run));
-        if (status == SHOAL_ABSENT)
-            status = SHOAL_OK;
-    } else if (status == SHOAL_OK && (head < run->model->number || head == 0)) {
-        status = put_back(run);
+        if (status == SHOAL_OK && !job_leaving(run))
+            status = meet_head(run, head);
     }
     if (status == SHOAL_OK)
-        run->joined_at = base_now();
-    if (status == SHOAL_OK && !run->next)
+        run->known_at = base_now();
+    if (status == SHOAL_OK && !run->next && !job_leaving(run))
         status = note_orphans(run);
     if (!run->watches_from)
         run->watches_from = run->members.listed_at;
@@ -365,17 +418,13 @@ static int await_model(job_run *run)
         return status;
     job_pace_wait(run, key.text, &run->seen_model, guess);
     int64_t asked = base_now();
-    status = job_model_get(&run->next, run->store, run->spec->id, run->model->number + 1, job_deadline(run));
+    status = job_take_model(&run->next, run, run->model->number + 1);
     if (status == SHOAL_ABSENT)
         job_pace_note_trip(run, asked);
     if (status == SHOAL_OK || status == SHOAL_ABSENT)
         job_pace_note_answer(run, guess, asked, status == SHOAL_OK);
     if (status == SHOAL_OK)
         job_pace_note_put(run, guess);
-    if (status == SHOAL_BROKEN) {
-        job_log(run, "%s: removed", shoal_error());
-        status = shoal_store_remove(run->store, key.text, job_deadline(run));
-    }
     return status == SHOAL_ABSENT ? SHOAL_OK : status;
 }
 
@@ -386,7 +435,8 @@ static bool died_of(job_run *run, int64_t piece, const char *key)
 {
     job_record record;
     uint64_t worker;
-    if (!job_key_read_worker(&worker, key) || job_members_alive(&run->members, worker, run->spec->lease))
+    if (job_leaving(run) || !job_key_read_worker(&worker, key) ||
+        job_members_alive(&run->members, worker, run->spec->lease))
         return false;
     return job_record_get(&record, run->store, key, job_deadline(run)) == SHOAL_OK &&
            record.round == run->model->number && record.rescuing == piece;
@@ -394,7 +444,8 @@ static bool died_of(job_run *run, int64_t piece, const char *key)
 
 static int count_deaths(job_run *run, int64_t piece, int *deaths)
 {
-    job_key prefix = job_key_of(run->spec->id, "left/");
+    const char *id = run->spec->id;
+    job_key prefix = job_key_of(id, "left/");
     shoal_listing page = {0};
     int status;
     *deaths = 0;
@@ -404,9 +455,12 @@ static int count_deaths(job_run *run, int64_t piece, int *deaths)
             *deaths += died_of(run, piece, page.entries[k].key);
     } while (status == SHOAL_OK && page.more);
     shoal_listing_release(&page);
-    /* Those that fell silent and that nobody has moved there yet. */
-    for (int64_t i = 0; status == SHOAL_OK && i < run->members.peers; i++)
-        *deaths += died_of(run, piece, job_key_worker(run->spec->id, run->members.peer[i].worker).text);
+    /* Those that fell silent and that nobody has moved there yet; who is being moved is in both places. */
+    for (int64_t i = 0; status == SHOAL_OK && i < run->members.peers; i++) {
+        uint64_t worker = run->members.peer[i].worker;
+        *deaths +=
+            died_of(run, piece, job_key_worker(id, worker).text) && !died_of(run, piece, job_key_left(id, worker).text);
+    }
     return status;
 }
 
@@ -503,27 +557,29 @@ static job_action choose(job_run *run)
     return job_decide(&view);
 }
 
+/* One step: a look when one is due, a message in round 0, and what job_decide says.  What comes after the worker was told to leave is not
+ * begun any more. */
+static int do_step(job_run *run)
+{
+    int status = base_now() >= run->pace.look_at ? look(run) : SHOAL_OK;
+    if (status == SHOAL_OK && !run->next && !job_leaving(run) && !has_unmapped(run))
+        status = take_work(run);
+    if (status < 0 || run->next)
+        return status;
+    job_action action = choose(run);
+    if (action.rescue && base_now() >= base_time_after(run->looked_at, look_holds) && !job_leaving(run)) {
+        status = look(run);
+        action = choose(run); /* and done at once: what comes between may take longer than a look holds */
+    }
+    return status < 0 || run->next || job_leaving(run) ? status : act(run, action);
+}
+
 int job_round_do(job_run *run)
 {
     int status = SHOAL_OK;
     begin_round(run);
-    while (status == SHOAL_OK && !run->next) {
-        if (job_leaving(run))
-            return shoal_fail(SHOAL_STOPPED, "told to leave");
-        if (base_now() >= run->pace.look_at)
-            status = look(run);
-        if (status == SHOAL_OK && !run->next && !has_unmapped(run))
-            status = take_work(run);
-        if (status < 0 || run->next)
-            break;
-        job_action action = choose(run);
-        if (action.rescue && base_now() >= base_time_after(run->looked_at, look_holds)) {
-            status = look(run);
-            action = choose(run); /* and done at once: what comes between may take longer than a look holds */
-        }
-        if (status == SHOAL_OK && !run->next)
-            status = act(run, action);
-    }
+    while (status == SHOAL_OK && !run->next)
+        status = job_leaving(run) ? shoal_fail(SHOAL_STOPPED, "told to leave") : do_step(run);
     if (status == SHOAL_OK)
         job_pace_note_round(run);
     if (status == SHOAL_OK && run->model->number >= run->swept_in + SWEEP_EVERY) { /* it never waits */

@@ -125,7 +125,7 @@ void job_loader_counted(const job_loader *loader, int64_t *hits, int64_t *fetche
 static int fail_changed(const job_rows *rows, const char *place, const char *why)
 {
     return shoal_fail(SHOAL_INVALID, "job %s: rows %lld to %lld in %s changed since the job was made: %s",
-                      rows->loader->spec->id, (long long)rows->first_row, (long long)(rows->first_row + rows->rows - 1),
+                      rows->loader->spec->id, (long long)rows->first_row + 1, (long long)(rows->first_row + rows->rows),
                       place, why);
 }
 

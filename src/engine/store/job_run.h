@@ -56,11 +56,11 @@ void job_members_release(job_members *members);
 /* Lists the records. */
 int job_members_list(job_members *members, shoal_store *store, const char *id, int64_t deadline);
 bool job_members_alive(const job_members *members, uint64_t worker, double lease);
+struct job_run;
 /* The live ones for a trailer; reads the record of those that are new. */
-int job_members_write(job_trailer *out, job_members *members, shoal_store *store, const job_spec *spec,
-                      int64_t deadline);
+int job_members_write(job_trailer *out, struct job_run *run);
 /* Moves records that have been silent for three leases out of the way. */
-int job_members_bury(job_members *members, shoal_store *store, const job_spec *spec, int64_t deadline);
+int job_members_bury(struct job_run *run);
 
 /* ---- when to look again (job_wait.c) ----------------------------------------------------------------------------- */
 
@@ -87,18 +87,18 @@ enum { JOB_HABITS = 8 };
 typedef struct job_pace {
     job_habit habit[JOB_HABITS];
     int habits;
-    double trip;      /* seconds of a request */
-    double own;       /* that mapping took in this round */
-    int64_t put, next_put; /* when this round's model was put and the next one was, as well as one can tell; 0 when unknown */
-    int64_t asked;    /* when it was last asked for what is waited for; 0 when not yet */
-    int64_t began;    /* this round */
-    int64_t flush_at; /* what is only in memory should be seen */
-    int64_t late_at;  /* anything missing may be made by anyone */
-    int64_t look_at;  /* list */
+    double trip;       /* seconds of a request */
+    double own;        /* that mapping took in this round */
+    int64_t put;       /* when this round's model was put, as well as one can tell */
+    int64_t next_put;  /* and when the next one was; 0 when unknown */
+    int64_t asked;     /* when it was last asked for what is waited for; 0 when not yet */
+    int64_t began;     /* this round */
+    int64_t flush_at;  /* what is only in memory should be seen */
+    int64_t late_at;   /* anything missing may be made by anyone */
+    int64_t look_at;   /* list */
     double look_pause; /* seconds until the look after the next */
 } job_pace;
 
-struct job_run;
 void job_pace_begin(struct job_run *run);
 /* Own slices took so long: others may take as long. */
 void job_pace_mapped(struct job_run *run, double seconds);
@@ -130,6 +130,11 @@ typedef struct job_held {
     int64_t used;           /* round it was last mapped in */
 } job_held;
 
+/* A piece that this worker put. */
+typedef struct job_put {
+    int64_t round, piece;
+} job_put;
+
 typedef struct job_run {
     shoal_worker *worker;
     shoal_store *store;
@@ -148,28 +153,26 @@ typedef struct job_run {
     job_model *next;  /* the one after it, once it is here */
 
     /* This round's pieces. */
-    unsigned char *flag;                   /* JOB_MINE, ... */
-    bool *added;                           /* merged into its parent's sum */
-    int64_t (*counter)[JOB_COUNTERS];      /* what its maps counted, and how many pieces were made for others */
-    shoal_partial **sum;                   /* of groups, NULL while nothing was added */
-    job_held *held;                        /* of slices */
-    bool begun;                            /* the mapper knows this round */
-    int64_t looked_at;                     /* when it last knew where things stand; 0 once it made something for another */
-    int64_t waiting_for;                   /* a piece, -1 for the next model, -2 for nothing */
-    uint32_t seen_child, seen_model;       /* for shoal_store_wait on it, and on the next model */
-    bool queue_open[3];                    /* round 0: the queues map, reduce, last may have something */
-    int64_t taken[3];                      /* round 0: from each of them */
+    unsigned char *flag;              /* JOB_MINE, ... */
+    bool *added;                      /* merged into its parent's sum */
+    int64_t (*counter)[JOB_COUNTERS]; /* what its maps counted, and how many pieces were made for others */
+    shoal_partial **sum;              /* of groups, NULL while nothing was added */
+    job_held *held;                   /* of slices */
+    bool begun;                       /* the mapper knows this round */
+    int64_t looked_at;                /* when it last knew where things stand; 0 once it made something for another */
+    int64_t waiting_for;              /* a piece, -1 for the next model, -2 for nothing */
+    uint32_t seen_child, seen_model;  /* for shoal_store_wait on it, and on the next model */
+    bool queue_open[3];               /* round 0: the queues map, reduce, last may have something */
+    int64_t taken[3];                 /* round 0: from each of them */
 
     /* Pieces this worker put, to be removed. */
-    struct job_put {
-        int64_t round, piece;
-    } *put;
+    job_put *put;
     int64_t puts, put_room;
     int64_t swept_in;     /* round in which it last tidied up */
     int64_t swept_at;     /* when it last listed for leftovers */
     int64_t swept_models; /* models before this round have been removed */
     int64_t watches_from; /* since when it has seen who is alive: a lease later it knows who is dead */
-    int64_t joined_at;    /* or when the store last had the job as this worker knows it */
+    int64_t known_at;     /* when the store last had the job as this worker knows it */
     int64_t lacking_from; /* since when rows have been missing; 0 when they are not */
     /* Models that stay while younger ones may be forgotten by the store; round 0 for none. */
     struct job_checkpoint {
@@ -181,6 +184,13 @@ typedef struct job_run {
 int64_t job_deadline(const job_run *run);
 bool job_leaving(const job_run *run);
 const _Atomic uint32_t *job_leave_word(const job_run *run);
+/* Gets a model; SHOAL_ABSENT when it is not there, or was damaged and has been removed: it is computed again. */
+int job_take_model(job_model **out, job_run *run, int64_t number);
+/* Numbers that are only told may come from elsewhere, and must not overflow whatever they are. */
+static inline int64_t job_count_add(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
 /* One line to the log and into the record. */
 void job_log(job_run *run, const char *format, ...) SHOAL_PRINTF(2, 3);
 
@@ -213,11 +223,16 @@ int job_lead(job_run *run);
 int job_lead_prepare(job_run *run);
 /* Ends the job: failed, with a status and a message. */
 int job_lead_fail(job_run *run, int failure, const char *message);
+
 /* ---- sweeping (job_sweep.c) -------------------------------------------------------------------------------------- */
 
-/* Removes what this worker put in rounds that are over and, now and then, what others left. */
+/* All of these stop when the worker is told to leave. */
+
+/* Removes the pieces that this worker put in rounds that are over. */
+int job_sweep_own(job_run *run);
+/* Does that and, by who leads, removes old models and, now and then, what others left. */
 int job_sweep(job_run *run);
-/* After the end: removes what a finished job needs no more. */
-int job_sweep_all(shoal_store *store, const job_spec *spec, int64_t keep_model, int64_t deadline);
+/* After the end, which is model `end`: removes what a finished job needs no more. */
+int job_sweep_all(job_run *run, int64_t end);
 
 #endif

@@ -38,21 +38,24 @@ static int check_name(const char *name)
     return SHOAL_OK;
 }
 
-static int choose_id(job_spec *spec, const shoal_job_options *options)
+int job_setup_id(char id[SHOAL_JOB_ID_BYTES], const char *name)
 {
-    const char *name = options->name ? options->name : spec->algorithm;
     unsigned char random[8];
     char digits[17];
-    if (options->id) {
-        snprintf(spec->id, sizeof spec->id, "%s", options->id);
-        return job_id_check(options->id);
-    }
     int status = check_name(name);
     base_entropy(random, sizeof random);
     job_hex_write(digits, random, sizeof random);
     if (status == SHOAL_OK)
-        snprintf(spec->id, sizeof spec->id, "%.*s-%s", SHOAL_JOB_ID_BYTES - 18, name, digits);
+        snprintf(id, SHOAL_JOB_ID_BYTES, "%.*s-%s", SHOAL_JOB_ID_BYTES - 18, name, digits);
     return status;
+}
+
+static int choose_id(job_spec *spec, const shoal_job_options *options)
+{
+    if (!options->id)
+        return job_setup_id(spec->id, options->name ? options->name : spec->algorithm);
+    snprintf(spec->id, sizeof spec->id, "%s", options->id);
+    return job_id_check(options->id);
 }
 
 /* Whether JSON can hold the text. */

@@ -4,6 +4,8 @@
 
 #include "engine/store/job_spec.h"
 
+/* A name that no job has had: `name` and 64 random bits. */
+int job_setup_id(char id[SHOAL_JOB_ID_BYTES], const char *name);
 /* Makes the whole spec, hashes included; id and all else is as the options say or chosen.  Nothing is written. */
 int job_setup_spec(job_spec **out, shoal_store *store, const shoal_algorithm *algorithm, const void *config,
                    shoal_data *data, const double *weights, const shoal_job_options *options);

@@ -27,7 +27,7 @@ typedef struct job_slice {
 
 typedef struct job_spec {
     char id[SHOAL_JOB_ID_BYTES];
-    char version[24];   /* of the program that wrote it */
+    char version[24]; /* of the program that wrote it */
     char algorithm[32];
     shoal_shape shape;
     uint64_t fingerprint; /* kernel_fingerprint of who wrote it: another one would give other bits */
@@ -35,21 +35,21 @@ typedef struct job_spec {
     char *settings;       /* JSON text, or NULL */
 
     job_source_kind source;
-    char *place;      /* RANGES: key; FILE: absolute path; GENERATED: gen: address; UPLOADED: the path it was read from */
-    char *store_url;  /* RANGES: address of store and key, for shoal_store_open_at; NULL: a key of the job's own store */
-    shoal_etag etag;  /* RANGES: version of the blob */
-    int64_t offset;   /* RANGES, FILE: of row 0 */
-    int64_t size;     /* RANGES, FILE: of the whole blob or file */
+    char *place; /* RANGES: key; FILE: absolute path; GENERATED: gen: address; UPLOADED: the path it was read from */
+    char *store_url; /* RANGES: address of store and key, for shoal_store_open_at; NULL: a key of the job's own store */
+    shoal_etag etag; /* RANGES: version of the blob */
+    int64_t offset;  /* RANGES, FILE: of row 0 */
+    int64_t size;    /* RANGES, FILE: of the whole blob or file */
 
     int64_t slices;
     job_slice *slice; /* contiguous, in the order of their grains */
     job_tree tree;    /* how partials are reduced; its leaves are the slices */
     double lease;
     int64_t keep_rounds;
-    int64_t workers;  /* expected slots; 0 unknown */
-    double created;   /* seconds since 1970, for people */
+    int64_t workers; /* expected slots; 0 unknown */
+    double created;  /* seconds since 1970, for people */
 
-    shoal_round *first; /* round 0 */
+    shoal_round *first;                   /* round 0 */
     unsigned char sha256[JOB_HASH_BYTES]; /* of the encoded spec; set by encode and decode */
 } job_spec;
 

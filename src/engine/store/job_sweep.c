@@ -16,13 +16,13 @@ static int64_t oldest_kept(const job_run *run)
     return run->model->number - MODELS_KEPT - run->spec->keep_rounds;
 }
 
-static int sweep_own(job_run *run)
+int job_sweep_own(job_run *run)
 {
     int64_t kept = 0, before = run->model->number - run->spec->keep_rounds;
     int status = SHOAL_OK;
     for (int64_t i = 0; i < run->puts; i++) {
-        struct job_put put = run->put[i];
-        if (status < 0 || put.round >= before) {
+        job_put put = run->put[i];
+        if (status < 0 || put.round >= before || job_leaving(run)) {
             run->put[kept++] = put;
             continue;
         }
@@ -33,37 +33,49 @@ static int sweep_own(job_run *run)
     return status;
 }
 
-/* What a listing is to remove: pieces and models of rounds before these, but for the checkpoints of a run, if there is one. */
-typedef struct sweeping {
-    int64_t pieces_from, models_from;
-    const job_run *run;
-} sweeping;
+/* ---- by listing ------------------------------------------------------------------------------------------------ */
 
 static bool is_checkpoint(const job_run *run, int64_t round)
 {
-    return run && (run->checkpoint[0].round == round || run->checkpoint[1].round == round);
+    return run->checkpoint[0].round == round || run->checkpoint[1].round == round;
 }
 
-static int sweep_listed(shoal_store *store, const job_spec *spec, const sweeping *what, int64_t deadline)
+/* Removes pieces and models of rounds before these, but for checkpoints.  What is left when it is cut short is found by the next who
+ * lists. */
+static int sweep_listed(job_run *run, int64_t pieces_from, int64_t models_from)
 {
-    job_key prefix = job_key_of(spec->id, "round/");
+    job_key prefix = job_key_of(run->spec->id, "round/");
     shoal_listing page = {0};
-    bool leaving = false; /* what is left is found by the next who lists */
     int status;
     do {
-        status = shoal_store_list(store, prefix.text, NULL, &page, deadline);
-        for (size_t i = 0; status == SHOAL_OK && i < page.count && !leaving; i++) {
+        status = shoal_store_list(run->store, prefix.text, NULL, &page, job_deadline(run));
+        for (size_t i = 0; status == SHOAL_OK && i < page.count && !job_leaving(run); i++) {
             int64_t round, piece;
-            leaving = what->run && job_leaving(what->run);
-            if (!job_key_read_round(&round, &piece, spec->id, NULL, page.entries[i].key))
+            if (!job_key_read_round(&round, &piece, run->spec->id, NULL, page.entries[i].key))
                 continue;
-            if (piece < 0 ? round < what->models_from && !is_checkpoint(what->run, round) : round < what->pieces_from)
-                status = shoal_store_remove(store, page.entries[i].key, deadline);
+            if (piece < 0 ? round < models_from && !is_checkpoint(run, round) : round < pieces_from)
+                status = shoal_store_remove(run->store, page.entries[i].key, job_deadline(run));
         }
-    } while (status == SHOAL_OK && page.more && !leaving);
+    } while (status == SHOAL_OK && page.more && !job_leaving(run));
     shoal_listing_release(&page);
     return status;
 }
+
+static int sweep_below(job_run *run, const char *folder)
+{
+    job_key prefix = job_key_of(run->spec->id, folder);
+    shoal_listing page = {0};
+    int status;
+    do {
+        status = shoal_store_list(run->store, prefix.text, NULL, &page, job_deadline(run));
+        for (size_t i = 0; status == SHOAL_OK && i < page.count && !job_leaving(run); i++)
+            status = shoal_store_remove(run->store, page.entries[i].key, job_deadline(run));
+    } while (status == SHOAL_OK && page.more && !job_leaving(run));
+    shoal_listing_release(&page);
+    return status;
+}
+
+/* ---- models ---------------------------------------------------------------------------------------------------- */
 
 /* Removes a model, or makes a checkpoint of it.  A store that forgets its last seconds may lose the newest models; of the two checkpoints
  * one is older than that, so that the job need not start again. */
@@ -81,6 +93,43 @@ static int retire_model(job_run *run, int64_t round)
                        : SHOAL_OK;
 }
 
+/* Who leads for the first time goes on with the checkpoints of who led before: the two newest of the old models. */
+static int adopt_checkpoints(job_run *run, int64_t oldest)
+{
+    job_key prefix = job_key_of(run->spec->id, "round/");
+    struct job_checkpoint *old = &run->checkpoint[0], *new = &run->checkpoint[1];
+    shoal_listing page = {0};
+    int64_t now = base_now();
+    int status;
+    do {
+        status = shoal_store_list(run->store, prefix.text, NULL, &page, job_deadline(run));
+        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
+            int64_t round, piece;
+            if (!job_key_read_round(&round, &piece, run->spec->id, NULL, page.entries[i].key) || piece >= 0 ||
+                round >= oldest || round <= new->round)
+                continue;
+            *old = *new; /* names sort as numbers do */
+            *new = (struct job_checkpoint){round, now};
+        }
+    } while (status == SHOAL_OK && page.more);
+    shoal_listing_release(&page);
+    return status;
+}
+
+/* Models of rounds long past were removed by who led then, or are found by listing. */
+static int sweep_models(job_run *run, int64_t oldest)
+{
+    enum { BY_NAME_MOST = 64 };
+    int status = SHOAL_OK;
+    if (oldest - run->swept_models > BY_NAME_MOST) {
+        run->swept_models = oldest;
+        run->swept_at = 0;
+    }
+    for (; status == SHOAL_OK && run->swept_models < oldest && !job_leaving(run); run->swept_models++)
+        status = retire_model(run, run->swept_models);
+    return status;
+}
+
 static bool leads(const job_run *run)
 {
     return run->flag[run->spec->tree.pieces - 1] & JOB_MINE;
@@ -89,54 +138,46 @@ static bool leads(const job_run *run)
 int job_sweep(job_run *run)
 {
     int64_t now = base_now(), oldest = oldest_kept(run);
-    int status = sweep_own(run);
+    bool first = !run->swept_models;
+    int status = job_sweep_own(run);
     if (status < 0 || !leads(run))
         return status;
-    if (!run->swept_models)
+    if (first)
         run->swept_models = oldest > 0 ? oldest : 1;
-    for (; status == SHOAL_OK && run->swept_models < oldest; run->swept_models++)
-        status = retire_model(run, run->swept_models);
+    if (first && oldest > 1 && shoal_store_describe(run->store).forgets > 0)
+        status = adopt_checkpoints(run, oldest);
+    if (status == SHOAL_OK)
+        status = sweep_models(run, oldest);
     /* After the models that are known by name: some of those become checkpoints. */
-    if (status < 0)
+    if (status < 0 || (run->swept_at && now <= base_time_after(run->swept_at, list_every)))
         return status;
-    if (!run->swept_at || now > base_time_after(run->swept_at, list_every)) {
-        /* The pieces of the last rounds are about to be removed by those who put them. */
-        sweeping what = {run->model->number - run->spec->keep_rounds - 2, oldest, run};
-        run->swept_at = now;
-        status = sweep_listed(run->store, run->spec, &what, job_deadline(run));
-    }
-    return status;
+    run->swept_at = now;
+    /* The pieces of the last rounds are about to be removed by those who put them. */
+    return sweep_listed(run, run->model->number - run->spec->keep_rounds - 2, oldest);
 }
 
-static int remove_below(shoal_store *store, const char *prefix, int64_t deadline)
-{
-    shoal_listing page = {0};
-    int status;
-    do {
-        status = shoal_store_list(store, prefix, NULL, &page, deadline);
-        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++)
-            status = shoal_store_remove(store, page.entries[i].key, deadline);
-    } while (status == SHOAL_OK && page.more);
-    shoal_listing_release(&page);
-    return status;
-}
+/* ---- after the end --------------------------------------------------------------------------------------------- */
 
-int job_sweep_all(shoal_store *store, const job_spec *spec, int64_t keep_model, int64_t deadline)
+/* The marker goes last: where this is cut short, a worker that looks for any job finds it, and does the rest. */
+int job_sweep_all(job_run *run, int64_t end)
 {
     static const char *const queues[] = {"setup", "map", "reduce", "last"};
-    job_key open = job_key_open(spec->id);
+    const job_spec *spec = run->spec;
     /* A store that may forget the end of the job still needs what it was made from; shoal_job_remove takes it away. */
-    bool forgets = shoal_store_describe(store).forgets > 0;
-    sweeping what = {keep_model - spec->keep_rounds, keep_model - spec->keep_rounds - (forgets ? MODELS_KEPT : 0),
-                     NULL};
-    int status = shoal_store_remove(store, open.text, deadline);
-    for (int i = 0; status == SHOAL_OK && i < 4; i++)
-        status = shoal_store_drop(store, job_key_of(spec->id, queues[i]).text, deadline);
-    if (status == SHOAL_OK)
-        status = sweep_listed(store, spec, &what, deadline);
-    if (status == SHOAL_OK && spec->source == JOB_UPLOADED && !forgets)
-        status = remove_below(store, job_key_of(spec->id, "data/").text, deadline);
-    if (status == SHOAL_OK && spec->shape.weighted && !forgets)
-        status = remove_below(store, job_key_of(spec->id, "weights/").text, deadline);
+    bool forgets = shoal_store_describe(run->store).forgets > 0;
+    int64_t kept = end - spec->keep_rounds;
+    int status = SHOAL_OK;
+    for (int i = 0; status == SHOAL_OK && i < 4 && !job_leaving(run); i++)
+        status = shoal_store_drop(run->store, job_key_of(spec->id, queues[i]).text, job_deadline(run));
+    if (!forgets)
+        memset(run->checkpoint, 0, sizeof run->checkpoint);
+    if (status == SHOAL_OK && !job_leaving(run))
+        status = sweep_listed(run, kept, kept - (forgets ? MODELS_KEPT : 0));
+    if (status == SHOAL_OK && spec->source == JOB_UPLOADED && !forgets && !job_leaving(run))
+        status = sweep_below(run, "data/");
+    if (status == SHOAL_OK && spec->shape.weighted && !forgets && !job_leaving(run))
+        status = sweep_below(run, "weights/");
+    if (status == SHOAL_OK && !job_leaving(run))
+        status = shoal_store_remove(run->store, job_key_open(spec->id).text, job_deadline(run));
     return status;
 }

@@ -58,8 +58,8 @@ static int put_checked(const upload *all, int64_t slice, const char *key, const 
     int status = job_hash_of(found, bytes, size);
     if (status == SHOAL_OK && memcmp(found, hash, JOB_HASH_BYTES) != 0)
         return shoal_fail(SHOAL_INVALID, "%s: %s %lld to %lld changed since the job was made",
-                          shoal_data_path(all->data), what, (long long)first,
-                          (long long)(first + job_slice_rows(all->spec, slice) - 1));
+                          shoal_data_path(all->data), what, (long long)(first + 1),
+                          (long long)(first + job_slice_rows(all->spec, slice)));
     return status == SHOAL_OK ? put_if_absent(all, key, bytes, size) : status;
 }
 

@@ -20,9 +20,11 @@ struct shoal_worker {
     _Atomic uint32_t leave;
     pthread_mutex_t lock; /* of `why` */
     char why[64];
-    char **refused; /* jobs it can't serve */
+    char **refused; /* jobs it can't serve, or that are done */
     int64_t refusals;
-    bool took_part; /* in the job it served last, which had not ended */
+    uint64_t searches; /* for a job, so far */
+    bool took_part;    /* in the job it served last, which had not ended */
+    bool is_done;      /* that one is now, for ever */
 };
 
 static const double patience_usual = 300;
@@ -74,6 +76,16 @@ void job_log(job_run *run, const char *format, ...)
     va_end(args);
     keep_line(&run->record, line);
     tell(run->worker, line);
+}
+
+int job_take_model(job_model **out, job_run *run, int64_t number)
+{
+    int status = job_model_get(out, run->store, run->spec->id, number, job_deadline(run));
+    if (status != SHOAL_BROKEN)
+        return status;
+    job_log(run, "%s: removed", shoal_error());
+    status = shoal_store_remove(run->store, job_key_model(run->spec->id, number).text, job_deadline(run));
+    return status < 0 ? status : shoal_fail(SHOAL_ABSENT, "the model of round %lld was damaged", (long long)number);
 }
 
 /* ---- joining ----------------------------------------------------------------------------------------------------- */
@@ -147,25 +159,20 @@ static int make_room(job_run *run)
 }
 
 /* The newest model that can be had; older ones are removed as it goes on. */
-static int find_model(job_model **out, const job_run *run)
+static int find_model(job_model **out, job_run *run)
 {
-    for (int tries = 0;; tries++) {
+    for (int tries = 0; tries < 100; tries++) {
         int64_t head = 0;
         int status = job_head(&head, run->store, run->spec->id, job_deadline(run));
         if (status < 0)
             return status;
         if (head == 0)
             return job_model_first(out, run->spec);
-        status = job_model_get(out, run->store, run->spec->id, head, job_deadline(run));
-        if (status == SHOAL_BROKEN)
-            status = shoal_store_remove(run->store, job_key_model(run->spec->id, head).text, job_deadline(run));
-        else if (status != SHOAL_ABSENT)
+        status = job_take_model(out, run, head);
+        if (status != SHOAL_ABSENT)
             return status;
-        if (status < 0 && status != SHOAL_ABSENT)
-            return status;
-        if (tries == 100)
-            return shoal_fail(SHOAL_AGAIN, "the models of job %s go as soon as they come", run->spec->id);
     }
+    return shoal_fail(SHOAL_AGAIN, "the models of job %s go as soon as they come", run->spec->id);
 }
 
 static int join(job_run *run)
@@ -187,7 +194,7 @@ static int join(job_run *run)
         return status;
     engine_mapper_watch(run->mapper, &run->worker->leave);
     fill_record(&run->record, run->worker);
-    run->joined_at = base_now();
+    run->known_at = base_now();
     job_log(run, "joins job %s at round %lld with %d slot%s", run->spec->id, (long long)run->model->number,
             options->slots, options->slots == 1 ? "" : "s");
     return job_beat_start(&run->beat, run->store, run->spec->id, run->spec->lease, &run->record, job_deadline(run));
@@ -239,6 +246,8 @@ static int do_rounds(job_run *run)
             run->next = NULL;
         }
     }
+    if (status == SHOAL_OK && run->model->state == SHOAL_JOB_DONE)
+        status = job_sweep_own(run); /* what came after whoever finished the job had tidied up would stay */
     return status;
 }
 
@@ -246,7 +255,7 @@ static int do_rounds(job_run *run)
 static void tidy_ended(job_run *run)
 {
     if (run->model && run->model->state == SHOAL_JOB_DONE)
-        job_sweep_all(run->store, run->spec, run->model->number, job_deadline(run));
+        job_sweep_all(run, run->model->number);
 }
 
 static int serve_spec(shoal_worker *worker, const job_spec *spec, const void *bytes, size_t size)
@@ -262,6 +271,8 @@ static int serve_spec(shoal_worker *worker, const job_spec *spec, const void *by
         status = do_rounds(&run);
     else if (status == SHOAL_OK)
         tidy_ended(&run);
+    worker->is_done =
+        status == SHOAL_OK && run.model->state == SHOAL_JOB_DONE && !(shoal_store_describe(run.store).forgets > 0);
     leave(&run, status);
     release_run(&run);
     return status;
@@ -270,6 +281,7 @@ static int serve_spec(shoal_worker *worker, const job_spec *spec, const void *by
 static int serve(shoal_worker *worker, const char *id)
 {
     job_run asking = {.worker = worker};
+    worker->took_part = worker->is_done = false;
     job_key key = job_key_of(id, "spec");
     shoal_blob blob = {0};
     job_spec *spec = NULL;
@@ -306,11 +318,11 @@ static int refuse(shoal_worker *worker, const char *id)
     return status;
 }
 
-/* One of the open jobs: different workers begin at different places of the list. */
+/* One of the open jobs: another for every worker and every time, for the marker of one that has failed may have stayed. */
 static int find_job(shoal_worker *worker, char id[SHOAL_JOB_ID_BYTES], int64_t deadline)
 {
     shoal_listing page = {0};
-    uint64_t found = 0;
+    uint64_t found = 0, choice = (worker->id ^ worker->id >> 32) + worker->searches++;
     int status;
     do {
         status = shoal_store_list(worker->store, "open/", NULL, &page, deadline);
@@ -318,7 +330,7 @@ static int find_job(shoal_worker *worker, char id[SHOAL_JOB_ID_BYTES], int64_t d
             const char *name = page.entries[i].key + strlen("open/");
             if (job_id_check(name) < 0 || is_refused(worker, name))
                 continue;
-            if ((worker->id ^ worker->id >> 32) % ++found == 0)
+            if (choice % ++found == 0)
                 snprintf(id, SHOAL_JOB_ID_BYTES, "%s", name);
         }
     } while (status == SHOAL_OK && page.more);
@@ -362,9 +374,9 @@ static int serve_any(shoal_worker *worker)
         if (status < 0) {
             snprintf(line, sizeof line, "does not serve job %s: %s", id, shoal_error());
             tell(worker, line);
-            if ((status = refuse(worker, id)) < 0)
-                return status;
         }
+        if ((status < 0 || worker->is_done) && (status = refuse(worker, id)) < 0)
+            return status;
         since = worker->took_part ? base_now() : since;
     }
     return shoal_fail(SHOAL_STOPPED, "told to leave");

@@ -1,0 +1,227 @@
+/* Pieces: each is counted once however often it comes, and what is not the very piece that was asked for, of this round and computed from
+ * this model, is refused, removed, and not counted at all. */
+#include "job_support.h"
+
+#include "engine/store/job_run.h"
+#include "learn/partial.h"
+
+enum { SLICES = 4, TOP = 6, ROWS_A_SLICE = 10 }; /* groups 4 and 5 */
+
+/* Two workers of one job that share a store. */
+typedef struct pair {
+    shoal_store *store;
+    shoal_worker *worker;
+    job_spec spec;
+    job_run run[2];
+} pair;
+
+static job_model *round_model(int64_t number)
+{
+    job_model *model = NULL;
+    void *bytes = NULL;
+    size_t size = 0;
+    EXPECT_OK(base_alloc(&model, 1, sizeof *model, "a model"));
+    EXPECT_OK(start_toy(&model->round, NULL, &(shoal_shape){.columns = 3}));
+    model->number = model->round->number = number;
+    EXPECT_OK(job_model_encode(&bytes, &size, model)); /* sets the check */
+    base_free(&bytes);
+    return model;
+}
+
+static void begin_run(job_run *run, const pair *all)
+{
+    *run = (job_run){.worker = all->worker, .store = all->store, .spec = &all->spec, .model = round_model(3)};
+    EXPECT_OK(base_alloc(&run->flag, TOP + 1, 1, "flags"));
+    EXPECT_OK(base_alloc(&run->added, TOP + 1, sizeof *run->added, "marks"));
+    EXPECT_OK(base_alloc(&run->counter, TOP + 1, sizeof *run->counter, "counters"));
+    EXPECT_OK(base_alloc(&run->sum, TOP + 1 - SLICES, sizeof *run->sum, "sums"));
+    EXPECT_OK(base_alloc(&run->held, SLICES, sizeof *run->held, "slices"));
+    job_piece_begin(run);
+}
+
+static int begin(void **state)
+{
+    pair *all = calloc(1, sizeof *all);
+    all->store = open_store("mem:");
+    EXPECT_OK(shoal_worker_new(&all->worker, all->store, &(shoal_worker_options){.slots = 1}));
+    strcpy(all->spec.id, "toy-1");
+    all->spec.slices = SLICES;
+    all->spec.shape =
+        (shoal_shape){.rows = SLICES * ROWS_A_SLICE, .columns = 3, .rows_per_grain = ROWS_A_SLICE, .grains = SLICES};
+    EXPECT_OK(base_alloc(&all->spec.slice, SLICES, sizeof *all->spec.slice, "slices"));
+    for (int i = 0; i < SLICES; i++)
+        all->spec.slice[i] = (job_slice){.first_grain = i, .grains = 1};
+    EXPECT_OK(job_tree_choose(&all->spec.tree, "two-level", SLICES));
+    assert_int_equal(all->spec.tree.pieces, TOP + 1);
+    for (int w = 0; w < 2; w++)
+        begin_run(&all->run[w], all);
+    *state = all;
+    return 0;
+}
+
+/* A slice's partial, as if it had been mapped: its sums are 10^slice. */
+static void map(job_run *run, int64_t slice)
+{
+    static const int64_t worth[SLICES] = {1, 10, 100, 1000};
+    EXPECT_OK(learn_partial_new(&run->held[slice].partial, &run->model->round->layout, slice * ROWS_A_SLICE,
+                                ROWS_A_SLICE, NULL));
+    shoal_partial_values(run->held[slice].partial, 0)[0] = worth[slice];
+    run->counter[slice][0] = worth[slice];
+    run->flag[slice] |= JOB_HERE;
+}
+
+static int end(void **state)
+{
+    pair *all = *state;
+    for (int w = 0; w < 2; w++) {
+        job_run *run = &all->run[w];
+        for (int i = 0; i < SLICES; i++)
+            learn_partial_free(&run->held[i].partial);
+        job_model_free(&run->model);
+        job_round_release(run);
+    }
+    base_free(&all->spec.slice);
+    shoal_worker_free(&all->worker);
+    shoal_store_close(&all->store);
+    free(all);
+    return 0;
+}
+
+static void expect_sum(job_run *run, int64_t piece, int64_t value)
+{
+    shoal_partial *sum = NULL;
+    EXPECT_OK(job_piece_sum(&sum, run, piece));
+    assert_int_equal(shoal_partial_values(sum, 0)[0], value);
+    assert_int_equal(run->counter[piece][0], value);
+}
+
+static void each_is_counted_once(void **state)
+{
+    pair *all = *state;
+    job_run *maker = &all->run[0], *merger = &all->run[1];
+    shoal_blob blob = {0};
+    int64_t came = 0;
+    map(maker, 0);
+    map(merger, 1);
+    EXPECT_OK(job_piece_put(maker, 0));
+    EXPECT_OK(job_piece_put(maker, 0)); /* it is there already */
+    EXPECT_OK(shoal_store_get_framed(all->store, job_key_piece("toy-1", 3, &all->spec.tree, 0).text, JOB_KIND_PIECE,
+                                     &blob, soon()));
+    for (int twice = 0; twice < 2; twice++) {
+        EXPECT_OK(job_piece_add_bytes(merger, 0, blob.data, blob.size));
+        EXPECT_OK(job_piece_add(merger, 1));
+        EXPECT_OK(job_piece_fetch(merger, 4, false, &came));
+        assert_int_equal(came, 0);
+        expect_sum(merger, 4, 11);
+    }
+    shoal_blob_release(&blob);
+}
+
+static void those_that_are_there_are_fetched(void **state)
+{
+    pair *all = *state;
+    job_run *maker = &all->run[0], *merger = &all->run[1];
+    int64_t came = 0;
+    map(maker, 3);
+    EXPECT_OK(job_piece_put(maker, 3));
+    EXPECT_OK(job_piece_fetch(merger, 5, true, &came)); /* the first is not there, so the others are not asked for */
+    assert_int_equal(came, 0);
+    EXPECT_OK(job_piece_fetch(merger, 5, false, &came));
+    assert_int_equal(came, 1);
+    assert_int_equal(merger->flag[3], JOB_HERE | JOB_STORED | JOB_FETCHED);
+    map(maker, 2);
+    EXPECT_OK(job_piece_put(maker, 2));
+    EXPECT_OK(job_piece_fetch(merger, 5, true, &came));
+    assert_int_equal(came, 1);
+    expect_sum(merger, 5, 1100);
+}
+
+/* A piece under a name that is not its own, from another round or another model, as a machine would put it that calculates wrongly. */
+static void strangers_are_refused_and_removed(void **state)
+{
+    pair *all = *state;
+    job_run *maker = &all->run[0], *merger = &all->run[1];
+    job_key key = job_key_piece("toy-1", 3, &all->spec.tree, 2);
+    for (int wrong = 0; wrong < 5; wrong++) {
+        shoal_blob blob = {0};
+        int64_t came = 0;
+        maker->model->number = wrong == 1 ? 4 : 3;
+        maker->model->check = merger->model->check ^ (wrong == 2);
+        int64_t made = wrong == 0 ? 3 : 2;
+        map(maker, made);
+        job_key there = job_key_piece("toy-1", maker->model->number, &all->spec.tree, made);
+        EXPECT_OK(job_piece_put(maker, made));
+        EXPECT_OK(shoal_store_get_framed(all->store, there.text, JOB_KIND_PIECE, &blob, soon()));
+        EXPECT_OK(shoal_store_remove(all->store, there.text, soon()));
+        EXPECT_OK(shoal_store_put_framed(all->store, key.text, JOB_KIND_PIECE, blob.data, blob.size - (wrong == 3),
+                                         NULL, NULL, soon()));
+        if (wrong == 4)
+            EXPECT_OK(shoal_store_put(all->store, key.text, "not framed", 10, NULL, NULL, soon()));
+        merger->flag[2] |= JOB_STORED;
+        EXPECT_OK(job_piece_fetch(merger, 5, false, &came));
+        assert_int_equal(came, 0);
+        assert_int_equal(merger->flag[2], 0);
+        expect_sum(merger, 5, 0);
+        shoal_blob_release(&blob);
+        assert_int_equal(shoal_store_get(all->store, key.text, &blob, soon()), SHOAL_ABSENT);
+        learn_partial_free(&maker->held[made].partial);
+    }
+}
+
+/* What comes first stays: another's copy has the same content, and who reads it meanwhile must not see it change. */
+static void a_piece_that_is_there_is_not_overwritten(void **state)
+{
+    pair *all = *state;
+    job_key key = job_key_piece("toy-1", 3, &all->spec.tree, 0);
+    shoal_blob before = {0}, after = {0};
+    for (int w = 0; w < 2; w++)
+        map(&all->run[w], 0);
+    EXPECT_OK(job_piece_put(&all->run[0], 0));
+    EXPECT_OK(shoal_store_get(all->store, key.text, &before, soon()));
+    EXPECT_OK(job_piece_put(&all->run[1], 0));
+    EXPECT_OK(shoal_store_get(all->store, key.text, &after, soon()));
+    assert_string_equal(before.etag.text, after.etag.text);
+    shoal_blob_release(&before);
+    shoal_blob_release(&after);
+}
+
+/* Nothing of a round is left for the next. */
+static void rounds_begin_empty(void **state)
+{
+    pair *all = *state;
+    job_run *run = &all->run[0];
+    map(run, 0);
+    EXPECT_OK(job_piece_add(run, 0));
+    expect_sum(run, 4, 1);
+    shoal_partial *mapped = run->held[0].partial;
+    job_piece_begin(run);
+    expect_sum(run, 4, 0);
+    assert_false(run->added[0]);
+    assert_int_equal(run->flag[0], 0);
+    assert_null(run->held[0].partial);
+    learn_partial_free(&mapped);
+}
+
+static void who_leaves_fetches_nothing(void **state)
+{
+    pair *all = *state;
+    int64_t came = 0;
+    map(&all->run[0], 0);
+    EXPECT_OK(job_piece_put(&all->run[0], 0));
+    shoal_worker_leave(all->worker, "test");
+    EXPECT_FAIL(job_piece_fetch(&all->run[1], 4, false, &came), SHOAL_STOPPED, "leave");
+    assert_int_equal(came, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_is_counted_once, begin, end),
+        cmocka_unit_test_setup_teardown(those_that_are_there_are_fetched, begin, end),
+        cmocka_unit_test_setup_teardown(strangers_are_refused_and_removed, begin, end),
+        cmocka_unit_test_setup_teardown(a_piece_that_is_there_is_not_overwritten, begin, end),
+        cmocka_unit_test_setup_teardown(rounds_begin_empty, begin, end),
+        cmocka_unit_test_setup_teardown(who_leaves_fetches_nothing, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
