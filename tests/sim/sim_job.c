@@ -205,9 +205,13 @@ static void add_story(scenario *out, sim_stream *stream)
     case STORY_CUT: out->cuts = (int)between(stream, 1, 3); break;
     case STORY_LOST_DATA: out->generated = false; break;
     case STORY_STALE: out->cloud.stale = real_between(stream, 0.01, 0.3); break;
-    case STORY_SLEEPER: out->sleeps = real_between(stream, 20, sim_stream_chance(stream, 0.5) ? 300 : 1500); break;
+    case STORY_SLEEPER:
+        out->sleeps = real_between(stream, 20, sim_stream_chance(stream, 0.5) ? 300 : 1500);
+        out->event_every = real_between(stream, 0.02, 2);
+        break;
     case STORY_FAILS: out->toy = true; break;
     case STORY_DAMAGE:
+        out->cloud.damage = real_between(stream, 0, 0.1);
         out->damages = (int)between(stream, 1, 30);
         out->event_every = real_between(stream, 0.01, 0.5);
         break;
@@ -728,7 +732,7 @@ static void one_event(void)
             scene->damages -= damage_something();
         break;
     default:
-        if (scene->sleeps > 0 && worker && living_workers() > 1) {
+        if (scene->sleeps > 0 && worker) {
             sim_event("*** %s sleeps for %.0f seconds", worker->name, scene->sleeps);
             sim_process_pause(worker->process, scene->sleeps);
             scene->sleeps = 0;

@@ -495,6 +495,16 @@ static void note_model(sim_cloud *cloud, const char *key)
     cloud->models[cloud->model_count++] = (sim_moment){sim_seconds(), cloud->traffic.requests, cloud->traffic.leases};
 }
 
+/* What is made again when it is found to be broken may come to harm on its way. */
+static void harm(const sim_cloud *cloud, const char *key, content *put)
+{
+    bool made = strstr(key, "/round/") || strstr(key, "/worker/") || strstr(key, "/left/");
+    if (!made || put->size == 0 || cloud->calm || !sim_chance(cloud->options.damage))
+        return;
+    sim_event("*** damages %s", key);
+    put->bytes[sim_draw(put->size)] ^= (unsigned char)(1 << sim_draw(8));
+}
+
 static int put_sim(shoal_store *store, const char *key, const store_body *body, const shoal_etag *expected,
                    shoal_etag *etag, store_attempt *attempt)
 {
@@ -511,7 +521,9 @@ static int put_sim(shoal_store *store, const char *key, const store_body *body, 
     } else {
         remember(cloud);
         blob *place = find_or_make(&cloud->tables, key);
-        change(cloud, place, content_of(body));
+        content *put = content_of(body);
+        harm(cloud, key, put);
+        change(cloud, place, put);
         write_etag(etag, place->now.etag);
         note_model(cloud, key);
     }

@@ -26,6 +26,7 @@ typedef struct sim_cloud_options {
     double before;      /* it fails before anything was done */
     double after;       /* its answer is lost */
     double duplicate;   /* what it pushes is there twice */
+    double damage;      /* a bit of a piece, a model or a record flips when it is put */
     double stale;       /* a get or a list shows what was there a moment ago */
     double slow;        /* it takes seconds */
     double pause;       /* the process that asks is stopped for a while, before it asks or before it sees the answer */

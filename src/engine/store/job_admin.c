@@ -119,6 +119,10 @@ int shoal_job_resume(shoal_store *store, const char *id, int64_t deadline)
         status = shoal_fail(SHOAL_ABSENT, "job %s is being removed", id);
     if (status == SHOAL_OK)
         status = job_newest(&model, store, spec, deadline);
+    if (status == SHOAL_BROKEN && spec) { /* its newest model is damaged: workers remove that and compute it again */
+        job_spec_free(&spec);
+        return job_open(store, id, deadline);
+    }
     if (status == SHOAL_OK && model->state == SHOAL_JOB_DONE)
         status = shoal_fail(SHOAL_USAGE, "job %s is done: there is nothing to resume", id);
     if (status == SHOAL_OK && model->state == SHOAL_JOB_FAILED)
