@@ -38,7 +38,7 @@ typedef struct shoal_job_options {
     int64_t keep_rounds;    /* finished rounds that stay in the store; 0: as few as are safe */
     int64_t rows_per_grain; /* 0: chosen from the shape */
     const char *kernel;     /* as in shoal_run_options */
-    const char *settings;   /* what people asked for, as text of JSON, shown by who looks at the job; NULL for nothing */
+    const char *settings; /* what people asked for, as text of JSON, shown by who looks at the job; NULL for nothing */
     const volatile int *stop; /* as in shoal_run_options: ends the upload with SHOAL_STOPPED */
 } shoal_job_options;
 
@@ -46,7 +46,8 @@ typedef struct shoal_job_options {
  * raw as the options say.  `url` names the store and the key.  Workers fetch ranges of the blob, which must not change:
  * its etag is in the spec.  SHOAL_INVALID for what can't be used as it lies there: Fortran order, the other byte order,
  * other formats. */
-SHOAL_API int shoal_job_data_open(shoal_data **out, const char *url, const shoal_data_options *options, int64_t deadline);
+SHOAL_API int shoal_job_data_open(shoal_data **out, const char *url, const shoal_data_options *options,
+                                  int64_t deadline);
 
 /* Writes the job's spec, announces its slices, and uploads the rows where workers can't reach them otherwise: rows
  * that are generated are made by the workers; a file that lies on this machine as it is, with a store that does too,
@@ -65,18 +66,19 @@ enum { SHOAL_ROLE_MAP = 1, SHOAL_ROLE_REDUCE = 2, SHOAL_ROLE_LAST = 4, SHOAL_ROL
 
 typedef struct shoal_worker_options {
     const shoal_algorithm *const *algorithms; /* those it can run, ended by NULL */
-    uint64_t id;              /* what it is called; 0: random */
-    const char *job;          /* serve only this one; NULL: whatever jobs the store has, one after the other */
-    const char *spec;         /* serve it only if its spec has this SHA-256, in hex; NULL: any */
-    int slots;                /* threads it computes with, and its share of the slices; 0: as many as it may use */
-    const char *kernel;       /* as in shoal_run_options */
-    unsigned roles;           /* 0: all */
-    const char *cache;        /* folder for slices fetched from afar; NULL: none are kept */
-    int64_t cache_bytes;      /* how large that may grow; 0: a tenth of what is free on its disk */
-    const char *data_root;    /* files of this machine are read only below this folder; NULL: none, "/": any */
-    double idle;              /* seconds without a job after which it returns; 0: never */
-    double patience;          /* seconds that the store may be out of reach; 0: 300 */
-    void (*log)(void *context, const char *line); /* one line about what it does, from any of its threads; may be NULL */
+    uint64_t id;                              /* what it is called; 0: random */
+    const char *job;       /* serve only this one; NULL: whatever jobs the store has, one after the other */
+    const char *spec;      /* serve it only if its spec has this SHA-256, in hex; NULL: any */
+    int slots;             /* threads it computes with, and its share of the slices; 0: as many as it may use */
+    const char *kernel;    /* as in shoal_run_options */
+    unsigned roles;        /* 0: all */
+    const char *cache;     /* folder for slices fetched from afar; NULL: none are kept */
+    int64_t cache_bytes;   /* how large that may grow; 0: a tenth of what is free on its disk */
+    const char *data_root; /* files of this machine are read only below this folder; NULL: none, "/": any */
+    double idle;           /* seconds without a job after which it returns; 0: never */
+    double patience;       /* seconds that the store may be out of reach; 0: 300 */
+    void (*log)(void *context,
+                const char *line); /* one line about what it does, from any of its threads; may be NULL */
     void *log_context;
 } shoal_worker_options;
 
@@ -127,7 +129,7 @@ SHOAL_API int shoal_job_follow(shoal_result **out, shoal_job_report *report, sho
 /* ---- looking after jobs ------------------------------------------------------------------------------------------ */
 
 typedef enum shoal_job_state {
-    SHOAL_JOB_RUNNING,   /* has no end yet, whether or not it has workers */
+    SHOAL_JOB_RUNNING, /* has no end yet, whether or not it has workers */
     SHOAL_JOB_DONE,
     SHOAL_JOB_FAILED,    /* can be resumed once the cause is mended */
     SHOAL_JOB_CANCELLED, /* can be resumed */
@@ -147,7 +149,7 @@ typedef struct shoal_job_worker {
     bool left;  /* it does not take part any more: `state` tells why */
     bool alive; /* takes part, and wrote within the job's lease */
     double age; /* seconds since it last wrote; -1 when the store does not tell */
-    char host[64], kernel[16], version[24], state[96];
+    char host[64], kernel[16], version[24], state[400];
     int64_t pid;
     int slots;
     unsigned roles;
@@ -167,7 +169,7 @@ typedef struct shoal_job {
     const char *source; /* where they are: "uploaded", "stored", "file" or "generated" */
     char *settings;     /* JSON text, or NULL */
     shoal_shape shape;
-    double created;     /* seconds since 1970 */
+    double created; /* seconds since 1970 */
     double lease;
     int64_t slices, pieces, levels; /* pieces: of all levels of its reduction */
 
@@ -180,10 +182,11 @@ typedef struct shoal_job {
     double seconds;           /* since its first round began */
     int phases;
     shoal_phase phase_seconds[SHOAL_PHASES_MOST];
-    int64_t doubled, want; /* pieces that were computed for someone else; workers that are wanted, -1 when nobody said */
+    int64_t doubled,
+        want; /* pieces that were computed for someone else; workers that are wanted, -1 when nobody said */
     int64_t workers, live; /* that take or took part; that are alive */
     shoal_job_worker *worker;
-    int64_t *holder; /* of each slice: an index into worker, or -1 */
+    int64_t *holder;             /* of each slice: an index into worker, or -1 */
     shoal_store_counts requests; /* of all workers */
 } shoal_job;
 

@@ -146,7 +146,7 @@ static void print_supervisor(const char *id)
 static int run_logs(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
-    char id[SHOAL_JOB_ID_BYTES], title[256];
+    char id[SHOAL_JOB_ID_BYTES], title[600];
     shoal_job *job = NULL;
     cli_jobs jobs = {0};
     (void)words;

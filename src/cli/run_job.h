@@ -14,7 +14,7 @@ typedef struct cli_workers_settings {
     double lease, patience;
     bool detach;
     bool write_outputs; /* of `shoal job resume`: also those that only the store names */
-    bool as_scaled; /* what `shoal job scale` asked for before counts more than `workers` */
+    bool as_scaled;     /* what `shoal job scale` asked for before counts more than `workers` */
 } cli_workers_settings;
 
 extern const shoal_option *const cli_workers_options; /* of cli_workers_settings */

@@ -281,7 +281,7 @@ static uint64_t run_shop(shop *shop, uint64_t seed, const sim_cloud_options *opt
         assert_int_equal(shoal_store_push(store, "jobs", text, strlen(text), shoal_after(100)), SHOAL_OK);
     }
     for (int i = 0; i < WORKERS; i++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "worker %d", i);
         process[i] = sim_process_start(&(sim_nature){.name = name, .mortal = i > 0}, serve, shop);
     }

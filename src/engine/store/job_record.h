@@ -20,7 +20,7 @@ typedef struct job_record {
     int64_t maps, doubled;        /* pieces mapped; computed for someone else */
     int64_t fetched, hits, bytes; /* slices fetched, found in the cache; bytes fetched */
     shoal_store_counts counts;
-    char state[96];          /* "working", "left: SIGTERM", "done" */
+    char state[400];         /* "working", "left: SIGTERM", "done" */
     char log[JOB_LOG_BYTES]; /* its last lines */
 } job_record;
 

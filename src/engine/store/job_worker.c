@@ -204,7 +204,7 @@ static int join(job_run *run)
 
 static void leave(job_run *run, int status)
 {
-    char state[96], error[512];
+    char state[400], error[512];
     double seconds = status == SHOAL_STOPPED ? 0.7 : 5;
     snprintf(error, sizeof error, "%s", shoal_error());
     if (status == SHOAL_STOPPED) {

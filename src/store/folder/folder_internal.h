@@ -57,10 +57,10 @@ enum {
  * off.  Times are on the machine's clock; one too far ahead is of an earlier start and means nothing. */
 typedef struct folder_shared {
     store_wake wake;
-    _Atomic uint32_t released;   /* counts times the gate was opened while someone waited; those sleep on it */
-    _Atomic uint32_t holder;     /* the handle that passed the gate last; who lets others go first sleeps on it */
-    _Atomic uint32_t committing; /* not 0 while a change may be committed and not yet announced */
-    _Atomic uint32_t waiters;    /* about how many wait at the gate: too many after one was killed */
+    _Atomic uint32_t released;    /* counts times the gate was opened while someone waited; those sleep on it */
+    _Atomic uint32_t holder;      /* the handle that passed the gate last; who lets others go first sleeps on it */
+    _Atomic uint32_t committing;  /* not 0 while a change may be committed and not yet announced */
+    _Atomic uint32_t waiters;     /* about how many wait at the gate: too many after one was killed */
     _Atomic int64_t eager_until;  /* someone who was not yet woken in vain waits until then */
     _Atomic int64_t wanted_until; /* anyone does */
     _Atomic int64_t looked_at;    /* when one of them last looked for a holder that is stopped */
