@@ -17,10 +17,11 @@
 #include "kernel/kernel.h"
 
 static const double USUAL_PATIENCE = 60, ATTEND_EVERY = 0.2;
-static const double LOOK_SHARE = 0.02;    /* of the elapsed time lies between two looks */
-static const double LOOK_LONGEST = 2;     /* seconds between two looks */
-static const double LOOK_AHEAD = 10;      /* the same while nothing is expected */
-static const double WAKE_SHORTEST = 0.01; /* a store that wakes is not asked more often than that */
+static const double LOOK_SHARE = 0.02; /* of the elapsed time lies between two looks */
+static const double LOOK_LONGEST = 2;  /* seconds between two looks */
+static const double LOOK_AHEAD = 10;   /* the same while nothing is expected */
+static const double WAKE_SHORTEST =
+    0.2; /* seconds between two looks at least on a store that wakes: models may be large */
 enum { ROUNDS_A_LOOK = JOB_HISTORY_MOST / 2 };
 
 typedef struct follower {
@@ -35,6 +36,7 @@ typedef struct follower {
     double trip;          /* seconds that a look takes */
     double call_seconds;  /* that a call may take */
     uint32_t seen;        /* of the model behind the newest; 0 when it is another one than before */
+    uint32_t seen_marker; /* of the job's marker */
     bool woken, jump;     /* something changed; the next look is for the newest, whichever it is */
     int64_t began, found, looked, reached, alive, spec_looked;
     job_members members;
@@ -251,6 +253,18 @@ static bool wait_for_change(follower *self, int64_t until)
     return over;
 }
 
+/* Sleeps, unless the job's marker goes, which is the last thing that happens to it.  Another key may have changed instead. */
+static bool wait_for_end(follower *self, int64_t until)
+{
+    shoal_blob blob = {0};
+    job_key marker = job_key_open(self->id);
+    if (shoal_store_wait(self->store, marker.text, &self->seen_marker, until) < 0)
+        return false;
+    self->jump |= shoal_store_get(self->store, marker.text, &blob, deadline_of(self)) == SHOAL_ABSENT;
+    shoal_blob_release(&blob);
+    return self->jump;
+}
+
 /* Seconds between two looks at least: few enough that the history holds all rounds between them, if all are wanted. */
 static double shortest_rest(const follower *self)
 {
@@ -277,7 +291,7 @@ static int rest(follower *self)
         if (!wakes)
             base_sleep_until(until);
         else if (now < soonest)
-            base_sleep_until(soonest);
+            over = wait_for_end(self, soonest);
         else
             over = wait_for_change(self, until);
     }

@@ -57,6 +57,47 @@ int job_lead_prepare(job_run *run)
     return list_members(run, members_every / 2);
 }
 
+/* Whether all that mapped something were there when the workers were last listed. */
+static bool knows_makers(const job_run *run)
+{
+    for (int64_t s = 0; s < run->spec->slices; s++) {
+        uint64_t maker = run->held[s].maker;
+        int64_t i = 0;
+        while (i < run->members.peers && run->members.peer[i].worker != maker)
+            i++;
+        if (maker && i == run->members.peers)
+            return false;
+    }
+    return true;
+}
+
+static int32_t member_called(const job_trailer *trailer, uint64_t worker)
+{
+    for (int64_t i = 0; worker && i < trailer->members; i++)
+        if (trailer->member[i].worker == worker)
+            return (int32_t)i;
+    return -1;
+}
+
+/* Who has which slice loaded: who was to map it or, where nobody was or that one is gone, who did. */
+static int assign_pieces(job_trailer *out, const job_run *run)
+{
+    const job_trailer *told = &run->model->trailer;
+    int64_t slices = run->spec->slices;
+    job_trailer known = {.members = out->members, .member = out->member, .pieces = slices};
+    int status = base_alloc(&known.holder, (size_t)slices, sizeof *known.holder, "the slices of a job");
+    for (int64_t s = 0; status == SHOAL_OK && s < slices; s++) {
+        int32_t before = s < told->pieces ? told->holder[s] : -1;
+        known.holder[s] = before >= 0 ? member_called(out, told->member[before].worker) : -1;
+        if (known.holder[s] < 0)
+            known.holder[s] = member_called(out, run->held[s].maker);
+    }
+    if (status == SHOAL_OK)
+        status = job_assign(out, &known, &run->spec->tree);
+    base_free(&known.holder);
+    return status;
+}
+
 /* What the job has done so far, and who does what next. */
 static int make_trailer(job_trailer *out, job_run *run)
 {
@@ -73,11 +114,15 @@ static int make_trailer(job_trailer *out, job_run *run)
     out->doubled = job_count_add(out->doubled, counted[JOB_DOUBLED]);
     add_phase(out, run->model->round->phase, seconds);
     add_step(out, run->model->round);
-    int status = run->members.listed_at < run->pace.began ? list_members(run, 2 * members_every) : SHOAL_OK;
+    int status = SHOAL_OK;
+    if (!knows_makers(run))
+        status = list_members(run, 0);
+    else if (run->members.listed_at < run->pace.began)
+        status = list_members(run, 2 * members_every);
     if (status == SHOAL_OK)
         status = job_members_write(out, run);
     if (status == SHOAL_OK)
-        status = job_assign(out, before, &run->spec->tree);
+        status = assign_pieces(out, run);
     return status;
 }
 

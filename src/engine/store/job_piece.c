@@ -65,8 +65,10 @@ void job_piece_begin(job_run *run)
     memset(run->flag, 0, (size_t)pieces);
     memset(run->added, 0, (size_t)pieces * sizeof *run->added);
     memset(run->counter, 0, (size_t)pieces * sizeof *run->counter);
-    for (int64_t s = 0; s < run->spec->slices; s++)
+    for (int64_t s = 0; s < run->spec->slices; s++) {
         run->held[s].partial = NULL;
+        run->held[s].maker = 0;
+    }
 }
 
 static shoal_partial *partial_of(const job_run *run, int64_t piece)
@@ -121,15 +123,23 @@ static void write_head(base_writer *out, const job_run *run, int64_t piece)
     base_write_u32(out, run->model->check);
     for (int i = 0; i < JOB_COUNTERS; i++)
         base_write_i64(out, run->counter[piece][i]);
+    int64_t slice, end;
+    job_tree_slices(&run->spec->tree, piece, &slice, &end);
+    while (slice < end)
+        base_write_u64(out, run->held[slice++].maker);
 }
 
-/* A piece is what its name says: of this round, computed from this very model. */
-static bool read_head(base_reader *in, const job_run *run, int64_t piece, int64_t counter[JOB_COUNTERS])
+/* A piece is what its name says: of this round, computed from this very model.  Who mapped its slices is only a hint. */
+static bool read_head(base_reader *in, job_run *run, int64_t piece, int64_t counter[JOB_COUNTERS])
 {
     int64_t round = base_read_i64(in), named = base_read_i64(in);
     uint32_t check = base_read_u32(in);
     for (int i = 0; i < JOB_COUNTERS; i++)
         counter[i] = base_read_i64(in);
+    int64_t slice, end;
+    job_tree_slices(&run->spec->tree, piece, &slice, &end);
+    while (slice < end)
+        run->held[slice++].maker = base_read_u64(in);
     return !in->bad && round == run->model->number && named == piece && check == run->model->check;
 }
 

@@ -335,6 +335,7 @@ static int map_slice(job_run *run, int64_t slice)
     if (status < 0)
         return status;
     engine_mapper_counted(run->mapper, run->counter[slice]);
+    held->maker = run->record.worker;
     held->used = run->model->number;
     run->flag[slice] |= JOB_HERE;
     run->record.maps++;

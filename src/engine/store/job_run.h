@@ -128,6 +128,7 @@ typedef struct job_held {
     engine_slice *slice;
     shoal_partial *partial; /* of this round; belongs to `slice` */
     int64_t used;           /* round it was last mapped in */
+    uint64_t maker;         /* who mapped it in this round, as far as its piece came here; 0 when not known */
 } job_held;
 
 /* A piece that this worker put. */

@@ -130,6 +130,18 @@ static int choose_slices(int64_t *out, const shoal_shape *shape, const shoal_job
     return SHOAL_OK;
 }
 
+/* Where the slices are two a worker and a further step costs next to nothing, those of one worker make a group: it puts one partial. */
+static int choose_tree(job_spec *spec, shoal_store *store, const shoal_job_options *options)
+{
+    bool chosen =
+        options->slices == 0 && options->workers > 0 && (!options->reduce || strcmp(options->reduce, "auto") == 0);
+    int64_t fan[2] = {SLICES_A_SLOT, (spec->slices + SLICES_A_SLOT - 1) / SLICES_A_SLOT};
+    if (chosen && fan[1] > 1 && spec->slices <= 8 * SLICES_A_SLOT && shoal_store_describe(store).wakes &&
+        job_tree_make(&spec->tree, spec->slices, 3, fan))
+        return SHOAL_OK;
+    return job_tree_choose(&spec->tree, options->reduce, spec->slices);
+}
+
 /* Evenly: no slice has more than one grain more than another. */
 static int cut(job_spec *spec)
 {
@@ -276,7 +288,7 @@ static int choose_all(job_spec *spec, shoal_store *store, const shoal_algorithm 
     if (status == SHOAL_OK)
         status = choose_slices(&spec->slices, &spec->shape, options);
     if (status == SHOAL_OK)
-        status = job_tree_choose(&spec->tree, options->reduce, spec->slices);
+        status = choose_tree(spec, store, options);
     if (status < 0)
         return status;
     spec->fingerprint = kernel_fingerprint(kernel, algorithm->kernel_free);
