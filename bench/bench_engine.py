@@ -194,7 +194,18 @@ def bench_many(bench):
     bench.add("many", "the same: requests that had to be made again", "", [requests["again"]], 0, f"of {requests['all']:,}")
 
 
-GROUPS = {"overhead": bench_overhead, "rounds": bench_rounds, "requests": bench_requests, "many": bench_many}
+def bench_paper(bench):
+    """The paper's experiment in virtual time: a table of its own, with no bar."""
+    build = pathlib.Path(bench.shoal).parent
+    built = subprocess.run(["cmake", "--build", build, "--target", "bench_engine_sim"], capture_output=True, text=True)
+    if built.returncode != 0:
+        sys.exit(f"bench: bench_engine_sim was not built:\n{built.stdout[-2000:]}")
+    if not bench.quick:
+        say(subprocess.run([build / "bench_engine_sim"], capture_output=True, text=True, check=True).stdout)
+
+
+GROUPS = {"overhead": bench_overhead, "rounds": bench_rounds, "requests": bench_requests, "many": bench_many,
+          "paper": bench_paper}
 
 
 # ---- printing ----------------------------------------------------------------------------------------------------------
