@@ -43,19 +43,21 @@ int engine_fill_shape(shoal_shape *shape, shoal_data *data, const double *weight
     return SHOAL_OK;
 }
 
-void engine_report_phase(shoal_report *report, const char *name, double seconds, int64_t rounds)
+void engine_add_phase(shoal_phase phase[SHOAL_PHASES_MOST], int *phases, const char *name, double seconds,
+                      int64_t rounds)
 {
     int i = 0;
-    while (i < report->phases && strcmp(report->phase[i].name, name) != 0)
+    while (i < *phases && strcmp(phase[i].name, name) != 0)
         i++;
-    if (i == SHOAL_PHASES_MOST)
-        SHOAL_BUG("more than %d phases", SHOAL_PHASES_MOST);
-    if (i == report->phases) {
-        snprintf(report->phase[i].name, sizeof report->phase[i].name, "%s", name);
-        report->phases++;
+    if (i == SHOAL_PHASES_MOST) {
+        i--;
+    } else if (i == *phases) {
+        phase[i] = (shoal_phase){0};
+        snprintf(phase[i].name, sizeof phase[i].name, "%s", name);
+        (*phases)++;
     }
-    report->phase[i].seconds += seconds;
-    report->phase[i].rounds += rounds;
+    phase[i].seconds += seconds;
+    phase[i].rounds += rounds;
 }
 
 int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *algorithm, const void *config,

@@ -31,7 +31,8 @@ extern const engine_class engine_threads;
 /* The shape of a run, grains included: a function of the data and of rows_per_grain (0: chosen), the same for every engine. */
 int engine_fill_shape(shoal_shape *shape, shoal_data *data, const double *weights, int64_t rows_per_grain);
 
-/* Adds seconds and rounds to the phase called `name`. */
-void engine_report_phase(shoal_report *report, const char *name, double seconds, int64_t rounds);
+/* Adds seconds and rounds to the phase called `name`, one of *phases; what a learner has beyond SHOAL_PHASES_MOST is counted with the last. */
+void engine_add_phase(shoal_phase phase[SHOAL_PHASES_MOST], int *phases, const char *name, double seconds,
+                      int64_t rounds);
 
 #endif

@@ -104,7 +104,7 @@ static int run_rounds(shoal_result **out, threads_run *run, double began)
         shoal_round *next = NULL;
         double round_began = base_seconds();
         int status = run_round(&next, &result, run);
-        engine_report_phase(job->report, run->round->phase, base_seconds() - round_began, 1);
+        engine_add_phase(job->report->phase, &job->report->phases, run->round->phase, base_seconds() - round_began, 1);
         if (status < 0) {
             job->report->stopped = status == SHOAL_STOPPED;
             return status;
@@ -151,7 +151,7 @@ static int run_threads(shoal_result **out, const engine_job *job)
     int status = job->algorithm->start(&run.round, job->config, &job->shape);
     if (status == SHOAL_OK)
         status = open_run(&run);
-    engine_report_phase(job->report, "load", base_seconds() - began, 0);
+    engine_add_phase(job->report->phase, &job->report->phases, "load", base_seconds() - began, 0);
     if (status == SHOAL_OK)
         status = run_rounds(out, &run, began);
     close_run(&run);

@@ -33,9 +33,10 @@ static int64_t count_held(const job_trailer *trailer, int64_t slices, int64_t me
 /* One round: the members may have changed; *trailer is replaced.  Returns how many slices changed hands. */
 static int64_t next_round(job_trailer *trailer, const job_member *member, int64_t count, const job_tree *tree)
 {
+    static const uint64_t nobody[64];
     job_trailer next = members_of(member, count);
     int64_t moved = 0;
-    assert_int_equal(job_assign(&next, trailer, tree), SHOAL_OK);
+    assert_int_equal(job_assign(&next, trailer, nobody, tree), SHOAL_OK);
     assert_int_equal(next.pieces, tree->pieces);
     for (int64_t s = 0; s < tree->count[0]; s++) {
         uint64_t before =
@@ -126,6 +127,42 @@ static void test_slices_of_the_dead_are_taken_over_at_once(void **state)
     assert_int_equal(count_held(&trailer, 8, 0), 4);
     assert_int_equal(count_held(&trailer, 8, 1), 4);
     job_trailer_release(&trailer);
+}
+
+/* After round 0, of which nobody was told anything, and after a death: slices stay where their rows are. */
+static void test_slices_stay_with_who_mapped_them(void **state)
+{
+    (void)state;
+    const uint64_t maker[4] = {2, 1, 2, 1}, later[4] = {2, 3, 2, 3};
+    job_member member[3] = {plain(1), plain(2), plain(3)}, left[2] = {plain(2), plain(3)};
+    job_tree tree;
+    job_trailer before = {0}, first = members_of(member, 2), second = members_of(left, 2);
+    assert_int_equal(job_tree_choose(&tree, "flat", 4), SHOAL_OK);
+    assert_int_equal(job_assign(&first, &before, maker, &tree), SHOAL_OK);
+    for (int64_t s = 0; s < 4; s++)
+        assert_int_equal(first.member[first.holder[s]].worker, maker[s]);
+    assert_int_equal(job_assign(&second, &first, later, &tree), SHOAL_OK);
+    for (int64_t s = 0; s < 4; s++)
+        assert_int_equal(second.member[second.holder[s]].worker, later[s]);
+    job_trailer_release(&first);
+    job_trailer_release(&second);
+}
+
+/* Who was to map a slice keeps it, though another was quicker this time. */
+static void test_who_is_late_once_keeps_its_slices(void **state)
+{
+    (void)state;
+    const uint64_t maker[4] = {1, 1, 2, 2}, quicker[4] = {1, 1, 1, 1};
+    job_member member[2] = {plain(1), plain(2)};
+    job_tree tree;
+    job_trailer before = {0}, first = members_of(member, 2), second = members_of(member, 2);
+    assert_int_equal(job_tree_choose(&tree, "flat", 4), SHOAL_OK);
+    assert_int_equal(job_assign(&first, &before, maker, &tree), SHOAL_OK);
+    assert_int_equal(job_assign(&second, &first, quicker, &tree), SHOAL_OK);
+    for (int64_t s = 0; s < 4; s++)
+        assert_int_equal(second.holder[s], first.holder[s]);
+    job_trailer_release(&first);
+    job_trailer_release(&second);
 }
 
 static void test_slots_and_roles(void **state)
@@ -414,6 +451,8 @@ int main(void)
         cmocka_unit_test(test_slices_stay_where_they_are),
         cmocka_unit_test(test_who_joins_gets_a_share_and_then_all_is_quiet),
         cmocka_unit_test(test_slices_of_the_dead_are_taken_over_at_once),
+        cmocka_unit_test(test_slices_stay_with_who_mapped_them),
+        cmocka_unit_test(test_who_is_late_once_keeps_its_slices),
         cmocka_unit_test(test_slots_and_roles),
         cmocka_unit_test(test_random_comings_and_goings),
         cmocka_unit_test(test_every_round_ends),

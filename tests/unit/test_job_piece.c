@@ -36,6 +36,7 @@ static void begin_run(job_run *run, const pair *all)
     EXPECT_OK(base_alloc(&run->counter, TOP + 1, sizeof *run->counter, "counters"));
     EXPECT_OK(base_alloc(&run->sum, TOP + 1 - SLICES, sizeof *run->sum, "sums"));
     EXPECT_OK(base_alloc(&run->held, SLICES, sizeof *run->held, "slices"));
+    EXPECT_OK(base_alloc(&run->maker, SLICES, sizeof *run->maker, "slices"));
     job_piece_begin(run);
 }
 

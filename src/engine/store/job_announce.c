@@ -64,12 +64,12 @@ static int fail_exists(shoal_store *store, const char *id)
 static int is_there(bool *out, shoal_store *store, const job_spec *spec, int64_t deadline)
 {
     shoal_blob blob = {0};
-    unsigned char hash[JOB_HASH_BYTES] = {0};
+    unsigned char hash[JOB_HASH_SIZE] = {0};
     int status = shoal_store_get_framed(store, job_key_of(spec->id, "spec").text, JOB_KIND_SPEC, &blob, deadline);
     if (status == SHOAL_OK)
         status = job_hash_of(hash, blob.data, blob.size);
     shoal_blob_release(&blob);
-    *out = status == SHOAL_OK && memcmp(hash, spec->sha256, JOB_HASH_BYTES) == 0;
+    *out = status == SHOAL_OK && memcmp(hash, spec->sha256, JOB_HASH_SIZE) == 0;
     return status == SHOAL_ABSENT || status == SHOAL_BROKEN ? SHOAL_OK : status;
 }
 

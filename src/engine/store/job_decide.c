@@ -35,26 +35,25 @@ static int32_t find_member(const job_trailer *trailer, uint64_t worker)
     return -1;
 }
 
-/* What each slice's holder of the last round is called now, -1 when it is gone or may not map. */
-static int keep_holders(assigning *all, const job_trailer *before)
+static bool is_mapper(const job_trailer *trailer, int32_t member)
 {
-    int32_t *now = NULL;
-    int status = base_alloc(&now, (size_t)before->members + 1, sizeof *now, "members");
-    if (status < 0)
-        return status;
-    for (int64_t i = 0; i < before->members; i++) {
-        now[i] = find_member(all->out, before->member[i].worker);
-        if (now[i] >= 0 && !may(&all->out->member[now[i]], SHOAL_ROLE_MAP))
-            now[i] = -1;
-    }
+    return member >= 0 && may(&trailer->member[member], SHOAL_ROLE_MAP);
+}
+
+/* A slice stays with who was to map it in the last round, or else with who did. */
+static void keep_holders(assigning *all, const job_trailer *before, const uint64_t *maker)
+{
     for (int64_t s = 0; s < all->slices; s++) {
-        int32_t holder = s < before->pieces && before->holder[s] >= 0 ? now[before->holder[s]] : -1;
+        int32_t told = s < before->pieces ? before->holder[s] : -1;
+        int32_t holder = told >= 0 ? find_member(all->out, before->member[told].worker) : -1;
+        if (!is_mapper(all->out, holder))
+            holder = find_member(all->out, maker[s]);
+        if (!is_mapper(all->out, holder))
+            holder = -1;
         all->out->holder[s] = holder;
         if (holder >= 0)
             all->held[holder]++;
     }
-    base_free(&now);
-    return SHOAL_OK;
 }
 
 /* Frees the last slice of a member. */
@@ -143,7 +142,7 @@ static void assign_groups(assigning *all)
     }
 }
 
-int job_assign(job_trailer *out, const job_trailer *before, const job_tree *tree)
+int job_assign(job_trailer *out, const job_trailer *before, const uint64_t *maker, const job_tree *tree)
 {
     assigning all = {.out = out, .tree = tree, .slices = tree->count[0]};
     int status = base_alloc(&all.held, (size_t)out->members + 1, sizeof *all.held, "members");
@@ -154,8 +153,7 @@ int job_assign(job_trailer *out, const job_trailer *before, const job_tree *tree
     out->pieces = tree->pieces;
     for (int64_t m = 0; m < out->members; m++)
         all.slots += may(&out->member[m], SHOAL_ROLE_MAP) ? out->member[m].slots : 0;
-    if ((status = keep_holders(&all, before)) < 0)
-        goto done;
+    keep_holders(&all, before, maker);
     give_back(&all);
     hand_out(&all);
     assign_groups(&all);

@@ -9,11 +9,11 @@
 
 /* ---- assigning -------------------------------------------------------------------------------------------------- */
 
-/* Assigns every piece to one of the members, given who held what: `members` are the live ones; `before` is the last trailer.  Slices of
- * members that are gone, and of those that hold more than their share (one a round), go to who has less; the rest stay where they
- * are, for their rows are loaded there.  A group goes to who holds its first slice, if it may reduce.  Fills out->holder; everything
- * else of *out must be set. */
-int job_assign(job_trailer *out, const job_trailer *before, const job_tree *tree);
+/* Assigns every piece to one of the members, given who held what: `members` are the live ones; `before` is the last trailer, and
+ * maker[slice] the worker that mapped the slice in the last round, 0 when not known.  A slice stays with who was to map it or, where nobody was
+ * or that one is gone, with who did, for its rows are loaded there; who holds more than its share gives one back a round, to who has
+ * less.  A group goes to who holds its first slice, if it may reduce.  Fills out->holder; everything else of *out must be set. */
+int job_assign(job_trailer *out, const job_trailer *before, const uint64_t *maker, const job_tree *tree);
 
 /* ---- doing ------------------------------------------------------------------------------------------------------ */
 

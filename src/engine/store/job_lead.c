@@ -5,27 +5,13 @@
 
 #include "base/memory.h"
 #include "base/world.h"
+#include "engine/engine_internal.h"
 #include "engine/store/job_run.h"
 
 /* Seconds between two listings of the workers by who leads: rounds may take less than a millisecond. */
 static const double members_every = 0.25;
 
 /* ---- the trailer ----------------------------------------------------------------------------------------------- */
-
-static void add_phase(job_trailer *trailer, const char *name, double seconds)
-{
-    int i = 0;
-    while (i < trailer->phases && strcmp(trailer->phase[i].name, name) != 0)
-        i++;
-    if (i == SHOAL_PHASES_MOST)
-        i--; /* a learner has fewer; what it has too many of is put together */
-    else if (i == trailer->phases) {
-        snprintf(trailer->phase[i].name, sizeof trailer->phase[i].name, "%s", name);
-        trailer->phases++;
-    }
-    trailer->phase[i].seconds += seconds;
-    trailer->phase[i].rounds++;
-}
 
 static void add_step(job_trailer *trailer, const shoal_round *round)
 {
@@ -61,7 +47,7 @@ int job_lead_prepare(job_run *run)
 static bool knows_makers(const job_run *run)
 {
     for (int64_t s = 0; s < run->spec->slices; s++) {
-        uint64_t maker = run->held[s].maker;
+        uint64_t maker = run->maker[s];
         int64_t i = 0;
         while (i < run->members.peers && run->members.peer[i].worker != maker)
             i++;
@@ -69,33 +55,6 @@ static bool knows_makers(const job_run *run)
             return false;
     }
     return true;
-}
-
-static int32_t member_called(const job_trailer *trailer, uint64_t worker)
-{
-    for (int64_t i = 0; worker && i < trailer->members; i++)
-        if (trailer->member[i].worker == worker)
-            return (int32_t)i;
-    return -1;
-}
-
-/* Who has which slice loaded: who was to map it or, where nobody was or that one is gone, who did. */
-static int assign_pieces(job_trailer *out, const job_run *run)
-{
-    const job_trailer *told = &run->model->trailer;
-    int64_t slices = run->spec->slices;
-    job_trailer known = {.members = out->members, .member = out->member, .pieces = slices};
-    int status = base_alloc(&known.holder, (size_t)slices, sizeof *known.holder, "the slices of a job");
-    for (int64_t s = 0; status == SHOAL_OK && s < slices; s++) {
-        int32_t before = s < told->pieces ? told->holder[s] : -1;
-        known.holder[s] = before >= 0 ? member_called(out, told->member[before].worker) : -1;
-        if (known.holder[s] < 0)
-            known.holder[s] = member_called(out, run->held[s].maker);
-    }
-    if (status == SHOAL_OK)
-        status = job_assign(out, &known, &run->spec->tree);
-    base_free(&known.holder);
-    return status;
 }
 
 /* What the job has done so far, and who does what next. */
@@ -112,7 +71,7 @@ static int make_trailer(job_trailer *out, job_run *run)
     for (int i = 0; i < SHOAL_COUNTERS; i++)
         out->counter[i] = job_count_add(out->counter[i], counted[i]);
     out->doubled = job_count_add(out->doubled, counted[JOB_DOUBLED]);
-    add_phase(out, run->model->round->phase, seconds);
+    engine_add_phase(out->phase, &out->phases, run->model->round->phase, seconds, 1);
     add_step(out, run->model->round);
     int status = SHOAL_OK;
     if (!knows_makers(run))
@@ -122,7 +81,7 @@ static int make_trailer(job_trailer *out, job_run *run)
     if (status == SHOAL_OK)
         status = job_members_write(out, run);
     if (status == SHOAL_OK)
-        status = assign_pieces(out, run);
+        status = job_assign(out, before, run->maker, &run->spec->tree);
     return status;
 }
 

@@ -65,10 +65,9 @@ void job_piece_begin(job_run *run)
     memset(run->flag, 0, (size_t)pieces);
     memset(run->added, 0, (size_t)pieces * sizeof *run->added);
     memset(run->counter, 0, (size_t)pieces * sizeof *run->counter);
-    for (int64_t s = 0; s < run->spec->slices; s++) {
+    memset(run->maker, 0, (size_t)run->spec->slices * sizeof *run->maker);
+    for (int64_t s = 0; s < run->spec->slices; s++)
         run->held[s].partial = NULL;
-        run->held[s].maker = 0;
-    }
 }
 
 static shoal_partial *partial_of(const job_run *run, int64_t piece)
@@ -126,7 +125,7 @@ static void write_head(base_writer *out, const job_run *run, int64_t piece)
     int64_t slice, end;
     job_tree_slices(&run->spec->tree, piece, &slice, &end);
     while (slice < end)
-        base_write_u64(out, run->held[slice++].maker);
+        base_write_u64(out, run->maker[slice++]);
 }
 
 /* A piece is what its name says: of this round, computed from this very model.  Who mapped its slices is only a hint. */
@@ -138,9 +137,10 @@ static bool read_head(base_reader *in, job_run *run, int64_t piece, int64_t coun
         counter[i] = base_read_i64(in);
     int64_t slice, end;
     job_tree_slices(&run->spec->tree, piece, &slice, &end);
-    while (slice < end)
-        run->held[slice++].maker = base_read_u64(in);
-    return !in->bad && round == run->model->number && named == piece && check == run->model->check;
+    bool good = !in->bad && round == run->model->number && named == piece && check == run->model->check;
+    while (good && slice < end)
+        run->maker[slice++] = base_read_u64(in);
+    return good && !in->bad;
 }
 
 int job_piece_add_bytes(job_run *run, int64_t piece, const void *bytes, size_t size)

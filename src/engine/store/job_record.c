@@ -6,13 +6,21 @@
 #include "base/bytes.h"
 
 /* The whole numbers of a record, in the order they are written. */
-enum { NUMBERS = 10 };
+enum { NUMBERS = 11 };
 
 static void number_places(int64_t *place[NUMBERS], job_record *record)
 {
-    int64_t *const all[NUMBERS] = {
-        &record->pid,     &record->beats,   &record->round, &record->rescuing, &record->maps,
-        &record->doubled, &record->fetched, &record->hits,  &record->bytes,    &record->counts.bytes_sent};
+    int64_t *const all[NUMBERS] = {&record->pid,
+                                   &record->beats,
+                                   &record->round,
+                                   &record->rescuing,
+                                   &record->maps,
+                                   &record->doubled,
+                                   &record->fetched,
+                                   &record->hits,
+                                   &record->bytes,
+                                   &record->counts.bytes_sent,
+                                   &record->counts.bytes_received};
     memcpy(place, all, sizeof all);
 }
 
@@ -31,7 +39,6 @@ int job_record_encode(void **out, size_t *size, const job_record *record)
     base_write_double(&writer, record->seconds);
     for (int i = 0; i < NUMBERS; i++)
         base_write_i64(&writer, *place[i]);
-    base_write_i64(&writer, record->counts.bytes_received);
     base_write_double(&writer, record->counts.price);
     for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
         base_write_i64(&writer, record->counts.requests[i]);
@@ -57,7 +64,6 @@ int job_record_decode(job_record *out, const void *bytes, size_t size)
     out->seconds = base_read_double(&in);
     for (int i = 0; i < NUMBERS; i++)
         *place[i] = base_read_i64(&in);
-    out->counts.bytes_received = base_read_i64(&in);
     out->counts.price = base_read_double(&in);
     for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
         out->counts.requests[i] = base_read_i64(&in);

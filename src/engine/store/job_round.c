@@ -14,9 +14,8 @@ enum { DEATHS_MOST = 3 };
 /* Rounds after which a worker that never has to wait tidies up all the same. */
 enum { SWEEP_EVERY = 8 };
 
-/* Seconds for which a look is good enough to make something for somebody else, and those after which a worker that finds nothing of
- * its job in the store takes it for removed rather than forgotten. */
-static const double look_holds = 0.1, store_remembers = 600;
+/* Seconds for which a look is good enough to make something for somebody else. */
+static const double look_holds = 0.1;
 
 static int64_t top_of(const job_run *run)
 {
@@ -42,6 +41,12 @@ static void read_assignment(job_run *run)
 /* The queues of round 0, the role each needs, and which pieces it announces. */
 static const char *const queue_name[3] = {"map", "reduce", "last"};
 static const unsigned queue_role[3] = {SHOAL_ROLE_MAP, SHOAL_ROLE_REDUCE, SHOAL_ROLE_LAST};
+
+void job_round_open_queues(job_run *run)
+{
+    for (int i = 0; i < 3; i++)
+        run->queue_open[i] = run->model->number == 0 && (run->record.roles & queue_role[i]);
+}
 
 /* How many pieces of a kind are this worker's share, as far as the spec says how many will come. */
 static int64_t share_of(const job_run *run, int queue)
@@ -99,172 +104,6 @@ static bool has_unmapped(const job_run *run)
         if ((run->flag[s] & JOB_MINE) && !(run->flag[s] & (JOB_HERE | JOB_STORED | JOB_LACKING)))
             return true;
     return false;
-}
-
-/* ---- looking --------------------------------------------------------------------------------------------------- */
-
-/* Whether someone removed the job, which leaves a mark. */
-static int check_gone(job_run *run)
-{
-    shoal_blob blob = {0};
-    job_key gone = job_key_gone(run->spec->id);
-    int status = shoal_store_get(run->store, gone.text, &blob, job_deadline(run));
-    shoal_blob_release(&blob);
-    if (status == SHOAL_OK)
-        return shoal_fail(SHOAL_ABSENT, "job %s was removed", run->spec->id);
-    return status == SHOAL_ABSENT ? SHOAL_OK : status;
-}
-
-static int has_spec(bool *out, job_run *run)
-{
-    shoal_blob blob = {0};
-    job_key key = job_key_of(run->spec->id, "spec");
-    int status = shoal_store_get(run->store, key.text, &blob, job_deadline(run));
-    shoal_blob_release(&blob);
-    *out = status == SHOAL_OK;
-    return status == SHOAL_ABSENT ? SHOAL_OK : status;
-}
-
-/* Puts what is not there.  The job may have been removed since the look began, which is known for sure only now: then it is taken
- * away again. */
-static int put_if_forgotten(job_run *run, const char *key, uint32_t kind, const void *bytes, size_t size, bool *put)
-{
-    int status = shoal_store_put_framed(run->store, key, kind, bytes, size, SHOAL_NOTHING, NULL, job_deadline(run));
-    *put = status == SHOAL_OK;
-    if (status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN)
-        return SHOAL_OK;
-    if (status == SHOAL_OK)
-        status = check_gone(run);
-    if (status == SHOAL_ABSENT && shoal_store_remove(run->store, key, job_deadline(run)) == SHOAL_OK)
-        status = shoal_fail(SHOAL_ABSENT, "job %s was removed", run->spec->id);
-    return status;
-}
-
-static int put_back_spec(job_run *run)
-{
-    job_key spec = job_key_of(run->spec->id, "spec"), open = job_key_open(run->spec->id);
-    bool put = false;
-    int status = put_if_forgotten(run, spec.text, JOB_KIND_SPEC, run->spec_bytes, run->spec_size, &put);
-    if (status < 0 || !put)
-        return status;
-    job_log(run, "the store has forgotten job %s: told again", run->spec->id);
-    /* The spec was gone, so the marker is, too. */
-    return shoal_store_put(run->store, open.text, "", 0, NULL, NULL, job_deadline(run));
-}
-
-static int put_back_model(job_run *run)
-{
-    void *bytes = NULL;
-    size_t size = 0;
-    bool put = false;
-    job_key model = job_key_model(run->spec->id, run->model->number);
-    int status = job_model_encode(&bytes, &size, run->model);
-    if (status == SHOAL_OK)
-        status = put_if_forgotten(run, model.text, JOB_KIND_MODEL, bytes, size, &put);
-    base_free(&bytes);
-    return status;
-}
-
-/* A store that forgot what this worker has is told again.  Who has not looked for long can't tell a job that was forgotten from one that
- * was removed so long ago that its tombstone is gone, and goes on only if its spec is there. */
-static int put_back(job_run *run)
-{
-    bool there = false;
-    int status = SHOAL_OK;
-    if (base_now() > base_time_after(run->known_at, store_remembers)) {
-        status = has_spec(&there, run);
-        if (status == SHOAL_OK && !there)
-            status = shoal_fail(SHOAL_ABSENT, "job %s is gone", run->spec->id);
-    }
-    if (status == SHOAL_OK && !there)
-        status = put_back_spec(run);
-    if (status == SHOAL_OK && run->model->number > 0)
-        status = put_back_model(run);
-    return status;
-}
-
-/* Lists the job's rounds: which pieces of this one there are, and the newest model. */
-static int list_round(job_run *run, int64_t *head)
-{
-    job_key prefix = job_key_of(run->spec->id, "round/");
-    shoal_listing page = {0};
-    int status;
-    *head = 0;
-    for (int64_t i = 0; i < run->spec->tree.pieces; i++)
-        run->flag[i] &= (unsigned char)~JOB_STORED;
-    do {
-        status = shoal_store_list(run->store, prefix.text, NULL, &page, job_deadline(run));
-        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
-            int64_t round, piece;
-            if (!job_key_read_round(&round, &piece, run->spec->id, &run->spec->tree, page.entries[i].key))
-                continue;
-            if (piece < 0 && round > *head)
-                *head = round;
-            if (piece >= 0 && round == run->model->number)
-                run->flag[piece] |= JOB_STORED;
-        }
-    } while (status == SHOAL_OK && page.more);
-    shoal_listing_release(&page);
-    return status;
-}
-
-static int note_orphans(job_run *run)
-{
-    const job_trailer *trailer = &run->model->trailer;
-    int status = job_members_list(&run->members, run->store, run->spec->id, job_deadline(run));
-    if (status < 0 || trailer->pieces != run->spec->tree.pieces)
-        return status;
-    for (int64_t i = 0; i < trailer->pieces; i++) {
-        int32_t holder = trailer->holder[i];
-        bool alive = holder >= 0 && job_members_alive(&run->members, trailer->member[holder].worker, run->spec->lease);
-        run->flag[i] &= (unsigned char)~JOB_ORPHAN;
-        if (!alive && !(run->flag[i] & JOB_MINE))
-            run->flag[i] |= JOB_ORPHAN;
-    }
-    return SHOAL_OK;
-}
-
-/* Rows that were missing are asked for again when a look is due, not whenever one is needed: that could be without a pause. */
-static void ask_again_for_rows(job_run *run)
-{
-    for (int64_t s = 0; s < run->spec->slices; s++)
-        run->flag[s] &= (unsigned char)~JOB_LACKING;
-}
-
-/* Takes the newest model if it is newer, and puts back what the store has forgotten. */
-static int meet_head(job_run *run, int64_t head)
-{
-    int status = SHOAL_OK;
-    if (head > run->model->number)
-        status = job_take_model(&run->next, run, head);
-    else if (head < run->model->number || head == 0)
-        return put_back(run);
-    return status == SHOAL_ABSENT ? SHOAL_OK : status; /* there are newer ones already */
-}
-
-/* Finds out where things stand: what is in the store, who is alive, whether the round is over. */
-static int look(job_run *run)
-{
-    int64_t head = 0;
-    if (base_now() >= run->pace.look_at)
-        ask_again_for_rows(run);
-    int status = check_gone(run);
-    if (status == SHOAL_OK && !job_leaving(run)) {
-        status = list_round(run, &head);
-        if (status == SHOAL_OK && !job_leaving(run))
-            status = meet_head(run, head);
-    }
-    if (status == SHOAL_OK)
-        run->known_at = base_now();
-    if (status == SHOAL_OK && !run->next && !job_leaving(run))
-        status = note_orphans(run);
-    if (!run->watches_from)
-        run->watches_from = run->members.listed_at;
-    for (int i = 0; i < 3; i++)
-        run->queue_open[i] = run->model->number == 0 && (run->record.roles & queue_role[i]);
-    job_pace_looked(run);
-    run->looked_at = base_now();
-    return status;
 }
 
 /* ---- acting ---------------------------------------------------------------------------------------------------- */
@@ -335,7 +174,7 @@ static int map_slice(job_run *run, int64_t slice)
     if (status < 0)
         return status;
     engine_mapper_counted(run->mapper, run->counter[slice]);
-    held->maker = run->record.worker;
+    run->maker[slice] = run->record.worker;
     held->used = run->model->number;
     run->flag[slice] |= JOB_HERE;
     run->record.maps++;
@@ -527,10 +366,8 @@ static void begin_round(job_run *run)
     run->begun = false;
     run->looked_at = 0;
     run->waiting_for = -2;
-    for (int i = 0; i < 3; i++) {
-        run->queue_open[i] = run->model->number == 0 && (run->record.roles & queue_role[i]);
-        run->taken[i] = 0;
-    }
+    job_round_open_queues(run);
+    memset(run->taken, 0, sizeof run->taken);
     for (int64_t s = 0; s < run->spec->slices; s++)
         if (run->held[s].slice && !(run->flag[s] & JOB_MINE) && run->held[s].used < run->model->number - 1)
             drop_slice(&run->held[s]);
@@ -562,14 +399,14 @@ static job_action choose(job_run *run)
  * begun any more. */
 static int do_step(job_run *run)
 {
-    int status = base_now() >= run->pace.look_at ? look(run) : SHOAL_OK;
+    int status = base_now() >= run->pace.look_at ? job_look(run) : SHOAL_OK;
     if (status == SHOAL_OK && !run->next && !job_leaving(run) && !has_unmapped(run))
         status = take_work(run);
     if (status < 0 || run->next)
         return status;
     job_action action = choose(run);
     if (action.rescue && base_now() >= base_time_after(run->looked_at, look_holds) && !job_leaving(run)) {
-        status = look(run);
+        status = job_look(run);
         action = choose(run); /* and done at once: what comes between may take longer than a look holds */
     }
     return status < 0 || run->next || job_leaving(run) ? status : act(run, action);
@@ -598,6 +435,7 @@ void job_round_release(job_run *run)
     for (int64_t i = 0; run->sum && i < groups; i++)
         learn_partial_free(&run->sum[i]);
     base_free(&run->held);
+    base_free(&run->maker);
     base_free(&run->sum);
     base_free(&run->flag);
     base_free(&run->added);

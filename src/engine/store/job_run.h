@@ -2,6 +2,7 @@
  *
  *     job_worker.c    joins jobs, goes from round to round, leaves
  *     job_round.c     one round: does what job_decide.h says, until the next model is there
+ *     job_look.c      where the job stands by what is in the store, and telling a store that forgot
  *     job_piece.c     pieces to bytes and back; adding them up
  *     job_lead.c      after the top was merged: update, who does what next, the next model
  *     job_sweep.c     removing what is no longer needed
@@ -128,7 +129,6 @@ typedef struct job_held {
     engine_slice *slice;
     shoal_partial *partial; /* of this round; belongs to `slice` */
     int64_t used;           /* round it was last mapped in */
-    uint64_t maker;         /* who mapped it in this round, as far as its piece came here; 0 when not known */
 } job_held;
 
 /* A piece that this worker put. */
@@ -159,6 +159,7 @@ typedef struct job_run {
     int64_t (*counter)[JOB_COUNTERS]; /* what its maps counted, and how many pieces were made for others */
     shoal_partial **sum;              /* of groups, NULL while nothing was added */
     job_held *held;                   /* of slices */
+    uint64_t *maker;                  /* of slices: who mapped it, as far as its piece came here; 0 when not known */
     bool begun;                       /* the mapper knows this round */
     int64_t looked_at;                /* when it last knew where things stand; 0 once it made something for another */
     int64_t waiting_for;              /* a piece, -1 for the next model, -2 for nothing */
@@ -198,6 +199,12 @@ void job_log(job_run *run, const char *format, ...) SHOAL_PRINTF(2, 3);
 /* Does the round run->model until run->next is there. */
 int job_round_do(job_run *run);
 void job_round_release(job_run *run);
+/* In round 0 the queues may have something again. */
+void job_round_open_queues(job_run *run);
+
+/* Finds out where things stand: what is in the store, who is alive, whether the round is over (then run->next is there).  Puts back what
+ * the store has forgotten.  SHOAL_ABSENT when the job was removed.  In job_look.c. */
+int job_look(job_run *run);
 
 /* ---- pieces (job_piece.c) ---------------------------------------------------------------------------------------- */
 

@@ -75,12 +75,12 @@ static json_t *data_json(const job_spec *spec)
 /* All hashes one behind the other, since tens of thousands of short texts would be much longer. */
 static json_t *hashes_json(const job_spec *spec, size_t offset)
 {
-    size_t length = (size_t)spec->slices * 2 * JOB_HASH_BYTES;
+    size_t length = (size_t)spec->slices * 2 * JOB_HASH_SIZE;
     char *text = NULL;
     if (base_alloc_unset(&text, length + 1, 1, "the hashes of slices") < 0)
         return NULL;
     for (int64_t i = 0; i < spec->slices; i++)
-        job_hex_write(text + i * 2 * JOB_HASH_BYTES, (const char *)&spec->slice[i] + offset, JOB_HASH_BYTES);
+        job_hex_write(text + i * 2 * JOB_HASH_SIZE, (const char *)&spec->slice[i] + offset, JOB_HASH_SIZE);
     json_t *hashes = json_stringn(text, length);
     base_free(&text);
     return hashes;

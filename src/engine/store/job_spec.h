@@ -5,9 +5,10 @@
 #include <shoal/job.h>
 
 #include "engine/store/job_hash.h"
+#include "engine/store/job_hash.h"
 #include "engine/store/job_tree.h"
 
-enum { JOB_FORMAT = 1, JOB_HASH_BYTES = JOB_HASH_SIZE, JOB_SLICES_MOST = 65536 };
+enum { JOB_FORMAT = 1, JOB_SLICES_MOST = 65536 };
 #define JOB_KIND_SPEC SHOAL_KIND('s', 'p', 'e', 'c')
 
 /* Where rows are. */
@@ -20,9 +21,9 @@ typedef enum job_source_kind {
 
 typedef struct job_slice {
     int64_t first_grain, grains;
-    unsigned char hash[JOB_HASH_BYTES];         /* SHA-256 of its rows; zero for RANGES and GENERATED, where the etag or
+    unsigned char hash[JOB_HASH_SIZE];         /* SHA-256 of its rows; zero for RANGES and GENERATED, where the etag or
                                                  * the address vouches */
-    unsigned char weights_hash[JOB_HASH_BYTES]; /* of its weights; zero without */
+    unsigned char weights_hash[JOB_HASH_SIZE]; /* of its weights; zero without */
 } job_slice;
 
 typedef struct job_spec {
@@ -49,8 +50,8 @@ typedef struct job_spec {
     int64_t workers; /* expected slots; 0 unknown */
     double created;  /* seconds since 1970, for people */
 
-    shoal_round *first;                   /* round 0 */
-    unsigned char sha256[JOB_HASH_BYTES]; /* of the encoded spec; set by encode and decode */
+    shoal_round *first;                  /* round 0 */
+    unsigned char sha256[JOB_HASH_SIZE]; /* of the encoded spec; set by encode and decode */
 } job_spec;
 
 void job_spec_free(job_spec **spec);

@@ -189,12 +189,12 @@ static void read_hashes(job_spec *spec, fields *in, const char *name, size_t off
 {
     json_t *value = take(in, name);
     const char *text = json_string_value(value);
-    if (!text || json_string_length(value) != (size_t)spec->slices * 2 * JOB_HASH_BYTES) {
+    if (!text || json_string_length(value) != (size_t)spec->slices * 2 * JOB_HASH_SIZE) {
         fail_field(in, name, "does not have 64 digits a slice");
         return;
     }
     for (int64_t i = 0; i < spec->slices; i++)
-        if (!job_hex_read((char *)&spec->slice[i] + offset, JOB_HASH_BYTES, text + i * 2 * JOB_HASH_BYTES)) {
+        if (!job_hex_read((char *)&spec->slice[i] + offset, JOB_HASH_SIZE, text + i * 2 * JOB_HASH_SIZE)) {
             fail_field(in, name, "has something that is no digit");
             return;
         }

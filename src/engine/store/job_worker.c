@@ -98,11 +98,10 @@ static const shoal_algorithm *find_algorithm(const shoal_worker *worker, const c
     return NULL;
 }
 
-static bool is_hash(const char *hex, const unsigned char *hash)
+static bool is_hash(const char *hex, const unsigned char hash[JOB_HASH_SIZE])
 {
-    char text[2 * JOB_HASH_BYTES + 1];
-    for (int i = 0; i < JOB_HASH_BYTES; i++)
-        snprintf(text + 2 * i, 3, "%02x", hash[i]);
+    char text[JOB_HASH_HEX];
+    job_hex_write(text, hash, JOB_HASH_SIZE);
     return strcasecmp(hex, text) == 0;
 }
 
@@ -155,6 +154,8 @@ static int make_room(job_run *run)
         status = base_alloc(&run->sum, pieces - slices, sizeof *run->sum, "sums");
     if (status == SHOAL_OK)
         status = base_alloc(&run->held, slices, sizeof *run->held, "slices");
+    if (status == SHOAL_OK)
+        status = base_alloc(&run->maker, slices, sizeof *run->maker, "slices");
     return status;
 }
 
