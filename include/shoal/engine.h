@@ -47,6 +47,7 @@ typedef struct shoal_run_options {
     int64_t rows_per_grain; /* 0: chosen from the shape */
     int64_t memory;         /* generated rows are kept when they take no more bytes than this, and made again each round
                              * when they take more; 0: half of what is free */
+    const char *code;       /* the folder with the files that the run brings along; NULL for none */
     shoal_progress *progress;
     void *progress_context;
     const volatile int *stop; /* set by a signal handler of this process, non-zero asks the run to end after the round;

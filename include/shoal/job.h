@@ -27,6 +27,17 @@ extern "C" {
 
 enum { SHOAL_JOB_ID_BYTES = 64 }; /* NUL included */
 
+/* A file that a job brings along for its workers: a module that they load, the source of a program that they run.  It is
+ * sent once to each machine, and named by the SHA-256 of its bytes. */
+typedef struct shoal_code {
+    const char
+        *name; /* where it goes in the folder that crew->code names: "module.so", "files/f.py"; relative, no ".." */
+    const void *bytes;
+    size_t size;
+} shoal_code;
+
+enum { SHOAL_CODE_MOST = 64 };
+
 typedef struct shoal_job_options {
     const char *name;       /* what the id starts with: a letter, then letters, digits, '-'; NULL: the learner's name */
     const char *id;         /* the whole id, for who makes unique ones; NULL: name and 64 random bits.  SHOAL_USAGE if
@@ -39,6 +50,9 @@ typedef struct shoal_job_options {
     int64_t rows_per_grain; /* 0: chosen from the shape */
     const char *kernel;     /* as in shoal_run_options */
     const char *settings; /* what people asked for, as text of JSON, shown by who looks at the job; NULL for nothing */
+    bool far;             /* some workers do not see the files of this machine: what lies there is uploaded */
+    const shoal_code *code; /* what the learner needs besides itself, `codes` of them, at most SHOAL_CODE_MOST */
+    int codes;
     const volatile int *stop; /* as in shoal_run_options: ends the upload with SHOAL_STOPPED */
 } shoal_job_options;
 
@@ -59,6 +73,10 @@ SHOAL_API int shoal_job_submit(char id[SHOAL_JOB_ID_BYTES], shoal_store *store, 
                                const void *config, shoal_data *data, const double *weights,
                                const shoal_job_options *options);
 
+/* Puts the files that a job brings along: part of submitting, and done again when a store forgot them. */
+SHOAL_API int shoal_job_put_code(shoal_store *store, const char *id, const shoal_code *code, int codes,
+                                 int64_t deadline);
+
 /* ---- working --------------------------------------------------------------------------------------------------- */
 
 /* What a worker may do, as in the paper: map slices, reduce groups, merge the groups and update. */
@@ -67,13 +85,21 @@ enum { SHOAL_ROLE_MAP = 1, SHOAL_ROLE_REDUCE = 2, SHOAL_ROLE_LAST = 4, SHOAL_ROL
 typedef struct shoal_worker_options {
     const shoal_algorithm *const *algorithms; /* those it can run, ended by NULL */
     uint64_t id;                              /* what it is called; 0: random */
-    const char *job;       /* serve only this one; NULL: whatever jobs the store has, one after the other */
-    const char *spec;      /* serve it only if its spec has this SHA-256, in hex; NULL: any */
-    int slots;             /* threads it computes with, and its share of the slices; 0: as many as it may use */
-    const char *kernel;    /* as in shoal_run_options */
-    unsigned roles;        /* 0: all */
-    const char *cache;     /* folder for slices fetched from afar; NULL: none are kept */
-    int64_t cache_bytes;   /* how large that may grow; 0: a tenth of what is free on its disk */
+    const char *job;     /* serve only this one; NULL: whatever jobs the store has, one after the other */
+    const char *spec;    /* serve it only if its spec has this SHA-256, in hex; NULL: any */
+    int slots;           /* threads it computes with, and its share of the slices; 0: as many as it may use */
+    const char *kernel;  /* as in shoal_run_options */
+    unsigned roles;      /* 0: all */
+    const char *cache;   /* folder for slices fetched from afar; NULL: none are kept */
+    int64_t cache_bytes; /* how large that may grow; 0: a tenth of what is free on its disk */
+    const char
+        *data_url; /* address of a store that stands in for the one the rows are in, for who can't reach that; NULL:
+                            * none */
+    /* Jobs that bring code are served only if `spec` is given, whose hash vouches for it, or if the SHA-256 of everything
+     * they bring is among these: hex digits with commas between; NULL: none. */
+    const char *allow_code;
+    /* Makes a learner of the module that a job brings, from the file it is in; NULL: such jobs are refused. */
+    int (*load)(const shoal_algorithm **out, int file);
     const char *data_root; /* files of this machine are read only below this folder; NULL: none, "/": any */
     double idle;           /* seconds without a job after which it returns; 0: never */
     double patience;       /* seconds that the store may be out of reach; 0: 300 */
@@ -167,7 +193,11 @@ typedef struct shoal_job {
     char spec[65];      /* SHA-256 of its spec, in hex */
     char *data;         /* how messages call the rows */
     const char *source; /* where they are: "uploaded", "stored", "file" or "generated" */
-    char *settings;     /* JSON text, or NULL */
+    int codes;          /* files it brings along, and their names and SHA-256 in hex */
+    struct shoal_job_code {
+        char name[256], sha256[65];
+    } code[SHOAL_CODE_MOST];
+    char *settings; /* JSON text, or NULL */
     shoal_shape shape;
     double created; /* seconds since 1970 */
     double lease;

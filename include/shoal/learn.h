@@ -141,6 +141,7 @@ typedef struct shoal_crew {
                 void *context);
     int threads;
     const char *kernel; /* the kernel set to compute with: "avx2", say; never NULL */
+    const char *code;   /* the folder with the files that the run brings along (shoal_code); NULL when it brings none */
 } shoal_crew;
 
 /* ---- results ----------------------------------------------------------------------------------------------- */
@@ -200,6 +201,7 @@ typedef struct shoal_algorithm {
     /* Names of the counters maps keep, NULL where unused. */
     const char *counter[SHOAL_COUNTERS];
     bool kernel_free; /* the result's bits are the same with every kernel set */
+    bool runs_code;   /* runs what crew->code holds: only for who trusts it */
 
     /* Checks config against the shape and makes round 0.  SHOAL_USAGE names the option, SHOAL_INVALID the data. */
     int (*start)(shoal_round **out, const void *config, const shoal_shape *shape);

@@ -20,13 +20,22 @@ extern "C" {
 #endif
 
 typedef enum shoal_option_kind {
-    SHOAL_OPTION_FLAG,  /* bool; takes no argument */
-    SHOAL_OPTION_COUNT, /* int64_t; also 500e3 when that is whole */
-    SHOAL_OPTION_BYTES, /* int64_t; 64MB, 1GiB, 4096 */
-    SHOAL_OPTION_REAL,  /* double */
-    SHOAL_OPTION_TEXT,  /* const char *, the argument itself */
-    SHOAL_OPTION_CHOICE /* int: index into choices */
+    SHOAL_OPTION_FLAG,   /* bool; takes no argument */
+    SHOAL_OPTION_COUNT,  /* int64_t; also 500e3 when that is whole */
+    SHOAL_OPTION_BYTES,  /* int64_t; 64MB, 1GiB, 4096 */
+    SHOAL_OPTION_REAL,   /* double */
+    SHOAL_OPTION_TEXT,   /* const char *, the argument itself */
+    SHOAL_OPTION_CHOICE, /* int: index into choices */
+    SHOAL_OPTION_LIST    /* shoal_texts: one more each time the option is given */
 } shoal_option_kind;
+
+enum { SHOAL_TEXTS_MOST = 32 };
+
+/* What an option was given that may be given several times. */
+typedef struct shoal_texts {
+    int count;
+    const char *text[SHOAL_TEXTS_MOST];
+} shoal_texts;
 
 typedef struct shoal_option {
     const char *name; /* long name without the dashes */

@@ -5,10 +5,13 @@
 #include <shoal/data.h>
 #include <shoal/engine.h>
 #include <shoal/error.h>
+#include <shoal/exec.h>
 #include <shoal/job.h>
 #include <shoal/kmeans.h>
 #include <shoal/learn.h>
+#include <shoal/module.h>
 #include <shoal/option.h>
 #include <shoal/store.h>
+#include <shoal/version.h>
 
 #endif

@@ -17,6 +17,7 @@
  *     dir:/path  or  /path        a folder of this machine; any number of processes
  *     az://ACCOUNT/CONTAINER      Azure Blob and Queue Storage
  *     s3://BUCKET                 S3 and what speaks its protocol
+ *     pipe:/path/of/a/socket      the store of whoever started the agent that serves this socket, through its ssh
  *
  * and may go on with a prefix: keys of az://acct/data/team are below team/ in that container.  Every store keeps the
  * promises below; one conformance suite (tests/conform) proves them of each.
@@ -87,6 +88,7 @@ typedef struct shoal_store_traits {
     const char *scheme; /* "dir" */
     const char *name;   /* how messages call it, without its prefix: "az://acct/container", "dir:/tmp/jobs" */
     bool wakes;         /* shoal_store_wait returns when something happens; otherwise it polls */
+    bool far;           /* bytes come over a network: what was fetched once is worth keeping */
     double forgets;     /* seconds of acknowledged writes that a failure of the server may cost */
 } shoal_store_traits;
 
@@ -162,6 +164,16 @@ SHOAL_API void shoal_listing_release(shoal_listing *page);
  * end of a lease is no change.  A store that does not wake sleeps for a while instead, longer each time, and says SHOAL_OK. */
 SHOAL_API int shoal_store_wait(shoal_store *store, const char *name, uint32_t *seen, int64_t deadline);
 
+/* The blob once there is one: waits for it, and says SHOAL_ABSENT when there is none at the moment `until`.  The deadline, as
+ * elsewhere, is for a store that does not answer. */
+SHOAL_API int shoal_store_await(shoal_store *store, const char *key, int64_t until, shoal_blob *out, int64_t deadline);
+/* Says that a key will be awaited, so that a far store can ask for it at once: its answer is then under way the moment the
+ * key is put.  What is awaited afterwards is as it was at some moment since: for keys that are put once.  NULL gives up all
+ * that was expected and not awaited. */
+SHOAL_API void shoal_store_expect(shoal_store *store, const char *key);
+/* Removes a key that nobody needs any more, sooner or later, if all goes well: a far store does not wait for the answer. */
+SHOAL_API int shoal_store_discard(shoal_store *store, const char *key, int64_t deadline);
+
 /* ---- frames -------------------------------------------------------------------------------------------------- */
 
 /* A framed blob starts with 48 bytes that tell what it is: magic, version, kind, length, the writer's random 128-bit
@@ -178,6 +190,9 @@ SHOAL_API int shoal_store_put_framed(shoal_store *store, const char *key, uint32
 /* The body of a framed blob; SHOAL_BROKEN, with the key's name, when it is not one of that kind or not intact. */
 SHOAL_API int shoal_store_get_framed(shoal_store *store, const char *key, uint32_t kind, shoal_blob *out,
                                      int64_t deadline);
+/* shoal_store_await of a framed blob. */
+SHOAL_API int shoal_store_await_framed(shoal_store *store, const char *key, uint32_t kind, int64_t until,
+                                       shoal_blob *out, int64_t deadline);
 
 /* ---- queues -------------------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local char message[1024];
+static _Thread_local char message[4096];
 
 /* Text from a file or another machine must not move the cursor or ring the bell. */
 static void replace_control_characters(char *text)

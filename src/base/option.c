@@ -252,6 +252,14 @@ static int assign_choice(int *field, const shoal_option *option, const char *cal
     return shoal_fail(SHOAL_USAGE, "%s: '%s' is none of %s", called, text, list);
 }
 
+static int assign_more(shoal_texts *field, const char *called, const char *text)
+{
+    if (field->count == SHOAL_TEXTS_MOST)
+        return shoal_fail(SHOAL_USAGE, "%s can be given at most %d times", called, SHOAL_TEXTS_MOST);
+    field->text[field->count++] = text;
+    return SHOAL_OK;
+}
+
 static int assign(void *settings, const shoal_option *option, const char *called, const char *text)
 {
     void *field = (char *)settings + option->offset;
@@ -262,6 +270,7 @@ static int assign(void *settings, const shoal_option *option, const char *called
     case SHOAL_OPTION_REAL: return assign_real(field, option, called, text);
     case SHOAL_OPTION_TEXT: *(const char **)field = text; return SHOAL_OK;
     case SHOAL_OPTION_CHOICE: return assign_choice(field, option, called, text);
+    case SHOAL_OPTION_LIST: return assign_more(field, called, text);
     }
     SHOAL_BUG("option %s has kind %d", option->name, (int)option->kind);
 }

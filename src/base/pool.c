@@ -21,7 +21,7 @@
 
 #include "memory.h"
 
-enum { MESSAGE_BYTES = 512, SPINS = 4000 };
+enum { MESSAGE_BYTES = 4096, SPINS = 4000 };
 
 typedef struct member {
     _Alignas(64) atomic_ullong run; /* begin in the high half, end in the low half */

@@ -50,9 +50,10 @@ typedef struct cli_verb {
 
 /* Every verb, in the order help lists them; ended by NULL.  In main.c. */
 extern const cli_verb *const cli_verbs[];
-extern const cli_verb cli_kmeans, cli_predict, cli_data_info, cli_data_head, cli_data_convert, cli_man, cli_help;
+extern const cli_verb cli_kmeans, cli_predict, cli_run, cli_data_info, cli_data_head, cli_data_convert, cli_man, cli_help;
 extern const cli_verb cli_store_ls, cli_store_get, cli_store_put, cli_store_cat, cli_store_rm, cli_store_du,
     cli_store_copy, cli_store_bench;
+extern const cli_verb cli_agent, cli_check;
 extern const cli_verb cli_worker, cli_job_list, cli_job_show, cli_job_watch, cli_job_wait, cli_job_logs, cli_job_result,
     cli_job_scale, cli_job_resume, cli_job_cancel, cli_job_remove;
 
@@ -103,6 +104,8 @@ void cli_manual_verb(FILE *stream, const cli_verb *verb);
  * one only sets the flag.  SIGBUS says that a mapped file shrank. */
 void cli_signals_start(void);
 void cli_signals_allow_stop(bool allow);
+/* Files and then folders that go when a signal ends the process; ended by NULL, and the caller's.  NULL: none. */
+void cli_signals_remove(const char *const *paths);
 const volatile int *cli_signals_stop(void);
 /* Whether the flag is set, for any thread. */
 bool cli_signals_stopped(void);
@@ -172,6 +175,7 @@ typedef struct cli_job {
     shoal_type type;
     cli_job_away away;
     double *weights; /* one a row, or NULL */
+    const char *code; /* the folder of what a run of this process brings along; NULL for none; not owned */
     shoal_result *result;
     shoal_report report;
     cli_progress progress;
@@ -211,6 +215,7 @@ typedef struct cli_learner {
 /* Ended by a row without an algorithm.  In main.c. */
 extern const cli_learner cli_learners[];
 int cli_kmeans_finish(cli_job *job, const json_t *settings, const cli_print_settings *print);
+int cli_run_finish(cli_job *job, const json_t *settings, const cli_print_settings *print);
 
 /* A file of a verb: the option or word that names it, and the path, or NULL when it was not given. */
 typedef struct cli_file {

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "engine/store/job_code.h"
 #include "job_store.h"
 #include "run_job.h"
 
@@ -14,13 +15,19 @@ typedef struct settings {
     cli_run_settings run;
     cli_workers_settings workers;
     cli_print_settings print;
+    const char *allow_code;
 } settings;
 
 static const shoal_option worker_rows[] = {
-    {"workers", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.workers), "local:N",
-     .help = "start N worker processes on this machine; as many as the job was started with when left out, 'none' "
-             "waits for "
-             "workers that are started elsewhere"},
+    {"workers", 0, SHOAL_OPTION_LIST, offsetof(settings, workers.workers), "WHERE",
+     .help =
+         "start workers: local:N, ssh:HOST[:N],... or slurm:N; may be given several times; those the job was started "
+         "with when left out, 'none' waits for workers that are started elsewhere"},
+    {"ssh", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.ssh), "COMMAND",
+     .help =
+         "what ssh: calls instead of ssh, such as 'ssh -F FILE'; as the job was started, or $SHOAL_SSH, when left out"},
+    {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(settings, allow_code), "SHA256,...",
+     .help = "run a job that brings code, though someone else submitted it, if all it brings has one of these hashes"},
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(settings, run.threads), "N",
      .help = "threads of each of them; its part of the cores when left out", .least = 1, .most = 4096},
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(settings, run.kernel), "NAME",
@@ -117,21 +124,25 @@ static int upload_missing(cli_job *job, const cli_jobs *jobs, const shoal_job *a
 static int choose_workers(cli_workers_settings *workers, const cli_jobs *jobs, const shoal_job *about,
                           const json_t *asked)
 {
-    const char *before = json_string_value(json_object_get(asked, "workers"));
+    const json_t *before = json_object_get(asked, "workers"), *spec;
+    size_t i;
     const char *roles = json_string_value(json_object_get(asked, "roles"));
     bool any = false;
     if (!workers->roles)
         workers->roles = roles;
-    if (!workers->workers) {
+    if (!workers->ssh)
+        workers->ssh = json_string_value(json_object_get(asked, "ssh"));
+    if (workers->workers.count == 0) {
         workers->as_scaled = true;
-        workers->workers = before;
-    } else if (strcmp(workers->workers, "none") == 0) {
-        workers->workers = NULL;
+        json_array_foreach(before, i, spec) if (json_is_string(spec) && workers->workers.count < SHOAL_TEXTS_MOST)
+            workers->workers.text[workers->workers.count++] = json_string_value(spec);
+    } else if (workers->workers.count == 1 && strcmp(workers->workers.text[0], "none") == 0) {
+        workers->workers.count = 0;
     }
     int status = cli_workers_check(
         &any, &(cli_workers_settings){.store = jobs->url, .workers = workers->workers, .roles = workers->roles});
     if (about->state == SHOAL_JOB_DONE)
-        workers->workers = NULL; /* its outputs may still have to be written */
+        workers->workers.count = 0; /* its outputs may still have to be written */
     return status;
 }
 
@@ -174,6 +185,19 @@ static void leave_outputs(json_t *asked, const cli_print_settings *print)
     json_object_clear(outputs);
 }
 
+/* Whoever may write to a store must not say what this user runs: neither by the command that ssh: calls nor by code. */
+static int distrust(json_t *asked, const settings *settings, const shoal_job *about)
+{
+    json_object_del(asked, "ssh");
+    for (int i = 0; i < about->codes; i++)
+        if (!settings->allow_code || !job_code_allowed(settings->allow_code, about->code[i].sha256))
+            return shoal_fail(
+                SHOAL_DENIED,
+                "job %s brings code (%s) and was submitted elsewhere: if you trust it, say --allow-code %s", about->id,
+                about->code[i].name, about->code[i].sha256);
+    return SHOAL_OK;
+}
+
 /* What the job was submitted with: as this user said it here, or else as the store has it. */
 static int find_wish(json_t **out, const settings *settings, const shoal_job *about)
 {
@@ -184,6 +208,8 @@ static int find_wish(json_t **out, const settings *settings, const shoal_job *ab
         *out = text ? json_loads(text, 0, NULL) : NULL;
     if (status == SHOAL_OK && !own && !settings->workers.write_outputs)
         leave_outputs(*out, &settings->print);
+    if (status == SHOAL_OK && !own)
+        status = distrust(*out, settings, about);
     base_free(&own);
     return status;
 }

@@ -23,13 +23,15 @@
 #include "engine/store/job_admin.h"
 #include "job_store.h"
 #include "kernel/kernel.h"
+#include "learn/module.h"
+#include "learn/module.h"
 
 static const double LEAVE_SECONDS = 0.9;                   /* from the order to leave to the end of the process */
 static const double NOTICE_EVERY = 1, NOTICE_LONGEST = 10; /* seconds between two looks; that a command may take */
 
 typedef struct work_settings {
-    const char *job, *roles, *cache, *data_root, *notice, *spec, *id, *kernel;
-    int64_t slots, cache_bytes;
+    const char *job, *roles, *cache, *data_root, *data_url, *notice, *spec, *id, *kernel, *allow_code;
+    int64_t slots, cache_bytes, parent;
     double idle, patience;
     bool quiet;
 } work_settings;
@@ -58,6 +60,10 @@ static const shoal_option work_rows[] = {
          "leave when this file appears, or when this command, run once a second, exits 0: the machine is about to go"},
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, kernel), "NAME",
      .help = "instructions to compute with: auto, portable, avx2, avx512 or vnni", .fallback = "auto"},
+    {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, allow_code), "SHA256,...",
+     .help =
+         "serve jobs that bring code, if everything they bring has one of these hashes, as shoal job show tells them; "
+         "none when left out"},
     {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(work_settings, quiet), NULL,
      .help = "no lines about what it does; errors are still told"},
     {0},
@@ -76,6 +82,10 @@ static const shoal_option data_rows[] = {
 static const shoal_option launch_rows[] = {
     {"spec", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, spec), "SHA256",
      .help = "serve the job only if its spec has this hash"},
+    {"data-store", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, data_url), "URL",
+     .help = "a store that stands in for the one that the job's rows are in"},
+    {"parent", 0, SHOAL_OPTION_COUNT, offsetof(work_settings, parent), "PID",
+     .help = "end with this process, which must be the one that starts the worker", .least = 1},
     {"id", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, id), "HEX",
      .help = "the number it goes by, 16 hexadecimal digits; random when left out"},
     {0},
@@ -120,6 +130,20 @@ static int parse_hex(uint64_t *out, const char *text)
     if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
         return shoal_fail(SHOAL_USAGE, "--id: '%s' is not 16 hexadecimal digits", text);
     *out = strtoull(text, NULL, 16);
+    return SHOAL_OK;
+}
+
+/* Hashes with commas between. */
+static int check_hashes(const char *text)
+{
+    for (const char *at = text; *at || at == text;) {
+        size_t length = strcspn(at, ",");
+        if (length != 64 || strspn(at, "0123456789abcdefABCDEF") < 64)
+            return shoal_fail(SHOAL_USAGE,
+                              "--allow-code: '%s' should be SHA-256s of 64 hexadecimal digits, with commas between",
+                              text);
+        at += length + (at[length] == ',');
+    }
     return SHOAL_OK;
 }
 
@@ -170,6 +194,8 @@ static int make_options(shoal_worker_options *out, const work_settings *work, ch
         status = parse_hex(&out->id, work->id);
     if (status == SHOAL_OK && work->spec)
         status = check_hash(work->spec);
+    if (status == SHOAL_OK && work->allow_code)
+        status = check_hashes(work->allow_code);
     if (status == SHOAL_OK)
         status = check_data_root(work->data_root);
     if (status == SHOAL_OK)
@@ -181,6 +207,9 @@ static int make_options(shoal_worker_options *out, const work_settings *work, ch
     out->cache = *cache && strcmp(*cache, "none") != 0 ? *cache : NULL;
     out->cache_bytes = work->cache_bytes;
     out->data_root = work->data_root;
+    out->data_url = work->data_url;
+    out->allow_code = work->allow_code;
+    out->load = learn_module_load;
     out->idle = work->idle;
     out->patience = work->patience;
     return status;
@@ -208,6 +237,7 @@ static void log_line(void *context, const char *line)
 typedef struct watch {
     shoal_worker *worker;
     const char *notice;
+    pid_t parent;     /* that it ends with; 0 for none */
     bool is_file;     /* the notice is a file that appears */
     pid_t command;    /* that runs now; 0 for none */
     double asked;     /* when the notice was last looked for */
@@ -308,11 +338,15 @@ static const char *signal_name(int number)
 static void *watch_signals(void *context)
 {
     watch *self = context;
-    const struct timespec soon = {.tv_nsec = 50 * 1000 * 1000}, later = {.tv_sec = 5};
+    const struct timespec soon = {.tv_nsec = 50 * 1000 * 1000}, often = {.tv_nsec = 200 * 1000 * 1000},
+                          later = {.tv_sec = 5};
     sigset_t wanted;
     wanted_signals(&wanted);
     while (!atomic_load(&self->over)) {
-        int number = sigtimedwait(&wanted, NULL, self->notice || self->leaving > 0 ? &soon : &later);
+        bool close = self->notice || self->leaving > 0;
+        int number = sigtimedwait(&wanted, NULL, close ? &soon : self->parent ? &often : &later);
+        if (self->parent && getppid() != self->parent)
+            _exit(CLI_FAILED); /* killed: whatever this worker holds nobody waits for, and its store is gone */
         if (number > 0 && number != SIGUSR1)
             leave(self, signal_name(number));
         else if (self->leaving == 0 && is_noticed(self))
@@ -374,9 +408,9 @@ static int judge_end(shoal_store *store, const shoal_worker_options *options, in
     return status;
 }
 
-static int work(shoal_store *store, const shoal_worker_options *options, const char *notice)
+static int work(shoal_store *store, const shoal_worker_options *options, const work_settings *settings)
 {
-    watch watch = {.notice = notice};
+    watch watch = {.notice = settings->notice, .parent = (pid_t)settings->parent};
     int status = shoal_worker_new(&watch.worker, store, options);
     if (status < 0)
         return status;
@@ -404,7 +438,7 @@ static int run_worker(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
     const shoal_algorithm *algorithms[32];
-    shoal_worker_options options = {.algorithms = algorithms};
+    shoal_worker_options options = {.algorithms = algorithms, .load = learn_module_load};
     char id[SHOAL_JOB_ID_BYTES];
     char *cache = NULL;
     cli_jobs jobs = {0};
@@ -426,7 +460,7 @@ static int run_worker(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK && !options.job)
         say_serving(&options, jobs.url);
     if (status == SHOAL_OK)
-        status = work(jobs.store, &options, settings->work.notice);
+        status = work(jobs.store, &options, &settings->work);
     cli_jobs_close(&jobs);
     base_free(&cache);
     return status;
@@ -441,7 +475,9 @@ static const char *const description[] = {
     "go on, and no work but its own of this moment is lost. The same is true when it is killed, only that the others "
     "notice after the job's "
     "lease.",
-    "A worker runs only the learners it has built in, and opens files of this machine only below --data-root. It "
+    "A worker runs only the learners it has built in and, where --allow-code or --spec vouches for it, the code that a "
+    "job "
+    "brings, and opens files of this machine only below --data-root. It "
     "refuses a job whose "
     "spec was written by another version, or by a machine whose arithmetic gives other bits; the job is not harmed.",
     "It exits 0 when its job has ended or it left, 1 when it can't do the work, and 3 when the store went away while "

@@ -139,6 +139,7 @@ int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settin
                                  .kernel = settings->kernel,
                                  .rows_per_grain = settings->rows_per_grain,
                                  .memory = memory,
+                                 .code = job->code,
                                  .progress = cli_job_on_round,
                                  .progress_context = job,
                                  .stop = cli_signals_stop()};

@@ -201,6 +201,11 @@ void cli_job_show_text(FILE *stream, const shoal_job *job)
     cli_put_text(stream, job->data);
     fprintf(stream, ": %" PRId64 " rows, %" PRId64 " columns, %s, %s\n", job->shape.rows, job->shape.columns,
             shoal_type_name(job->shape.type), job->source);
+    for (int i = 0; i < job->codes; i++) {
+        fprintf(stream, "code       %s  ", job->code[i].sha256);
+        cli_put_text(stream, job->code[i].name);
+        fputc('\n', stream);
+    }
     show_state(stream, job);
     show_rounds(stream, job);
     fprintf(stream, "slices     %" PRId64 ", merged in %" PRId64 " level%s", job->slices, job->levels - 1,
@@ -251,6 +256,7 @@ static json_t *json_worker(const shoal_job *job, int64_t index)
     cli_json_put(&object, "doubled", json_integer(worker->doubled));
     cli_json_put(&object, "fetched", json_integer(worker->fetched));
     cli_json_put(&object, "cached", json_integer(worker->hits));
+    cli_json_put(&object, "fetched_bytes", json_integer(worker->bytes));
     cli_json_put(&object, "requests", json_requests(&worker->requests));
     for (int64_t i = 0; i < job->slices; i++)
         if (job->holder[i] == index)
@@ -264,6 +270,14 @@ static json_t *json_phases(const shoal_job *job)
     json_t *object = json_object();
     for (int i = 0; i < job->phases; i++)
         cli_json_put(&object, job->phase_seconds[i].name, cli_json_real(job->phase_seconds[i].seconds));
+    return object;
+}
+
+static json_t *json_code(const shoal_job *job)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < job->codes; i++)
+        cli_json_put(&object, job->code[i].name, json_string(job->code[i].sha256));
     return object;
 }
 
@@ -295,6 +309,8 @@ json_t *cli_job_show_json(const shoal_job *job)
     cli_json_put(&object, "doubled", json_integer(job->doubled));
     cli_json_put(&object, "version", cli_json_text(job->version));
     cli_json_put(&object, "spec", json_string(job->spec));
+    if (job->codes > 0)
+        cli_json_put(&object, "code", json_code(job));
     if (job->worker) {
         json_t *workers = json_array();
         for (int64_t i = 0; i < job->workers; i++)

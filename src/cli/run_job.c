@@ -22,10 +22,14 @@ static const shoal_option rows[] = {
      .help = "run on workers that meet in this store: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET; without "
              "--workers it "
              "waits for workers that are started elsewhere"},
-    {"workers", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, workers), "local:N",
+    {"workers", 0, SHOAL_OPTION_LIST, offsetof(cli_workers_settings, workers), "WHERE",
      .help =
-         "start N worker processes on this machine, each with its part of the cores or with --threads of them; without "
-         "--store they meet in a folder of this user, and the job is removed from it when it is done"},
+         "start workers; may be given several times: local:N processes on this machine, ssh:HOST[:N],... on machines "
+         "that ssh reaches, where nothing needs to be installed, slurm:N[?partition=P&time=MINUTES] on a cluster; each "
+         "has its part of its machine's cores, or --threads of them; without --store they meet in a folder of this "
+         "user, and the job is removed from it when it is done"},
+    {"ssh", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, ssh), "COMMAND",
+     .help = "what ssh: calls instead of ssh, such as 'ssh -F FILE'; $SHOAL_SSH when left out"},
     {"detach", 0, SHOAL_OPTION_FLAG, offsetof(cli_workers_settings, detach), NULL,
      .help = "print the job's name and return; its workers go on, and outputs are written when it is done"},
     {"job", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, name), "NAME",
@@ -38,8 +42,8 @@ static const shoal_option rows[] = {
      .help = "how partial results are merged: flat, two-level, tree:F in groups of F, or auto, which is meant when it "
              "is left out; never changes the result"},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, roles), "ROLES",
-     .help = "all: every worker maps and reduces; split: local:N starts N workers that map, the square root of N that "
-             "reduce, and one that reduces last; all when left out"},
+     .help = "all: every worker maps and reduces; split: of --workers N map, and beside them the square root of N "
+             "reduce, and one reduces last; all when left out"},
     {"lease", 0, SHOAL_OPTION_REAL, offsetof(cli_workers_settings, lease), "SECONDS",
      .help = "after so long a silent worker counts as dead; chosen from the store when left out", .least = 0.1,
      .most = 3600},
@@ -65,15 +69,16 @@ static bool is_job_name(const char *text)
 
 int cli_workers_check(bool *asked, const cli_workers_settings *settings)
 {
-    int64_t count = 0;
+    launch_ask ask;
     job_tree tree;
-    *asked = settings->store || settings->workers;
-    if (!*asked && (settings->detach || settings->name || settings->slices || settings->reduce || settings->roles ||
-                    settings->lease > 0 || settings->keep_rounds || settings->patience > 0))
-        return shoal_fail(SHOAL_USAGE,
-                          "--detach, --job, --slices, --reduce, --roles, --lease, --keep-rounds and --patience need "
-                          "--workers local:N or --store URL: without them this process does all the work");
-    if (settings->workers && launch_parse(&count, settings->workers) < 0)
+    *asked = settings->store || settings->workers.count > 0;
+    if (!*asked && (settings->detach || settings->ssh || settings->name || settings->slices || settings->reduce ||
+                    settings->roles || settings->lease > 0 || settings->keep_rounds || settings->patience > 0))
+        return shoal_fail(
+            SHOAL_USAGE,
+            "--detach, --ssh, --job, --slices, --reduce, --roles, --lease, --keep-rounds and --patience need "
+            "--workers local:N or --store URL: without them this process does all the work");
+    if (launch_ask_for(&ask, &settings->workers, NULL, 0) < 0)
         return SHOAL_USAGE;
     if (settings->name && !is_job_name(settings->name))
         return shoal_fail(SHOAL_USAGE, "--job: '%s' should be a letter and then at most %d letters, digits and '-'",
@@ -160,6 +165,15 @@ static json_t *json_outputs(const cli_file *outputs)
     return object;
 }
 
+static json_t *json_texts(const shoal_texts *texts)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < texts->count; i++)
+        if (json_array_append_new(list, cli_json_text(texts->text[i])) < 0)
+            return NULL; /* out of memory: what it was to be part of is then none, either */
+    return list;
+}
+
 static int make_settings(char **out, const cli_workers_wish *wish, const cli_workers_settings *settings,
                          const shoal_algorithm *algorithm)
 {
@@ -169,8 +183,10 @@ static int make_settings(char **out, const cli_workers_wish *wish, const cli_wor
     cli_json_put(&object, "outputs", json_outputs(wish->outputs));
     if (wish->more)
         cli_json_put(&object, "more", wish->more);
-    if (settings->workers)
-        cli_json_put(&object, "workers", cli_json_text(settings->workers));
+    if (settings->workers.count > 0)
+        cli_json_put(&object, "workers", json_texts(&settings->workers));
+    if (settings->ssh)
+        cli_json_put(&object, "ssh", cli_json_text(settings->ssh));
     if (settings->roles)
         cli_json_put(&object, "roles", cli_json_text(settings->roles));
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
@@ -180,8 +196,7 @@ static int make_settings(char **out, const cli_workers_wish *wish, const cli_wor
     return status;
 }
 
-/* ---- workers of this machine
- * --------------------------------------------------------------------------------------- */
+/* ---- workers that this process started ---------------------------------------------------------------------------- */
 
 /* One following of a job, with the workers that this process started for it. */
 typedef struct following {
@@ -190,38 +205,18 @@ typedef struct following {
     const char *id;
     const cli_run_settings *run;
     const cli_workers_settings *settings;
+    const cli_workers_wish *wish; /* NULL for who resumes */
     bool quiet;
-    launch_workers *workers;
+    launch_group *workers;
+    shoal_store *data; /* where the rows are, for workers that can't reach that store themselves; NULL: none needs it */
     int64_t count, helpers; /* workers that --workers asks for; reducers beside them */
-    char spec[JOB_HASH_HEX], slots[24], worker[24];
+    char spec[JOB_HASH_HEX];
     char *data_folder; /* where the file is that workers read; NULL when they need none */
+    char *data_url;    /* where the rows are, when that is another store; NULL otherwise */
     double want_looked;
     bool said_waiting;
     bool lame; /* its workers can't work */
 } following;
-
-/* Of the paper's three services: one worker reduces last, about the square root of N reduce, N map. */
-static const char *role_of(const following *self, int64_t slot)
-{
-    return slot == 0 ? "last" : slot < self->helpers ? "reduce" : "map";
-}
-
-static int worker_arguments(void *context, int64_t slot, uint64_t worker, const char **out)
-{
-    following *self = context;
-    int count = 0;
-    snprintf(self->worker, sizeof self->worker, "%016llx", (unsigned long long)worker);
-    const char *const fixed[] = {"worker",     "--store",  self->jobs->url,   "--job",       self->id, "--spec",
-                                 self->spec,   "--slots",  self->slots,       "--data-root", "/",      "--id",
-                                 self->worker, "--kernel", self->run->kernel, "--quiet"};
-    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-        out[count++] = fixed[i];
-    if (self->helpers > 0) {
-        out[count++] = "--roles";
-        out[count++] = role_of(self, slot);
-    }
-    return count;
-}
 
 /* A worker's sentence without the job's name, which whoever reads it has before them. */
 static void shorten(char *why, const char *id)
@@ -243,26 +238,67 @@ static void tell_death(void *context, uint64_t worker, const char *why)
     shoal_job_worker_died(self->jobs->store, self->id, worker, text, shoal_after(2));
 }
 
+/* A line between those of the progress. */
+static void say_line(void *context, const char *line)
+{
+    following *self = context;
+    if (self->quiet)
+        return;
+    cli_progress_clear(&self->job->progress);
+    fputs("shoal: ", stderr);
+    cli_put_text(stderr, line);
+    fputc('\n', stderr);
+}
+
+/* Those behind a pipe reach other stores through this process. */
+static int open_data(following *self)
+{
+    char *key = NULL;
+    int status = shoal_store_open_at(&self->data, &key, self->data_url, &(shoal_store_options){.read_only = true},
+                                     cli_jobs_deadline(self->jobs));
+    shoal_text_free(&key);
+    return status;
+}
+
 static int start_workers(following *self)
 {
-    launch_options options = {.arguments = worker_arguments, .gone = tell_death, .context = self};
-    if (!self->settings->workers)
+    launch_ask ask;
+    const char *scheme = shoal_store_describe(self->jobs->store).scheme;
+    if (self->settings->workers.count == 0)
         return SHOAL_OK;
-    int status = launch_parse(&self->count, self->settings->workers);
+    int status = launch_ask_for(&ask, &self->settings->workers, scheme, self->run->threads);
+    if (status == SHOAL_OK && ask.far && self->data_folder)
+        status = shoal_fail(SHOAL_USAGE,
+                            "job %s reads a file of this machine, which workers elsewhere do not see: "
+                            "start it anew with --workers of both kinds",
+                            self->id);
+    if (status == SHOAL_OK && ask.piped && self->data_url)
+        status = open_data(self);
     if (status < 0)
         return status;
+    self->count = ask.workers;
     if (self->settings->roles && strcmp(self->settings->roles, "split") == 0)
         self->helpers = (int64_t)ceil(sqrt((double)self->count)) + 1;
-    int64_t threads = self->run->threads > 0 ? self->run->threads : base_cores() / self->count;
-    snprintf(self->slots, sizeof self->slots, "%lld", (long long)(threads > 0 ? threads : 1));
-    return launch_local_new(&self->workers, self->count + self->helpers, &options);
+    const launch_job job = {.store_url = self->jobs->url,
+                            .store = self->jobs->store,
+                            .data = self->data,
+                            .id = self->id,
+                            .spec = self->spec,
+                            .kernel = self->run->kernel,
+                            .threads = self->run->threads,
+                            .helpers = self->helpers,
+                            .ssh = self->settings->ssh,
+                            .gone = tell_death,
+                            .say = say_line,
+                            .context = self};
+    return launch_new(&self->workers, &self->settings->workers, &job);
 }
 
 /* Whoever says how many workers there are to be takes back what was said before. */
 static int forget_scale(following *self)
 {
     int64_t wanted = -1;
-    if (!self->settings->workers || self->settings->as_scaled)
+    if (self->settings->workers.count == 0 || self->settings->as_scaled)
         return SHOAL_OK;
     int status = shoal_job_wanted(&wanted, self->jobs->store, self->id, cli_jobs_deadline(self->jobs));
     if (status == SHOAL_OK && wanted >= 0 && wanted != self->count)
@@ -290,7 +326,7 @@ static void say_waiting(following *self)
 {
     char *url = NULL, *folder = NULL;
     self->said_waiting = true;
-    if (self->settings->workers || self->quiet)
+    if (self->settings->workers.count > 0 || self->quiet)
         return;
     if (cli_quote(&url, self->jobs->url) == SHOAL_OK &&
         (!self->data_folder || cli_quote(&folder, self->data_folder) == SHOAL_OK))
@@ -323,8 +359,11 @@ static void on_round(void *context, const shoal_round *done, const shoal_round *
 static int on_forgot(void *context)
 {
     following *self = context;
-    if (!self->job->data)
-        return SHOAL_OK;
+    int status = SHOAL_OK;
+    if (self->wish && self->wish->codes > 0)
+        status = shoal_job_put_code(self->jobs->store, self->id, self->wish->code, self->wish->codes, SHOAL_NEVER);
+    if (status < 0 || !self->job->data)
+        return status;
     return shoal_job_upload(self->jobs->store, self->id, self->job->data, self->job->weights, cli_signals_stop(),
                             SHOAL_NEVER);
 }
@@ -361,6 +400,8 @@ static int read_spec(following *self)
         job_hex_write(self->spec, spec->sha256, sizeof spec->sha256);
     if (status == SHOAL_OK && spec->source == JOB_FILE)
         status = copy_folder(&self->data_folder, spec->place);
+    if (status == SHOAL_OK && spec->source == JOB_RANGES && spec->store_url)
+        status = base_copy_text(&self->data_url, spec->store_url);
     job_spec_free(&spec);
     return status;
 }
@@ -397,9 +438,9 @@ static int end_failed(const following *self, int failure, const char *why)
 
 static int follow(following *self)
 {
-    const double patience = self->settings->patience > 0 ? self->settings->patience
-                            : self->settings->workers    ? 60
-                                                         : 3600;
+    const double patience = self->settings->patience > 0        ? self->settings->patience
+                            : self->settings->workers.count > 0 ? 60
+                                                                : 3600;
     shoal_follow_options options = {.progress = on_round,
                                     .progress_context = self,
                                     .sparse = !self->job->trace.output,
@@ -425,6 +466,7 @@ static int follow(following *self)
             launch_stop(self->workers, 2);
         launch_free(&self->workers);
     }
+    shoal_store_close(&self->data);
     cli_progress_clear(&self->job->progress);
     self->job->report = self->job->away.report.run;
     if (status < 0 && cli_signals_stopped())
@@ -438,10 +480,15 @@ static int follow(following *self)
 }
 
 static int follow_job(cli_job *job, cli_jobs *jobs, const cli_run_settings *run, const cli_workers_settings *settings,
-                      const cli_print_settings *print, const char *trace_path)
+                      const cli_print_settings *print, const cli_workers_wish *wish, const char *trace_path)
 {
-    following self = {
-        .job = job, .jobs = jobs, .id = job->away.id, .run = run, .settings = settings, .quiet = print->quiet};
+    following self = {.job = job,
+                      .jobs = jobs,
+                      .id = job->away.id,
+                      .run = run,
+                      .settings = settings,
+                      .wish = wish,
+                      .quiet = print->quiet};
     int status = cli_trace_open(&job->trace, trace_path);
     if (status < 0)
         return status;
@@ -449,6 +496,7 @@ static int follow_job(cli_job *job, cli_jobs *jobs, const cli_run_settings *run,
     status = follow(&self);
     cli_signals_allow_stop(false);
     base_free(&self.data_folder);
+    base_free(&self.data_url);
     return status;
 }
 
@@ -475,22 +523,28 @@ static int start_supervisor(const cli_job *job, const cli_jobs *jobs, const cli_
     char *log = NULL;
     snprintf(threads, sizeof threads, "%lld", (long long)run->threads);
     snprintf(patience, sizeof patience, "%.17g", settings->patience > 0 ? settings->patience : 60);
-    const char *arguments[LAUNCH_ARGUMENTS_MOST] = {"job",
-                                                    "resume",
-                                                    job->away.id,
-                                                    "--store",
-                                                    jobs->url,
-                                                    "--workers",
-                                                    settings->workers,
-                                                    "--roles",
-                                                    settings->roles ? settings->roles : "all",
-                                                    "--kernel",
-                                                    run->kernel,
-                                                    "--patience",
-                                                    patience,
-                                                    "--quiet",
-                                                    "--as-scaled"};
-    int count = 15;
+    const char *arguments[LAUNCH_ARGUMENTS_MOST + 2 * SHOAL_TEXTS_MOST] = {"job",
+                                                                           "resume",
+                                                                           job->away.id,
+                                                                           "--store",
+                                                                           jobs->url,
+                                                                           "--roles",
+                                                                           settings->roles ? settings->roles : "all",
+                                                                           "--kernel",
+                                                                           run->kernel,
+                                                                           "--patience",
+                                                                           patience,
+                                                                           "--quiet",
+                                                                           "--as-scaled"};
+    int count = 13;
+    for (int i = 0; i < settings->workers.count; i++) {
+        arguments[count++] = "--workers";
+        arguments[count++] = settings->workers.text[i];
+    }
+    if (settings->ssh) {
+        arguments[count++] = "--ssh";
+        arguments[count++] = settings->ssh;
+    }
     if (settings->write_outputs)
         arguments[count++] = "--write-outputs";
     if (run->threads > 0) {
@@ -518,12 +572,14 @@ static int detach(cli_job *job, cli_jobs *jobs, const cli_run_settings *run, con
 {
     job->away.detached = true;
     following self = {.jobs = jobs, .id = job->away.id, .settings = settings};
-    int status = settings->workers ? launch_parse(&self.count, settings->workers) : SHOAL_OK;
+    launch_ask ask;
+    int status = launch_ask_for(&ask, &settings->workers, NULL, 0);
+    self.count = ask.workers;
     if (status == SHOAL_OK)
         status = forget_scale(&self);
-    if (status == SHOAL_OK && settings->workers)
+    if (status == SHOAL_OK && settings->workers.count > 0)
         status = start_supervisor(job, jobs, run, settings);
-    if (status == SHOAL_OK && !settings->workers && has_outputs && !print->quiet)
+    if (status == SHOAL_OK && settings->workers.count == 0 && has_outputs && !print->quiet)
         say_outputs_wait(&self);
     return status == SHOAL_OK ? print_detached(job, print) : status;
 }
@@ -547,21 +603,17 @@ static int check_detached_outputs(const cli_file *outputs)
 
 /* ---- submitting -------------------------------------------------------------------------------------------------- */
 
-static int64_t expected_slots(const cli_run_settings *run, const cli_workers_settings *settings)
-{
-    int64_t count = 0;
-    if (!settings->workers || launch_parse(&count, settings->workers) < 0)
-        return 0;
-    int64_t threads = run->threads > 0 ? run->threads : base_cores() / count;
-    return count * (threads > 0 ? threads : 1);
-}
-
 static int submit(cli_job *job, const cli_jobs *jobs, const cli_workers_wish *wish, const cli_run_settings *run,
                   const cli_workers_settings *settings)
 {
     char *text = NULL;
     char id[SHOAL_JOB_ID_BYTES];
-    int status = make_settings(&text, wish, settings, job->algorithm);
+    launch_ask ask;
+    const char *scheme = shoal_store_describe(jobs->store).scheme;
+    int status = launch_ask_for(&ask, &settings->workers, scheme, run->threads);
+    if (status < 0)
+        return status;
+    status = make_settings(&text, wish, settings, job->algorithm);
     if (status == SHOAL_OK)
         status = job_setup_id(id, settings->name ? settings->name : job->algorithm->name);
     if (status < 0) {
@@ -570,7 +622,10 @@ static int submit(cli_job *job, const cli_jobs *jobs, const cli_workers_wish *wi
     }
     shoal_job_options options = {.id = id,
                                  .slices = settings->slices,
-                                 .workers = expected_slots(run, settings),
+                                 .workers = ask.slots,
+                                 .far = ask.far,
+                                 .code = wish->code,
+                                 .codes = wish->codes,
                                  .reduce = settings->reduce,
                                  .lease = settings->lease,
                                  .keep_rounds = settings->keep_rounds,
@@ -616,7 +671,7 @@ int cli_workers_run(cli_job *job, const cli_workers_wish *wish, const cli_run_se
     }
     if (status == SHOAL_OK)
         status = settings->detach ? detach(job, &jobs, run, settings, print, is_any_written(wish->outputs))
-                                  : follow_job(job, &jobs, run, settings, print, wish->trace_path);
+                                  : follow_job(job, &jobs, run, settings, print, wish, wish->trace_path);
     cli_jobs_close(&jobs);
     return status;
 }
@@ -631,7 +686,7 @@ int cli_workers_resume(cli_job *job, cli_jobs *jobs, const char *id, const cli_r
     if (status < 0)
         return status;
     return settings->detach ? detach(job, jobs, run, settings, print, false)
-                            : follow_job(job, jobs, run, settings, print, trace_path);
+                            : follow_job(job, jobs, run, settings, print, NULL, trace_path);
 }
 
 /* ---- afterwards -------------------------------------------------------------------------------------------------- */

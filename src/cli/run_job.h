@@ -8,7 +8,8 @@
 
 typedef struct cli_workers_settings {
     const char *store;   /* URL */
-    const char *workers; /* "local:8" */
+    shoal_texts workers; /* "local:8", "ssh:corn10,corn11:8" */
+    const char *ssh;     /* the command to use for ssh: */
     const char *reduce, *roles, *name;
     int64_t slices, keep_rounds;
     double lease, patience;
@@ -35,6 +36,8 @@ typedef struct cli_workers_wish {
     const cli_file *outputs;  /* ended by a row without a name */
     json_t *more;             /* further settings the learner's `finish` needs; taken, may be NULL */
     const char *trace_path;   /* one of the outputs, or NULL */
+    const shoal_code *code;   /* files that workers need, `codes` of them */
+    int codes;
 } cli_workers_wish;
 
 /* Submits and follows.  Then job->result is there, or job->detached is set.  CLI_RESUMABLE when the job stopped and

@@ -11,6 +11,7 @@
 static volatile int stop_requested;
 static atomic_bool stop_seen; /* the same, for threads other than the one that the signal came to */
 static volatile sig_atomic_t stop_allowed;
+static _Atomic(const char *const *) removable;
 
 static void say(const char *text)
 {
@@ -18,11 +19,20 @@ static void say(const char *text)
         return; /* nobody listens, and there is nobody else to tell */
 }
 
+/* What is to be gone when the process is: unlink and rmdir may be called in a handler. */
+static void discard_all(void)
+{
+    base_output_discard_all();
+    for (const char *const *path = atomic_load(&removable); path && *path; path++)
+        if (unlink(*path) < 0)
+            rmdir(*path);
+}
+
 /* Ends the process by the signal itself, so that whoever waits for it (a shell's loop, say) knows why. */
 static void die_by(int number)
 {
     sigset_t set;
-    base_output_discard_all();
+    discard_all();
     signal(number, SIG_DFL);
     sigemptyset(&set);
     sigaddset(&set, number);
@@ -53,7 +63,7 @@ static void handle_bus(int number, siginfo_t *info, void *context)
     if (atomic_flag_test_and_set(&told)) /* another thread met the same end and is about to say so */
         for (;;)
             pause();
-    base_output_discard_all();
+    discard_all();
     say("shoal: a file became shorter, or could not be read any more, while it was in use; nothing half-written is "
         "left\n");
     _exit(CLI_FAILED);
@@ -94,8 +104,13 @@ bool cli_signals_stopped(void)
     return atomic_load(&stop_seen);
 }
 
+void cli_signals_remove(const char *const *paths)
+{
+    atomic_store(&removable, paths);
+}
+
 void cli_signals_leave(void)
 {
-    base_output_discard_all();
+    discard_all();
     _exit(CLI_INTERRUPTED);
 }

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <openssl/evp.h>
 #include <shoal/error.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
 
 /* As long as a mark, so that every mark starts at a multiple of its size. */
@@ -35,16 +35,12 @@ struct transfer_journal {
 
 transfer_mark transfer_mark_of(const char *const *texts)
 {
-    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned char digest[BASE_HASH_SIZE];
     transfer_mark out;
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    bool fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
-    for (; fine && *texts; texts++)
-        fine =
-            EVP_DigestUpdate(context, *texts, strlen(*texts) + 1) == 1; /* with its NUL: "ab", "c" is not "a", "bc" */
-    if (!fine || EVP_DigestFinal_ex(context, digest, NULL) != 1)
-        SHOAL_BUG("SHA-256 is not there");
-    EVP_MD_CTX_free(context);
+    base_hash hash = {0};
+    for (; *texts; texts++)
+        base_hash_add(&hash, *texts, strlen(*texts) + 1); /* with its NUL: "ab", "c" is not "a", "bc" */
+    base_hash_end(&hash, digest);
     memcpy(out.bytes, digest, sizeof out.bytes);
     return out;
 }

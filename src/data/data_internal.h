@@ -68,6 +68,24 @@ void data_source_close(data_source *source);
 
 /* ---- data_npy.c ---- */
 
+enum { DATA_NPY_RANK_MOST = 64 };
+
+/* What the header of an .npy array says. */
+typedef struct data_npy_header {
+    int version;
+    shoal_type type;
+    bool swapped, fortran; /* the other byte order; the first index runs fastest */
+    int rank;
+    uint64_t shape[DATA_NPY_RANK_MOST];
+    bool has_descr, has_order, has_shape;
+} data_npy_header;
+
+/* For arrays that come one behind the other: how many bytes the header takes, as far as its first `size` bytes tell.  While that is
+ * more than `size`, so many are needed to go on.  0 for what is no npy. */
+size_t data_npy_header_next(const unsigned char *head, size_t size);
+/* Reads a header, `size` bytes of which are there; `name` is what messages call it. */
+int data_npy_parse(data_npy_header *out, const void *bytes, size_t size, const char *name);
+
 /* Reads no more than the header, and sets the shape; the source is then at the values.  *fortran is false where the order of one
  * column is meant. */
 int data_npy_describe(shoal_data *data, bool *swapped, bool *fortran, data_source *source);
@@ -81,6 +99,10 @@ struct z_stream_s;
 void data_zlib_init(struct z_stream_s *stream);
 
 /* ---- data_write.c ---- */
+
+enum { DATA_NPY_HEADER_ROOM = 64 * 24 + 256 };
+/* Writes the header of an array, version 1.0, C order, and returns how many bytes it has. */
+size_t data_npy_header_write(char out[DATA_NPY_HEADER_ROOM], shoal_type type, int rank, const int64_t *shape);
 
 /* shoal_data_write in a format such as "csv.gz"; the path's ending says which when it is NULL. */
 int data_write_as(shoal_data *data, const char *path, const char *format);

@@ -9,16 +9,9 @@
 
 #include "base/memory.h"
 
-enum { MAGIC_BYTES = 6, GREATEST_HEADER = 1 << 20, GREATEST_RANK = 64 };
+enum { MAGIC_BYTES = 6, GREATEST_HEADER = 1 << 20 };
 
-typedef struct npy_header {
-    int version;
-    shoal_type type;
-    bool swapped, fortran;
-    int rank;
-    uint64_t shape[GREATEST_RANK];
-    bool has_descr, has_order, has_shape;
-} npy_header;
+typedef data_npy_header npy_header;
 
 /* Where the parser stands; `at` never passes `end`, which holds NUL. */
 typedef struct npy_parser {
@@ -103,7 +96,7 @@ static int take_shape(npy_parser *parser, npy_header *header)
     while (!take_char(parser, ')')) {
         if (!comma)
             return fail_header(parser, "the shape is no tuple");
-        if (header->rank == GREATEST_RANK)
+        if (header->rank == DATA_NPY_RANK_MOST)
             return fail_header(parser, "there are more than 64 dimensions");
         int status = take_dimension(parser, &header->shape[header->rank++]);
         if (status < 0)
@@ -287,6 +280,31 @@ size_t data_npy_header_bytes(const unsigned char *head, size_t size)
     if (head[MAGIC_BYTES] > 1)
         length |= (size_t)at[2] << 16 | (size_t)at[3] << 24;
     return (length < GREATEST_HEADER ? length : GREATEST_HEADER) + LEAST;
+}
+
+/* Version 1 has two bytes of length, the others four. */
+size_t data_npy_header_next(const unsigned char *head, size_t size)
+{
+    const size_t before = size > MAGIC_BYTES && head[MAGIC_BYTES] > 1 ? MAGIC_BYTES + 2 + 4 : MAGIC_BYTES + 2 + 2;
+    if (memcmp(head, "\x93NUMPY", size < MAGIC_BYTES ? size : MAGIC_BYTES) != 0)
+        return 0;
+    if (size < before)
+        return before;
+    const unsigned char *at = head + MAGIC_BYTES + 2;
+    size_t length = at[0] | (size_t)at[1] << 8;
+    if (head[MAGIC_BYTES] > 1)
+        length |= (size_t)at[2] << 16 | (size_t)at[3] << 24;
+    return before + (length < GREATEST_HEADER ? length : GREATEST_HEADER);
+}
+
+int data_npy_parse(data_npy_header *out, const void *bytes, size_t size, const char *name)
+{
+    data_source source;
+    data_source_of_bytes(&source, name, bytes, size);
+    *out = (data_npy_header){0};
+    int status = read_header(out, &source);
+    data_source_close(&source);
+    return status;
 }
 
 int data_npy_describe(shoal_data *data, bool *swapped, bool *fortran, data_source *source)

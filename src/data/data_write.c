@@ -33,10 +33,11 @@ struct encoding {
 
 /* ---- npy ---- */
 
-static int write_npy_header(data_sink *sink, shoal_type type, int rank, const int64_t *shape)
+size_t data_npy_header_write(char text[DATA_NPY_HEADER_ROOM], shoal_type type, int rank, const int64_t *shape)
 {
-    enum { ROOM = 64 * 24 + 256, PREFIX = 10 };
-    char text[ROOM] = "\x93NUMPY\x01";
+    enum { ROOM = DATA_NPY_HEADER_ROOM, PREFIX = 10 };
+    static const char prefix[PREFIX] = "\x93NUMPY\x01";
+    memcpy(text, prefix, PREFIX);
     size_t used = PREFIX;
     used += (size_t)snprintf(text + used, ROOM - used, "{'descr': '%s', 'fortran_order': False, 'shape': (",
                              data_type_descr(type));
@@ -50,7 +51,13 @@ static int write_npy_header(data_sink *sink, shoal_type type, int rank, const in
     text[total - 1] = '\n';
     text[8] = (char)((total - PREFIX) & 0xff);
     text[9] = (char)((total - PREFIX) >> 8);
-    return data_sink_write(sink, text, total);
+    return total;
+}
+
+static int write_npy_header(data_sink *sink, shoal_type type, int rank, const int64_t *shape)
+{
+    char text[DATA_NPY_HEADER_ROOM];
+    return data_sink_write(sink, text, data_npy_header_write(text, type, rank, shape));
 }
 
 static int count_bytes(size_t *bytes, const char *path, shoal_type type, int rank, const int64_t *shape)

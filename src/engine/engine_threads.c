@@ -126,8 +126,10 @@ static int open_run(threads_run *run)
     const engine_job *job = run->job;
     engine_rows rows = {.read = read_rows, .context = run, .weights = job->weights};
     int status = engine_mapper_new(&run->mapper, job->algorithm, &job->shape, job->threads, job->kernel);
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK) {
+        engine_mapper_bring(run->mapper, job->options->code);
         status = engine_slice_new(&run->slice, 0, job->shape.grains, &rows);
+    }
     return status == SHOAL_OK ? load(run) : status;
 }
 

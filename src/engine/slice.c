@@ -92,6 +92,11 @@ void engine_mapper_free(engine_mapper **inout)
     base_free(inout);
 }
 
+void engine_mapper_bring(engine_mapper *mapper, const char *code)
+{
+    mapper->crew.code = code;
+}
+
 const shoal_crew *engine_mapper_crew(const engine_mapper *mapper)
 {
     return &mapper->crew;

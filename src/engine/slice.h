@@ -27,6 +27,9 @@ base_pool *engine_mapper_pool(engine_mapper *mapper);
 /* Non-zero at *stop ends a map between two grains with SHOAL_STOPPED; NULL, as at first, for never. */
 void engine_mapper_watch(engine_mapper *mapper, const _Atomic uint32_t *stop);
 
+/* Where the files are that the run brings along, which must last as long as the mapper; NULL, as at first, for none. */
+void engine_mapper_bring(engine_mapper *mapper, const char *code);
+
 /* Readies the mapper for the round, which must last until the next one begins. */
 int engine_mapper_begin(engine_mapper *mapper, const shoal_round *round);
 /* Adds what maps counted since the last call to counter[SHOAL_COUNTERS]. */

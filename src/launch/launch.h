@@ -1,64 +1,87 @@
 /* Starting workers, and looking after them while they run.
  *
- *     launch_workers *workers = NULL;
- *     int status = launch_local_new(&workers, 8, &options);
+ *     launch_group *group = NULL;
+ *     int status = launch_new(&group, &specs, &job);            // "local:4", "ssh:corn10,corn11:8", "slurm:64"
  *     while (status == SHOAL_OK && there is more to do)
- *         status = launch_tick(workers);            // once a second or more often: who died, who is due
- *     launch_stop(workers, 2);                      // tells all to leave, ends who has not left two seconds later
- *     launch_free(&workers);
+ *         status = launch_tick(group);                          // once a second or more often: who died, who is due
+ *     launch_stop(group, 2);                                    // tells all to leave, ends who has not left two seconds later
+ *     launch_free(&group);
  *
- * A worker that dies by a signal or fails is started again: at once at first, then after growing pauses, at most three times
- * a minute, and ten times in all, once if it failed with a reason, while the job makes no progress (launch_progress).  One
- * that ends well is not.  Workers outlive whoever started them: they finish the job, and end. */
+ * A *launcher* is one way of starting workers, a table of functions (launch_internal.h); each --workers gives one.  What all
+ * of them share: a worker that dies by a signal or fails is started again, at once at first, then after growing pauses, at
+ * most three times a minute, and ten times in all, once if it failed with a reason, while the job makes no progress
+ * (launch_progress).  One that ends well is not.  A machine that can't be reached is reported and tried again; the job goes
+ * on with the rest, and launch_tick fails only when nobody is left who could work. */
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <shoal/option.h>
+#include <shoal/store.h>
 
-typedef struct launch_workers launch_workers;
+enum { LAUNCH_ARGUMENTS_MOST = 60, LAUNCH_WORKERS_MOST = 4096 };
 
-enum { LAUNCH_ARGUMENTS_MOST = 40, LAUNCH_WORKERS_MOST = 4096 };
-
-typedef struct launch_options {
-    const char *program; /* NULL: this very program */
-    /* Fills the arguments of worker `slot` behind the program's name, at most LAUNCH_ARGUMENTS_MOST, and returns how
-     * many; they need to last only until the next call.  `worker` is the id that this start of it must go by. */
-    int (*arguments)(void *context, int64_t slot, uint64_t worker, const char **out);
-    /* Told of every worker that is gone without having left by itself: "died: signal 9", "failed: no such store".
-     * NULL: nobody. */
+/* What workers are started for, and how. All texts must last as long as the group. */
+typedef struct launch_job {
+    const char *store_url; /* as processes that see this machine's files reach the store */
+    shoal_store *store;    /* the same, open: those that reach it through this process */
+    shoal_store
+        *data; /* where the rows are, when that is another store; NULL otherwise.  Only for those behind a pipe */
+    const char *id, *spec; /* the job, and the SHA-256 of its spec in hex: they run no other */
+    const char *kernel;    /* "auto", say */
+    int64_t threads;       /* of each worker; 0: its machine's cores divided among that machine's workers */
+    int64_t helpers; /* with split roles: worker 0 reduces last, 1 to helpers - 1 reduce, the rest map; 0: all do all */
+    const char *ssh; /* the command that ssh: uses, "ssh -F FILE", say; NULL: $SHOAL_SSH, or ssh */
+    const char *program; /* local: what to start; NULL: this very program */
+    /* Told of every worker that is gone without having left by itself: "died: signal 9", "failed: no such store".  Called
+     * from launch_tick, launch_stop and launch_wait only. */
     void (*gone)(void *context, uint64_t worker, const char *why);
+    /* Told what people should know while the job goes on: "corn10: can't be reached: ...; trying again".  As above. */
+    void (*say)(void *context, const char *line);
     void *context;
-} launch_options;
+} launch_job;
 
-/* How many workers "local:8" asks for.  SHOAL_USAGE with a sentence for anything else. */
-int launch_parse(int64_t *count, const char *text);
+/* The values of --workers, one launcher each. */
+typedef shoal_texts launch_specs;
 
-/* Starts processes of this machine.  Their standard input and output are /dev/null, and of what they write to
- * standard error the last 4 kB are kept: a failing worker's last line is its reason. */
-int launch_local_new(launch_workers **out, int64_t count, const launch_options *options);
+/* What specs ask for, found out without starting anything. */
+typedef struct launch_ask {
+    int64_t workers; /* in all */
+    int64_t slots;   /* threads in all, as far as this machine can tell */
+    bool far;        /* some do not see this machine's files */
+    bool piped;      /* some reach the store only through the process that started them */
+} launch_ask;
+
+/* SHOAL_USAGE with a sentence for what can't be asked for. `store_scheme`, which may be NULL, is that of the store they are to meet in
+ * ("dir", "az"): Slurm's workers reach those of the cloud by themselves. */
+int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store_scheme, int64_t threads);
+
+typedef struct launch_group launch_group;
+
+int launch_new(launch_group **out, const launch_specs *specs, const launch_job *job);
 /* Looks after them.  Fails when none runs, none will be started any more, and some have failed, with the reason of
  * the last. */
-int launch_tick(launch_workers *workers);
+int launch_tick(launch_group *group);
 /* The job has moved on: workers that died may be started again as often as before. */
-void launch_progress(launch_workers *workers);
-/* From now on there are to be `count`: starts more, or tells the last ones to leave. */
-int launch_scale(launch_workers *workers, int64_t count);
-/* How many run now, those that were told to leave included. */
-int64_t launch_running(const launch_workers *workers);
+void launch_progress(launch_group *group);
+/* From now on there are to be `count` in all: starts more, or tells the last ones to leave; launchers share them as they
+ * shared those that were first asked for. */
+int launch_scale(launch_group *group, int64_t count);
+/* How many run now, as far as known, those that were told to leave included. */
+int64_t launch_running(const launch_group *group);
 /* How many are to run. */
-int64_t launch_wanted(const launch_workers *workers);
-/* Tells all to leave (SIGTERM), ends those that are still there after so many seconds (SIGKILL), and waits for their
- * end. */
-void launch_stop(launch_workers *workers, double seconds);
+int64_t launch_wanted(const launch_group *group);
+/* Tells all to leave, ends those that are still there after so many seconds, and waits for their end. */
+void launch_stop(launch_group *group, double seconds);
 /* Waits up to so many seconds for all to end by themselves; whether they have. */
-bool launch_wait(launch_workers *workers, double seconds);
+bool launch_wait(launch_group *group, double seconds);
+/* Frees; workers of this machine, and of Slurm with a store of the cloud, that still run go on. */
+void launch_free(launch_group **group);
+
 /* Starts this very program in a session of its own, with nothing of this one's standard streams; what it says goes to
  * the end of the file `log`, or nowhere when that is NULL.  `arguments` are those behind the program's name, ended by
  * NULL. */
 int launch_detached(const char *const *arguments, const char *log);
-
-/* Frees; workers that still run go on. */
-void launch_free(launch_workers **workers);
 
 #endif

@@ -1,388 +1,126 @@
-/* Workers as processes of this machine.  See launch.h.
- *
- * They are started by posix_spawn, never by fork: this process may hold databases and threads that a forked copy
- * would break.  What a worker says goes into a file in memory rather than a pipe, so that one whose starter was
- * killed can go on saying things. */
-#include "launch/launch.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
-#include <signal.h>
-#include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
+/* Workers on this machine: local:8.  They see its files, and outlive whoever started them. */
 #include <shoal/error.h>
 
-#include "base/memory.h"
 #include "base/option.h"
-#include "base/world.h"
+#include "base/pool.h"
+#include "launch/launch_internal.h"
 
-enum {
-    TEXT_BYTES = 4096,   /* of what a worker said that are looked at */
-    STARTS_A_MINUTE = 3, /* again, of one slot */
-    BUDGET = 10,         /* starts again without progress; a death costs one */
-    FAILURE_COSTS = 6,   /* of the budget: what failed with a reason will probably fail again, so it is tried twice */
-    EXIT_GOES_ON = 3,    /* a worker's exit code when another try may help */
-    STOP_POLL_MS = 5,
-};
-static const char this_program[] = "/proc/self/exe"; /* also when its file was replaced since */
-static const double FIRST_PAUSE = 0.5, LONGEST_PAUSE = 30;
+typedef struct local {
+    launch_workers base;
+    launch_crew *crew;
+    int64_t threads; /* of each */
+} local;
 
-typedef struct slot {
-    pid_t process; /* 0 when none runs */
-    uint64_t worker;
-    int text;                       /* file in memory with what it says; -1 for none */
-    bool leaving;                   /* it was told to go */
-    bool ended;                     /* well, by itself, or because it was given up: not to be started again */
-    int spent;                      /* of the budget */
-    int deaths;                     /* since the last progress */
-    int64_t due;                    /* when to start it again */
-    int64_t again[STARTS_A_MINUTE]; /* when it was started again, the latest times */
-} slot;
-
-struct launch_workers {
-    launch_options options;
-    slot *slots;
-    int64_t room, wanted;
-    char reason[512]; /* of the last one that was given up; "" for none */
-};
-
-/* ---- how many ------------------------------------------------------------------------------------------------ */
-
-int launch_parse(int64_t *count, const char *text)
+static int parse(int64_t *count, const char *rest)
 {
-    static const char local[] = "local:";
-    if (strncmp(text, local, strlen(local)) != 0)
-        return shoal_fail(SHOAL_USAGE, "--workers: '%s' is not known; local:N starts N workers on this machine", text);
-    if (!base_parse_count(count, text + strlen(local)) || *count < 1 || *count > LAUNCH_WORKERS_MOST)
-        return shoal_fail(SHOAL_USAGE, "--workers: '%s' should be local:N with N from 1 to %d", text,
+    if (!base_parse_count(count, rest) || *count < 1 || *count > LAUNCH_WORKERS_MOST)
+        return shoal_fail(SHOAL_USAGE, "--workers: 'local:%s' should be local:N with N from 1 to %d", rest,
                           LAUNCH_WORKERS_MOST);
     return SHOAL_OK;
 }
 
-/* ---- one worker ------------------------------------------------------------------------------------------------ */
-
-/* Standard error goes to the descriptor `text`, or to the end of the file `log`, or nowhere. */
-static int prepare_files(posix_spawn_file_actions_t *files, int text, const char *log)
+static int local_ask(launch_ask *out, const char *rest, const char *store_scheme, int64_t threads)
 {
-    int error = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (error == 0)
-        error = posix_spawn_file_actions_addopen(files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    if (error == 0 && text >= 0)
-        error = posix_spawn_file_actions_adddup2(files, text, STDERR_FILENO);
-    else if (error == 0)
-        error = posix_spawn_file_actions_addopen(files, STDERR_FILENO, log ? log : "/dev/null",
-                                                 O_WRONLY | O_APPEND | O_CREAT, 0600);
-    return error;
-}
-
-static int spawn(pid_t *out, const char *program, const char *const *arguments, int text, const char *log, short flags)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    sigemptyset(&none);
-    int error = posix_spawn_file_actions_init(&files);
-    if (error != 0)
-        return shoal_fail_errno(SHOAL_SYSTEM, error, "can't start %s", program);
-    error = posix_spawnattr_init(&attributes);
-    if (error == 0) {
-        error = prepare_files(&files, text, log);
-        if (error == 0)
-            error = posix_spawnattr_setsigmask(&attributes, &none);
-        if (error == 0)
-            error = posix_spawnattr_setflags(&attributes, (short)(POSIX_SPAWN_SETSIGMASK | flags));
-        if (error == 0)
-            error = posix_spawn(out, program, &files, &attributes, (char *const *)arguments, environ);
-        posix_spawnattr_destroy(&attributes);
-    }
-    posix_spawn_file_actions_destroy(&files);
-    return error == 0 ? SHOAL_OK : shoal_fail_errno(SHOAL_SYSTEM, error, "can't start %s", program);
-}
-
-int launch_detached(const char *const *arguments, const char *log)
-{
-    const char *all[LAUNCH_ARGUMENTS_MOST + 2] = {"shoal"};
-    pid_t process = 0;
-    int count = 0;
-    for (; arguments[count]; count++) {
-        if (count == LAUNCH_ARGUMENTS_MOST)
-            SHOAL_BUG("more than %d arguments", count);
-        all[count + 1] = arguments[count];
-    }
-    return spawn(&process, this_program, all, -1, log, POSIX_SPAWN_SETSID);
-}
-
-static int start_worker(launch_workers *self, int64_t index)
-{
-    slot *slot = &self->slots[index];
-    const char *arguments[LAUNCH_ARGUMENTS_MOST + 2] = {"shoal"};
-    const char *program = self->options.program ? self->options.program : this_program;
-    do
-        base_entropy(&slot->worker, sizeof slot->worker);
-    while (slot->worker == 0);
-    int count = self->options.arguments(self->options.context, index, slot->worker, arguments + 1);
-    if (count < 0 || count > LAUNCH_ARGUMENTS_MOST)
-        SHOAL_BUG("%d arguments of a worker", count);
-    arguments[count + 1] = NULL;
-    if (slot->text < 0)
-        slot->text = memfd_create("shoal-worker", MFD_CLOEXEC);
-    if (slot->text >= 0 && (ftruncate(slot->text, 0) < 0 || lseek(slot->text, 0, SEEK_SET) < 0))
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't keep what a worker says");
-    slot->leaving = slot->ended = false;
-    return spawn(&slot->process, program, arguments, slot->text, NULL, 0);
-}
-
-/* The last line of what it said, without "shoal: "; "" when it said nothing. */
-static void read_reason(char *out, size_t size, int text)
-{
-    char tail[TEXT_BYTES + 1];
-    out[0] = '\0';
-    off_t end = text >= 0 ? lseek(text, 0, SEEK_END) : -1;
-    if (end <= 0)
-        return;
-    off_t from = end > TEXT_BYTES ? end - TEXT_BYTES : 0;
-    ssize_t count = pread(text, tail, TEXT_BYTES, from);
-    while (count > 0 && (tail[count - 1] == '\n' || tail[count - 1] == '\0'))
-        count--;
-    if (count <= 0)
-        return;
-    tail[count] = '\0';
-    char *line = strrchr(tail, '\n');
-    line = line ? line + 1 : tail;
-    if (strncmp(line, "shoal: ", 7) == 0)
-        line += 7;
-    snprintf(out, size, "%.*s", (int)size - 1, line);
-}
-
-/* ---- its end ----------------------------------------------------------------------------------------------------- */
-
-static double pause_of(const slot *slot)
-{
-    if (slot->deaths <= 1)
-        return 0;
-    double pause = ldexp(FIRST_PAUSE, slot->deaths - 2 < 10 ? slot->deaths - 2 : 10);
-    return pause < LONGEST_PAUSE ? pause : LONGEST_PAUSE;
-}
-
-/* Decides when a worker that died or failed is started again, if ever. */
-static void plan_again(launch_workers *self, slot *slot, bool failed, const char *why)
-{
-    int64_t now = base_now(), minute = base_time_after(slot->again[0], 60);
-    slot->deaths++;
-    slot->spent += failed ? FAILURE_COSTS : 1;
-    if (slot->spent > BUDGET) {
-        slot->ended = true;
-        snprintf(self->reason, sizeof self->reason, "%.511s", why);
-        return;
-    }
-    slot->due = base_time_after(now, pause_of(slot));
-    if (slot->again[0] != 0 && minute > slot->due)
-        slot->due = minute;
-}
-
-/* Signals that a process brings upon itself, rather than being sent them. */
-static bool is_own_fault(int number)
-{
-    return number == SIGSEGV || number == SIGBUS || number == SIGABRT || number == SIGILL || number == SIGFPE;
-}
-
-static void note_end(launch_workers *self, slot *slot, const siginfo_t *end)
-{
-    char why[640], reason[512];
-    bool by_signal = end->si_code == CLD_KILLED || end->si_code == CLD_DUMPED;
-    slot->process = 0;
-    if (!by_signal && end->si_status == 0) {
-        slot->ended = true;
-        return;
-    }
-    read_reason(reason, sizeof reason, slot->text);
-    if (by_signal)
-        snprintf(why, sizeof why, "died: signal %d%s%s", end->si_status, *reason ? ", " : "", reason);
-    else if (*reason)
-        snprintf(why, sizeof why, "failed: %s", reason);
-    else
-        snprintf(why, sizeof why, "failed: exit code %d", end->si_status);
-    if (self->options.gone)
-        self->options.gone(self->options.context, slot->worker, why);
-    if (slot->leaving)
-        slot->ended = true;
-    else
-        plan_again(self, slot, by_signal ? is_own_fault(end->si_status) : end->si_status != EXIT_GOES_ON, why);
-}
-
-/* Looks whether the worker of a slot has ended. */
-static void look(launch_workers *self, slot *slot)
-{
-    siginfo_t end = {0};
-    if (slot->process == 0)
-        return;
-    if (waitid(P_PID, (id_t)slot->process, &end, WEXITED | WNOHANG) < 0) {
-        if (errno == ECHILD) { /* whoever embeds us reaps all children: how it ended nobody knows */
-            slot->process = 0;
-            slot->ended = true;
-        }
-        return;
-    }
-    if (end.si_pid != 0)
-        note_end(self, slot, &end);
-}
-
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
-
-static int make_room(launch_workers *self, int64_t count)
-{
-    if (count <= self->room)
-        return SHOAL_OK;
-    int status = base_grow(&self->slots, (size_t)self->room, (size_t)count, sizeof *self->slots, "the workers");
+    int64_t count = 0;
+    (void)store_scheme;
+    int status = parse(&count, rest);
     if (status < 0)
         return status;
-    for (int64_t i = self->room; i < count; i++)
-        self->slots[i].text = -1;
-    self->room = count;
+    out->workers += count;
+    out->slots += count * launch_threads_each(threads, base_cores(), count);
     return SHOAL_OK;
 }
 
-int launch_scale(launch_workers *self, int64_t count)
+static void compose(void *context, launch_arguments *out, int64_t slot, uint64_t worker)
 {
-    if (count < 0 || count > LAUNCH_WORKERS_MOST)
-        return shoal_fail(SHOAL_USAGE, "%lld workers: there can be 0 to %d on a machine", (long long)count,
-                          LAUNCH_WORKERS_MOST);
-    int status = make_room(self, count);
-    for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
-        slot *slot = &self->slots[i];
-        bool fresh = i >= self->wanted;
-        if (fresh && slot->process == 0) {
-            slot->spent = slot->deaths = 0;
-            status = start_worker(self, i);
-        }
-    }
+    const local *self = context;
+    launch_arguments_of(out, self->base.job,
+                        &(launch_worker){.id = worker,
+                                         .slot = self->base.first_slot + slot,
+                                         .threads = self->threads,
+                                         .store_url = self->base.job->store_url,
+                                         .near = true});
+}
+
+static void tell_gone(void *context, uint64_t worker, const char *why)
+{
+    const local *self = context;
+    if (self->base.job->gone)
+        self->base.job->gone(self->base.job->context, worker, why);
+}
+
+static int local_start(launch_workers *base, const char *rest, int64_t extra)
+{
+    local *self = (local *)base;
+    int64_t count = 0;
+    int status = parse(&count, rest);
     if (status < 0)
         return status;
-    for (int64_t i = count; i < self->room; i++) {
-        slot *slot = &self->slots[i];
-        if (slot->process != 0 && !slot->leaving)
-            kill(slot->process, SIGTERM);
-        slot->leaving = slot->ended = true;
-    }
-    self->wanted = count;
-    return SHOAL_OK;
+    self->threads = launch_threads_each(base->job->threads, base_cores(), count);
+    launch_crew_options options = {
+        .program = base->job->program, .arguments = compose, .gone = tell_gone, .context = self};
+    return launch_crew_new(&self->crew, count + extra, &options);
 }
 
-int launch_local_new(launch_workers **out, int64_t count, const launch_options *options)
+static int local_tick(launch_workers *base)
 {
-    launch_workers *self = NULL;
-    int status = base_alloc(&self, 1, sizeof *self, "the workers");
-    if (status < 0)
-        return status;
-    self->options = *options;
-    status = launch_scale(self, count);
-    if (status < 0) {
-        launch_stop(self, 2);
-        launch_free(&self);
-        return status;
-    }
-    *out = self;
-    return SHOAL_OK;
+    local *self = (local *)base;
+    return launch_crew_tick(self->crew);
 }
 
-static int start_again(launch_workers *self, int64_t index, int64_t now)
+static void local_progress(launch_workers *base)
 {
-    slot *slot = &self->slots[index];
-    if (slot->process != 0 || slot->ended || slot->due > now)
-        return SHOAL_OK;
-    memmove(slot->again, slot->again + 1, sizeof slot->again - sizeof slot->again[0]);
-    slot->again[STARTS_A_MINUTE - 1] = now;
-    return start_worker(self, index);
+    launch_crew_progress(((local *)base)->crew);
 }
 
-int launch_tick(launch_workers *self)
+static int local_scale(launch_workers *base, int64_t count)
 {
-    int64_t now = base_now(), hopeful = 0;
-    int status = SHOAL_OK;
-    for (int64_t i = 0; i < self->room; i++)
-        look(self, &self->slots[i]);
-    for (int64_t i = 0; i < self->wanted && status == SHOAL_OK; i++) {
-        slot *slot = &self->slots[i];
-        if (slot->process != 0 && slot->leaving)
-            continue; /* one that was wanted less, and more again: its successor starts once it is gone */
-        if (slot->process == 0 && slot->leaving) {
-            slot->leaving = slot->ended = false;
-            slot->due = 0;
-        }
-        status = start_again(self, i, now);
-        hopeful += !slot->ended;
-    }
-    if (status == SHOAL_OK && hopeful == 0 && self->wanted > 0 && self->reason[0])
-        return shoal_fail(SHOAL_INVALID, "workers can't do it: the last one %s", self->reason);
-    return status;
+    return launch_crew_scale(((local *)base)->crew, count);
 }
 
-void launch_progress(launch_workers *self)
+static int64_t local_running(const launch_workers *base)
 {
-    for (int64_t i = 0; i < self->room; i++)
-        self->slots[i].spent = self->slots[i].deaths = 0;
+    return launch_crew_running(((const local *)base)->crew);
 }
 
-int64_t launch_running(const launch_workers *self)
+static int64_t local_wanted(const launch_workers *base)
 {
-    int64_t running = 0;
-    for (int64_t i = 0; i < self->room; i++)
-        running += self->slots[i].process != 0;
-    return running;
+    return launch_crew_wanted(((const local *)base)->crew);
 }
 
-int64_t launch_wanted(const launch_workers *self)
+static void local_tell_leave(launch_workers *base)
 {
-    return self->wanted;
+    launch_crew_tell_leave(((local *)base)->crew);
 }
 
-bool launch_wait(launch_workers *self, double seconds)
+static bool local_is_over(launch_workers *base)
 {
-    int64_t until = base_time_after(base_now(), seconds);
-    for (;;) {
-        for (int64_t i = 0; i < self->room; i++) {
-            self->slots[i].leaving = true;
-            look(self, &self->slots[i]);
-        }
-        if (launch_running(self) == 0)
-            return true;
-        if (base_now() >= until)
-            return false;
-        base_sleep_until(base_time_after(base_now(), STOP_POLL_MS / 1000.0));
-    }
+    return launch_crew_wait(((local *)base)->crew, 0);
 }
 
-static void signal_all(launch_workers *self, int number)
+static void local_end(launch_workers *base)
 {
-    for (int64_t i = 0; i < self->room; i++)
-        if (self->slots[i].process != 0)
-            kill(self->slots[i].process, number);
+    launch_crew_end(((local *)base)->crew);
 }
 
-void launch_stop(launch_workers *self, double seconds)
+static void local_free(launch_workers *base)
 {
-    signal_all(self, SIGTERM);
-    signal_all(self, SIGCONT); /* one that is stopped could not leave */
-    if (launch_wait(self, seconds))
-        return;
-    signal_all(self, SIGKILL);
-    launch_wait(self, 10); /* only a process that the kernel itself holds outlives this */
+    launch_crew_free(&((local *)base)->crew);
 }
 
-void launch_free(launch_workers **workers)
-{
-    launch_workers *self = *workers;
-    if (!self)
-        return;
-    for (int64_t i = 0; i < self->room; i++)
-        if (self->slots[i].text >= 0)
-            close(self->slots[i].text);
-    base_free(&self->slots);
-    base_free(workers);
-}
+const struct launcher launch_local = {
+    .scheme = "local",
+    .form = "local:N",
+    .size = sizeof(local),
+    .ask = local_ask,
+    .start = local_start,
+    .tick = local_tick,
+    .progress = local_progress,
+    .scale = local_scale,
+    .running = local_running,
+    .wanted = local_wanted,
+    .tell_leave = local_tell_leave,
+    .is_over = local_is_over,
+    .end = local_end,
+    .free = local_free,
+};

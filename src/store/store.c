@@ -172,6 +172,7 @@ shoal_store_traits shoal_store_describe(const shoal_store *store)
     return (shoal_store_traits){.scheme = class->scheme,
                                 .name = store->name ? store->name : class->scheme,
                                 .wakes = class->wakes,
+                                .far = class->far,
                                 .forgets = class->forgets};
 }
 
@@ -255,6 +256,15 @@ int shoal_store_remove(shoal_store *store, const char *key, int64_t deadline)
     return status == SHOAL_OK ? store_remove(store, full.text, deadline) : status;
 }
 
+int shoal_store_discard(shoal_store *store, const char *key, int64_t deadline)
+{
+    full_key full;
+    int status = add_prefix(&full, store, key);
+    if (status < 0)
+        return status;
+    return store->class->discard ? store->class->discard(store, full.text) : store_remove(store, full.text, deadline);
+}
+
 /* ---- listing ------------------------------------------------------------------------------------------------- */
 
 /* Takes the store's prefix off the keys of a page, and leaves out what is the store's own. */
@@ -319,6 +329,48 @@ int shoal_store_wait(shoal_store *store, const char *name, uint32_t *seen, int64
     if (status < 0)
         return status;
     return store->class->wakes ? store->class->wait(store, full.text, seen, deadline) : wait_by_polling(seen, deadline);
+}
+
+/* Looks, and looks again after every change that may be it, and once more at the end. */
+static int await_by_looking(shoal_store *store, const char *key, int64_t until, shoal_blob *out, int64_t deadline)
+{
+    const store_range all = {.length = -1};
+    uint32_t seen = 0;
+    int status = SHOAL_ABSENT;
+    for (bool over = false; status == SHOAL_ABSENT && !over;) {
+        over = (store->class->wakes ? store->class->wait(store, key, &seen, until) : wait_by_polling(&seen, until)) < 0;
+        status = store_get(store, key, &all, out, deadline);
+    }
+    return status;
+}
+
+static int await_blob(shoal_store *store, const char *key, int64_t until, shoal_blob *out, int64_t deadline)
+{
+    return (store->class->await ? store_await : await_by_looking)(store, key, until, out, deadline);
+}
+
+int shoal_store_await(shoal_store *store, const char *key, int64_t until, shoal_blob *out, int64_t deadline)
+{
+    full_key full;
+    int status = add_prefix(&full, store, key);
+    return status == SHOAL_OK ? await_blob(store, full.text, until, out, deadline) : status;
+}
+
+int shoal_store_await_framed(shoal_store *store, const char *key, uint32_t kind, int64_t until, shoal_blob *out,
+                             int64_t deadline)
+{
+    full_key full;
+    int status = add_prefix(&full, store, key);
+    if (status == SHOAL_OK)
+        status = await_blob(store, full.text, until, out, deadline);
+    return status == SHOAL_OK ? store_unframe(store, full.text, kind, out) : status;
+}
+
+void shoal_store_expect(shoal_store *store, const char *key)
+{
+    full_key full;
+    if (store->class->expect && (!key || add_prefix(&full, store, key) == SHOAL_OK))
+        store->class->expect(store, key ? full.text : NULL);
 }
 
 /* ---- queues -------------------------------------------------------------------------------------------------- */

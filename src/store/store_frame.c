@@ -100,15 +100,12 @@ static void kind_text(char out[5], uint32_t kind)
     out[4] = '\0';
 }
 
-int store_get_framed(shoal_store *store, const char *key, uint32_t kind, shoal_blob *out, int64_t deadline)
+int store_unframe(const shoal_store *store, const char *key, uint32_t kind, shoal_blob *out)
 {
-    const store_range all = {.length = -1};
     store_frame frame;
     const char *why = NULL;
     char wanted[5], found[5];
-    int status = store_get(store, key, &all, out, deadline);
-    if (status < 0)
-        return status;
+    int status = SHOAL_OK;
     if (!store_frame_check(&frame, out->data, out->size, &why)) {
         status = store_fail(store, key, SHOAL_BROKEN, "%s", why);
     } else if (frame.kind != kind) {
@@ -124,4 +121,11 @@ int store_get_framed(shoal_store *store, const char *key, uint32_t kind, shoal_b
     out->size -= SHOAL_FRAME_BYTES;
     out->whole = (int64_t)out->size;
     return SHOAL_OK;
+}
+
+int store_get_framed(shoal_store *store, const char *key, uint32_t kind, shoal_blob *out, int64_t deadline)
+{
+    const store_range all = {.length = -1};
+    int status = store_get(store, key, &all, out, deadline);
+    return status == SHOAL_OK ? store_unframe(store, key, kind, out) : status;
 }

@@ -80,6 +80,7 @@ struct store_class {
     const char *scheme; /* "az" in az://account/container */
     size_t size;        /* of the implementation's struct, whose first member is a shoal_store */
     bool wakes;         /* has `wait` */
+    bool far;           /* see shoal_store_traits */
     bool counts_itself; /* calls store_count for every request it sends; otherwise each call below counts as one */
     double forgets;     /* see shoal_store_traits */
     const char *const *options; /* what its URLs may have behind '?', ended by NULL; NULL for nothing */
@@ -108,6 +109,11 @@ struct store_class {
 
     /* Optional, with `wakes`.  As shoal_store_wait. */
     int (*wait)(shoal_store *self, const char *name, uint32_t *seen, int64_t deadline);
+
+    /* Optional, all of these or none: for a store that is far and wakes.  As the public calls; `await` is one attempt. */
+    int (*await)(shoal_store *self, const char *key, int64_t until, shoal_blob *out, store_attempt *attempt);
+    void (*expect)(shoal_store *self, const char *key);
+    int (*discard)(shoal_store *self, const char *key);
 };
 
 struct shoal_store {
@@ -161,6 +167,8 @@ int store_get(shoal_store *store, const char *key, const store_range *range, sho
 int store_put(shoal_store *store, const char *key, const store_body *body, const unsigned char *put_id,
               const shoal_etag *expected, shoal_etag *etag, int64_t deadline);
 int store_remove(shoal_store *store, const char *key, int64_t deadline);
+int store_await(shoal_store *store, const char *key, int64_t until, shoal_blob *out,
+                int64_t deadline); /* of a class that has `await` */
 int store_list(shoal_store *store, const char *prefix, const char *after, shoal_listing *page, int64_t deadline);
 int store_queue_push(shoal_store *store, const char *queue, const store_body *body, int64_t deadline);
 int store_queue_take(shoal_store *store, const char *queue, double lease, shoal_message *out, int64_t deadline);
@@ -189,6 +197,8 @@ bool store_frame_check(store_frame *out, const void *bytes, size_t size, const c
 int store_put_framed(shoal_store *store, const char *key, uint32_t kind, const void *data, size_t size,
                      const shoal_etag *expected, shoal_etag *etag, int64_t deadline);
 int store_get_framed(shoal_store *store, const char *key, uint32_t kind, shoal_blob *out, int64_t deadline);
+/* Makes what a get found of a framed blob its body; SHOAL_BROKEN, and nothing is left of it, when it is not intact. */
+int store_unframe(const shoal_store *store, const char *key, uint32_t kind, shoal_blob *blob);
 
 /* ---- queues made of blobs (queue_blobs.c) -------------------------------------------------------------------- */
 

@@ -115,6 +115,22 @@ int store_get(shoal_store *store, const char *key, const store_range *range, sho
     return give_up(&self, SHOAL_AGAIN, key);
 }
 
+int store_await(shoal_store *store, const char *key, int64_t until, shoal_blob *out, int64_t deadline)
+{
+    struggle self = begin(store, deadline);
+    int status = SHOAL_AGAIN;
+    while (may_try(&self, status)) {
+        *out = (shoal_blob){.age = -1};
+        status = store->class->await(store, key, until, out, &self.attempt);
+        count(&self, SHOAL_REQUEST_GET, 0, status == SHOAL_OK ? (int64_t)out->size : 0);
+        if (status < 0)
+            shoal_blob_release(out);
+        if (!passes(status))
+            return status;
+    }
+    return give_up(&self, SHOAL_AGAIN, key);
+}
+
 int store_list(shoal_store *store, const char *prefix, const char *after, shoal_listing *page, int64_t deadline)
 {
     struggle self = begin(store, deadline);

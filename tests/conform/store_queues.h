@@ -515,6 +515,106 @@ static void test_a_wait_ends_at_its_deadline(void **state)
     shoal_store_close(&store);
 }
 
+/* Answers every blob put once as call/N, which it expects three ahead, by another put once as echo/N. */
+static int role_echo(shoal_store *store, int index, const char *argument, FILE *out)
+{
+    enum { AHEAD = 3 };
+    char key[32];
+    int status = SHOAL_OK, times = atoi(argument);
+    (void)index;
+    (void)out;
+    for (int i = -AHEAD; i < times && status == SHOAL_OK; i++) {
+        shoal_blob blob = {0};
+        snprintf(key, sizeof key, "call/%d", i + AHEAD);
+        shoal_store_expect(store, key);
+        if (i < 0)
+            continue;
+        snprintf(key, sizeof key, "call/%d", i);
+        status = shoal_store_await(store, key, shoal_after(20), &blob, SOON);
+        snprintf(key, sizeof key, "echo/%d", i);
+        if (status == SHOAL_OK)
+            status = shoal_store_put(store, key, blob.data, blob.size, NULL, NULL, SOON);
+        shoal_blob_release(&blob);
+    }
+    shoal_store_expect(store, NULL); /* the last three never come */
+    return status;
+}
+
+static void test_what_is_awaited_comes(void **state)
+{
+    shoal_store *store = open_usual();
+    bool wakes = shoal_store_describe(store).wakes;
+    int count = !wakes ? 3 : here.seed ? 20 : 100;
+    char times[16], key[32];
+    (void)state;
+    snprintf(times, sizeof times, "%d", count);
+    for (int i = 0; i < count; i++) {
+        snprintf(key, sizeof key, "call/%d", i);
+        succeed(shoal_store_remove(store, key, SOON));
+        snprintf(key, sizeof key, "echo/%d", i);
+        succeed(shoal_store_remove(store, key, SOON));
+    }
+    race *race = race_start("echo", 1, here.shared, usual_faults(NULL), times);
+    for (int i = 0; i < count; i++) {
+        shoal_blob blob = {0};
+        snprintf(key, sizeof key, "call/%d", i);
+        put_text(here.keeper, key, key);
+        char echo[32];
+        snprintf(echo, sizeof echo, "echo/%d", i);
+        if (i % 2)
+            shoal_store_expect(store, echo);
+        succeed(shoal_store_await(store, echo, shoal_after(20), &blob, SOON));
+        assert_int_equal(blob.size, strlen(key));
+        assert_memory_equal(blob.data, key, strlen(key));
+        shoal_blob_release(&blob);
+    }
+    race_join(race, NULL, NULL);
+    shoal_store_close(&store);
+}
+
+static void test_what_never_comes_is_absent_in_time(void **state)
+{
+    shoal_store *store = open_usual();
+    shoal_blob blob = {0};
+    (void)state;
+    for (int expected = 0; expected < 2; expected++) {
+        int64_t until = shoal_after(0.05);
+        if (expected)
+            shoal_store_expect(store, "never");
+        expect(SHOAL_ABSENT, shoal_store_await(store, "never", until, &blob, SOON));
+        assert_true(shoal_now() >= until && shoal_now() < until + INT64_C(5000000000));
+    }
+    expect(SHOAL_ABSENT, shoal_store_await(store, "never", shoal_now() - 1, &blob, SOON));
+    put_text(here.keeper, "never", "say never"); /* it was expected, and not given up */
+    succeed(shoal_store_await(store, "never", shoal_after(20), &blob, SOON));
+    assert_int_equal(blob.size, 9);
+    shoal_blob_release(&blob);
+    shoal_store_expect(store, NULL);
+    expect(SHOAL_BROKEN,
+           shoal_store_await_framed(store, "never", SHOAL_KIND('t', 'e', 's', 't'), shoal_after(20), &blob, SOON));
+    shoal_store_close(&store);
+}
+
+static void test_what_is_discarded_goes(void **state)
+{
+    shoal_store *store = open_usual();
+    int64_t deadline = shoal_after(20);
+    int status = SHOAL_OK;
+    (void)state;
+    put_text(here.keeper, "litter", "x");
+    while (status == SHOAL_OK && shoal_now() < deadline) { /* a discard may be lost */
+        shoal_blob blob = {0};
+        succeed(shoal_store_discard(store, "litter", SOON));
+        for (int i = 0; i < 20 && status == SHOAL_OK; i++) {
+            status = shoal_store_get(here.keeper, "litter", &blob, SOON);
+            shoal_blob_release(&blob);
+        }
+    }
+    assert_int_equal(status, SHOAL_ABSENT);
+    succeed(shoal_store_discard(store, "litter", SOON)); /* there is none */
+    shoal_store_close(&store);
+}
+
 /* Takes messages as they come, waiting for the queue between, and acknowledges each by a blob. */
 static int role_consume(shoal_store *store, int index, const char *argument, FILE *out)
 {

@@ -16,7 +16,8 @@
 
 static const role roles[] = {{"see", role_see},   {"absent", role_absent}, {"count", role_count},
                              {"fill", role_fill}, {"thief", role_thief},   {"storm", role_storm},
-                             {"grab", role_grab}, {"pong", role_pong},     {"consume", role_consume}};
+                             {"grab", role_grab}, {"pong", role_pong},     {"consume", role_consume},
+                             {"echo", role_echo}};
 
 static const role *find_role(const char *name)
 {
@@ -45,6 +46,9 @@ static const struct CMUnitTest blob_tests[] = {
 static const struct CMUnitTest trouble_tests[] = {
     cmocka_unit_test(test_no_wake_up_is_lost),
     cmocka_unit_test(test_a_wait_ends_at_its_deadline),
+    cmocka_unit_test(test_what_is_awaited_comes),
+    cmocka_unit_test(test_what_never_comes_is_absent_in_time),
+    cmocka_unit_test(test_what_is_discarded_goes),
     cmocka_unit_test(test_each_cause_is_told_apart),
     cmocka_unit_test(test_pauses_grow_and_retry_after_is_honoured),
     cmocka_unit_test(test_a_damaged_frame_is_broken),

@@ -10,10 +10,10 @@ package=$(echo "$scratch"/shoal_*.deb)
 dpkg-deb --contents "$package" | awk '{ print $6 }' >"$scratch/files"
 for file in bin/shoal lib/libshoal.so lib/libshoal.so.0.1 lib/libshoal.a include/shoal/shoal.h include/shoal/kmeans.h \
     lib/cmake/shoal/shoalConfig.cmake lib/pkgconfig/shoal.pc share/man/man1/shoal.1 share/man/man1/shoal-kmeans.1 \
-    share/doc/shoal/copyright; do
+    share/doc/shoal/copyright libexec/shoal/shoal libexec/shoal/shoal-static; do
     grep -qx "./usr/$file" "$scratch/files" || { echo "missing from the package: $file"; cat "$scratch/files"; exit 1; }
 done
-if grep -Ev '^\./(usr/((bin|include|lib|share)/.*)?)?$' "$scratch/files"; then
+if grep -Ev '^\./(usr/((bin|include|lib|libexec|share)/.*)?)?$' "$scratch/files"; then
     echo "out of place in the package: the files above"
     exit 1
 fi

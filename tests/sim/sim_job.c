@@ -117,6 +117,7 @@ static void draw_cloud(scenario *out, sim_stream *stream)
     cloud->blob_queue = sim_stream_chance(stream, 0.3);
     cloud->latency = latencies[between(stream, cloud->wakes ? 0 : 2, cloud->wakes ? 2 : 4)];
     cloud->jitter = sim_stream_unit(stream);
+    cloud->far = cloud->wakes && cloud->jitter < 0.5;
     if (sim_stream_chance(stream, 0.2)) {
         cloud->worker_rate = 1e5;
         cloud->total_rate = 1e6;
@@ -300,7 +301,7 @@ static void print_scenario(void)
         (long long)scene->keep_rounds, (long long)story.expected_rounds, scene->workers,
         scene->split_roles ? " with split roles" : "", scene->any_job ? " for any job" : "", scene->arrive_within,
         scene->work.map_row, scene->work.map_grain, scene->work.update, scene->work.straggler,
-        cloud->wakes ? "wakes" : "polls", cloud->blob_queue ? ", queues of blobs" : "", cloud->latency, cloud->jitter,
+        cloud->far ? "awaits" : cloud->wakes ? "wakes" : "polls", cloud->blob_queue ? ", queues of blobs" : "", cloud->latency, cloud->jitter,
         cloud->before, cloud->after, cloud->duplicate, cloud->slow, cloud->stale, cloud->forgets, cloud->worker_rate,
         cloud->total_rate, cloud->request_rate, cloud->deaths, cloud->death, scene->kills, cloud->pauses, cloud->pause,
         scene->pauses, scene->leaves, scene->joins, scene->event_every);

@@ -776,6 +776,7 @@ int sim_store_open(shoal_store **out, sim_cloud *cloud)
         .scheme = "sim",
         .size = sizeof *self,
         .wakes = cloud->options.wakes,
+        .far = cloud->options.far,
         .forgets = cloud->options.forgets,
         .close = close_sim,
         .get = get_sim,

@@ -14,6 +14,7 @@
 
 typedef struct sim_cloud_options {
     bool wakes;                     /* as dir:, otherwise those that wait poll, as on az: and s3: */
+    bool far;                       /* with wakes: as pipe:, whose workers tell it what they will wait for */
     bool blob_queue;                /* it has no queues of its own: they are made of blobs, as on s3: */
     double latency;                 /* seconds that a request takes */
     double jitter;                  /* by how much of that it varies, 0 to 1 */

@@ -527,7 +527,7 @@ def wrong_usage_is_told_in_one_sentence():
         done = fails(code, sentence, "kmeans", DATA, *LEARN, *options, **more)
         assert len([line for line in done.err.splitlines() if not line.startswith("try ")]) == 1, done.err
 
-    kmeans(2, "--workers: 'ssh:a' is not known; local:N", "--workers", "ssh:a")
+    kmeans(2, "--workers: 'farm:3' is not known; it should be local:N", "--workers", "farm:3")
     kmeans(2, "--workers: 'local:0' should be local:N with N from 1", "--workers", "local:0")
     kmeans(2, "--workers: 'local:many'", "--workers", "local:many")
     for option in (["--detach"], ["--reduce", "flat"], ["--roles", "split"], ["--slices", "2"], ["--job", "a"], ["--patience", "1"]):

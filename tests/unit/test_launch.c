@@ -18,7 +18,7 @@
 #include <shoal/error.h>
 
 #include "base/world.h"
-#include "launch/launch.h"
+#include "launch/launch_internal.h"
 
 static int64_t clock_now = 1000000000;
 static unsigned char chance;
@@ -58,16 +58,16 @@ typedef struct story {
     char number[24], why[700];
 } story;
 
-static int arguments(void *context, int64_t slot, uint64_t worker, const char **out)
+static void arguments(void *context, launch_arguments *out, int64_t slot, uint64_t worker)
 {
     story *self = context;
     self->started++;
     self->last_started = worker;
     snprintf(self->number, sizeof self->number, "%lld", (long long)slot);
-    out[0] = "-c";
-    out[1] = self->script;
-    out[2] = self->number;
-    return 3;
+    out->argument[0] = "-c";
+    out->argument[1] = self->script;
+    out->argument[2] = self->number;
+    out->count = 3;
 }
 
 static void gone(void *context, uint64_t worker, const char *why)
@@ -78,13 +78,20 @@ static void gone(void *context, uint64_t worker, const char *why)
     snprintf(self->why, sizeof self->why, "%s", why);
 }
 
-static launch_workers *launch(story *self, int64_t count)
+static launch_crew *launch(story *self, int64_t count)
 {
-    launch_workers *workers = NULL;
-    const launch_options options = {.program = "/bin/sh", .arguments = arguments, .gone = gone, .context = self};
-    if (launch_local_new(&workers, count, &options) < 0)
+    launch_crew *workers = NULL;
+    const launch_crew_options options = {.program = "/bin/sh", .arguments = arguments, .gone = gone, .context = self};
+    if (launch_crew_new(&workers, count, &options) < 0)
         fail_msg("%s", shoal_error());
     return workers;
+}
+
+static void stop(launch_crew *workers, double seconds)
+{
+    launch_crew_tell_leave(workers);
+    if (!launch_crew_wait(workers, seconds))
+        launch_crew_end(workers);
 }
 
 /* Waits until some child has ended, and leaves it to be noticed. */
@@ -96,9 +103,9 @@ static pid_t await_end(void)
     return end.si_pid;
 }
 
-static void ticks(launch_workers *workers)
+static void ticks(launch_crew *workers)
 {
-    if (launch_tick(workers) < 0)
+    if (launch_crew_tick(workers) < 0)
         fail_msg("%s", shoal_error());
 }
 
@@ -121,27 +128,73 @@ static int real_clock(void **state)
     return 0;
 }
 
-static void test_numbers(void **state)
+static void test_what_is_asked_for(void **state)
 {
-    static const char *const wrong[] = {"local",      "local:",   "local:0", "local:-1", "local:x",
-                                        "local:5000", "ssh:host", "8",       ""};
-    int64_t count = 0;
+    static const char *const wrong[] = {"local",      "local:", "local:0", "local:-1", "local:x",
+                                        "local:5000", "8",      "",        "ftp:a"};
+    launch_ask ask;
     (void)state;
-    assert_int_equal(launch_parse(&count, "local:8"), SHOAL_OK);
-    assert_int_equal(count, 8);
+    const launch_specs two = {.count = 2, .text = {"local:8", "local:2"}};
+    assert_int_equal(launch_ask_for(&ask, &two, "dir", 3), SHOAL_OK);
+    assert_int_equal(ask.workers, 10);
+    assert_int_equal(ask.slots, 30);
+    assert_false(ask.far || ask.piped);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(launch_parse(&count, wrong[i]), SHOAL_USAGE);
+        const launch_specs specs = {.count = 1, .text = {wrong[i]}};
+        assert_int_equal(launch_ask_for(&ask, &specs, "dir", 0), SHOAL_USAGE);
         assert_non_null(strstr(shoal_error(), wrong[i]));
     }
+    const launch_specs many = {.count = 2, .text = {"local:4000", "local:97"}};
+    assert_int_equal(launch_ask_for(&ask, &many, NULL, 0), SHOAL_USAGE);
+}
+
+/* What a group says of itself, with workers that can't start a job: /bin/sh takes no `worker`. */
+static void test_group_shares_counts(void **state)
+{
+    launch_group *group = NULL;
+    const launch_specs specs = {.count = 2, .text = {"local:1", "local:3"}};
+    const launch_job job = {.program = "/bin/false", .store_url = "dir:x", .id = "a", .spec = "b", .kernel = "auto"};
+    (void)state;
+    assert_int_equal(launch_new(&group, &specs, &job), SHOAL_OK);
+    assert_int_equal(launch_wanted(group), 4);
+    assert_int_equal(launch_scale(group, 9), SHOAL_OK);
+    assert_int_equal(launch_wanted(group), 9);
+    assert_int_equal(launch_running(group), 9);
+    assert_int_equal(launch_scale(group, 5000), SHOAL_USAGE);
+    launch_stop(group, 5);
+    assert_int_equal(launch_running(group), 0);
+    launch_free(&group);
+}
+
+static void test_arguments_of_a_worker(void **state)
+{
+    launch_arguments made;
+    const launch_job job = {.id = "kmeans-1", .spec = "abc", .kernel = "auto", .helpers = 2};
+    const launch_worker far = {.id = 0x12,
+                               .slot = 1,
+                               .threads = 3,
+                               .store_url = "pipe:/s",
+                               .cache = "/c",
+                               .parent = 77,
+                               .data_url = "pipe:/d"};
+    static const char *const expected[] = {
+        "worker",  "--store", "pipe:/s",  "--job",  "kmeans-1",     "--spec",  "abc",     "--id", "0000000000000012",
+        "--slots", "3",       "--kernel", "auto",   "--data-store", "pipe:/d", "--cache", "/c",   "--parent",
+        "77",      "--roles", "reduce",   "--quiet"};
+    (void)state;
+    launch_arguments_of(&made, &job, &far);
+    assert_int_equal(made.count, sizeof expected / sizeof *expected);
+    for (int i = 0; i < made.count; i++)
+        assert_string_equal(made.argument[i], expected[i]);
 }
 
 static void test_a_good_end_is_the_end(void **state)
 {
     story self = {.script = "exit 0"};
-    launch_workers *workers = launch(&self, 2);
+    launch_crew *workers = launch(&self, 2);
     (void)state;
-    assert_int_equal(launch_running(workers), 2);
-    while (launch_running(workers) > 0) {
+    assert_int_equal(launch_crew_running(workers), 2);
+    while (launch_crew_running(workers) > 0) {
         await_end();
         ticks(workers);
     }
@@ -149,13 +202,13 @@ static void test_a_good_end_is_the_end(void **state)
     ticks(workers);
     assert_int_equal(self.started, 2);
     assert_int_equal(self.gone, 0);
-    launch_free(&workers);
+    launch_crew_free(&workers);
 }
 
 static void test_the_killed_are_replaced(void **state)
 {
     story self = {.script = "kill -9 $$"};
-    launch_workers *workers = launch(&self, 1);
+    launch_crew *workers = launch(&self, 1);
     (void)state;
     uint64_t first = self.last_started;
     await_end();
@@ -187,20 +240,20 @@ static void test_the_killed_are_replaced(void **state)
     assert_int_equal(self.started, 5);
     await_end();
     ticks(workers);
-    launch_stop(workers, 1);
-    launch_free(&workers);
+    stop(workers, 1);
+    launch_crew_free(&workers);
 }
 
 /* Deaths of a worker that nothing helps, until it is given up; returns how many. */
-static int die_until_given_up(launch_workers *workers, story *self, int progress_after)
+static int die_until_given_up(launch_crew *workers, story *self, int progress_after)
 {
     int status = SHOAL_OK;
     while (status == SHOAL_OK && self->gone < 100) {
-        if (launch_running(workers) > 0)
+        if (launch_crew_running(workers) > 0)
             await_end();
-        status = launch_tick(workers);
+        status = launch_crew_tick(workers);
         if (self->gone == progress_after)
-            launch_progress(workers);
+            launch_crew_progress(workers);
         pass(61);
     }
     return self->gone;
@@ -209,42 +262,42 @@ static int die_until_given_up(launch_workers *workers, story *self, int progress
 static void test_ten_times_without_progress(void **state)
 {
     story self = {.script = "kill -9 $$"};
-    launch_workers *workers = launch(&self, 1);
+    launch_crew *workers = launch(&self, 1);
     (void)state;
     assert_int_equal(die_until_given_up(workers, &self, -1), 11);
     assert_non_null(strstr(shoal_error(), "died: signal 9"));
-    launch_free(&workers);
+    launch_crew_free(&workers);
     self = (story){.script = "kill -9 $$"};
     workers = launch(&self, 1);
     assert_int_equal(die_until_given_up(workers, &self, 5), 16); /* progress forgives what was before */
-    launch_free(&workers);
+    launch_crew_free(&workers);
 }
 
 static void test_failures_are_given_up_sooner_and_say_why(void **state)
 {
     story self = {.script = "echo one >&2; echo 'shoal: there is no such store' >&2; exit 1"};
-    launch_workers *workers = launch(&self, 1);
+    launch_crew *workers = launch(&self, 1);
     (void)state;
     assert_int_equal(die_until_given_up(workers, &self, -1), 2);
     assert_string_equal(self.why, "failed: there is no such store");
     assert_non_null(strstr(shoal_error(), "failed: there is no such store"));
-    launch_free(&workers);
+    launch_crew_free(&workers);
     self = (story){.script = "kill -SEGV $$"};
     workers = launch(&self, 1);
     assert_int_equal(die_until_given_up(workers, &self, -1), 2);
-    launch_free(&workers);
+    launch_crew_free(&workers);
     self = (story){.script = "exit 3"};
     workers = launch(&self, 1);
     assert_int_equal(die_until_given_up(workers, &self, -1), 11); /* the store was away: it may come back */
     assert_string_equal(self.why, "failed: exit code 3");
-    launch_free(&workers);
+    launch_crew_free(&workers);
 }
 
 /* One that works is hope enough. */
 static void test_one_that_works_is_enough(void **state)
 {
     story self = {.script = "if [ $0 = 0 ]; then exit 1; else exec sleep 100; fi"};
-    launch_workers *workers = launch(&self, 2);
+    launch_crew *workers = launch(&self, 2);
     (void)state;
     while (self.gone < 2) {
         ticks(workers);
@@ -253,64 +306,65 @@ static void test_one_that_works_is_enough(void **state)
     }
     ticks(workers);
     assert_int_equal(self.started, 3);
-    assert_int_equal(launch_running(workers), 1);
-    launch_stop(workers, 1e6);
-    launch_free(&workers);
+    assert_int_equal(launch_crew_running(workers), 1);
+    stop(workers, 1e6);
+    launch_crew_free(&workers);
 }
 
 static void test_scaling(void **state)
 {
     story self = {.script = "exec sleep 100"};
-    launch_workers *workers = launch(&self, 1);
+    launch_crew *workers = launch(&self, 1);
     (void)state;
-    assert_int_equal(launch_scale(workers, 4), SHOAL_OK);
-    assert_int_equal(launch_running(workers), 4);
-    assert_int_equal(launch_scale(workers, 2), SHOAL_OK);
-    assert_int_equal(launch_wanted(workers), 2);
-    while (launch_running(workers) > 2) {
+    assert_int_equal(launch_crew_scale(workers, 4), SHOAL_OK);
+    assert_int_equal(launch_crew_running(workers), 4);
+    assert_int_equal(launch_crew_scale(workers, 2), SHOAL_OK);
+    assert_int_equal(launch_crew_wanted(workers), 2);
+    while (launch_crew_running(workers) > 2) {
         await_end();
         ticks(workers);
     }
     pass(100);
     ticks(workers);
-    assert_int_equal(launch_running(workers), 2);
+    assert_int_equal(launch_crew_running(workers), 2);
     assert_int_equal(self.started, 4);
-    assert_int_equal(launch_scale(workers, 0), SHOAL_OK);
-    assert_int_equal(launch_scale(workers, 2), SHOAL_OK); /* before they are gone: their successors come after them */
-    while (self.started < 6) {                            /* both may end before the first look */
+    assert_int_equal(launch_crew_scale(workers, 0), SHOAL_OK);
+    assert_int_equal(launch_crew_scale(workers, 2),
+                     SHOAL_OK); /* before they are gone: their successors come after them */
+    while (self.started < 6) {  /* both may end before the first look */
         await_end();
         ticks(workers);
     }
-    assert_int_equal(launch_running(workers), 2);
+    assert_int_equal(launch_crew_running(workers), 2);
     assert_int_equal(self.started, 6);
-    assert_int_equal(launch_scale(workers, 5000), SHOAL_USAGE);
-    launch_stop(workers, 1e6);
-    assert_int_equal(launch_running(workers), 0);
-    launch_free(&workers);
+    assert_int_equal(launch_crew_scale(workers, 5000), SHOAL_USAGE);
+    stop(workers, 1e6);
+    assert_int_equal(launch_crew_running(workers), 0);
+    launch_crew_free(&workers);
 }
 
 static void test_who_does_not_leave_is_ended(void **state)
 {
     story self = {.script = "trap '' TERM; exec sleep 100"};
-    launch_workers *workers = launch(&self, 2);
+    launch_crew *workers = launch(&self, 2);
     (void)state;
     nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
     int64_t before = base_now();
-    launch_stop(workers, 0.3);
+    stop(workers, 0.3);
     double took = (double)(base_now() - before) * 1e-9;
     assert_true(took >= 0.3);
-    assert_int_equal(launch_running(workers), 0);
+    assert_int_equal(launch_crew_running(workers), 0);
     assert_string_equal(self.why, "died: signal 9");
-    launch_free(&workers);
+    launch_crew_free(&workers);
 }
 
 static void test_what_can_not_be_started(void **state)
 {
-    launch_workers *workers = NULL;
+    launch_crew *workers = NULL;
     story self = {.script = ""};
-    const launch_options options = {.program = "/nowhere/shoal", .arguments = arguments, .context = &self};
+    const launch_crew_options options = {.program = "/nowhere/shoal", .arguments = arguments, .context = &self};
     (void)state;
-    assert_int_equal(launch_local_new(&workers, 2, &options), SHOAL_SYSTEM);
+    assert_int_equal(launch_crew_new(&workers, 2, &options), SHOAL_SYSTEM);
     assert_null(workers);
     assert_non_null(strstr(shoal_error(), "/nowhere/shoal"));
 }
@@ -318,7 +372,9 @@ static void test_what_can_not_be_started(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_what_is_asked_for),
+        cmocka_unit_test(test_group_shares_counts),
+        cmocka_unit_test(test_arguments_of_a_worker),
         cmocka_unit_test_setup_teardown(test_a_good_end_is_the_end, own_clock, real_clock),
         cmocka_unit_test_setup_teardown(test_the_killed_are_replaced, own_clock, real_clock),
         cmocka_unit_test_setup_teardown(test_ten_times_without_progress, own_clock, real_clock),

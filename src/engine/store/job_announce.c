@@ -2,6 +2,7 @@
  *
  * 1. The spec is put first, and only if absent: it is the job.  Without it nothing of the job is in the store, so a crash
  *    before leaves nothing, and of two who want the same name one is told so before anything is mixed.
+ *    The files that a job brings along come next, before any worker looks for them.
  * 2. Then the queues are filled.  A crash here leaves a job that no worker sees by itself, since it has no marker: `job
  *    remove`, which goes by the spec, cleans it, and `job resume` puts the marker.  Pieces that were never announced are
  *    made by whoever is idle, as those of a worker that died are; pieces that are announced twice cost at most time.
@@ -73,7 +74,8 @@ static int is_there(bool *out, shoal_store *store, const job_spec *spec, int64_t
     return status == SHOAL_ABSENT || status == SHOAL_BROKEN ? SHOAL_OK : status;
 }
 
-int job_setup_announce(shoal_store *store, job_spec *spec, int64_t deadline)
+/* SHOAL_OK also when the very same spec is there already. */
+static int put_spec(shoal_store *store, job_spec *spec, int64_t deadline)
 {
     void *bytes = NULL;
     size_t size = 0;
@@ -88,6 +90,12 @@ int job_setup_announce(shoal_store *store, job_spec *spec, int64_t deadline)
         if (status == SHOAL_OK && !mine)
             status = fail_exists(store, spec->id);
     }
+    return status;
+}
+
+int job_setup_announce(shoal_store *store, job_spec *spec, int64_t deadline)
+{
+    int status = put_spec(store, spec, deadline);
     return status == SHOAL_OK ? job_setup_open(store, spec, deadline) : status;
 }
 
@@ -132,7 +140,11 @@ int shoal_job_submit(char id[SHOAL_JOB_ID_BYTES], shoal_store *store, const shoa
         status = job_setup_spec(&spec, store, algorithm, config, data, weights, options);
     snprintf(id, SHOAL_JOB_ID_BYTES, "%s", spec ? spec->id : ""); /* not before: options->id may be the same memory */
     if (status == SHOAL_OK)
-        status = job_setup_announce(store, spec, shoal_after(PATIENCE));
+        status = put_spec(store, spec, shoal_after(PATIENCE));
+    if (status == SHOAL_OK && options && options->codes > 0)
+        status = shoal_job_put_code(store, spec->id, options->code, options->codes, SHOAL_NEVER);
+    if (status == SHOAL_OK)
+        status = job_setup_open(store, spec, shoal_after(PATIENCE));
     if (status == SHOAL_OK)
         status = job_setup_upload(store, spec, data, weights, options ? options->stop : NULL, SHOAL_NEVER);
     job_spec_free(&spec);

@@ -224,6 +224,11 @@ static int describe_spec(shoal_job *job, const job_spec *spec)
     job->slices = spec->slices;
     job->pieces = spec->tree.pieces;
     job->levels = spec->tree.levels;
+    for (int i = 0; i < spec->codes && i < SHOAL_CODE_MOST; i++) {
+        snprintf(job->code[i].name, sizeof job->code[i].name, "%s", spec->code[i].name);
+        job_hex_write(job->code[i].sha256, spec->code[i].hash, JOB_HASH_SIZE);
+    }
+    job->codes = spec->codes;
     int status = base_copy_text(&job->data, spec->data_name ? spec->data_name : "");
     if (status == SHOAL_OK && spec->settings)
         status = base_copy_text(&job->settings, spec->settings);

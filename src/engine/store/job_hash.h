@@ -5,18 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { JOB_HASH_SIZE = 32, JOB_HASH_HEX = 2 * JOB_HASH_SIZE + 1 };
+#include "base/hash.h"
 
-/* One hash, of bytes that come in parts.  Zero before; every call after a failure does nothing. */
-typedef struct job_hash {
-    void *context;
-    bool failed;
-} job_hash;
+enum { JOB_HASH_SIZE = BASE_HASH_SIZE, JOB_HASH_HEX = 2 * JOB_HASH_SIZE + 1 };
 
-void job_hash_add(job_hash *hash, const void *bytes, size_t size);
-/* Ends it, whether it went well or not.  SHOAL_MEMORY if it did not. */
-int job_hash_end(job_hash *hash, unsigned char out[JOB_HASH_SIZE]);
-
+/* Always SHOAL_OK. */
 int job_hash_of(unsigned char out[JOB_HASH_SIZE], const void *bytes, size_t size);
 
 /* 2 * size lower-case digits and NUL. */

@@ -4,6 +4,7 @@
  *     gone/ID                               a removed job, for a day
  *     jobs/ID/spec                          what to run
  *     jobs/ID/data/SLICE, .../weights/SLICE rows and weights that were uploaded
+ *     jobs/ID/code/SHA256                   files that the job brings along
  *     jobs/ID/want                          how many workers whoever starts them should keep up
  *     jobs/ID/round/R/model                 model of round R, R > 0, or the end; only if absent
  *     jobs/ID/round/R/LEVEL/PARENT/INDEX    a piece of round R: a slice's partial at level 0, a group's above; only if absent

@@ -123,7 +123,7 @@ int job_members_write(job_trailer *out, job_run *run)
 {
     job_members *members = &run->members;
     reading work = {run, job_deadline(run)};
-    int threads = shoal_store_describe(run->store).wakes ? 1 : READERS;
+    int threads = job_store_is_near(run->store) ? 1 : READERS;
     int64_t unread = 0;
     int status = base_alloc(&out->member, (size_t)members->peers + 1, sizeof *out->member, "members");
     out->members = 0;

@@ -260,17 +260,30 @@ int job_model_first(job_model **out, const job_spec *spec)
     return status;
 }
 
+static int read_model(job_model **out, const char *id, int64_t number, int status, shoal_blob *blob)
+{
+    if (status == SHOAL_OK)
+        status = job_model_decode(out, number, blob->data, blob->size);
+    if (status == SHOAL_BROKEN)
+        status = shoal_fail(SHOAL_BROKEN, "%s: %s", job_key_model(id, number).text, shoal_error());
+    shoal_blob_release(blob);
+    return status;
+}
+
 int job_model_get(job_model **out, shoal_store *store, const char *id, int64_t number, int64_t deadline)
 {
     shoal_blob blob = {0};
+    int status = shoal_store_get_framed(store, job_key_model(id, number).text, JOB_KIND_MODEL, &blob, deadline);
+    return read_model(out, id, number, status, &blob);
+}
+
+int job_model_await(job_model **out, shoal_store *store, const char *id, int64_t number, int64_t until,
+                    int64_t deadline)
+{
+    shoal_blob blob = {0};
     job_key key = job_key_model(id, number);
-    int status = shoal_store_get_framed(store, key.text, JOB_KIND_MODEL, &blob, deadline);
-    if (status == SHOAL_OK)
-        status = job_model_decode(out, number, blob.data, blob.size);
-    if (status == SHOAL_BROKEN)
-        status = shoal_fail(SHOAL_BROKEN, "%s: %s", key.text, shoal_error());
-    shoal_blob_release(&blob);
-    return status;
+    int status = shoal_store_await_framed(store, key.text, JOB_KIND_MODEL, until, &blob, deadline);
+    return read_model(out, id, number, status, &blob);
 }
 
 int job_head(int64_t *out, shoal_store *store, const char *id, int64_t deadline)

@@ -62,6 +62,9 @@ int job_model_decode(job_model **out, int64_t number, const void *bytes, size_t 
 int job_model_first(job_model **out, const job_spec *spec);
 /* Gets model `number` > 0; SHOAL_ABSENT when it is not there. */
 int job_model_get(job_model **out, shoal_store *store, const char *id, int64_t number, int64_t deadline);
+/* The same once it is there; SHOAL_ABSENT when it is not at the moment `until`. */
+int job_model_await(job_model **out, shoal_store *store, const char *id, int64_t number, int64_t until,
+                    int64_t deadline);
 
 /* The newest model there is, by one listing: its number, 0 when there is none beyond the spec's. */
 int job_head(int64_t *out, shoal_store *store, const char *id, int64_t deadline);

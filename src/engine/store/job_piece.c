@@ -242,7 +242,7 @@ static int fetch_one(void *context, int64_t i)
 static int fetch_list(job_run *run, const int64_t *piece, int64_t count, int64_t *came)
 {
     fetch work = {.run = run, .piece = piece, .deadline = job_deadline(run)};
-    int threads = shoal_store_describe(run->store).wakes ? 1 : FETCHERS;
+    int threads = job_store_is_near(run->store) ? 1 : FETCHERS;
     int status = base_alloc(&work.status, (size_t)count, sizeof *work.status, "pieces");
     if (status == SHOAL_OK)
         status = base_alloc(&work.blob, (size_t)count, sizeof *work.blob, "pieces");
@@ -255,6 +255,18 @@ static int fetch_list(job_run *run, const int64_t *piece, int64_t count, int64_t
     }
     base_free(&work.status);
     base_free(&work.blob);
+    return status;
+}
+
+int job_piece_await(job_run *run, int64_t piece, int64_t until, int64_t *came)
+{
+    job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, piece);
+    shoal_blob blob = {0};
+    *came = 0;
+    int status = shoal_store_await_framed(run->store, key.text, JOB_KIND_PIECE, until, &blob, job_deadline(run));
+    if (status == SHOAL_OK || status == SHOAL_ABSENT || status == SHOAL_BROKEN)
+        status = take_piece(run, piece, status, &blob, came);
+    shoal_blob_release(&blob);
     return status;
 }
 

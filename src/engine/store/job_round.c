@@ -238,6 +238,8 @@ static int fetch_children(job_run *run, int64_t piece)
     int status = begin_waiting(run, child, piece);
     if (status < 0)
         return status;
+    if (job_store_awaits(run->store))
+        return job_leaving(run) ? SHOAL_OK : job_piece_await(run, child, job_pace_until(run), &came);
     job_pace_wait(run, key.text, &run->seen_child, guess);
     int64_t asked = base_now();
     bool expected = guess->at > 0 && !run->pace.asked && !shoal_store_describe(run->store).wakes;
@@ -256,6 +258,11 @@ static int await_model(job_run *run)
     int status = begin_waiting(run, -1, -1);
     if (status < 0)
         return status;
+    if (job_store_awaits(run->store)) {
+        status = job_leaving(run) ? SHOAL_ABSENT
+                                  : job_await_model(&run->next, run, run->model->number + 1, job_pace_until(run));
+        return status == SHOAL_ABSENT ? SHOAL_OK : status;
+    }
     job_pace_wait(run, key.text, &run->seen_model, guess);
     int64_t asked = base_now();
     status = job_take_model(&run->next, run, run->model->number + 1);
@@ -359,6 +366,19 @@ static int act(job_run *run, job_action action)
 
 /* ---- the round ------------------------------------------------------------------------------------------------- */
 
+/* Tells the store what this worker will wait for: what others make of the groups that it merges, and the next model if that
+ * is another's. */
+static void expect_others(job_run *run)
+{
+    const job_tree *tree = &run->spec->tree;
+    shoal_store_expect(run->store, NULL);
+    for (int64_t piece = 0; piece + 1 < tree->pieces && run->model->number > 0; piece++)
+        if (!(run->flag[piece] & JOB_MINE) && (run->flag[job_tree_parent(tree, piece)] & JOB_MINE))
+            shoal_store_expect(run->store, job_key_piece(run->spec->id, run->model->number, tree, piece).text);
+    if (!(run->flag[top_of(run)] & JOB_MINE))
+        shoal_store_expect(run->store, job_key_model(run->spec->id, run->model->number + 1).text);
+}
+
 static void begin_round(job_run *run)
 {
     job_piece_begin(run);
@@ -375,9 +395,12 @@ static void begin_round(job_run *run)
     job_loader_counted(run->loader, &run->record.hits, &run->record.fetched, &run->record.bytes);
     job_beat_set(run->beat, &run->record);
     job_pace_begin(run);
-    /* Whatever comes from now on is noticed by the first wait, so that it need not begin with a look. */
-    run->seen_model = 0;
-    shoal_store_wait(run->store, job_key_model(run->spec->id, run->model->number + 1).text, &run->seen_model, 0);
+    if (job_store_awaits(run->store)) {
+        expect_others(run);
+    } else { /* whatever comes from now on is noticed by the first wait, so that it need not begin with a look */
+        run->seen_model = 0;
+        shoal_store_wait(run->store, job_key_model(run->spec->id, run->model->number + 1).text, &run->seen_model, 0);
+    }
     if (!run->members.listed_at)
         run->pace.look_at = 0; /* just joined: whoever was to do this round may be gone */
 }

@@ -23,6 +23,7 @@ struct job_loader {
     shoal_store *store;
     job_cache *cache; /* NULL where fetching is as cheap */
     char *data_root;  /* behind all links; NULL: no file may be read */
+    char *data_url;   /* of a store that stands in for the one that ranges are in; NULL for none */
     int threads;
     shoal_data *generator;         /* GENERATED */
     _Atomic(shoal_store *) opened; /* RANGES in another store, once it is needed */
@@ -88,10 +89,12 @@ int job_loader_new(job_loader **out, const job_spec *spec, shoal_store *store, c
     loader->spec = spec;
     loader->store = store;
     loader->threads = options->threads > 0 ? options->threads : 1;
-    if (options->cache && !shoal_store_describe(store).wakes)
+    if (options->cache && (!shoal_store_describe(store).wakes || shoal_store_describe(store).far))
         status = job_cache_new(&loader->cache, options->cache, options->cache_bytes);
     if (status == SHOAL_OK && options->data_root)
         status = resolve_root(loader, options->data_root);
+    if (status == SHOAL_OK && options->data_url)
+        status = base_copy_text(&loader->data_url, options->data_url);
     if (status == SHOAL_OK && spec->source == JOB_GENERATED)
         status = open_generator(loader);
     if (status < 0)
@@ -110,6 +113,7 @@ void job_loader_free(job_loader **inout)
     shoal_data_free(&loader->generator);
     job_cache_free(&loader->cache);
     base_free(&loader->data_root);
+    base_free(&loader->data_url);
     base_free(inout);
 }
 
@@ -214,11 +218,12 @@ static int ranges_store(shoal_store **out, job_loader *loader, int64_t deadline)
     *out = spec->store_url ? atomic_load(&loader->opened) : loader->store;
     if (*out)
         return SHOAL_OK;
-    status = shoal_store_open_at(&fresh, &key, spec->store_url, &(shoal_store_options){.read_only = true}, deadline);
-    if (status == SHOAL_OK && strcmp(key, spec->place) != 0)
+    status = shoal_store_open_at(&fresh, &key, loader->data_url ? loader->data_url : spec->store_url,
+                                 &(shoal_store_options){.read_only = true}, deadline);
+    if (status == SHOAL_OK && !loader->data_url && strcmp(key, spec->place) != 0)
         status = shoal_fail(SHOAL_INVALID, "job %s: %s names the key '%s', not '%s'", spec->id, spec->store_url, key,
                             spec->place);
-    if (status == SHOAL_OK) {
+    if (status == SHOAL_OK && !loader->data_url) {
         shoal_store_traits theirs = shoal_store_describe(fresh), ours = shoal_store_describe(loader->store);
         if (strcmp(theirs.scheme, "dir") == 0 && strcmp(theirs.name, ours.name) != 0)
             status = check_root(loader, theirs.name + strcspn(theirs.name, "/"));
@@ -236,8 +241,9 @@ static int name_range(unsigned char id[JOB_HASH_SIZE], shoal_store *store, const
                       size_t size)
 {
     char *text = NULL;
-    int status = base_format(&text, "%s\n%s\n%s\n%lld\n%zu", shoal_store_describe(store).name, spec->place,
-                             spec->etag.text, (long long)offset, size);
+    const char *where = spec->store_url ? spec->store_url : shoal_store_describe(store).name;
+    int status =
+        base_format(&text, "%s\n%s\n%s\n%lld\n%zu", where, spec->place, spec->etag.text, (long long)offset, size);
     if (status == SHOAL_OK)
         status = job_hash_of(id, text, strlen(text));
     base_free(&text);
@@ -288,7 +294,7 @@ static int hash_file(const job_rows *rows, int file, int64_t offset, size_t size
     enum { STEP = 1 << 20 };
     const job_spec *spec = rows->loader->spec;
     unsigned char *buffer = NULL, found[JOB_HASH_SIZE];
-    job_hash hash = {0};
+    base_hash hash = {0};
     int status = base_alloc_unset(&buffer, STEP, 1, "rows to be checked");
     while (size > 0 && status == SHOAL_OK) {
         ssize_t n = pread(file, buffer, size < STEP ? size : STEP, offset);
@@ -299,12 +305,11 @@ static int hash_file(const job_rows *rows, int file, int64_t offset, size_t size
         else if (n == 0)
             status = fail_changed(rows, spec->place, "the file is shorter");
         else
-            job_hash_add(&hash, buffer, (size_t)n);
+            base_hash_add(&hash, buffer, (size_t)n);
         offset += n;
         size -= n > 0 ? (size_t)n : 0;
     }
-    int ended = job_hash_end(&hash, found);
-    status = status == SHOAL_OK ? ended : status;
+    base_hash_end(&hash, found);
     if (status == SHOAL_OK && memcmp(found, spec->slice[rows->slice].hash, JOB_HASH_SIZE) != 0)
         status = fail_changed(rows, spec->place, "their SHA-256 is another one");
     base_free(&buffer);

@@ -12,7 +12,7 @@ typedef struct job_loader job_loader;
 typedef struct job_loader_options {
     const char *cache; /* as in shoal_worker_options */
     int64_t cache_bytes;
-    const char *data_root;
+    const char *data_url, *data_root;
     int threads; /* of the mapper that will read */
 } job_loader_options;
 

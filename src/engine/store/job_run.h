@@ -14,6 +14,7 @@
 #define JOB_RUN_H
 
 #include "engine/slice.h"
+#include "engine/store/job_code.h"
 #include "engine/store/job_decide.h"
 #include "engine/store/job_keys.h"
 #include "engine/store/job_model.h"
@@ -117,6 +118,8 @@ void job_pace_note_round(struct job_run *run);
 /* Waits for a change of `name` (a key, or what keys start with), or until a moment of the pace comes, or the worker is told to leave.  On a store
  * that does not wake it sleeps until it is time to ask. */
 void job_pace_wait(struct job_run *run, const char *name, uint32_t *seen, const job_guess *guess);
+/* Until when to wait for something that the store itself waits for: the next of the round's moments, and never long, for the worker may be told to leave. */
+int64_t job_pace_until(const struct job_run *run);
 job_habit *job_pace_habit(job_pace *pace, const char *phase);
 
 /* ---- one worker in one job --------------------------------------------------------------------------------------- */
@@ -145,6 +148,7 @@ typedef struct job_run {
     const shoal_algorithm *algorithm;
     engine_mapper *mapper;
     job_loader *loader;
+    job_code_here code;
     job_beat *beat;
     job_record record;
     job_members members;
@@ -188,6 +192,8 @@ bool job_leaving(const job_run *run);
 const _Atomic uint32_t *job_leave_word(const job_run *run);
 /* Gets a model; SHOAL_ABSENT when it is not there, or was damaged and has been removed: it is computed again. */
 int job_take_model(job_model **out, job_run *run, int64_t number);
+/* The same once it is there; SHOAL_ABSENT at the moment `until`. */
+int job_await_model(job_model **out, job_run *run, int64_t number, int64_t until);
 /* Numbers that are only told may come from elsewhere, and must not overflow whatever they are. */
 static inline int64_t job_count_add(int64_t a, int64_t b)
 {
@@ -220,8 +226,24 @@ int job_piece_put(job_run *run, int64_t piece);
 /* Gets those of the children of `parent` that are not here and adds them.  *came counts them; with `only_first` it asks for one first, and for
  * the others if that is there. */
 int job_piece_fetch(job_run *run, int64_t parent, bool only_first, int64_t *came);
+/* Gets a piece once it is there and adds it; *came is 0 when it was not by the moment `until`. */
+int job_piece_await(job_run *run, int64_t piece, int64_t until, int64_t *came);
 /* The sum of a group, with the memory of an earlier round where that fits. */
 int job_piece_sum(shoal_partial **out, job_run *run, int64_t piece);
+
+/* Whether a request takes no longer than the system call it is made of: threads would only get in each other's way. */
+static inline bool job_store_is_near(const shoal_store *store)
+{
+    shoal_store_traits traits = shoal_store_describe(store);
+    return traits.wakes && !traits.far;
+}
+
+/* Whether the store is far and wakes: then it is told beforehand what will be wanted, and answers the moment that is there. */
+static inline bool job_store_awaits(const shoal_store *store)
+{
+    shoal_store_traits traits = shoal_store_describe(store);
+    return traits.wakes && traits.far;
+}
 
 /* ---- leading (job_lead.c) ---------------------------------------------------------------------------------------- */
 

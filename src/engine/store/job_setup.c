@@ -1,6 +1,7 @@
 /* Making a spec: where the rows are, how they are cut, and round 0.  See job_setup.h.
  *
  * Everything is chosen here, once: workers only follow the spec. */
+#include "engine/store/job_code.h"
 #include "engine/store/job_setup.h"
 
 #include <errno.h>
@@ -167,7 +168,7 @@ static int resolve_file(char **out, const data_place *place)
     return status;
 }
 
-static int choose_source(job_spec *spec, shoal_store *store, const shoal_data *data)
+static int choose_source(job_spec *spec, shoal_store *store, const shoal_data *data, bool far)
 {
     data_place place = data_place_of(data);
     int status = copy_readable(&spec->data_name, place.address);
@@ -183,9 +184,9 @@ static int choose_source(job_spec *spec, shoal_store *store, const shoal_data *d
         status = base_copy_text(&spec->store_url, place.address);
         return status == SHOAL_OK ? base_copy_text(&spec->place, place.key) : status;
     case DATA_IN_FILE:
-        /* A store that wakes is on this machine, and so are all workers. */
+        /* A store that is on this machine has its workers here, too, unless some reach it through a pipe. */
         spec->source = JOB_FILE;
-        if (shoal_store_describe(store).wakes)
+        if (shoal_store_describe(store).wakes && !shoal_store_describe(store).far && !far)
             status = resolve_file(&spec->place, &place);
         if (status < 0 || spec->place)
             return status;
@@ -296,7 +297,9 @@ static int choose_all(job_spec *spec, shoal_store *store, const shoal_algorithm 
     if (status == SHOAL_OK)
         status = cut(spec);
     if (status == SHOAL_OK)
-        status = choose_source(spec, store, data);
+        status = choose_source(spec, store, data, options->far);
+    if (status == SHOAL_OK)
+        status = job_code_list(spec, options->code, options->codes);
     return status == SHOAL_OK ? hash_slices(spec, data, weights, options->stop) : status;
 }
 

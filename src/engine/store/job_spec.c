@@ -23,6 +23,9 @@ void job_spec_free(job_spec **inout)
     if (!spec)
         return;
     shoal_round_free(&spec->first);
+    for (int i = 0; i < spec->codes; i++)
+        base_free(&spec->code[i].name);
+    base_free(&spec->code);
     base_free(&spec->slice);
     base_free(&spec->store_url);
     base_free(&spec->place);
@@ -117,17 +120,37 @@ static json_t *reduce_json(const job_tree *tree)
     return fans;
 }
 
+static json_t *code_json(const job_spec *spec)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < spec->codes && list; i++) {
+        char hex[JOB_HASH_HEX];
+        job_hex_write(hex, spec->code[i].hash, JOB_HASH_SIZE);
+        if (json_array_append_new(list, json_pack("{s:s, s:I, s:s}", "name", spec->code[i].name, "size",
+                                                  (json_int_t)spec->code[i].size, "sha256", hex)) < 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
 static json_t *spec_json(const job_spec *spec)
 {
     char fingerprint[17];
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)spec->fingerprint);
     /* "o" takes what it is given, also when something else fails; a NULL fails. */
-    return json_pack("{s:i, s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:f, s:I, s:I, s:f, s:s?}", "format", JOB_FORMAT,
-                     "id", spec->id, "version", spec->version, "algorithm", spec->algorithm, "shape",
-                     shape_json(&spec->shape), "fingerprint", fingerprint, "data", data_json(spec), "slices",
-                     slices_json(spec), "reduce", reduce_json(&spec->tree), "lease", spec->lease, "keep_rounds",
-                     (json_int_t)spec->keep_rounds, "workers", (json_int_t)spec->workers, "created", spec->created,
-                     "settings", spec->settings);
+    json_t *json =
+        json_pack("{s:i, s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:f, s:I, s:I, s:f, s:s?}", "format", JOB_FORMAT, "id",
+                  spec->id, "version", spec->version, "algorithm", spec->algorithm, "shape", shape_json(&spec->shape),
+                  "fingerprint", fingerprint, "data", data_json(spec), "slices", slices_json(spec), "reduce",
+                  reduce_json(&spec->tree), "lease", spec->lease, "keep_rounds", (json_int_t)spec->keep_rounds,
+                  "workers", (json_int_t)spec->workers, "created", spec->created, "settings", spec->settings);
+    if (json && spec->codes > 0 && json_object_set_new(json, "code", code_json(spec)) < 0) {
+        json_decref(json);
+        json = NULL;
+    }
+    return json;
 }
 
 int job_spec_encode(void **out, size_t *size, job_spec *spec)

@@ -5,7 +5,6 @@
 #include <shoal/job.h>
 
 #include "engine/store/job_hash.h"
-#include "engine/store/job_hash.h"
 #include "engine/store/job_tree.h"
 
 enum { JOB_FORMAT = 1, JOB_SLICES_MOST = 65536 };
@@ -26,6 +25,15 @@ typedef struct job_slice {
     unsigned char weights_hash[JOB_HASH_SIZE]; /* of its weights; zero without */
 } job_slice;
 
+/* A file that the job brings along: jobs/ID/code/SHA256. */
+typedef struct job_code {
+    char *name; /* as in shoal_code */
+    int64_t size;
+    unsigned char hash[JOB_HASH_SIZE];
+} job_code;
+
+enum { JOB_CODE_NAME_MOST = 255, JOB_CODE_BYTES_MOST = 1 << 30 };
+
 typedef struct job_spec {
     char id[SHOAL_JOB_ID_BYTES];
     char version[24]; /* of the program that wrote it */
@@ -41,6 +49,9 @@ typedef struct job_spec {
     shoal_etag etag; /* RANGES: version of the blob */
     int64_t offset;  /* RANGES, FILE: of row 0 */
     int64_t size;    /* RANGES, FILE: of the whole blob or file */
+
+    int codes;
+    job_code *code;
 
     int64_t slices;
     job_slice *slice; /* contiguous, in the order of their grains */

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "engine/store/job_code.h"
 #include "learn/wire.h"
 
 enum { GRAIN_ROWS_MOST = 1 << 30, LEASE_MOST = 604800, TEXT_MOST = 1 << 20, FIELDS_MOST = 16 };
@@ -223,6 +224,30 @@ static void read_grains(job_spec *spec, fields *in)
         fail_field(in, "grains", "does not cover all grains");
 }
 
+static void read_code(job_spec *spec, fields *all)
+{
+    json_t *list = take(all, "code");
+    size_t count = json_array_size(list);
+    if (count < 1 || count > SHOAL_CODE_MOST) {
+        fail_field(all, "code", "is no list of 1 to 64 files");
+        return;
+    }
+    all->status = base_alloc(&spec->code, count, sizeof *spec->code, "the code of a job");
+    for (size_t i = 0; i < count && all->status == SHOAL_OK; i++) {
+        job_code *code = &spec->code[spec->codes++];
+        fields in = {.id = all->id, .where = "code.", .object = json_array_get(list, i), .status = all->status};
+        take_copy(&in, &code->name, "name");
+        code->size = take_integer(&in, "size", 0, JOB_CODE_BYTES_MOST);
+        const char *hex = take_text(&in, "sha256", 2 * JOB_HASH_SIZE);
+        if (in.status == SHOAL_OK && !job_code_name_is_good(code->name))
+            fail_field(&in, "name", "is not the name of a file that a job may bring");
+        if (in.status == SHOAL_OK &&
+            (strlen(hex) != 2 * JOB_HASH_SIZE || !job_hex_read(code->hash, JOB_HASH_SIZE, hex)))
+            fail_field(&in, "sha256", "is no SHA-256");
+        end_object(&in, all);
+    }
+}
+
 static void read_slices(job_spec *spec, fields *all)
 {
     fields in = take_object(all, "slices", "slices.");
@@ -298,6 +323,8 @@ static int read_json(job_spec *spec, const char *id, json_t *json)
         read_slices(spec, &all);
     if (all.status == SHOAL_OK)
         read_reduce(spec, &all);
+    if (all.status == SHOAL_OK && json_object_get(all.object, "code"))
+        read_code(spec, &all);
     spec->lease = take_real(&all, "lease", 1, LEASE_MOST);
     spec->keep_rounds = take_integer(&all, "keep_rounds", 0, INT64_MAX);
     spec->workers = take_integer(&all, "workers", 0, INT64_MAX);

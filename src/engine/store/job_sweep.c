@@ -27,7 +27,7 @@ int job_sweep_own(job_run *run)
             continue;
         }
         job_key key = job_key_piece(run->spec->id, put.round, &run->spec->tree, put.piece);
-        status = shoal_store_remove(run->store, key.text, job_deadline(run));
+        status = shoal_store_discard(run->store, key.text, job_deadline(run));
     }
     run->puts = kept;
     return status;
@@ -89,7 +89,7 @@ static int retire_model(job_run *run, int64_t round)
         *old = *new;
         *new = (struct job_checkpoint){round, now};
     }
-    return removed > 0 ? shoal_store_remove(run->store, job_key_model(run->spec->id, removed).text, job_deadline(run))
+    return removed > 0 ? shoal_store_discard(run->store, job_key_model(run->spec->id, removed).text, job_deadline(run))
                        : SHOAL_OK;
 }
 

@@ -192,6 +192,12 @@ static int64_t ask_at(const job_run *run, const job_guess *guess, int64_t now)
     return guess->at > 0 ? base_time_after(pace->put, guess->at - pace->trip / 2) : base_time_after(now, pause);
 }
 
+int64_t job_pace_until(const job_run *run)
+{
+    int64_t now = base_now();
+    return earlier(next_moment(&run->pace, now), base_time_after(now, nap));
+}
+
 void job_pace_wait(job_run *run, const char *name, uint32_t *seen, const job_guess *guess)
 {
     int64_t now = base_now(), until = next_moment(&run->pace, now);

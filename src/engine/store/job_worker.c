@@ -78,14 +78,25 @@ void job_log(job_run *run, const char *format, ...)
     tell(run->worker, line);
 }
 
-int job_take_model(job_model **out, job_run *run, int64_t number)
+/* A model that is broken is removed, and then as good as absent. */
+static int remove_broken(job_run *run, int64_t number, int status)
 {
-    int status = job_model_get(out, run->store, run->spec->id, number, job_deadline(run));
     if (status != SHOAL_BROKEN)
         return status;
     job_log(run, "%s: removed", shoal_error());
     status = shoal_store_remove(run->store, job_key_model(run->spec->id, number).text, job_deadline(run));
     return status < 0 ? status : shoal_fail(SHOAL_ABSENT, "the model of round %lld was damaged", (long long)number);
+}
+
+int job_take_model(job_model **out, job_run *run, int64_t number)
+{
+    return remove_broken(run, number, job_model_get(out, run->store, run->spec->id, number, job_deadline(run)));
+}
+
+int job_await_model(job_model **out, job_run *run, int64_t number, int64_t until)
+{
+    return remove_broken(run, number,
+                         job_model_await(out, run->store, run->spec->id, number, until, job_deadline(run)));
 }
 
 /* ---- joining ----------------------------------------------------------------------------------------------------- */
@@ -105,10 +116,9 @@ static bool is_hash(const char *hex, const unsigned char hash[JOB_HASH_SIZE])
     return strcasecmp(hex, text) == 0;
 }
 
-/* Whether this worker would give the job's bits, and was asked to run this very job. */
-static int check_spec(const shoal_algorithm **out, const shoal_worker *worker, const job_spec *spec)
+/* Whether this worker was asked to run this very job, and trusts what it brings. */
+static int check_spec(const shoal_worker *worker, const job_spec *spec)
 {
-    const shoal_algorithm *algorithm = find_algorithm(worker, spec->algorithm);
     if (worker->options.spec && !is_hash(worker->options.spec, spec->sha256))
         return shoal_fail(SHOAL_INVALID, "job %s is not the one this worker was started for: its spec is another",
                           spec->id);
@@ -116,15 +126,32 @@ static int check_spec(const shoal_algorithm **out, const shoal_worker *worker, c
         return shoal_fail(SHOAL_INVALID,
                           "job %s was made by shoal %s, and this is %s: workers must be of the same version", spec->id,
                           spec->version, SHOAL_VERSION);
-    if (!algorithm)
+    return job_code_check(spec, &worker->options);
+}
+
+/* The learner that is built in, or the module that the job brings; and whether it would give the job's bits here. */
+static int choose_algorithm(job_run *run)
+{
+    const shoal_worker *worker = run->worker;
+    const job_spec *spec = run->spec;
+    if (run->code.module >= 0 && worker->options.load) {
+        int status = worker->options.load(&run->algorithm, run->code.module);
+        if (status < 0)
+            return shoal_fail(status, "job %s: %s", spec->id, shoal_error());
+    } else {
+        run->algorithm = find_algorithm(worker, spec->algorithm);
+    }
+    if (!run->algorithm || strcmp(run->algorithm->name, spec->algorithm) != 0)
         return shoal_fail(SHOAL_INVALID, "job %s is for the learner '%s', which this worker does not have", spec->id,
                           spec->algorithm);
-    if (kernel_fingerprint(worker->kernel, algorithm->kernel_free) != spec->fingerprint)
+    if (run->algorithm->runs_code && !run->code.folder)
+        return shoal_fail(SHOAL_INVALID, "job %s brings nothing that the learner '%s' could run", spec->id,
+                          spec->algorithm);
+    if (kernel_fingerprint(worker->kernel, run->algorithm->kernel_free) != spec->fingerprint)
         return shoal_fail(
             SHOAL_INVALID,
             "job %s: the arithmetic of this machine (kernel set %s) gives other bits than that of the job", spec->id,
             worker->kernel->name);
-    *out = algorithm;
     return SHOAL_OK;
 }
 
@@ -181,6 +208,7 @@ static int join(job_run *run)
     const shoal_worker_options *options = &run->worker->options;
     job_loader_options loading = {.cache = options->cache,
                                   .cache_bytes = options->cache_bytes,
+                                  .data_url = options->data_url,
                                   .data_root = options->data_root,
                                   .threads = options->slots};
     int status = make_room(run);
@@ -194,6 +222,7 @@ static int join(job_run *run)
     if (status < 0 || run->model->state != SHOAL_JOB_RUNNING)
         return status;
     engine_mapper_watch(run->mapper, &run->worker->leave);
+    engine_mapper_bring(run->mapper, run->code.folder);
     fill_record(&run->record, run->worker);
     run->known_at = base_now();
     job_log(run, "joins job %s at round %lld with %d slot%s", run->spec->id, (long long)run->model->number,
@@ -232,6 +261,7 @@ static void release_run(job_run *run)
     job_members_release(&run->members);
     engine_mapper_free(&run->mapper);
     job_loader_free(&run->loader);
+    job_code_release(&run->code);
 }
 
 /* ---- a job ------------------------------------------------------------------------------------------------------- */
@@ -262,9 +292,17 @@ static void tidy_ended(job_run *run)
 static int serve_spec(shoal_worker *worker, const job_spec *spec, const void *bytes, size_t size)
 {
     job_run run = {.worker = worker, .store = worker->store, .spec = spec, .spec_bytes = bytes, .spec_size = size};
-    int status = check_spec(&run.algorithm, worker, spec);
-    if (status < 0)
+    int status = check_spec(worker, spec);
+    if (status == SHOAL_OK)
+        status = job_code_bring(&run.code, spec, worker->store, &worker->options, job_deadline(&run));
+    else
+        run.code.module = -1;
+    if (status == SHOAL_OK)
+        status = choose_algorithm(&run);
+    if (status < 0) {
+        job_code_release(&run.code);
         return status;
+    }
     base_default_arithmetic();
     status = join(&run);
     worker->took_part = run.beat != NULL;

@@ -1,0 +1,21 @@
+/* SHA-256, by libcrypto. */
+#ifndef BASE_HASH_H
+#define BASE_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <openssl/sha.h>
+
+enum { BASE_HASH_SIZE = SHA256_DIGEST_LENGTH };
+
+/* One hash, of bytes that come in parts.  Zero before. */
+typedef struct base_hash {
+    SHA256_CTX context;
+    bool begun;
+} base_hash;
+
+void base_hash_add(base_hash *hash, const void *bytes, size_t size);
+/* Ends it; it is zero again. */
+void base_hash_end(base_hash *hash, unsigned char out[BASE_HASH_SIZE]);
+
+#endif

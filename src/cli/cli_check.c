@@ -1,0 +1,267 @@
+/* shoal check: what workers would find where --workers sends them, before a job depends on it. */
+#include "cli.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/world.h"
+#include "kernel/kernel.h"
+#include "launch/launch_check.h"
+#include "store_open.h"
+
+enum { STORE_TRIES = 5 };
+
+typedef struct settings {
+    cli_common common;
+    shoal_texts workers;
+    const char *ssh, *store;
+    cli_store_settings opening;
+    bool json;
+} settings;
+
+static const shoal_option rows[] = {
+    {"workers", 0, SHOAL_OPTION_LIST, offsetof(settings, workers), "SPEC",
+     .help = "where to look, as the verbs that run on workers take it: local:N, ssh:HOST[:N],... or slurm:N; may be "
+             "given several "
+             "times"},
+    {"store", 0, SHOAL_OPTION_TEXT, offsetof(settings, store), "URL",
+     .help = "also open this store from here and measure a round trip to it"},
+    {"ssh", 0, SHOAL_OPTION_TEXT, offsetof(settings, ssh), "COMMAND",
+     .help = "what ssh: calls instead of ssh, such as 'ssh -F FILE'; $SHOAL_SSH when left out"},
+    {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL, .help = "print one JSON object"},
+    {0},
+};
+static const shoal_option *const options = rows;
+
+static const base_option_group groups[] = {
+    {"Check", &options, 0},
+    {"Store", &cli_store_options, offsetof(settings, opening)},
+    {"Help", &cli_common_options, offsetof(settings, common)},
+    {0},
+};
+
+/* ---- the store --------------------------------------------------------------------------------------------------- */
+
+typedef struct store_row {
+    bool reached;
+    double round_trip;
+    char why[1024];
+} store_row;
+
+static int measure_store(double *out, const cli_store *store)
+{
+    int status = SHOAL_OK;
+    *out = INFINITY;
+    for (int i = 0; i < STORE_TRIES && status == SHOAL_OK; i++) {
+        shoal_blob blob = {0};
+        int64_t began = base_now();
+        status =
+            shoal_store_get_range(store->store, "check/nothing", 0, 1, NULL, NULL, &blob, shoal_after(store->patience));
+        *out = fmin(*out, -base_seconds_until(began));
+        shoal_blob_release(&blob);
+        status = status == SHOAL_ABSENT ? SHOAL_OK : status;
+    }
+    return status;
+}
+
+/* What is wrong with the store is a line of the table, not the end of the check; a URL that makes no sense is. */
+static int check_store(store_row *out, const settings *settings)
+{
+    cli_store store;
+    int status = cli_store_open(&store, settings->store, &settings->opening, (shoal_store_options){.read_only = true});
+    if (status == SHOAL_OK) {
+        status = measure_store(&out->round_trip, &store);
+        cli_store_close(&store);
+    }
+    out->reached = status == SHOAL_OK;
+    if (status < 0)
+        snprintf(out->why, sizeof out->why, "%s", shoal_error());
+    return status == SHOAL_USAGE || status == SHOAL_STOPPED ? status : SHOAL_OK;
+}
+
+/* ---- for people ---------------------------------------------------------------------------------------------------- */
+
+static void format_rate(char *out, size_t size, double rate)
+{
+    char bytes[32];
+    cli_format_bytes(bytes, sizeof bytes, rate);
+    snprintf(out, size, rate > 0 ? "%s/s" : "-", bytes);
+}
+
+static void format_seconds(char *out, size_t size, double seconds)
+{
+    snprintf(out, size, seconds > 0 ? "%.2f ms" : "-", 1e3 * seconds);
+}
+
+static void print_row(const launch_check_row *row)
+{
+    char cores[32], memory[32], trip[32], to[40], from[40];
+    const far_facts *facts = &row->facts;
+    if (!row->reached) {
+        printf("%-20s no       ", row->name);
+        cli_put_text(stdout, row->why);
+        putchar('\n');
+        return;
+    }
+    cli_format_bytes(memory, sizeof memory, (double)facts->memory);
+    if (row->nodes > 1)
+        snprintf(cores, sizeof cores, "%lldx%lld", (long long)row->nodes, (long long)facts->cores);
+    else
+        snprintf(cores, sizeof cores, "%lld", (long long)facts->cores);
+    format_seconds(trip, sizeof trip, facts->round_trip);
+    format_rate(to, sizeof to, facts->to_host);
+    format_rate(from, sizeof from, facts->from_host);
+    const char *program = strcmp(row->launcher, "ssh") != 0 ? "-" : facts->cached ? "cached" : "copied";
+    printf("%-20s yes %7s %9s  %-9s %-9s %10s %12s %12s  %s\n", row->name, cores, memory,
+           *facts->kernel ? facts->kernel : "-", program, trip, to, from, *facts->gpu ? facts->gpu : "-");
+}
+
+static void print_table(const launch_check *check, const store_row *store, const char *url)
+{
+    char trip[32];
+    if (check->count > 0)
+        printf("%-20s %-4s%7s %9s  %-9s %-9s %10s %12s %12s  %s\n", "WHERE", "UP", "CORES", "MEMORY", "KERNEL",
+               "PROGRAM", "ROUND TRIP", "TO", "FROM", "GPU");
+    for (int i = 0; i < check->count; i++)
+        print_row(&check->rows[i]);
+    if (!url)
+        return;
+    format_seconds(trip, sizeof trip, store->round_trip);
+    fputs("store ", stdout);
+    cli_put_text(stdout, url);
+    fputs(store->reached ? "  yes, round trip " : "  no: ", stdout);
+    cli_put_text(stdout, store->reached ? trip : store->why);
+    putchar('\n');
+}
+
+/* ---- for programs -------------------------------------------------------------------------------------------------- */
+
+static json_t *json_row(const launch_check_row *row)
+{
+    const far_facts *facts = &row->facts;
+    json_t *object = json_object();
+    cli_json_put(&object, "where", cli_json_text(row->name));
+    cli_json_put(&object, "launcher", json_string(row->launcher));
+    cli_json_put(&object, "reached", json_boolean(row->reached));
+    if (*row->why)
+        cli_json_put(&object, "why", cli_json_text(row->why));
+    if (!row->reached)
+        return object;
+    cli_json_put(&object, "workers", json_integer(row->workers));
+    cli_json_put(&object, "nodes", json_integer(row->nodes));
+    cli_json_put(&object, "cores", json_integer(facts->cores));
+    cli_json_put(&object, "memory", json_integer(facts->memory));
+    cli_json_put(&object, "gpu", *facts->gpu ? cli_json_text(facts->gpu) : json_null());
+    if (*facts->host)
+        cli_json_put(&object, "host", cli_json_text(facts->host));
+    if (*facts->kernel)
+        cli_json_put(&object, "kernel", cli_json_text(facts->kernel));
+    if (strcmp(row->launcher, "ssh") == 0) {
+        cli_json_put(&object, "system", cli_json_text(facts->system));
+        cli_json_put(&object, "folder", cli_json_text(facts->folder));
+        cli_json_put(&object, "cached", json_boolean(facts->cached));
+        cli_json_put(&object, "round_trip_seconds", cli_json_real(facts->probed ? facts->round_trip : NAN));
+        cli_json_put(&object, "to_host_bytes_per_second", cli_json_real(facts->probed ? facts->to_host : NAN));
+        cli_json_put(&object, "from_host_bytes_per_second", cli_json_real(facts->probed ? facts->from_host : NAN));
+    }
+    return object;
+}
+
+static int print_object(const launch_check *check, const store_row *store, const char *url)
+{
+    json_t *object = json_object(), *list = json_array();
+    for (int i = 0; i < check->count; i++)
+        json_array_append_new(list, json_row(&check->rows[i]));
+    cli_json_put(&object, "workers", list);
+    if (url) {
+        json_t *about = json_object();
+        cli_json_put(&about, "url", cli_json_text(url));
+        cli_json_put(&about, "reached", json_boolean(store->reached));
+        if (store->reached)
+            cli_json_put(&about, "round_trip_seconds", cli_json_real(store->round_trip));
+        else
+            cli_json_put(&about, "why", cli_json_text(store->why));
+        cli_json_put(&object, "store", about);
+    }
+    return cli_print_json(object);
+}
+
+/* ---- the verb ------------------------------------------------------------------------------------------------------ */
+
+/* Only this program knows the kernel set that it would choose on this machine. */
+static int fill_local(launch_check *check)
+{
+    const kernel_set *set = NULL;
+    int status = kernel_choose(&set, "auto");
+    for (int i = 0; i < check->count && status == SHOAL_OK; i++)
+        if (strcmp(check->rows[i].launcher, "local") == 0)
+            snprintf(check->rows[i].facts.kernel, sizeof check->rows[i].facts.kernel, "%s", set->name);
+    return status;
+}
+
+static bool is_all_reached(const launch_check *check, const store_row *store, const char *url)
+{
+    bool all = !url || store->reached;
+    for (int i = 0; i < check->count; i++)
+        all = all && check->rows[i].reached;
+    return all;
+}
+
+static int run_check(void *from_main, const char *const *word, int words)
+{
+    const settings *settings = from_main;
+    launch_check *check = NULL;
+    store_row store = {0};
+    (void)word;
+    (void)words;
+    if (settings->workers.count == 0 && !settings->store)
+        return shoal_fail(SHOAL_USAGE, "check needs --workers SPEC, --store URL or both");
+    cli_signals_allow_stop(true);
+    int status = launch_check_run(&check, &settings->workers, settings->ssh, cli_signals_stop());
+    cli_signals_allow_stop(false);
+    if (status == SHOAL_OK)
+        status = fill_local(check);
+    if (status == SHOAL_OK && settings->store)
+        status = check_store(&store, settings);
+    if (status == SHOAL_OK && settings->json)
+        status = print_object(check, &store, settings->store);
+    else if (status == SHOAL_OK)
+        print_table(check, &store, settings->store);
+    if (status == SHOAL_OK && !is_all_reached(check, &store, settings->store))
+        status = CLI_FAILED;
+    launch_check_free(&check);
+    return status;
+}
+
+static const char *const description[] = {
+    "Looks at every place that --workers names and prints a line for each: whether it can be reached and otherwise why "
+    "not, the cores and "
+    "the memory that workers would have, the kernel set they would compute with, whether this program was there "
+    "already, the "
+    "round trip of a request through the pipe to the store, how fast blobs go there and come back, and the GPU.",
+    "A host behind ssh is reached just as a job would reach it, so what works here works there: the program is copied "
+    "when it is not "
+    "there yet, and an agent measures with a blob of 16 MiB. Nothing stays running. Of Slurm it prints what sinfo "
+    "says: nodes times "
+    "cores, and the memory of one.",
+    "It exits 1 when something can't be reached.",
+    NULL,
+};
+
+static const cli_example examples[] = {
+    {"shoal check --workers ssh:corn10,corn11:8", "can a job run there?"},
+    {"shoal check --workers slurm:64 --store az://acct/box/jobs --json", "for a script"},
+    {NULL, NULL},
+};
+
+const cli_verb cli_check = {
+    .name = "check",
+    .summary = "look at the machines that workers would run on",
+    .synopsis = "--workers SPEC... [--store URL] [options]",
+    .description = description,
+    .examples = examples,
+    .options = groups,
+    .settings_size = sizeof(settings),
+    .run = run_check,
+};

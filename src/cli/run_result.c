@@ -1,0 +1,143 @@
+/* What came of a run.  See run_result.h. */
+#include "run_result.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "data/data_internal.h"
+#include "data/safetensors.h"
+
+enum { VALUES_SHOWN = 10000 };
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), end = strlen(ending);
+    return length > end && strcmp(text + length - end, ending) == 0;
+}
+
+int cli_run_check_output(const char *path)
+{
+    if (!path || ends_with(path, ".npy") || ends_with(path, ".safetensors") || strncmp(path, "/dev/", 5) == 0)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_USAGE, "--out %s: the name must end in .npy or .safetensors", path);
+}
+
+static int write_safetensors(const char *path, const cli_job *job)
+{
+    const shoal_result *result = job->result;
+    data_tensor tensors[SHOAL_TENSORS_MOST];
+    const data_metadata metadata[] = {{"learner", job->algorithm->name}, {"version", SHOAL_VERSION}};
+    for (int i = 0; i < result->tensors; i++) {
+        const shoal_tensor *from = &result->tensor[i];
+        tensors[i] = (data_tensor){.name = from->name, .type = from->type, .rank = from->rank, .values = from->values};
+        memcpy(tensors[i].shape, from->shape, sizeof from->shape);
+    }
+    return data_safetensors_write(path, tensors, result->tensors, metadata, sizeof metadata / sizeof metadata[0]);
+}
+
+int cli_run_write(const char *path, const cli_job *job)
+{
+    const shoal_tensor *tensor = &job->result->tensor[0];
+    if (!path)
+        return SHOAL_OK;
+    if (ends_with(path, ".safetensors"))
+        return write_safetensors(path, job);
+    if (job->result->tensors != 1)
+        return shoal_fail(SHOAL_USAGE, "--out %s: the result has %d tensors: write them to a .safetensors file", path,
+                          job->result->tensors);
+    return shoal_npy_write(path, tensor->values, tensor->type, tensor->rank, tensor->shape);
+}
+
+static int64_t count_values(const shoal_tensor *tensor)
+{
+    int64_t count = 1;
+    for (int i = 0; i < tensor->rank; i++)
+        count *= tensor->shape[i];
+    return count;
+}
+
+static void print_shape(FILE *stream, const shoal_tensor *tensor)
+{
+    fputs(shoal_type_name(tensor->type), stream);
+    for (int i = 0; i < tensor->rank; i++)
+        fprintf(stream, "%s%" PRId64, i ? " x " : ", ", tensor->shape[i]);
+}
+
+/* A line for each run of the last axis. */
+static void print_values(FILE *stream, const shoal_tensor *tensor)
+{
+    int64_t count = count_values(tensor), a_line = tensor->rank > 0 ? tensor->shape[tensor->rank - 1] : 1;
+    for (int64_t i = 0; i < count; i++) {
+        char text[DATA_NUMBER_CHARS];
+        data_number_print(text, tensor->values, tensor->type, i);
+        fputs(text, stream);
+        fputc((i + 1) % a_line == 0 ? '\n' : ' ', stream);
+    }
+}
+
+void cli_run_print(FILE *stream, const shoal_result *result)
+{
+    for (int i = 0; i < result->tensors; i++) {
+        const shoal_tensor *tensor = &result->tensor[i];
+        bool few = count_values(tensor) <= VALUES_SHOWN;
+        if (result->tensors > 1 || !few) {
+            cli_put_text(stream, tensor->name);
+            fputs(few ? ":\n" : ": ", stream);
+        }
+        if (few) {
+            print_values(stream, tensor);
+        } else {
+            print_shape(stream, tensor);
+            fputs("; --out FILE.npy writes it\n", stream);
+        }
+    }
+}
+
+static json_t *json_value(const shoal_tensor *tensor, int64_t index)
+{
+    double value;
+    switch (tensor->type) {
+    case SHOAL_BOOL: return json_boolean(((const uint8_t *)tensor->values)[index] != 0);
+    case SHOAL_INT8: return json_integer(((const int8_t *)tensor->values)[index]);
+    case SHOAL_INT16: return json_integer(((const int16_t *)tensor->values)[index]);
+    case SHOAL_INT32: return json_integer(((const int32_t *)tensor->values)[index]);
+    case SHOAL_INT64: return json_integer(((const int64_t *)tensor->values)[index]);
+    case SHOAL_UINT8: return json_integer(((const uint8_t *)tensor->values)[index]);
+    case SHOAL_UINT16: return json_integer(((const uint16_t *)tensor->values)[index]);
+    case SHOAL_UINT32: return json_integer(((const uint32_t *)tensor->values)[index]);
+    default: break;
+    }
+    const char *at = (const char *)tensor->values + (size_t)index * shoal_type_size(tensor->type);
+    shoal_convert_float64(&value, at, tensor->type, 1);
+    return cli_json_real(value);
+}
+
+static json_t *json_tensor(const shoal_tensor *tensor)
+{
+    json_t *object = json_object(), *shape = json_array(), *values = json_array();
+    int64_t count = count_values(tensor);
+    for (int i = 0; i < tensor->rank; i++)
+        json_array_append_new(shape, json_integer(tensor->shape[i]));
+    for (int64_t i = 0; i < count && count <= VALUES_SHOWN; i++)
+        json_array_append_new(values, json_value(tensor, i));
+    cli_json_put(&object, "type", json_string(shoal_type_name(tensor->type)));
+    cli_json_put(&object, "shape", shape);
+    if (count <= VALUES_SHOWN)
+        cli_json_put(&object, "values", values);
+    else
+        json_decref(values);
+    return object;
+}
+
+void cli_run_json(json_t **object, const shoal_result *result)
+{
+    json_t *tensors = json_object();
+    if (result->tensors == 1) {
+        json_decref(tensors);
+        cli_json_put(object, "result", json_tensor(&result->tensor[0]));
+        return;
+    }
+    for (int i = 0; i < result->tensors; i++)
+        cli_json_put(&tensors, result->tensor[i].name, json_tensor(&result->tensor[i]));
+    cli_json_put(object, "tensors", tensors);
+}

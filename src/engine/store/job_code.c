@@ -1,0 +1,329 @@
+/* Bringing a job's code to where it runs.  See job_code.h.
+ *
+ * Every worker has a folder of its own for the files of its job, since the programs that run there may write beside them.  It is below
+ * the cache, named after host and process, and removed when the worker ends; what was left by workers that were killed is removed by
+ * the next one on that host.  A module never is in a folder: it is loaded from the very file whose hash was checked. */
+#include "engine/store/job_code.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "engine/store/job_cache.h"
+#include "engine/store/job_keys.h"
+
+enum { HOST_BYTES = 64 };
+static const char files[] = "files/", command[] = "command";
+
+/* ---- names --------------------------------------------------------------------------------------------------------- */
+
+/* No segment may be empty or lead elsewhere. */
+static bool stays_below(const char *path)
+{
+    for (;;) {
+        size_t length = strcspn(path, "/");
+        if (length == 0 || (length == 1 && path[0] == '.') || (length == 2 && path[0] == '.' && path[1] == '.'))
+            return false;
+        if (path[length] == '\0')
+            return true;
+        path += length + 1;
+    }
+}
+
+bool job_code_name_is_good(const char *name)
+{
+    if (strlen(name) > JOB_CODE_NAME_MOST)
+        return false;
+    for (const char *at = name; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            return false;
+    if (strcmp(name, JOB_CODE_MODULE) == 0 || strcmp(name, command) == 0)
+        return true;
+    return strncmp(name, files, strlen(files)) == 0 && stays_below(name + strlen(files));
+}
+
+bool job_code_allowed(const char *list, const char *sha256)
+{
+    size_t length = strlen(sha256);
+    for (const char *at = list; *at;) {
+        size_t item = strcspn(at, ",");
+        if (item == length && strncasecmp(at, sha256, length) == 0)
+            return true;
+        at += item + (at[item] == ',');
+    }
+    return false;
+}
+
+int job_code_list(job_spec *spec, const shoal_code *code, int codes)
+{
+    if (codes <= 0)
+        return SHOAL_OK;
+    if (codes > SHOAL_CODE_MOST)
+        return shoal_fail(SHOAL_USAGE, "a job can bring at most %d files, not %d", SHOAL_CODE_MOST, codes);
+    int status = base_alloc(&spec->code, (size_t)codes, sizeof *spec->code, "the code of a job");
+    for (int i = 0; i < codes && status == SHOAL_OK; i++) {
+        job_code *to = &spec->code[spec->codes++];
+        if (!job_code_name_is_good(code[i].name))
+            return shoal_fail(SHOAL_USAGE, "a job can't bring a file called '%s'", code[i].name);
+        if (code[i].size > JOB_CODE_BYTES_MOST)
+            return shoal_fail(SHOAL_USAGE, "%s: %zu bytes are more than a job can bring", code[i].name, code[i].size);
+        to->size = (int64_t)code[i].size;
+        status = base_copy_text(&to->name, code[i].name);
+        if (status == SHOAL_OK)
+            status = job_hash_of(to->hash, code[i].bytes, code[i].size);
+    }
+    return status;
+}
+
+/* ---- in the store -------------------------------------------------------------------------------------------------- */
+
+static job_key key_of(const char *id, const unsigned char hash[JOB_HASH_SIZE])
+{
+    char name[JOB_HASH_HEX + 8] = "code/";
+    job_hex_write(name + strlen(name), hash, JOB_HASH_SIZE);
+    return job_key_of(id, name);
+}
+
+int shoal_job_put_code(shoal_store *store, const char *id, const shoal_code *code, int codes, int64_t deadline)
+{
+    int status = SHOAL_OK;
+    for (int i = 0; i < codes && status == SHOAL_OK; i++) {
+        unsigned char hash[JOB_HASH_SIZE];
+        status = job_hash_of(hash, code[i].bytes, code[i].size);
+        if (status == SHOAL_OK) /* always: the same bytes are put again, whatever became of an earlier try */
+            status = shoal_store_put(store, key_of(id, hash).text, code[i].bytes, code[i].size, NULL, NULL, deadline);
+    }
+    return status;
+}
+
+/* ---- trust --------------------------------------------------------------------------------------------------------- */
+
+int job_code_check(const job_spec *spec, const shoal_worker_options *options)
+{
+    if (options->spec)
+        return SHOAL_OK;
+    for (int i = 0; i < spec->codes; i++) {
+        char hex[JOB_HASH_HEX];
+        job_hex_write(hex, spec->code[i].hash, JOB_HASH_SIZE);
+        if (!options->allow_code || !job_code_allowed(options->allow_code, hex))
+            return shoal_fail(SHOAL_INVALID,
+                              "job %s brings code (%s), which this worker was not told to trust: --allow-code %s",
+                              spec->id, spec->code[i].name, hex);
+    }
+    return SHOAL_OK;
+}
+
+/* ---- folders ------------------------------------------------------------------------------------------------------- */
+
+static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *where)
+{
+    (void)about;
+    (void)kind;
+    (void)where;
+    (void)remove(path);
+    return 0;
+}
+
+static void remove_folder(const char *path)
+{
+    (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* HOST without what would be confused with the rest of a folder's name. */
+static void own_host(char out[HOST_BYTES])
+{
+    if (gethostname(out, HOST_BYTES - 1) != 0)
+        snprintf(out, HOST_BYTES, "host");
+    out[HOST_BYTES - 1] = '\0';
+    for (char *at = out; *at; at++)
+        if (*at == '/' || *at == '+')
+            *at = '_';
+}
+
+/* Removes what workers of this host left that are no more: HOST+PID+RANDOM. */
+static void sweep(const char *runs, const char *host)
+{
+    DIR *folder = opendir(runs);
+    size_t length = strlen(host);
+    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
+        char path[4096];
+        if (strncmp(entry->d_name, host, length) != 0 || entry->d_name[length] != '+')
+            continue;
+        long process = strtol(entry->d_name + length + 1, NULL, 10);
+        if (process <= 0 || kill((pid_t)process, 0) == 0 || errno != ESRCH)
+            continue;
+        if (snprintf(path, sizeof path, "%s/%s", runs, entry->d_name) < (int)sizeof path)
+            remove_folder(path);
+    }
+    if (folder)
+        closedir(folder);
+}
+
+/* A folder that nobody else has, below the cache, or below the usual place for temporary files. */
+static int make_folder(char **out, const char *cache)
+{
+    char host[HOST_BYTES];
+    char *runs = NULL;
+    const char *temporary = getenv("TMPDIR");
+    own_host(host);
+    int status = cache ? base_format(&runs, "%s/run", cache)
+                       : base_format(&runs, "%s", temporary && temporary[0] == '/' ? temporary : "/tmp");
+    if (status == SHOAL_OK && cache) {
+        (void)mkdir(cache, 0700);
+        (void)mkdir(runs, 0700);
+        sweep(runs, host);
+    }
+    if (status == SHOAL_OK)
+        status = base_format(out, "%s/%s+%ld+XXXXXX", runs, host, (long)getpid());
+    if (status == SHOAL_OK && !mkdtemp(*out)) {
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make a folder for the job's code", runs);
+        base_free(out);
+    }
+    base_free(&runs);
+    return status;
+}
+
+static int make_parents(char *path, size_t below)
+{
+    for (char *slash = strchr(path + below, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int made = mkdir(path, 0700);
+        int error = errno;
+        *slash = '/';
+        if (made < 0 && error != EEXIST)
+            return shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't make its folder", path);
+    }
+    return SHOAL_OK;
+}
+
+static int write_all(int file, const char *name, const void *bytes, size_t size)
+{
+    const char *at = bytes;
+    while (size > 0) {
+        ssize_t count = write(file, at, size);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", name);
+        at += count;
+        size -= (size_t)count;
+    }
+    return SHOAL_OK;
+}
+
+static int write_file(const char *folder, const char *name, const void *bytes, size_t size)
+{
+    char *path = NULL;
+    int status = base_format(&path, "%s/%s", folder, name);
+    if (status == SHOAL_OK)
+        status = make_parents(path, strlen(folder) + 1);
+    if (status == SHOAL_OK) { /* programs among the files may be started */
+        int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+        if (file < 0)
+            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", path);
+        else
+            status = write_all(file, path, bytes, size);
+        if (file >= 0)
+            close(file);
+    }
+    base_free(&path);
+    return status;
+}
+
+static int make_module(int *out, const void *bytes, size_t size)
+{
+    *out = memfd_create("shoal-module", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*out < 0)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't keep a module in memory");
+    int status = write_all(*out, "a module in memory", bytes, size);
+    if (status == SHOAL_OK && fcntl(*out, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "can't seal a module in memory");
+    return status;
+}
+
+/* ---- bringing ------------------------------------------------------------------------------------------------------ */
+
+static int place(job_code_here *here, const job_code *code, const void *bytes, const char *cache)
+{
+    if (strcmp(code->name, JOB_CODE_MODULE) == 0)
+        return here->module < 0 ? make_module(&here->module, bytes, (size_t)code->size) : SHOAL_OK;
+    int status = here->folder ? SHOAL_OK : make_folder(&here->folder, cache);
+    return status == SHOAL_OK ? write_file(here->folder, code->name, bytes, (size_t)code->size) : status;
+}
+
+static int check(const job_spec *spec, const job_code *code, const void *bytes, size_t size)
+{
+    unsigned char found[JOB_HASH_SIZE];
+    int status = job_hash_of(found, bytes, size);
+    if (status == SHOAL_OK && (size != (size_t)code->size || memcmp(found, code->hash, JOB_HASH_SIZE) != 0))
+        status = shoal_fail(SHOAL_INVALID, "job %s: the code that it brings (%s) is not what its spec says", spec->id,
+                            code->name);
+    return status;
+}
+
+/* The cache is checked like the store: by hash. */
+static int bring_one(job_code_here *here, const job_spec *spec, const job_code *code, shoal_store *store,
+                     job_cache *cache, const char *folder, int64_t deadline)
+{
+    job_cached cached = {0};
+    shoal_blob blob = {0};
+    int status = SHOAL_ABSENT;
+    if (cache && job_cache_get(&cached, cache, code->hash, (size_t)code->size)) {
+        status = check(spec, code, cached.data, (size_t)code->size);
+        if (status == SHOAL_OK)
+            status = place(here, code, cached.data, folder);
+        else
+            status = SHOAL_ABSENT;
+        job_cached_release(&cached);
+    }
+    if (status != SHOAL_ABSENT)
+        return status;
+    status = shoal_store_get(store, key_of(spec->id, code->hash).text, &blob, deadline);
+    if (status == SHOAL_ABSENT)
+        return shoal_fail(SHOAL_AGAIN, "job %s: the code that it brings (%s) is not in the store (yet)", spec->id,
+                          code->name);
+    if (status == SHOAL_OK)
+        status = check(spec, code, blob.data, blob.size);
+    if (status == SHOAL_OK && cache)
+        job_cache_put(cache, code->hash, blob.data, blob.size);
+    if (status == SHOAL_OK)
+        status = place(here, code, blob.data, folder);
+    shoal_blob_release(&blob);
+    return status;
+}
+
+int job_code_bring(job_code_here *out, const job_spec *spec, shoal_store *store, const shoal_worker_options *options,
+                   int64_t deadline)
+{
+    job_cache *cache = NULL;
+    int status = SHOAL_OK;
+    *out = (job_code_here){.module = -1};
+    if (spec->codes > 0 && options->cache)
+        status = job_cache_new(&cache, options->cache, options->cache_bytes);
+    for (int i = 0; i < spec->codes && status == SHOAL_OK; i++)
+        status = bring_one(out, spec, &spec->code[i], store, cache, options->cache, deadline);
+    job_cache_free(&cache);
+    if (status < 0)
+        job_code_release(out);
+    return status;
+}
+
+void job_code_release(job_code_here *here)
+{
+    if (here->module >= 0)
+        close(here->module);
+    if (here->folder)
+        remove_folder(here->folder);
+    base_free(&here->folder);
+    here->module = -1;
+}

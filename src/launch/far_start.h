@@ -1,0 +1,72 @@
+/* Getting an agent to run on a machine that has nothing but a shell.
+ *
+ * A command such as "ssh corn10" is run with one more word: a script that any login shell hands on to sh.  It talks in lines
+ * that begin with a nonce; whatever else comes (a banner, what a .bashrc prints) is skipped, and shown if no such line comes.
+ *
+ *     far    NONCE system Linux x86_64 glibc 2.36
+ *     near   SHA256 SIZE                               of the build that suits
+ *     far    NONCE skip FOLDER: why                    can't be used; the next one is tried
+ *     far    NONCE copy FOLDER                         the program is not there, or is damaged
+ *     near   SIZE bytes
+ *     far    NONCE skip FOLDER: why                    a full disk, say, or one that nothing is run from
+ *     far    NONCE unfit why                           it is there and does not start: a library is missing
+ *     far    NONCE start 0|1 FOLDER                    0: it was copied now; from here on the agent has the streams
+ *     far    NONCE none                                no folder is left
+ */
+#ifndef FAR_START_H
+#define FAR_START_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "launch/far_host.h"
+
+enum { FAR_SAID_BYTES = 4096, FAR_REASON_BYTES = 1024 };
+
+/* A command that runs, and what is known of the machine at its other end. */
+typedef struct far_command {
+    const char *name; /* of the machine, for messages */
+    pid_t process;    /* leads a session of its own; 0 when none runs */
+    int in, out;      /* its standard output and input; -1 */
+    int said;         /* file in memory with its standard error; -1 */
+    char nonce[PIPE_NONCE_BYTES];
+    char system[64], folder[256];
+    bool cached;     /* the program was there before */
+    char junk[1024]; /* the last of what came and was none of our lines */
+    size_t junk_size;
+} far_command;
+
+typedef struct far_start_options {
+    const char *name;
+    const char *const *words;
+    double patience;         /* seconds until a shell answers, and without any progress from then on */
+    bool no_libraries;       /* the build that needs none */
+    far_gate *gate;          /* or NULL */
+    const atomic_bool *stop; /* when true, give up */
+    int bell;                /* descriptor that becomes readable when `stop` may have changed */
+    far_verdict (*judge)(char *reason, size_t size, const char *said, int exit_code);
+} far_start_options;
+
+/* Runs the command up to the moment when the agent starts.  Fails with a sentence that names the host: SHOAL_AGAIN for what
+ * may pass, SHOAL_INVALID for what will not, SHOAL_ABSENT when the program does not start there and the build that needs no
+ * libraries was not tried, SHOAL_STOPPED.  The command is ended then. */
+int far_start(far_command *out, const far_start_options *options);
+
+/* What the command said last on standard error, without control characters; "" for nothing. */
+void far_command_said(const far_command *command, char *out, size_t size);
+/* Fails with a sentence for a command that ended, or whose link is dead: `why`, or what it said. */
+int far_command_fail(far_command *command, const char *what, const char *why, const far_start_options *options);
+/* Ends it: waits up to so many seconds for it to end by itself, then kills it and all it started.  Its exit code, 128 more than
+ * the number of a signal that ended it, or -1. */
+int far_command_end(far_command *command, double seconds);
+
+/* Waits for a place at the gate, which may be NULL; SHOAL_STOPPED. */
+int far_gate_pass(far_gate *gate, const atomic_bool *stop, int bell);
+void far_gate_leave(far_gate *gate);
+
+/* The last line that is not empty; "" for none.  Points into the text, which is cut behind it. */
+char *far_last_line(char *text);
+
+#endif

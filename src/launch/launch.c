@@ -1,0 +1,224 @@
+/* A group of launchers, one for each --workers: counts shared out among them, failures of some borne by the rest.  See launch.h. */
+#include "launch/launch.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <shoal/error.h>
+
+#include "base/memory.h"
+#include "base/world.h"
+#include "launch/launch_internal.h"
+
+static const struct launcher *const launchers[] = {&launch_local, &launch_ssh, &launch_slurm};
+enum { LAUNCHERS = sizeof launchers / sizeof *launchers, WAIT_POLL_MS = 5 };
+
+typedef struct member {
+    launch_workers *workers;
+    int64_t share; /* workers it was first asked for */
+    bool failed;   /* its last tick did, which was said */
+} member;
+
+struct launch_group {
+    launch_job job;
+    int count;
+    member members[SHOAL_TEXTS_MOST];
+    int64_t wanted;
+};
+
+/* ---- what is asked for ------------------------------------------------------------------------------------------- */
+
+/* The launcher that a spec names; *rest is the text behind its colon. */
+static int find_launcher(const struct launcher **out, const char **rest, const char *spec)
+{
+    const char *colon = strchr(spec, ':');
+    size_t length = colon ? (size_t)(colon - spec) : 0;
+    for (int i = 0; i < LAUNCHERS; i++)
+        if (strlen(launchers[i]->scheme) == length && strncmp(launchers[i]->scheme, spec, length) == 0) {
+            *out = launchers[i];
+            *rest = colon + 1;
+            return SHOAL_OK;
+        }
+    return shoal_fail(SHOAL_USAGE,
+                      "--workers: '%s' is not known; it should be local:N, ssh:HOST[:N],... or slurm:N[?OPTION=VALUE]",
+                      spec);
+}
+
+int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store_scheme, int64_t threads)
+{
+    *out = (launch_ask){0};
+    for (int i = 0; i < specs->count; i++) {
+        const struct launcher *launcher = NULL;
+        const char *rest = NULL;
+        int status = find_launcher(&launcher, &rest, specs->text[i]);
+        if (status == SHOAL_OK)
+            status = launcher->ask(out, rest, store_scheme, threads);
+        if (status < 0)
+            return status;
+        if (out->workers > LAUNCH_WORKERS_MOST)
+            return shoal_fail(SHOAL_USAGE, "--workers: %lld workers are more than the %d there can be",
+                              (long long)out->workers, LAUNCH_WORKERS_MOST);
+    }
+    return SHOAL_OK;
+}
+
+/* ---- starting ---------------------------------------------------------------------------------------------------- */
+
+static int start_member(launch_group *self, const char *spec, int64_t extra)
+{
+    member *member = &self->members[self->count];
+    launch_ask ask = {0};
+    const struct launcher *launcher = NULL;
+    const char *rest = NULL;
+    int status = find_launcher(&launcher, &rest, spec);
+    if (status == SHOAL_OK)
+        status = launcher->ask(&ask, rest, NULL, self->job.threads);
+    if (status == SHOAL_OK)
+        status = base_alloc((void **)&member->workers, 1, launcher->size, "the workers");
+    if (status < 0)
+        return status;
+    *member->workers = (launch_workers){.class = launcher, .job = &self->job, .first_slot = self->wanted};
+    member->share = ask.workers;
+    status = launcher->start(member->workers, rest, extra);
+    if (status < 0) {
+        launcher->free(member->workers);
+        base_free(&member->workers);
+        return status;
+    }
+    self->wanted += ask.workers + extra;
+    self->count++;
+    return SHOAL_OK;
+}
+
+int launch_new(launch_group **out, const launch_specs *specs, const launch_job *job)
+{
+    launch_group *self = NULL;
+    *out = NULL;
+    int status = base_alloc(&self, 1, sizeof *self, "the workers");
+    if (status < 0)
+        return status;
+    self->job = *job;
+    for (int i = 0; i < specs->count && status == SHOAL_OK; i++)
+        status = start_member(self, specs->text[i], i == 0 ? job->helpers : 0);
+    if (status < 0) {
+        char *why = NULL;
+        bool kept = base_copy_text(&why, shoal_error()) == SHOAL_OK;
+        launch_stop(self, 2);
+        launch_free(&self);
+        shoal_fail(status, "%s", kept ? why : "out of memory");
+        base_free(&why);
+        return status;
+    }
+    *out = self;
+    return SHOAL_OK;
+}
+
+/* ---- while they run ---------------------------------------------------------------------------------------------- */
+
+/* The rest goes on without those of this launcher. */
+static void note_failure(launch_group *self, member *member)
+{
+    if (!member->failed && self->count > 1 && self->job.say)
+        self->job.say(self->job.context, shoal_error());
+    member->failed = true;
+}
+
+int launch_tick(launch_group *self)
+{
+    int failed = 0, last = SHOAL_OK;
+    for (int i = 0; i < self->count; i++) {
+        member *member = &self->members[i];
+        int status = member->workers->class->tick(member->workers);
+        if (status < 0) {
+            note_failure(self, member);
+            failed++;
+            last = status;
+        } else {
+            member->failed = false;
+        }
+    }
+    return failed > 0 && failed == self->count ? last : SHOAL_OK;
+}
+
+void launch_progress(launch_group *self)
+{
+    for (int i = 0; i < self->count; i++)
+        self->members[i].workers->class->progress(self->members[i].workers);
+}
+
+/* Of `count` workers those of the first `members` launchers, in proportion to what they were first asked for; helpers are
+ * the first launcher's. */
+static int64_t share_up_to(const launch_group *self, int members, int64_t count)
+{
+    int64_t before = 0, all = 0;
+    for (int i = 0; i < self->count; i++) {
+        all += self->members[i].share;
+        before += i < members ? self->members[i].share : 0;
+    }
+    return all > 0 ? (int64_t)((double)count * (double)before / (double)all + 0.5) : 0;
+}
+
+int launch_scale(launch_group *self, int64_t count)
+{
+    if (count < 0 || count > LAUNCH_WORKERS_MOST)
+        return shoal_fail(SHOAL_USAGE, "%lld workers: there can be 0 to %d", (long long)count, LAUNCH_WORKERS_MOST);
+    int64_t helpers = count < self->job.helpers ? count : self->job.helpers, mapping = count - helpers;
+    int status = SHOAL_OK;
+    for (int i = 0; i < self->count && status == SHOAL_OK; i++) {
+        launch_workers *workers = self->members[i].workers;
+        int64_t share = share_up_to(self, i + 1, mapping) - share_up_to(self, i, mapping);
+        status = workers->class->scale(workers, share + (i == 0 ? helpers : 0));
+    }
+    if (status == SHOAL_OK)
+        self->wanted = count;
+    return status;
+}
+
+int64_t launch_running(const launch_group *self)
+{
+    int64_t running = 0;
+    for (int i = 0; i < self->count; i++)
+        running += self->members[i].workers->class->running(self->members[i].workers);
+    return running;
+}
+
+int64_t launch_wanted(const launch_group *self)
+{
+    return self->wanted;
+}
+
+/* ---- their end --------------------------------------------------------------------------------------------------- */
+
+bool launch_wait(launch_group *self, double seconds)
+{
+    int64_t until = base_time_after(base_now(), seconds);
+    for (;;) {
+        bool over = true;
+        for (int i = 0; i < self->count; i++)
+            over = self->members[i].workers->class->is_over(self->members[i].workers) && over;
+        if (over || base_now() >= until)
+            return over;
+        base_sleep_until(base_time_after(base_now(), WAIT_POLL_MS / 1000.0));
+    }
+}
+
+void launch_stop(launch_group *self, double seconds)
+{
+    for (int i = 0; i < self->count; i++)
+        self->members[i].workers->class->tell_leave(self->members[i].workers);
+    if (launch_wait(self, seconds))
+        return;
+    for (int i = 0; i < self->count; i++)
+        self->members[i].workers->class->end(self->members[i].workers);
+}
+
+void launch_free(launch_group **group)
+{
+    launch_group *self = *group;
+    if (!self)
+        return;
+    for (int i = 0; i < self->count; i++) {
+        self->members[i].workers->class->free(self->members[i].workers);
+        base_free(&self->members[i].workers);
+    }
+    base_free(group);
+}

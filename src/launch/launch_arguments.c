@@ -1,0 +1,58 @@
+/* How a worker is called: the one place that composes its command line.  See launch_internal.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "launch/launch_internal.h"
+
+/* Room in the buffer for one more text. */
+static const char *keep(launch_arguments *out, const char *format, unsigned long long value)
+{
+    size_t used = 0;
+    for (int i = 0; i < out->count; i++) /* texts lie one behind the other, in the order they were made */
+        if (out->argument[i] >= out->text && out->argument[i] < out->text + sizeof out->text)
+            used = (size_t)(out->argument[i] - out->text) + strlen(out->argument[i]) + 1;
+    snprintf(out->text + used, sizeof out->text - used, format, value);
+    return out->text + used;
+}
+
+static void add(launch_arguments *out, const char *name, const char *value)
+{
+    out->argument[out->count++] = name;
+    if (value)
+        out->argument[out->count++] = value;
+}
+
+/* Of the paper's three services: one worker reduces last, about the square root of N reduce, N map. */
+static const char *role_of(const launch_job *job, int64_t slot)
+{
+    return slot == 0 ? "last" : slot < job->helpers ? "reduce" : "map";
+}
+
+void launch_arguments_of(launch_arguments *out, const launch_job *job, const launch_worker *worker)
+{
+    *out = (launch_arguments){0};
+    add(out, "worker", NULL);
+    add(out, "--store", worker->store_url);
+    add(out, "--job", job->id);
+    add(out, "--spec", job->spec);
+    add(out, "--id", keep(out, "%016llx", worker->id));
+    add(out, "--slots", keep(out, "%llu", (unsigned long long)worker->threads));
+    add(out, "--kernel", job->kernel);
+    if (worker->near)
+        add(out, "--data-root", "/");
+    if (worker->data_url)
+        add(out, "--data-store", worker->data_url);
+    if (worker->cache)
+        add(out, "--cache", worker->cache);
+    if (worker->parent > 0)
+        add(out, "--parent", keep(out, "%llu", (unsigned long long)worker->parent));
+    if (job->helpers > 0)
+        add(out, "--roles", role_of(job, worker->slot));
+    add(out, "--quiet", NULL);
+}
+
+int64_t launch_threads_each(int64_t wanted, int64_t cores, int64_t workers)
+{
+    int64_t each = wanted > 0 ? wanted : workers > 0 ? cores / workers : cores;
+    return each > 0 ? each : 1;
+}

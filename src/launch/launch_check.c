@@ -1,0 +1,278 @@
+/* Looking at where workers would run.  See launch_check.h. */
+#include "launch/launch_check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <shoal/error.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+#include "base/world.h"
+#include "launch/ssh_far.h"
+
+enum { PROBE_BYTES = 16 << 20, POLL_MS = 10, AT_ONCE = 8 };
+static const double PROBE_LONGEST = 60; /* seconds for one host */
+static const char probe_key[] = "probe/blob";
+
+static int add_row(launch_check *self, launch_check_row **out)
+{
+    int status = base_grow(&self->rows, (size_t)self->count, (size_t)self->count + 1, sizeof *self->rows, "the hosts");
+    if (status == SHOAL_OK)
+        *out = &self->rows[self->count++];
+    return status;
+}
+
+/* ---- this machine -------------------------------------------------------------------------------------------------- */
+
+static int check_local(launch_check *self, int64_t workers)
+{
+    launch_check_row *row = NULL;
+    int status = add_row(self, &row);
+    if (status < 0)
+        return status;
+    row->launcher = "local";
+    row->reached = true;
+    row->workers = workers;
+    row->nodes = 1;
+    snprintf(row->name, sizeof row->name, "this machine");
+    (void)gethostname(row->facts.host, sizeof row->facts.host - 1);
+    far_find_gpu(row->facts.gpu, sizeof row->facts.gpu);
+    row->facts.cores = base_cores();
+    row->facts.memory = base_memory_total();
+    return SHOAL_OK;
+}
+
+/* ---- Slurm ----------------------------------------------------------------------------------------------------------- */
+
+/* The partition that slurm:64?partition=spot asks for; "" for none. */
+static int find_partition(char *out, size_t size, const char *rest)
+{
+    static const char name[] = "partition=";
+    const char *at = strstr(rest, name);
+    out[0] = '\0';
+    if (!at)
+        return SHOAL_OK;
+    at += strlen(name);
+    size_t length = strcspn(at, "&");
+    if (length == 0 || length >= size ||
+        strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-,") < length)
+        return shoal_fail(SHOAL_USAGE, "--workers slurm:%s: the partition can't be called that", rest);
+    snprintf(out, size, "%.*s", (int)length, at);
+    return SHOAL_OK;
+}
+
+/* A line of sinfo, "debug*|up|3/1/0/4|2|1024+": its name, its state, nodes that work, are free, can't be used and all of
+ * them, cores and megabytes of one. */
+static void take_partition(launch_check_row *row, char *line)
+{
+    const char *name = strsep(&line, "|"), *state = line ? strsep(&line, "|") : "",
+               *nodes = line ? strsep(&line, "|") : "";
+    const char *cores = line ? strsep(&line, "|") : "", *memory = line ? line : "";
+    const char *idle = strchr(nodes, '/');
+    snprintf(row->name, sizeof row->name, "slurm:%.*s", (int)strcspn(name, "*"), name);
+    row->nodes = strtoll(nodes, NULL, 10) + (idle ? strtoll(idle + 1, NULL, 10) : 0);
+    row->facts.cores = strtoll(cores, NULL, 10);
+    row->facts.memory = strtoll(memory, NULL, 10) * (1 << 20);
+    row->reached = strcmp(state, "up") == 0 && row->nodes > 0;
+    if (!row->reached)
+        snprintf(row->why, sizeof row->why, "%s: the partition is %.20s, and %lld of its nodes can work", row->name,
+                 state, (long long)row->nodes);
+}
+
+static int check_slurm(launch_check *self, const char *rest, int64_t workers)
+{
+    char partition[128], command[256], line[512];
+    launch_check_row *row = NULL;
+    int lines = 0, status = find_partition(partition, sizeof partition, rest);
+    if (status < 0)
+        return status;
+    snprintf(command, sizeof command, "timeout 20 sinfo -h -o '%%P|%%a|%%F|%%c|%%m' %s%s 2>&1", *partition ? "-p " : "",
+             partition);
+    FILE *sinfo = popen(command, "re");
+    char last[512] = "";
+    while (sinfo && status == SHOAL_OK && fgets(line, sizeof line, sinfo)) {
+        if (!strchr(line, '|')) {
+            snprintf(last, sizeof last, "%.*s", (int)strcspn(line, "\n"), line);
+            continue;
+        }
+        status = add_row(self, &row);
+        if (status < 0)
+            break;
+        row->launcher = "slurm";
+        row->workers = workers;
+        take_partition(row, line);
+        lines++;
+    }
+    if (sinfo)
+        pclose(sinfo);
+    if (status == SHOAL_OK && lines == 0 && (status = add_row(self, &row)) == SHOAL_OK) {
+        row->launcher = "slurm";
+        snprintf(row->name, sizeof row->name, "slurm%s%s", *partition ? ":" : "", partition);
+        snprintf(row->why, sizeof row->why, "sinfo names no partition%s%s", *last ? ": " : "", last);
+    }
+    return status;
+}
+
+/* ---- hosts behind ssh ---------------------------------------------------------------------------------------------- */
+
+/* Those of one spec. */
+typedef struct reaching {
+    launch_job job;
+    ssh_host *hosts;
+    int count, first_row;
+    far_host **far;
+    far_gate *gate;
+} reaching;
+
+static int start_reaching(launch_check *self, reaching *now, const char *ssh)
+{
+    ssh_words command = {0};
+    launch_check_row *row = NULL;
+    int status = base_alloc(&now->far, (size_t)now->count, sizeof *now->far, "the hosts");
+    if (status == SHOAL_OK)
+        status = ssh_words_split(&command, ssh_command(ssh));
+    if (status == SHOAL_OK)
+        status = far_gate_new(&now->gate, AT_ONCE);
+    now->first_row = self->count;
+    for (int i = 0; i < now->count && status == SHOAL_OK; i++) {
+        status = add_row(self, &row);
+        if (status < 0)
+            break;
+        row->launcher = "ssh";
+        row->workers = now->hosts[i].workers;
+        row->nodes = 1;
+        snprintf(row->name, sizeof row->name, "%s", now->hosts[i].target);
+        status = ssh_far_host(&now->far[i], &command, now->hosts[i].target,
+                              &(far_options){.job = &now->job, .gate = now->gate, .tries = 1});
+    }
+    ssh_words_release(&command);
+    return status;
+}
+
+/* Waits until the host has told what is asked for, or why it will not; true then. */
+static bool has_told(launch_check_row *row, far_host *host, bool probed)
+{
+    int status = far_host_tick(host);
+    far_host_facts(host, &row->facts);
+    row->reached = row->facts.reached;
+    if (probed ? row->facts.probed : row->facts.reached)
+        return true;
+    if (status < 0) {
+        snprintf(row->why, sizeof row->why, "%s", shoal_error());
+        row->reached = false;
+    }
+    return status < 0;
+}
+
+static int await(launch_check_row *row, far_host *host, bool probed, double seconds, const volatile int *stop)
+{
+    int64_t until = base_time_after(base_now(), seconds);
+    while (!has_told(row, host, probed)) {
+        if (stop && *stop)
+            return shoal_fail(SHOAL_STOPPED, "stopped");
+        if (base_now() > until) {
+            snprintf(row->why, sizeof row->why, "%s: nothing could be measured within %.0f s", row->name, seconds);
+            return SHOAL_OK;
+        }
+        base_sleep_until(base_time_after(base_now(), POLL_MS / 1000.0));
+    }
+    return SHOAL_OK;
+}
+
+static int measure_all(launch_check *self, reaching *now, const volatile int *stop)
+{
+    int status = SHOAL_OK;
+    for (int i = 0; i < now->count && status == SHOAL_OK; i++)
+        status = await(&self->rows[now->first_row + i], now->far[i], false, 1e9, stop);
+    for (int i = 0; i < now->count && status == SHOAL_OK; i++) {
+        launch_check_row *row = &self->rows[now->first_row + i];
+        if (!row->reached)
+            continue;
+        far_host_probe(now->far[i], probe_key);
+        status = await(row, now->far[i], true, PROBE_LONGEST, stop);
+    }
+    return status;
+}
+
+/* A store with one blob, of bytes that no compression makes shorter. */
+static int make_store(shoal_store **out)
+{
+    void *bytes = NULL;
+    int status = base_alloc_unset(&bytes, 1, PROBE_BYTES, "a blob to measure with");
+    if (status == SHOAL_OK)
+        status = shoal_store_open(out, "mem:check", &(shoal_store_options){.create = true}, shoal_after(10));
+    if (status == SHOAL_OK) {
+        base_entropy(bytes, PROBE_BYTES);
+        status = shoal_store_put(*out, probe_key, bytes, PROBE_BYTES, NULL, NULL, shoal_after(10));
+    }
+    base_free(&bytes);
+    return status;
+}
+
+static void end_reaching(reaching *now)
+{
+    for (int i = 0; now->far && i < now->count; i++)
+        if (now->far[i])
+            far_host_stop(now->far[i]);
+    for (int i = 0; now->far && i < now->count; i++)
+        far_host_free(&now->far[i]);
+    far_gate_free(&now->gate);
+    base_free(&now->far);
+    base_free(&now->hosts);
+    shoal_store_close(&now->job.store);
+}
+
+static int check_ssh(launch_check *self, const char *rest, const char *ssh, const volatile int *stop)
+{
+    reaching now = {0};
+    int status = ssh_hosts_parse(&now.hosts, &now.count, rest);
+    if (status == SHOAL_OK)
+        status = make_store(&now.job.store);
+    if (status == SHOAL_OK)
+        status = start_reaching(self, &now, ssh);
+    if (status == SHOAL_OK)
+        status = measure_all(self, &now, stop);
+    end_reaching(&now);
+    return status;
+}
+
+/* ---- all of them --------------------------------------------------------------------------------------------------- */
+
+static int check_spec(launch_check *self, const char *spec, const char *ssh, const volatile int *stop)
+{
+    launch_ask ask;
+    launch_specs one = {.count = 1, .text = {spec}};
+    int status = launch_ask_for(&ask, &one, NULL, 0);
+    if (status < 0)
+        return status;
+    const char *rest = strchr(spec, ':') + 1;
+    return strncmp(spec, "ssh:", 4) == 0     ? check_ssh(self, rest, ssh, stop)
+           : strncmp(spec, "slurm:", 6) == 0 ? check_slurm(self, rest, ask.workers)
+                                             : check_local(self, ask.workers);
+}
+
+int launch_check_run(launch_check **out, const launch_specs *specs, const char *ssh, const volatile int *stop)
+{
+    launch_check *self = NULL;
+    *out = NULL;
+    int status = base_alloc(&self, 1, sizeof *self, "the hosts");
+    for (int i = 0; i < specs->count && status == SHOAL_OK; i++)
+        status = check_spec(self, specs->text[i], ssh, stop);
+    if (status < 0) {
+        launch_check_free(&self);
+        return status;
+    }
+    *out = self;
+    return SHOAL_OK;
+}
+
+void launch_check_free(launch_check **check)
+{
+    if (*check)
+        base_free(&(*check)->rows);
+    base_free(check);
+}

@@ -1,0 +1,340 @@
+/* The programs that answer grains.  See exec_pool.h. */
+#include "learn/exec/exec_pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/world.h"
+
+enum { COMMAND_BYTES_MOST = 64 * 1024, HOST_BYTES = 65, SAID_ROOM = 3000, SHOWN_COMMAND = 120 };
+static const double END_SECONDS = 1;
+
+extern char **environ;
+
+struct exec_pool {
+    char *text, *folder, *params, *host_variable;
+    char *started_as; /* the text, or something that does the same; NULL: the text */
+    char **environment;
+    char host[HOST_BYTES];
+    double timeout;
+    pid_t guard;
+    int guard_pipe;
+    pthread_mutex_t lock; /* of what follows */
+    exec_program **idle;
+    int idle_count, idle_room, started;
+};
+
+/* ---- what programs run in ---------------------------------------------------------------------------------------- */
+
+static int read_command(char **out, const char *code)
+{
+    char *path = NULL;
+    int status = base_format(&path, "%s/command", code);
+    FILE *file = status == SHOAL_OK ? fopen(path, "re") : NULL;
+    if (status == SHOAL_OK && !file)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read the command", path);
+    if (status == SHOAL_OK)
+        status = base_alloc(out, COMMAND_BYTES_MOST, 1, "the command");
+    if (status == SHOAL_OK) {
+        size_t length = fread(*out, 1, COMMAND_BYTES_MOST, file);
+        if (length == COMMAND_BYTES_MOST || strlen(*out) != length || length == 0)
+            status = shoal_fail(SHOAL_INVALID, "%s: no command line", path);
+    }
+    if (file)
+        fclose(file);
+    base_free(&path);
+    return status;
+}
+
+/* Whether PATH has such a program, or the folder that it is to run in. */
+static bool is_program(const char *name, const char *folder)
+{
+    const char *path = getenv("PATH");
+    char whole[4096];
+    if (strchr(name, '/')) {
+        snprintf(whole, sizeof whole, "%s%s%s", name[0] == '/' ? "" : folder, name[0] == '/' ? "" : "/", name);
+        return access(whole, X_OK) == 0;
+    }
+    for (path = path ? path : ""; *path;
+         path += path[strcspn(path, ":")] == ':' ? strcspn(path, ":") + 1 : strlen(path)) {
+        snprintf(whole, sizeof whole, "%.*s/%s", (int)strcspn(path, ":"), path, name);
+        if (access(whole, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A command that is one program needs no shell that waits for it; what ends the one then ends the other. */
+static int spare_shell(exec_pool *pool)
+{
+    char name[256];
+    char *text = NULL;
+    size_t length = strcspn(pool->text, " \t");
+    if (strpbrk(pool->text, ";|&<>()$`{}!=\n") || length == 0 || length >= sizeof name)
+        return SHOAL_OK;
+    snprintf(name, sizeof name, "%.*s", (int)length, pool->text);
+    if (strpbrk(name, "'\"\\~*?[#") || !is_program(name, pool->folder))
+        return SHOAL_OK;
+    int status = base_format(&text, "exec %s", pool->text);
+    if (status == SHOAL_OK) {
+        base_free(&pool->started_as);
+        pool->started_as = text;
+    }
+    return status;
+}
+
+static bool is_variable(const char *entry, const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(entry, name, length) == 0 && entry[length] == '=';
+}
+
+/* This process's variables and our two. */
+static int make_environment(exec_pool *pool, const char *params)
+{
+    size_t count = 0, used = 0;
+    while (environ && environ[count])
+        count++;
+    int status = base_alloc(&pool->environment, count + 3, sizeof *pool->environment, "variables");
+    if (status == SHOAL_OK)
+        status = base_format(&pool->params, "SHOAL_PARAMS=%s", params);
+    if (status == SHOAL_OK)
+        status = base_format(&pool->host_variable, "SHOAL_HOST=%s", pool->host);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        if (!is_variable(environ[i], "SHOAL_PARAMS") && !is_variable(environ[i], "SHOAL_HOST"))
+            pool->environment[used++] = environ[i];
+    pool->environment[used++] = pool->params;
+    pool->environment[used] = pool->host_variable;
+    return SHOAL_OK;
+}
+
+/* ---- the guard --------------------------------------------------------------------------------------------------- */
+
+/* Reads a process group a line until the pipe's other end is gone, which is us, and then kills them all. */
+static int spawn_guard(pid_t *process, int input)
+{
+    static char *const arguments[] = {"sh", "-c", "g=; while read -r n; do g=\"$g -$n\"; done; kill -9 $g 2>/dev/null",
+                                      NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    int error = posix_spawn_file_actions_init(&files);
+    if (error)
+        return error;
+    error = posix_spawnattr_init(&attributes);
+    if (!error) {
+        error = posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+        for (int i = STDOUT_FILENO; !error && i <= STDERR_FILENO; i++)
+            error = posix_spawn_file_actions_addopen(&files, i, "/dev/null", O_WRONLY, 0);
+        if (!error)
+            error = posix_spawnattr_setpgroup(&attributes, 0); /* a key stroke that ends us is not for it */
+        if (!error)
+            error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+        if (!error)
+            error = posix_spawn(process, "/bin/sh", &files, &attributes, arguments, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+
+static int start_guard(exec_pool *pool)
+{
+    int pair[2];
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't make a pipe");
+    int error = spawn_guard(&pool->guard, pair[0]);
+    close(pair[0]);
+    pool->guard_pipe = pair[1];
+    return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "can't start /bin/sh") : SHOAL_OK;
+}
+
+/* What it has learnt by then is over, and its numbers may be someone else's. */
+static void end_guard(exec_pool *pool)
+{
+    if (pool->guard > 0) {
+        kill(pool->guard, SIGKILL);
+        while (waitpid(pool->guard, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    if (pool->guard_pipe >= 0)
+        close(pool->guard_pipe);
+}
+
+static int start_program(exec_program **out, exec_pool *pool)
+{
+    const exec_command command = {.text = pool->started_as ? pool->started_as : pool->text,
+                                  .folder = pool->folder,
+                                  .environment = pool->environment};
+    char line[24];
+    int status = exec_program_start(out, &command);
+    if (status < 0)
+        return status;
+    int length = snprintf(line, sizeof line, "%ld\n", (long)exec_program_id(*out));
+    if (write(pool->guard_pipe, line, (size_t)length) != length) {
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "can't tell the guard of programs of a new one");
+        exec_program_end(out, 0);
+    }
+    return status;
+}
+
+/* ---- the pool ---------------------------------------------------------------------------------------------------- */
+
+int exec_pool_new(exec_pool **out, const exec_pool_options *options)
+{
+    exec_pool *pool = NULL;
+    int status = base_alloc(&pool, 1, sizeof *pool, "programs");
+    if (status < 0)
+        return status;
+    pthread_mutex_init(&pool->lock, NULL);
+    pool->guard_pipe = -1;
+    pool->timeout = options->timeout;
+    if (gethostname(pool->host, sizeof pool->host - 1) < 0 || !pool->host[0])
+        strcpy(pool->host, "this machine");
+    status = read_command(&pool->text, options->code);
+    if (status == SHOAL_OK)
+        status = base_format(&pool->folder, "%s/files", options->code);
+    if (status == SHOAL_OK && mkdir(pool->folder, 0700) < 0 && errno != EEXIST) /* nothing may have been sent along */
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make a folder for programs", pool->folder);
+    if (status == SHOAL_OK)
+        status = spare_shell(pool);
+    if (status == SHOAL_OK)
+        status = make_environment(pool, options->params);
+    if (status == SHOAL_OK)
+        status = start_guard(pool);
+    if (status < 0)
+        exec_pool_free(&pool);
+    *out = pool;
+    return status;
+}
+
+void exec_pool_free(exec_pool **inout)
+{
+    exec_pool *pool = *inout;
+    if (!pool)
+        return;
+    for (int i = 0; i < pool->idle_count; i++)
+        exec_program_close(pool->idle[i]);
+    int64_t until = base_time_after(base_now(), END_SECONDS);
+    for (int i = 0; i < pool->idle_count; i++)
+        exec_program_end(&pool->idle[i], until);
+    end_guard(pool);
+    pthread_mutex_destroy(&pool->lock);
+    base_free(&pool->idle);
+    base_free(&pool->environment);
+    base_free(&pool->host_variable);
+    base_free(&pool->params);
+    base_free(&pool->folder);
+    base_free(&pool->started_as);
+    base_free(&pool->text);
+    base_free(inout);
+}
+
+/* Takes one that is idle; NULL inside when none is. */
+static void take_idle(exec_program **out, exec_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    *out = pool->idle_count > 0 ? pool->idle[--pool->idle_count] : NULL;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void exec_pool_give_back(exec_pool *pool, exec_program **program)
+{
+    int status = SHOAL_OK;
+    if (!*program)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->idle_count == pool->idle_room) {
+        int room = pool->idle_room ? pool->idle_room * 2 : 8;
+        status = base_grow(&pool->idle, (size_t)pool->idle_count, (size_t)room, sizeof *pool->idle, "programs");
+        pool->idle_room = status == SHOAL_OK ? room : pool->idle_room;
+    }
+    if (status == SHOAL_OK) {
+        pool->idle[pool->idle_count++] = *program;
+        *program = NULL;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    exec_program_end(program, 0); /* without room for it another is started later */
+}
+
+int exec_pool_ready(exec_pool *pool, int programs)
+{
+    int status = SHOAL_OK;
+    while (status == SHOAL_OK && pool->started < programs) {
+        exec_program *program = NULL;
+        status = start_program(&program, pool);
+        exec_pool_give_back(pool, &program);
+        pool->started++;
+    }
+    return status;
+}
+
+int exec_pool_fail(const exec_pool *pool, const exec_program *by, const shoal_grain *grain, const char *what)
+{
+    char said[SAID_ROOM];
+    bool is_long = strlen(pool->text) > SHOWN_COMMAND;
+    exec_program_said(by, said, sizeof said);
+    return shoal_fail(SHOAL_INVALID, "'%.*s%s' failed on rows %lld to %lld on %s: %s%s%s", SHOWN_COMMAND, pool->text,
+                      is_long ? "..." : "", (long long)grain->first_row + 1,
+                      (long long)(grain->first_row + grain->rows), pool->host, what, said[0] ? "; it last said: " : "",
+                      said);
+}
+
+static int64_t deadline(const exec_pool *pool)
+{
+    return pool->timeout > 0 ? base_time_after(base_now(), pool->timeout) : INT64_MAX;
+}
+
+/* Its own failures become sentences; a lack of memory is nobody's fault. */
+static int explain(int status, const exec_pool *pool, const exec_program *by, const shoal_grain *grain)
+{
+    char what[256];
+    if (status != SHOAL_INVALID)
+        return status;
+    snprintf(what, sizeof what, "%s", shoal_error());
+    return exec_pool_fail(pool, by, grain, what);
+}
+
+static int ask(exec_answer *out, exec_program *program, const exec_pool *pool, const shoal_grain *grain)
+{
+    const exec_question question = {
+        .values = grain->values, .rows = grain->rows, .columns = grain->shape->columns, .type = grain->shape->type};
+    return exec_program_ask(out, program, &question, deadline(pool));
+}
+
+int exec_pool_ask(exec_answer *out, exec_program **by, exec_pool *pool, const shoal_grain *grain)
+{
+    take_idle(by, pool);
+    int status = *by ? SHOAL_OK : start_program(by, pool);
+    if (status == SHOAL_OK)
+        status = explain(ask(out, *by, pool, grain), pool, *by, grain);
+    if (status < 0)
+        exec_program_end(by, 0);
+    return status;
+}
+
+int exec_pool_probe(exec_answer *out, exec_program **by, exec_pool *pool, const shoal_grain *grain)
+{
+    int status = start_program(by, pool);
+    if (status < 0)
+        return status;
+    status = ask(out, *by, pool, grain);
+    exec_program_close(*by);
+    if (status == SHOAL_OK)
+        status = exec_program_finish(*by, deadline(pool));
+    status = explain(status, pool, *by, grain);
+    if (status < 0)
+        exec_program_end(by, 0);
+    return status;
+}

@@ -1,0 +1,352 @@
+/* Modules as learners.  See module.h.
+ *
+ * A round's model is the head below, the numbers that the module calls its model, and the parameters as text.  The sums of a grain are
+ * the module's own doubles; those of all grains are added in learn/exact.h, and a round whose sums needed more digits than it had is
+ * asked for again with more. */
+#include "learn/module.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "learn/exact.h"
+#include "learn/module_internal.h"
+
+enum { CELL_DIGITS = 0, CELL_RANGE = 1 };
+static const int64_t NUMBERS_MOST = INT64_MAX / 16 / 8 / LEARN_EXACT_DIGITS_MOST;
+
+typedef struct model_head {
+    int64_t round; /* of the module's own, which one that is asked for again keeps */
+    int64_t sums, numbers;
+    learn_window window;
+    double values[]; /* numbers of them; then the parameters, with a NUL behind them */
+} model_head;
+
+static const char *params_of(const model_head *model)
+{
+    return (const char *)(model->values + model->numbers);
+}
+
+static int need_module(const shoal_module **out)
+{
+    *out = learn_module_current();
+    return *out ? SHOAL_OK : shoal_fail(SHOAL_USAGE, "no module has been loaded");
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
+
+static int make_round(shoal_round **out, const model_head *head, const double *values, const char *params)
+{
+    size_t length = strlen(params);
+    int status = shoal_round_new(out, sizeof *head + (size_t)head->numbers * sizeof(double) + length + 1);
+    if (status < 0)
+        return status;
+    shoal_round *round = *out;
+    model_head *model = round->model;
+    *model = *head;
+    if (values)
+        memcpy(model->values, values, (size_t)head->numbers * sizeof(double));
+    memcpy(model->values + head->numbers, params, length + 1);
+    snprintf(round->phase, sizeof round->phase, "run");
+    round->step = head->round;
+    round->layout.cells = 2;
+    round->layout.cell[CELL_DIGITS] =
+        (shoal_cell){.name = "digits", .kind = SHOAL_CELL_SUM, .count = head->sums * head->window.digits};
+    round->layout.cell[CELL_RANGE] = (shoal_cell){.name = "range", .kind = SHOAL_CELL_MAX, .count = LEARN_EXACT_RANGE};
+    return SHOAL_OK;
+}
+
+/* Models travel, so what a model says is looked at before it is believed. */
+static int check_model(const shoal_round *round)
+{
+    const model_head *model = round->model;
+    bool good = round->model_bytes > sizeof *model && ((const char *)model)[round->model_bytes - 1] == '\0';
+    good = good && model->sums > 0 && model->sums <= NUMBERS_MOST && model->numbers >= 0 &&
+           (size_t)model->numbers <= (round->model_bytes - 1 - sizeof *model) / sizeof(double) &&
+           learn_window_good(&model->window) && round->layout.cells == 2 &&
+           round->layout.cell[CELL_DIGITS].count == model->sums * model->window.digits;
+    return good ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, "the model of a round is not that of a module");
+}
+
+/* A setting with its parameters, for one call.  The caller frees them. */
+static int make_setting(shoal_setting *out, shoal_params **params, const model_head *model, const shoal_shape *shape)
+{
+    int status = learn_params_new(params, params_of(model));
+    *out = (shoal_setting){.rows = shape->rows,
+                           .columns = shape->columns,
+                           .sums = model->sums,
+                           .numbers = model->numbers,
+                           .params = *params};
+    return status;
+}
+
+/* Asks the module how many there are; what it leaves open is `usual`. */
+static int ask_count(int64_t *out, int64_t (*count)(const shoal_setting *), const shoal_setting *setting, int64_t usual,
+                     const char *what)
+{
+    *out = count ? count(setting) : usual;
+    if (*out < 0)
+        return *out >= SHOAL_BROKEN ? (int)*out : SHOAL_INVALID; /* with the module's own sentence */
+    if (*out > NUMBERS_MOST)
+        return shoal_fail(SHOAL_INVALID, "the module asks for %lld %s", (long long)*out, what);
+    return SHOAL_OK;
+}
+
+static int check_numbers(const double *values, int64_t count, const char *who, int64_t round)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return shoal_fail(SHOAL_INVALID, "the module's %s made number %lld of the model %s in round %lld", who,
+                              (long long)i + 1, isnan(values[i]) ? "NaN" : "infinite", (long long)round);
+    return SHOAL_OK;
+}
+
+static int start_with(shoal_round **out, const shoal_module *module, shoal_setting *setting, const char *params)
+{
+    model_head head = {.window = learn_window_usual()};
+    int status = ask_count(&setting->sums, module->sums, setting, setting->columns, "sums");
+    if (status == SHOAL_OK && setting->sums == 0)
+        status = shoal_fail(SHOAL_INVALID, "the module asks for no sums");
+    if (status == SHOAL_OK)
+        status = ask_count(&setting->numbers, module->numbers, setting, setting->sums, "numbers");
+    if (status < 0)
+        return status;
+    head.sums = setting->sums;
+    head.numbers = setting->numbers;
+    status = make_round(out, &head, NULL, params);
+    model_head *model = status == SHOAL_OK ? (*out)->model : NULL;
+    if (status == SHOAL_OK && module->start)
+        status = module->start(model->values, setting);
+    if (status == SHOAL_OK)
+        status = check_numbers(model->values, model->numbers, "start", 0);
+    if (status < 0)
+        shoal_round_free(out);
+    return status;
+}
+
+static int start_module(shoal_round **out, const void *config, const shoal_shape *shape)
+{
+    const learn_module_config *asked = config;
+    const char *text = asked->params ? asked->params : "{}";
+    const shoal_module *module = NULL;
+    shoal_params *params = NULL;
+    int status = need_module(&module);
+    if (status == SHOAL_OK && shape->grains > LEARN_EXACT_ADDITIONS_MOST)
+        status = shoal_fail(SHOAL_USAGE, "%lld grains are too many: --grain asks for more rows in each",
+                            (long long)shape->grains);
+    if (status == SHOAL_OK)
+        status = learn_params_new(&params, text);
+    shoal_setting setting = {.rows = shape->rows, .columns = shape->columns, .params = params};
+    if (status == SHOAL_OK)
+        status = start_with(out, module, &setting, text);
+    learn_params_free(&params);
+    return status;
+}
+
+/* ---- mapping ----------------------------------------------------------------------------------------------------- */
+
+typedef struct module_ready {
+    const shoal_module *module;
+    shoal_setting setting;
+    shoal_params *params;
+} module_ready;
+
+static void forget_module(void **prepared)
+{
+    module_ready *ready = *prepared;
+    if (!ready)
+        return;
+    learn_params_free(&ready->params);
+    base_free(prepared);
+}
+
+static int prepare_module(void **prepared, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
+{
+    module_ready *ready = NULL;
+    (void)crew;
+    forget_module(prepared);
+    int status = base_alloc(&ready, 1, sizeof *ready, "a module's setting");
+    if (status < 0)
+        return status;
+    *prepared = ready;
+    status = need_module(&ready->module);
+    if (status == SHOAL_OK)
+        status = check_model(round);
+    return status == SHOAL_OK ? make_setting(&ready->setting, &ready->params, round->model, shape) : status;
+}
+
+static size_t align_up(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+static size_t sum_bytes(const model_head *model)
+{
+    return align_up((size_t)model->sums * sizeof(double));
+}
+
+static size_t scratch_module(const shoal_round *round, const void *prepared, const shoal_shape *shape)
+{
+    (void)prepared;
+    size_t converted =
+        shape->type == SHOAL_FLOAT64 ? 0 : (size_t)shape->rows_per_grain * (size_t)shape->columns * sizeof(double);
+    return sum_bytes(round->model) + converted;
+}
+
+static int map_module(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
+                      const shoal_scratch *scratch)
+{
+    const module_ready *ready = prepared;
+    const model_head *model = round->model;
+    double *sum = scratch->memory, *converted = (double *)((char *)scratch->memory + sum_bytes(model));
+    int64_t *digits = shoal_partial_values(partial, CELL_DIGITS), *range = shoal_partial_values(partial, CELL_RANGE);
+    shoal_rows rows = {.values = grain->values,
+                       .weights = grain->weights,
+                       .count = grain->rows,
+                       .columns = grain->shape->columns,
+                       .first = grain->first_row};
+    if (grain->shape->type != SHOAL_FLOAT64) {
+        shoal_convert_float64(converted, grain->values, grain->shape->type, grain->rows * grain->shape->columns);
+        rows.values = converted;
+    }
+    memset(sum, 0, (size_t)model->sums * sizeof *sum);
+    ready->module->map(sum, model->values, &rows, &ready->setting);
+    for (int64_t i = 0; i < model->sums; i++, digits += model->window.digits) {
+        if (!isfinite(sum[i]))
+            return shoal_fail(SHOAL_INVALID, "the module's sum %lld of rows %lld to %lld is %s in round %lld",
+                              (long long)i + 1, (long long)grain->first_row + 1,
+                              (long long)(grain->first_row + grain->rows), isnan(sum[i]) ? "NaN" : "infinite",
+                              (long long)model->round);
+        learn_exact_add(digits, &model->window, sum[i], range);
+    }
+    return SHOAL_OK;
+}
+
+/* ---- what comes of it -------------------------------------------------------------------------------------------- */
+
+static int make_result(shoal_result **out, const double *values, int64_t count, int64_t rounds)
+{
+    int status = shoal_result_new(out);
+    double *copy = status == SHOAL_OK ? shoal_result_add(*out, "result", SHOAL_FLOAT64, 1, &count) : NULL;
+    if (!copy) {
+        shoal_result_free(out);
+        return SHOAL_MEMORY;
+    }
+    memcpy(copy, values, (size_t)count * sizeof *copy);
+    shoal_result_set_whole(*out, "steps", rounds);
+    return SHOAL_OK;
+}
+
+static int read_sums(double **out, const model_head *model, const shoal_partial *merged)
+{
+    const int64_t *digits = shoal_partial_values_const(merged, CELL_DIGITS);
+    int status = base_alloc(out, (size_t)model->sums, sizeof **out, "sums");
+    for (int64_t i = 0; status == SHOAL_OK && i < model->sums; i++) {
+        (*out)[i] = learn_exact_value(digits + i * model->window.digits, &model->window);
+        if (!isfinite((*out)[i]))
+            status = shoal_fail(SHOAL_INVALID, "the module's sum %lld is too large for float64 in round %lld",
+                                (long long)i + 1, (long long)model->round);
+    }
+    return status;
+}
+
+/* The module's own update, and what it said of how far things are. */
+static int step(shoal_round **next, shoal_result **result, const shoal_module *module, const model_head *model,
+                const double *sum, const shoal_shape *shape, bool stop)
+{
+    shoal_params *params = NULL;
+    shoal_setting setting;
+    model_head head = *model;
+    shoal_round *round = NULL;
+    int status = make_setting(&setting, &params, model, shape);
+    head.round++;
+    if (status == SHOAL_OK)
+        status = make_round(&round, &head, model->values, params_of(model));
+    if (status < 0)
+        goto done;
+    double *values = ((model_head *)round->model)->values;
+    double objective = module->objective ? module->objective(model->values, sum, &setting) : NAN;
+    bool last = module->update(values, sum, model->round, &setting);
+    status = check_numbers(values, head.numbers, "update", model->round);
+    if (status == SHOAL_OK && (last || stop)) {
+        status = make_result(result, values, head.numbers, head.round);
+        if (status == SHOAL_OK) {
+            (*result)->incomplete = !last;
+            if (!isnan(objective))
+                shoal_result_set(*result, "objective", objective);
+        }
+    } else if (status == SHOAL_OK) {
+        round->objective = objective;
+        *next = round;
+        round = NULL;
+    }
+done:
+    shoal_round_free(&round);
+    learn_params_free(&params);
+    return status;
+}
+
+/* The same round with more digits. */
+static int ask_again(shoal_round **next, const model_head *model, learn_window window, bool stop)
+{
+    model_head head = *model;
+    head.window = window;
+    if (stop)
+        return shoal_fail(SHOAL_STOPPED, "stopped before the end of a round");
+    return make_round(next, &head, model->values, params_of(model));
+}
+
+static int update_module(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                         const shoal_shape *shape, const shoal_crew *crew, bool stop)
+{
+    const model_head *model = round->model;
+    const shoal_module *module = NULL;
+    double *sum = NULL;
+    (void)crew;
+    int status = need_module(&module);
+    if (status == SHOAL_OK)
+        status = check_model(round);
+    if (status < 0)
+        return status;
+    learn_window window = model->window;
+    if (learn_window_widen(&window, shoal_partial_values_const(merged, CELL_RANGE)))
+        return ask_again(next, model, window, stop);
+    status = read_sums(&sum, model, merged);
+    if (status == SHOAL_OK)
+        status = module->update ? step(next, result, module, model, sum, shape, stop)
+                                : make_result(result, sum, model->sums, 1);
+    base_free(&sum);
+    return status;
+}
+
+static int cost_module(shoal_cost *out, const void *config, const shoal_shape *shape)
+{
+    (void)config;
+    *out = (shoal_cost){.operations_per_row = 2 * (double)shape->columns,
+                        .model_bytes = (double)shape->columns * sizeof(double),
+                        .partial_bytes = (double)shape->columns * sizeof(int64_t) * learn_window_usual().digits,
+                        .rounds = 1};
+    return SHOAL_OK;
+}
+
+const shoal_option learn_module_options[] = {
+    {"params", 'p', SHOAL_OPTION_TEXT, offsetof(learn_module_config, params), "FILE|JSON",
+     .help = "parameters: a JSON object such as '{\"rate\": 0.1}', or a file that holds one"},
+    {0},
+};
+
+const shoal_algorithm learn_module = {
+    .name = "module",
+    .summary = "a learner of your own",
+    .options = learn_module_options,
+    .config_size = sizeof(learn_module_config),
+    .kernel_free = true,
+    .start = start_module,
+    .prepare = prepare_module,
+    .forget = forget_module,
+    .scratch_bytes = scratch_module,
+    .map = map_module,
+    .update = update_module,
+    .cost = cost_module,
+};

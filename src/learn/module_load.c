@@ -1,0 +1,200 @@
+/* Loading modules.  See module.h.
+ *
+ * What is loaded is a sealed copy in memory of what the descriptor holds, so that nobody can change it under the loader, and nobody
+ * else's path is ever opened. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "learn/module_internal.h"
+
+static const size_t MODULE_BYTES_MOST = (size_t)256 << 20;
+
+/* The module of this process. */
+static struct {
+    const shoal_module *table; /* NULL: none */
+    void *handle;
+    int memory; /* the sealed copy, which the loader knows it by */
+    unsigned char *bytes;
+    size_t size;
+    shoal_algorithm whole; /* when the module brings the whole contract */
+} current;
+
+const shoal_module *learn_module_current(void)
+{
+    return current.table;
+}
+
+const char *learn_module_summary(void)
+{
+    return current.table ? current.table->summary : NULL;
+}
+
+static void unload(void)
+{
+    if (!current.table)
+        return;
+    dlclose(current.handle);
+    close(current.memory);
+    base_free(&current.bytes);
+    memset(&current, 0, sizeof current);
+}
+
+/* ---- the whole contract ------------------------------------------------------------------------------------------ */
+
+/* The options of its table are set by name from the parameters. */
+static int start_whole(shoal_round **out, const void *config, const shoal_shape *shape)
+{
+    const learn_module_config *asked = config;
+    const shoal_algorithm *algorithm = current.table->algorithm;
+    shoal_params *params = NULL;
+    void *own = NULL;
+    int status = learn_params_new(&params, asked->params ? asked->params : "{}");
+    if (status == SHOAL_OK)
+        status = base_alloc(&own, algorithm->config_size + 1, 1, "a module's settings");
+    if (status == SHOAL_OK && algorithm->options)
+        status = shoal_options_default(own, algorithm->options);
+    if (status == SHOAL_OK)
+        status = learn_params_set(own, algorithm->options, params);
+    if (status == SHOAL_OK)
+        status = algorithm->start(out, own, shape);
+    base_free(&own);
+    learn_params_free(&params);
+    return status;
+}
+
+static const shoal_algorithm *make_algorithm(void)
+{
+    if (!current.table->algorithm)
+        return &learn_module;
+    current.whole = *current.table->algorithm;
+    current.whole.name = learn_module.name;
+    current.whole.options = learn_module_options;
+    current.whole.config_size = sizeof(learn_module_config);
+    current.whole.runs_code = false; /* it is the code: crew->code has nothing for it */
+    current.whole.start = start_whole;
+    return &current.whole;
+}
+
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
+
+static int read_all(unsigned char **out, size_t *size, int file)
+{
+    struct stat info;
+    if (fstat(file, &info) < 0)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "the module can't be read");
+    if (!S_ISREG(info.st_mode) || info.st_size == 0 || (size_t)info.st_size > MODULE_BYTES_MOST)
+        return shoal_fail(SHOAL_INVALID, "the module is no file of 1 byte to 256 MiB");
+    *size = (size_t)info.st_size;
+    int status = base_alloc_unset(out, *size, 1, "a module");
+    for (size_t have = 0; status == SHOAL_OK && have < *size;) {
+        ssize_t got = pread(file, *out + have, *size - have, (off_t)have);
+        if (got == 0)
+            status = shoal_fail(SHOAL_INVALID, "the module became shorter while it was read");
+        else if (got < 0 && errno != EINTR)
+            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "the module can't be read");
+        have += got > 0 ? (size_t)got : 0;
+    }
+    return status;
+}
+
+static int seal(int *out, const unsigned char *bytes, size_t size)
+{
+    int memory = memfd_create("shoal-module", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    size_t have = 0;
+    while (memory >= 0 && have < size) {
+        ssize_t wrote = write(memory, bytes + have, size - have);
+        if (wrote < 0 && errno != EINTR)
+            break;
+        have += wrote > 0 ? (size_t)wrote : 0;
+    }
+    *out = memory;
+    if (have == size && memory >= 0 &&
+        fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0)
+        return SHOAL_OK;
+    return shoal_fail_errno(SHOAL_SYSTEM, errno, "the module can't be copied into memory");
+}
+
+/* The loader's sentence without the path, which means nothing to people. */
+static int fail_load(const char *path)
+{
+    const char *why = dlerror();
+    size_t length = strlen(path);
+    why = why ? why : "the loader does not say why";
+    if (strncmp(why, path, length) == 0 && strncmp(why + length, ": ", 2) == 0)
+        why += length + 2;
+    return shoal_fail(SHOAL_INVALID, "the module can't be loaded: %s", why);
+}
+
+static int check_table(const shoal_module *table)
+{
+    if (!table)
+        return shoal_fail(SHOAL_INVALID, "the module defines no SHOAL_MODULE(...) (shoal/module.h)");
+    if (table->version != SHOAL_MODULE_VERSION || table->bytes != sizeof *table)
+        return shoal_fail(SHOAL_INVALID,
+                          "the module was compiled for version %u of shoal/module.h, and this program has version %d: "
+                          "compile it again",
+                          table->version, SHOAL_MODULE_VERSION);
+    if (!table->map && !table->algorithm)
+        return shoal_fail(SHOAL_INVALID, "the module's SHOAL_MODULE(...) has neither .map nor .algorithm");
+    const shoal_algorithm *whole = table->algorithm;
+    if (whole && (!whole->start || !whole->scratch_bytes || !whole->map || !whole->update))
+        return shoal_fail(SHOAL_INVALID, "the module's .algorithm lacks start, scratch_bytes, map or update");
+    return SHOAL_OK;
+}
+
+static int open_module(const unsigned char *bytes, size_t size)
+{
+    char path[48];
+    int memory = -1;
+    void *handle = NULL;
+    const shoal_module *table = NULL;
+    int status = seal(&memory, bytes, size);
+    if (status == SHOAL_OK) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
+        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        status = handle ? SHOAL_OK : fail_load(path);
+    }
+    if (status == SHOAL_OK) {
+        table = dlsym(handle, "shoal_module_table");
+        status = check_table(table);
+    }
+    if (status == SHOAL_OK) {
+        unload();
+        current.table = table;
+        current.handle = handle;
+        current.memory = memory;
+        return SHOAL_OK;
+    }
+    if (handle)
+        dlclose(handle);
+    if (memory >= 0)
+        close(memory);
+    return status;
+}
+
+int learn_module_load(const shoal_algorithm **out, int file)
+{
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    int status = read_all(&bytes, &size, file);
+    bool same = status == SHOAL_OK && current.table && current.size == size && memcmp(current.bytes, bytes, size) == 0;
+    if (status == SHOAL_OK && !same) {
+        status = open_module(bytes, size);
+        if (status == SHOAL_OK) {
+            current.bytes = bytes;
+            current.size = size;
+            bytes = NULL;
+        }
+    }
+    base_free(&bytes);
+    if (status == SHOAL_OK)
+        *out = make_algorithm();
+    return status;
+}

@@ -1,0 +1,30 @@
+/* What the static program calls instead of the dynamic loader (by ld's --wrap), of which it has none. */
+#include <stddef.h>
+
+void *__wrap_dlopen(const char *file, int mode);
+void *__wrap_dlsym(void *handle, const char *name);
+int __wrap_dlclose(void *handle);
+char *__wrap_dlerror(void);
+
+void *__wrap_dlopen(const char *file, int mode)
+{
+    (void)file, (void)mode;
+    return NULL;
+}
+
+void *__wrap_dlsym(void *handle, const char *name)
+{
+    (void)handle, (void)name;
+    return NULL;
+}
+
+int __wrap_dlclose(void *handle)
+{
+    (void)handle;
+    return -1;
+}
+
+char *__wrap_dlerror(void)
+{
+    return "this is the static build of shoal, which loads no modules";
+}
