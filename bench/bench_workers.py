@@ -31,6 +31,7 @@ sys.path[:0] = [str(ROOT / "tests" / "system"), str(ROOT / "bench")]
 import bench_engine  # noqa: E402
 import bench_kmeans  # noqa: E402
 import hosts  # noqa: E402
+import processes  # noqa: E402
 from bench_engine import say  # noqa: E402
 
 
@@ -47,8 +48,9 @@ class Bench(bench_engine.Bench):
         used = min(workers, HOSTS)
         return "ssh:" + ",".join(f"h{number}:{workers // used}" for number in range(1, used + 1))
 
-    def timed_job(self, work, workers):
-        """The moments at which rounds were over, in seconds since the command was given, and its end."""
+    def timed_job(self, work, workers, watch=None):
+        """The moments at which rounds were over, in seconds since the command was given, and its end; `watch` is called
+        after each."""
         reader, writer = os.pipe()
         words = [self.shoal, "kmeans", *work, "--store", self.new_folder_store(), "--workers", self.where(workers),
                  "--threads", 1, "--quiet", "--trace", f"/dev/fd/{writer}"]
@@ -58,7 +60,11 @@ class Bench(bench_engine.Bench):
                 pass_fds=[writer]) as process:
             os.close(writer)
             with open(reader, "rb") as trace:
-                moments = [time.perf_counter() - began for _ in trace]
+                moments = []
+                for _ in trace:
+                    moments.append(time.perf_counter() - began)
+                    if watch:
+                        watch(len(moments))
             if process.wait() != 0:
                 told.seek(0)
                 raise RuntimeError(f"{' '.join(map(str, words))} exits with {process.returncode}: {told.read()[-500:].decode()}")
@@ -135,27 +141,57 @@ def ipyparallel_round(bench, engines, words):
 # ---- rounds without work -----------------------------------------------------------------------------------------------
 
 
+class ProcessorTime:
+    """What all processes in the namespaces of this bench, near and far, take of the processors in a round."""
+
+    def __init__(self):
+        self.looks = []
+
+    def __call__(self, round_number):
+        if round_number % 100 == 0:
+            self.looks.append((round_number, self.ticks()))
+
+    @staticmethod
+    def ticks():
+        """By process, this one apart."""
+        found = {}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            fields = processes.read(f"/proc/{pid}/stat").rpartition(b") ")[2].split()
+            if fields and int(pid) != os.getpid():
+                found[pid] = int(fields[11]) + int(fields[12])
+        return found
+
+    def milliseconds(self):
+        """Of the later half of the looks."""
+        (first, before), (last, after) = self.looks[len(self.looks) // 2 - 1], self.looks[-1]
+        spent = sum(ticks - before[pid] for pid, ticks in after.items() if pid in before)
+        return 1e3 * spent / os.sysconf("SC_CLK_TCK") / (last - first)
+
+
 def shoal_round(bench, workers):
-    """The mean of the second half of the rounds, in which all have joined, in ms."""
-    moments, _ = bench.timed_job(bench_engine.tiny_work(workers, bench.few(100, 30)), workers)
+    """The mean of the second half of the rounds, in which all have joined, in ms; and processor time."""
+    spent = ProcessorTime()
+    moments, _ = bench.timed_job(bench_engine.tiny_work(workers, bench.few(100, 30)), workers, spent)
     half = len(moments) // 2
-    return 1e3 * (moments[-1] - moments[half]) / (len(moments) - 1 - half)
+    return 1e3 * (moments[-1] - moments[half]) / (len(moments) - 1 - half), spent.milliseconds()
 
 
 def bench_rounds(bench):
     """Workers beside ipyparallel's engines, in turn."""
     for workers in (1, 2, 4, 8, 16):
-        ours, theirs = [], {name: [] for name in IPYPARALLEL_SETTINGS}
+        ours, spent, theirs = [], [], {name: [] for name in IPYPARALLEL_SETTINGS}
         for _ in range(bench.rounds):
-            ours.append(shoal_round(bench, workers))
+            took, processor = shoal_round(bench, workers)
+            ours.append(took)
+            spent.append(processor)
             for name, words in IPYPARALLEL_SETTINGS.items():
                 theirs[name].append(ipyparallel_round(bench, workers, words))
         best = min(theirs, key=lambda name: statistics.median(theirs[name]))
         peer = statistics.median(theirs[best])
         bench.add("rounds", f"a round without work, {workers} workers over ssh to {min(workers, HOSTS)} hosts", "ms", ours,
                   peer / 8 if workers >= 4 else None,
-                  f"ipyparallel {peer:.3g} ms ({best}), {peer / statistics.median(ours):.1f} times as much; "
-                  f"qjam's paper {QJAM[workers]:.0f} ms")
+                  f"{statistics.median(spent):.2g} ms of processor time; ipyparallel {peer:.3g} ms ({best}), "
+                  f"{peer / statistics.median(ours):.1f} times as much; qjam's paper {QJAM[workers]:.0f} ms")
         bench.rows[-1]["ipyparallel"] = theirs
 
 

@@ -8,7 +8,8 @@ install(TARGETS shoal_static EXPORT shoal_static)
 install(DIRECTORY include/shoal DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY ${PROJECT_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
-install(FILES CHANGELOG.md examples/cluster.c DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "__pycache__" EXCLUDE)
 
 # find_package(shoal) gives shoal::shoal; find_package(shoal COMPONENTS static) gives shoal::static too.
 install(EXPORT shoal NAMESPACE shoal:: DESTINATION ${package_folder} FILE shoalTargets.cmake)

@@ -11,9 +11,8 @@ static void add_gradient(double *sum, const double *weight, const shoal_rows *ro
         for (int64_t j = 0; j < last; j++)
             z += weight[j] * x[j];
         double error = 1 / (1 + exp(-z)) - x[last];
-        for (int64_t j = 0; j < last; j++)
-            sum[j] += error * x[j];
-        sum[last] += error;
+        for (int64_t j = 0; j <= last; j++)
+            sum[j] += error * (j < last ? x[j] : 1);
     }
 }
 

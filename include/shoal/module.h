@@ -11,13 +11,15 @@
  *
  *     SHOAL_MODULE(.map = add_rows);
  *
- * is the sum of every column.  `map` sees a run of rows (a grain) and adds to sums that start at zero; sums of different grains
- * are added without any rounding, so the result's bits are the same for any number of threads, workers and machines.  With
- * `update` there are rounds: it makes the next model of the last one and the sums, until it says that it is done.
+ * is the sum of every column.  `map` sees a run of rows (a grain) and adds to sums that start at zero; sums of different
+ * grains are added without any rounding, so the result's bits are the same for any number of threads, workers and
+ * machines.  With `update` there are rounds: it makes the next model of the last one and the sums, until it says that it
+ * is done.
  *
- * Everything has a default: as many sums as there are columns; as many numbers in the model as there are sums; a model of
- * zeros at first; one round, whose sums are the result. A learner that needs more than sums of doubles hands over a whole table of the contract
- * (shoal/learn.h) instead: SHOAL_MODULE(.algorithm = &mine). */
+ * Everything else has a default: as many sums as there are columns; as many numbers in the model as there are sums; a
+ * model of zeros at first; one round, whose sums are the result.  A learner that needs more than sums of doubles hands
+ * over a whole table of the contract (shoal/learn.h) instead: SHOAL_MODULE(.algorithm = &mine).  --params then sets the
+ * options of that table by their names. */
 #ifndef SHOAL_MODULE_H
 #define SHOAL_MODULE_H
 
@@ -40,16 +42,16 @@ typedef struct shoal_rows {
 
 /* What stays the same through a run. */
 typedef struct shoal_setting {
-    int64_t rows, columns;             /* of the whole data set */
-    int64_t sums, numbers;             /* as many as there are sums; numbers of the model */
+    int64_t rows, columns; /* of the whole data set */
+    int64_t sums, numbers; /* how many sums a round has, and numbers the model; 0 while they are being asked for */
     const struct shoal_params *params; /* what --params said; see shoal_param */
 } shoal_setting;
 
-/* A number of --params by its name, `fallback` when it is not there: --params '{"rate": 0.1}'. true and false are 1 and 0. */
+/* A number of --params by its name, `fallback` when there is none: --params '{"rate": 0.1}'.  true and false are 1 and 0. */
 SHOAL_API double shoal_param(const shoal_setting *setting, const char *name, double fallback);
-/* A list of numbers of --params: how many there are, 0 when it is not there; *out is theirs. */
+/* A list of numbers of --params: how many there are, 0 when there is none; *out belongs to the setting. */
 SHOAL_API int64_t shoal_param_list(const shoal_setting *setting, const char *name, const double **out);
-/* A text of --params, `fallback` when it is not there. */
+/* A text of --params, `fallback` when there is none. */
 SHOAL_API const char *shoal_param_text(const shoal_setting *setting, const char *name, const char *fallback);
 
 enum { SHOAL_MODULE_VERSION = 1 };
@@ -58,19 +60,19 @@ typedef struct shoal_module {
     uint32_t version, bytes; /* SHOAL_MODULE sets them */
     const char *summary;     /* one line, or NULL */
 
-    /* How many sums a round has, and how many numbers the model; NULL for the defaults.  A negative answer, after shoal_fail,
-     * refuses the data or the parameters. */
+    /* How many sums a round has, and how many numbers the model; NULL for the defaults.  What shoal_fail returned,
+     * which is negative, refuses the data or the parameters. */
     int64_t (*sums)(const shoal_setting *setting);
     int64_t (*numbers)(const shoal_setting *setting);
-    /* Fills the first model, which is zero before; NULL leaves it so. */
+    /* Fills the first model, which is zero before; NULL leaves it so.  SHOAL_OK, or what shoal_fail returned. */
     int (*start)(double *model, const shoal_setting *setting);
-    /* Adds what the rows contribute.  Called from many threads at once, in any order, possibly twice for the same rows: it
-     * keeps no state.  Sums must be finite. */
+    /* Adds what the rows contribute.  Called from many threads at once, in any order, possibly twice for the same rows:
+     * it keeps no state.  Sums must be finite. */
     void (*map)(double *sum, const double *model, const shoal_rows *rows, const shoal_setting *setting);
-    /* Changes the model by the merged sums of round `round` (0 is the first); true: that was the last round.  NULL: there is one round,
-     * and its sums are the result. */
+    /* Changes the model by the merged sums of round `round` (0 is the first); true: that was the last round.  NULL:
+     * there is one round, and its sums are the result. */
     bool (*update)(double *model, const double *sum, int64_t round, const shoal_setting *setting);
-    /* Called by update or on its own, it says how far things are: a value that progress and the trace show; may be NULL. */
+    /* How far things are, of the model that the sums were made with: progress and the trace show it.  May be NULL. */
     double (*objective)(const double *model, const double *sum, const shoal_setting *setting);
 
     const shoal_algorithm *algorithm; /* the whole contract instead of all this */
@@ -82,7 +84,7 @@ typedef struct shoal_module {
 #define SHOAL_MODULE_EXPORT __attribute__((visibility("default")))
 #endif
 
-/* Defines the module of this file. */
+/* Defines the module of this file.  In C++ it needs C++20. */
 #define SHOAL_MODULE(...)                                                                                              \
     SHOAL_MODULE_EXPORT const shoal_module shoal_module_table = {                                                      \
         .version = SHOAL_MODULE_VERSION, .bytes = sizeof(shoal_module), __VA_ARGS__}

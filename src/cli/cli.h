@@ -50,7 +50,8 @@ typedef struct cli_verb {
 
 /* Every verb, in the order help lists them; ended by NULL.  In main.c. */
 extern const cli_verb *const cli_verbs[];
-extern const cli_verb cli_kmeans, cli_predict, cli_run, cli_data_info, cli_data_head, cli_data_convert, cli_man, cli_help;
+extern const cli_verb cli_kmeans, cli_predict, cli_run, cli_data_info, cli_data_head, cli_data_convert, cli_man,
+    cli_help;
 extern const cli_verb cli_store_ls, cli_store_get, cli_store_put, cli_store_cat, cli_store_rm, cli_store_du,
     cli_store_copy, cli_store_bench;
 extern const cli_verb cli_agent, cli_check;
@@ -174,7 +175,7 @@ typedef struct cli_job {
     int64_t rows, columns;
     shoal_type type;
     cli_job_away away;
-    double *weights; /* one a row, or NULL */
+    double *weights;  /* one a row, or NULL */
     const char *code; /* the folder of what a run of this process brings along; NULL for none; not owned */
     shoal_result *result;
     shoal_report report;

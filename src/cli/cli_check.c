@@ -94,14 +94,22 @@ static void format_seconds(char *out, size_t size, double seconds)
     snprintf(out, size, seconds > 0 ? "%.2f ms" : "-", 1e3 * seconds);
 }
 
-static void print_row(const launch_check_row *row)
+/* A reason starts with the name, which stands in front of it already. */
+static void print_reason(const launch_check_row *row)
 {
-    char cores[32], memory[32], trip[32], to[40], from[40];
+    size_t length = strlen(row->name);
+    bool named = strncmp(row->why, row->name, length) == 0 && strncmp(row->why + length, ": ", 2) == 0;
+    cli_put_text(stdout, row->why + (named ? length + 2 : 0));
+    putchar('\n');
+}
+
+static void print_row(const launch_check_row *row, int width)
+{
+    char cores[48], memory[32], trip[32], to[40], from[40];
     const far_facts *facts = &row->facts;
+    printf("%-*s  %-3s ", width, row->name, row->reached ? "yes" : "no");
     if (!row->reached) {
-        printf("%-20s no       ", row->name);
-        cli_put_text(stdout, row->why);
-        putchar('\n');
+        print_reason(row);
         return;
     }
     cli_format_bytes(memory, sizeof memory, (double)facts->memory);
@@ -113,24 +121,27 @@ static void print_row(const launch_check_row *row)
     format_rate(to, sizeof to, facts->to_host);
     format_rate(from, sizeof from, facts->from_host);
     const char *program = strcmp(row->launcher, "ssh") != 0 ? "-" : facts->cached ? "cached" : "copied";
-    printf("%-20s yes %7s %9s  %-9s %-9s %10s %12s %12s  %s\n", row->name, cores, memory,
-           *facts->kernel ? facts->kernel : "-", program, trip, to, from, *facts->gpu ? facts->gpu : "-");
+    printf("%5s %9s  %-8s  %-7s %10s %10s %10s  %s\n", cores, memory, *facts->kernel ? facts->kernel : "-", program,
+           trip, to, from, *facts->gpu ? facts->gpu : "-");
 }
 
 static void print_table(const launch_check *check, const store_row *store, const char *url)
 {
     char trip[32];
-    if (check->count > 0)
-        printf("%-20s %-4s%7s %9s  %-9s %-9s %10s %12s %12s  %s\n", "WHERE", "UP", "CORES", "MEMORY", "KERNEL",
-               "PROGRAM", "ROUND TRIP", "TO", "FROM", "GPU");
+    int width = (int)strlen("WHERE");
     for (int i = 0; i < check->count; i++)
-        print_row(&check->rows[i]);
+        width = width > (int)strlen(check->rows[i].name) ? width : (int)strlen(check->rows[i].name);
+    if (check->count > 0)
+        printf("%-*s  UP  %5s %9s  %-8s  %-7s %10s %10s %10s  %s\n", width, "WHERE", "CORES", "MEMORY", "KERNEL",
+               "PROGRAM", "ROUND TRIP", "THERE", "BACK", "GPU");
+    for (int i = 0; i < check->count; i++)
+        print_row(&check->rows[i], width);
     if (!url)
         return;
     format_seconds(trip, sizeof trip, store->round_trip);
     fputs("store ", stdout);
     cli_put_text(stdout, url);
-    fputs(store->reached ? "  yes, round trip " : "  no: ", stdout);
+    fputs(store->reached ? ": reached, round trip " : ": ", stdout);
     cli_put_text(stdout, store->reached ? trip : store->why);
     putchar('\n');
 }

@@ -32,6 +32,9 @@ static const struct {
     {"AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL",
      "Credentials and address of s3:// stores."},
     {"SHOAL_STORE", "The store that jobs are in when --store is not given."},
+    {"SHOAL_SSH", "The command that --workers ssh: uses when --ssh is not given; ssh when it is not set."},
+    {"SHOAL_PORTABLE",
+     "A folder with the builds of this program that are copied to other machines, or none to copy this one."},
     {"XDG_STATE_HOME",
      "Where copies keep their journals and jobs are without a store, in a folder shoal; ~/.local/state when it "
      "is not set."},

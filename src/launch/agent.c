@@ -4,6 +4,7 @@
  * in threads of the link, which only put them into a list and ring. */
 #include "launch/agent.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -13,7 +14,10 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <shoal/error.h>
@@ -25,7 +29,8 @@
 #include "launch/agent_note.h"
 #include "launch/far_host.h"
 
-enum { LOOK_MS = 100, NOTES_MOST = 10000, PROBE_TRIES = 20 };
+enum { LOOK_MS = 100, NOTES_MOST = 10000, PROBE_TRIES = 20, PARENT_MOST = 70, STALE_SECONDS = 60 };
+static const char folder_name[] = "shoal-agent-";
 static const double LEAVE_SECONDS = 1, PROBE_SECONDS = 60;
 
 typedef struct heard_note {
@@ -291,16 +296,25 @@ static void obey_all(agent *self)
     }
 }
 
+/* Whether a signal that came tells the agent to end. */
+static bool is_told_to_end(agent *self)
+{
+    struct signalfd_siginfo signal;
+    bool end = false;
+    while (read(self->signals, &signal, sizeof signal) == sizeof signal)
+        end = end || signal.ssi_signo != SIGCHLD;
+    return end;
+}
+
 static int serve(agent *self)
 {
     while (!is_closed(self)) {
         struct pollfd wanted[2] = {{.fd = self->bell, .events = POLLIN}, {.fd = self->signals, .events = POLLIN}};
         uint64_t rung;
         (void)poll(wanted, 2, LOOK_MS);
-        if (wanted[1].revents & POLLIN)
+        if (is_told_to_end(self))
             return shoal_fail(SHOAL_STOPPED, "the agent was told to end by a signal");
-        if (wanted[0].revents & POLLIN)
-            (void)!read(self->bell, &rung, sizeof rung);
+        (void)!read(self->bell, &rung, sizeof rung);
         obey_all(self);
         if (self->crew && launch_crew_tick(self->crew) < 0 && !self->failed)
             tell_failed(self);
@@ -321,19 +335,54 @@ static void end_crew(agent *self)
 
 /* ---- its place ----------------------------------------------------------------------------------------------------- */
 
+/* Whether somebody serves the socket. */
+static bool is_served(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%.107s", path);
+    bool refused =
+        probe >= 0 && connect(probe, (struct sockaddr *)&address, sizeof address) < 0 && errno == ECONNREFUSED;
+    if (probe >= 0)
+        close(probe);
+    return !refused;
+}
+
+/* Removes what agents of this user that were killed left behind.  One that has just begun may not listen yet. */
+static void sweep(const char *parent)
+{
+    char folder[128], path[160];
+    struct dirent *entry;
+    struct stat about;
+    DIR *entries = opendir(parent);
+    while (entries && (entry = readdir(entries)) != NULL) {
+        if (strncmp(entry->d_name, folder_name, strlen(folder_name)) != 0 || strlen(entry->d_name) > 40)
+            continue;
+        snprintf(folder, sizeof folder, "%.80s/%.40s", parent, entry->d_name);
+        snprintf(path, sizeof path, "%s/s", folder);
+        bool old = lstat(path, &about) == 0 && S_ISSOCK(about.st_mode) && about.st_uid == geteuid() &&
+                   time(NULL) - about.st_mtime > STALE_SECONDS;
+        if (old && !is_served(path) && unlink(path) == 0)
+            (void)rmdir(folder);
+    }
+    if (entries)
+        closedir(entries);
+}
+
 /* A folder for the socket that nobody else can enter; its path must be short, or no socket can be there. */
 static int make_folder(agent *self)
 {
     const char *candidates[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm", self->options->cache};
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
         const char *parent = candidates[i];
-        if (!parent || parent[0] != '/' || strlen(parent) > 70)
+        if (!parent || parent[0] != '/' || strlen(parent) > PARENT_MOST)
             continue;
-        snprintf(self->folder, sizeof self->folder, "%s/shoal-XXXXXX", parent);
+        snprintf(self->folder, sizeof self->folder, "%s/%sXXXXXX", parent, folder_name);
         if (mkdtemp(self->folder)) {
             snprintf(self->socket, sizeof self->socket, "%s/s", self->folder);
             snprintf(self->store_url, sizeof self->store_url, "pipe:%s", self->socket);
             snprintf(self->data_url, sizeof self->data_url, "pipe:%s?store=data", self->socket);
+            sweep(parent);
             return SHOAL_OK;
         }
     }
@@ -356,10 +405,11 @@ static int open_descriptors(agent *self)
     sigaddset(&wanted, SIGTERM);
     sigaddset(&wanted, SIGINT);
     sigaddset(&wanted, SIGHUP);
+    sigaddset(&wanted, SIGCHLD);               /* a worker has ended */
     pthread_sigmask(SIG_BLOCK, &wanted, NULL); /* before any thread runs, so that all have them blocked */
     signal(SIGPIPE, SIG_IGN);
     self->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    self->signals = signalfd(-1, &wanted, SFD_CLOEXEC);
+    self->signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
     return self->bell >= 0 && self->signals >= 0 ? SHOAL_OK
                                                  : shoal_fail_errno(SHOAL_SYSTEM, errno, "the agent can't start");
 }

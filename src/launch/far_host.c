@@ -182,6 +182,7 @@ static void take_probe(far_facts *facts, const json_t *note)
     facts->round_trip = agent_note_real(note, "round_trip");
     facts->to_host = agent_note_real(note, "to_host");
     facts->from_host = agent_note_real(note, "from_host");
+    copy_fact(facts->why, sizeof facts->why, note, "why");
     facts->probed = true;
 }
 
@@ -567,14 +568,12 @@ int far_host_tick(far_host *self)
     return hopeless ? shoal_fail(SHOAL_INVALID, "%s", reason) : SHOAL_OK;
 }
 
+/* Without ringing: rounds may be short, and once a second is often enough. */
 void far_host_progress(far_host *self)
 {
     hold(self);
     self->wishes.progress = true;
-    bool serving = self->serving;
     release(self);
-    if (serving)
-        ring(self);
 }
 
 void far_host_scale(far_host *self, int64_t count)

@@ -72,6 +72,7 @@ typedef struct far_facts {
     bool cached;               /* the program was there before */
     double round_trip;         /* seconds, of a request of the store */
     double to_host, from_host; /* bytes a second, of a blob */
+    char why[256];             /* these could not be measured */
 } far_facts;
 
 /* The name of this machine's GPU, and how many there are of it; "" for none. */

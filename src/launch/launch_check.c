@@ -159,6 +159,10 @@ static bool has_told(launch_check_row *row, far_host *host, bool probed)
     int status = far_host_tick(host);
     far_host_facts(host, &row->facts);
     row->reached = row->facts.reached;
+    if (probed && row->facts.probed && *row->facts.why) {
+        snprintf(row->why, sizeof row->why, "%s: reached, but nothing can be measured: %s", row->name, row->facts.why);
+        row->reached = false; /* workers would get no further */
+    }
     if (probed ? row->facts.probed : row->facts.reached)
         return true;
     if (status < 0) {

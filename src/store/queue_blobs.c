@@ -581,6 +581,7 @@ static int swap_lease(const blob_queue *queue, shoal_message *message, double se
 {
     blob_receipt receipt;
     memcpy(&receipt, message->receipt, sizeof receipt);
+    receipt.etag.text[sizeof receipt.etag.text - 1] = '\0'; /* it may have come from another machine */
     if (receipt.id[ID_LENGTH] != 0 || !is_id(receipt.id))
         return store_fail(queue->store, queue->name, SHOAL_USAGE, "this message was not taken from a queue");
     lease wanted = receipt.lease;

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/world.h"
 
-static const struct store_class *const classes[] = {&store_memory, &store_folder, &store_s3, &store_azure};
+static const struct store_class *const classes[] = {&store_memory, &store_folder, &store_s3, &store_azure, &store_pipe};
 
 const shoal_etag shoal_etag_nothing = {""};
 

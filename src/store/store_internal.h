@@ -239,6 +239,6 @@ double store_price(const char *scheme, const shoal_store_counts *counts);
 
 /* ---- implementations ----------------------------------------------------------------------------------------- */
 
-extern const struct store_class store_memory, store_folder, store_azure, store_s3;
+extern const struct store_class store_memory, store_folder, store_azure, store_s3, store_pipe;
 
 #endif

@@ -13,6 +13,7 @@
 #include "store_blobs.h"
 #include "store_queues.h"
 #include "store_trouble.h"
+#include "store_piped.h"
 
 static const role roles[] = {{"see", role_see},   {"absent", role_absent}, {"count", role_count},
                              {"fill", role_fill}, {"thief", role_thief},   {"storm", role_storm},
@@ -221,19 +222,38 @@ static int conform_here(const char *budget)
                       {"dir:%s/b?queue=blobs", 0, budget},
                       {"dir:%s/c", 4, budget},
                       {"dir:%s/d", 5, budget},
-                      {"dir:%s/e?queue=blobs", 6, budget}};
-    enum { TRIALS = sizeof trials / sizeof *trials };
-    char urls[TRIALS][128], folder[] = "/tmp/conform-store-XXXXXX", command[64];
+                      {"dir:%s/e?queue=blobs", 6, budget},
+                      {"pipe:%s/pipe-0", 0, budget},
+                      {"pipe:%s/pipe-1", 7, budget},
+                      {"pipe:%s/pipe-2", 0, budget},
+                      {"pipe:%s/pipe-1?queue=blobs", 8, budget}};
+    static const char *const behind[] = {"mem:", "dir:%s/f", "dir:%s/g?queue=blobs"}; /* pipe-0, pipe-1, ... */
+    enum { TRIALS = sizeof trials / sizeof *trials, PIPES = sizeof behind / sizeof *behind };
+    char urls[TRIALS][128], folder[] = "/tmp/conform-store-XXXXXX", command[64], url[128], socket[128];
+    piped pipes[PIPES];
+    bool served = true;
     if (!mkdtemp(folder))
         return 1;
     for (int i = 0; i < TRIALS; i++) {
         const char *place = strstr(trials[i].url, "%s");
         if (!place)
             continue;
-        snprintf(urls[i], sizeof urls[i], "dir:%s%s", folder, place + 2);
+        snprintf(urls[i], sizeof urls[i], "%.*s%s%s", (int)(place - trials[i].url), trials[i].url, folder, place + 2);
         trials[i].url = urls[i];
     }
-    int failed = conform_all(trials, TRIALS);
+    for (int i = 0; i < PIPES; i++) {
+        const char *place = strstr(behind[i], "%s");
+        snprintf(url, sizeof url, "%.*s%s%s", place ? (int)(place - behind[i]) : 64, behind[i], place ? folder : "",
+                 place ? place + 2 : "");
+        snprintf(socket, sizeof socket, "%s/pipe-%d", folder, i);
+        served &= start_piped(&pipes[i], url, socket);
+    }
+    int failed = conform_all(trials, TRIALS) || !served;
+    for (int i = 0; i < PIPES; i++)
+        if (!stop_piped(&pipes[i])) {
+            printf("FAIL what served %s/pipe-%d\n", folder, i);
+            failed = 1;
+        }
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return system(command) != 0 || failed;
 }
@@ -248,6 +268,8 @@ int main(int count, char **words)
     program = length > 0 ? self : words[0];
     if (count == 6 && strcmp(words[1], "--racer") == 0)
         return play(words[2], words[3], atoi(words[4]), words[5], fdopen(FD_OUT, "w"), FD_READY, FD_GO) < 0;
+    if (count == 4 && strcmp(words[1], "--serve") == 0)
+        return serve_piped(words[2], words[3]);
     if (count == 1)
         return conform_here(trial.budget ? trial.budget : "1000");
     trial.budget = trial.budget ? trial.budget : "25";

@@ -24,7 +24,7 @@ import threading
 import time
 
 import peers
-from processes import command, reap, state, wait_until
+from processes import command, read, reap, state, wait_until
 
 CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x20000000, 0x40000000
 PR_SET_PDEATHSIG = 1
@@ -69,6 +69,15 @@ def isolate(*programs):
         done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode != 0:
             skip(f"{' '.join(words)}: {done.stderr.strip()}")
+    with open("/run/nsswitch.conf", "w", encoding="ascii") as file:  # nobody here answers questions for names
+        file.write("passwd: files\ngroup: files\nshadow: files\nhosts: files\n")
+    call("mount", "--bind", "/run/nsswitch.conf", "/etc/nsswitch.conf")
+
+
+def cables():
+    """Network devices of this machine: bytes that came in and that went out, by name."""
+    lines = [line.replace(":", " ").split() for line in read("/proc/net/dev").decode().splitlines()[2:]]
+    return {words[0]: (int(words[1]), int(words[9])) for words in lines}
 
 
 def find(program):
@@ -115,6 +124,7 @@ class Host:
         self.name, self.address, self.hidden = f"h{number}", f"10.78.0.{10 + number}", hidden
         self.cable, self.group = f"v{number}", None
         self.holder = self.sshd = None
+        self.services = set()  # processes that make it a host, besides these two
         self.options = KEYS_ONLY
         call("ip", "netns", "add", self.name)
         call("ip", "link", "add", self.cable, "type", "veth", "peer", "name", "eth0", "netns", self.name)
@@ -164,14 +174,13 @@ class Host:
         self.run("sh", "-c", script, "write", path, text, f"{mode:o}")
 
     def log(self):
-        with open(f"{RUN}/{self.name}.log", encoding="utf8", errors="replace") as file:
-            return file.read()
+        return read(f"{RUN}/{self.name}.log").decode(errors="replace")
 
     # What runs there.
 
     def processes(self, word=None):
         """Those that run there besides what makes it a host, by their ids; with `word`, those that have it among theirs."""
-        ours = {self.holder.pid, self.sshd.pid}
+        ours = {self.holder.pid, self.sshd.pid, *self.services}
         found = []
         for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
             with contextlib.suppress(OSError):
@@ -197,6 +206,7 @@ class Host:
     def off(self):
         """The power goes, and with it all that was in its memory and on its disks."""
         self.cut()
+        self.services.clear()
         self.kill()
         for process in (self.sshd, self.holder):
             process.kill()
@@ -207,6 +217,11 @@ class Host:
     def on(self):
         self.heal()
         self.boot()
+
+    def traffic(self):
+        """Bytes that have gone to it so far, and come from it."""
+        came, went = cables()[self.cable]
+        return went, came
 
     # What is wrong with it.
 
@@ -222,6 +237,14 @@ class Host:
         verb = "replace" if rate else "del"
         call("tc", "qdisc", verb, "dev", self.cable, *what)
         call("ip", "netns", "exec", self.name, "tc", "qdisc", verb, "dev", "eth0", *what)
+
+    @contextlib.contextmanager
+    def slow_link(self, rate="1mbit"):
+        self.rate(rate)
+        try:
+            yield
+        finally:
+            self.rate(None)
 
     def limit_cpu(self, percent):
         """Of one core, for all that will be started there; False where control groups can't be had."""
@@ -298,6 +321,17 @@ class Hosts:
             for port in ports:
                 self.forwards.append(Forward(host, port))
 
+    @contextlib.contextmanager
+    def delayed(self, seconds):
+        """What goes through these ports takes so long."""
+        for forward in self.forwards:
+            forward.delay = seconds
+        try:
+            yield
+        finally:
+            for forward in self.forwards:
+                forward.delay = 0
+
     def __enter__(self):
         return self
 
@@ -313,7 +347,7 @@ class Hosts:
 
     def are_cables_gone(self):
         """The kernel takes a namespace down, and what leads into it, in its own time."""
-        return not any(os.path.exists(f"/sys/class/net/{host.cable}") for host in self.all)
+        return not any(host.cable in cables() for host in self.all)
 
 
 # ---- what listens on a host and answers here ---------------------------------------------------------------------------
@@ -323,7 +357,7 @@ class Forward:
     """A socket belongs to the namespace in which it was made, and may be used from any."""
 
     def __init__(self, host, port):
-        self.port, self.open = port, set()
+        self.port, self.delay = port, 0
         self.server = listen_in(host, port)
         threading.Thread(target=self.serve, daemon=True).start()
 
@@ -341,10 +375,10 @@ class Forward:
                     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     threading.Thread(target=self.copy, args=(one, other), daemon=True).start()
 
-    @staticmethod
-    def copy(one, other):
+    def copy(self, one, other):
         with contextlib.suppress(OSError):
             while data := one.recv(1 << 16):
+                time.sleep(self.delay)
                 other.sendall(data)
         for end in (one, other):
             with contextlib.suppress(OSError):

@@ -83,7 +83,7 @@ class Slurm:
 
     def start_node(self, host):
         os.makedirs(f"{FOLDER}/spool/{host.name}", exist_ok=True)
-        self.start(*host.enter(), "slurmd", "-D", "-N", host.name, "-f", CONFIG)
+        host.services.add(self.start(*host.enter(), "slurmd", "-D", "-N", host.name, "-f", CONFIG).pid)
 
     def is_up(self):
         ended = [process.args for process in self.processes if process.poll() is not None]

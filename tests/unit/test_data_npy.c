@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include "data/data_internal.h"
+
 /* Writes an npy file with the given header text; version 1 unless `version` says otherwise. */
 static const char *write_npy(const char *name, int version, const char *header, const void *values, size_t size)
 {
@@ -234,6 +236,40 @@ static void test_gzip_and_temporary_file(void **state)
     refuse(file_path("g.npy.gz"), SHOAL_INVALID, "take 24 bytes, but the file holds 25 or more");
 }
 
+/* As arrays come one behind the other in a stream: what was written is read back, also byte by byte. */
+static void test_headers_of_a_stream(void **state)
+{
+    static const int64_t shape[4] = {7, 0, 3, INT64_MAX};
+    (void)state;
+    for (int rank = 0; rank <= 4; rank++) {
+        char text[DATA_NPY_HEADER_ROOM + 8];
+        data_npy_header header;
+        size_t size = data_npy_header_write(text, SHOAL_INT16, rank, shape);
+        assert_int_equal(size % 64, 0);
+        size_t needed = 0;
+        for (size_t have = 0; have < size; have++) {
+            needed = data_npy_header_next((const unsigned char *)text, have);
+            assert_true(needed > have && needed <= size);
+        }
+        assert_int_equal(needed, size);
+        memset(text + size, 'x', 8); /* what follows does not matter */
+        assert_int_equal(data_npy_header_next((const unsigned char *)text, size + 8), size);
+        assert_int_equal(data_npy_parse(&header, text, size, "an array"), SHOAL_OK);
+        assert_int_equal(header.type, SHOAL_INT16);
+        assert_int_equal(header.rank, rank);
+        assert_false(header.fortran || header.swapped);
+        for (int i = 0; i < rank; i++)
+            assert_int_equal(header.shape[i], shape[i]);
+        assert_int_equal(data_npy_parse(&header, text, size - 1, "an array"), SHOAL_INVALID);
+        assert_non_null(strstr(shoal_error(), "an array: "));
+    }
+    const unsigned char second[12] = "\x93NUMPY\x02\x00\x10\x00\x01\x00", other[] = "\x93NUMPX";
+    assert_int_equal(data_npy_header_next(second, 7), 12);
+    assert_int_equal(data_npy_header_next(second, 12), 12 + 0x10010);
+    assert_int_equal(data_npy_header_next(other, 5), 10);
+    assert_int_equal(data_npy_header_next(other, 6), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_types_that_are_no_numbers),
         cmocka_unit_test(test_options_that_do_not_fit),
         cmocka_unit_test(test_gzip_and_temporary_file),
+        cmocka_unit_test(test_headers_of_a_stream),
     };
     return cmocka_run_group_tests_name("data_npy", tests, folder_setup, folder_teardown);
 }

@@ -216,6 +216,8 @@ void exec_program_said(const exec_program *program, char *out, size_t size)
             break;
     }
     char *to = out;
+    while (from > program->said && from < end && *from == '\n')
+        from++;
     if (from > program->said || program->said_more)
         to = stpcpy(to, "... ");
     for (; from < end; from++)
@@ -290,14 +292,17 @@ static int check_header(exchange *self)
 
 static int fail_no_npy(const exec_program *program)
 {
-    char shown[64];
-    size_t length = program->have < 40 ? program->have : 40;
+    enum { SHOWN = 40 };
+    char shown[SHOWN + 1];
+    size_t length = program->have < SHOWN ? program->have : SHOWN;
     memcpy(shown, program->answer, length);
+    while (length > 0 && shown[length - 1] == '\n')
+        length--;
     shown[length] = '\0';
     for (size_t i = 0; i < length; i++)
         shown[i] = shown[i] > 0x1f && shown[i] < 0x7f ? shown[i] : '?';
     return shoal_fail(SHOAL_INVALID, "it wrote '%s%s' where an .npy array should begin", shown,
-                      program->have > length ? "..." : "");
+                      program->have > SHOWN ? "..." : "");
 }
 
 /* Learns from what is there how much more is needed. */

@@ -121,6 +121,7 @@ static void close_azure(shoal_store *self)
 
 const struct store_class store_azure = {
     .scheme = "az",
+    .far = true,
     .size = sizeof(azure_store),
     .counts_itself = true,
     .forgets = 60, /* the service forgets nothing, its emulators lose seconds when they are killed */

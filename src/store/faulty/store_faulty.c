@@ -417,6 +417,7 @@ static void fill_class(faulty_store *self)
         .scheme = inner->scheme,
         .size = sizeof *self,
         .wakes = inner->wakes,
+        .far = inner->far,
         .counts_itself = inner->counts_itself,
         .forgets = inner->forgets + self->spec.forget.seconds,
         .close = close_faulty,

@@ -267,6 +267,7 @@ static const char *const options[] = {"profile", "region", "style", NULL};
 
 const struct store_class store_s3 = {
     .scheme = "s3",
+    .far = true,
     .size = sizeof(s3_store),
     .counts_itself = true,
     .forgets = 60, /* the service forgets nothing, its emulators lose seconds when they are killed */

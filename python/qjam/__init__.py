@@ -1,0 +1,1 @@
+"""The names that programs written for qjam import; shoal.qjam has what is behind them."""

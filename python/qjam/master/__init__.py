@@ -1,0 +1,1 @@
+"""qjam.master by its old name."""

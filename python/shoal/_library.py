@@ -1,0 +1,118 @@
+"""libshoal.so through ctypes: finding it, the structs of its headers, and its functions.
+
+Whoever changes a struct in include/shoal changes it here too; tests/system/test_python.py compares sizes and offsets with
+what the C compiler says."""
+import ctypes
+import ctypes.util
+import os
+import pathlib
+from ctypes import CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+
+import numpy as np
+
+from shoal._version import version
+
+# ---- what the headers say ------------------------------------------------------------------------------------------
+
+# enum shoal_type, in its order.
+TYPES = [np.dtype(name) for name in ("float32", "float64", "int8", "int16", "int32", "int64",
+                                     "uint8", "uint16", "uint32", "uint64", "bool")]
+
+
+class Cell(Structure):
+    _fields_ = [("name", c_char * 24), ("kind", c_int), ("count", c_int64), ("bytes", c_size_t), ("carried", c_bool)]
+
+
+class Layout(Structure):
+    _fields_ = [("cells", c_int), ("cell", Cell * 12), ("memo_row_bytes", c_size_t), ("carry_from", c_int64),
+                ("writes_memo", c_bool)]
+
+
+class Round(Structure):
+    _fields_ = [("number", c_int64), ("model", c_void_p), ("model_bytes", c_size_t), ("layout", Layout),
+                ("phase", c_char * 24), ("step", c_int64), ("steps", c_int64), ("objective", c_double), ("change", c_double)]
+
+
+class Tensor(Structure):
+    _fields_ = [("name", c_char * 32), ("type", c_int), ("rank", c_int), ("shape", c_int64 * 4), ("values", c_void_p)]
+
+
+PROGRESS = CFUNCTYPE(None, c_void_p, POINTER(Round), POINTER(Round), c_int64, c_double)
+
+
+class RunOptions(Structure):
+    _fields_ = [("threads", c_int), ("kernel", c_char_p), ("rows_per_grain", c_int64), ("memory", c_int64),
+                ("code", c_char_p), ("progress", PROGRESS), ("progress_context", c_void_p), ("stop", POINTER(c_int))]
+
+
+class KMeansConfig(Structure):
+    _fields_ = [("k", c_int64), ("init", c_char_p), ("start", c_void_p), ("iterations", c_int64), ("tolerance", c_double),
+                ("runs", c_int64), ("seed", c_int64), ("empty", c_int)]
+
+
+class PredictConfig(Structure):
+    _fields_ = [("centres", c_void_p), ("k", c_int64), ("columns", c_int64), ("distances", c_bool)]
+
+
+# The C name of each, for the test that compares them.
+STRUCTS = {"shoal_cell": Cell, "shoal_layout": Layout, "shoal_round": Round, "shoal_tensor": Tensor,
+           "shoal_run_options": RunOptions, "shoal_kmeans_config": KMeansConfig, "shoal_predict_config": PredictConfig}
+
+FUNCTIONS = {  # name: what it returns, what it takes
+    "shoal_version": (c_char_p, []),
+    "shoal_error": (c_char_p, []),
+    "shoal_data_wrap": (c_int, [POINTER(c_void_p), c_void_p, c_int64, c_int64, c_int]),
+    "shoal_data_free": (None, [POINTER(c_void_p)]),
+    "shoal_run": (c_int, [POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(RunOptions)]),
+    "shoal_result_tensor": (POINTER(Tensor), [c_void_p, c_char_p]),
+    "shoal_result_number": (c_double, [c_void_p, c_char_p]),
+    "shoal_result_free": (None, [POINTER(c_void_p)]),
+}
+
+# ---- finding it ----------------------------------------------------------------------------------------------------
+
+
+def places():
+    """Where the library may be, best first."""
+    here = pathlib.Path(__file__).resolve().parent
+    if os.environ.get("SHOAL_LIBRARY"):
+        return [os.environ["SHOAL_LIBRARY"]]  # whoever names one wants no other
+    files = [here / "libshoal.so", here.parents[1] / "build" / "libshoal.so"]
+    installed = ctypes.util.find_library("shoal")
+    return [str(file) for file in files if file.exists()] + ([installed] if installed else [])
+
+
+def open_library():
+    found = places()
+    if not found:
+        raise ImportError("libshoal.so was not found beside the package, in build/ or among the system's libraries: "
+                          "build it with ./dev build, or set SHOAL_LIBRARY to its path")
+    try:
+        library = ctypes.CDLL(found[0])
+    except OSError as error:
+        raise ImportError(f"libshoal.so could not be loaded: {error}; SHOAL_LIBRARY names another one") from None
+    declare(library, found[0])
+    return library
+
+
+def declare(library, path):
+    """Gives the functions their types, once it is sure that they are those of this version."""
+    if not hasattr(library, "shoal_version"):
+        raise ImportError(f"{path} is not libshoal, or older than version {version}, which this package needs")
+    for name, (result, arguments) in FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+        if name == "shoal_version":
+            theirs = function().decode()
+            if theirs.split(".")[:2] != version.split(".")[:2]:
+                raise ImportError(f"{path} is version {theirs}, but this package needs {version}: "
+                                  "update either, or set SHOAL_LIBRARY to the other one")
+
+
+library = open_library()
+PATH = pathlib.Path(library._name)
+
+
+def algorithm(name):
+    """The address of a learner's table."""
+    return ctypes.addressof(c_char.in_dll(library, name))

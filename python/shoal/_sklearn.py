@@ -1,0 +1,54 @@
+"""What KMeans inherits: scikit-learn's base classes where it is installed, small stand-ins where it is not.
+
+The stand-ins have what a program uses of an estimator (parameters by name, a repr), not what scikit-learn's own tools need."""
+try:
+    from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+    from sklearn.exceptions import ConvergenceWarning, NotFittedError
+    try:
+        from sklearn.base import ClassNamePrefixFeaturesOutMixin
+    except ImportError:  # before 1.1
+        from sklearn.base import _ClassNamePrefixFeaturesOutMixin as ClassNamePrefixFeaturesOutMixin
+    INSTALLED = True
+except ImportError:
+    import inspect
+
+    INSTALLED = False
+
+    class NotFittedError(ValueError, AttributeError):
+        """A method that needs fit was called before it."""
+
+    class ConvergenceWarning(UserWarning):
+        """The result is usable, but not all that was asked for."""
+
+    class BaseEstimator:
+        @classmethod
+        def _get_param_names(cls):
+            return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
+
+        def get_params(self, deep=True):
+            return {name: getattr(self, name) for name in self._get_param_names()}
+
+        def set_params(self, **params):
+            known = self._get_param_names()
+            for name, value in params.items():
+                if name not in known:
+                    raise ValueError(f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {known!r}.")
+                setattr(self, name, value)
+            return self
+
+        def __repr__(self):
+            defaults = inspect.signature(type(self).__init__).parameters
+            given = [f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name].default]
+            return f"{type(self).__name__}({', '.join(given)})"
+
+    class ClusterMixin:
+        _estimator_type = "clusterer"
+
+    class TransformerMixin:
+        pass
+
+    class ClassNamePrefixFeaturesOutMixin:
+        def get_feature_names_out(self, input_features=None):
+            import numpy as np
+            prefix = type(self).__name__.lower()
+            return np.asarray([f"{prefix}{i}" for i in range(self._n_features_out)], dtype=object)

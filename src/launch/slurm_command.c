@@ -1,0 +1,224 @@
+/* Running commands of Slurm.  See slurm_command.h.
+ *
+ * What they write goes into files in memory, so that none ever waits for a reader. */
+#include "launch/slurm_command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <shoal/error.h>
+
+#include "base/memory.h"
+#include "base/world.h"
+
+enum { TEXT_MOST = 8 << 20, POLL_MS = 5 };
+
+static void close_one(int *descriptor)
+{
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
+}
+
+/* ---- starting ------------------------------------------------------------------------------------------------------ */
+
+/* In a session of its own, so that Ctrl-C comes to us alone. */
+static int spawn(slurm_command *self, const char *const *words, int input)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t none, usual;
+    sigemptyset(&none);
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGPIPE);
+    sigaddset(&usual, SIGINT);
+    sigaddset(&usual, SIGHUP);
+    int error = posix_spawn_file_actions_init(&files);
+    if (error != 0)
+        return error;
+    error = posix_spawnattr_init(&attributes);
+    if (error == 0) {
+        error = posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+        if (error == 0)
+            error = posix_spawn_file_actions_adddup2(&files, self->text, STDOUT_FILENO);
+        if (error == 0)
+            error = posix_spawn_file_actions_adddup2(&files, self->said, STDERR_FILENO);
+        if (error == 0)
+            error = posix_spawnattr_setsigmask(&attributes, &none);
+        if (error == 0)
+            error = posix_spawnattr_setsigdefault(&attributes, &usual);
+        if (error == 0)
+            error = posix_spawnattr_setflags(&attributes,
+                                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+        if (error == 0)
+            error = posix_spawnp(&self->process, words[0], &files, &attributes, (char *const *)words, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+
+/* Takes `input`. */
+static int start(slurm_command *self, const char *const *words, int input, double seconds)
+{
+    int error = input < 0 ? errno : 0;
+    self->name = words[0];
+    self->late = false;
+    self->until = base_time_after(base_now(), seconds);
+    self->text = memfd_create("shoal-slurm", MFD_CLOEXEC);
+    self->said = memfd_create("shoal-slurm-said", MFD_CLOEXEC);
+    if (error == 0 && (self->text < 0 || self->said < 0))
+        error = errno;
+    if (error == 0)
+        error = spawn(self, words, input);
+    close_one(&input);
+    if (error == 0)
+        return SHOAL_OK;
+    slurm_command_release(self, 0);
+    if (error == ENOENT)
+        return shoal_fail(SHOAL_INVALID,
+                          "slurm: there is no %s on this machine: it has to be one that jobs are submitted from",
+                          words[0]);
+    return shoal_fail_errno(SHOAL_SYSTEM, error, "slurm: can't run %s", words[0]);
+}
+
+static int file_of(const char *text)
+{
+    size_t length = strlen(text);
+    int file = memfd_create("shoal-slurm-input", MFD_CLOEXEC);
+    for (size_t at = 0; file >= 0 && at < length;) {
+        ssize_t count = write(file, text + at, length - at);
+        if (count < 0) {
+            close_one(&file);
+            break;
+        }
+        at += (size_t)count;
+    }
+    if (file >= 0)
+        lseek(file, 0, SEEK_SET);
+    return file;
+}
+
+int slurm_command_start(slurm_command *self, const char *const *words, const char *input, double seconds)
+{
+    *self = SLURM_COMMAND_NONE;
+    return start(self, words, input ? file_of(input) : open("/dev/null", O_RDONLY | O_CLOEXEC), seconds);
+}
+
+int slurm_command_hold(slurm_command *self, const char *const *words)
+{
+    int ends[2] = {-1, -1};
+    *self = SLURM_COMMAND_NONE;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "slurm: can't run %s", words[0]);
+    self->input = ends[1];
+    return start(self, words, ends[0], 1e9);
+}
+
+/* ---- its end ------------------------------------------------------------------------------------------------------- */
+
+bool slurm_command_is_over(slurm_command *self)
+{
+    if (self->process == 0)
+        return true;
+    pid_t ended = waitpid(self->process, &self->end, WNOHANG);
+    if (ended == 0 && base_now() >= self->until && !self->late) {
+        self->late = true;
+        kill(-self->process, SIGKILL);
+    }
+    if (ended < 0)
+        self->end = 0; /* whoever embeds us reaps all children: what it wrote has to tell */
+    if (ended != 0)
+        self->process = 0;
+    return ended != 0;
+}
+
+int slurm_command_read(const slurm_command *self, bool said, char **text)
+{
+    int file = said ? self->said : self->text;
+    struct stat about = {0};
+    *text = NULL;
+    if (file >= 0 && fstat(file, &about) < 0)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "slurm: can't read what %s wrote", self->name);
+    if (about.st_size > TEXT_MOST)
+        return shoal_fail(SHOAL_INVALID, "slurm: %s wrote %lld bytes", self->name, (long long)about.st_size);
+    int status = base_alloc(text, (size_t)about.st_size + 1, 1, "what Slurm said");
+    if (status == SHOAL_OK && about.st_size > 0 && pread(file, *text, (size_t)about.st_size, 0) < 0)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "slurm: can't read what %s wrote", self->name);
+    if (status < 0)
+        base_free(text);
+    return status;
+}
+
+/* What says that the controller is away rather than that it refuses. */
+static bool is_passing(const char *said)
+{
+    static const char *const sayings[] = {
+        "Unable to contact",           "Socket timed out",   "temporarily",          "not responding",
+        "Zero Bytes were transmitted", "Connection refused", "Connection timed out", "Connection reset"};
+    for (size_t i = 0; i < sizeof sayings / sizeof *sayings; i++)
+        if (strstr(said, sayings[i]))
+            return true;
+    return false;
+}
+
+/* The last line, without "sbatch: error: ". */
+static const char *last_line(char *said)
+{
+    size_t length = strlen(said);
+    while (length > 0 && said[length - 1] == '\n')
+        said[--length] = '\0';
+    const char *line = strrchr(said, '\n');
+    line = line ? line + 1 : said;
+    const char *error = strstr(line, "error: ");
+    return error ? error + strlen("error: ") : line;
+}
+
+static int fail(const slurm_command *self)
+{
+    char *said = NULL;
+    int status = slurm_command_read(self, true, &said);
+    if (status < 0)
+        return status;
+    bool passing = self->late || is_passing(said);
+    const char *line = last_line(said);
+    if (self->late)
+        status = shoal_fail(SHOAL_AGAIN, "slurm: %s does not answer", self->name);
+    else if (*line)
+        status = shoal_fail(passing ? SHOAL_AGAIN : SHOAL_INVALID, "slurm: %s: %s", self->name, line);
+    else
+        status = shoal_fail(SHOAL_INVALID, "slurm: %s fails and does not say why", self->name);
+    base_free(&said);
+    return status;
+}
+
+int slurm_command_finish(slurm_command *self, char **text)
+{
+    *text = NULL;
+    int status = self->late || self->end != 0 ? fail(self) : slurm_command_read(self, false, text);
+    slurm_command_release(self, 0);
+    return status;
+}
+
+void slurm_command_release(slurm_command *self, double seconds)
+{
+    int64_t until = base_time_after(base_now(), seconds);
+    close_one(&self->input);
+    while (!slurm_command_is_over(self) && base_now() < until)
+        base_sleep_until(base_time_after(base_now(), POLL_MS / 1000.0));
+    if (self->process != 0) {
+        kill(-self->process, SIGKILL);
+        waitpid(self->process, &self->end, 0);
+        self->process = 0;
+    }
+    close_one(&self->text);
+    close_one(&self->said);
+}

@@ -1,0 +1,572 @@
+#!/usr/bin/env python3
+# Labels: asan
+"""shoal run as a user meets it: modules, programs, what both get wrong, and the same bytes with any threads and workers.
+
+    test_run.py PATH_TO_shoal [NAME...]
+
+Every test runs in an empty folder of its own, which also has the user's state and cache, several at a time.  What a run
+finds is compared with what numpy, math.fsum and fractions find, and with what another run finds by bytes.
+"""
+import concurrent.futures
+import fractions
+import io
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+import numpy as np
+
+SHOAL = os.path.abspath(sys.argv[1])
+EXAMPLES = os.path.abspath("examples")
+PYTHON = sys.executable
+AT_ONCE = 3
+SECONDS = 120  # until something that never comes is a failure
+TESTS = []
+with open(SHOAL, "rb") as program:
+    SANITIZED = b"__asan_init" in program.read()
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+class Folder:
+    """Where one test runs."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __call__(self, name):
+        return os.path.join(self.path, name)
+
+    def save(self, name, array):
+        np.save(self(name), array)
+        return name
+
+    def write(self, name, text):
+        os.makedirs(os.path.dirname(self(name)), exist_ok=True)
+        with open(self(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return name
+
+    def start(self, *arguments, env={}, **options):
+        home = {"XDG_STATE_HOME": self("state"), "XDG_CACHE_HOME": self("cache"), "TMPDIR": self("tmp")}
+        os.makedirs(self("tmp"), exist_ok=True)
+        inherited = {name: value for name, value in os.environ.items() if name not in ("SHOAL_STORE", "CC")}
+        return subprocess.Popen([SHOAL, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, cwd=self.path, env={**inherited, **home, **env}, **options)
+
+    def run(self, *arguments, **options):
+        process = self.start(*arguments, **options)
+        try:
+            out, err = process.communicate(timeout=SECONDS)
+        except BaseException:
+            process.kill()
+            process.communicate()
+            raise
+        return process.returncode, out, err
+
+    def succeeds(self, *arguments, **options):
+        code, out, err = self.run(*arguments, **options)
+        assert code == 0, f"{arguments} exits {code}: {err}"
+        return out
+
+    def fails(self, code, *sentences, run, **options):
+        got, out, err = self.run(*run, **options)
+        assert got == code, f"{run} exits {got}, not {code}: {out[:300]} {err}"
+        for sentence in sentences:
+            assert sentence in err, f"{run} says {err!r}, not {sentence!r}"
+        return err
+
+    def result(self, *arguments, **options):
+        """The values that --json has, as an array."""
+        found = json.loads(self.succeeds("run", *arguments, "--json", **options))["result"]
+        return np.array(found["values"], dtype=found["type"]).reshape(found["shape"])
+
+    def temporaries(self):
+        return os.listdir(self("tmp"))
+
+
+def rows_of(count, columns, seed=1):
+    return np.random.default_rng(seed).normal(size=(count, columns)) * [10.0**(3 * i) for i in range(columns)]
+
+
+LOOP = """import os, sys, time, types
+import numpy as np
+source = types.SimpleNamespace(read=sys.stdin.buffer.read)
+def answer(array):
+    np.save(sys.stdout.buffer, array)
+    sys.stdout.buffer.flush()
+count = 0
+while sys.stdin.buffer.peek(1):
+    rows = np.lib.format.read_array(source)
+    count += 1
+    BODY
+"""
+
+
+def program(folder, body, name="f.py", end=""):
+    """Writes a program that does `body` with each array of rows, and its command line."""
+    folder.write(name, LOOP.replace("BODY", body.replace("\n", "\n    ")) + end)
+    return f"{PYTHON} {name}"
+
+
+WAYS = [["--threads", "1"], ["--threads", "2"], ["--threads", "4"], ["--workers", "local:1"],
+        ["--workers", "local:3", "--slices", "5"]]
+
+
+def same_in_every_way(folder, *arguments):
+    """Runs the same in all ways; the bytes of what is written, which must not differ."""
+    first = None
+    for i, way in enumerate(WAYS):
+        folder.succeeds("run", *arguments, "-o", f"out{i}.npy", "-q", *way)
+        with open(folder(f"out{i}.npy"), "rb") as file:
+            found = file.read()
+        first = first or found
+        assert found == first, f"{arguments} {way} gives other bytes than {WAYS[0]}"
+    return np.load(io.BytesIO(first))
+
+
+# ---- modules ---------------------------------------------------------------------------------------------------------
+
+
+@test
+def sum_of_rows(folder):
+    data = rows_of(3000, 4)
+    folder.save("d.npy", data)
+    found = same_in_every_way(folder, f"{EXAMPLES}/sum_rows.c", "d.npy")
+    assert found.shape == (4,) and np.allclose(found, data.sum(axis=0), rtol=1e-12)
+    out = folder.succeeds("run", f"{EXAMPLES}/sum_rows.c", "d.npy", "--grain", "1")
+    exact = [math.fsum(column) for column in data.T]  # a grain a row: nothing rounds but the end
+    assert [float(number) for number in out.split()] == exact, (out, exact)
+
+
+@test
+def logistic_regression(folder):
+    random_state = np.random.default_rng(3)
+    inputs = random_state.normal(size=(2000, 3))
+    labels = (inputs @ [1.5, -2, 0.5] + 0.3 + random_state.normal(size=2000) > 0) * 1.0
+    folder.save("d.npy", np.column_stack([inputs, labels]))
+    found = same_in_every_way(folder, f"{EXAMPLES}/logistic.c", "d.npy", "--params", '{"rate": 1, "rounds": 40}')
+    weights = np.zeros(4)
+    extended = np.column_stack([inputs, np.ones(2000)])
+    for _ in range(40):
+        weights -= extended.T @ (1 / (1 + np.exp(-extended @ weights)) - labels) / 2000
+    assert np.allclose(found, weights, rtol=1e-9), (found, weights)
+    folder.write("p.json", '{"rate": 1,\n "rounds": 40}')
+    folder.succeeds("run", f"{EXAMPLES}/logistic.c", "d.npy", "-p", "p.json", "-o", "again.npy", "--trace", "t.jsonl")
+    assert (np.load(folder("again.npy")) == found).all()
+    with open(folder("t.jsonl"), encoding="utf-8") as trace:
+        assert len(trace.readlines()) == 40
+
+
+@test
+def modules_are_compiled_once(folder):
+    folder.save("d.npy", np.ones((5, 2)))
+    folder.write("m.c", '#include "h.h"\n#include <shoal/module.h>\n'
+                 "static void map(double *sum, const double *m, const shoal_rows *rows, const shoal_setting *s)\n"
+                 "{ sum[0] += FACTOR * rows->count; }\nSHOAL_MODULE(.map = map);\n")
+    folder.write("h.h", "#define FACTOR 2\n")
+    modules = folder("cache/shoal/modules")
+    assert folder.succeeds("run", "m.c", "d.npy") == "10 0\n"
+    assert folder.succeeds("run", "m.c", "d.npy") == "10 0\n"
+    made = os.listdir(modules)
+    assert len(made) == 1, made
+    folder.write("h.h", "#define FACTOR 3\n")
+    assert folder.succeeds("run", "m.c", "d.npy") == "15 0\n"
+    assert len(os.listdir(modules)) == 2
+    shutil.copy(os.path.join(modules, made[0]), folder("mine.so"))
+    assert folder.succeeds("run", "./mine.so", "d.npy") == "10 0\n"
+    os.unlink(folder("h.h"))
+    assert folder.succeeds("run", "mine.so", "d.npy", "--workers", "local:2") == "10 0\n"
+
+
+@test
+def bad_modules(folder):
+    folder.save("d.npy", np.ones((5, 2)))
+    folder.write("m.c", "#include <shoal/module.h>\nint broken(\n")
+    folder.fails(1, "m.c:2:", "error", "shoal: m.c: cc can't compile it", run=["run", "m.c", "d.npy"])
+    folder.fails(1, "there is no compiler no-such-cc here", run=["run", "m.c", "d.npy"], env={"CC": "no-such-cc"})
+    folder.write("e.c", "#include <shoal/module.h>\nint empty;\n")
+    folder.fails(1, "e.c: the module defines no SHOAL_MODULE(...)", run=["run", "e.c", "d.npy"])
+    folder.write("text.so", "hello")
+    folder.fails(1, "text.so: the module can't be loaded: ", run=["run", "text.so", "d.npy"])
+    folder.fails(1, "none.so: can't read the module", run=["run", "none.so", "d.npy"])
+    folder.fails(1, "none.c: can't read the module", run=["run", "none.c", "d.npy"])
+    folder.write("nan.c", "#include <math.h>\n#include <shoal/module.h>\nstatic void map(double *sum, const double *m, const shoal_rows "
+                 "*rows, const shoal_setting *s) { if (rows->first == 2) sum[1] = NAN; }\nSHOAL_MODULE(.map = map);\n")
+    for way in ([], ["--workers", "local:2"]):
+        folder.fails(1, "d.npy", "the module's sum 2 of rows 3 to 4 is NaN", run=["run", "nan.c", "d.npy", "--grain", "2", *way])
+    assert os.listdir(folder("cache/shoal/modules")) != [] and not folder.temporaries()
+
+
+@test
+def weights_reach_modules(folder):
+    folder.save("d.npy", np.arange(10.0).reshape(5, 2))
+    folder.save("w.npy", np.array([1.0, 0, 0, 0.5, 2]))
+    folder.write("m.c", "#include <shoal/module.h>\nstatic void map(double *sum, const double *m, const shoal_rows *rows, const "
+                 "shoal_setting *s) { for (int64_t i = 0; i < rows->count; i++) sum[0] += (rows->weights ? rows->weights[i] : 9) * "
+                 "rows->values[2 * i]; }\nSHOAL_MODULE(.map = map);\n")
+    assert folder.succeeds("run", "m.c", "d.npy", "-w", "w.npy", "--grain", "2") == "19 0\n"
+    assert folder.succeeds("run", "m.c", "d.npy", "-w", "w.npy", "--workers", "local:2") == "19 0\n"
+    assert folder.succeeds("run", "m.c", "d.npy") == "180 0\n"
+
+
+# ---- programs --------------------------------------------------------------------------------------------------------
+
+
+@test
+def sum_by_a_program(folder):
+    data = rows_of(3000, 4)
+    folder.save("d.npy", data)
+    shutil.copy(f"{EXAMPLES}/sum.py", folder.path)
+    found = same_in_every_way(folder, "--exec", f"{PYTHON} sum.py", "d.npy")
+    assert found.dtype == np.float64 and found.shape == (4,)
+    grains = [data[i:i + 252].sum(axis=0) for i in range(0, 3000, 252)]
+    assert found.tolist() == [math.fsum(column) for column in np.array(grains).T]
+    assert not folder.temporaries()
+
+
+@test
+def nasty_sums(folder):
+    """A grain a row, answered as it is: what comes out is the exact sum, rounded once."""
+    rng = random.Random(7)
+
+    def value():
+        kind = rng.random()
+        if kind < 0.2:
+            return rng.gauss(0, 1)
+        if kind < 0.3:
+            return 5e-324 * rng.randrange(1 << 50)
+        if kind < 0.4:
+            return rng.choice([1e300, -1e300, 1.0, 2.0**-53, 2.0**-1074, -0.0, 1e16])
+        while True:
+            number = struct.unpack("<d", rng.randbytes(8))[0]
+            if abs(number) < 1e306:  # false for NaN
+                return number
+
+    columns = []
+    for _ in range(200):
+        column = [value() for _ in range(8)]
+        column += [-number for number in column[:rng.randrange(8)]] + [0.0] * 8
+        columns.append(rng.sample(column[:16], 16))
+    data = np.array(columns).T
+    folder.save("d.npy", data)
+    found = same_in_every_way(folder, "--exec", "cat", "d.npy", "--grain", "1")
+    for got, column in zip(found[0], columns):
+        assert got == float(sum(map(fractions.Fraction, column))), (got, column)
+        assert got != 0 or math.copysign(1, got) == 1
+
+
+@test
+def sums_of_integers(folder):
+    for dtype in ("int8", "uint16", "int32", "int64", "uint64", "bool"):
+        data = np.random.default_rng(2).integers(0, 2 if dtype == "bool" else 100, size=(40, 3)).astype(dtype)
+        if dtype.startswith("int"):
+            data = -data
+        if dtype == "int64":
+            data[:2] = [[2**62, -2**62 + 5000, 3], [2**62 - 9, -2**62, 5]]
+        folder.save("d.npy", data)
+        found = folder.result("--exec", "cat", "d.npy", "--grain", "1")
+        assert found.dtype == np.int64 and found.tolist() == [[sum(map(int, column)) for column in data.T]], (dtype, found)
+    folder.save("d.npy", np.full((4, 1), 2**62))
+    folder.fails(1, "sum 1 does not fit int64", run=["run", "--exec", "cat", "d.npy", "--grain", "1"])
+
+
+@test
+def single_numbers_and_byte_orders(folder):
+    data = rows_of(600, 3)
+    folder.save("d.npy", data)
+    found = folder.result("--exec", program(folder, "answer(np.array(len(rows), dtype='>i4'))"), "d.npy")
+    assert found.shape == () and found == 600
+    assert folder.succeeds("run", "--exec", program(folder, "answer(rows[0].astype('>f4'))"), "d.npy", "--grain", "600") == \
+        " ".join(str(float(number)) for number in data[0].astype("f4")) + "\n"
+    found = folder.result("--exec", program(folder, "answer(len(rows))"), "d.npy", "--collect", "--grain", "250")
+    assert found.tolist() == [250, 250, 100]
+
+
+@test
+def answers_are_collected_in_order(folder):
+    data = rows_of(2000, 3)
+    folder.save("d.npy", data)
+    # as many rows as are positive, most in one grain and none in another: lengths differ
+    command = program(folder, "answer(rows[rows[:, 0] > (-9 if rows[0, 0] > 0 else 9), :2].astype('f4'))")
+    found = same_in_every_way(folder, "--exec", command, "d.npy", "--collect", "--grain", "100")
+    wanted = [block[block[:, 0] > (-9 if block[0, 0] > 0 else 9), :2] for block in np.split(data, 20)]
+    assert found.dtype == np.float32 and (found == np.concatenate(wanted).astype("f4")).all()
+    assert 0 < len(found) < 2000
+    large = np.arange(600000, dtype="u1").reshape(3, 200000)
+    folder.save("l.npy", large)
+    found = folder.succeeds("run", "--exec", program(folder, "answer(np.tile(rows, (rows[0, 0] == 64 and 20 or 1, 1)))"), "l.npy",
+                            "--collect", "--grain", "1", "-o", "l2.npy")
+    wanted = np.concatenate([large[:1], np.tile(large[1:2], (20, 1)), large[2:]])
+    assert (np.load(folder("l2.npy")) == wanted).all()
+    found = folder.result("--exec", program(folder, "answer(rows[:0] * np.nan)"), "d.npy", "--collect")
+    assert found.shape == (0, 3)
+
+
+@test
+def parameters_files_and_folder(folder):
+    folder.save("d.npy", np.ones((3, 1)))
+    folder.write("lib/deep.py", "number = 40\n")
+    folder.write("here/lib/deep.py", "number = 2\n")
+    folder.write("more.txt", "1000")
+    command = program(folder, "sys.path.insert(0, 'lib')\nimport json, deep\nparams = json.loads(os.environ['SHOAL_PARAMS'])\n"
+                      "assert os.environ['SHOAL_HOST'] == os.uname().nodename\n"
+                      "answer(np.array(deep.number + params.get('add', 0) + int(open('more.txt').read())))")
+    for way in ([], ["--workers", "local:2"]):
+        sends = ["--send", "lib/deep.py", "--send", "more.txt"]
+        assert folder.succeeds("run", "--exec", command, "d.npy", *sends, *way) == "1040\n"
+        assert folder.succeeds("run", "--exec", command, "d.npy", *sends, *way, "-p", '{"add": 5}') == "1045\n"
+    folder.fails(1, "No module named 'deep'", run=["run", "--exec", command, "d.npy", "--workers", "local:1"])
+    script = folder.write("own.sh", f'#!/bin/sh\nexec {PYTHON} f.py\n')
+    os.chmod(folder("own.sh"), 0o755)
+    assert folder.succeeds("run", "--exec", "./own.sh", "d.npy", "--send", "f.py", "--send", "lib/deep.py", "--send", "more.txt",
+                           "--workers", "local:1") == "1040\n"
+    assert folder.succeeds("run", "--exec", f"cat {folder('more.txt')} >/dev/null; A=1 {PYTHON} 'f.py'", "d.npy") == "1040\n"
+    assert not folder.temporaries(), script
+
+
+FAILURES = {
+    "raises": ("raise ValueError('no such\\x1b[31m column')", "it exited with code 1 before it had answered; it last said: Traceback",
+               "| ValueError: no such?[31m column"),
+    "leaves": ("sys.exit(0)", "it exited with code 0 before it had answered"),
+    "is killed": ("os.kill(os.getpid(), 11)", "it was killed by signal 11"),
+    "prints": ("print('hello')\nsys.stdout.flush()", "it wrote 'hello' where an .npy array should begin"),
+    "has objects": ("np.save(sys.stdout.buffer, np.array([None]), allow_pickle=True)\nsys.stdout.flush()", "Python objects"),
+    "has text": ("answer(np.array(['a']))", "its answer: the array holds text"),
+    "is complex": ("answer(np.array([1j]))", "its answer: the array holds complex numbers"),
+    "is in Fortran order": ("answer(np.asfortranarray(rows[:2]))", "its answer is in Fortran order"),
+    "has five axes": ("answer(np.ones((1, 1, 1, 1, 1)))", "its answer has 5 dimensions"),
+    "answers once and leaves": ("answer(rows)\nsys.exit(0)", "it exited with code 0 before it had answered"),
+    "ends in the middle": ("import io\nb = io.BytesIO()\nnp.save(b, rows)\nsys.stdout.buffer.write(b.getvalue()[:-1])\n"
+                           "sys.stdout.buffer.flush()\nos._exit(0)", "it exited with code 0 in the middle of its answer"),
+    "answers twice": ("answer(rows[0])\ntime.sleep(0.02)\nanswer(rows[0])", "it wrote more than one array"),
+    "changes its shape": ("answer(rows[:2 if rows[0, 0] == 0 else 3])", "its answer is float64 of 3 x 3, but that to the first rows is float64 of 2 x 3"),
+    "changes its type": ("answer(rows[0] if rows[0, 0] == 0 else rows[0].astype('i4'))", "its answer is int32 of 3, but that to the first rows is float64 of 3"),
+    "has NaN": ("answer(rows[0] * np.nan if rows[0, 0] > 0 else rows[0])", "value 1 of its answer is NaN or infinite"),
+    "closes its output": ("os.close(1)\ntime.sleep(1000)", "it closed its standard output"),
+    "hangs": ("time.sleep(1000)", "it has not answered within 1.5 s"),
+    "fails at the end": ("answer(rows[0])", "it exited with code 5 when its input had ended"),
+}
+LATER = ("answers once and leaves", "changes its shape", "changes its type", "has NaN")  # not on the first rows
+
+
+@test
+def every_failure_has_its_sentence(folder):
+    data = np.arange(1500.0).reshape(500, 3)
+    folder.save("d.npy", data)
+    host = os.uname().nodename
+    for i, (name, (body, *sentences)) in enumerate(FAILURES.items()):
+        command = program(folder, body, f"f{i}.py", "sys.exit(5)\n" if name == "fails at the end" else "")
+        timeout = "1.5" if name == "hangs" else "100"
+        where = "rows 251 to 500" if name in LATER else "rows 1 to 250"
+        for way in (["--threads", "1"], ["--workers", "local:1", "--threads", "1"]):
+            run = ["run", "--exec", command, "d.npy", "--grain", "250", "--timeout", timeout, *way]
+            err = folder.fails(1, f"'{command}' failed on {where} on {host}: ", *sentences, run=run)
+            assert "\x1b" not in err and err.count("\n") == 1, (name, err)
+            assert not folder.temporaries(), name
+
+
+@test
+def commands_that_are_none(folder):
+    folder.save("d.npy", np.ones((3, 1)))
+    folder.fails(1, "it exited with code 127", "not found", run=["run", "--exec", "no-such-program-here", "d.npy"])
+    folder.fails(1, "it exited with code 3", run=["run", "--exec", "exit 3", "d.npy"])
+    folder.fails(1, "it has not ended in time although its input has", run=["run", "--exec", "cat; sleep 1000", "d.npy", "--timeout", "3"])
+    folder.fails(2, "--exec needs a command line", run=["run", "--exec", " ", "d.npy"])
+
+
+@test
+def usage(folder):
+    folder.save("d.npy", np.ones((3, 1)))
+    folder.write("bad.json", '{"a": }')
+    for sentence, run in [
+        ("run needs MODULE", []),
+        ("run needs MODULE and DATA, or --exec COMMAND and DATA", ["d.npy"]),
+        ("with --exec there is no MODULE", ["--exec", "cat", "m.c", "d.npy"]),
+        ("--weights is for modules", ["--exec", "cat", "d.npy", "--weights", "d.npy"]),
+        ("--send and --collect need --exec", ["m.c", "d.npy", "--collect"]),
+        ("--out x.txt: the name must end in .npy or .safetensors", ["--exec", "cat", "d.npy", "-o", "x.txt"]),
+        ("--out d.npy and DATA d.npy are the same file", ["--exec", "cat", "d.npy", "-o", "d.npy"]),
+        ("--params: line 1", ["--exec", "cat", "d.npy", "-p", "{1}"]),
+        ("--timeout", ["--exec", "cat", "d.npy", "--timeout", "-1"]),
+        ("--detach", ["--exec", "cat", "d.npy", "--detach"]),
+        ("in a store, whose rows only workers read", ["--exec", "cat", "dir:st/x.npy"]),
+        ("too many for a variable of a program", ["--exec", "cat", "d.npy", "-p", json.dumps({"a": "x" * 120000})]),
+    ]:
+        folder.fails(2, sentence, run=["run", *run])
+    folder.fails(1, "--params none.json: neither a JSON object nor a file", run=["run", "--exec", "cat", "d.npy", "-p", "none.json"])
+    folder.fails(1, "bad.json: ", run=["run", "--exec", "cat", "d.npy", "-p", "bad.json"])
+    folder.fails(1, "none.py: can't read", run=["run", "--exec", "cat", "d.npy", "--send", "none.py", "--workers", "local:1"])
+    assert not os.path.exists(folder("x.txt"))
+
+
+@test
+def what_comes_out(folder):
+    folder.save("d.npy", np.array([[0.1, 2], [3, 4]]))
+    assert folder.succeeds("run", "-e", "cat", "d.npy") == "0.1 2\n3 4\n"
+    out = folder.succeeds("run", "-e", "cat", "d.npy", "-o", "x.npy")
+    assert "wrote      x.npy" in out and (np.load(folder("x.npy")) == np.load(folder("d.npy"))).all()
+    assert folder.succeeds("run", "-e", "cat", "d.npy", "-o", "x.safetensors", "-q") == ""
+    with open(folder("x.safetensors"), "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+    assert header["result"]["shape"] == [2, 2] and header["__metadata__"]["learner"] == "exec"
+    found = json.loads(folder.succeeds("run", "-e", "cat", "d.npy", "--json", "--collect"))
+    assert found["result"] == {"type": "float64", "shape": [2, 2], "values": [0.1, 2, 3, 4]} and found["rounds"] == 2
+    folder.save("l.npy", np.ones((20000, 1)))
+    out = folder.succeeds("run", "-e", "cat", "l.npy", "--collect")
+    assert out == "result: float64, 20000 x 1; --out FILE.npy writes it\n", out
+    assert "values" not in json.loads(folder.succeeds("run", "-e", "cat", "l.npy", "--collect", "--json"))["result"]
+
+
+# ---- ends ------------------------------------------------------------------------------------------------------------
+
+
+def waits_for(what, condition):
+    until = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < until, f"{what} did not come"
+        time.sleep(0.02)
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(") ")[2][0] != "Z"
+    except OSError:
+        return False
+
+
+@test
+def programs_end_with_whoever_started_them(folder):
+    """Killed or interrupted, nothing of it is left: neither programs nor what these started."""
+    folder.save("d.npy", np.ones((3, 1)))
+    for number, leaves in ((signal.SIGKILL, True), (signal.SIGINT, False), (signal.SIGTERM, False)):
+        command = f"sleep 1000 & echo $$ $! >> pids; sleep 1000"
+        process = folder.start("run", "--exec", command, "d.npy", "--threads", "1")
+
+        def started():
+            return os.path.exists(folder("pids")) and len(open(folder("pids"), encoding="utf-8").readlines()) >= 2
+
+        try:
+            waits_for("two programs", started)
+            process.send_signal(number)
+            process.communicate(timeout=SECONDS)
+        finally:
+            process.kill()
+            process.communicate()
+        assert process.returncode == -number, process.returncode
+        with open(folder("pids"), encoding="utf-8") as file:
+            pids = [int(pid) for pid in file.read().split()]
+        waits_for("the end of programs", lambda: not any(alive(pid) for pid in pids))
+        os.unlink(folder("pids"))
+        if not leaves:
+            assert not folder.temporaries()
+        shutil.rmtree(folder("tmp"))
+
+
+@test
+def a_module_stops_after_its_round(folder):
+    folder.save("d.npy", np.ones((3, 1)))
+    folder.write("m.c", "#include <stdio.h>\n#include <shoal/module.h>\nstatic void map(double *sum, const double *m, const shoal_rows "
+                 "*r, const shoal_setting *s) { sum[0] = 1; }\nstatic bool update(double *m, const double *sum, int64_t round, const "
+                 "shoal_setting *s) { m[0]++; if (round == 100) fclose(fopen(\"going\", \"w\")); return false; }\n"
+                 "SHOAL_MODULE(.map = map, .update = update);\n")
+    process = folder.start("run", "m.c", "d.npy", "-o", "x.npy")
+    try:
+        waits_for("a hundred rounds", lambda: os.path.exists(folder("going")))
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=SECONDS)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 130 and "stopped after" in err, (process.returncode, err)
+    assert np.load(folder("x.npy"))[0] > 100
+
+
+@test
+def a_detached_job_writes_its_output(folder):
+    folder.save("d.npy", rows_of(500, 2))
+    shutil.copy(f"{EXAMPLES}/sum.py", folder.path)
+    folder.succeeds("run", "--exec", f"{PYTHON} sum.py", "d.npy", "-o", "a.npy", "-q")
+    name = folder.succeeds("run", "--exec", f"{PYTHON} sum.py", "d.npy", "-o", "b.npy", "--workers", "local:2", "--detach",
+                           "--store", "st").strip()
+    waits_for("the output", lambda: os.path.exists(folder("b.npy")))
+    with open(folder("a.npy"), "rb") as a, open(folder("b.npy"), "rb") as b:
+        assert a.read() == b.read()
+    out = folder.succeeds("job", "result", name, "--store", "st", "--out", "found")
+    assert "result" in out and os.path.exists(folder("found/result.npy"))
+    shown = folder.succeeds("job", "show", name, "--store", "st")
+    assert "exec" in shown, shown
+
+
+@test
+def a_job_is_resumed(folder):
+    """Submitted without workers and given up; resumed, it goes on with the code it brought."""
+    folder.save("d.npy", rows_of(500, 2))
+    shutil.copy(f"{EXAMPLES}/sum.py", folder.path)
+    for kind, arguments in (("exec", ["--exec", f"{PYTHON} sum.py"]), ("module", [f"{EXAMPLES}/sum_rows.c"])):
+        folder.succeeds("run", *arguments, "d.npy", "-o", "a.npy", "-q")
+        code, _, err = folder.run("run", *arguments, "d.npy", "-o", f"{kind}.npy", "--store", f"st-{kind}", "--patience", "0.5")
+        assert code == 3, (code, err)
+        folder.succeeds("job", "resume", "--store", f"st-{kind}", "--workers", "local:2")
+        with open(folder("a.npy"), "rb") as a, open(folder(f"{kind}.npy"), "rb") as b:
+            assert a.read() == b.read()
+
+
+@test
+def code_runs_only_where_it_is_trusted(folder):
+    folder.save("d.npy", rows_of(500, 2))
+    name = folder.succeeds("run", f"{EXAMPLES}/sum_rows.c", "d.npy", "-o", "b.npy", "--store", "st", "--detach").strip()
+    code, _, err = folder.run("worker", "--store", "st", "--job", name, "--data-root", folder.path)
+    assert code != 0 and "--allow-code" in err, (code, err)
+    digest = err.split("--allow-code ")[1].split()[0].rstrip(".;")
+    other = ("0" if digest[0] != "0" else "1") + digest[1:]
+    code, _, err = folder.run("worker", "--store", "st", "--job", name, "--data-root", folder.path, "--allow-code", other)
+    assert code != 0, err
+    folder.succeeds("worker", "--store", "st", "--job", name, "--data-root", folder.path, "--allow-code", f"{other},{digest}")
+    folder.succeeds("job", "result", name, "--store", "st", "--tensor", "result", "--output", "b.npy")
+    assert np.allclose(np.load(folder("b.npy")), np.load(folder("d.npy")).sum(axis=0), rtol=1e-12)
+
+
+# ---- running ---------------------------------------------------------------------------------------------------------
+
+
+def run_one(function):
+    path = tempfile.mkdtemp(prefix="shoal-run-test-")
+    try:
+        function(Folder(path))
+        return None
+    except BaseException:  # whatever it is, it is told with the test's name
+        return traceback.format_exc()
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def main():
+    names = sys.argv[2:]
+    chosen = [function for function in TESTS if not names or function.__name__ in names]
+    assert chosen, f"no tests called {names}"
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for function, trouble in zip(chosen, pool.map(run_one, chosen)):
+            print(f"{'FAILED' if trouble else 'ok'}  {function.__name__}", flush=True)
+            failed += trouble is not None
+            if trouble:
+                print(trouble, flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

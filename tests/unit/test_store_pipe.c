@@ -1,0 +1,539 @@
+/* The pipe store from end to end: a server, a hub and stores of workers, in one process.  What every store promises is proved by
+ * tests/conform; here is what only this one does. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/world.h"
+#include "store/pipe/pipe.h"
+#include "store/pipe/pipe_frame.h"
+#include "store/pipe/pipe_wire.h"
+#include "store/store_internal.h"
+
+#define NONCE "00112233445566778899aabbccddeeff"
+#define SOON shoal_after(30)
+
+#define succeed(call)                                                                                                  \
+    do {                                                                                                               \
+        if ((call) < 0)                                                                                                \
+            fail_msg("%s: %s", #call, shoal_error());                                                                  \
+    } while (0)
+
+#define expect(status, call)                                                                                           \
+    do {                                                                                                               \
+        int got_ = (call);                                                                                             \
+        if (got_ != (status))                                                                                          \
+            fail_msg("%s: gave %d, not %s: %s", #call, got_, #status, shoal_error());                                  \
+    } while (0)
+
+/* What an end was told. */
+typedef struct told {
+    _Atomic uint32_t notes, closed;
+    pthread_mutex_t lock;
+    char note[256], why[512];
+} told;
+
+static void heard(void *context, const char *note)
+{
+    told *self = context;
+    pthread_mutex_lock(&self->lock);
+    snprintf(self->note, sizeof self->note, "%s", note);
+    pthread_mutex_unlock(&self->lock);
+    atomic_fetch_add(&self->notes, 1);
+    base_wake_word(&self->notes, 1);
+}
+
+static void closed(void *context, const char *why)
+{
+    told *self = context;
+    pthread_mutex_lock(&self->lock);
+    snprintf(self->why, sizeof self->why, "%s", why);
+    pthread_mutex_unlock(&self->lock);
+    atomic_fetch_add(&self->closed, 1);
+    base_wake_word(&self->closed, 1);
+}
+
+static void wait_for(_Atomic uint32_t *word, uint32_t least)
+{
+    int64_t deadline = SOON;
+    for (uint32_t now; (now = atomic_load(word)) < least;) {
+        if (base_now() >= deadline)
+            fail_msg("nothing came for half a minute");
+        base_wait_word(word, now, deadline);
+    }
+}
+
+/* Both ends, and the store behind. */
+typedef struct machine {
+    char folder[64], socket[96], url[128];
+    shoal_store *store, *data;
+    pipe_server *server;
+    pipe_hub *hub;
+    told near, far;
+} machine;
+
+static void make_folder(machine *self)
+{
+    *self = (machine){.folder = "/tmp/test-store-pipe-XXXXXX"};
+    assert_non_null(mkdtemp(self->folder));
+    snprintf(self->socket, sizeof self->socket, "%s/socket", self->folder);
+    snprintf(self->url, sizeof self->url, "pipe:%s", self->socket);
+    pthread_mutex_init(&self->near.lock, NULL);
+    pthread_mutex_init(&self->far.lock, NULL);
+}
+
+static void start(machine *self, const char *near_url, const char *data_url, const char *far_nonce)
+{
+    int pair[2];
+    make_folder(self);
+    succeed(shoal_store_open(&self->store, near_url, NULL, SOON));
+    if (data_url)
+        succeed(shoal_store_open(&self->data, data_url, NULL, SOON));
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    const pipe_server_options server = {
+        .store = self->store, .data = self->data, .nonce = NONCE, .events = {heard, closed, &self->near}};
+    succeed(pipe_server_new(&self->server, pair[0], pair[0], &server));
+    const pipe_hub_options hub = {.socket = self->socket, .nonce = far_nonce, .events = {heard, closed, &self->far}};
+    succeed(pipe_hub_new(&self->hub, pair[1], pair[1], &hub));
+}
+
+static void stop(machine *self)
+{
+    pipe_hub_free(&self->hub);
+    pipe_server_free(&self->server);
+    shoal_store_close(&self->store);
+    shoal_store_close(&self->data);
+    rmdir(self->folder);
+    pthread_mutex_destroy(&self->near.lock);
+    pthread_mutex_destroy(&self->far.lock);
+}
+
+static shoal_store *open_worker(const machine *self, const char *behind)
+{
+    shoal_store *store = NULL;
+    char url[256];
+    snprintf(url, sizeof url, "%s%s", self->url, behind);
+    succeed(shoal_store_open(&store, url, NULL, SOON));
+    return store;
+}
+
+static void expect_text(shoal_store *store, const char *key, const char *text)
+{
+    shoal_blob blob = {0};
+    succeed(shoal_store_get(store, key, &blob, SOON));
+    assert_int_equal(blob.size, strlen(text));
+    assert_memory_equal(blob.data, text, blob.size);
+    shoal_blob_release(&blob);
+}
+
+/* ---- what it is ------------------------------------------------------------------------------------------------------ */
+
+static void test_it_is_as_the_store_behind_it(void **state)
+{
+    machine here;
+    (void)state;
+    start(&here, "mem:?faults=forget:0/7s", NULL, NONCE);
+    shoal_store *store = open_worker(&here, "");
+    shoal_store_traits traits = shoal_store_describe(store);
+    assert_string_equal(traits.scheme, "pipe");
+    assert_string_equal(traits.name, here.url);
+    assert_true(traits.wakes && traits.far);
+    assert_true(traits.forgets == 7);
+    shoal_store_close(&store);
+    stop(&here);
+}
+
+static void test_prefixes_and_wrong_addresses(void **state)
+{
+    machine here;
+    shoal_store *store = NULL;
+    char url[256];
+    (void)state;
+    start(&here, "mem:behind/team", NULL, NONCE);
+    store = open_worker(&here, "/jobs/7");
+    succeed(shoal_store_put(store, "a", "text", 4, NULL, NULL, SOON));
+    expect_text(here.store, "jobs/7/a", "text");
+    shoal_store_close(&store);
+    store = open_worker(&here, "/");
+    expect_text(store, "jobs/7/a", "text");
+    shoal_store_close(&store);
+
+    expect(SHOAL_USAGE, shoal_store_open(&store, "pipe:/tmp", NULL, SOON));
+    assert_non_null(strstr(shoal_error(), "no socket on that path"));
+    expect(SHOAL_USAGE, shoal_store_open(&store, "pipe:", NULL, SOON));
+    snprintf(url, sizeof url, "pipe:%s/absent", here.folder);
+    expect(SHOAL_ABSENT, shoal_store_open(&store, url, NULL, SOON));
+    assert_non_null(strstr(shoal_error(), "absent"));
+    snprintf(url, sizeof url, "%s?store=rows", here.url);
+    expect(SHOAL_USAGE, shoal_store_open(&store, url, NULL, SOON));
+    assert_non_null(strstr(shoal_error(), "store must be data"));
+    snprintf(url, sizeof url, "%s?sync=full", here.url);
+    expect(SHOAL_USAGE, shoal_store_open(&store, url, NULL, SOON));
+    stop(&here);
+}
+
+static void test_the_store_of_the_rows_is_only_read(void **state)
+{
+    machine here;
+    shoal_message message = {0};
+    shoal_store *other = NULL;
+    char url[256];
+    (void)state;
+    start(&here, "mem:", "mem:rows", NONCE);
+    succeed(shoal_store_put(here.data, "row", "1 2 3", 5, NULL, NULL, SOON));
+    shoal_store *rows = open_worker(&here, "?store=data"), *store = open_worker(&here, "");
+    expect_text(rows, "row", "1 2 3");
+    expect(SHOAL_DENIED, shoal_store_put(rows, "row", "x", 1, NULL, NULL, SOON));
+    expect(SHOAL_DENIED, shoal_store_remove(rows, "row", SOON));
+    expect(SHOAL_DENIED, shoal_store_push(rows, "queue", "x", 1, SOON));
+    expect(SHOAL_DENIED, shoal_store_take(rows, "queue", 5, &message, SOON));
+    expect_text(rows, "row", "1 2 3");
+    shoal_blob blob = {0};
+    expect(SHOAL_ABSENT, shoal_store_get(store, "row", &blob, SOON));
+    shoal_store_close(&rows);
+    shoal_store_close(&store);
+    stop(&here);
+
+    start(&here, "mem:", NULL, NONCE);
+    snprintf(url, sizeof url, "%s?store=data", here.url);
+    expect(SHOAL_ABSENT, shoal_store_open(&other, url, NULL, SOON));
+    stop(&here);
+}
+
+/* ---- sharing --------------------------------------------------------------------------------------------------------- */
+
+enum { WORKERS = 6, LARGE = 9 << 20 };
+
+typedef struct fetch {
+    shoal_store *store;
+    const unsigned char *expected;
+    pthread_t thread;
+    bool right;
+} fetch;
+
+static void *fetch_it(void *context)
+{
+    fetch *self = context;
+    shoal_blob blob = {0};
+    self->right = shoal_store_get(self->store, "large", &blob, SOON) == SHOAL_OK && blob.size == LARGE &&
+                  memcmp(blob.data, self->expected, LARGE) == 0;
+    shoal_blob_release(&blob);
+    return NULL;
+}
+
+static void fetch_by_all(machine *here, const unsigned char *expected)
+{
+    fetch fetches[WORKERS];
+    for (int i = 0; i < WORKERS; i++)
+        fetches[i] = (fetch){.store = open_worker(here, ""), .expected = expected};
+    for (int i = 0; i < WORKERS; i++)
+        assert_int_equal(pthread_create(&fetches[i].thread, NULL, fetch_it, &fetches[i]), 0);
+    for (int i = 0; i < WORKERS; i++) {
+        pthread_join(fetches[i].thread, NULL);
+        assert_true(fetches[i].right);
+        shoal_store_close(&fetches[i].store);
+    }
+}
+
+static void test_what_several_get_is_sent_once(void **state)
+{
+    machine here;
+    unsigned char *bytes = malloc(LARGE);
+    (void)state;
+    assert_non_null(bytes);
+    for (size_t i = 0; i < LARGE; i++)
+        bytes[i] = (unsigned char)(i * 2654435761u >> 13);
+    start(&here, "mem:", NULL, NONCE);
+    succeed(shoal_store_put(here.store, "large", bytes, LARGE, NULL, NULL, SOON));
+    fetch_by_all(&here, bytes); /* all at once: most of them while it is under way */
+    pipe_figures figures = pipe_hub_figures(here.hub);
+    assert_true(figures.received < LARGE + LARGE / 20);
+    int64_t before = figures.received;
+    fetch_by_all(&here, bytes); /* it is there */
+    figures = pipe_hub_figures(here.hub);
+    assert_true(figures.received - before < LARGE / 20);
+    assert_true(figures.shared >= WORKERS * (int64_t)LARGE);
+    assert_true(figures.round_trip > 0 && figures.round_trip < 30);
+    assert_true(pipe_server_figures(here.server).sent > LARGE);
+
+    /* Another version is seen at once, by everybody. */
+    for (int i = 0; i < 3; i++) {
+        bytes[i * 4000000] ^= 1;
+        succeed(shoal_store_put(here.store, "large", bytes, LARGE, NULL, NULL, SOON));
+        fetch_by_all(&here, bytes);
+    }
+    free(bytes);
+    stop(&here);
+}
+
+/* A get never gives less than what was acknowledged before it began, however much is shared. */
+static void *overwrite(void *context)
+{
+    shoal_store *store = context;
+    static unsigned char bytes[200000];
+    for (uint32_t i = 1; i <= 60; i++) {
+        for (size_t at = 0; at < sizeof bytes; at += 4)
+            memcpy(bytes + at, &i, sizeof i);
+        if (shoal_store_put(store, "version", bytes, sizeof bytes, NULL, NULL, SOON) < 0 ||
+            shoal_store_put(store, "least", &i, sizeof i, NULL, NULL, SOON) < 0)
+            return (void *)shoal_error();
+    }
+    return NULL;
+}
+
+static void test_no_get_is_stale(void **state)
+{
+    machine here;
+    pthread_t writer;
+    uint32_t least = 0, got = 0;
+    shoal_blob blob = {0};
+    void *failure = NULL;
+    (void)state;
+    start(&here, "mem:", NULL, NONCE);
+    shoal_store *readers[2] = {open_worker(&here, ""), open_worker(&here, "")}, *other = open_worker(&here, "");
+    assert_int_equal(pthread_create(&writer, NULL, overwrite, other), 0);
+    for (int i = 0; least < 60; i++) {
+        if (shoal_store_get(readers[i % 2], "least", &blob, SOON) < 0)
+            continue;
+        memcpy(&least, blob.data, sizeof least);
+        shoal_blob_release(&blob);
+        succeed(shoal_store_get(readers[(i + 1) % 2], "version", &blob, SOON));
+        memcpy(&got, blob.data, sizeof got);
+        assert_true(got >= least);
+        for (size_t at = 0; at < blob.size; at += 4) /* and it is of one piece */
+            assert_memory_equal((char *)blob.data + at, &got, sizeof got);
+        shoal_blob_release(&blob);
+    }
+    pthread_join(writer, &failure);
+    assert_null(failure);
+    for (int i = 0; i < 2; i++)
+        shoal_store_close(&readers[i]);
+    shoal_store_close(&other);
+    stop(&here);
+}
+
+/* ---- notes and the end ----------------------------------------------------------------------------------------------- */
+
+static void test_notes_pass_both_ways_and_the_end_is_told_once(void **state)
+{
+    machine here;
+    (void)state;
+    start(&here, "mem:", NULL, NONCE);
+    succeed(pipe_hub_tell(here.hub, "{\"workers\": 4}"));
+    wait_for(&here.near.notes, 1);
+    assert_string_equal(here.near.note, "{\"workers\": 4}");
+    assert_true(pipe_server_greeted(here.server));
+    succeed(pipe_server_tell(here.server, "leave"));
+    wait_for(&here.far.notes, 1);
+    assert_string_equal(here.far.note, "leave");
+    succeed(pipe_server_tell(here.server, "last")); /* is sent before the link ends */
+    pipe_server_free(&here.server);
+    assert_int_equal(atomic_load(&here.near.closed), 1);
+    assert_string_equal(here.near.why, "");
+    wait_for(&here.far.closed, 1);
+    assert_string_equal(here.far.note, "last");
+    assert_string_equal(here.far.why, "the other end is gone");
+    expect(SHOAL_AGAIN, pipe_hub_tell(here.hub, "x"));
+    stop(&here);
+    assert_int_equal(atomic_load(&here.far.closed), 1);
+}
+
+static void test_a_wrong_nonce_is_refused(void **state)
+{
+    machine here;
+    (void)state;
+    start(&here, "mem:", NULL, "ffffffffffffffffffffffffffffffff");
+    wait_for(&here.near.closed, 1);
+    assert_non_null(strstr(here.near.why, "not the one that was expected"));
+    assert_null(strstr(here.near.why, NONCE));
+    assert_false(pipe_server_greeted(here.server));
+    stop(&here);
+}
+
+/* ---- a link that breaks ---------------------------------------------------------------------------------------------- */
+
+typedef struct cut_call {
+    shoal_store *store;
+    int which, status;
+    pthread_t thread;
+    char message[512];
+} cut_call;
+
+static void *call_it(void *context)
+{
+    cut_call *self = context;
+    shoal_blob blob = {0};
+    uint32_t seen = 0;
+    int64_t deadline = shoal_after(1.5);
+    switch (self->which) {
+    case 0: self->status = shoal_store_get(self->store, "key", &blob, deadline); break;
+    case 1: self->status = shoal_store_put_framed(self->store, "key", 1, "x", 1, SHOAL_NOTHING, NULL, deadline); break;
+    case 2: self->status = shoal_store_push(self->store, "queue", "x", 1, deadline); break;
+    default:
+        while ((self->status = shoal_store_wait(self->store, "never", &seen, deadline)) == SHOAL_OK)
+            ;
+        break;
+    }
+    snprintf(self->message, sizeof self->message, "%s", shoal_error());
+    shoal_blob_release(&blob);
+    return NULL;
+}
+
+/* Requests that are under way when the link breaks: nobody hangs, reads may be made again, writes are in doubt. */
+static void test_a_cut_link_leaves_nobody_hanging(void **state)
+{
+    machine here;
+    cut_call calls[4];
+    (void)state;
+    start(&here, "mem:?faults=delay:1/3600s", NULL, NONCE); /* nothing is ever answered */
+    for (int i = 0; i < 4; i++)
+        calls[i] = (cut_call){.store = open_worker(&here, ""), .which = i};
+    int64_t before = pipe_server_figures(here.server).received, until = shoal_after(1);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&calls[i].thread, NULL, call_it, &calls[i]), 0);
+    while (pipe_server_figures(here.server).received < before + 200 && base_now() < until)
+        usleep(1000); /* until the requests are there; what follows holds also if they are not */
+    pipe_hub_free(&here.hub);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(calls[i].thread, NULL);
+        bool writes = i == 1 || i == 2;
+        if (calls[i].status != SHOAL_AGAIN && !(writes && calls[i].status == SHOAL_UNKNOWN))
+            fail_msg("call %d gave %d: %s", i, calls[i].status, calls[i].message);
+        shoal_store_close(&calls[i].store);
+    }
+    stop(&here);
+}
+
+/* Slow requests are made beside each other, and quick ones do not wait for them. */
+static void test_slow_requests_do_not_queue(void **state)
+{
+    enum { CALLS = 4 };
+    machine here;
+    cut_call calls[CALLS];
+    (void)state;
+    start(&here, "mem:?faults=delay:1/300ms", NULL, NONCE);
+    for (int i = 0; i < CALLS; i++)
+        calls[i] = (cut_call){.store = open_worker(&here, ""), .which = 2};
+    int64_t started = base_now();
+    for (int i = 0; i < CALLS; i++)
+        assert_int_equal(pthread_create(&calls[i].thread, NULL, call_it, &calls[i]), 0);
+    succeed(pipe_hub_tell(here.hub, "note"));
+    wait_for(&here.near.notes, 1);
+    for (int i = 0; i < CALLS; i++) {
+        pthread_join(calls[i].thread, NULL);
+        assert_int_equal(calls[i].status, SHOAL_OK);
+        shoal_store_close(&calls[i].store);
+    }
+    assert_true(base_now() - started < INT64_C(1100000000)); /* not four times 300 ms */
+    stop(&here);
+}
+
+/* ---- hostile far ends ------------------------------------------------------------------------------------------------ */
+
+/* A server, and a socket on which the test plays the far end. */
+static int start_alone(machine *self)
+{
+    int pair[2];
+    make_folder(self);
+    succeed(shoal_store_open(&self->store, "mem:", NULL, SOON));
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    const pipe_server_options server = {.store = self->store, .nonce = NONCE, .events = {heard, closed, &self->near}};
+    succeed(pipe_server_new(&self->server, pair[0], pair[0], &server));
+    return pair[1];
+}
+
+static void say(int socket, const void *bytes, size_t size)
+{
+    assert_int_equal(send(socket, bytes, size, MSG_NOSIGNAL), size);
+}
+
+/* Sends the head of a request as it is, with a body of so many bytes to follow. */
+static void say_head(int socket, const void *head, uint32_t size, uint64_t body)
+{
+    unsigned char bytes[PIPE_FRAME_BYTES + 12 + 256];
+    uint32_t length = size | (body ? 0x80000000u : 0);
+    memcpy(bytes + PIPE_FRAME_BYTES, &body, sizeof body);
+    memcpy(bytes + PIPE_FRAME_BYTES + 8, &length, sizeof length);
+    memcpy(bytes + PIPE_FRAME_BYTES + 12, head, size);
+    const pipe_frame frame = {.stream = 9, .kind = PIPE_HEAD, .length = 12 + size, .payload = bytes + PIPE_FRAME_BYTES};
+    pipe_frame_write(bytes, &frame);
+    say(socket, bytes, PIPE_FRAME_BYTES + frame.length);
+}
+
+static void expect_answer(int socket, const char *text)
+{
+    char answer[4096];
+    size_t have = 0;
+    while (!memmem(answer, have, text, strlen(text))) {
+        ssize_t more = recv(socket, answer + have, sizeof answer - have, 0);
+        if (more <= 0)
+            fail_msg("the link ended, and '%s' was not said", text);
+        have += (size_t)more;
+    }
+}
+
+static void test_a_hostile_far_end_is_told_off(void **state)
+{
+    static const char hello[] = "motd\nshoal-pipe 1 x " NONCE "\n";
+    pipe_request request = {.call = PIPE_PUT, .seconds = 10, .name = "key"};
+    base_writer head = {0};
+    (void)state;
+    pipe_request_write(&head, &request);
+    for (int i = 0; i < 4; i++) {
+        machine here;
+        int socket = start_alone(&here);
+        say(socket, hello, sizeof hello - 1);
+        switch (i) {
+        case 0: say_head(socket, "abc", 3, 0); break;                           /* no request at all */
+        case 1: say_head(socket, head.data, (uint32_t)head.size - 1, 0); break; /* cut short */
+        case 2:
+            say_head(socket, head.data, (uint32_t)head.size, UINT64_C(1) << 60); /* refused, and the link goes on */
+            expect_answer(socket, "more than this machine can take in");
+            say_head(socket, "abc", 3, 0);
+            break;
+        default:
+            say_head(socket, head.data, (uint32_t)head.size, 100000);
+            say_head(socket, head.data, (uint32_t)head.size, 100000); /* the same stream, twice */
+            break;
+        }
+        wait_for(&here.near.closed, 1);
+        if (!strstr(here.near.why, i == 3 ? "a request twice" : "makes no sense"))
+            fail_msg("case %d: %s", i, here.near.why);
+        char junk[64];
+        pipe_server_junk(here.server, junk, sizeof junk);
+        assert_string_equal(junk, "motd");
+        close(socket);
+        stop(&here);
+    }
+    base_writer_release(&head);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_it_is_as_the_store_behind_it),
+        cmocka_unit_test(test_prefixes_and_wrong_addresses),
+        cmocka_unit_test(test_the_store_of_the_rows_is_only_read),
+        cmocka_unit_test(test_what_several_get_is_sent_once),
+        cmocka_unit_test(test_no_get_is_stale),
+        cmocka_unit_test(test_notes_pass_both_ways_and_the_end_is_told_once),
+        cmocka_unit_test(test_a_wrong_nonce_is_refused),
+        cmocka_unit_test(test_a_cut_link_leaves_nobody_hanging),
+        cmocka_unit_test(test_slow_requests_do_not_queue),
+        cmocka_unit_test(test_a_hostile_far_end_is_told_off),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
