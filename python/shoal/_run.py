@@ -32,9 +32,6 @@ class Result:
     def number(self, name):
         return library.shoal_result_number(self.handle, name.encode())
 
-    def free(self):
-        library.shoal_result_free(ctypes.byref(self.handle))
-
 
 class Call:
     """One call of shoal_run, and all that must stay alive as long as it runs."""
@@ -70,7 +67,7 @@ class Call:
             library.shoal_data_free(ctypes.byref(data))
 
 
-def describe(done, coming, rows, seconds, before):
+def describe(coming, rows, seconds, before):
     """What a round tells, as the program's own progress line does."""
     line = f"{coming.phase.decode()} {coming.step}" + (f"/{coming.steps}" if coming.steps > 0 else "")
     if np.isfinite(coming.objective):
@@ -92,7 +89,7 @@ def run(learner, config, rows, weights=None, *, threads=0, kernel=None, take=Non
 
     def after_round(context, done, coming, count, seconds):
         if coming:
-            latest[:] = [describe(done.contents, coming.contents, count, seconds, before[0])]
+            latest[:] = [describe(coming.contents, count, seconds, before[0])]
         before[0] = seconds
 
     options = RunOptions(threads=threads, kernel=kernel.encode() if kernel else None, stop=ctypes.pointer(stop))

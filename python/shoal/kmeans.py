@@ -100,7 +100,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def _best(self, config, rows, weights, progress):
         best = None
         for start in self._starts(config, rows):
-            config.start = None if start is None else start.ctypes.data
+            config.start, config.kept = None if start is None else start.ctypes.data, start
             found = self._cluster(config, rows, weights, progress)
             if best is None or found["objective"] < best["objective"]:
                 best = found
@@ -115,6 +115,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         # scikit-learn warns where the library refuses: each different row is a centre then, and some centres are equal.
         start = distinct_rows(rows, weights, config.k)
         config = KMeansConfig(k=config.k, start=start.ctypes.data, iterations=0, runs=1, empty=EMPTY_WORDS.index("keep"))
+        config.kept = start  # a struct of ctypes holds an address, not the array
         return self._run("shoal_kmeans", config, rows, weights, take_clusters, progress)
 
     def _set_fitted(self, found, rows, names):
@@ -227,7 +228,7 @@ def take_clusters(result):
 def predict_config(centres, distances=False):
     centres = np.ascontiguousarray(centres, dtype=np.float64)
     config = PredictConfig(centres=centres.ctypes.data, k=centres.shape[0], columns=centres.shape[1], distances=distances)
-    config.kept = centres  # a struct of ctypes holds an address, not the array
+    config.kept = centres
     return config
 
 

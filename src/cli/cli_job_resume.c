@@ -40,9 +40,8 @@ static const shoal_option worker_rows[] = {
     {"as-scaled", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.as_scaled), NULL,
      .help = "start as many as shoal job scale last asked for, if it did, rather than those of --workers"},
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(settings, workers.patience), "SECONDS",
-     .help =
-         "give up after so long without any worker or without the store; 60 with --workers and an hour without when "
-         "left out",
+     .help = "give up after so long without any worker or without the store; 60 with --workers, a day with those of "
+             "slurm:, and an hour without any when left out",
      .least = 0.1},
     {0},
 };

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -444,6 +445,8 @@ static int run_worker(void *from_main, const char *const *word, int words)
     cli_jobs jobs = {0};
     (void)word;
     (void)words;
+    if (settings->work.parent > 0) /* for one that is stopped, too, or has yet to look */
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     block_signals();
     list_algorithms(algorithms, sizeof algorithms / sizeof *algorithms);
     if (!settings->work.quiet)

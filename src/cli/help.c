@@ -38,7 +38,10 @@ static const struct {
     {"XDG_STATE_HOME",
      "Where copies keep their journals and jobs are without a store, in a folder shoal; ~/.local/state when it "
      "is not set."},
-    {"XDG_CACHE_HOME", "Where workers keep rows they fetched, in a folder shoal; ~/.cache when it is not set."},
+    {"XDG_CACHE_HOME",
+     "Where workers keep rows they fetched, and shoal run the modules it compiled, in a folder shoal; ~/.cache "
+     "when it is not set."},
+    {"CC", "The compiler that shoal run compiles modules with; cc when it is not set."},
     {"TMPDIR", "Where temporary files go; /var/tmp when it is not set."}};
 
 /* ---- help ---------------------------------------------------------------------------------------------------- */

@@ -51,8 +51,8 @@ static const shoal_option rows[] = {
      .help = "finished rounds that stay in the store; as few as are safe when left out", .least = 1},
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(cli_workers_settings, patience), "SECONDS",
      .help =
-         "give up after so long without any worker or without the store; the job can go on later; 60 with --workers "
-         "and an hour without when left out",
+         "give up after so long without any worker or without the store; the job can go on later; 60 with --workers, "
+         "a day with those of slurm:, which may have to wait, and an hour without any when left out",
      .least = 0.1},
     {0},
 };
@@ -213,6 +213,7 @@ typedef struct following {
     char spec[JOB_HASH_HEX];
     char *data_folder; /* where the file is that workers read; NULL when they need none */
     char *data_url;    /* where the rows are, when that is another store; NULL otherwise */
+    char *data_key;    /* and what they are called there */
     double want_looked;
     bool said_waiting;
     bool lame; /* its workers can't work */
@@ -253,11 +254,8 @@ static void say_line(void *context, const char *line)
 /* Those behind a pipe reach other stores through this process. */
 static int open_data(following *self)
 {
-    char *key = NULL;
-    int status = shoal_store_open_at(&self->data, &key, self->data_url, &(shoal_store_options){.read_only = true},
-                                     cli_jobs_deadline(self->jobs));
-    shoal_text_free(&key);
-    return status;
+    return shoal_store_open_at(&self->data, &self->data_key, self->data_url, &(shoal_store_options){.read_only = true},
+                               cli_jobs_deadline(self->jobs));
 }
 
 static int start_workers(following *self)
@@ -282,6 +280,7 @@ static int start_workers(following *self)
     const launch_job job = {.store_url = self->jobs->url,
                             .store = self->jobs->store,
                             .data = self->data,
+                            .data_key = self->data_key,
                             .id = self->id,
                             .spec = self->spec,
                             .kernel = self->run->kernel,
@@ -436,11 +435,19 @@ static int end_failed(const following *self, int failure, const char *why)
     return failure;
 }
 
+/* Those of a cluster may have to wait for their turn. */
+static double patience_of(const cli_workers_settings *settings)
+{
+    double usual = settings->workers.count > 0 ? 60 : 3600;
+    for (int i = 0; i < settings->workers.count; i++)
+        if (strncmp(settings->workers.text[i], "slurm:", 6) == 0)
+            usual = 24 * 3600;
+    return settings->patience > 0 ? settings->patience : usual;
+}
+
 static int follow(following *self)
 {
-    const double patience = self->settings->patience > 0        ? self->settings->patience
-                            : self->settings->workers.count > 0 ? 60
-                                                                : 3600;
+    const double patience = patience_of(self->settings);
     shoal_follow_options options = {.progress = on_round,
                                     .progress_context = self,
                                     .sparse = !self->job->trace.output,
@@ -467,6 +474,7 @@ static int follow(following *self)
         launch_free(&self->workers);
     }
     shoal_store_close(&self->data);
+    shoal_text_free(&self->data_key);
     cli_progress_clear(&self->job->progress);
     self->job->report = self->job->away.report.run;
     if (status < 0 && cli_signals_stopped())
@@ -522,7 +530,7 @@ static int start_supervisor(const cli_job *job, const cli_jobs *jobs, const cli_
     char threads[24], patience[32];
     char *log = NULL;
     snprintf(threads, sizeof threads, "%lld", (long long)run->threads);
-    snprintf(patience, sizeof patience, "%.17g", settings->patience > 0 ? settings->patience : 60);
+    snprintf(patience, sizeof patience, "%.17g", patience_of(settings));
     const char *arguments[LAUNCH_ARGUMENTS_MOST + 2 * SHOAL_TEXTS_MOST] = {"job",
                                                                            "resume",
                                                                            job->away.id,

@@ -86,6 +86,7 @@ void cli_signals_start(void)
     handle(SIGTERM, handle_stop);
     handle(SIGHUP, handle_stop);
     handle(SIGPIPE, handle_pipe);
+    signal(SIGCHLD, SIG_DFL); /* if whoever started us ignored it, the ends of our own children would not be told */
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error of write, which has a message */
 }
 

@@ -267,7 +267,7 @@ static void obey(agent *self, const json_t *note)
     } else if (strcmp(says, "progress") == 0 && self->crew) {
         launch_crew_progress(self->crew);
     } else if (strcmp(says, "leave") == 0 && self->crew) {
-        (void)launch_crew_scale(self->crew, 0);
+        (void)launch_crew_scale(self->crew, 0); /* so that none is started again */
         launch_crew_tell_leave(self->crew);
     } else if (strcmp(says, "probe") == 0) {
         probe(self, agent_note_text(note, "key"));

@@ -5,6 +5,7 @@
 #include "launch/far_host.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
@@ -23,7 +24,6 @@
 
 enum {
     TRIES_UNREACHED = 3, /* that a host which never answered gets before it counts as hopeless; it is still tried */
-    TRIES_REACHED = 8,   /* the same for one that did */
     SAID_MOST = 1 << 20, /* bytes of the command's standard error that are kept */
     HAPPENINGS_MOST = 100000,
 };
@@ -412,6 +412,8 @@ static int serve_command(far_host *self, far_command *command, const far_start_o
     const pipe_server_options link = {
         .store = self->job->store,
         .data = self->job->data,
+        .job = self->job->id,
+        .data_key = self->job->data_key,
         .nonce = command->nonce,
         .events = {.heard = on_note, .closed = on_closed, .context = self},
     };
@@ -561,7 +563,7 @@ int far_host_tick(far_host *self)
     char reason[FAR_REASON_BYTES];
     tell_happenings(self);
     hold(self);
-    int tries = self->options.tries > 0 ? self->options.tries : self->reached ? TRIES_REACHED : TRIES_UNREACHED;
+    int tries = self->options.tries > 0 ? self->options.tries : self->reached ? INT_MAX : TRIES_UNREACHED;
     bool hopeless = self->given_up || (!self->serving && self->failures >= tries);
     snprintf(reason, sizeof reason, "%s", self->reason);
     release(self);

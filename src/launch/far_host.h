@@ -39,8 +39,8 @@ typedef struct far_options {
     const char *const *words_again; /* the same for all tries but the first; NULL: as the first */
     int64_t count, first_slot;      /* workers there, and the number of the first within the group */
     double patience;                /* seconds until a shell answers; 0: 30 */
-    int tries;                      /* without an answer, until there is no hope; 0: 3 */
-    far_gate *gate;                 /* NULL: none */
+    int tries;      /* that fail in a row until there is no hope; 0: 3, and any number once it was reached */
+    far_gate *gate; /* NULL: none */
     /* Turns what the command said before it ended into a reason; *reason has what will be shown if this does nothing. May be NULL. */
     far_verdict (*judge)(char *reason, size_t size, const char *said, int exit_code);
 } far_options;

@@ -229,7 +229,7 @@ int far_command_fail(far_command *self, const char *what, const char *why, const
     else if (*line)
         snprintf(reason, sizeof reason, "%.900s", line);
     else
-        snprintf(reason, sizeof reason, code >= 0 ? "the command ended with exit code %d" : "the link broke", code);
+        snprintf(reason, sizeof reason, "the command ended with exit code %d and said nothing", code);
     if (options->judge)
         verdict = options->judge(reason, sizeof reason, said, code);
     return shoal_fail(verdict == FAR_LASTING ? SHOAL_INVALID : SHOAL_AGAIN, "%s: %s: %s", self->name, what, reason);

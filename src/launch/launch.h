@@ -28,6 +28,7 @@ typedef struct launch_job {
     shoal_store *store;    /* the same, open: those that reach it through this process */
     shoal_store
         *data; /* where the rows are, when that is another store; NULL otherwise.  Only for those behind a pipe */
+    const char *data_key;  /* of that one they may read this key and no other */
     const char *id, *spec; /* the job, and the SHA-256 of its spec in hex: they run no other */
     const char *kernel;    /* "auto", say */
     int64_t threads;       /* of each worker; 0: its machine's cores divided among that machine's workers */

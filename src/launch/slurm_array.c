@@ -156,11 +156,10 @@ static int compose_script(char **out, const array_launch *self, const char *pref
 
 static int run_sbatch(array_launch *self, const char *list, const char *script)
 {
-    const char *words[WORDS_MOST + 1] = {"sbatch",       "--parsable",         "--requeue",
-                                         "--export=ALL", "--output=/dev/null", "--chdir=/",
-                                         "--ntasks=1",   "--open-mode=append"};
+    const char *words[WORDS_MOST + 1] = {"sbatch",    "--parsable", "--requeue", "--export=ALL", "--output=/dev/null",
+                                         "--chdir=/", "--ntasks=1"};
     char cpus[48], before[48], *array = NULL, *name = NULL;
-    int count = 8;
+    int count = 7;
     snprintf(cpus, sizeof cpus, "--cpus-per-task=%lld",
              (long long)(self->options.cpus > 0 ? self->options.cpus : self->threads));
     snprintf(before, sizeof before, "--signal=B:TERM@%d", TERM_BEFORE);
@@ -178,6 +177,19 @@ static int run_sbatch(array_launch *self, const char *list, const char *script)
     base_free(&array);
     base_free(&name);
     return status;
+}
+
+static void move_asked(array_launch *self, slot_state to, int64_t array)
+{
+    for (int64_t i = 0; i < self->room; i++) {
+        slot *slot = &self->slots[i];
+        if (slot->state != SLOT_ASKED)
+            continue;
+        slot->state = to;
+        slot->array = array;
+        slot->restarts = 0;
+        slot->unwanted = i >= self->wanted;
+    }
 }
 
 /* All slots whose moment has come. */
@@ -202,22 +214,11 @@ static int submit(array_launch *self)
     if (status == SHOAL_OK)
         status = run_sbatch(self, list, script);
     self->doing = status == SHOAL_OK ? DOING_SUBMIT : DOING_NOTHING;
+    if (status < 0)
+        move_asked(self, SLOT_DUE, 0);
     base_free(&list);
     base_free(&script);
     return status;
-}
-
-static void move_asked(array_launch *self, slot_state to, int64_t array)
-{
-    for (int64_t i = 0; i < self->room; i++) {
-        slot *slot = &self->slots[i];
-        if (slot->state != SLOT_ASKED)
-            continue;
-        slot->state = to;
-        slot->array = array;
-        slot->restarts = 0;
-        slot->unwanted = i >= self->wanted;
-    }
 }
 
 static int note_submitted(array_launch *self, const char *text)

@@ -502,14 +502,19 @@ static void test_a_wait_ends_at_its_deadline(void **state)
     (void)state;
     shoal_store *store = open_usual();
     uint32_t seen = 0;
+    int status;
     if (!shoal_store_describe(store).wakes)
         return shoal_store_close(&store);
     succeed(shoal_store_wait(store, "quiet", &seen, SOON)); /* the first is told at once to look */
     assert_int_not_equal(seen, 0);
     int64_t deadline = shoal_after(0.05);
-    expect(SHOAL_AGAIN, shoal_store_wait(store, "quiet", &seen, deadline));
+    while ((status = shoal_store_wait(store, "quiet", &seen, deadline)) == SHOAL_OK)
+        ; /* there may have been a change: of a key that others have, in the same word */
+    assert_int_equal(status, SHOAL_AGAIN);
     assert_true(shoal_now() >= deadline && shoal_now() < deadline + INT64_C(5000000000));
-    expect(SHOAL_AGAIN, shoal_store_wait(store, "quiet", &seen, shoal_now() - 1));
+    while ((status = shoal_store_wait(store, "quiet", &seen, shoal_now() - 1)) == SHOAL_OK)
+        ;
+    assert_int_equal(status, SHOAL_AGAIN);
     put_text(here.keeper, "quiet", "no more");
     succeed(shoal_store_wait(store, "quiet", &seen, SOON));
     shoal_store_close(&store);

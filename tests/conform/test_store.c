@@ -72,6 +72,14 @@ static const struct CMUnitTest queue_tests[] = {
     cmocka_unit_test(test_a_store_that_forgot_still_works),
 };
 
+/* What holds on a link that is cut again and again, where any answer may be lost, and a message with it until its lease ends. */
+static const struct CMUnitTest cut_tests[] = {
+    cmocka_unit_test(test_put_if_absent_is_won_by_one_of_32_processes),
+    cmocka_unit_test(test_a_counter_loses_no_increment_though_answers_are_lost),
+    cmocka_unit_test(test_a_message_has_one_holder_and_comes_at_last),
+    cmocka_unit_test(test_every_message_comes_though_answers_are_lost),
+};
+
 /* ---- one store ----------------------------------------------------------------------------------------------- */
 
 static void measure_latency(void)
@@ -116,7 +124,7 @@ static int clear_up(void **state)
     return 0;
 }
 
-enum { PARTS = 3 };
+enum { PART_BLOBS, PART_TROUBLE, PART_QUEUES, PART_CUTS, PARTS };
 
 static const struct part {
     const char *name;
@@ -126,6 +134,7 @@ static const struct part {
     {"blobs", blob_tests, sizeof blob_tests / sizeof *blob_tests},
     {"trouble", trouble_tests, sizeof trouble_tests / sizeof *trouble_tests},
     {"queues", queue_tests, sizeof queue_tests / sizeof *queue_tests},
+    {"cuts", cut_tests, sizeof cut_tests / sizeof *cut_tests},
 };
 
 /* A URL and what to try it with. */
@@ -137,7 +146,9 @@ typedef struct trial {
 
 static bool has_part(const trial *trial, int part)
 {
-    return part == PARTS - 1 || !strstr(trial->url, "queue=blobs");
+    if (strstr(trial->url, CUT_OFTEN) || part == PART_CUTS)
+        return part == PART_CUTS && strstr(trial->url, CUT_OFTEN);
+    return part == PART_QUEUES || !strstr(trial->url, "queue=blobs");
 }
 
 /* Runs one part in this process; the number of failures. */
@@ -226,8 +237,14 @@ static int conform_here(const char *budget)
                       {"pipe:%s/pipe-0", 0, budget},
                       {"pipe:%s/pipe-1", 7, budget},
                       {"pipe:%s/pipe-2", 0, budget},
-                      {"pipe:%s/pipe-1?queue=blobs", 8, budget}};
-    static const char *const behind[] = {"mem:", "dir:%s/f", "dir:%s/g?queue=blobs"}; /* pipe-0, pipe-1, ... */
+                      {"pipe:%s/pipe-1?queue=blobs", 8, budget},
+                      {"pipe:%s/" CUT_OFTEN, 9, budget}};
+    static const struct {
+        const char *url, *socket, *every; /* milliseconds from cut to cut */
+    } behind[] = {{"mem:", "pipe-0", "0"},
+                  {"dir:%s/f", "pipe-1", "0"},
+                  {"dir:%s/g?queue=blobs", "pipe-2", "0"},
+                  {"dir:%s/h", CUT_OFTEN, "500"}};
     enum { TRIALS = sizeof trials / sizeof *trials, PIPES = sizeof behind / sizeof *behind };
     char urls[TRIALS][128], folder[] = "/tmp/conform-store-XXXXXX", command[64], url[128], socket[128];
     piped pipes[PIPES];
@@ -242,16 +259,16 @@ static int conform_here(const char *budget)
         trials[i].url = urls[i];
     }
     for (int i = 0; i < PIPES; i++) {
-        const char *place = strstr(behind[i], "%s");
-        snprintf(url, sizeof url, "%.*s%s%s", place ? (int)(place - behind[i]) : 64, behind[i], place ? folder : "",
-                 place ? place + 2 : "");
-        snprintf(socket, sizeof socket, "%s/pipe-%d", folder, i);
-        served &= start_piped(&pipes[i], url, socket);
+        const char *place = strstr(behind[i].url, "%s");
+        snprintf(url, sizeof url, "%.*s%s%s", place ? (int)(place - behind[i].url) : 64, behind[i].url,
+                 place ? folder : "", place ? place + 2 : "");
+        snprintf(socket, sizeof socket, "%s/%s", folder, behind[i].socket);
+        served &= start_piped(&pipes[i], url, socket, behind[i].every);
     }
     int failed = conform_all(trials, TRIALS) || !served;
     for (int i = 0; i < PIPES; i++)
         if (!stop_piped(&pipes[i])) {
-            printf("FAIL what served %s/pipe-%d\n", folder, i);
+            printf("FAIL what served %s\n", behind[i].socket);
             failed = 1;
         }
     snprintf(command, sizeof command, "rm -rf %s", folder);
@@ -268,8 +285,8 @@ int main(int count, char **words)
     program = length > 0 ? self : words[0];
     if (count == 6 && strcmp(words[1], "--racer") == 0)
         return play(words[2], words[3], atoi(words[4]), words[5], fdopen(FD_OUT, "w"), FD_READY, FD_GO) < 0;
-    if (count == 4 && strcmp(words[1], "--serve") == 0)
-        return serve_piped(words[2], words[3]);
+    if (count == 5 && strcmp(words[1], "--serve") == 0)
+        return serve_piped(words[2], words[3], atoi(words[4]));
     if (count == 1)
         return conform_here(trial.budget ? trial.budget : "1000");
     trial.budget = trial.budget ? trial.budget : "25";

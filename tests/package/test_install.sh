@@ -28,6 +28,12 @@ export PKG_CONFIG_PATH
 read -ra flags < <(pkg-config --cflags --libs shoal)
 cc $consumer/consumer.c "${flags[@]}" -o "$scratch/by_pkg_config"
 LD_LIBRARY_PATH=$(pkg-config --variable=libdir shoal) expect "objective 1" "$scratch/by_pkg_config"
+cc examples/sum_matrix.c "${flags[@]}" -o "$scratch/sum_matrix"
+LD_LIBRARY_PATH=$(pkg-config --variable=libdir shoal) expect "Result is: 78" "$scratch/sum_matrix"
+
+# A module is compiled with the headers that the program itself brings.
+printf '1,2\n3,4\n' >"$scratch/data.csv"
+XDG_CACHE_HOME=$scratch/cache expect "4 6" "$scratch/moved/bin/shoal" run examples/sum_rows.c "$scratch/data.csv"
 
 # Manual pages are there for every verb and have no faults that man would warn about.
 while read -r verb; do

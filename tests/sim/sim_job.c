@@ -301,10 +301,13 @@ static void print_scenario(void)
         (long long)scene->keep_rounds, (long long)story.expected_rounds, scene->workers,
         scene->split_roles ? " with split roles" : "", scene->any_job ? " for any job" : "", scene->arrive_within,
         scene->work.map_row, scene->work.map_grain, scene->work.update, scene->work.straggler,
-        cloud->far ? "awaits" : cloud->wakes ? "wakes" : "polls", cloud->blob_queue ? ", queues of blobs" : "", cloud->latency, cloud->jitter,
-        cloud->before, cloud->after, cloud->duplicate, cloud->slow, cloud->stale, cloud->forgets, cloud->worker_rate,
-        cloud->total_rate, cloud->request_rate, cloud->deaths, cloud->death, scene->kills, cloud->pauses, cloud->pause,
-        scene->pauses, scene->leaves, scene->joins, scene->event_every);
+        cloud->far     ? "awaits"
+        : cloud->wakes ? "wakes"
+                       : "polls",
+        cloud->blob_queue ? ", queues of blobs" : "", cloud->latency, cloud->jitter, cloud->before, cloud->after,
+        cloud->duplicate, cloud->slow, cloud->stale, cloud->forgets, cloud->worker_rate, cloud->total_rate,
+        cloud->request_rate, cloud->deaths, cloud->death, scene->kills, cloud->pauses, cloud->pause, scene->pauses,
+        scene->leaves, scene->joins, scene->event_every);
 }
 
 static const shoal_algorithm *algorithm(void)

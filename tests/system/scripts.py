@@ -118,8 +118,9 @@ class Terminal:
         self.seen += data.decode(errors="replace")
         return bool(data)
 
-    def press_control_c(self):
-        os.write(self.side, b"\x03")
+    def type(self, keys):
+        """Ctrl-C is byte 3."""
+        os.write(self.side, keys)
 
     def end(self, seconds=60):
         """Its exit code, once it has ended by itself; it is killed when it does not."""

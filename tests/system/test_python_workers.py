@@ -114,7 +114,8 @@ def test_kinds():
         got = master.run(seen, {"p": name}, dataset)
         values = [value for *_, part in got for value in part]
         whole = dataset.matrix if isinstance(dataset, NumpyMatrixDataSet) else np.asarray(dataset)
-        check(f"what a function sees: {name}", [one[:4] for one in got[:1]] == [(kind, shape, dtype, {"p": name})] and len(got) == 2
+        check(f"what a function sees: {name}", [one[:4] for one in got[:1]] == [(kind, shape, dtype, {"p": name})]
+              and len(got) == 2
               and values == whole.tolist(), got)
 
 
@@ -190,6 +191,15 @@ class Holder:
         return len(dataset)
     def reduce(results):
         return ['reduced', sum(results)]
+class Point:
+    def __init__(self, x):
+        self.x = x
+    def __add__(self, other):
+        return Point(self.x + other.x)
+    def __repr__(self):
+        return f'Point({self.x})'
+def points(params, dataset):
+    return Point(params.x + len(dataset))
 lock = __import__('threading').Lock()
 def locks(params, dataset):
     return lock
@@ -202,6 +212,7 @@ def attempt(what, params=None, dataset=[1, 2, 3, 4]):
 for what in (good, Holder, known, awkward, leaves, make(), lambda params, dataset: 0, locks, len, 3):
     attempt(what)
 attempt(good, lock)
+attempt(points, Point(10))
 print('end')
 """
 
@@ -217,7 +228,7 @@ def test_main_functions():
                 r"ValueError \| locks uses the global variable lock, which can't be sent to workers: .*",
                 r"ValueError \| a module that has a mapfunc is needed, or a function, not <built-in function len> .*",
                 r"ValueError \| a module that has a mapfunc is needed, or a function, not 3 .*",
-                r"ValueError \| params can't be sent to workers: .*", r"end"]
+                r"ValueError \| params can't be sent to workers: .*", r"Point\(44\)", r"end"]
     lines = done.stdout.splitlines()
     check("functions of a script", len(lines) == len(expected), done.stdout + done.stderr)
     for line, pattern in zip(lines, expected):
@@ -254,11 +265,13 @@ def test_remote_errors():
     again = pickle.loads(pickle.dumps(error))
     check("it can be pickled", (again.host, again.rows, str(again)) == (error.host, error.rows, str(error)))
     error = raises("a function that ends the process", RemoteError,
-                   rf"^{host}: mapfunc's process failed in row 2: it exited with code 3.*no way out", lambda: Master(["corn10"], ssh=ssh).run(faulty, "die", MATRIX))
+                   rf"^{host}: mapfunc's process failed in row 2: it exited with code 3.*no way out",
+                   lambda: Master(["corn10"], ssh=ssh).run(faulty, "die", MATRIX))
     check("that carries host and rows, too", error and error.host == host and error.rows == (2, 3))
     raises("a function that hangs", RemoteError, r"failed in row 2: .*0.5 s",
            lambda: Master(["local"], timeout=0.5).run(faulty, "hang", MATRIX))
-    raises("no such Python", RemoteError, rf"^{host}: .*there is no such Python; .*127", lambda: Master(["corn10"], ssh=ssh, python="python9").run(faulty, None, MATRIX))
+    raises("no such Python", RemoteError, rf"^{host}: .*there is no such Python; .*127",
+           lambda: Master(["corn10"], ssh=ssh, python="python9").run(faulty, None, MATRIX))
     bare = folder / "bare"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     bare.chmod(0o755)
@@ -269,14 +282,16 @@ def test_remote_errors():
            lambda: Master(["local"]).run(broken, None, [1]))
     helper = module_of("helper", "def twice(x): return 2 * x\n")
     needy = module_of("needy", "import helper\ndef mapfunc(params, dataset): return helper.twice(sum(dataset))\n")
-    raises("a module that needs another", RemoteError, "No module named 'helper'", lambda: Master(["corn10"], ssh=ssh).run(needy, None, [1, 2]))
+    raises("a module that needs another", RemoteError, "No module named 'helper'",
+           lambda: Master(["corn10"], ssh=ssh).run(needy, None, [1, 2]))
     check("which can be sent along", Master(["corn10"], ssh=ssh, send=[helper]).run(needy, None, [1, 2]) == 6)
 
 
 def test_hosts():
     ssh = make_ssh()
     count = module_of("count", "def mapfunc(params, dataset): return len(dataset)\n")
-    raises("no host can be reached", shoal.Error, "^away1: can't be reached: .*Connection refused", lambda: Master(["away1"], ssh=ssh).run(count, None, [1]))
+    raises("no host can be reached", shoal.Error, "^away1: can't be reached: .*Connection refused",
+           lambda: Master(["away1"], ssh=ssh).run(count, None, [1]))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         got = Master([RemoteWorker("corn10"), RemoteWorker("away2")], ssh=ssh).run(count, None, list(range(50)))
@@ -290,19 +305,22 @@ def test_hosts():
     for name in ("", "-oProxyCommand=x", "a b", "a,b", "a:0", "a:x", "a?x=1", "a;b", "ä", "a\n"):
         raises(f"no host: {name!r}", ValueError, "is no host", lambda: RemoteWorker(name))
     cases = [("no workers", r"^a Master needs at least one worker$", lambda: Master([])),
-             ("two ssh commands", r"^all workers of a Master use one ssh command", lambda: Master([RemoteWorker("a", ssh="x")], ssh="y")),
+             ("two ssh commands", r"^all workers of a Master use one ssh command",
+              lambda: Master([RemoteWorker("a", ssh="x")], ssh="y")),
              ("timeout", r"^timeout must be more than 0 seconds", lambda: Master(["a"], timeout=0)),
              ("slice_rows", r"^slice_rows must be a whole number", lambda: Master(["a"], slice_rows=0)),
              ("no mapfunc", r"^module math has no function called mapfunc$", lambda: Master(["a"]).run(math, None, [1])),
              ("send", r"^send: /nowhere is no file$", lambda: Master(["a"], send=["/nowhere"]).run(count, None, [1])),
              ("no data set", r"^a data set is needed that has rows", lambda: Master(["a"]).run(count, None, None)),
-             ("an empty one", r"^the data set has the shape \(0,\): there is nothing", lambda: Master(["a"]).run(count, None, [])),
+             ("an empty one", r"^the data set has the shape \(0,\): there is nothing",
+              lambda: Master(["a"]).run(count, None, [])),
              ("rows of objects", r"^the data set has values of type object", lambda: Master(["a"]).run(count, None, [object()])),
              ("rows that differ", r"^the data set is no array", lambda: Master(["a"]).run(count, None, [[1], [1, 2]]))]
     for what, pattern, call in cases:
         raises(what, ValueError, pattern, call)
     os.environ["SHOAL_PROGRAM"] = "/nowhere/shoal"
-    raises("no program", shoal.Error, "^/nowhere/shoal could not be started: No such file", lambda: Master(["local"]).run(count, None, [1]))
+    raises("no program", shoal.Error, "^/nowhere/shoal could not be started: No such file",
+           lambda: Master(["local"]).run(count, None, [1]))
     os.environ["SHOAL_PROGRAM"] = str(program)
 
 
@@ -316,6 +334,7 @@ STUCK = """
         shoal.Master([sys.argv[1]], ssh=sys.argv[2]).run(stuck, sys.argv[3], list(range(8)))
     except KeyboardInterrupt:
         print('interrupted')
+        input()
 """
 
 
@@ -338,9 +357,11 @@ def wait_for_end(pids, what):
 def test_control_c_run():
     for workers in ("local:2", "corn10"):
         terminal, pids = start_stuck(workers)
-        terminal.press_control_c()
-        check(f"Ctrl-C ends run, {workers}", terminal.until("interrupted") and terminal.end() == 0, terminal.seen)
-        wait_for_end(pids, workers)
+        terminal.type(b"\x03")
+        check(f"Ctrl-C ends run, {workers}", terminal.until("interrupted"), terminal.seen)
+        wait_for_end(pids, workers)  # while whoever started them is still there
+        terminal.type(b"\n")
+        check(f"the process goes on, {workers}", terminal.end() == 0, terminal.seen)
 
 
 def test_killed():
@@ -357,7 +378,7 @@ def test_progress_of_run():
     terminal = Terminal("""
         import shoal, time
         def slow(params, dataset):
-            time.sleep(0.05)
+            time.sleep(0.1)
             return len(dataset)
         print('got', shoal.Master(['local:2'], slice_rows=1).run(slow, None, list(range(60))))
     """)
@@ -379,7 +400,8 @@ def test_talk():
         talk = _program.Talk()
         for i in range(0, len(text), step):
             talk.hear(text[i:i + step])
-        check(f"what the program says, {step} bytes at a time", talk.lines == ["shoal: corn12: away"] and talk.doing == "run 2/2, 3 rows/s",
+        check(f"what the program says, {step} bytes at a time", talk.lines == ["shoal: corn12: away"]
+              and talk.doing == "run 2/2, 3 rows/s",
               (talk.lines, talk.doing))
 
 

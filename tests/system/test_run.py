@@ -8,6 +8,7 @@ Every test runs in an empty folder of its own, which also has the user's state a
 finds is compared with what numpy, math.fsum and fractions find, and with what another run finds by bytes.
 """
 import concurrent.futures
+import contextlib
 import fractions
 import io
 import json
@@ -313,6 +314,11 @@ def answers_are_collected_in_order(folder):
     assert (np.load(folder("l2.npy")) == wanted).all()
     found = folder.result("--exec", program(folder, "answer(rows[:0] * np.nan)"), "d.npy", "--collect")
     assert found.shape == (0, 3)
+    found = folder.result("--exec", program(folder, "answer(rows[:0])"), "d.npy")
+    assert found.shape == (0, 3)
+    command = program(folder, "answer(rows[:0] if rows[0, 0] == first else np.repeat(rows, 3, axis=0))".replace("first", repr(data[0, 0])))
+    folder.succeeds("run", "--exec", command, "d.npy", "--collect", "--grain", "500", "-o", "r.npy")
+    assert (np.load(folder("r.npy")) == np.repeat(data[500:], 3, axis=0)).all()
 
 
 @test
@@ -453,7 +459,7 @@ def programs_end_with_whoever_started_them(folder):
     """Killed or interrupted, nothing of it is left: neither programs nor what these started."""
     folder.save("d.npy", np.ones((3, 1)))
     for number, leaves in ((signal.SIGKILL, True), (signal.SIGINT, False), (signal.SIGTERM, False)):
-        command = f"sleep 1000 & echo $$ $! >> pids; sleep 1000"
+        command = "sleep 1000 & echo $$ $! >> pids; sleep 1000"
         process = folder.start("run", "--exec", command, "d.npy", "--threads", "1")
 
         def started():
@@ -469,7 +475,12 @@ def programs_end_with_whoever_started_them(folder):
         assert process.returncode == -number, process.returncode
         with open(folder("pids"), encoding="utf-8") as file:
             pids = [int(pid) for pid in file.read().split()]
-        waits_for("the end of programs", lambda: not any(alive(pid) for pid in pids))
+        try:
+            waits_for("the end of programs", lambda: not any(alive(pid) for pid in pids))
+        finally:
+            for pid in pids:  # some of which lead a group
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)
         os.unlink(folder("pids"))
         if not leaves:
             assert not folder.temporaries()
@@ -556,6 +567,7 @@ def run_one(function):
 
 def main():
     names = sys.argv[2:]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs this in the background ignores it
     chosen = [function for function in TESTS if not names or function.__name__ in names]
     assert chosen, f"no tests called {names}"
     failed = 0

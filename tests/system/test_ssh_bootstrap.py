@@ -175,9 +175,14 @@ def far_processes(verb, host=""):
     return found
 
 
-def ssh_processes():
-    script = os.path.abspath("ssh")
-    return [int(pid) for pid in filter(str.isdigit, os.listdir("/proc")) if script in words_of(pid)[:2]]
+def processes_of(host):
+    """All that run in the home of a host, or below it."""
+    home, found = os.path.abspath(host) + "/", []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/cwd").startswith(home):
+                found.append(int(pid))
+    return found
 
 
 def nothing_is_left(seconds=15, killed=0):
@@ -390,6 +395,31 @@ def where_libraries_are_missing_the_static_build_is_sent():
 
 
 @test
+def a_machine_with_nothing_but_busybox():
+    static, busybox = os.path.join(os.path.dirname(SHOAL), "portable", "shoal-static"), shutil.which("busybox")
+    if not os.path.exists(static) or not busybox:
+        raise Skipped("busybox or the portable build is not here")
+    if os.getuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+        raise Skipped("only root can change the root")
+    for folder in ("bin", "tmp", "proc", "dev/shm", "root"):
+        os.makedirs(f"machine/{folder}")
+    libraries = subprocess.run(["ldd", busybox], capture_output=True, text=True).stdout.split()
+    for path in [busybox, *(word for word in libraries if word.startswith("/"))]:
+        os.makedirs("machine" + os.path.dirname(path), exist_ok=True)
+        shutil.copy(path, "machine" + path)
+    for tool in "sh id wc sha256sum touch find rm mkdir ls head cat chmod mv uname".split():
+        os.symlink(busybox, f"machine/bin/{tool}")
+    far(f"""export command HOME=/root PATH=/bin; unset TMPDIR
+PATH=$PATH:/usr/bin:/usr/sbin exec unshare -m --propagation private sh -c 'cd {os.path.abspath("machine")}; mount -t proc proc proc
+mount -t tmpfs own dev; : >dev/null; exec chroot . /bin/sh -c "$command"'""")
+    (row,) = check("h1", env={"SHOAL_PORTABLE": os.path.dirname(static)})
+    assert row["reached"] and row["folder"] == "/root/.cache/shoal", row
+    with open(static, "rb") as first, open(f"machine/root/.cache/shoal/bin/{binaries('machine/root/.cache/shoal/bin')[0]}", "rb") as second:
+        assert first.read() == second.read(), "the static build was sent"
+    computes("ssh:h1:2", env={"SHOAL_PORTABLE": os.path.dirname(static)})
+
+
+@test
 def another_version_is_refused():
     far()
     body = f'#!/bin/sh\n[ "$1" = version ] && exec echo shoal 0.0.1\nexec {SHOAL} "$@"\n'
@@ -409,7 +439,11 @@ def without_a_cache_folder_there_is_tmp():
     assert stat.S_IMODE(os.stat(row["folder"]).st_mode) == 0o700
     (row,) = check("h1")
     assert row["cached"], row
-    computes("ssh:h1:2")
+    succeeds("data", "convert", "gen:uniform?rows=4000&cols=16", "rows.npy")
+    succeeds("kmeans", "rows.npy", *LEARN, "--centres", "expected.npy")
+    succeeds("kmeans", "rows.npy", *LEARN, "--centres", "found.npy", "--workers", "ssh:h1:2")
+    agrees()
+    assert os.listdir(row["folder"] + "/slices"), "rows are kept there, too"
 
 
 @test
@@ -520,11 +554,11 @@ def the_rest_goes_on_without_one():
 
 @test
 def a_prompt_never_hangs():
-    far('printf "root@$host\'s password: " >&2; exec sleep 1000')
+    far('printf "root@$host\'s password: " >&2; sleep 1000; exit 1')
     began = time.monotonic()
     contains(reason(), "nothing came for 30 s", "root@h1's password:")
     assert time.monotonic() - began < 60
-    assert not ssh_processes(), "the command still runs"
+    assert not processes_of("h1"), "the command, or what it started, still runs"
 
 
 @test
@@ -538,6 +572,50 @@ def a_command_that_is_not_there():
     program("the ssh/of mine", f'#!/bin/sh\nexec {os.path.abspath("ssh")} "$@"\n')
     (row,) = check("h1", env={"SHOAL_SSH": f"'{os.path.abspath('the ssh/of mine')}' -v"})
     assert row["reached"], row
+
+
+# ---- what else shoal check looks at ----------------------------------------------------------------------------------
+
+
+def looks(*arguments, code=0, **env):
+    done = run("check", "--json", *arguments, env={"PATH": os.path.abspath("fake") + ":" + os.environ["PATH"], **env})
+    assert done.code == code, f"exits {done.code}, not {code}: {done.out} {done.err}"
+    return json.loads(done.out)
+
+
+@test
+def this_machine_and_stores():
+    report = looks("--workers", "local:3", "--workers", "local:1", "--store", "mem:x")
+    first, second = report["workers"]
+    assert first["reached"] and first["workers"] == 3 and second["workers"] == 1, report
+    assert first["cores"] >= 1 and first["memory"] > 1 << 20 and first["kernel"], first
+    assert report["store"]["reached"] and report["store"]["round_trip_seconds"] >= 0, report
+    report = looks("--store", "nowhere", code=1)
+    assert not report["store"]["reached"] and "nowhere" in report["store"]["why"], report
+    for wrong in ([], ["--workers", "nonsense:3"], ["--workers", "ssh:"], ["--store", "what://is/this"]):
+        assert run("check", *wrong).code == 2, wrong
+
+
+@test
+def what_sinfo_says_is_shown():
+    program("fake/sinfo", """#!/bin/sh
+echo "$*" >>asked
+case "$*" in
+*nothing*) ;;
+*spot*) echo 'spot|down|0/0/4/4|8|4096' ;;
+*) echo 'debug*|up|1/2/0/3|4|2048+'; echo 'long|up|0/1/0/1|2|1024' ;;
+esac
+""")
+    debug, long = looks("--workers", "slurm:5")["workers"]
+    assert debug["where"] == "slurm:debug" and debug["reached"] and debug["nodes"] == 3, debug
+    assert debug["cores"] == 4 and debug["memory"] == 2048 << 20, debug
+    assert long["where"] == "slurm:long" and long["nodes"] == 1, long
+    (spot,) = looks("--workers", "slurm:5?partition=spot", code=1)["workers"]
+    contains(spot["why"], "slurm:spot", "down")
+    (nothing,) = looks("--workers", "slurm:5?partition=nothing", code=1)["workers"]
+    contains(nothing["why"], "no partition")
+    with open("asked") as file:
+        contains(file.read().splitlines()[1], "-p spot")
 
 
 # ---- jobs and their ends -------------------------------------------------------------------------------------------
@@ -586,6 +664,7 @@ def an_agent_that_is_killed_comes_back():
     (agent,) = far_processes("agent")
     workers = far_processes("worker")
     assert len(workers) == 2, workers
+    os.kill(workers[0], signal.SIGSTOP)  # one that can't notice
     os.kill(agent, signal.SIGKILL)
     waits_for("the end of its workers", lambda: not set(workers) & set(far_processes("worker")), 10)
     done = ends_well(process, killed=1)
@@ -642,7 +721,7 @@ def a_signal_ends_everything():
 
 @test
 def a_signal_to_the_terminal_leaves_in_order():
-    far()
+    far(f'trap "touch {os.path.abspath("interrupted")}" INT\nexec 3<&0\nsh -c "$command" <&3 3<&- &\nwait $!')
     succeeds("kmeans", DATA, *LONG, "--centres", "expected.npy")
     process = start("kmeans", DATA, *LONG, "--centres", "found.npy", "--store", SLOW, "--workers", "ssh:h1:2", start_new_session=True)
     waits_for("workers at work", lambda: live() >= 2)
@@ -650,6 +729,7 @@ def a_signal_to_the_terminal_leaves_in_order():
     done = end(process)
     assert done.code == 3, (done.code, done.err)
     nothing_is_left(5)
+    assert not os.path.exists("interrupted"), "ssh was interrupted, too"
     left = json.loads(run("job", "show", "--json", "--store", "st").out)["worker"]
     assert all("left" in worker["state"] or "SIGTERM" in worker["state"] for worker in left), left
 

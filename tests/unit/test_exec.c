@@ -58,7 +58,7 @@ static void assert_no_children(void)
 
 static exec_program *started(const char *text)
 {
-    const exec_command command = {.text = text, .folder = files_path, .environment = environ};
+    const exec_command command = {.text = text, .folder = files_path, .environment = environ, .extra = -1};
     exec_program *program = NULL;
     assert_int_equal(exec_program_start(&program, &command), SHOAL_OK);
     return program;

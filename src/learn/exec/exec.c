@@ -329,29 +329,44 @@ static size_t scratch_exec(const shoal_round *round, const void *prepared, const
 
 /* ---- what comes of it -------------------------------------------------------------------------------------------- */
 
-static int begin_run(shoal_round **next, const exec_model *before, const shoal_partial *merged)
+/* Most answers are as long as the first one, so that one record holds them whole; if that is empty, perhaps as long as their
+ * grain.  Records lie one behind the other: a multiple of what is aligned. */
+static int64_t choose_part_bytes(const exec_form *form, int64_t rows_per_grain)
+{
+    double bytes = (double)shoal_type_size((shoal_type)form->type);
+    for (int i = 0; i < form->rank; i++)
+        bytes *= (double)(i == 0 && form->shape[0] == 0 ? rows_per_grain : form->shape[i]);
+    bytes = fmin(fmax(bytes, CHUNK_LEAST), CHUNK_MOST);
+    return ((int64_t)bytes + (int64_t)sizeof(exec_part) - 1) / (int64_t)sizeof(exec_part) * (int64_t)sizeof(exec_part);
+}
+
+/* What the first answer looked like, and how many values it had. */
+static int take_form(exec_form *out, int64_t *values, const shoal_partial *merged, bool collect)
+{
+    size_t count = 1;
+    bool good = shoal_partial_records(merged, CELL_FORM) == 1;
+    if (good)
+        memcpy(out, shoal_partial_record_at(merged, CELL_FORM, 0, NULL), sizeof *out);
+    good = good && out->type >= 0 && out->type < SHOAL_TYPES && out->rank >= (collect ? 1 : 0) &&
+           out->rank <= EXEC_RANK_MOST;
+    for (int i = 0; good && i < out->rank; i++)
+        good = out->shape[i] >= 0 && base_multiply(&count, count, (size_t)out->shape[i]);
+    if (!good || count >= (size_t)INT64_MAX / 16 / LEARN_EXACT_DIGITS_MOST)
+        return shoal_fail(SHOAL_BROKEN, "a round of exec found a first answer that can't be");
+    *values = (int64_t)count;
+    return SHOAL_OK;
+}
+
+static int begin_run(shoal_round **next, const exec_model *before, const shoal_partial *merged,
+                     const shoal_shape *shape)
 {
     exec_model model = *before;
-    if (shoal_partial_records(merged, CELL_FORM) != 1)
-        return shoal_fail(SHOAL_BROKEN, "a round of exec found %lld first answers",
-                          (long long)shoal_partial_records(merged, CELL_FORM));
-    memcpy(&model.form, shoal_partial_record_at(merged, CELL_FORM, 0, NULL), sizeof model.form);
-    size_t bytes =
-        model.form.type >= 0 && model.form.type < SHOAL_TYPES ? shoal_type_size((shoal_type)model.form.type) : 0;
-    bool good = bytes > 0 && model.form.rank >= (model.collect ? 1 : 0) && model.form.rank <= EXEC_RANK_MOST;
-    size_t count = 1;
-    for (int i = 0; good && i < model.form.rank; i++)
-        good = model.form.shape[i] >= 0 && base_multiply(&count, count, (size_t)model.form.shape[i]);
-    good = good && base_multiply(&bytes, bytes, count) && count < (size_t)INT64_MAX / 16 / LEARN_EXACT_DIGITS_MOST;
-    if (!good)
-        return shoal_fail(SHOAL_BROKEN, "a round of exec found a first answer that can't be");
+    int status = take_form(&model.form, &model.values, merged, model.collect);
+    if (status < 0)
+        return status;
     model.runs = 1;
-    model.values = (int64_t)count;
-    /* Most answers are as long as the first one, so that one record holds them whole.  Records lie one behind the other: a
-     * multiple of what is aligned. */
-    bytes = bytes < CHUNK_LEAST ? CHUNK_LEAST : bytes > CHUNK_MOST ? CHUNK_MOST : bytes;
-    model.part_bytes = (int64_t)((bytes + sizeof(exec_part) - 1) / sizeof(exec_part) * sizeof(exec_part));
-    int status = make_round(next, &model, before->params);
+    model.part_bytes = choose_part_bytes(&model.form, shape->rows_per_grain);
+    status = make_round(next, &model, before->params);
     if (status == SHOAL_OK)
         lay_out(&(*next)->layout, &model);
     return status;
@@ -440,7 +455,6 @@ static int update_exec(shoal_round **next, shoal_result **result, const shoal_ro
                        const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     const exec_model *model = round->model;
-    (void)shape;
     (void)crew;
     int status = check_model(round);
     if (status < 0)
@@ -451,7 +465,7 @@ static int update_exec(shoal_round **next, shoal_result **result, const shoal_ro
     if (stop && (again || !model->runs))
         return shoal_fail(SHOAL_STOPPED, "stopped before there was a result");
     if (!model->runs)
-        return begin_run(next, model, merged);
+        return begin_run(next, model, merged, shape);
     if (!again)
         return finish_run(result, model, merged);
     status = make_round(next, &wider, model->params);

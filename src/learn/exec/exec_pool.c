@@ -23,7 +23,7 @@ extern char **environ;
 
 struct exec_pool {
     char *text, *folder, *params, *host_variable;
-    char *started_as; /* the text, or something that does the same; NULL: the text */
+    char *started_as; /* the same for a shell that first tells the guard of itself */
     char **environment;
     char host[HOST_BYTES];
     double timeout;
@@ -75,22 +75,22 @@ static bool is_program(const char *name, const char *folder)
 }
 
 /* A command that is one program needs no shell that waits for it; what ends the one then ends the other. */
-static int spare_shell(exec_pool *pool)
+static bool needs_shell(const exec_pool *pool)
 {
     char name[256];
-    char *text = NULL;
     size_t length = strcspn(pool->text, " \t");
     if (strpbrk(pool->text, ";|&<>()$`{}!=\n") || length == 0 || length >= sizeof name)
-        return SHOAL_OK;
+        return true;
     snprintf(name, sizeof name, "%.*s", (int)length, pool->text);
-    if (strpbrk(name, "'\"\\~*?[#") || !is_program(name, pool->folder))
-        return SHOAL_OK;
-    int status = base_format(&text, "exec %s", pool->text);
-    if (status == SHOAL_OK) {
-        base_free(&pool->started_as);
-        pool->started_as = text;
-    }
-    return status;
+    return strpbrk(name, "'\"\\~*?[#") || !is_program(name, pool->folder);
+}
+
+/* It tells the guard before anything of the user's runs, so that nothing runs that the guard does not know.  The command has lines
+ * of its own: one that is no shell script is its own failure. */
+static int make_start(exec_pool *pool)
+{
+    return base_format(&pool->started_as, "echo $$ >&%d; exec %d>&-\n%s%s", EXEC_EXTRA, EXEC_EXTRA,
+                       needs_shell(pool) ? "" : "exec ", pool->text);
 }
 
 static bool is_variable(const char *entry, const char *name)
@@ -122,7 +122,7 @@ static int make_environment(exec_pool *pool, const char *params)
 
 /* ---- the guard --------------------------------------------------------------------------------------------------- */
 
-/* Reads a process group a line until the pipe's other end is gone, which is us, and then kills them all. */
+/* Reads a process group a line until the pipe's other ends are gone, ours among them, and then kills them all. */
 static int spawn_guard(pid_t *process, int input)
 {
     static char *const arguments[] = {"sh", "-c", "g=; while read -r n; do g=\"$g -$n\"; done; kill -9 $g 2>/dev/null",
@@ -172,21 +172,11 @@ static void end_guard(exec_pool *pool)
         close(pool->guard_pipe);
 }
 
-static int start_program(exec_program **out, exec_pool *pool)
+static int start_program(exec_program **out, const exec_pool *pool)
 {
-    const exec_command command = {.text = pool->started_as ? pool->started_as : pool->text,
-                                  .folder = pool->folder,
-                                  .environment = pool->environment};
-    char line[24];
-    int status = exec_program_start(out, &command);
-    if (status < 0)
-        return status;
-    int length = snprintf(line, sizeof line, "%ld\n", (long)exec_program_id(*out));
-    if (write(pool->guard_pipe, line, (size_t)length) != length) {
-        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "can't tell the guard of programs of a new one");
-        exec_program_end(out, 0);
-    }
-    return status;
+    const exec_command command = {
+        .text = pool->started_as, .folder = pool->folder, .environment = pool->environment, .extra = pool->guard_pipe};
+    return exec_program_start(out, &command);
 }
 
 /* ---- the pool ---------------------------------------------------------------------------------------------------- */
@@ -208,7 +198,7 @@ int exec_pool_new(exec_pool **out, const exec_pool_options *options)
     if (status == SHOAL_OK && mkdir(pool->folder, 0700) < 0 && errno != EEXIST) /* nothing may have been sent along */
         status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make a folder for programs", pool->folder);
     if (status == SHOAL_OK)
-        status = spare_shell(pool);
+        status = make_start(pool);
     if (status == SHOAL_OK)
         status = make_environment(pool, options->params);
     if (status == SHOAL_OK)

@@ -89,6 +89,8 @@ static int spawn(pid_t *process, const exec_command *command, const int theirs[3
     if (!error) {
         for (int i = 0; !error && i < 3; i++)
             error = posix_spawn_file_actions_adddup2(&files, theirs[i], i);
+        if (!error && command->extra >= 0)
+            error = posix_spawn_file_actions_adddup2(&files, command->extra, EXEC_EXTRA);
         if (!error)
             error = posix_spawn_file_actions_addchdir_np(&files, command->folder);
         if (!error)

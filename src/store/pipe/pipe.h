@@ -29,7 +29,8 @@ enum { PIPE_NOTE_MOST = 64 * 1024, PIPE_NONCE_BYTES = 33 };
 /* How an end hears of things.  Called from threads of the link; must not wait for the link. */
 typedef struct pipe_events {
     void (*heard)(void *context, const char *note); /* a note; ends with NUL */
-    void (*closed)(void *context, const char *why); /* once: the other end is gone, or the link is dead; "" after pipe_*_free */
+    void (*closed)(void *context,
+                   const char *why); /* once: the other end is gone, or the link is dead; "" after pipe_*_free */
     void *context;
 } pipe_events;
 
@@ -46,9 +47,12 @@ typedef struct pipe_figures {
 typedef struct pipe_server pipe_server;
 
 typedef struct pipe_server_options {
-    shoal_store *store;      /* that workers see as theirs */
-    shoal_store *data;       /* where the rows of the job are, when that is another one: pipe:SOCKET?store=data, read only; or NULL */
-    const char *nonce;       /* what the far end's hello must repeat: 32 hex digits */
+    shoal_store *store; /* that workers see as theirs */
+    shoal_store
+        *data; /* where the rows of the job are, when that is another one: pipe:SOCKET?store=data, read only; or NULL */
+    const char *job;      /* of the store it shows what belongs to this job and no more; NULL: all of it */
+    const char *data_key; /* of the other one this key and no more; NULL: all of it */
+    const char *nonce;    /* what the far end's hello must repeat: 32 hex digits */
     pipe_events events;
 } pipe_server_options;
 
@@ -69,9 +73,10 @@ void pipe_server_free(pipe_server **server);
 typedef struct pipe_hub pipe_hub;
 
 typedef struct pipe_hub_options {
-    const char *socket;   /* path of the Unix socket to serve workers on; its folder is the caller's, mode 0700 */
-    const char *nonce;    /* for the hello */
-    int64_t cache_bytes;  /* how much of what workers fetched is kept for the next one; 0: 256 MiB or an eighth of the memory, whichever is less */
+    const char *socket; /* path of the Unix socket to serve workers on; its folder is the caller's, mode 0700 */
+    const char *nonce;  /* for the hello */
+    int64_t
+        cache_bytes; /* how much of what workers fetched is kept for the next one; 0: 256 MiB or an eighth of the memory, whichever is less */
     pipe_events events;
 } pipe_hub_options;
 

@@ -314,6 +314,27 @@ bool pipe_call_head(pipe_connection *self, pipe_calling *call, int64_t deadline)
     return reached(self, call, CALL_HEADED, deadline) && !call->lost;
 }
 
+bool pipe_call_done(pipe_connection *self, pipe_calling *call, int64_t until)
+{
+    return reached(self, call, CALL_DONE, until);
+}
+
+int pipe_call_post(pipe_connection *self, const pipe_request *request)
+{
+    base_writer head = {0};
+    pipe_request_write(&head, request);
+    pthread_mutex_lock(&self->lock);
+    self->last_stream += self->last_stream == UINT32_MAX ? 2 : 1;
+    uint32_t stream = self->last_stream;
+    pthread_mutex_unlock(&self->lock);
+    int status = head.status;
+    if (status == SHOAL_OK)
+        status =
+            pipe_link_send(self->link, &(pipe_message){.stream = stream, .head = head.data, .head_size = head.size});
+    base_writer_release(&head);
+    return status;
+}
+
 int pipe_call_end(pipe_connection *self, pipe_calling *call, int64_t deadline, shoal_cause *cause)
 {
     bool late = false;

@@ -47,6 +47,10 @@ typedef struct pipe_calling {
 int pipe_call_begin(pipe_connection *connection, pipe_calling *call);
 /* Waits until the head of the answer is here; false when it never will be: the call is to be ended then. */
 bool pipe_call_head(pipe_connection *connection, pipe_calling *call, int64_t deadline);
+/* Waits until all of the answer is here, or the call has failed; whether it is so. */
+bool pipe_call_done(pipe_connection *connection, pipe_calling *call, int64_t until);
+/* Sends a request that has no answer. */
+int pipe_call_post(pipe_connection *connection, const pipe_request *request);
 /* Waits for all of the answer: SHOAL_OK, whatever the answer says.  SHOAL_AGAIN or SHOAL_UNKNOWN, with a cause and a
  * reason as message, when there is none: the deadline passed, or the link broke. */
 int pipe_call_end(pipe_connection *connection, pipe_calling *call, int64_t deadline, shoal_cause *cause);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -75,6 +76,7 @@ typedef struct ask {
 struct pipe_hub {
     pipe_events events;
     char *socket;
+    ino_t socket_number; /* of the file that the socket is */
     int listener;
     pipe_link *up;
     bool up_closed;
@@ -88,6 +90,14 @@ struct pipe_hub {
     int64_t kept, cache_most;
     _Atomic int64_t shared;
 };
+
+/* Removes the socket's file, unless another has taken its place. */
+static void remove_socket(const pipe_hub *self)
+{
+    struct stat info;
+    if (self->socket && stat(self->socket, &info) == 0 && info.st_ino == self->socket_number)
+        unlink(self->socket);
+}
 
 /* ---- bodies -------------------------------------------------------------------------------------------------- */
 
@@ -390,6 +400,11 @@ static void worker_head(void *context, uint32_t stream, const void *head, size_t
         refuse(worker, stream, request.call, shoal_fail(SHOAL_AGAIN, "%s: too many requests at once", request.name));
         return;
     }
+    if (request.call == PIPE_DISCARD && body_size == 0) { /* nobody waits for an answer */
+        self->last_stream += self->last_stream == UINT32_MAX ? 2 : 1;
+        (void)pipe_link_send(self->up, &(pipe_message){.stream = self->last_stream, .head = head, .head_size = size});
+        return;
+    }
     int status = new_ask(&ask, self, worker, stream, request.call);
     pipe_message message = {.head = head, .head_size = size, .body_size = body_size};
     if (status == SHOAL_OK && request.call == PIPE_GET && request.length >= SHARED_LEAST) {
@@ -592,7 +607,7 @@ static void up_closed(void *context, const char *why)
 {
     pipe_hub *self = context;
     self->up_closed = true;
-    unlink(self->socket);
+    remove_socket(self);
     for (worker *each = self->workers; each; each = each->next)
         if (!each->closed)
             pipe_link_fail(each->link, why);
@@ -655,6 +670,7 @@ static void tidy(void *context)
 static int listen_on(pipe_hub *self, const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat info;
     if (strlen(path) >= sizeof address.sun_path)
         return shoal_fail(SHOAL_USAGE, "%s: the path of a socket can't be longer than %zu bytes", path,
                           sizeof address.sun_path - 1);
@@ -663,6 +679,7 @@ static int listen_on(pipe_hub *self, const char *path)
     if (self->listener < 0 || bind(self->listener, (struct sockaddr *)&address, sizeof address) < 0 ||
         listen(self->listener, 128) < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't serve workers on a socket there", path);
+    self->socket_number = stat(path, &info) == 0 ? info.st_ino : 0;
     return base_copy_text(&self->socket, path);
 }
 
@@ -728,8 +745,7 @@ void pipe_hub_free(pipe_hub **hub)
     pipe_loop_free(&self->loop, LINGER);
     if (self->listener >= 0)
         close(self->listener);
-    if (self->socket)
-        unlink(self->socket);
+    remove_socket(self);
     bool told = self->up_closed;
     self->up_closed = true;
     for (worker *each = self->workers; each; each = each->next)

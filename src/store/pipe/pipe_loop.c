@@ -204,13 +204,13 @@ int pipe_loop_start(pipe_loop *self, void (*after)(void *context), void *context
 void pipe_loop_free(pipe_loop **loop, double seconds)
 {
     pipe_loop *self = *loop;
-    *loop = NULL;
     if (!self)
         return;
     self->linger = seconds;
     atomic_store(&self->stop, true);
     pipe_loop_wake(self);
     base_thread_join(&self->thread);
+    *loop = NULL; /* its events may have used it until now */
     if (self->wake >= 0)
         close(self->wake);
     base_free(&self->links);

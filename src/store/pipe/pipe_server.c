@@ -47,6 +47,7 @@ typedef struct task {
     task_state state;
     bool cancelled; /* while it ran */
     bool looked;    /* whether the far end has it already */
+    uint32_t seen;  /* of a patient get: before it looked for the key */
     uint32_t stream;
     int64_t deadline;
     unsigned char *body;
@@ -174,7 +175,7 @@ static void give_back(void *owner, size_t size)
 static bool is_wanted(pipe_server *self, const task *task)
 {
     pthread_mutex_lock(&self->lock);
-    bool wanted = !task->cancelled && !self->stop;
+    bool wanted = !task->cancelled && !self->stop && task->request.call != PIPE_DISCARD;
     pthread_mutex_unlock(&self->lock);
     return wanted;
 }
@@ -286,6 +287,13 @@ static void reply_short(pipe_server *self, task *task, pipe_answer *answer)
 {
     reply(self, task, answer, NULL, NULL, 0);
 }
+
+static shoal_store *store_of(const pipe_server *self, const task *task)
+{
+    return task->request.data ? self->options.data : self->options.store;
+}
+
+static void refuse(pipe_server *self, task *task, int status);
 
 /* ---- calls --------------------------------------------------------------------------------------------------- */
 
@@ -400,6 +408,8 @@ static void get(shoal_store *store, const char *name, const task *task, int64_t 
     count(store, SHOAL_REQUEST_GET, 0, answer->status == SHOAL_OK ? (int64_t)out->size : 0);
 }
 
+static bool park(pipe_server *self, task *task);
+
 static void serve_get(pipe_server *self, task *task, shoal_store *store, const char *name)
 {
     pipe_answer answer = {.status = SHOAL_OK};
@@ -409,7 +419,8 @@ static void serve_get(pipe_server *self, task *task, shoal_store *store, const c
         return;
     }
     get(store, name, task, INT64_MAX, &blob, &answer);
-    reply_get(self, task, &answer, &blob);
+    if (answer.status != SHOAL_ABSENT || !park(self, task))
+        reply_get(self, task, &answer, &blob);
 }
 
 /* A get of a store that answers at once: whether it was little enough to be answered here. */
@@ -427,7 +438,8 @@ static bool get_quickly(pipe_server *self, task *task, shoal_store *store, const
         shoal_blob_release(&blob); /* there is more of it: not here */
         return false;
     }
-    reply_get(self, task, &answer, &blob);
+    if (answer.status != SHOAL_ABSENT || !park(self, task))
+        reply_get(self, task, &answer, &blob);
     return true;
 }
 
@@ -633,11 +645,6 @@ static void serve_drop(pipe_server *self, task *task, shoal_store *store, const 
 
 /* ---- who does what ------------------------------------------------------------------------------------------- */
 
-static shoal_store *store_of(const pipe_server *self, const task *task)
-{
-    return task->request.data ? self->options.data : self->options.store;
-}
-
 /* A failure that the store was not even asked about. */
 static void refuse(pipe_server *self, task *task, int status)
 {
@@ -653,13 +660,41 @@ static void serve_describe(pipe_server *self, task *task, shoal_store *store)
     reply_short(self, task, &answer);
 }
 
-/* The name that the store knows it by; what may not be asked is answered, and false. */
+/* Whether a name is ID, or below it, behind `start`. */
+static bool belongs(const char *name, const char *start, const char *id)
+{
+    size_t length = strlen(start), more = strlen(id);
+    return strncmp(name, start, length) == 0 && strncmp(name + length, id, more) == 0 &&
+           (name[length + more] == '\0' || name[length + more] == '/');
+}
+
+/* Whether the far end may see what has this name, or what starts with it: of the job's, all; queues may be made of blobs by who asks. */
+static bool is_shown(const pipe_server *self, const pipe_request *request)
+{
+    const char *job = self->options.job, *name = request->name;
+    if (request->data)
+        return !self->options.data_key || strcmp(name, self->options.data_key) == 0;
+    return !job || belongs(name, "jobs/", job) || belongs(name, "open/", job) || belongs(name, "gone/", job) ||
+           belongs(name, ".shoal/queue/jobs/", job);
+}
+
+/* The name that the store knows it by.  SHOAL_DENIED for what is none of the far end's business. */
+static int name_of(char full[FULL_NAME], const pipe_server *self, const task *task, bool whole)
+{
+    const shoal_store *store = store_of(self, task);
+    int status = full_name(full, store, task->request.name, whole);
+    if (status == SHOAL_OK && !is_shown(self, &task->request))
+        status = store_fail(store, task->request.name, SHOAL_DENIED, "it does not belong to the job");
+    return status;
+}
+
+/* The same; what may not be asked is answered, and false. */
 static bool may_serve(pipe_server *self, task *task, char full[FULL_NAME])
 {
     shoal_store *store = store_of(self, task);
     pipe_call call = task->request.call;
     bool reads = call == PIPE_GET || call == PIPE_LIST || call == PIPE_COUNT;
-    int status = full_name(full, store, task->request.name, call != PIPE_LIST);
+    int status = name_of(full, self, task, call != PIPE_LIST);
     if (status == SHOAL_OK && task->request.data && !reads)
         status = store_fail(store, task->request.name, SHOAL_DENIED, "the store of the rows is only read");
     if (status < 0)
@@ -671,10 +706,10 @@ static bool may_serve(pipe_server *self, task *task, char full[FULL_NAME])
 static void serve(pipe_server *self, task *task)
 {
     static void (*const serves[PIPE_CALLS])(pipe_server *, struct task *, shoal_store *, const char *) = {
-        [PIPE_GET] = serve_get,       [PIPE_PUT] = serve_put,       [PIPE_REMOVE] = serve_remove,
-        [PIPE_LIST] = serve_list,     [PIPE_PUSH] = serve_push,     [PIPE_TAKE] = serve_take,
-        [PIPE_EXTEND] = serve_extend, [PIPE_FINISH] = serve_finish, [PIPE_COUNT] = serve_count,
-        [PIPE_DROP] = serve_drop,
+        [PIPE_GET] = serve_get,       [PIPE_PUT] = serve_put,        [PIPE_REMOVE] = serve_remove,
+        [PIPE_LIST] = serve_list,     [PIPE_PUSH] = serve_push,      [PIPE_TAKE] = serve_take,
+        [PIPE_EXTEND] = serve_extend, [PIPE_FINISH] = serve_finish,  [PIPE_COUNT] = serve_count,
+        [PIPE_DROP] = serve_drop,     [PIPE_DISCARD] = serve_remove,
     };
     char full[FULL_NAME];
     if (may_serve(self, task, full))
@@ -762,13 +797,13 @@ static void delegate(pipe_server *self, task *task)
 
 /* ---- waiting ------------------------------------------------------------------------------------------------- */
 
-/* Whether the wait is over: something may have changed, or its time has passed. / */
+/* Whether the wait is over: something may have changed, or its time has passed. */
 static bool is_over(pipe_server *self, task *task, pipe_answer *answer)
 {
     shoal_store *store = self->options.store;
     char full[FULL_NAME];
-    answer->seen = task->request.seen;
-    answer->status = full_name(full, store, task->request.name, false);
+    answer->seen = task->request.call == PIPE_GET ? task->seen : task->request.seen;
+    answer->status = name_of(full, self, task, false);
     if (answer->status == SHOAL_OK)
         answer->status = store->class->wait(store, full, &answer->seen, 0); /* looks, and does not wait */
     return answer->status != SHOAL_AGAIN || base_now() >= task->deadline;
@@ -793,8 +828,55 @@ static void look_for(pipe_server *self, uint32_t only)
         pthread_mutex_unlock(&self->lock);
         if (!over)
             return;
-        reply_short(self, over, &answer);
+        if (over->request.call == PIPE_GET && base_now() < over->deadline)
+            begin(self, over); /* looks for its key again */
+        else if (over->request.call == PIPE_GET)
+            refuse(self, over,
+                   store_fail(self->options.store, over->request.name, SHOAL_ABSENT, "there is no such key"));
+        else
+            reply_short(self, over, &answer);
     }
+}
+
+/* First among those that wait and then looked at: no change is missed in between.  False: nobody wants it any more.  Otherwise
+ * the task may be gone when this returns. */
+static bool stay(pipe_server *self, task *task)
+{
+    uint32_t stream = task->stream;
+    pthread_mutex_lock(&self->lock);
+    bool wanted = !task->cancelled && !self->stop;
+    if (wanted) {
+        task->state = TASK_WAITS;
+        self->wait_count++;
+    }
+    pthread_mutex_unlock(&self->lock);
+    if (!wanted)
+        return false;
+    look_for(self, stream);
+    atomic_fetch_add(&self->waits, 1);
+    base_wake_word(&self->waits, 1);
+    return true;
+}
+
+static bool is_patient(const pipe_server *self, const task *task)
+{
+    return task->request.call == PIPE_GET && task->request.patient && !task->request.data && self->waiter;
+}
+
+/* Notes how things stand before the key is looked for: what comes from then on is a change. */
+static void note_seen(pipe_server *self, task *task)
+{
+    char full[FULL_NAME];
+    task->seen = 0;
+    task->looked = false;
+    if (name_of(full, self, task, true) == SHOAL_OK)
+        (void)self->options.store->class->wait(self->options.store, full, &task->seen, 0);
+}
+
+/* A patient get whose key is not there waits for it.  False: it does not. */
+static bool park(pipe_server *self, task *task)
+{
+    return is_patient(self, task) && base_now() < task->deadline && stay(self, task);
 }
 
 static void wait_for_changes(void *context)
@@ -820,21 +902,14 @@ static void wait_for_changes(void *context)
     }
 }
 
-/* First among those that wait and then looked at: no change is missed in between. */
 static void begin_wait(pipe_server *self, task *task)
 {
-    uint32_t stream = task->stream;
     if (task->request.data || !self->waiter) {
         refuse(self, task, shoal_fail(SHOAL_USAGE, "this store can't tell of changes"));
         return;
     }
-    pthread_mutex_lock(&self->lock);
-    task->state = TASK_WAITS;
-    self->wait_count++;
-    pthread_mutex_unlock(&self->lock);
-    look_for(self, stream);
-    atomic_fetch_add(&self->waits, 1);
-    base_wake_word(&self->waits, 1);
+    if (!stay(self, task))
+        refuse(self, task, shoal_fail(SHOAL_AGAIN, "nobody waits any more"));
 }
 
 /* ---- what the link tells ------------------------------------------------------------------------------------- */
@@ -844,7 +919,8 @@ static bool stay_behind(pipe_server *self, task *task)
 {
     pthread_mutex_lock(&self->lock);
     const struct task *other = find_task(self, task->request.same_as);
-    bool stays = other && other != task && other->request.call == PIPE_GET && other->request.same_as == 0;
+    bool stays = other && other != task && other->request.call == PIPE_GET && other->request.same_as == 0 &&
+                 (task->request.patient || !other->request.patient);
     if (stays)
         task->state = TASK_BEHIND;
     pthread_mutex_unlock(&self->lock);
@@ -857,6 +933,8 @@ static void begin(pipe_server *self, task *task)
     pipe_call call = task->request.call;
     if (call == PIPE_GET && task->request.same_as != 0 && stay_behind(self, task))
         return;
+    if (is_patient(self, task))
+        note_seen(self, task);
     if (task->request.data && !self->options.data)
         refuse(self, task, shoal_fail(SHOAL_ABSENT, "the job has no other store for its rows"));
     else if (call == PIPE_DESCRIBE)

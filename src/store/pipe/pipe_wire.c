@@ -100,6 +100,7 @@ static void get_fields(codec *codec, pipe_request *request)
     i64(codec, &request->length);
     text(codec, request->known.text, sizeof request->known.text);
     u32(codec, &request->same_as);
+    flag(codec, &request->patient);
     expected(codec, request);
     codec->bad |= request->offset < 0 || request->length < 0;
 }
@@ -140,6 +141,7 @@ static void request_fields(codec *codec, pipe_request *request)
     case PIPE_WAIT: u32(codec, &request->seen); break;
     case PIPE_DESCRIBE:
     case PIPE_REMOVE:
+    case PIPE_DISCARD:
     case PIPE_PUSH:
     case PIPE_COUNT:
     case PIPE_DROP: break;

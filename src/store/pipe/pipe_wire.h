@@ -24,6 +24,7 @@ typedef enum pipe_call {
     PIPE_COUNT,
     PIPE_DROP,
     PIPE_WAIT,
+    PIPE_DISCARD, /* a remove that nobody answers */
     PIPE_CALLS
 } pipe_call;
 
@@ -40,6 +41,7 @@ typedef struct pipe_request {
                        "" when it does not, */
     uint32_t same_as;       /* or will have what that stream's answer brings; 0: nothing
                        does */
+    bool patient;           /* get: one that is not there is waited for, until the deadline */
     bool conditional;       /* get, put: only if it is `expected` */
     shoal_etag expected;
     bool has_after; /* list */

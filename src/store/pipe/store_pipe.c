@@ -16,14 +16,24 @@
 #include "base/world.h"
 #include "store/pipe/pipe_client.h"
 
-enum { PIECE = 1 << 20, PIECES_AT_ONCE = 4 };
-static const double WAIT_WHEN_CUT = 0.1; /* seconds before a caller is told to look, when the link is dead */
+enum { PIECE = 1 << 20, PIECES_AT_ONCE = 4, EXPECTED_MOST = 256, AWAITED_MOST = 64 << 20 };
+static const double EXPECT_SECONDS = 300; /* that a get waits at the server */
+static const double WAIT_WHEN_CUT = 0.1;  /* seconds before a caller is told to look, when the link is dead */
 
 /* A connection, and how many use it. */
 typedef struct shared_connection {
     pipe_connection *connection;
     int users;
 } shared_connection;
+
+/* A get that waits at the server for its key. */
+typedef struct expectation {
+    struct expectation *next;
+    bool busy; /* someone waits for it here */
+    shared_connection *shared;
+    pipe_request request;
+    pipe_calling call;
+} expectation;
 
 typedef struct pipe_store {
     shoal_store store;
@@ -33,6 +43,8 @@ typedef struct pipe_store {
     pthread_mutex_t lock;
     bool ready; /* the lock is there */
     shared_connection *current;
+    expectation *expectations;
+    int expected;
 } pipe_store;
 
 /* ---- connections --------------------------------------------------------------------------------------------- */
@@ -95,7 +107,7 @@ static void fill_request(pipe_request *out, const pipe_store *self, pipe_call ca
     snprintf(out->name, sizeof out->name, "%s", name);
 }
 
-static void expect(pipe_request *request, const shoal_etag *expected)
+static void set_condition(pipe_request *request, const shoal_etag *expected)
 {
     request->conditional = expected != NULL;
     if (expected)
@@ -198,6 +210,10 @@ static int open_pipe(shoal_store *base, char **rest, const store_url *url, const
     if (status == SHOAL_OK) {
         self->class = *base->class;
         self->class.wakes = call->answer.wakes;
+        if (!self->class.wakes) { /* there is nobody at the server who could wait */
+            self->class.await = NULL;
+            self->class.expect = NULL;
+        }
         self->class.forgets = call->answer.forgets;
         base->class = &self->class;
     }
@@ -205,9 +221,13 @@ static int open_pipe(shoal_store *base, char **rest, const store_url *url, const
     return status;
 }
 
+static void expect_pipe(shoal_store *base, const char *key);
+
 static void close_pipe(shoal_store *base)
 {
     pipe_store *self = (pipe_store *)base;
+    if (self->ready)
+        expect_pipe(base, NULL);
     if (self->current)
         release_connection(self, self->current);
     if (self->ready)
@@ -248,7 +268,7 @@ static int begin_piece(gathering *self, piece *piece, int64_t offset, int64_t le
     fill_request(&piece->request, self->store, PIPE_GET, self->key, self->attempt);
     piece->request.offset = offset;
     piece->request.length = length;
-    expect(&piece->request, expected);
+    set_condition(&piece->request, expected);
     piece->call.request = &piece->request;
     piece->call.buffer = buffer;
     piece->call.room = buffer ? (size_t)length : 0;
@@ -387,7 +407,7 @@ static int put_pipe(shoal_store *base, const char *key, const store_body *body, 
     pipe_request request;
     pipe_calling call = {.request = &request, .body = body};
     fill_request(&request, (pipe_store *)base, PIPE_PUT, key, attempt);
-    expect(&request, expected);
+    set_condition(&request, expected);
     int status = ask((pipe_store *)base, &call, attempt);
     if (status == SHOAL_OK)
         *etag = call.answer.etag;
@@ -513,6 +533,187 @@ static int wait_pipe(shoal_store *base, const char *name, uint32_t *seen, int64_
     return SHOAL_OK;
 }
 
+/* ---- awaiting ------------------------------------------------------------------------------------------------ */
+
+/* Sends a get that waits for its key where the store is. */
+static int begin_expectation(expectation **out, pipe_store *self, const char *key)
+{
+    expectation *fresh = NULL;
+    const store_attempt attempt = {.deadline = base_time_after(base_now(), EXPECT_SECONDS), .number = 1};
+    int status = base_alloc(&fresh, 1, sizeof *fresh, "a get");
+    if (status == SHOAL_OK)
+        status = use_connection(&fresh->shared, self, NULL);
+    if (status == SHOAL_OK) {
+        fill_request(&fresh->request, self, PIPE_GET, key, &attempt);
+        fresh->request.length = AWAITED_MOST;
+        fresh->request.patient = true;
+        fresh->call.request = &fresh->request;
+        status = pipe_call_begin(fresh->shared->connection, &fresh->call);
+        if (status < 0)
+            release_connection(self, fresh->shared);
+    }
+    if (status < 0)
+        base_free(&fresh);
+    *out = fresh;
+    return status;
+}
+
+/* Ends it, answered or not. */
+static void end_expectation(pipe_store *self, expectation *old)
+{
+    shoal_cause ignored;
+    (void)pipe_call_end(old->shared->connection, &old->call, 0, &ignored);
+    base_free(&old->call.memory);
+    release_connection(self, old->shared);
+    base_free(&old);
+}
+
+static expectation *find_expectation(const pipe_store *self, const char *key)
+{
+    expectation *each = self->expectations;
+    while (each && strcmp(each->request.name, key) != 0)
+        each = each->next;
+    return each;
+}
+
+static void add_expectation(pipe_store *self, expectation *fresh)
+{
+    fresh->next = self->expectations;
+    self->expectations = fresh;
+    self->expected++;
+}
+
+static void take_expectation(pipe_store *self, const expectation *taken)
+{
+    expectation **place = &self->expectations;
+    while (*place != taken)
+        place = &(*place)->next;
+    *place = taken->next;
+    self->expected--;
+}
+
+/* One after the other, since ending one may wait for the link's lock. */
+static void give_up_all(pipe_store *self)
+{
+    for (;;) {
+        pthread_mutex_lock(&self->lock);
+        expectation *each = self->expectations;
+        while (each && each->busy)
+            each = each->next;
+        if (each)
+            take_expectation(self, each);
+        pthread_mutex_unlock(&self->lock);
+        if (!each)
+            return;
+        end_expectation(self, each);
+    }
+}
+
+static void expect_pipe(shoal_store *base, const char *key)
+{
+    pipe_store *self = (pipe_store *)base;
+    expectation *fresh = NULL;
+    if (!key) {
+        give_up_all(self);
+        return;
+    }
+    pthread_mutex_lock(&self->lock);
+    bool enough = self->expected >= EXPECTED_MOST || find_expectation(self, key);
+    pthread_mutex_unlock(&self->lock);
+    if (enough || begin_expectation(&fresh, self, key) < 0)
+        return; /* whoever awaits it learns why */
+    pthread_mutex_lock(&self->lock);
+    add_expectation(self, fresh);
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* The expectation of a key, which is this caller's from now on: one that was sent before, or a fresh one. */
+static int hold_expectation(expectation **out, pipe_store *self, const char *key)
+{
+    pthread_mutex_lock(&self->lock);
+    *out = find_expectation(self, key);
+    if (*out && (*out)->busy)
+        *out = NULL;
+    if (*out)
+        (*out)->busy = true;
+    pthread_mutex_unlock(&self->lock);
+    if (*out)
+        return SHOAL_OK;
+    int status = begin_expectation(out, self, key);
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&self->lock);
+    (*out)->busy = true;
+    add_expectation(self, *out);
+    pthread_mutex_unlock(&self->lock);
+    return SHOAL_OK;
+}
+
+/* What the answer brought; the memory is the blob's then. */
+static int take_answer(expectation *held, shoal_blob *out, store_attempt *attempt)
+{
+    pipe_calling *call = &held->call;
+    int status = pipe_call_end(held->shared->connection, call, 0, &attempt->cause);
+    if (status < 0)
+        return SHOAL_AGAIN; /* nothing was to be changed, so that it may be asked again */
+    status = conclude(call, attempt);
+    if (status == SHOAL_OK && !call->memory)
+        status = base_alloc_unset(&call->memory, 1, 1, "a blob");
+    if (status < 0)
+        return status;
+    out->data = out->memory = call->memory;
+    out->size = call->size;
+    out->etag = call->answer.etag;
+    out->whole = call->answer.whole;
+    out->age = call->answer.age;
+    call->memory = NULL;
+    return SHOAL_OK;
+}
+
+static int await_pipe(shoal_store *base, const char *key, int64_t until, shoal_blob *out, store_attempt *attempt)
+{
+    pipe_store *self = (pipe_store *)base;
+    expectation *held = NULL;
+    int status = hold_expectation(&held, self, key);
+    if (status < 0) {
+        attempt->cause = SHOAL_CAUSE_UNREACHABLE;
+        return name_failure(self, key, status);
+    }
+    bool came = pipe_call_done(held->shared->connection, &held->call, until);
+    pthread_mutex_lock(&self->lock);
+    held->busy = false;
+    if (came)
+        take_expectation(self, held);
+    pthread_mutex_unlock(&self->lock);
+    if (!came) /* it stays expected */
+        return store_fail(base, key, SHOAL_ABSENT, "it was not there in time");
+    bool cut = held->call.lost;
+    status = take_answer(held, out, attempt);
+    end_expectation(self, held);
+    if (cut)
+        status = name_failure(self, key, status);
+    if (status == SHOAL_OK && (int64_t)out->size < out->whole) { /* it is a large one */
+        shoal_blob_release(out);
+        *out = (shoal_blob){.age = -1};
+        status = get_pipe(base, key, &(store_range){.length = -1}, out, attempt);
+    }
+    return status;
+}
+
+static int discard_pipe(shoal_store *base, const char *key)
+{
+    pipe_store *self = (pipe_store *)base;
+    shared_connection *shared = NULL;
+    pipe_request request;
+    fill_request(&request, self, PIPE_DISCARD, key,
+                 &(store_attempt){.deadline = base_time_after(base_now(), EXPECT_SECONDS), .number = 1});
+    if (use_connection(&shared, self, NULL) < 0)
+        return SHOAL_OK; /* whatever is not removed is found by who looks for it */
+    (void)pipe_call_post(shared->connection, &request);
+    release_connection(self, shared);
+    return SHOAL_OK;
+}
+
 static const char *const options_pipe[] = {"store", NULL};
 
 const struct store_class store_pipe = {
@@ -534,4 +735,7 @@ const struct store_class store_pipe = {
     .count = count_pipe,
     .drop = drop_pipe,
     .wait = wait_pipe,
+    .await = await_pipe,
+    .expect = expect_pipe,
+    .discard = discard_pipe,
 };
