@@ -171,7 +171,8 @@ SHOAL_API int shoal_store_await(shoal_store *store, const char *key, int64_t unt
  * key is put.  What is awaited afterwards is as it was at some moment since: for keys that are put once.  NULL gives up all
  * that was expected and not awaited. */
 SHOAL_API void shoal_store_expect(shoal_store *store, const char *key);
-/* Removes a key that nobody needs any more, sooner or later, if all goes well: a far store does not wait for the answer. */
+/* Removes a key that nobody needs any more, if all goes well: a far store asks for it along with its next request, or when it is
+ * closed, and does not wait for the answer. */
 SHOAL_API int shoal_store_discard(shoal_store *store, const char *key, int64_t deadline);
 
 /* ---- frames -------------------------------------------------------------------------------------------------- */

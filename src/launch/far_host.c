@@ -412,8 +412,6 @@ static int serve_command(far_host *self, far_command *command, const far_start_o
     const pipe_server_options link = {
         .store = self->job->store,
         .data = self->job->data,
-        .job = self->job->id,
-        .data_key = self->job->data_key,
         .nonce = command->nonce,
         .events = {.heard = on_note, .closed = on_closed, .context = self},
     };

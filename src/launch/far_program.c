@@ -19,6 +19,7 @@
 
 #include "base/hash.h"
 
+enum { SLACK_SECONDS = 600 }; /* that one run of the compiler may take */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool looked; /* for the builds below */
 static far_program usual = {.file = -1},
@@ -88,12 +89,39 @@ static int open_portable(const char *folder)
     return status;
 }
 
+static void close_program(far_program *self)
+{
+    if (self->file >= 0)
+        close(self->file);
+    *self = (far_program){.file = -1};
+}
+
+/* Builds that were made long before this program are of other sources, and might not understand it. */
+static bool is_outdated(const far_program *portable)
+{
+    struct stat own, theirs;
+    return portable->file >= 0 && stat("/proc/self/exe", &own) == 0 && fstat(portable->file, &theirs) == 0 &&
+           theirs.st_mtime + SLACK_SECONDS < own.st_mtime;
+}
+
+static int open_beside(const char *here, const char *place)
+{
+    char folder[480];
+    snprintf(folder, sizeof folder, "%s/%s", here, place);
+    int status = open_portable(folder);
+    if (status == SHOAL_OK && (is_outdated(&usual) || is_outdated(&whole))) {
+        close_program(&usual);
+        close_program(&whole);
+    }
+    return status;
+}
+
 /* Beside this program, as a build leaves them and as an installation does; SHOAL_PORTABLE names another folder, and
  * nothing or "none" if this very program is to be sent. */
 static int look_for_portable(void)
 {
     const char *named = getenv("SHOAL_PORTABLE");
-    char here[400], folder[480];
+    char here[400];
     if (named)
         return *named && strcmp(named, "none") != 0 ? open_portable(named) : SHOAL_OK;
     ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
@@ -104,12 +132,9 @@ static int look_for_portable(void)
     if (!slash)
         return SHOAL_OK;
     *slash = '\0';
-    snprintf(folder, sizeof folder, "%s/portable", here);
-    int status = open_portable(folder);
-    if (status == SHOAL_OK && usual.file < 0 && whole.file < 0) {
-        snprintf(folder, sizeof folder, "%s/../libexec/shoal", here);
-        status = open_portable(folder);
-    }
+    int status = open_beside(here, "portable");
+    if (status == SHOAL_OK && usual.file < 0 && whole.file < 0)
+        status = open_beside(here, "../libexec/shoal");
     return status;
 }
 

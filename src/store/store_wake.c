@@ -27,20 +27,32 @@ static void bump(store_wake *wake, size_t at)
         base_wake_word(&wake->word[at], INT_MAX);
 }
 
-/* Counts a change of the name that `text` to `end` ends, whose start has that hash. */
-static uint32_t bump_runs(store_wake *wake, uint32_t hash, const char *text, const char *end)
+/* The words of one change. */
+typedef struct touched {
+    size_t count;
+    uint16_t at[4 * SHOAL_KEY_MOST];
+} touched;
+
+static void touch(touched *all, uint32_t hash)
+{
+    if (all->count < sizeof all->at / sizeof *all->at)
+        all->at[all->count++] = (uint16_t)place(hash);
+}
+
+/* Those of every run of segments of the name that `text` to `end` ends, whose start has that hash; the shortest first. */
+static uint32_t touch_runs(touched *all, uint32_t hash, const char *text, const char *end)
 {
     for (; text < end; text++) {
         hash = hash_on(hash, *text);
         if (*text == '/' || text + 1 == end)
-            bump(wake, place(hash));
+            touch(all, hash);
     }
     return hash;
 }
 
 /* A blob of a queue that is made of blobs, PREFIX.shoal/queue/NAME/m/ID, is a change of the queue PREFIX and NAME.  Where
  * PREFIX ends is not known here, and it may hold the like itself. */
-static void bump_queue(store_wake *wake, const char *key)
+static void touch_queue(touched *all, const char *key)
 {
     static const char own[] = ".shoal/queue/";
     for (const char *start = key; (start = strstr(start, own)); start++) {
@@ -50,15 +62,20 @@ static void bump_queue(store_wake *wake, const char *key)
         for (int segments = 0; segments < 2; segments++)
             while (end > name && *--end != '/')
                 ;
-        bump_runs(wake, bump_runs(wake, HASH_START, key, start), name, end);
+        touch_runs(all, touch_runs(all, HASH_START, key, start), name, end);
     }
 }
 
+/* The longest name first: whoever is woken for all that is below a name, and then asks what it was, must find it. */
 void store_wake_changed(store_wake *wake, const char *key)
 {
-    bump(wake, place(HASH_START));
-    bump_runs(wake, HASH_START, key, key + strlen(key));
-    bump_queue(wake, key);
+    touched all;
+    all.count = 0;
+    touch(&all, HASH_START);
+    touch_runs(&all, HASH_START, key, key + strlen(key));
+    touch_queue(&all, key);
+    while (all.count > 0)
+        bump(wake, all.at[--all.count]);
 }
 
 int store_wake_wait(store_wake *wake, const char *name, uint32_t *seen, int64_t deadline)

@@ -76,7 +76,6 @@ static const struct CMUnitTest queue_tests[] = {
 static const struct CMUnitTest cut_tests[] = {
     cmocka_unit_test(test_put_if_absent_is_won_by_one_of_32_processes),
     cmocka_unit_test(test_a_counter_loses_no_increment_though_answers_are_lost),
-    cmocka_unit_test(test_a_message_has_one_holder_and_comes_at_last),
     cmocka_unit_test(test_every_message_comes_though_answers_are_lost),
 };
 

@@ -340,14 +340,10 @@ class Hosts:
             forward.close()
         for host in self.all:
             host.release()
+            call("ip", "link", "del", host.cable)  # before the kernel takes the namespace down, in its own time
             call("ip", "netns", "del", host.name)
-        wait_until(self.are_cables_gone, SOON, "the cables are gone")
         call("ip", "link", "del", "bridge")
         shutil.rmtree(RUN)
-
-    def are_cables_gone(self):
-        """The kernel takes a namespace down, and what leads into it, in its own time."""
-        return not any(host.cable in cables() for host in self.all)
 
 
 # ---- what listens on a host and answers here ---------------------------------------------------------------------------

@@ -48,7 +48,8 @@ def full_disk(far):
 
 def junk_before(far):
     """A .bashrc that prints, some of it no text at all."""
-    far[3].write("/root/.bashrc", "printf 'Welcome!\\n\\nSHOAL {\"says\": 1}\\n\\001\\377\\000\\n'; seq 2000; echo no newline >&2; printf end\n")
+    far[3].write("/root/.bashrc", "printf 'Welcome!\\n\\nSHOAL {\"says\": 1}\\n\\001\\377\\000\\n'; seq 2000\n"
+                 "echo no newline >&2; printf end\n")
     works_alone(job_of(far, "junk", "ssh:h3:2"))
     far[3].run("rm", "/root/.bashrc")
 

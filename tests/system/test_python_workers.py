@@ -268,7 +268,7 @@ def test_remote_errors():
                    rf"^{host}: mapfunc's process failed in row 2: it exited with code 3.*no way out",
                    lambda: Master(["corn10"], ssh=ssh).run(faulty, "die", MATRIX))
     check("that carries host and rows, too", error and error.host == host and error.rows == (2, 3))
-    raises("a function that hangs", RemoteError, r"failed in row 2: .*0.5 s",
+    raises("a function that hangs", RemoteError, r"failed in row [0-2]: .*0.5 s",
            lambda: Master(["local"], timeout=0.5).run(faulty, "hang", MATRIX))
     raises("no such Python", RemoteError, rf"^{host}: .*there is no such Python; .*127",
            lambda: Master(["corn10"], ssh=ssh, python="python9").run(faulty, None, MATRIX))

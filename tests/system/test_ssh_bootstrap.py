@@ -48,12 +48,13 @@ class Done:
         self.code, self.out, self.err = process.returncode, out, err
 
 
-def start(*arguments, env={}, **options):
+def start(*arguments, env={}, shoal=SHOAL, **options):
     home = {"XDG_STATE_HOME": os.path.abspath("state"), "XDG_CACHE_HOME": os.path.abspath("cache"),
             "SHOAL_SSH": os.path.abspath("ssh"), "SHOAL_PORTABLE": "none"}
     inherited = {name: value for name, value in os.environ.items() if name != "SHOAL_STORE"}
-    return subprocess.Popen([SHOAL, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True, env={**inherited, **home, **env}, **options)
+    whole = {name: value for name, value in {**inherited, **home, **env}.items() if value is not None}
+    return subprocess.Popen([shoal, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, env=whole, **options)
 
 
 def end(process):
@@ -376,6 +377,26 @@ def the_build_suits_the_c_library():
         contains(row["system"], "musl libc" if library == "musl" else library)
 
 
+@test
+def portable_builds_beside_the_program_are_sent_unless_outdated():
+    far()
+    for folder in ("portable", "../libexec/shoal"):
+        os.makedirs("own/bin")
+        shutil.copy(SHOAL, "own/bin/shoal")
+        os.makedirs(f"own/bin/{folder}")
+        shutil.copy(SHOAL, f"own/bin/{folder}/shoal")
+        with open(f"own/bin/{folder}/shoal", "ab") as file:
+            file.write(b"portable")
+        for age, other in ((60, True), (7200, False)):
+            os.utime(f"own/bin/{folder}/shoal", (time.time() - age,) * 2)
+            succeeds("check", "--workers", "ssh:h1", env={"SHOAL_PORTABLE": None}, shoal=os.path.abspath("own/bin/shoal"))
+            (name,) = binaries(bin_of())
+            with open(f"{bin_of()}/{name}", "rb") as file:
+                assert file.read().endswith(b"portable") == other, (folder, age)
+            shutil.rmtree(bin_of())
+        shutil.rmtree("own")
+
+
 MISSING = "#!/bin/sh\necho '/x/shoal: error while loading shared libraries: libjansson.so.4: cannot open shared object file' >&2\nexit 127\n"
 
 
@@ -399,6 +420,8 @@ def a_machine_with_nothing_but_busybox():
     static, busybox = os.path.join(os.path.dirname(SHOAL), "portable", "shoal-static"), shutil.which("busybox")
     if not os.path.exists(static) or not busybox:
         raise Skipped("busybox or the portable build is not here")
+    if os.stat(static).st_mtime < os.stat(SHOAL).st_mtime - 60:
+        raise Skipped("the portable build is older than the program")
     if os.getuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
         raise Skipped("only root can change the root")
     for folder in ("bin", "tmp", "proc", "dev/shm", "root"):
@@ -558,7 +581,7 @@ def a_prompt_never_hangs():
     began = time.monotonic()
     contains(reason(), "nothing came for 30 s", "root@h1's password:")
     assert time.monotonic() - began < 60
-    assert not processes_of("h1"), "the command, or what it started, still runs"
+    waits_for("the end of the command and of what it started", lambda: not processes_of("h1"), 10)
 
 
 @test

@@ -463,6 +463,27 @@ static void waits_without_cancelling(void **state)
     assert_int_equal(calls(self, "sbatch"), 1);
 }
 
+/* Whichever allocation fails, that is said, and nothing is left behind. */
+static void memory_may_be_short(void **state)
+{
+    cluster *self = *state;
+    int status = SHOAL_MEMORY;
+    for (int64_t n = 0; status < 0; n++) {
+        assert_true(n < 1000);
+        if (self->workers)
+            slurm_array.free(self->workers);
+        base_free(&self->workers);
+        assert_int_equal(base_alloc((void **)&self->workers, 1, slurm_array.size, "the workers"), SHOAL_OK);
+        *self->workers = (launch_workers){.class = &slurm_array, .job = &self->job};
+        base_memory_fail_after(n);
+        status = slurm_array.start(self->workers, "3?partition=spot&cpus=2&program=/opt/shoal", 2);
+        base_memory_fail_after(-1);
+        assert_true(status == SHOAL_OK || status == SHOAL_MEMORY);
+    }
+    assert_int_equal(settle(self), SHOAL_OK);
+    assert_int_equal(calls(self, "sbatch"), 1);
+}
+
 /* ---- the script ------------------------------------------------------------------------------------------------------ */
 
 /* Runs it as Slurm would, with a program that prints its words. */
@@ -641,6 +662,7 @@ int main(void)
         CASE(scales),
         CASE(leaves_all_at_once),
         CASE(waits_without_cancelling),
+        CASE(memory_may_be_short),
         CASE(script_calls_workers),
         CASE(script_hands_on_the_signal),
         CASE(options_are_read),

@@ -234,6 +234,8 @@ void pipe_connection_close(pipe_connection **connection)
     *connection = NULL;
     if (!self)
         return;
+    if (self->link)
+        pipe_link_flush(self->link);
     pipe_loop_free(&self->loop, 0);
     pipe_link_free(&self->link);
     pthread_mutex_destroy(&self->lock);
@@ -262,6 +264,7 @@ int pipe_call_begin(pipe_connection *self, pipe_calling *call)
     if (status == SHOAL_OK) {
         message.head = head.data;
         message.head_size = head.size;
+        message.lazy = call->lazy;
         for (int i = 0; i < 2 && call->body; i++) {
             message.part[i].bytes = call->body->part[i].iov_base;
             message.part[i].size = call->body->part[i].iov_len;
@@ -283,6 +286,7 @@ int pipe_call_begin(pipe_connection *self, pipe_calling *call)
  * be woken by an answer is the one that waits for it. */
 static bool reached(pipe_connection *self, pipe_calling *call, uint32_t state, int64_t deadline)
 {
+    pipe_link_flush(self->link); /* the request itself may have been left for later */
     while (state_of(call) < state && base_now() < deadline) {
         pthread_mutex_lock(&self->lock);
         uint32_t word = atomic_load(&call->word);
@@ -329,8 +333,8 @@ int pipe_call_post(pipe_connection *self, const pipe_request *request)
     pthread_mutex_unlock(&self->lock);
     int status = head.status;
     if (status == SHOAL_OK)
-        status =
-            pipe_link_send(self->link, &(pipe_message){.stream = stream, .head = head.data, .head_size = head.size});
+        status = pipe_link_send(
+            self->link, &(pipe_message){.stream = stream, .head = head.data, .head_size = head.size, .lazy = true});
     base_writer_release(&head);
     return status;
 }

@@ -24,6 +24,7 @@ typedef struct pipe_calling {
     const store_body *body; /* of a put or push; stays until the call has ended */
     void *buffer;           /* where the answer's body goes, or NULL for fresh memory */
     size_t room;            /* of the buffer */
+    bool lazy;              /* it may be sent with the next request, or when its answer is waited for */
     /* Of a get whose whole range is asked for piece by piece, of which this is the first: fresh memory is made for all
      * of it, as far as the blob goes. Otherwise 0. */
     int64_t whole_length;
@@ -49,7 +50,7 @@ int pipe_call_begin(pipe_connection *connection, pipe_calling *call);
 bool pipe_call_head(pipe_connection *connection, pipe_calling *call, int64_t deadline);
 /* Waits until all of the answer is here, or the call has failed; whether it is so. */
 bool pipe_call_done(pipe_connection *connection, pipe_calling *call, int64_t until);
-/* Sends a request that has no answer. */
+/* Sends a request that has no answer, with the next one that has. */
 int pipe_call_post(pipe_connection *connection, const pipe_request *request);
 /* Waits for all of the answer: SHOAL_OK, whatever the answer says.  SHOAL_AGAIN or SHOAL_UNKNOWN, with a cause and a
  * reason as message, when there is none: the deadline passed, or the link broke. */

@@ -69,6 +69,7 @@ typedef struct ask {
     uint64_t to_come; /* of its answer's body */
     bool answered;
     bool shares;   /* a get that is looked after here */
+    bool patient;  /* a get that waits for its key */
     body *offered; /* what the server was told of */
     body *fills;   /* what its answer brings */
 } ask;
@@ -301,8 +302,34 @@ static void leave_worker(ask *ask)
     ask->worker = NULL;
 }
 
+/* Whether nobody would miss it: a get that waits at the server for its key, and that no other refers to. */
+static bool is_forsaken(const ask *ask)
+{
+    enum { ITS_OWN = 2 }; /* references: the index's and the ask's */
+    return !ask->worker && ask->patient && !ask->answered && (!ask->fills || ask->fills->references == ITS_OWN);
+}
+
+static void end_ask(pipe_hub *self, ask *ask);
+
+static void cancel(pipe_hub *self, ask *ask)
+{
+    (void)pipe_link_drop(self->up, ask->up);
+    pipe_link_cancel(self->up, ask->up);
+    end_ask(self, ask);
+}
+
+/* Nothing refers to what was offered any more on behalf of an ask.  That may have been the last one that kept a get waiting. */
+static void release_offered(pipe_hub *self, body *offered)
+{
+    ask *brings = offered->etag.text[0] ? NULL : find_ask(self, offered->stream);
+    body_release(offered);
+    if (brings && !self->up_closed && is_forsaken(brings))
+        cancel(self, brings);
+}
+
 static void end_ask(pipe_hub *self, ask *ask)
 {
+    body *offered = ask->offered;
     struct ask **place = &self->asks[ask->up % ASK_BUCKETS];
     while (*place != ask)
         place = &(*place)->chain;
@@ -314,24 +341,20 @@ static void end_ask(pipe_hub *self, ask *ask)
     } else if (ask->fills && ask->fills->size == 0) {
         unindex(self, ask->fills);
     }
-    if (ask->offered)
-        body_release(ask->offered);
     if (ask->fills)
         body_release(ask->fills);
     base_free(&ask);
     self->ask_count--;
+    if (offered)
+        release_offered(self, offered);
 }
 
-/* The worker is no longer interested.  A get that others may share goes on. */
+/* The worker is no longer interested.  A get that others may share goes on, unless it does nothing but wait. */
 static void lose_interest(pipe_hub *self, ask *ask)
 {
-    if (ask->shares) {
-        leave_worker(ask);
-        return;
-    }
-    (void)pipe_link_drop(self->up, ask->up);
-    pipe_link_cancel(self->up, ask->up);
-    end_ask(self, ask);
+    leave_worker(ask);
+    if (!ask->shares || is_forsaken(ask))
+        cancel(self, ask);
 }
 
 static int new_ask(ask **out, pipe_hub *self, worker *worker, uint32_t stream, pipe_call call)
@@ -370,6 +393,7 @@ static int offer(pipe_hub *self, ask *ask, pipe_request *request)
 {
     body *known = find_body(self, request);
     ask->shares = true;
+    ask->patient = request->patient;
     request->known = (shoal_etag){""};
     request->same_as = 0;
     if (!known)

@@ -15,6 +15,8 @@
 #include "base/world.h"
 
 enum { FRAMES_AT_ONCE = 24, BYTES_AT_ONCE = 256 * 1024 };
+/* Of short frames that wait: more than all the short answers that an honest far end can have asked for at once. */
+enum { SHORT_BYTES_MOST = 64 * 1024 * 1024 };
 
 /* Frames to be written by one call. */
 typedef struct plan {
@@ -40,6 +42,10 @@ int pipe_lane_add(pipe_link *link, const pipe_frame *frame, const void *prefix, 
 {
     pipe_short *brief = NULL;
     size_t length = prefix_size + frame->length;
+    if (link->short_bytes > SHORT_BYTES_MOST) {
+        pipe_link_broke(link, "the other end does not take what it is sent");
+        return shoal_fail(SHOAL_AGAIN, "%s", link->why);
+    }
     int status = base_alloc_unset(&brief, 1, sizeof *brief + PIPE_FRAME_BYTES + length, "a frame");
     if (status < 0) {
         pipe_link_broke(link, "%s", shoal_error());
@@ -54,6 +60,7 @@ int pipe_lane_add(pipe_link *link, const pipe_frame *frame, const void *prefix, 
     whole.length = (uint32_t)length;
     whole.payload = brief->bytes + PIPE_FRAME_BYTES;
     pipe_frame_write(brief->bytes, &whole);
+    link->short_bytes += brief->size;
     if (link->last)
         link->last->next = brief;
     else
@@ -68,6 +75,7 @@ static void remove_first(pipe_link *link)
     link->first = brief->next;
     if (!link->first)
         link->last = NULL;
+    link->short_bytes -= brief->size;
     base_free(&brief);
 }
 
@@ -385,10 +393,10 @@ static void release_parts(const pipe_message *message)
 }
 
 /* Writes at once, unless the loop's thread does so at the end of its turn. */
-static void flush_or_wait(pipe_link *link)
+static void flush_or_wait(pipe_link *link, bool lazy)
 {
     bool here = pipe_loop_here(link->loop), before = link->blocked || link->failed;
-    if (here)
+    if (here || (lazy && !link->failed))
         link->dirty = true;
     else
         pipe_lane_flush(link);
@@ -423,6 +431,8 @@ static int send_long(pipe_link *link, const pipe_message *message, unsigned char
         if (message->part[i].size > 0)
             status = add_piece(link, sender, message->part[i].bytes, message->part[i].size, message->release,
                                message->owner);
+    for (pipe_piece *piece = status < 0 && sender ? sender->first : NULL; piece; piece = piece->next)
+        piece->release = NULL; /* the caller releases all parts, once */
     return status;
 }
 
@@ -451,7 +461,7 @@ int pipe_link_send(pipe_link *link, const pipe_message *message)
         if (status < 0)
             pipe_link_broke(link, "%s", shoal_error());
     }
-    flush_or_wait(link);
+    flush_or_wait(link, message->lazy);
     if (status < 0 || whole)
         release_parts(message);
     return status;
@@ -465,7 +475,7 @@ int pipe_link_append(pipe_link *link, uint32_t stream, const void *bytes, size_t
     int status = sender ? add_piece(link, sender, bytes, size, release, owner) : SHOAL_OK;
     if (status < 0)
         pipe_link_broke(link, "%s", shoal_error());
-    flush_or_wait(link);
+    flush_or_wait(link, false);
     if ((!sender || status < 0) && release)
         release(owner, size);
     return status;
@@ -479,6 +489,7 @@ bool pipe_link_drop(pipe_link *link, uint32_t stream)
         pipe_short *each = *place;
         if (each->stream == stream && each->kind == PIPE_HEAD) {
             *place = each->next;
+            link->short_bytes -= each->size;
             base_free(&each);
             dropped = true;
         } else {
@@ -504,7 +515,7 @@ static int add_and_flush(pipe_link *link, const pipe_frame *frame)
         status = shoal_fail(SHOAL_AGAIN, "%s", link->why);
     else
         status = pipe_lane_add(link, frame, NULL, 0);
-    flush_or_wait(link);
+    flush_or_wait(link, false);
     return status;
 }
 

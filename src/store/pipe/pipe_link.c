@@ -248,7 +248,9 @@ static void hear_head(pipe_link *self, const pipe_frame *frame)
     uint32_t head = le32toh(little) & ~PIPE_BODY_FOLLOWS, left = frame->length - 12;
     bool follows = le32toh(little) & PIPE_BODY_FOLLOWS;
     const unsigned char *bytes = frame->payload + 12;
-    if (head > left || head > PIPE_HEAD_MOST || (follows ? left != head || body_size == 0 : left - head != body_size)) {
+    bool agree = head <= left && head <= PIPE_HEAD_MOST &&
+                 (follows ? left == head && body_size > 0 : left - head == body_size && body_size <= PIPE_SHORT_MOST);
+    if (!agree) {
         broke(self, "the other end sent a message whose lengths do not agree");
         return;
     }
@@ -429,11 +431,15 @@ double pipe_link_tick(pipe_link *self, bool heard)
 void pipe_link_flush(pipe_link *self)
 {
     pthread_mutex_lock(&self->lock);
+    bool before = self->blocked || self->failed;
     if (self->dirty) {
         self->dirty = false;
         pipe_lane_flush(self);
     }
+    bool wake = !before && (self->blocked || self->failed);
     pthread_mutex_unlock(&self->lock);
+    if (wake) /* of another thread that takes the turns: it has to wait for other things from now on */
+        pipe_loop_wake(self->loop);
 }
 
 /* ---- how it does --------------------------------------------------------------------------------------------- */

@@ -78,6 +78,8 @@ typedef struct pipe_message {
      * Must not call the link.  NULL: the bytes stay until the message is dropped, or answered. */
     void (*release)(void *owner, size_t size);
     void *owner;
+    bool
+        lazy; /* it may wait until something else is sent, or pipe_link_flush is called: what is sent together costs one wake-up */
 } pipe_message;
 
 /* Takes the descriptors, also on failure; they may be the same one. */
@@ -87,6 +89,8 @@ void pipe_link_free(pipe_link **link);
 
 /* SHOAL_AGAIN when the link is dead; then `release` has been called. */
 int pipe_link_send(pipe_link *link, const pipe_message *message);
+/* Sends what waits to be sent with something else. */
+void pipe_link_flush(pipe_link *link);
 /* More bytes of a body.  A stream that is not being sent (any more) takes nothing; `release` is called at once. */
 int pipe_link_append(pipe_link *link, uint32_t stream, const void *bytes, size_t size,
                      void (*release)(void *owner, size_t size), void *owner);

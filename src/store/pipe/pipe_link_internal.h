@@ -81,6 +81,7 @@ struct pipe_link {
     char junk[PIPE_JUNK_KEPT + PIPE_HELLO_MOST]; /* what came before the hello, maybe with it */
     size_t junk_size;
     pipe_short *first, *last;
+    size_t short_bytes;                                       /* of all of these */
     pipe_sending *turn;                                       /* whose turn it is */
     uint64_t waiting;                                         /* bytes of bodies in the ring */
     unsigned char rest[PIPE_FRAME_BYTES + PIPE_PAYLOAD_MOST]; /* of a frame that the system took a part of */
@@ -95,7 +96,7 @@ struct pipe_link {
 
 /* ---- sending (pipe_lane.c); the lock is held ----------------------------------------------------------------- */
 
-/* Puts a frame into the first lane. */
+/* Puts a frame into the first lane.  One that holds too much already breaks the link: the far end asks, and does not read. */
 int pipe_lane_add(pipe_link *link, const pipe_frame *frame, const void *prefix, size_t prefix_size);
 /* Writes what can be written. */
 void pipe_lane_flush(pipe_link *link);
@@ -115,8 +116,6 @@ void pipe_link_broke(pipe_link *link, const char *format, ...) __attribute__((fo
 void pipe_link_read(pipe_link *link);
 /* Judges silence, pings; the seconds until it should be called next. */
 double pipe_link_tick(pipe_link *link, bool heard);
-/* Sends what the loop's thread has gathered. */
-void pipe_link_flush(pipe_link *link);
 /* Ends it if it has failed; whether it has. */
 bool pipe_link_settle(pipe_link *link);
 bool pipe_loop_here(const pipe_loop *loop);

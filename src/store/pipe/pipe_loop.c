@@ -117,7 +117,7 @@ static void unblock(pipe_link *link)
     pthread_mutex_unlock(&link->lock);
 }
 
-/* Flushes all, which may make others ready, and forgets those that are closed. / */
+/* Flushes all, which may make others ready, and forgets those that are closed. */
 static void settle(pipe_loop *self)
 {
     for (size_t i = 0; i < self->count; i++)

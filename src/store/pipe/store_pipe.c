@@ -548,6 +548,7 @@ static int begin_expectation(expectation **out, pipe_store *self, const char *ke
         fresh->request.length = AWAITED_MOST;
         fresh->request.patient = true;
         fresh->call.request = &fresh->request;
+        fresh->call.lazy = true;
         status = pipe_call_begin(fresh->shared->connection, &fresh->call);
         if (status < 0)
             release_connection(self, fresh->shared);
@@ -568,10 +569,11 @@ static void end_expectation(pipe_store *self, expectation *old)
     base_free(&old);
 }
 
+/* One that nobody waits for. */
 static expectation *find_expectation(const pipe_store *self, const char *key)
 {
     expectation *each = self->expectations;
-    while (each && strcmp(each->request.name, key) != 0)
+    while (each && (each->busy || strcmp(each->request.name, key) != 0))
         each = each->next;
     return each;
 }
@@ -632,8 +634,6 @@ static int hold_expectation(expectation **out, pipe_store *self, const char *key
 {
     pthread_mutex_lock(&self->lock);
     *out = find_expectation(self, key);
-    if (*out && (*out)->busy)
-        *out = NULL;
     if (*out)
         (*out)->busy = true;
     pthread_mutex_unlock(&self->lock);
@@ -670,9 +670,9 @@ static int take_answer(expectation *held, shoal_blob *out, store_attempt *attemp
     return SHOAL_OK;
 }
 
-static int await_pipe(shoal_store *base, const char *key, int64_t until, shoal_blob *out, store_attempt *attempt)
+/* Waits for the answer of one get.  SHOAL_ABSENT: the key was not there in time, or not for as long as the get waited. */
+static int await_once(pipe_store *self, const char *key, int64_t until, shoal_blob *out, store_attempt *attempt)
 {
-    pipe_store *self = (pipe_store *)base;
     expectation *held = NULL;
     int status = hold_expectation(&held, self, key);
     if (status < 0) {
@@ -681,17 +681,27 @@ static int await_pipe(shoal_store *base, const char *key, int64_t until, shoal_b
     }
     bool came = pipe_call_done(held->shared->connection, &held->call, until);
     pthread_mutex_lock(&self->lock);
+    bool stays = !came && self->expected <= EXPECTED_MOST;
     held->busy = false;
-    if (came)
+    if (!stays)
         take_expectation(self, held);
     pthread_mutex_unlock(&self->lock);
-    if (!came) /* it stays expected */
-        return store_fail(base, key, SHOAL_ABSENT, "it was not there in time");
-    bool cut = held->call.lost;
-    status = take_answer(held, out, attempt);
-    end_expectation(self, held);
+    bool cut = came && held->call.lost;
+    if (came)
+        status = take_answer(held, out, attempt);
+    if (!stays)
+        end_expectation(self, held);
     if (cut)
         status = name_failure(self, key, status);
+    return came ? status : store_fail(&self->store, key, SHOAL_ABSENT, "it was not there in time");
+}
+
+static int await_pipe(shoal_store *base, const char *key, int64_t until, shoal_blob *out, store_attempt *attempt)
+{
+    int status;
+    do {
+        status = await_once((pipe_store *)base, key, until, out, attempt);
+    } while (status == SHOAL_ABSENT && base_now() < until);
     if (status == SHOAL_OK && (int64_t)out->size < out->whole) { /* it is a large one */
         shoal_blob_release(out);
         *out = (shoal_blob){.age = -1};
