@@ -61,8 +61,8 @@ class Talk:
             self.doing = self.pending.rpartition("\r\x1b[K")[2].strip()
 
 
-def run(words, folder, progress=None, watch=None):
-    """Runs the program with `words` in `folder`.  With `progress` it writes to what it takes for a terminal, and its progress is
+def run(words, folder, progress=None, watch=None, environment=None):
+    """Runs the program with `words` in `folder`, and with `environment` besides what it has.  With `progress` it writes to what it takes for a terminal, and its progress is
     shown, or what watch() says, which is asked once a second.  When an exception comes up here meanwhile, KeyboardInterrupt say,
     the program is told to stop."""
     reader, writer = open_terminal() if progress else os.pipe()
@@ -70,7 +70,8 @@ def run(words, folder, progress=None, watch=None):
     with tempfile.TemporaryFile() as output:
         try:
             child = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=writer,
-                                     start_new_session=True, preexec_fn=end_with_us)
+                                     start_new_session=True, preexec_fn=end_with_us,
+                                     env={**os.environ, **(environment or {})})
         except OSError as error:
             os.close(reader)
             raise Error(f"{words[0]} could not be started: {error.strerror}") from None

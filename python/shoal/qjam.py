@@ -210,7 +210,8 @@ class Master:
 
     def _run_program(self, folder, files, source, dataset):
         rows = self.slice_rows or dataset.rows_per_slice()
-        store = os.path.join(folder, "store")
+        store = os.path.join(folder, "shoal_store")
+        environment = {"XDG_STATE_HOME": folder}  # so that what it notes of the job goes with the folder
         words = [_program.find(), "run", "--exec", f"{shlex.quote(self.python)} shoal_far.py", dataset.path(), "--collect",
                  "-o", "answers.npy", "--grain", str(rows), "--timeout", str(self.timeout or 0), "--threads", "1",
                  *workers_words(self.workers), *ssh_words(self.ssh), "--store", store, "--json",
@@ -221,15 +222,14 @@ class Master:
                  ", ".join(f"{worker.host}:{worker.count}" for worker in self.workers))
         if self.verbose or (self.verbose is None and _progress.place() != "file"):
             with _progress.Progress() as progress:
-                outcome = _program.run(words, folder, progress=progress, watch=Watch(store))
+                outcome = _program.run(words, folder, progress=progress, watch=Watch(store), environment=environment)
         else:
-            outcome = _program.run(words, folder)
+            outcome = _program.run(words, folder, environment=environment)
         if outcome.code != 0:
             raise failure_of(outcome)
         for line in outcome.lines:  # of a host that could not be reached, say, while the others did all the work
             warnings.warn(without_name(line), stacklevel=3)
         return np.load(os.path.join(folder, "answers.npy"))
-
 
     def _pieces(self, slices):
         """How many parts the slices are handed out in: enough that no worker waits long for the slowest one."""

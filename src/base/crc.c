@@ -1,5 +1,8 @@
 /* CRC32C, with the processor's own instruction where it has one, by tables elsewhere.  See crc.h.
  *
+ * Our own, since zlib and libcrypto have no CRC of this polynomial, and isa-l, which has, is no static library in Debian: the
+ * program that is copied to other machines could not be linked.
+ *
  * The instruction takes three cycles but one can start in each, so long runs are cut into three lanes that go on side by
  * side.  A lane's checksum is joined to the next one by moving it on over as many zero bytes as that lane is long, which is
  * a multiplication of polynomials: by x to the power of 8 * bytes, modulo the CRC's own. */

@@ -38,6 +38,7 @@ typedef struct cli_verb {
     const char *summary;              /* one line without a full stop */
     const char *word[CLI_WORDS_MOST]; /* names of the arguments that are no options: "DATA"; "FILE..." is one or more */
     int words_least;                  /* how many of them must be there */
+    bool words_in_synopsis;           /* it shows them itself, and run() counts them: not every use has the same */
     const char *synopsis;             /* the rest of the usage line: "-k K [options]" */
     const char *const *description;   /* paragraphs, ended by NULL: help has the first, the manual all */
     const cli_example *examples;      /* ended by a row without a command */

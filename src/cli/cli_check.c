@@ -21,7 +21,7 @@ typedef struct settings {
 } settings;
 
 static const shoal_option rows[] = {
-    {"workers", 0, SHOAL_OPTION_LIST, offsetof(settings, workers), "SPEC",
+    {"workers", 0, SHOAL_OPTION_LIST, offsetof(settings, workers), "WHERE",
      .help = "where to look, as the verbs that run on workers take it: local:N, ssh:HOST[:N],... or slurm:N; may be "
              "given several "
              "times"},
@@ -227,7 +227,7 @@ static int run_check(void *from_main, const char *const *word, int words)
     (void)word;
     (void)words;
     if (settings->workers.count == 0 && !settings->store)
-        return shoal_fail(SHOAL_USAGE, "check needs --workers SPEC, --store URL or both");
+        return shoal_fail(SHOAL_USAGE, "check needs --workers WHERE, --store URL or both");
     cli_signals_allow_stop(true);
     int status = launch_check_run(&check, &settings->workers, settings->ssh, cli_signals_stop());
     cli_signals_allow_stop(false);
@@ -269,7 +269,7 @@ static const cli_example examples[] = {
 const cli_verb cli_check = {
     .name = "check",
     .summary = "look at the machines that workers would run on",
-    .synopsis = "--workers SPEC... [--store URL] [options]",
+    .synopsis = "--workers WHERE... [--store URL] [options]",
     .description = description,
     .examples = examples,
     .options = groups,

@@ -69,7 +69,7 @@ static const shoal_option *const function_options = function_rows, *const output
                                  *const run_options = run_rows;
 static const base_option_group groups[] = {
     {"Your function", &function_options, offsetof(settings, function)},
-    {"Its parameters", &shoal_exec.options, offsetof(settings, config)},
+    {"What it is told, and what becomes of its answers", &shoal_exec.options, offsetof(settings, config)},
     {"Output", &output_options, offsetof(settings, outputs)},
     {"Reading the data", &cli_data_options, offsetof(settings, data)},
     {"Running", &run_options, offsetof(settings, run)},
@@ -209,7 +209,7 @@ static int check_function(const settings *settings, int words)
         return shoal_fail(SHOAL_USAGE, "--exec needs a command line");
     if (function->exec && words > 1)
         return shoal_fail(SHOAL_USAGE, "with --exec there is no MODULE: shoal run --exec COMMAND DATA");
-    if (!function->exec && words < 2)
+    if (words < (function->exec ? 1 : 2))
         return shoal_fail(SHOAL_USAGE, "run needs MODULE and DATA, or --exec COMMAND and DATA");
     if (function->exec && function->weights)
         return shoal_fail(SHOAL_USAGE, "--weights is for modules: programs see rows alone");
@@ -351,8 +351,8 @@ const cli_verb cli_run = {
     .name = "run",
     .summary = "run a function of your own over the rows of a data set",
     .word = {"MODULE", "DATA"},
-    .words_least = 1,
-    .synopsis = "| --exec COMMAND DATA [options]",
+    .words_in_synopsis = true,
+    .synopsis = "MODULE DATA | --exec COMMAND DATA [options]",
     .description = description,
     .examples = examples,
     .options = groups,

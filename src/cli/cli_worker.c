@@ -7,6 +7,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -24,7 +25,6 @@
 #include "engine/store/job_admin.h"
 #include "job_store.h"
 #include "kernel/kernel.h"
-#include "learn/module.h"
 #include "learn/module.h"
 
 static const double LEAVE_SECONDS = 0.9;                   /* from the order to leave to the end of the process */
@@ -447,6 +447,9 @@ static int run_worker(void *from_main, const char *const *word, int words)
     (void)words;
     if (settings->work.parent > 0) /* for one that is stopped, too, or has yet to look */
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (settings->work.parent > 0 && getppid() != settings->work.parent)
+        return shoal_fail(SHOAL_USAGE, "--parent %" PRId64 " is not the process that started this worker, or has ended",
+                          settings->work.parent);
     block_signals();
     list_algorithms(algorithms, sizeof algorithms / sizeof *algorithms);
     if (!settings->work.quiet)

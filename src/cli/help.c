@@ -49,7 +49,7 @@ static const struct {
 static void put_usage(FILE *stream, const cli_verb *verb)
 {
     fprintf(stream, "shoal %s", verb->name);
-    for (int i = 0; i < CLI_WORDS_MOST && verb->word[i]; i++)
+    for (int i = 0; i < CLI_WORDS_MOST && verb->word[i] && !verb->words_in_synopsis; i++)
         fprintf(stream, i < verb->words_least ? " %s" : " [%s]", verb->word[i]);
     fprintf(stream, " %s\n", verb->synopsis);
 }
@@ -167,7 +167,7 @@ static void put_examples(FILE *stream, const cli_verb *verb)
 static void put_synopsis(FILE *stream, const cli_verb *verb)
 {
     fprintf(stream, "\\fBshoal %s\\fR", verb->name);
-    for (int i = 0; i < CLI_WORDS_MOST && verb->word[i]; i++)
+    for (int i = 0; i < CLI_WORDS_MOST && verb->word[i] && !verb->words_in_synopsis; i++)
         fprintf(stream, i < verb->words_least ? " \\fI%s\\fR" : " [\\fI%s\\fR]", verb->word[i]);
     fputc(' ', stream);
     base_roff(stream, verb->synopsis);

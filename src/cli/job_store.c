@@ -143,8 +143,15 @@ int cli_jobs_open(cli_jobs *out, const cli_jobs_settings *settings, cli_jobs_acc
 {
     *out = (cli_jobs){.named = settings->store != NULL, .patience = settings->patience};
     int status = cli_jobs_url(&out->url, settings->store);
-    if (status < 0)
+    if (status == SHOAL_OK && strncmp(out->url, "mem:", 4) == 0)
+        status = shoal_fail(SHOAL_USAGE,
+                            "%s%s is the memory of this process, where nobody else finds a job: name a folder, "
+                            "az://ACCOUNT/CONTAINER or s3://BUCKET",
+                            out->named ? "" : "SHOAL_STORE: ", out->url);
+    if (status < 0) {
+        base_free(&out->url);
         return status;
+    }
     shoal_store_options options = {.create = access == CLI_JOBS_CREATE && is_folder(out->url),
                                    .read_only = access == CLI_JOBS_READ};
     if (options.create && !out->named && strncmp(out->url, "dir:/", 5) == 0)

@@ -77,7 +77,7 @@ int cli_workers_check(bool *asked, const cli_workers_settings *settings)
         return shoal_fail(
             SHOAL_USAGE,
             "--detach, --ssh, --job, --slices, --reduce, --roles, --lease, --keep-rounds and --patience need "
-            "--workers local:N or --store URL: without them this process does all the work");
+            "--workers WHERE or --store URL: without them this process does all the work");
     if (launch_ask_for(&ask, &settings->workers, NULL, 0) < 0)
         return SHOAL_USAGE;
     if (settings->name && !is_job_name(settings->name))

@@ -36,20 +36,34 @@ typedef struct ssh_launch {
 static const struct {
     const char *text, *meaning;
     far_verdict verdict;
+    bool usage_follows; /* many lines behind it, of which the last tells nothing */
 } sayings[] = {
-    {"REMOTE HOST IDENTIFICATION HAS CHANGED", "its host key is not the one that is known", FAR_LASTING},
-    {"Host key verification failed", "its host key is not known; connect once by hand to accept it", FAR_LASTING},
+    {"REMOTE HOST IDENTIFICATION HAS CHANGED", "its host key is not the one that is known", FAR_LASTING, false},
+    {"Host key verification failed", "its host key is not known; connect once by hand to accept it", FAR_LASTING,
+     false},
     {"Permission denied",
-     "it asks for a password or refuses the key; ssh-copy-id or ssh-agent let ssh in without asking", FAR_LASTING},
-    {"Too many authentication failures", "none of the keys is accepted", FAR_LASTING},
-    {"Name or service not known", "there is no such host", FAR_LASTING},
-    {"No address associated with hostname", "there is no such host", FAR_LASTING},
-    {"Bad configuration option", "ssh's configuration is wrong", FAR_LASTING},
-    {"Can't open user config file", "ssh's configuration can't be read", FAR_LASTING},
-    {"command-line line 0", "ssh does not know an option", FAR_LASTING},
-    {"unknown option", "ssh does not know an option", FAR_LASTING},
-    {"illegal option", "ssh does not know an option", FAR_LASTING},
+     "it asks for a password or refuses the key; ssh-copy-id or ssh-agent let ssh in without asking", FAR_LASTING,
+     false},
+    {"Too many authentication failures", "none of the keys is accepted", FAR_LASTING, false},
+    {"Name or service not known", "there is no such host", FAR_LASTING, false},
+    {"No address associated with hostname", "there is no such host", FAR_LASTING, false},
+    {"Bad configuration option", "ssh's configuration is wrong", FAR_LASTING, false},
+    {"Can't open user config file", "ssh's configuration can't be read", FAR_LASTING, false},
+    {"command-line line 0", "ssh does not know an option", FAR_LASTING, true},
+    {"unknown option", "ssh does not know an option", FAR_LASTING, true},
+    {"illegal option", "ssh does not know an option", FAR_LASTING, true},
 };
+
+/* The line that `at`, a place in what ssh said, is on. */
+static void copy_line(char *out, size_t size, const char *said, const char *at)
+{
+    while (at > said && at[-1] != '\n')
+        at--;
+    size_t length = strcspn(at, "\n");
+    while (length > 0 && at[length - 1] == ' ') /* what was a carriage return */
+        length--;
+    snprintf(out, size, "%.*s", (int)length, at);
+}
 
 /* Keeps what ssh said behind what that means. */
 static far_verdict judge(char *reason, size_t size, const char *said, int exit_code)
@@ -58,12 +72,17 @@ static far_verdict judge(char *reason, size_t size, const char *said, int exit_c
     if (exit_code >= 0 && exit_code != SSH_FAILED && exit_code != 0 &&
         exit_code < 128) /* ssh is fine, the far shell is not */
         return exit_code == 126 || exit_code == 127 ? FAR_LASTING : FAR_PASSING;
-    for (size_t i = 0; i < sizeof sayings / sizeof *sayings; i++)
-        if (strstr(said, sayings[i].text)) {
-            snprintf(was, sizeof was, "%.500s", reason);
+    for (size_t i = 0; i < sizeof sayings / sizeof *sayings; i++) {
+        const char *at = strstr(said, sayings[i].text);
+        if (at) {
+            if (sayings[i].usage_follows)
+                copy_line(was, sizeof was, said, at);
+            else
+                snprintf(was, sizeof was, "%.500s", reason);
             snprintf(reason, size, "%s (%s)", sayings[i].meaning, was);
             return sayings[i].verdict;
         }
+    }
     return FAR_PASSING;
 }
 

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "learn/exact.h"
 #include "learn/module_internal.h"
+#include "learn/partial.h"
 
 enum { CELL_DIGITS = 0, CELL_RANGE = 1 };
 static const int64_t NUMBERS_MOST = INT64_MAX / 16 / 8 / LEARN_EXACT_DIGITS_MOST;
@@ -36,6 +37,14 @@ static int need_module(const shoal_module **out)
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
+static void lay_out(shoal_layout *layout, const model_head *head)
+{
+    layout->cells = 2;
+    layout->cell[CELL_DIGITS] =
+        (shoal_cell){.name = "digits", .kind = SHOAL_CELL_SUM, .count = head->sums * head->window.digits};
+    layout->cell[CELL_RANGE] = (shoal_cell){.name = "range", .kind = SHOAL_CELL_MAX, .count = LEARN_EXACT_RANGE};
+}
+
 static int make_round(shoal_round **out, const model_head *head, const double *values, const char *params)
 {
     size_t length = strlen(params);
@@ -50,23 +59,25 @@ static int make_round(shoal_round **out, const model_head *head, const double *v
     memcpy(model->values + head->numbers, params, length + 1);
     snprintf(round->phase, sizeof round->phase, "run");
     round->step = head->round;
-    round->layout.cells = 2;
-    round->layout.cell[CELL_DIGITS] =
-        (shoal_cell){.name = "digits", .kind = SHOAL_CELL_SUM, .count = head->sums * head->window.digits};
-    round->layout.cell[CELL_RANGE] = (shoal_cell){.name = "range", .kind = SHOAL_CELL_MAX, .count = LEARN_EXACT_RANGE};
+    lay_out(&round->layout, head);
     return SHOAL_OK;
 }
 
-/* Models travel, so what a model says is looked at before it is believed. */
+/* Models travel, so what a model says is looked at before it is believed: that it agrees with itself, and the round's partials
+ * with it. */
 static int check_model(const shoal_round *round)
 {
     const model_head *model = round->model;
+    shoal_layout expected = {0};
     bool good = round->model_bytes > sizeof *model && ((const char *)model)[round->model_bytes - 1] == '\0';
     good = good && model->sums > 0 && model->sums <= NUMBERS_MOST && model->numbers >= 0 &&
            (size_t)model->numbers <= (round->model_bytes - 1 - sizeof *model) / sizeof(double) &&
-           learn_window_good(&model->window) && round->layout.cells == 2 &&
-           round->layout.cell[CELL_DIGITS].count == model->sums * model->window.digits;
-    return good ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, "the model of a round is not that of a module");
+           learn_window_good(&model->window);
+    if (good)
+        lay_out(&expected, model);
+    return good && learn_layout_equal(&round->layout, &expected)
+               ? SHOAL_OK
+               : shoal_fail(SHOAL_BROKEN, "the model of a round is not that of a module");
 }
 
 /* A setting with its parameters, for one call.  The caller frees them. */

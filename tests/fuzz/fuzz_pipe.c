@@ -1,5 +1,6 @@
 /* Fuzzes what comes from the other end of a link.  Odd inputs are read as frames, requests and answers, where what passes must be
- * written again as it was.  Even ones are a far end that speaks to a server: frames with good checksums, and anything in them.
+ * written again as it was.  Even ones are a far end that speaks to a server, some to one that shows a job alone: frames with good
+ * checksums, and anything in them.
  * Whatever it says, the server must end when it is told to, and take in no more than it is sent. */
 #include <fcntl.h>
 #include <stdint.h>
@@ -104,7 +105,7 @@ static void speak(int socket, const unsigned char *bytes, size_t size)
         ;
 }
 
-static void speak_to_server(const uint8_t *bytes, size_t size)
+static void speak_to_server(const uint8_t *bytes, size_t size, bool one_job)
 {
     static const char hello[] = "shoal-pipe 1 x " NONCE "\n";
     static unsigned char frames[1 << 18];
@@ -114,7 +115,12 @@ static void speak_to_server(const uint8_t *bytes, size_t size)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0 ||
         shoal_store_open(&store, "mem:", NULL, SHOAL_NEVER) < 0)
         abort();
-    if (pipe_server_new(&server, pair[0], pair[0], &(pipe_server_options){.store = store, .nonce = NONCE}) < 0)
+    const pipe_server_options options = {.store = store,
+                                         .data = one_job ? store : NULL,
+                                         .job = one_job ? "j" : NULL,
+                                         .data_key = "rows",
+                                         .nonce = NONCE};
+    if (pipe_server_new(&server, pair[0], pair[0], &options) < 0)
         abort();
     if (send(pair[1], hello, sizeof hello - 1, MSG_NOSIGNAL) < 0)
         abort();
@@ -133,7 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         read_request(bytes + 1, size - 1);
         read_answers(bytes + 1, size - 1);
     } else {
-        speak_to_server(bytes + 1, size - 1);
+        speak_to_server(bytes + 1, size - 1, bytes[0] & 4);
     }
     return 0;
 }

@@ -11,6 +11,7 @@ import contextlib
 import filecmp
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -18,8 +19,8 @@ import time
 from processes import children, command, read, state, wait_until
 
 SOON = 60  # seconds within which anything happens, on a busy machine
-# More than two hundred rounds, in which some 80 kB go to and from each of two hosts: with one of them behind a link of 1 Mbit/s
-# they take more than a minute on any machine, and some seconds from the moment the link is as fast as others.
+# More than two hundred rounds, in which some 80 kB go to and from each of two hosts: with one of them behind a link of
+# 1 Mbit/s they take more than a minute on any machine, and some seconds once the link is as fast as others.
 WORK = ["gen:uniform?rows=6000&cols=16&seed=3", "-k", "64", "--init", "random", "--iterations", "100", "--tolerance", "0",
         "--runs", "4"]
 
@@ -72,7 +73,7 @@ class Job:
         try:
             wait_until(there, SOON, what)
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.explain()}") from None
+            raise AssertionError(f"{error}\n{self.explain()}\n{stacks()}") from None
 
     def wait_for_round(self, number):
         self.wait_for(lambda about: about["round"] >= number, f"round {number}")
@@ -119,6 +120,18 @@ class Job:
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
+
+
+def stacks():
+    """Where all processes of ours stand, on all hosts, when there is a debugger to tell."""
+    told = ""
+    for pid in filter(str.isdigit, os.listdir("/proc")) if shutil.which("gdb") else ():
+        if set(command(pid)[1:2]) & {"kmeans", "job", "agent", "worker"}:
+            done = subprocess.run(["gdb", "-batch", "-p", pid, "-ex", "thread apply all backtrace 12"], capture_output=True,
+                                  text=True, stdin=subprocess.DEVNULL)
+            lines = [line for line in done.stdout.splitlines() if line.startswith(("#", "Thread"))]
+            told += f"---- {pid} {' '.join(command(pid)[1:])[:160]}\n" + "\n".join(lines) + "\n"
+    return told
 
 
 def files(name):

@@ -36,7 +36,7 @@ temporary = folder / "tmp"  # what the package leaves behind would lie here
 for name in ("tmp", "home", "hosts", "bin"):
     (folder / name).mkdir()
 (folder / "bin" / "python3").symlink_to(sys.executable)  # the hosts' python3 is the one that has numpy
-for name in ("SHOAL_SSH", "XDG_CACHE_HOME", "PYTHONPATH"):
+for name in ("SHOAL_SSH", "XDG_CACHE_HOME", "XDG_STATE_HOME", "PYTHONPATH"):
     os.environ.pop(name, None)
 os.environ.update(SHOAL_LIBRARY=str(program.parent / "libshoal.so"), SHOAL_PROGRAM=str(program), HOME=str(folder / "home"),
                   TMPDIR=str(temporary), PYTHONDONTWRITEBYTECODE="1", PATH=f"{folder / 'bin'}:{os.environ['PATH']}")

@@ -531,7 +531,7 @@ def wrong_usage_is_told_in_one_sentence():
     kmeans(2, "--workers: 'local:0' should be local:N with N from 1", "--workers", "local:0")
     kmeans(2, "--workers: 'local:many'", "--workers", "local:many")
     for option in (["--detach"], ["--reduce", "flat"], ["--roles", "split"], ["--slices", "2"], ["--job", "a"], ["--patience", "1"]):
-        kmeans(2, "need --workers local:N or --store URL", *option)
+        kmeans(2, "need --workers WHERE or --store URL", *option)
     kmeans(2, "5000 slices are more than", "--store", "st", "--slices", "5000")
     kmeans(2, "--workers: 'local:99999' should be local:N with N from 1 to", "--workers", "local:99999")
     kmeans(2, "SHOAL_STORE: nonsense://x", "--workers", "local:1", env={"SHOAL_STORE": "nonsense://x"})
@@ -539,6 +539,9 @@ def wrong_usage_is_told_in_one_sentence():
     kmeans(2, "reduce", "--workers", "local:1", "--reduce", "tree:1")
     kmeans(2, "--job: 'a/b' should be a letter", "--workers", "local:1", "--job", "a/b")
     kmeans(2, "--store needs the URL", "--store", "")
+    kmeans(2, "mem:x is the memory of this process", "--store", "mem:x", "--workers", "local:1")
+    kmeans(2, "SHOAL_STORE: mem: is the memory of this process", "--workers", "local:1", env={"SHOAL_STORE": "mem:"})
+    fails(2, "--parent 1 is not the process that started this worker", "worker", "--store", "st", "--parent", "1")
     kmeans(2, "a job that runs on with --detach has no standard output", "--store", "st", "--detach",
            "--centres", "/dev/stdout")
     assert not os.path.exists("st") or jobs() == [], "nothing of that has been submitted"

@@ -46,6 +46,7 @@ def test_example():
         done = subprocess.run([sys.executable, example, *hosts], capture_output=True, text=True, timeout=120,
                               env={**os.environ, "SHOAL_SSH": make_ssh()})
         check(f"the example on {hosts}", done.stdout.endswith("Result is: 78\n"), done.stdout + done.stderr)
+    check("nothing is noted of runs that are over", not list((folder / "home" / ".local").rglob("*.wish")))
     usage = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=60)
     check("the example without hosts", usage.returncode == 1 and usage.stdout.startswith("usage: "), usage.stdout + usage.stderr)
     # A program as it was written for qjam, where the function's module lies in a package.

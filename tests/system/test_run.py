@@ -398,7 +398,8 @@ def usage(folder):
     folder.save("d.npy", np.ones((3, 1)))
     folder.write("bad.json", '{"a": }')
     for sentence, run in [
-        ("run needs MODULE", []),
+        ("run needs MODULE and DATA, or --exec COMMAND and DATA", []),
+        ("run needs MODULE and DATA, or --exec COMMAND and DATA", ["--exec", "cat"]),
         ("run needs MODULE and DATA, or --exec COMMAND and DATA", ["d.npy"]),
         ("with --exec there is no MODULE", ["--exec", "cat", "m.c", "d.npy"]),
         ("--weights is for modules", ["--exec", "cat", "d.npy", "--weights", "d.npy"]),

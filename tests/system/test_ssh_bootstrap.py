@@ -585,6 +585,12 @@ def a_prompt_never_hangs():
 
 
 @test
+def an_option_that_ssh_does_not_know_is_shown():
+    far('printf "unknown option -- Z\\r\\nusage: ssh [-46]\\n           destination [command]\\n" >&2; exit 255')
+    contains(reason(), "ssh does not know an option (unknown option -- Z)")
+
+
+@test
 def a_command_that_is_not_there():
     (row,) = check("h1", code=1, env={"SHOAL_SSH": "/nowhere/ssh -v"})
     contains(row["why"], "h1: can't start /nowhere/ssh")

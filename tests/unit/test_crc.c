@@ -54,7 +54,7 @@ static void test_every_length(void **state)
     (void)state;
     base_crc32c(0, bytes, 0); /* makes the tables */
     for (size_t size = 0; size < 20000; size += size < 1300 || size % (3 * LANE_LONG) < 2 ? 1 : 509)
-        for (size_t at = 0; at < (size < 1300 ? 3 : 9); at++) {
+        for (size_t at = 0; at < 8; at++) {
             uint32_t start = (uint32_t)(size * 2654435761u), wanted = by_definition(start, bytes + at, size);
             assert_int_equal(base_crc32c(start, bytes + at, size), wanted);
             assert_int_equal(~add_by_tables(~start, bytes + at, size), wanted);

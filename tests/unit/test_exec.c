@@ -378,6 +378,30 @@ static void a_lack_of_memory_leaves_nothing_behind(void **state)
     assert_int_equal(status, SHOAL_OK);
 }
 
+/* Models come from the store: one that does not agree with what its partials hold would be written beyond them. */
+static void a_model_that_does_not_fit_its_partials_is_refused(void **state)
+{
+    const shoal_exec_config config = {.timeout = 1};
+    const shoal_shape shape = {.rows = 10, .columns = 2, .type = SHOAL_FLOAT64, .rows_per_grain = 5, .grains = 2};
+    const shoal_crew crew = {.threads = 1, .code = folder};
+    (void)state;
+    for (int wrong = 0; wrong < 4; wrong++) {
+        shoal_round *round = NULL;
+        void *prepared = NULL;
+        assert_int_equal(shoal_exec.start(&round, &config, &shape), SHOAL_OK);
+        switch (wrong) {
+        case 0: round->layout.cell[0].bytes = 8; break;
+        case 1: round->layout.cell[0].kind = SHOAL_CELL_SUM; break;
+        case 2: *(int32_t *)round->model = 1; break; /* as if it were the next round */
+        default: round->layout.cells = 2; break;
+        }
+        assert_int_equal(shoal_exec.prepare(&prepared, round, &shape, &crew), SHOAL_BROKEN);
+        assert_says("not one of exec");
+        shoal_exec.forget(&prepared);
+        shoal_round_free(&round);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_program_answers_as_often_as_it_is_asked),
@@ -391,6 +415,7 @@ int main(void)
                                        cmocka_unit_test(answers_are_joined_in_order),
                                        cmocka_unit_test(answers_are_added),
                                        cmocka_unit_test(failures_name_the_rows_and_the_machine),
+                                       cmocka_unit_test(a_model_that_does_not_fit_its_partials_is_refused),
                                        cmocka_unit_test(a_lack_of_memory_leaves_nothing_behind)};
     return cmocka_run_group_tests_name("exec", tests, make_folder, remove_folder);
 }

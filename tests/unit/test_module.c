@@ -329,6 +329,33 @@ static void nothing_runs_before_a_module_is_loaded(void **state)
     assert_says("no module has been loaded");
 }
 
+/* Models come from the store: one that does not agree with what its partials hold would be written beyond them. */
+static void a_model_that_does_not_fit_its_partials_is_refused(void **state)
+{
+    const shoal_shape shape = {.rows = ROWS, .columns = 2, .type = SHOAL_FLOAT64, .rows_per_grain = ROWS, .grains = 1};
+    const shoal_crew crew = {.threads = 1};
+    const learn_module_config config = {0};
+    const shoal_algorithm *algorithm = NULL;
+    (void)state;
+    compile(SUM_COLUMNS "SHOAL_MODULE(.map = map);");
+    assert_int_equal(load(&algorithm), SHOAL_OK);
+    for (int wrong = 0; wrong < 4; wrong++) {
+        shoal_round *round = NULL;
+        void *prepared = NULL;
+        assert_int_equal(algorithm->start(&round, &config, &shape), SHOAL_OK);
+        switch (wrong) {
+        case 0: round->layout.cell[1].count = 1; break;
+        case 1: round->layout.cell[0].kind = SHOAL_CELL_RECORD; break;
+        case 2: round->layout.cell[0].count--; break;
+        default: round->layout.cells = 1; break;
+        }
+        assert_int_equal(algorithm->prepare(&prepared, round, &shape, &crew), SHOAL_BROKEN);
+        assert_says("not that of a module");
+        algorithm->forget(&prepared);
+        shoal_round_free(&round);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_runs_before_a_module_is_loaded),
@@ -336,6 +363,7 @@ int main(void)
                                        cmocka_unit_test(sums_are_the_same_with_any_number_of_threads),
                                        cmocka_unit_test(sums_of_grains_are_exact),
                                        cmocka_unit_test(rounds_go_on_until_update_says_so),
+                                       cmocka_unit_test(a_model_that_does_not_fit_its_partials_is_refused),
                                        cmocka_unit_test(what_a_module_gets_wrong_has_a_sentence),
                                        cmocka_unit_test(a_whole_algorithm_is_handed_through),
                                        cmocka_unit_test(the_last_module_counts),

@@ -20,6 +20,7 @@
 #include "base/world.h"
 #include "store/pipe/pipe.h"
 #include "store/pipe/pipe_frame.h"
+#include "store/pipe/pipe_server_internal.h"
 #include "store/pipe/pipe_wire.h"
 #include "store/store_internal.h"
 
@@ -42,6 +43,7 @@
 /* What an end was told. */
 typedef struct told {
     _Atomic uint32_t notes, closed;
+    _Atomic uint32_t held, released; /* the link's thread is held by the note "hold" until it is released */
     pthread_mutex_t lock;
     char note[256], why[512];
 } told;
@@ -54,6 +56,11 @@ static void heard(void *context, const char *note)
     pthread_mutex_unlock(&self->lock);
     atomic_fetch_add(&self->notes, 1);
     base_wake_word(&self->notes, 1);
+    if (strcmp(note, "hold") == 0) {
+        atomic_store(&self->held, 1);
+        base_wake_word(&self->held, 1);
+        base_wait_word(&self->released, 0, SOON);
+    }
 }
 
 static void closed(void *context, const char *why)
@@ -95,7 +102,9 @@ static void make_folder(machine *self)
     pthread_mutex_init(&self->far.lock, NULL);
 }
 
-static void start(machine *self, const char *near_url, const char *data_url, const char *far_nonce)
+/* The same, where the far end sees one job and one key of the rows only. */
+static void start_for(machine *self, const char *near_url, const char *data_url, const char *far_nonce, const char *job,
+                      const char *data_key)
 {
     int pair[2];
     make_folder(self);
@@ -103,11 +112,20 @@ static void start(machine *self, const char *near_url, const char *data_url, con
     if (data_url)
         succeed(shoal_store_open(&self->data, data_url, NULL, SOON));
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    const pipe_server_options server = {
-        .store = self->store, .data = self->data, .nonce = NONCE, .events = {heard, closed, &self->near}};
+    const pipe_server_options server = {.store = self->store,
+                                        .data = self->data,
+                                        .job = job,
+                                        .data_key = data_key,
+                                        .nonce = NONCE,
+                                        .events = {heard, closed, &self->near}};
     succeed(pipe_server_new(&self->server, pair[0], pair[0], &server));
     const pipe_hub_options hub = {.socket = self->socket, .nonce = far_nonce, .events = {heard, closed, &self->far}};
     succeed(pipe_hub_new(&self->hub, pair[1], pair[1], &hub));
+}
+
+static void start(machine *self, const char *near_url, const char *data_url, const char *far_nonce)
+{
+    start_for(self, near_url, data_url, far_nonce, NULL, NULL);
 }
 
 static void stop(machine *self)
@@ -325,6 +343,222 @@ static void test_no_get_is_stale(void **state)
     stop(&here);
 }
 
+/* ---- one job alone --------------------------------------------------------------------------------------------------- */
+
+static void expect_keys(shoal_store *store, const char *prefix, const char *keys)
+{
+    shoal_listing page = {0};
+    char found[256] = "";
+    succeed(shoal_store_list(store, prefix, NULL, &page, SOON));
+    for (size_t i = 0; i < page.count; i++) {
+        strcat(found, i ? " " : "");
+        strcat(found, page.entries[i].key);
+    }
+    assert_false(page.more);
+    assert_string_equal(found, keys);
+    shoal_listing_release(&page);
+}
+
+static void test_a_far_end_sees_its_job_alone(void **state)
+{
+    static const char *const others[] = {"jobs/b/x", "jobs/ab/x", "jobs/x", "x", "open/b", ".shoal-x", "jobsa/a/x"};
+    machine here;
+    shoal_blob blob = {0};
+    shoal_message message = {0};
+    shoal_listing page = {0};
+    uint32_t seen = 0;
+    int64_t number;
+    (void)state;
+    start_for(&here, "mem:", "mem:rows", NONCE, "a", "row");
+    shoal_store *store = open_worker(&here, ""), *rows = open_worker(&here, "?store=data");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const char *other = others[i];
+        if (strncmp(other, ".shoal", 6) != 0)
+            succeed(shoal_store_put(here.store, other, "theirs", 6, NULL, NULL, SOON));
+        assert_true(shoal_store_get(store, other, &blob, SOON) < 0);
+        assert_true(shoal_store_put(store, other, "mine", 4, NULL, NULL, SOON) < 0);
+        assert_true(shoal_store_remove(store, other, SOON) < 0);
+        if (other[0] == '.')
+            continue; /* those are no keys at all */
+        expect(SHOAL_DENIED, shoal_store_get(store, other, &blob, SOON));
+        assert_non_null(strstr(shoal_error(), other));
+        assert_non_null(strstr(shoal_error(), "does not belong to the job"));
+        expect(SHOAL_DENIED, shoal_store_list(store, other, NULL, &page, SOON));
+        expect(SHOAL_DENIED, shoal_store_wait(store, other, &seen, SOON));
+        expect(SHOAL_DENIED, shoal_store_await(store, other, SOON, &blob, SOON));
+        expect(SHOAL_DENIED, shoal_store_push(store, other, "x", 1, SOON));
+        expect(SHOAL_DENIED, shoal_store_take(store, other, 5, &message, SOON));
+        expect(SHOAL_DENIED, shoal_store_count(store, other, &number, SOON));
+        succeed(shoal_store_discard(store, other, SOON));
+    }
+    expect(SHOAL_DENIED, shoal_store_list(store, "", NULL, &page, SOON));
+    expect(SHOAL_DENIED, shoal_store_list(store, "jobs/", NULL, &page, SOON));
+    succeed(shoal_store_put(store, "jobs/a/x", "mine", 4, NULL, NULL, SOON));
+    succeed(shoal_store_put(store, "open/a", "mine", 4, NULL, NULL, SOON));
+    succeed(shoal_store_push(store, "jobs/a/queue", "x", 1, SOON));
+    expect_keys(store, "jobs/a", "jobs/a/x");                   /* and not jobs/ab/x */
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) /* behind all of that, also the discards */
+        if (others[i][0] != '.')
+            expect_text(here.store, others[i], "theirs");
+
+    succeed(shoal_store_put(here.data, "row", "1 2", 3, NULL, NULL, SOON));
+    succeed(shoal_store_put(here.data, "rows", "3 4", 3, NULL, NULL, SOON));
+    expect_text(rows, "row", "1 2");
+    expect(SHOAL_DENIED, shoal_store_get(rows, "rows", &blob, SOON));
+    expect(SHOAL_DENIED, shoal_store_list(rows, "", NULL, &page, SOON));
+    expect_keys(rows, "row", "row");
+    shoal_store_close(&store);
+    shoal_store_close(&rows);
+    stop(&here);
+}
+
+/* ---- what is awaited ------------------------------------------------------------------------------------------------- */
+
+/* Waits until so many requests are at the server, unanswered. */
+static void wait_for_tasks(const machine *here, int count)
+{
+    int64_t deadline = SOON;
+    for (int now = -1; now != count; usleep(1000)) {
+        if (base_now() >= deadline)
+            fail_msg("there are %d requests at the server, and not %d", now, count);
+        pthread_mutex_lock(&here->server->lock);
+        now = here->server->task_count;
+        pthread_mutex_unlock(&here->server->lock);
+    }
+}
+
+/* A worker that awaits a key in a thread of its own. */
+typedef struct awaiter {
+    shoal_store *store;
+    const char *key;
+    pthread_t thread;
+    int status;
+    shoal_blob blob;
+} awaiter;
+
+static void *await_it(void *context)
+{
+    awaiter *self = context;
+    self->status = shoal_store_await(self->store, self->key, SOON, &self->blob, SOON);
+    return NULL;
+}
+
+static void test_what_is_awaited_comes_when_it_is_put(void **state)
+{
+    machine here;
+    static char large[300000];
+    awaiter awaiters[3];
+    shoal_blob blob = {0};
+    (void)state;
+    memset(large, 'x', sizeof large);
+    start(&here, "mem:", NULL, NONCE);
+    for (int i = 0; i < 3; i++) {
+        awaiters[i] = (awaiter){.store = open_worker(&here, ""), .key = i < 2 ? "large" : "small"};
+        assert_int_equal(pthread_create(&awaiters[i].thread, NULL, await_it, &awaiters[i]), 0);
+    }
+    wait_for_tasks(&here, 3);
+    succeed(shoal_store_put(here.store, "other", "x", 1, NULL, NULL, SOON)); /* wakes nobody */
+    succeed(shoal_store_put(here.store, "small", "text", 4, NULL, NULL, SOON));
+    succeed(shoal_store_put(here.store, "large", large, sizeof large, NULL, NULL, SOON));
+    for (int i = 0; i < 3; i++) {
+        pthread_join(awaiters[i].thread, NULL);
+        assert_int_equal(awaiters[i].status, SHOAL_OK);
+        assert_int_equal(awaiters[i].blob.size, i < 2 ? sizeof large : 4);
+        assert_memory_equal(awaiters[i].blob.data, i < 2 ? large : "text", awaiters[i].blob.size);
+        shoal_blob_release(&awaiters[i].blob);
+    }
+    assert_true(pipe_hub_figures(here.hub).received < (int64_t)sizeof large + 100000); /* once, for two */
+
+    /* What was expected is there without another question; what does not come is absent, and stays expected. */
+    shoal_store *store = awaiters[0].store;
+    shoal_store_expect(store, "later");
+    expect(SHOAL_ABSENT, shoal_store_await(store, "later", shoal_after(0.02), &blob, SOON));
+    assert_non_null(strstr(shoal_error(), "later: it was not there in time"));
+    wait_for_tasks(&here, 1);
+    succeed(shoal_store_put(here.store, "later", "now", 3, NULL, NULL, SOON));
+    wait_for_tasks(&here, 0);
+    succeed(shoal_store_remove(here.store, "later", SOON));
+    succeed(shoal_store_await(store, "later", SOON, &blob, SOON)); /* it was on its way already */
+    assert_int_equal(blob.size, 3);
+    shoal_blob_release(&blob);
+    expect(SHOAL_ABSENT, shoal_store_await(store, "later", 0, &blob, SOON));
+    for (int i = 0; i < 3; i++)
+        shoal_store_close(&awaiters[i].store);
+    stop(&here);
+}
+
+/* A get that was given up does not stay at the server, unless another worker's refers to it. */
+static void test_what_nobody_expects_any_more_is_given_up(void **state)
+{
+    machine here;
+    shoal_blob blob = {0};
+    static char large[100000];
+    (void)state;
+    start(&here, "mem:", NULL, NONCE);
+    shoal_store *first = open_worker(&here, ""), *second = open_worker(&here, "");
+    uint32_t seen = 0;
+    for (int turn = 0; turn < 4; turn++) {
+        shoal_store_expect(first, "key");
+        succeed(shoal_store_wait(first, "x", &seen, SOON)); /* sends it, too */
+        seen = 0;
+        wait_for_tasks(&here, 1);
+        shoal_store_expect(second, "key");
+        succeed(shoal_store_wait(second, "x", &seen, SOON));
+        seen = 0;
+        wait_for_tasks(&here, 2);
+        shoal_store_expect(turn % 2 ? first : second, NULL);
+        if (turn % 2 == 0)
+            wait_for_tasks(&here, 1); /* the one that the other referred to; otherwise both are needed */
+        if (turn < 2) {
+            shoal_store_expect(turn % 2 ? second : first, NULL);
+            wait_for_tasks(&here, 0);
+            continue;
+        }
+        succeed(shoal_store_put(here.store, "key", large, sizeof large, NULL, NULL, SOON));
+        succeed(shoal_store_await(turn % 2 ? second : first, "key", SOON, &blob, SOON));
+        assert_int_equal(blob.size, sizeof large);
+        shoal_blob_release(&blob);
+        wait_for_tasks(&here, 0);
+        succeed(shoal_store_remove(here.store, "key", SOON));
+    }
+    shoal_store_expect(first, "key");
+    shoal_store_expect(first, "other");
+    succeed(shoal_store_wait(first, "x", &seen, SOON));
+    wait_for_tasks(&here, 2);
+    shoal_store_close(&first); /* who is gone expects nothing */
+    wait_for_tasks(&here, 0);
+    shoal_store_close(&second);
+    stop(&here);
+}
+
+/* Many more than are served at once: those that are too many are left undone, and the link lives. */
+static void test_discards_are_done_or_left_undone(void **state)
+{
+    machine here;
+    char key[32];
+    shoal_blob blob = {0};
+    (void)state;
+    start(&here, "mem:?faults=delay:1/2ms", NULL, NONCE);
+    shoal_store *store = open_worker(&here, "");
+    succeed(shoal_store_put(here.store, "key0", "x", 1, NULL, NULL, SOON));
+    succeed(shoal_store_put(here.store, "key", "x", 1, NULL, NULL, SOON));
+    for (int i = 0; i < 4000; i++) {
+        snprintf(key, sizeof key, "key%d", i);
+        succeed(shoal_store_discard(store, key, SOON));
+    }
+    expect_text(store, "key", "x");
+    wait_for_tasks(&here, 0);
+    expect(SHOAL_ABSENT, shoal_store_get(here.store, "key0", &blob, SOON));
+    assert_int_equal(atomic_load(&here.near.closed), 0);
+    succeed(shoal_store_discard(store, "key", SOON));
+    shoal_store_close(&store); /* sends it */
+    for (int64_t deadline = SOON; shoal_store_get(here.store, "key", &blob, SOON) != SHOAL_ABSENT;) {
+        shoal_blob_release(&blob);
+        assert_true(base_now() < deadline);
+    }
+    stop(&here);
+}
+
 /* ---- notes and the end ----------------------------------------------------------------------------------------------- */
 
 static void test_notes_pass_both_ways_and_the_end_is_told_once(void **state)
@@ -501,7 +735,7 @@ static void test_a_hostile_far_end_is_told_off(void **state)
         case 1: say_head(socket, head.data, (uint32_t)head.size - 1, 0); break; /* cut short */
         case 2:
             say_head(socket, head.data, (uint32_t)head.size, UINT64_C(1) << 60); /* refused, and the link goes on */
-            expect_answer(socket, "more than this machine can take in");
+            expect_answer(socket, "more than the machine that serves it can take in");
             say_head(socket, "abc", 3, 0);
             break;
         default:
@@ -521,6 +755,110 @@ static void test_a_hostile_far_end_is_told_off(void **state)
     base_writer_release(&head);
 }
 
+static void say_frame(int socket, uint8_t kind, const char *payload)
+{
+    unsigned char header[PIPE_FRAME_BYTES];
+    const pipe_frame frame = {
+        .kind = kind, .length = (uint32_t)strlen(payload), .payload = (const unsigned char *)payload};
+    pipe_frame_write(header, &frame);
+    say(socket, header, sizeof header);
+    say(socket, payload, frame.length);
+}
+
+/* What the other end said last is heard, also by who finds it gone when it tries to answer. */
+static void test_last_words_are_heard(void **state)
+{
+    static const char hello[] = "shoal-pipe 1 x " NONCE "\n";
+    machine here;
+    (void)state;
+    int socket = start_alone(&here);
+    say(socket, hello, sizeof hello - 1);
+    say_frame(socket, PIPE_PING, "12345678");
+    say_frame(socket, PIPE_NOTE, "hold");
+    wait_for(&here.near.held, 1);
+    say_frame(socket, PIPE_NOTE, "last");
+    close(socket);
+    atomic_store(&here.near.released, 1);
+    base_wake_word(&here.near.released, 1);
+    wait_for(&here.near.closed, 1);
+    assert_string_equal(here.near.note, "last");
+    assert_string_equal(here.near.why, "the other end is gone");
+    stop(&here);
+}
+
+/* A body that is longer than what may come with its head, from who claims to be a worker: the hub passes on none of it. */
+static void test_a_hostile_worker_is_cut_off(void **state)
+{
+    static const char hello[] = "shoal-pipe 1 x -\n";
+    enum { HEAD = 64, BODY = PIPE_SHORT_MOST + 1 };
+    static unsigned char bytes[PIPE_FRAME_BYTES + 12 + HEAD + BODY];
+    pipe_request request = {.call = PIPE_PUT, .seconds = 10, .name = "key"};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    base_writer head = {0};
+    uint64_t body = BODY;
+    machine here;
+    shoal_blob blob = {0};
+    char heard[4096];
+    (void)state;
+    pipe_request_write(&head, &request);
+    assert_true(head.size <= HEAD);
+    uint32_t length = (uint32_t)head.size;
+    memcpy(bytes + PIPE_FRAME_BYTES, &body, sizeof body);
+    memcpy(bytes + PIPE_FRAME_BYTES + 8, &length, sizeof length);
+    memcpy(bytes + PIPE_FRAME_BYTES + 12, head.data, length);
+    const pipe_frame frame = {
+        .stream = 9, .kind = PIPE_HEAD, .length = 12 + length + BODY, .payload = bytes + PIPE_FRAME_BYTES};
+    pipe_frame_write(bytes, &frame);
+    start(&here, "mem:", NULL, NONCE);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", here.socket);
+    int worker = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(worker, (struct sockaddr *)&address, sizeof address), 0);
+    say(worker, hello, sizeof hello - 1);
+    say(worker, bytes, PIPE_FRAME_BYTES + frame.length);
+    while (recv(worker, heard, sizeof heard, 0) > 0) /* until the hub ends it */
+        ;
+    close(worker);
+    shoal_store *store = open_worker(&here, "");
+    expect(SHOAL_ABSENT, shoal_store_get(store, "key", &blob, SOON));
+    shoal_store_close(&store);
+    base_writer_release(&head);
+    stop(&here);
+}
+
+/* Who asks and asks and takes no answer costs some memory, and then the link. */
+static void test_who_reads_nothing_is_cut_off(void **state)
+{
+    static const char hello[] = "shoal-pipe 1 x " NONCE "\n";
+    static char bytes[60000];
+    (void)state;
+    for (int large = 0; large < 2; large++) {
+        machine here;
+        base_writer head = {0};
+        pipe_request request = {.call = PIPE_GET, .seconds = 10, .name = "key", .length = sizeof bytes};
+        unsigned char frame_bytes[PIPE_FRAME_BYTES + 12 + 256] = {0};
+        pipe_request_write(&head, &request);
+        uint32_t length = (uint32_t)head.size;
+        memcpy(frame_bytes + PIPE_FRAME_BYTES + 8, &length, sizeof length);
+        memcpy(frame_bytes + PIPE_FRAME_BYTES + 12, head.data, head.size);
+        int socket = start_alone(&here);
+        succeed(shoal_store_put(here.store, "key", bytes, large ? sizeof bytes : 12000, NULL, NULL, SOON));
+        say(socket, hello, sizeof hello - 1);
+        for (uint32_t stream = 1; stream < 50000; stream++) {
+            const pipe_frame frame = {
+                .stream = stream, .kind = PIPE_HEAD, .length = 12 + length, .payload = frame_bytes + PIPE_FRAME_BYTES};
+            pipe_frame_write(frame_bytes, &frame);
+            if (send(socket, frame_bytes, PIPE_FRAME_BYTES + frame.length, MSG_NOSIGNAL) < 0)
+                break;
+        }
+        wait_for(&here.near.closed, 1);
+        if (!strstr(here.near.why, large ? "asks too much at once" : "does not take what it is sent"))
+            fail_msg("%s", here.near.why);
+        close(socket);
+        base_writer_release(&head);
+        stop(&here);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -529,11 +867,18 @@ int main(void)
         cmocka_unit_test(test_the_store_of_the_rows_is_only_read),
         cmocka_unit_test(test_what_several_get_is_sent_once),
         cmocka_unit_test(test_no_get_is_stale),
+        cmocka_unit_test(test_a_far_end_sees_its_job_alone),
+        cmocka_unit_test(test_what_is_awaited_comes_when_it_is_put),
+        cmocka_unit_test(test_what_nobody_expects_any_more_is_given_up),
+        cmocka_unit_test(test_discards_are_done_or_left_undone),
         cmocka_unit_test(test_notes_pass_both_ways_and_the_end_is_told_once),
         cmocka_unit_test(test_a_wrong_nonce_is_refused),
         cmocka_unit_test(test_a_cut_link_leaves_nobody_hanging),
         cmocka_unit_test(test_slow_requests_do_not_queue),
         cmocka_unit_test(test_a_hostile_far_end_is_told_off),
+        cmocka_unit_test(test_last_words_are_heard),
+        cmocka_unit_test(test_a_hostile_worker_is_cut_off),
+        cmocka_unit_test(test_who_reads_nothing_is_cut_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

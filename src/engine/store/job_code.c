@@ -233,8 +233,8 @@ static int write_file(const char *folder, const char *name, const void *bytes, s
             status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", path);
         else
             status = write_all(file, path, bytes, size);
-        if (file >= 0)
-            close(file);
+        if (file >= 0 && close(file) < 0 && status == SHOAL_OK) /* where a disk of the network says that it is full */
+            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", path);
     }
     base_free(&path);
     return status;

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "learn/exact.h"
 #include "learn/exec/exec_pool.h"
+#include "learn/partial.h"
 
 enum { PARAMS_BYTES_MOST = 100 * 1000, CHUNK_MOST = 1 << 20, CHUNK_LEAST = 64, WHOLE_DIGITS = 2 };
 enum { CELL_FORM = 0, CELL_DIGITS = 0, CELL_RANGE = 1, CELL_PARTS = 0 };
@@ -67,15 +68,65 @@ static int make_round(shoal_round **out, const exec_model *model, const char *pa
     return SHOAL_OK;
 }
 
-/* Models travel, so what a model says is looked at before it is believed. */
+static bool is_float(int type)
+{
+    return type == SHOAL_FLOAT32 || type == SHOAL_FLOAT64;
+}
+
+static int64_t digits_of(const exec_model *model)
+{
+    return is_float(model->form.type) ? model->window.digits : WHOLE_DIGITS;
+}
+
+static void lay_out(shoal_layout *layout, const exec_model *model)
+{
+    if (!model->runs) {
+        layout->cells = 1;
+        layout->cell[CELL_FORM] = (shoal_cell){.name = "form", .kind = SHOAL_CELL_RECORD, .bytes = sizeof(exec_form)};
+        return;
+    }
+    if (model->collect) {
+        layout->cells = 1;
+        layout->cell[CELL_PARTS] = (shoal_cell){
+            .name = "parts", .kind = SHOAL_CELL_RECORD, .bytes = sizeof(exec_part) + (size_t)model->part_bytes};
+        return;
+    }
+    layout->cells = 2;
+    layout->cell[CELL_DIGITS] =
+        (shoal_cell){.name = "digits", .kind = SHOAL_CELL_SUM, .count = model->values * digits_of(model)};
+    layout->cell[CELL_RANGE] = (shoal_cell){.name = "range", .kind = SHOAL_CELL_MAX, .count = LEARN_EXACT_RANGE};
+}
+
+/* How many values an answer of this form has; false for a form that can't be. */
+static bool count_values(int64_t *out, const exec_form *form, bool collect)
+{
+    size_t count = 1;
+    bool good =
+        form->type >= 0 && form->type < SHOAL_TYPES && form->rank >= (collect ? 1 : 0) && form->rank <= EXEC_RANK_MOST;
+    for (int i = 0; good && i < form->rank; i++)
+        good = form->shape[i] >= 0 && base_multiply(&count, count, (size_t)form->shape[i]);
+    *out = (int64_t)count;
+    return good && count < (size_t)INT64_MAX / 16 / LEARN_EXACT_DIGITS_MOST;
+}
+
+/* Models travel, so what a model says is looked at before it is believed: that it agrees with itself, and the round's partials
+ * with it. */
 static int check_model(const shoal_round *round)
 {
     const exec_model *model = round->model;
-    bool good = round->model_bytes > sizeof *model && ((const char *)model)[round->model_bytes - 1] == '\0';
-    good = good && model->form.rank >= 0 && model->form.rank <= EXEC_RANK_MOST && model->form.type >= 0 &&
-           model->form.type < SHOAL_TYPES && learn_window_good(&model->window) && model->values >= 0 &&
-           model->part_bytes >= 0 && model->part_bytes % (int64_t)sizeof(exec_part) == 0 && round->layout.cells > 0;
-    return good ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, "the model of a round is not one of exec");
+    shoal_layout expected = {0};
+    int64_t values = 0;
+    bool good = round->model_bytes > sizeof *model && ((const char *)model)[round->model_bytes - 1] == '\0' &&
+                learn_window_good(&model->window);
+    if (good && model->runs)
+        good = count_values(&values, &model->form, model->collect) && model->values == values &&
+               model->part_bytes > 0 && model->part_bytes <= CHUNK_MOST &&
+               model->part_bytes % (int64_t)sizeof(exec_part) == 0;
+    if (good)
+        lay_out(&expected, model);
+    return good && learn_layout_equal(&round->layout, &expected)
+               ? SHOAL_OK
+               : shoal_fail(SHOAL_BROKEN, "the model of a round is not one of exec");
 }
 
 static int start_exec(shoal_round **out, const void *config, const shoal_shape *shape)
@@ -94,35 +145,9 @@ static int start_exec(shoal_round **out, const void *config, const shoal_shape *
                           (long long)shape->grains);
     int status = make_round(out, &model, params);
     if (status == SHOAL_OK) {
-        (*out)->layout.cells = 1;
-        (*out)->layout.cell[CELL_FORM] =
-            (shoal_cell){.name = "form", .kind = SHOAL_CELL_RECORD, .bytes = sizeof(exec_form)};
+        lay_out(&(*out)->layout, &model);
     }
     return status;
-}
-
-static bool is_float(int type)
-{
-    return type == SHOAL_FLOAT32 || type == SHOAL_FLOAT64;
-}
-
-static int64_t digits_of(const exec_model *model)
-{
-    return is_float(model->form.type) ? model->window.digits : WHOLE_DIGITS;
-}
-
-static void lay_out(shoal_layout *layout, const exec_model *model)
-{
-    if (model->collect) {
-        layout->cells = 1;
-        layout->cell[CELL_PARTS] = (shoal_cell){
-            .name = "parts", .kind = SHOAL_CELL_RECORD, .bytes = sizeof(exec_part) + (size_t)model->part_bytes};
-        return;
-    }
-    layout->cells = 2;
-    layout->cell[CELL_DIGITS] =
-        (shoal_cell){.name = "digits", .kind = SHOAL_CELL_SUM, .count = model->values * digits_of(model)};
-    layout->cell[CELL_RANGE] = (shoal_cell){.name = "range", .kind = SHOAL_CELL_MAX, .count = LEARN_EXACT_RANGE};
 }
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
@@ -343,18 +368,12 @@ static int64_t choose_part_bytes(const exec_form *form, int64_t rows_per_grain)
 /* What the first answer looked like, and how many values it had. */
 static int take_form(exec_form *out, int64_t *values, const shoal_partial *merged, bool collect)
 {
-    size_t count = 1;
     bool good = shoal_partial_records(merged, CELL_FORM) == 1;
     if (good)
         memcpy(out, shoal_partial_record_at(merged, CELL_FORM, 0, NULL), sizeof *out);
-    good = good && out->type >= 0 && out->type < SHOAL_TYPES && out->rank >= (collect ? 1 : 0) &&
-           out->rank <= EXEC_RANK_MOST;
-    for (int i = 0; good && i < out->rank; i++)
-        good = out->shape[i] >= 0 && base_multiply(&count, count, (size_t)out->shape[i]);
-    if (!good || count >= (size_t)INT64_MAX / 16 / LEARN_EXACT_DIGITS_MOST)
-        return shoal_fail(SHOAL_BROKEN, "a round of exec found a first answer that can't be");
-    *values = (int64_t)count;
-    return SHOAL_OK;
+    return good && count_values(values, out, collect)
+               ? SHOAL_OK
+               : shoal_fail(SHOAL_BROKEN, "a round of exec found a first answer that can't be");
 }
 
 static int begin_run(shoal_round **next, const exec_model *before, const shoal_partial *merged,

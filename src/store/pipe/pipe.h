@@ -50,9 +50,9 @@ typedef struct pipe_server_options {
     shoal_store *store; /* that workers see as theirs */
     shoal_store
         *data; /* where the rows of the job are, when that is another one: pipe:SOCKET?store=data, read only; or NULL */
-    const char *job; /* of the store it shows what belongs to this job and no more; NULL: all of it */
-    const char
-        *data_key; /* of the other one this key and no more; NULL: all of it; both texts stay as long as the server */
+    /* Of the store it shows what belongs to this job and no more, of the other one this key; NULL: all of it.  Both texts stay as
+     * long as the server. */
+    const char *job, *data_key;
     const char *nonce; /* what the far end's hello must repeat: 32 hex digits */
     pipe_events events;
 } pipe_server_options;

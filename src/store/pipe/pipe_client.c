@@ -286,8 +286,10 @@ int pipe_call_begin(pipe_connection *self, pipe_calling *call)
  * be woken by an answer is the one that waits for it. */
 static bool reached(pipe_connection *self, pipe_calling *call, uint32_t state, int64_t deadline)
 {
+    bool looked = false;         /* also when it is too late to wait: what came may not have been looked at */
     pipe_link_flush(self->link); /* the request itself may have been left for later */
-    while (state_of(call) < state && base_now() < deadline) {
+    while (state_of(call) < state && (base_now() < deadline || !looked)) {
+        looked = true;
         pthread_mutex_lock(&self->lock);
         uint32_t word = atomic_load(&call->word);
         bool drives = !self->driven && (word & CALL_STATE) < state;
@@ -296,12 +298,15 @@ static bool reached(pipe_connection *self, pipe_calling *call, uint32_t state, i
         else
             call->sleeps = (word & CALL_STATE) < state;
         pthread_mutex_unlock(&self->lock);
+        if ((word & CALL_STATE) >= state)
+            break; /* it came just now, and nobody will change the word again */
         if (!drives) {
             base_wait_word(&call->word, word, deadline);
             continue;
         }
-        while (state_of(call) < state && base_now() < deadline)
+        do {
             pipe_loop_turn(self->loop, base_seconds_until(deadline));
+        } while (state_of(call) < state && base_now() < deadline);
         pthread_mutex_lock(&self->lock);
         self->driven = false;
         pthread_mutex_unlock(&self->lock);

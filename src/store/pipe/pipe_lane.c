@@ -60,7 +60,7 @@ int pipe_lane_add(pipe_link *link, const pipe_frame *frame, const void *prefix, 
     whole.length = (uint32_t)length;
     whole.payload = brief->bytes + PIPE_FRAME_BYTES;
     pipe_frame_write(brief->bytes, &whole);
-    link->short_bytes += brief->size;
+    link->short_bytes += sizeof *brief + brief->size;
     if (link->last)
         link->last->next = brief;
     else
@@ -75,7 +75,7 @@ static void remove_first(pipe_link *link)
     link->first = brief->next;
     if (!link->first)
         link->last = NULL;
-    link->short_bytes -= brief->size;
+    link->short_bytes -= sizeof *brief + brief->size;
     base_free(&brief);
 }
 
@@ -304,7 +304,7 @@ static ssize_t write_parts(const pipe_link *link, plan *plan)
 
 void pipe_lane_flush(pipe_link *link)
 {
-    while (!link->failed && !link->blocked) {
+    while (!link->failed && !link->gone && !link->blocked) {
         plan plan;
         plan.frames = plan.parts = 0;
         plan.size = 0;
@@ -321,17 +321,18 @@ void pipe_lane_flush(pipe_link *link)
         ssize_t written = write_parts(link, &plan);
         int error = errno;
         commit(link, &plan, written > 0 ? (size_t)written : 0);
-        if (written < 0 && error != EAGAIN && error != EINTR)
-            pipe_link_broke(link, error == EPIPE || error == ECONNRESET ? "the other end is gone" : "writing: %s",
-                            strerror(error));
+        if (written < 0 && (error == EPIPE || error == ECONNRESET))
+            link->gone = true;
+        else if (written < 0 && error != EAGAIN && error != EINTR)
+            pipe_link_broke(link, "writing: %s", strerror(error));
         if (written < (ssize_t)plan.size && (written >= 0 || error == EAGAIN))
             link->blocked = true;
     }
 }
 
-bool pipe_lane_ready(const pipe_link *link)
+bool pipe_lane_stuck(const pipe_link *link)
 {
-    return !link->failed && !link->blocked && (link->first || link->turn || link->rest_at < link->rest_size);
+    return link->failed || link->gone || link->blocked;
 }
 
 void pipe_lane_clear(pipe_link *link)
@@ -395,12 +396,12 @@ static void release_parts(const pipe_message *message)
 /* Writes at once, unless the loop's thread does so at the end of its turn. */
 static void flush_or_wait(pipe_link *link, bool lazy)
 {
-    bool here = pipe_loop_here(link->loop), before = link->blocked || link->failed;
+    bool here = pipe_loop_here(link->loop), before = pipe_lane_stuck(link);
     if (here || (lazy && !link->failed))
         link->dirty = true;
     else
         pipe_lane_flush(link);
-    bool wake = !here && !before && (link->blocked || link->failed);
+    bool wake = !here && !before && pipe_lane_stuck(link);
     pthread_mutex_unlock(&link->lock);
     if (wake)
         pipe_loop_wake(link->loop);
@@ -489,7 +490,7 @@ bool pipe_link_drop(pipe_link *link, uint32_t stream)
         pipe_short *each = *place;
         if (each->stream == stream && each->kind == PIPE_HEAD) {
             *place = each->next;
-            link->short_bytes -= each->size;
+            link->short_bytes -= sizeof *each + each->size;
             base_free(&each);
             dropped = true;
         } else {

@@ -413,7 +413,9 @@ double pipe_link_tick(pipe_link *self, bool heard)
     self->looked = now;
     self->silence = heard ? 0 : self->silence + (elapsed < LOOK_MOST ? elapsed : LOOK_MOST);
     pthread_mutex_lock(&self->lock);
-    if (!self->greeted && now >= self->hello_due) {
+    if (self->gone && !heard) {
+        pipe_link_broke(self, "the other end is gone");
+    } else if (!self->greeted && now >= self->hello_due) {
         pipe_link_broke(self, "no hello came within %g seconds", self->options.hello_within);
     } else if (self->greeted && !self->options.local) {
         if (self->silence >= most)
@@ -431,12 +433,12 @@ double pipe_link_tick(pipe_link *self, bool heard)
 void pipe_link_flush(pipe_link *self)
 {
     pthread_mutex_lock(&self->lock);
-    bool before = self->blocked || self->failed;
+    bool before = pipe_lane_stuck(self);
     if (self->dirty) {
         self->dirty = false;
         pipe_lane_flush(self);
     }
-    bool wake = !before && (self->blocked || self->failed);
+    bool wake = !before && pipe_lane_stuck(self);
     pthread_mutex_unlock(&self->lock);
     if (wake) /* of another thread that takes the turns: it has to wait for other things from now on */
         pipe_loop_wake(self->loop);

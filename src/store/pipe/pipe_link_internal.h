@@ -75,6 +75,7 @@ struct pipe_link {
     pthread_mutex_t lock;
     bool said, greeted;  /* our hello, and the other end's */
     _Atomic bool failed; /* nothing is sent or read any more */
+    bool gone;           /* the other end takes nothing any more; what it said before is still read */
     bool dirty;          /* there is something to send, and the loop's thread will */
     bool blocked;        /* the system took no more: wait until it is writable */
     char why[512];
@@ -100,8 +101,8 @@ struct pipe_link {
 int pipe_lane_add(pipe_link *link, const pipe_frame *frame, const void *prefix, size_t prefix_size);
 /* Writes what can be written. */
 void pipe_lane_flush(pipe_link *link);
-/* Whether there is anything that could be written now. */
-bool pipe_lane_ready(const pipe_link *link);
+/* Whether nothing can be written now, so that the loop has to wait for something else. */
+bool pipe_lane_stuck(const pipe_link *link);
 /* Frees all that waits, and releases its bytes. */
 void pipe_lane_clear(pipe_link *link);
 /* The far end has taken so many bytes of bodies in all. */

@@ -160,7 +160,7 @@ static void linger(pipe_link *link, int64_t until)
         pthread_mutex_lock(&link->lock);
         link->blocked = false;
         pipe_lane_flush(link);
-        bool done = link->failed || (!link->first && link->rest_at == link->rest_size);
+        bool done = link->failed || link->gone || (!link->first && link->rest_at == link->rest_size);
         pthread_mutex_unlock(&link->lock);
         double left = base_seconds_until(until);
         struct pollfd writable = {.fd = link->out, .events = POLLOUT};

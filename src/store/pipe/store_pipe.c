@@ -698,14 +698,21 @@ static int await_once(pipe_store *self, const char *key, int64_t until, shoal_bl
 
 static int await_pipe(shoal_store *base, const char *key, int64_t until, shoal_blob *out, store_attempt *attempt)
 {
+    pipe_store *self = (pipe_store *)base;
+    const store_range all = {.length = -1};
+    pthread_mutex_lock(&self->lock);
+    bool expected = find_expectation(self, key) != NULL;
+    pthread_mutex_unlock(&self->lock);
+    if (!expected && base_now() >= until) /* there is nothing to wait for */
+        return get_pipe(base, key, &all, out, attempt);
     int status;
     do {
-        status = await_once((pipe_store *)base, key, until, out, attempt);
+        status = await_once(self, key, until, out, attempt);
     } while (status == SHOAL_ABSENT && base_now() < until);
     if (status == SHOAL_OK && (int64_t)out->size < out->whole) { /* it is a large one */
         shoal_blob_release(out);
         *out = (shoal_blob){.age = -1};
-        status = get_pipe(base, key, &(store_range){.length = -1}, out, attempt);
+        status = get_pipe(base, key, &all, out, attempt);
     }
     return status;
 }
