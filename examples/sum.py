@@ -4,8 +4,9 @@ import types
 
 import numpy as np
 
-source = types.SimpleNamespace(read=sys.stdin.buffer.read)  # numpy would seek in what looks like a file
+# numpy would ask for the position in what looks like a file to it, and pipes have none.
+pipes = types.SimpleNamespace(read=sys.stdin.buffer.read, write=sys.stdout.buffer.write)
 while sys.stdin.buffer.peek(1):  # until the input ends
-    rows = np.lib.format.read_array(source)
-    np.save(sys.stdout.buffer, rows.sum(axis=0))
+    rows = np.lib.format.read_array(pipes)
+    np.save(pipes, rows.sum(axis=0))
     sys.stdout.buffer.flush()

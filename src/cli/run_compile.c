@@ -25,7 +25,14 @@ extern char **environ;
 
 enum { TEXT_BYTES_MOST = 64 << 20, TEXT_STEP = 1 << 16 };
 
-static const char *const flags[] = {"-std=gnu11", "-O2", "-ffp-contract=off", "-shared", "-fPIC"};
+/* A function of another kind than SHOAL_MODULE asks for would be called all the same, with arguments it does not have. */
+static const char *const flags[] = {"-std=gnu11",
+                                    "-O2",
+                                    "-ffp-contract=off",
+                                    "-shared",
+                                    "-fPIC",
+                                    "-Werror=incompatible-pointer-types",
+                                    "-Werror=implicit-function-declaration"};
 enum { FLAGS = sizeof flags / sizeof flags[0], ARGUMENTS_MOST = 16 };
 
 static const char *compiler(void)

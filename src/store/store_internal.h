@@ -110,7 +110,8 @@ struct store_class {
     /* Optional, with `wakes`.  As shoal_store_wait. */
     int (*wait)(shoal_store *self, const char *name, uint32_t *seen, int64_t deadline);
 
-    /* Optional, all of these or none: for a store that is far and wakes.  As the public calls; `await` is one attempt. */
+    /* Optional, for a store that is far: as the public calls; `await` is one attempt.  The first two come together, for a store
+     * that wakes. */
     int (*await)(shoal_store *self, const char *key, int64_t until, shoal_blob *out, store_attempt *attempt);
     void (*expect)(shoal_store *self, const char *key);
     int (*discard)(shoal_store *self, const char *key);

@@ -343,6 +343,44 @@ static void test_no_get_is_stale(void **state)
     stop(&here);
 }
 
+/* Threads that share a connection: one of those that wait serves the link for all, and none sleeps on an answer that is there. */
+static void *get_again_and_again(void *context)
+{
+    shoal_store *store = context;
+    for (int i = 0; i < 2000; i++) {
+        shoal_blob blob = {0};
+        if (shoal_store_get(store, i % 2 ? "odd" : "even", &blob, SOON) < 0)
+            return "a get failed";
+        bool right = blob.size == (i % 2 ? 3 : 4);
+        shoal_blob_release(&blob);
+        if (!right)
+            return "a get brought another's answer";
+    }
+    return NULL;
+}
+
+static void test_threads_share_a_connection(void **state)
+{
+    enum { THREADS = 4 };
+    machine here;
+    pthread_t threads[THREADS];
+    (void)state;
+    start(&here, "mem:", NULL, NONCE);
+    shoal_store *store = open_worker(&here, "");
+    succeed(shoal_store_put(here.store, "odd", "odd", 3, NULL, NULL, SOON));
+    succeed(shoal_store_put(here.store, "even", "even", 4, NULL, NULL, SOON));
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, get_again_and_again, store), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *wrong = NULL;
+        pthread_join(threads[i], &wrong);
+        if (wrong)
+            fail_msg("%s", (const char *)wrong);
+    }
+    shoal_store_close(&store);
+    stop(&here);
+}
+
 /* ---- one job alone --------------------------------------------------------------------------------------------------- */
 
 static void expect_keys(shoal_store *store, const char *prefix, const char *keys)
@@ -815,8 +853,12 @@ static void test_a_hostile_worker_is_cut_off(void **state)
     assert_int_equal(connect(worker, (struct sockaddr *)&address, sizeof address), 0);
     say(worker, hello, sizeof hello - 1);
     say(worker, bytes, PIPE_FRAME_BYTES + frame.length);
-    while (recv(worker, heard, sizeof heard, 0) > 0) /* until the hub ends it */
+    const struct timeval patience = {.tv_sec = 30};
+    setsockopt(worker, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    ssize_t more;
+    while ((more = recv(worker, heard, sizeof heard, 0)) > 0)
         ;
+    assert_int_equal(more, 0); /* the hub has ended it */
     close(worker);
     shoal_store *store = open_worker(&here, "");
     expect(SHOAL_ABSENT, shoal_store_get(store, "key", &blob, SOON));
@@ -867,6 +909,7 @@ int main(void)
         cmocka_unit_test(test_the_store_of_the_rows_is_only_read),
         cmocka_unit_test(test_what_several_get_is_sent_once),
         cmocka_unit_test(test_no_get_is_stale),
+        cmocka_unit_test(test_threads_share_a_connection),
         cmocka_unit_test(test_a_far_end_sees_its_job_alone),
         cmocka_unit_test(test_what_is_awaited_comes_when_it_is_put),
         cmocka_unit_test(test_what_nobody_expects_any_more_is_given_up),

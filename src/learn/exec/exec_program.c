@@ -223,7 +223,10 @@ void exec_program_said(const exec_program *program, char *out, size_t size)
     if (from > program->said || program->said_more)
         to = stpcpy(to, "... ");
     for (; from < end; from++)
-        to = *from == '\n' ? stpcpy(to, " | ") : (*to = *from ? *from : ' ', to + 1);
+        if (*from == '\n')
+            to = stpcpy(to, " | ");
+        else /* what moves a terminal's cursor would hide the rest of the message */
+            *to++ = (unsigned char)*from < ' ' || *from == 0x7f ? ' ' : *from;
     *to = '\0';
 }
 

@@ -1,9 +1,11 @@
 /* Frames: how bytes lie on a link.
  *
- *     offset  bytes
- *     0       4      stream: which request this belongs to; 0 where there is
- * none 4       1      kind 5       1      flags 6       2      length of the payload, at most 32,768 8       4
- * CRC32C of the eight bytes before and of the payload 12             payload
+ *     offset   0   4 bytes   stream: which request this belongs to; 0 where there is none
+ *              4   1         kind
+ *              5   1         flags
+ *              6   2         length of the payload, at most 32,768
+ *              8   4         CRC32C of the eight bytes before and of the payload
+ *             12             payload
  *
  * All numbers are little-endian.  Reading is pure: bytes in, a frame or a reason out. */
 #ifndef PIPE_FRAME_H

@@ -138,8 +138,10 @@ static void get(shoal_store *store, const char *name, const pipe_task *task, int
                 pipe_answer *answer)
 {
     const pipe_request *request = &task->request;
+    int64_t length = request->length < most ? request->length : most;
+    int64_t end = INT64_MAX - request->offset; /* so that stores may add the two */
     const store_range range = {.offset = request->offset,
-                               .length = request->length < most ? request->length : most,
+                               .length = length < end ? length : end,
                                .expected = request->conditional ? &request->expected : NULL};
     store_attempt attempt = attempt_of(task);
     *out = (shoal_blob){.age = -1};
@@ -197,6 +199,8 @@ static void serve_put(pipe_server *self, pipe_task *task, shoal_store *store, co
         store->class->put(store, name, &body, request->conditional ? &request->expected : NULL, &answer.etag, &attempt),
         &attempt);
     count(store, SHOAL_REQUEST_PUT, (int64_t)task->body_size, 0);
+    if (answer.status == SHOAL_OK)
+        pipe_watch_changed(self);
     pipe_reply_short(self, task, &answer);
 }
 
@@ -302,6 +306,8 @@ static void serve_push(pipe_server *self, pipe_task *task, shoal_store *store, c
              &attempt);
     if (!store->blob_queue)
         count(store, SHOAL_REQUEST_QUEUE, (int64_t)task->body_size, 0);
+    if (answer.status == SHOAL_OK)
+        pipe_watch_changed(self);
     pipe_reply_short(self, task, &answer);
 }
 

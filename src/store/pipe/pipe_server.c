@@ -360,7 +360,6 @@ int pipe_server_new(pipe_server **out_server, int in, int out, const pipe_server
     self->options.nonce = NULL; /* the link has its own copy */
     self->bodies_most = base_memory_total() / 4;
     self->thread_most = options->store->class->far ? PIPE_THREADS_MOST : THREADS_NEAR;
-    self->wakes = options->store->class->wakes;
     pthread_mutex_init(&self->lock, NULL);
     pthread_cond_init(&self->work, NULL);
     pipe_link_options link = {.nonce = options->nonce, .events = &server_events, .context = self};
@@ -369,8 +368,8 @@ int pipe_server_new(pipe_server **out_server, int in, int out, const pipe_server
         status = pipe_loop_new(&self->loop);
     if (status == SHOAL_OK)
         status = pipe_loop_add(self->loop, self->link);
-    if (status == SHOAL_OK && self->wakes)
-        status = base_thread_start(&self->waiter, pipe_wait_for_changes, self);
+    if (status == SHOAL_OK)
+        status = pipe_watch_join(self);
     if (status == SHOAL_OK)
         status = pipe_loop_start(self->loop, NULL, NULL);
     if (status < 0) {
@@ -415,10 +414,9 @@ void pipe_server_free(pipe_server **server)
     pthread_mutex_unlock(&self->lock);
     for (int i = 0; i < threads; i++) /* they use the loop: it goes after them */
         base_thread_join(&self->threads[i]);
-    atomic_fetch_add(&self->waits, 1);
-    base_wake_word(&self->waits, 1);
-    base_thread_join(&self->waiter);
+    pipe_watch_hide(self);
     pipe_loop_free(&self->loop, LINGER);
+    pipe_watch_leave(self);
     pipe_link_free(&self->link);
     while (self->tasks)
         pipe_task_remove(self, self->tasks);

@@ -72,9 +72,8 @@ struct pipe_server {
         shoal_etag etag;
     } recent[PIPE_RECENT]; /* what answers were of, by stream */
 
-    bool wakes; /* the store tells of changes */
-    base_thread *waiter;
-    _Atomic uint32_t waits; /* counts those that begin, so that the waiter can sleep while there are none */
+    struct pipe_watch *watch; /* that tells of changes of the store; NULL when it can't */
+    pipe_server *watched;     /* the next one of the same watch */
     int wait_count;
 };
 
@@ -112,8 +111,15 @@ void pipe_go_on_behind(pipe_server *self, uint32_t stream);
 
 /* ---- waiting (pipe_waits.c) ------------------------------------------------------------------------------------- */
 
-/* What the thread does that looks after all who wait. */
-void pipe_wait_for_changes(void *server);
+/* Joins those that are told of changes of the same store. */
+int pipe_watch_join(pipe_server *self);
+/* From now on no threads but its own touch the server. */
+void pipe_watch_hide(pipe_server *self);
+/* And when these have ended, too, it leaves. */
+void pipe_watch_leave(pipe_server *self);
+/* A request of this server has changed the store: whoever waits for that, at any server of the same store, is answered by the
+ * calling thread. */
+void pipe_watch_changed(pipe_server *self);
 /* A PIPE_WAIT. */
 void pipe_wait_begin(pipe_server *self, pipe_task *task);
 /* Notes how things stand before a key is looked for, if it is to be waited for. */

@@ -1,7 +1,9 @@
-/* Those who wait at the server for a change: PIPE_WAIT, and gets that are patient.
+/* Those who wait at a server for a change: PIPE_WAIT, and gets that are patient.
  *
- * One thread looks after all of them: it waits for any change of the store, and then asks for each.  Whoever begins to wait
- * is first put among those that wait and then looked at, so no change is missed in between. */
+ * All servers of one store have a *watch* together.  Whoever changes the store for one of them looks at once who waits for that, at
+ * all of them: no other thread need be woken.  What other processes change is noticed by the watch's own thread, which waits for any
+ * change of the store, and then asks for each who waits.  Whoever begins to wait is first put among those that wait and then looked
+ * at, so no change is missed in between. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -9,6 +11,23 @@
 #include "store/pipe/pipe_server_internal.h"
 
 static const double LOOK_EVERY = 0.1; /* seconds until the thread that waits sees that it is to end */
+static const double LULL =
+    0.001; /* seconds between two looks of it while changes are those of servers, which look themselves */
+
+struct pipe_watch {
+    struct pipe_watch *next;
+    shoal_store *store;
+    int users;            /* servers that have it; behind watches_lock */
+    pthread_mutex_t lock; /* of the list; taken before a server's */
+    pipe_server *servers; /* those that are told */
+    bool stop;
+    base_thread *thread;
+    _Atomic uint32_t waits; /* counts those that begin to wait, so that the thread can sleep while there are none */
+    _Atomic uint32_t own;   /* counts changes that servers made */
+};
+
+static pthread_mutex_t watches_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before a watch's */
+static struct pipe_watch *watches;
 
 /* Whether the wait is over: something may have changed, its time has passed, or the store can't tell.  The lock is held. */
 static bool is_over(pipe_server *self, pipe_task *task, pipe_answer *answer)
@@ -78,14 +97,14 @@ static bool stay(pipe_server *self, pipe_task *task)
     if (!wanted)
         return false;
     look_for(self, stream);
-    atomic_fetch_add(&self->waits, 1);
-    base_wake_word(&self->waits, 1);
+    atomic_fetch_add(&self->watch->waits, 1);
+    base_wake_word(&self->watch->waits, 1);
     return true;
 }
 
 static bool is_patient(const pipe_server *self, const pipe_task *task)
 {
-    return task->request.call == PIPE_GET && task->request.patient && !task->request.data && self->wakes;
+    return task->request.call == PIPE_GET && task->request.patient && !task->request.data && self->watch;
 }
 
 /* What comes from now on is a change. */
@@ -105,35 +124,153 @@ bool pipe_wait_park(pipe_server *self, pipe_task *task)
     return is_patient(self, task) && base_now() < task->deadline && stay(self, task);
 }
 
-void pipe_wait_for_changes(void *context)
-{
-    pipe_server *self = context;
-    shoal_store *store = self->options.store;
-    uint32_t seen = 0;
-    for (;;) {
-        uint32_t waits = atomic_load(&self->waits);
-        pthread_mutex_lock(&self->lock);
-        bool stop = self->stop, some = self->wait_count > 0;
-        pthread_mutex_unlock(&self->lock);
-        if (stop)
-            return;
-        if (some) {
-            int64_t soon = base_time_after(base_now(), LOOK_EVERY);
-            if (store->class->wait(store, store->prefix, &seen, soon) < 0 && base_now() < soon)
-                base_sleep_until(soon); /* a store that fails is not asked without end */
-            look_for(self, 0);
-        } else {
-            base_wait_word(&self->waits, waits, INT64_MAX);
-        }
-    }
-}
-
 void pipe_wait_begin(pipe_server *self, pipe_task *task)
 {
-    if (task->request.data || !self->wakes) {
+    if (task->request.data || !self->watch) {
         pipe_refuse(self, task, shoal_fail(SHOAL_USAGE, "this store can't tell of changes"));
         return;
     }
     if (!stay(self, task))
         pipe_refuse(self, task, shoal_fail(SHOAL_AGAIN, "nobody waits any more"));
+}
+
+/* ---- watches ------------------------------------------------------------------------------------------------------ */
+
+static void look_at_all(struct pipe_watch *watch)
+{
+    pthread_mutex_lock(&watch->lock);
+    for (pipe_server *each = watch->servers; each; each = each->watched)
+        look_for(each, 0);
+    pthread_mutex_unlock(&watch->lock);
+}
+
+void pipe_watch_changed(pipe_server *self)
+{
+    if (!self->watch)
+        return;
+    atomic_fetch_add(&self->watch->own, 1);
+    look_at_all(self->watch);
+}
+
+/* Whether someone waits; *stop: the thread is to end. */
+static bool is_waited_for(struct pipe_watch *watch, bool *stop)
+{
+    bool some = false;
+    pthread_mutex_lock(&watch->lock);
+    *stop = watch->stop;
+    for (pipe_server *each = watch->servers; each && !some; each = each->watched) {
+        pthread_mutex_lock(&each->lock);
+        some = each->wait_count > 0;
+        pthread_mutex_unlock(&each->lock);
+    }
+    pthread_mutex_unlock(&watch->lock);
+    return some;
+}
+
+static void wait_for_changes(void *context)
+{
+    struct pipe_watch *watch = context;
+    shoal_store *store = watch->store;
+    uint32_t seen = 0;
+    for (bool stop = false;;) {
+        uint32_t waits = atomic_load(&watch->waits), own = atomic_load(&watch->own);
+        bool some = is_waited_for(watch, &stop);
+        if (stop)
+            return;
+        if (!some) {
+            base_wait_word(&watch->waits, waits, INT64_MAX);
+            continue;
+        }
+        int64_t soon = base_time_after(base_now(), LOOK_EVERY);
+        if (store->class->wait(store, store->prefix, &seen, soon) < 0 && base_now() < soon)
+            base_sleep_until(soon); /* a store that fails is not asked without end */
+        look_at_all(watch);
+        if (atomic_load(&watch->own) != own)
+            base_sleep_until(base_time_after(base_now(), LULL));
+    }
+}
+
+static int new_watch(struct pipe_watch **out, shoal_store *store)
+{
+    struct pipe_watch *fresh = NULL;
+    int status = base_alloc(&fresh, 1, sizeof *fresh, "who waits for changes");
+    if (status < 0)
+        return status;
+    fresh->store = store;
+    pthread_mutex_init(&fresh->lock, NULL);
+    status = base_thread_start(&fresh->thread, wait_for_changes, fresh);
+    if (status < 0) {
+        pthread_mutex_destroy(&fresh->lock);
+        base_free(&fresh);
+        return status;
+    }
+    fresh->next = watches;
+    *out = watches = fresh;
+    return SHOAL_OK;
+}
+
+int pipe_watch_join(pipe_server *self)
+{
+    shoal_store *store = self->options.store;
+    int status = SHOAL_OK;
+    if (!store->class->wakes)
+        return SHOAL_OK;
+    pthread_mutex_lock(&watches_lock);
+    struct pipe_watch *watch = watches;
+    while (watch && watch->store != store)
+        watch = watch->next;
+    if (!watch)
+        status = new_watch(&watch, store);
+    if (status == SHOAL_OK) {
+        watch->users++;
+        pthread_mutex_lock(&watch->lock);
+        self->watch = watch;
+        self->watched = watch->servers;
+        watch->servers = self;
+        pthread_mutex_unlock(&watch->lock);
+    }
+    pthread_mutex_unlock(&watches_lock);
+    return status;
+}
+
+/* Nobody is left: its thread ends. */
+static void end_watch(struct pipe_watch *watch)
+{
+    struct pipe_watch **place = &watches;
+    while (*place != watch)
+        place = &(*place)->next;
+    *place = watch->next;
+    pthread_mutex_lock(&watch->lock);
+    watch->stop = true;
+    pthread_mutex_unlock(&watch->lock);
+    atomic_fetch_add(&watch->waits, 1);
+    base_wake_word(&watch->waits, 1);
+    base_thread_join(&watch->thread);
+    pthread_mutex_destroy(&watch->lock);
+    base_free(&watch);
+}
+
+void pipe_watch_hide(pipe_server *self)
+{
+    struct pipe_watch *watch = self->watch;
+    if (!watch)
+        return;
+    pthread_mutex_lock(&watch->lock);
+    pipe_server **place = &watch->servers;
+    while (*place && *place != self)
+        place = &(*place)->watched;
+    if (*place)
+        *place = self->watched;
+    pthread_mutex_unlock(&watch->lock);
+}
+
+void pipe_watch_leave(pipe_server *self)
+{
+    if (!self->watch)
+        return;
+    pthread_mutex_lock(&watches_lock);
+    if (--self->watch->users == 0)
+        end_watch(self->watch);
+    self->watch = NULL;
+    pthread_mutex_unlock(&watches_lock);
 }
