@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "engine/store/job_code.h"
+#include "job_print.h"
 #include "job_store.h"
 #include "run_job.h"
 
@@ -188,13 +189,19 @@ static void leave_outputs(json_t *asked, const cli_print_settings *print)
 static int distrust(json_t *asked, const settings *settings, const shoal_job *about)
 {
     json_object_del(asked, "ssh");
+    bool allowed = true;
+    char *hashes = NULL;
+    int status = SHOAL_OK;
     for (int i = 0; i < about->codes; i++)
-        if (!settings->allow_code || !job_code_allowed(settings->allow_code, about->code[i].sha256))
-            return shoal_fail(
-                SHOAL_DENIED,
-                "job %s brings code (%s) and was submitted elsewhere: if you trust it, say --allow-code %s", about->id,
-                about->code[i].name, about->code[i].sha256);
-    return SHOAL_OK;
+        allowed = allowed && settings->allow_code && job_code_allowed(settings->allow_code, about->code[i].sha256);
+    if (!allowed && (status = cli_job_hashes(&hashes, about)) == SHOAL_OK)
+        status = shoal_fail(
+            SHOAL_DENIED,
+            "job %s brings code, which `shoal job show` lists, and was submitted elsewhere: if you trust it, say "
+            "--allow-code %s",
+            about->id, hashes);
+    base_free(&hashes);
+    return status;
 }
 
 /* What the job was submitted with: as this user said it here, or else as the store has it. */

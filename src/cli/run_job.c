@@ -15,6 +15,7 @@
 #include "engine/store/job_hash.h"
 #include "engine/store/job_setup.h"
 #include "engine/store/job_spec.h"
+#include "job_print.h"
 #include "launch/launch.h"
 
 static const shoal_option rows[] = {
@@ -320,17 +321,22 @@ static int obey(following *self)
     return wanted == launch_wanted(self->workers) ? SHOAL_OK : launch_scale(self->workers, wanted);
 }
 
-/* Workers that are started by hand read files of this machine only where they are told to. */
+/* Workers that are started by hand read files of this machine only where they are told to, and run only the code they are. */
 static void say_waiting(following *self)
 {
-    char *url = NULL, *folder = NULL;
+    char *url = NULL, *folder = NULL, *hashes = NULL;
+    shoal_job *about = NULL;
     self->said_waiting = true;
     if (self->settings->workers.count > 0 || self->quiet)
         return;
     if (cli_quote(&url, self->jobs->url) == SHOAL_OK &&
-        (!self->data_folder || cli_quote(&folder, self->data_folder) == SHOAL_OK))
-        fprintf(stderr, "waiting for workers: shoal worker --store %s --job %s%s%s\n", url, self->id,
-                folder ? " --data-root " : "", folder ? folder : "");
+        (!self->data_folder || cli_quote(&folder, self->data_folder) == SHOAL_OK) &&
+        shoal_job_describe(&about, self->jobs->store, self->id, false, cli_jobs_deadline(self->jobs)) == SHOAL_OK &&
+        cli_job_hashes(&hashes, about) == SHOAL_OK)
+        fprintf(stderr, "waiting for workers: shoal worker --store %s --job %s%s%s%s%s\n", url, self->id,
+                folder ? " --data-root " : "", folder ? folder : "", *hashes ? " --allow-code " : "", hashes);
+    shoal_job_free(&about);
+    base_free(&hashes);
     base_free(&folder);
     base_free(&url);
 }

@@ -525,6 +525,54 @@ static void test_what_is_awaited_comes_when_it_is_put(void **state)
     stop(&here);
 }
 
+/* Another machine's server and hub over the store of the first. */
+static void start_beside(machine *self, shoal_store *store)
+{
+    int pair[2];
+    make_folder(self);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    const pipe_server_options server = {.store = store, .nonce = NONCE, .events = {heard, closed, &self->near}};
+    succeed(pipe_server_new(&self->server, pair[0], pair[0], &server));
+    const pipe_hub_options hub = {.socket = self->socket, .nonce = NONCE, .events = {heard, closed, &self->far}};
+    succeed(pipe_hub_new(&self->hub, pair[1], pair[1], &hub));
+}
+
+/* What a worker of one machine puts reaches one of another that awaits it; and a machine that goes takes nobody along, although the
+ * others' puts are looked at on its behalf until then. */
+static void test_machines_wake_each_other_and_come_and_go(void **state)
+{
+    enum { TURNS = 40 };
+    machine first;
+    char key[32];
+    (void)state;
+    start(&first, "mem:", NULL, NONCE);
+    shoal_store *store = open_worker(&first, "");
+    for (int turn = 0; turn < TURNS; turn++) {
+        machine second;
+        start_beside(&second, first.store);
+        snprintf(key, sizeof key, "key%d", turn);
+        awaiter awaiter = {.store = open_worker(&second, ""), .key = key};
+        assert_int_equal(pthread_create(&awaiter.thread, NULL, await_it, &awaiter), 0);
+        wait_for_tasks(&second, 1);
+        succeed(shoal_store_put(store, key, "text", 4, NULL, NULL, SOON));
+        pthread_join(awaiter.thread, NULL);
+        assert_int_equal(awaiter.status, SHOAL_OK);
+        assert_int_equal(awaiter.blob.size, 4);
+        shoal_blob_release(&awaiter.blob);
+
+        awaiter.key = "never";
+        shoal_store_expect(awaiter.store, "never");
+        expect(SHOAL_ABSENT, shoal_store_await(awaiter.store, "never", shoal_after(0.001), &awaiter.blob, SOON));
+        shoal_store_expect(store, key); /* is under way while the other goes */
+        shoal_store_discard(store, key, SOON);
+        shoal_store_close(&awaiter.store);
+        stop(&second);
+        succeed(shoal_store_put(store, "other", "x", 1, NULL, NULL, SOON));
+    }
+    shoal_store_close(&store);
+    stop(&first);
+}
+
 /* A get that was given up does not stay at the server, unless another worker's refers to it. */
 static void test_what_nobody_expects_any_more_is_given_up(void **state)
 {
@@ -912,6 +960,7 @@ int main(void)
         cmocka_unit_test(test_threads_share_a_connection),
         cmocka_unit_test(test_a_far_end_sees_its_job_alone),
         cmocka_unit_test(test_what_is_awaited_comes_when_it_is_put),
+        cmocka_unit_test(test_machines_wake_each_other_and_come_and_go),
         cmocka_unit_test(test_what_nobody_expects_any_more_is_given_up),
         cmocka_unit_test(test_discards_are_done_or_left_undone),
         cmocka_unit_test(test_notes_pass_both_ways_and_the_end_is_told_once),

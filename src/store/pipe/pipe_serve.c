@@ -84,12 +84,6 @@ static store_attempt attempt_of(const pipe_task *task)
         .deadline = task->deadline, .number = (int)task->request.number, .doubt = task->request.doubt};
 }
 
-static void count(shoal_store *store, shoal_request kind, int64_t sent, int64_t received)
-{
-    if (!store->class->counts_itself)
-        store_count(store, kind, sent, received);
-}
-
 /* How an attempt went, into the answer. */
 static void conclude(pipe_answer *answer, int status, const store_attempt *attempt)
 {
@@ -116,7 +110,6 @@ static bool get_same(pipe_server *self, pipe_task *task, shoal_store *store, con
     if (!request->known.text[0] && request->same_as == 0)
         return false;
     int status = store->class->get(store, name, &nothing, &blob, &attempt);
-    count(store, SHOAL_REQUEST_GET, 0, 0);
     if (status == SHOAL_OK) {
         fill_get(answer, &blob);
         answer->same = pipe_has_already(self, request, &blob.etag);
@@ -146,7 +139,6 @@ static void get(shoal_store *store, const char *name, const pipe_task *task, int
     store_attempt attempt = attempt_of(task);
     *out = (shoal_blob){.age = -1};
     conclude(answer, store->class->get(store, name, &range, out, &attempt), &attempt);
-    count(store, SHOAL_REQUEST_GET, 0, answer->status == SHOAL_OK ? (int64_t)out->size : 0);
 }
 
 static void serve_get(pipe_server *self, pipe_task *task, shoal_store *store, const char *name)
@@ -198,7 +190,6 @@ static void serve_put(pipe_server *self, pipe_task *task, shoal_store *store, co
         &answer,
         store->class->put(store, name, &body, request->conditional ? &request->expected : NULL, &answer.etag, &attempt),
         &attempt);
-    count(store, SHOAL_REQUEST_PUT, (int64_t)task->body_size, 0);
     if (answer.status == SHOAL_OK)
         pipe_watch_changed(self);
     pipe_reply_short(self, task, &answer);
@@ -209,7 +200,6 @@ static void serve_remove(pipe_server *self, pipe_task *task, shoal_store *store,
     store_attempt attempt = attempt_of(task);
     pipe_answer answer = {.status = SHOAL_OK};
     conclude(&answer, store->class->remove(store, name, &attempt), &attempt);
-    count(store, SHOAL_REQUEST_REMOVE, 0, 0);
     pipe_reply_short(self, task, &answer);
 }
 
@@ -264,10 +254,8 @@ static void serve_list(pipe_server *self, pipe_task *task, shoal_store *store, c
     int status = after ? full_name(full, store, after, false) : SHOAL_OK;
     if (status == SHOAL_OK && request->marker[0] == 'm')
         status = base_copy_text(&page.marker, request->marker + 1);
-    if (status == SHOAL_OK) {
+    if (status == SHOAL_OK)
         status = store->class->list(store, name, after ? full : NULL, &page, &attempt);
-        count(store, SHOAL_REQUEST_LIST, 0, 0);
-    }
     if (status == SHOAL_OK)
         status = write_page(&out, &answer, &page, self, task);
     if (status == SHOAL_OK)
@@ -304,8 +292,6 @@ static void serve_push(pipe_server *self, pipe_task *task, shoal_store *store, c
              store->blob_queue ? store_blobs_push(store, name, task->body, task->body_size, task->deadline)
                                : store->class->push(store, name, &body, &attempt),
              &attempt);
-    if (!store->blob_queue)
-        count(store, SHOAL_REQUEST_QUEUE, (int64_t)task->body_size, 0);
     if (answer.status == SHOAL_OK)
         pipe_watch_changed(self);
     pipe_reply_short(self, task, &answer);
@@ -321,8 +307,6 @@ static void serve_take(pipe_server *self, pipe_task *task, shoal_store *store, c
     if (status == SHOAL_OK)
         status = store->blob_queue ? store_blobs_take(store, name, lease, &message, task->deadline)
                                    : store->class->take(store, name, lease, &message, &attempt);
-    if (!store->blob_queue)
-        count(store, SHOAL_REQUEST_QUEUE, 0, status == SHOAL_OK ? (int64_t)message.size : 0);
     conclude(&answer, status, &attempt);
     answer.number = message.deliveries;
     memcpy(answer.receipt, message.receipt, sizeof answer.receipt);
@@ -344,8 +328,6 @@ static void serve_extend(pipe_server *self, pipe_task *task, shoal_store *store,
     if (status == SHOAL_OK)
         status = store->blob_queue ? store_blobs_extend(store, name, &message, lease, task->deadline)
                                    : store->class->extend(store, name, &message, lease, &attempt);
-    if (!store->blob_queue)
-        count(store, SHOAL_REQUEST_QUEUE, 0, 0);
     conclude(&answer, status, &attempt);
     memcpy(answer.receipt, message.receipt, sizeof answer.receipt);
     pipe_reply_short(self, task, &answer);
@@ -360,8 +342,6 @@ static void serve_finish(pipe_server *self, pipe_task *task, shoal_store *store,
              store->blob_queue ? store_blobs_finish(store, name, &message, task->deadline)
                                : store->class->finish(store, name, &message, &attempt),
              &attempt);
-    if (!store->blob_queue)
-        count(store, SHOAL_REQUEST_QUEUE, 0, 0);
     pipe_reply_short(self, task, &answer);
 }
 
@@ -373,8 +353,6 @@ static void serve_count(pipe_server *self, pipe_task *task, shoal_store *store, 
              store->blob_queue ? store_blobs_count(store, name, &answer.number, task->deadline)
                                : store->class->count(store, name, &answer.number, &attempt),
              &attempt);
-    if (!store->blob_queue)
-        count(store, SHOAL_REQUEST_QUEUE, 0, 0);
     pipe_reply_short(self, task, &answer);
 }
 
@@ -386,8 +364,6 @@ static void serve_drop(pipe_server *self, pipe_task *task, shoal_store *store, c
              store->blob_queue ? store_blobs_drop(store, name, task->deadline)
                                : store->class->drop(store, name, &attempt),
              &attempt);
-    if (!store->blob_queue)
-        count(store, SHOAL_REQUEST_QUEUE, 0, 0);
     pipe_reply_short(self, task, &answer);
 }
 
@@ -395,8 +371,12 @@ static void serve_drop(pipe_server *self, pipe_task *task, shoal_store *store, c
 
 void pipe_serve_describe(pipe_server *self, pipe_task *task)
 {
-    shoal_store_traits traits = shoal_store_describe(store_of(self, task));
-    pipe_answer answer = {.status = SHOAL_OK, .wakes = traits.wakes && !task->request.data, .forgets = traits.forgets};
+    const shoal_store *store = store_of(self, task);
+    shoal_store_traits traits = shoal_store_describe(store);
+    pipe_answer answer = {.status = SHOAL_OK,
+                          .wakes = traits.wakes && !task->request.data,
+                          .counts = store->class->counts_itself,
+                          .forgets = traits.forgets};
     snprintf(answer.store, sizeof answer.store, "%s", traits.name);
     pipe_reply_short(self, task, &answer);
 }

@@ -206,6 +206,7 @@ static void answer_fields(codec *codec, pipe_call call, pipe_answer *answer)
     case PIPE_WAIT: u32(codec, &answer->seen); break;
     case PIPE_DESCRIBE:
         flag(codec, &answer->wakes);
+        flag(codec, &answer->counts);
         number(codec, &answer->forgets);
         text(codec, answer->store, sizeof answer->store);
         break;

@@ -70,6 +70,7 @@ typedef struct pipe_answer {
     char marker[PIPE_MARKER_MOST];
     uint32_t seen; /* wait */
     bool wakes;    /* describe */
+    bool counts; /* the store counts its requests itself: whoever asks through the pipe does not count them once more */
     double forgets;
     char store[PIPE_MESSAGE_MOST];
 } pipe_answer;

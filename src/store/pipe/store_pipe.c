@@ -215,6 +215,7 @@ static int open_pipe(shoal_store *base, char **rest, const store_url *url, const
             self->class.expect = NULL;
         }
         self->class.forgets = call->answer.forgets;
+        self->class.counts_itself = call->answer.counts;
         base->class = &self->class;
     }
     base_free(&call);
