@@ -1,12 +1,12 @@
 /* How jobs are shown: as lines for people and as JSON. */
 #include "job_print.h"
 
-#include "base/memory.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>
+
+#include "base/memory.h"
 
 static const char *const request_names[SHOAL_REQUEST_KINDS] = {"get", "put", "list", "remove", "queue", "other"};
 

@@ -186,8 +186,9 @@ static int make_settings(char **out, const cli_workers_wish *wish, const cli_wor
         cli_json_put(&object, "more", wish->more);
     if (settings->workers.count > 0)
         cli_json_put(&object, "workers", json_texts(&settings->workers));
-    if (settings->ssh)
-        cli_json_put(&object, "ssh", cli_json_text(settings->ssh));
+    const char *ssh = settings->ssh ? settings->ssh : getenv("SHOAL_SSH");
+    if (ssh && settings->workers.count > 0) /* so that whoever resumes it reaches the same hosts */
+        cli_json_put(&object, "ssh", cli_json_text(ssh));
     if (settings->roles)
         cli_json_put(&object, "roles", cli_json_text(settings->roles));
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;

@@ -49,8 +49,10 @@ static int parse_workers(int64_t *out, part whole, const char *at)
     memcpy(number, at + 1, length - 1);
     number[length - 1] = '\0';
     if (!base_parse_count(out, number) || *out < 1 || *out > LAUNCH_WORKERS_MOST)
-        return shoal_fail(SHOAL_USAGE, "--workers ssh: '%.*s': '%s' should be a number of workers from 1 to %d",
-                          whole.length, whole.text, number, LAUNCH_WORKERS_MOST);
+        return shoal_fail(
+            SHOAL_USAGE,
+            "--workers ssh: '%.*s': '%s' should be a number of workers from 1 to %d; ports go into ssh's configuration",
+            whole.length, whole.text, number, LAUNCH_WORKERS_MOST);
     return SHOAL_OK;
 }
 

@@ -15,6 +15,7 @@ import json
 import math
 import os
 import random
+import shlex
 import shutil
 import signal
 import struct
@@ -349,7 +350,7 @@ def parameters_files_and_folder(folder):
 
 FAILURES = {
     "raises": ("raise ValueError('no such\\x1b[31m column')", "it exited with code 1 before it had answered; it last said: Traceback",
-               "| ValueError: no such?[31m column"),
+               "| ValueError: no such [31m column"),
     "leaves": ("sys.exit(0)", "it exited with code 0 before it had answered"),
     "is killed": ("os.kill(os.getpid(), 11)", "it was killed by signal 11"),
     "prints": ("print('hello')\nsys.stdout.flush()", "it wrote 'hello' where an .npy array should begin"),
@@ -554,6 +555,32 @@ def code_runs_only_where_it_is_trusted(folder):
     folder.succeeds("worker", "--store", "st", "--job", name, "--data-root", folder.path, "--allow-code", f"{other},{digest}")
     folder.succeeds("job", "result", name, "--store", "st", "--tensor", "result", "--output", "b.npy")
     assert np.allclose(np.load(folder("b.npy")), np.load(folder("d.npy")).sum(axis=0), rtol=1e-12)
+
+
+@test
+def what_has_to_be_allowed_is_shown_in_one_go(folder):
+    folder.save("d.npy", rows_of(500, 2))
+    shutil.copy(f"{EXAMPLES}/sum.py", folder.path)
+    process = folder.start("run", "--exec", f"{PYTHON} sum.py", "d.npy", "-o", "a.npy", "--store", "st", "--patience", str(SECONDS))
+    try:
+        line = process.stderr.readline()
+        words = shlex.split(line.partition("waiting for workers: shoal ")[2])
+        assert "--allow-code" in words, line
+        folder.succeeds(*words)
+        assert process.wait(SECONDS) == 0, process.stderr.read()
+    finally:
+        process.kill()
+        process.communicate()
+    assert np.allclose(np.load(folder("a.npy")), np.load(folder("d.npy")).sum(axis=0), rtol=1e-12)
+    # Whoever did not submit it here is asked to allow all of it, the command and the file.
+    name = folder.succeeds("run", "--exec", f"{PYTHON} sum.py", "d.npy", "--store", "other", "--detach").strip()
+    resume = ["job", "resume", name, "--store", "other", "--workers", "local:1"]
+    elsewhere = {"XDG_STATE_HOME": folder("elsewhere")}
+    err = folder.fails(1, f"job {name} brings code", run=resume, env=elsewhere)
+    hashes = err.split("--allow-code ")[1].strip()
+    assert hashes.count(",") == 1, err
+    folder.fails(1, "brings code", run=[*resume, "--allow-code", hashes.split(",")[0]], env=elsewhere)
+    folder.succeeds(*resume, "--allow-code", hashes, env=elsewhere)
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------

@@ -65,6 +65,7 @@ static void test_no_hosts(void **state)
         {"m e@a", "user name"},
         {"a:", "'' should be a number of workers"},
         {"a:0", "'0' should be a number of workers from 1 to 4096"},
+        {"a:22022", "'22022' should be a number of workers from 1 to 4096; ports go into ssh's configuration"},
         {"a:-1", "'-1' should"},
         {"a:4097", "'4097' should"},
         {"a:x", "'x' should"},

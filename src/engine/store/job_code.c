@@ -110,17 +110,22 @@ int shoal_job_put_code(shoal_store *store, const char *id, const shoal_code *cod
 
 int job_code_check(const job_spec *spec, const shoal_worker_options *options)
 {
-    if (options->spec)
-        return SHOAL_OK;
-    for (int i = 0; i < spec->codes; i++) {
+    char lacking[SHOAL_CODE_MOST * JOB_HASH_HEX] = "";
+    const char *first = NULL;
+    for (int i = 0; i < spec->codes && !options->spec; i++) {
         char hex[JOB_HASH_HEX];
         job_hex_write(hex, spec->code[i].hash, JOB_HASH_SIZE);
-        if (!options->allow_code || !job_code_allowed(options->allow_code, hex))
-            return shoal_fail(SHOAL_INVALID,
-                              "job %s brings code (%s), which this worker was not told to trust: --allow-code %s",
-                              spec->id, spec->code[i].name, hex);
+        if (options->allow_code && job_code_allowed(options->allow_code, hex))
+            continue;
+        size_t length = strlen(lacking);
+        snprintf(lacking + length, sizeof lacking - length, "%s%s", first ? "," : "", hex);
+        first = first ? first : spec->code[i].name;
     }
-    return SHOAL_OK;
+    if (!first)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_INVALID,
+                      "job %s brings code (%s), which this worker was not told to trust: --allow-code %s", spec->id,
+                      first, lacking);
 }
 
 /* ---- folders ------------------------------------------------------------------------------------------------------- */
