@@ -96,7 +96,7 @@ def call(*words):
 BOOT = """
 set -e
 hostname "$1"; shift
-for folder; do mount -t tmpfs -o mode=755 own "$folder"; done
+for folder; do [ ! -d "$folder" ] || mount -t tmpfs -o mode=755 own "$folder"; done # one may be below another
 chmod 1777 /tmp /dev/shm
 echo ready
 exec sleep 1000000
