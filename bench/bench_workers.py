@@ -31,7 +31,6 @@ sys.path[:0] = [str(ROOT / "tests" / "system"), str(ROOT / "bench")]
 import bench_engine  # noqa: E402
 import bench_kmeans  # noqa: E402
 import hosts  # noqa: E402
-import processes  # noqa: E402
 from bench_engine import say  # noqa: E402
 
 
@@ -48,9 +47,8 @@ class Bench(bench_engine.Bench):
         used = min(workers, HOSTS)
         return "ssh:" + ",".join(f"h{number}:{workers // used}" for number in range(1, used + 1))
 
-    def timed_job(self, work, workers, watch=None):
-        """The moments at which rounds were over, in seconds since the command was given, and its end; `watch` is called
-        after each."""
+    def timed_job(self, work, workers):
+        """The moments at which rounds were over, in seconds since the command was given, and its end."""
         reader, writer = os.pipe()
         words = [self.shoal, "kmeans", *work, "--store", self.new_folder_store(), "--workers", self.where(workers),
                  "--threads", 1, "--quiet", "--trace", f"/dev/fd/{writer}"]
@@ -63,8 +61,6 @@ class Bench(bench_engine.Bench):
                 moments = []
                 for _ in trace:
                     moments.append(time.perf_counter() - began)
-                    if watch:
-                        watch(len(moments))
             if process.wait() != 0:
                 told.seek(0)
                 raise RuntimeError(f"{' '.join(map(str, words))} exits with {process.returncode}: {told.read()[-500:].decode()}")
@@ -141,56 +137,38 @@ def ipyparallel_round(bench, engines, words):
 # ---- rounds without work -----------------------------------------------------------------------------------------------
 
 
-class ProcessorTime:
-    """What all processes in the namespaces of this bench, near and far, take of the processors in a round."""
-
-    def __init__(self):
-        self.looks = []
-
-    def __call__(self, round_number):
-        if round_number % 100 == 0:
-            self.looks.append((round_number, self.ticks()))
-
-    @staticmethod
-    def ticks():
-        """By process, this one apart."""
-        found = {}
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            fields = processes.read(f"/proc/{pid}/stat").rpartition(b") ")[2].split()
-            if fields and int(pid) != os.getpid():
-                found[pid] = int(fields[11]) + int(fields[12])
-        return found
-
-    def milliseconds(self):
-        """Of the later half of the looks."""
-        (first, before), (last, after) = self.looks[len(self.looks) // 2 - 1], self.looks[-1]
-        spent = sum(ticks - before[pid] for pid, ticks in after.items() if pid in before)
-        return 1e3 * spent / os.sysconf("SC_CLK_TCK") / (last - first)
+def counted_job(bench, work, workers):
+    """Rounds, and the seconds that the job says they took, as it runs for whoever asks for nothing but its result."""
+    words = [bench.shoal, "kmeans", *work, "--store", bench.new_folder_store(), "--workers", bench.where(workers),
+             "--threads", 1, "--quiet", "--json"]
+    done = subprocess.run(list(map(str, words)), env={**os.environ, **bench.variables}, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, words))} exits with {done.returncode}: {done.stderr[-500:]}")
+    said = json.loads(done.stdout)
+    assert said["workers"] == workers, said
+    return said["rounds"], said["seconds"]["seed"] + said["seconds"]["run"]
 
 
 def shoal_round(bench, workers):
-    """The mean of the second half of the rounds, in which all have joined, in ms; and processor time."""
-    spent = ProcessorTime()
-    moments, _ = bench.timed_job(bench_engine.tiny_work(workers, bench.few(100, 30)), workers, spent)
-    half = len(moments) // 2
-    return 1e3 * (moments[-1] - moments[half]) / (len(moments) - 1 - half), spent.milliseconds()
+    """What a long job takes more than a short one, by which all have joined, for each round that it has more; in ms."""
+    short, long = (counted_job(bench, bench_engine.tiny_work(workers, runs), workers) for runs in bench.few((200, 600), (100, 250)))
+    return 1e3 * (long[1] - short[1]) / (long[0] - short[0])
 
 
 def bench_rounds(bench):
     """Workers beside ipyparallel's engines, in turn."""
     for workers in (1, 2, 4, 8, 16):
-        ours, spent, theirs = [], [], {name: [] for name in IPYPARALLEL_SETTINGS}
+        ours, theirs = [], {name: [] for name in IPYPARALLEL_SETTINGS}
         for _ in range(bench.rounds):
-            took, processor = shoal_round(bench, workers)
-            ours.append(took)
-            spent.append(processor)
+            ours.append(shoal_round(bench, workers))
             for name, words in IPYPARALLEL_SETTINGS.items():
                 theirs[name].append(ipyparallel_round(bench, workers, words))
         best = min(theirs, key=lambda name: statistics.median(theirs[name]))
         peer = statistics.median(theirs[best])
         bench.add("rounds", f"a round without work, {workers} workers over ssh to {min(workers, HOSTS)} hosts", "ms", ours,
                   peer / 8 if workers >= 4 else None,
-                  f"{statistics.median(spent):.2g} ms of processor time; ipyparallel {peer:.3g} ms ({best}), "
+                  f"ipyparallel {peer:.3g} ms ({best}), "
                   f"{peer / statistics.median(ours):.1f} times as much; qjam's paper {QJAM[workers]:.0f} ms")
         bench.rows[-1]["ipyparallel"] = theirs
 
