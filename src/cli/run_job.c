@@ -538,19 +538,19 @@ static int start_supervisor(const cli_job *job, const cli_jobs *jobs, const cli_
     char *log = NULL;
     snprintf(threads, sizeof threads, "%lld", (long long)run->threads);
     snprintf(patience, sizeof patience, "%.17g", patience_of(settings));
-    const char *arguments[LAUNCH_ARGUMENTS_MOST + 2 * SHOAL_TEXTS_MOST] = {"job",
-                                                                           "resume",
-                                                                           job->away.id,
-                                                                           "--store",
-                                                                           jobs->url,
-                                                                           "--roles",
-                                                                           settings->roles ? settings->roles : "all",
-                                                                           "--kernel",
-                                                                           run->kernel,
-                                                                           "--patience",
-                                                                           patience,
-                                                                           "--quiet",
-                                                                           "--as-scaled"};
+    const char *arguments[LAUNCH_ARGUMENTS_MOST + 1] = {"job",
+                                                        "resume",
+                                                        job->away.id,
+                                                        "--store",
+                                                        jobs->url,
+                                                        "--roles",
+                                                        settings->roles ? settings->roles : "all",
+                                                        "--kernel",
+                                                        run->kernel,
+                                                        "--patience",
+                                                        patience,
+                                                        "--quiet",
+                                                        "--as-scaled"};
     int count = 13;
     for (int i = 0; i < settings->workers.count; i++) {
         arguments[count++] = "--workers";

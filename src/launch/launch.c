@@ -38,9 +38,16 @@ static int find_launcher(const struct launcher **out, const char **rest, const c
             *rest = colon + 1;
             return SHOAL_OK;
         }
-    return shoal_fail(SHOAL_USAGE,
-                      "--workers: '%s' is not known; it should be local:N, ssh:HOST[:N],... or slurm:N[?OPTION=VALUE]",
-                      spec);
+    char forms[128] = "";
+    for (int i = 0; i < LAUNCHERS; i++) {
+        size_t used = strlen(forms);
+        snprintf(forms + used, sizeof forms - used, "%s%s",
+                 i == 0              ? ""
+                 : i + 1 < LAUNCHERS ? ", "
+                                     : " or ",
+                 launchers[i]->form);
+    }
+    return shoal_fail(SHOAL_USAGE, "--workers: '%s' is not known; it should be %s", spec, forms);
 }
 
 int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store_scheme, int64_t threads)

@@ -20,7 +20,8 @@
 #include <shoal/option.h>
 #include <shoal/store.h>
 
-enum { LAUNCH_ARGUMENTS_MOST = 60, LAUNCH_WORKERS_MOST = 4096 };
+/* Arguments of a process: enough for as many --workers as there can be. */
+enum { LAUNCH_ARGUMENTS_MOST = 32 + 2 * SHOAL_TEXTS_MOST, LAUNCH_WORKERS_MOST = 4096 };
 
 /* What workers are started for, and how. All texts must last as long as the group. */
 typedef struct launch_job {

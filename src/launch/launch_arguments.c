@@ -1,18 +1,13 @@
 /* How a worker is called: the one place that composes its command line.  See launch_internal.h. */
 #include <stdio.h>
-#include <string.h>
 
 #include "launch/launch_internal.h"
 
-/* Room in the buffer for one more text. */
-static const char *keep(launch_arguments *out, const char *format, unsigned long long value)
+static const char *as_text(launch_arguments *out, const char *format, unsigned long long value)
 {
-    size_t used = 0;
-    for (int i = 0; i < out->count; i++) /* texts lie one behind the other, in the order they were made */
-        if (out->argument[i] >= out->text && out->argument[i] < out->text + sizeof out->text)
-            used = (size_t)(out->argument[i] - out->text) + strlen(out->argument[i]) + 1;
-    snprintf(out->text + used, sizeof out->text - used, format, value);
-    return out->text + used;
+    char *text = out->number[out->numbers++];
+    snprintf(text, sizeof out->number[0], format, value);
+    return text;
 }
 
 static void add(launch_arguments *out, const char *name, const char *value)
@@ -35,8 +30,8 @@ void launch_arguments_of(launch_arguments *out, const launch_job *job, const lau
     add(out, "--store", worker->store_url);
     add(out, "--job", job->id);
     add(out, "--spec", job->spec);
-    add(out, "--id", keep(out, "%016llx", worker->id));
-    add(out, "--slots", keep(out, "%llu", (unsigned long long)worker->threads));
+    add(out, "--id", as_text(out, "%016llx", worker->id));
+    add(out, "--slots", as_text(out, "%llu", (unsigned long long)worker->threads));
     add(out, "--kernel", job->kernel);
     if (worker->near)
         add(out, "--data-root", "/");
@@ -45,7 +40,7 @@ void launch_arguments_of(launch_arguments *out, const launch_job *job, const lau
     if (worker->cache)
         add(out, "--cache", worker->cache);
     if (worker->parent > 0)
-        add(out, "--parent", keep(out, "%llu", (unsigned long long)worker->parent));
+        add(out, "--parent", as_text(out, "%llu", (unsigned long long)worker->parent));
     if (job->helpers > 0)
         add(out, "--roles", role_of(job, worker->slot));
     add(out, "--quiet", NULL);

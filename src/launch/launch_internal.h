@@ -51,7 +51,8 @@ typedef struct launch_worker {
 typedef struct launch_arguments {
     int count;
     const char *argument[LAUNCH_ARGUMENTS_MOST + 1]; /* ended by NULL */
-    char text[256];
+    char number[4][24];                              /* those that are numbers */
+    int numbers;
 } launch_arguments;
 
 /* Composes `worker --store ... --job ...`: the one place that knows how a worker is called. */

@@ -99,13 +99,16 @@ static void count(struggle *self, shoal_request kind, int64_t sent, int64_t rece
 
 /* ---- reading and removing ------------------------------------------------------------------------------------ */
 
-int store_get(shoal_store *store, const char *key, const store_range *range, shoal_blob *out, int64_t deadline)
+/* A get of a range or, without one, of what is awaited until a moment. */
+static int get_or_await(shoal_store *store, const char *key, const store_range *range, int64_t until, shoal_blob *out,
+                        int64_t deadline)
 {
     struggle self = begin(store, deadline);
     int status = SHOAL_AGAIN;
     while (may_try(&self, status)) {
         *out = (shoal_blob){.age = -1};
-        status = store->class->get(store, key, range, out, &self.attempt);
+        status = range ? store->class->get(store, key, range, out, &self.attempt)
+                       : store->class->await(store, key, until, out, &self.attempt);
         count(&self, SHOAL_REQUEST_GET, 0, status == SHOAL_OK ? (int64_t)out->size : 0);
         if (status < 0)
             shoal_blob_release(out);
@@ -115,20 +118,14 @@ int store_get(shoal_store *store, const char *key, const store_range *range, sho
     return give_up(&self, SHOAL_AGAIN, key);
 }
 
+int store_get(shoal_store *store, const char *key, const store_range *range, shoal_blob *out, int64_t deadline)
+{
+    return get_or_await(store, key, range, 0, out, deadline);
+}
+
 int store_await(shoal_store *store, const char *key, int64_t until, shoal_blob *out, int64_t deadline)
 {
-    struggle self = begin(store, deadline);
-    int status = SHOAL_AGAIN;
-    while (may_try(&self, status)) {
-        *out = (shoal_blob){.age = -1};
-        status = store->class->await(store, key, until, out, &self.attempt);
-        count(&self, SHOAL_REQUEST_GET, 0, status == SHOAL_OK ? (int64_t)out->size : 0);
-        if (status < 0)
-            shoal_blob_release(out);
-        if (!passes(status))
-            return status;
-    }
-    return give_up(&self, SHOAL_AGAIN, key);
+    return get_or_await(store, key, NULL, until, out, deadline);
 }
 
 int store_list(shoal_store *store, const char *prefix, const char *after, shoal_listing *page, int64_t deadline)
