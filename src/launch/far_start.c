@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "base/memory.h"
 #include "base/world.h"
 #include "launch/far_program.h"
+#include "launch/launch_spawn.h"
 
 enum { LINE_BYTES = 2048, JUNK_MOST = 256 * 1024, CHUNK = 64 * 1024, WORDS_MOST = 128, END_POLL_MS = 5 };
 
@@ -64,50 +64,6 @@ static int compose(char **out, const char *nonce)
 
 /* ---- the process --------------------------------------------------------------------------------------------------- */
 
-static void close_one(int *descriptor)
-{
-    if (*descriptor >= 0)
-        close(*descriptor);
-    *descriptor = -1;
-}
-
-/* In a session of its own it has no terminal to ask for a password at, and does not get its signals: Ctrl-C comes to us, and we
- * tell the agent. */
-static int spawn(far_command *self, char *const *words, int in, int out)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none, usual;
-    sigemptyset(&none);
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGPIPE);
-    sigaddset(&usual, SIGINT);
-    sigaddset(&usual, SIGHUP);
-    int error = posix_spawn_file_actions_init(&files);
-    if (error != 0)
-        return error;
-    error = posix_spawnattr_init(&attributes);
-    if (error == 0) {
-        error = posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
-        if (error == 0)
-            error = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-        if (error == 0)
-            error = posix_spawn_file_actions_adddup2(&files, self->said, STDERR_FILENO);
-        if (error == 0)
-            error = posix_spawnattr_setsigmask(&attributes, &none);
-        if (error == 0)
-            error = posix_spawnattr_setsigdefault(&attributes, &usual);
-        if (error == 0)
-            error = posix_spawnattr_setflags(&attributes,
-                                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-        if (error == 0)
-            error = posix_spawnp(&self->process, words[0], &files, &attributes, words, environ);
-        posix_spawnattr_destroy(&attributes);
-    }
-    posix_spawn_file_actions_destroy(&files);
-    return error;
-}
-
 /* Runs the words and `last` with pipes for its streams. */
 static int run_command(far_command *self, const char *const *words, const char *last)
 {
@@ -125,10 +81,10 @@ static int run_command(far_command *self, const char *const *words, const char *
         error = errno;
     if (error == 0) {
         fcntl(self->said, F_SETFL, O_APPEND); /* so that it can be cut while it is written to */
-        error = spawn(self, (char *const *)all, to[0], from[1]);
+        error = launch_spawn(&self->process, all, (int[]){to[0], from[1], self->said});
     }
-    close_one(&to[0]);
-    close_one(&from[1]);
+    launch_close(&to[0]);
+    launch_close(&from[1]);
     self->out = to[1];
     self->in = from[0];
     if (error == ENOENT || error == EACCES)
@@ -171,8 +127,8 @@ static int await_end(far_command *self, double seconds)
 int far_command_end(far_command *self, double seconds)
 {
     int code = -1;
-    close_one(&self->out);
-    close_one(&self->in);
+    launch_close(&self->out);
+    launch_close(&self->in);
     if (self->process > 0)
         code = await_end(self, seconds);
     if (self->process > 0) {
@@ -183,7 +139,7 @@ int far_command_end(far_command *self, double seconds)
         kill(-self->process, SIGKILL);
         code = await_end(self, 5);
     }
-    close_one(&self->said);
+    launch_close(&self->said);
     self->process = 0;
     return code;
 }

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,53 +17,11 @@
 
 #include "base/memory.h"
 #include "base/world.h"
+#include "launch/launch_spawn.h"
 
 enum { TEXT_MOST = 8 << 20, POLL_MS = 5 };
 
-static void close_one(int *descriptor)
-{
-    if (*descriptor >= 0)
-        close(*descriptor);
-    *descriptor = -1;
-}
-
 /* ---- starting ------------------------------------------------------------------------------------------------------ */
-
-/* In a session of its own, so that Ctrl-C comes to us alone. */
-static int spawn(slurm_command *self, const char *const *words, int input)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none, usual;
-    sigemptyset(&none);
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGPIPE);
-    sigaddset(&usual, SIGINT);
-    sigaddset(&usual, SIGHUP);
-    int error = posix_spawn_file_actions_init(&files);
-    if (error != 0)
-        return error;
-    error = posix_spawnattr_init(&attributes);
-    if (error == 0) {
-        error = posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
-        if (error == 0)
-            error = posix_spawn_file_actions_adddup2(&files, self->text, STDOUT_FILENO);
-        if (error == 0)
-            error = posix_spawn_file_actions_adddup2(&files, self->said, STDERR_FILENO);
-        if (error == 0)
-            error = posix_spawnattr_setsigmask(&attributes, &none);
-        if (error == 0)
-            error = posix_spawnattr_setsigdefault(&attributes, &usual);
-        if (error == 0)
-            error = posix_spawnattr_setflags(&attributes,
-                                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-        if (error == 0)
-            error = posix_spawnp(&self->process, words[0], &files, &attributes, (char *const *)words, environ);
-        posix_spawnattr_destroy(&attributes);
-    }
-    posix_spawn_file_actions_destroy(&files);
-    return error;
-}
 
 /* Takes `input`. */
 static int start(slurm_command *self, const char *const *words, int input, double seconds)
@@ -78,8 +35,8 @@ static int start(slurm_command *self, const char *const *words, int input, doubl
     if (error == 0 && (self->text < 0 || self->said < 0))
         error = errno;
     if (error == 0)
-        error = spawn(self, words, input);
-    close_one(&input);
+        error = launch_spawn(&self->process, words, (int[]){input, self->text, self->said});
+    launch_close(&input);
     if (error == 0)
         return SHOAL_OK;
     slurm_command_release(self, 0);
@@ -97,7 +54,7 @@ static int file_of(const char *text)
     for (size_t at = 0; file >= 0 && at < length;) {
         ssize_t count = write(file, text + at, length - at);
         if (count < 0) {
-            close_one(&file);
+            launch_close(&file);
             break;
         }
         at += (size_t)count;
@@ -211,7 +168,7 @@ int slurm_command_finish(slurm_command *self, char **text)
 void slurm_command_release(slurm_command *self, double seconds)
 {
     int64_t until = base_time_after(base_now(), seconds);
-    close_one(&self->input);
+    launch_close(&self->input);
     while (!slurm_command_is_over(self) && base_now() < until)
         base_sleep_until(base_time_after(base_now(), POLL_MS / 1000.0));
     if (self->process != 0) {
@@ -219,6 +176,6 @@ void slurm_command_release(slurm_command *self, double seconds)
         waitpid(self->process, &self->end, 0);
         self->process = 0;
     }
-    close_one(&self->text);
-    close_one(&self->said);
+    launch_close(&self->text);
+    launch_close(&self->said);
 }

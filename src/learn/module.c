@@ -131,6 +131,8 @@ static int start_with(shoal_round **out, const shoal_module *module, shoal_setti
         status = module->start(model->values, setting);
     if (status == SHOAL_OK)
         status = check_numbers(model->values, model->numbers, "start", 0);
+    if (status == SHOAL_OK)
+        status = learn_params_check(setting->params);
     if (status < 0)
         shoal_round_free(out);
     return status;
@@ -223,6 +225,9 @@ static int map_module(shoal_partial *partial, const shoal_round *round, const vo
     }
     memset(sum, 0, (size_t)model->sums * sizeof *sum);
     ready->module->map(sum, model->values, &rows, &ready->setting);
+    int status = learn_params_check(ready->params);
+    if (status < 0)
+        return status;
     for (int64_t i = 0; i < model->sums; i++, digits += model->window.digits) {
         if (!isfinite(sum[i]))
             return shoal_fail(SHOAL_INVALID, "the module's sum %lld of rows %lld to %lld is %s in round %lld",
@@ -279,7 +284,9 @@ static int step(shoal_round **next, shoal_result **result, const shoal_module *m
     double *values = ((model_head *)round->model)->values;
     double objective = module->objective ? module->objective(model->values, sum, &setting) : NAN;
     bool last = module->update(values, sum, model->round, &setting);
-    status = check_numbers(values, head.numbers, "update", model->round);
+    status = learn_params_check(params);
+    if (status == SHOAL_OK)
+        status = check_numbers(values, head.numbers, "update", model->round);
     if (status == SHOAL_OK && (last || stop)) {
         status = make_result(result, values, head.numbers, head.round);
         if (status == SHOAL_OK) {

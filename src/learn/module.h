@@ -28,6 +28,8 @@ typedef struct shoal_params shoal_params;
 /* Reads a JSON object; SHOAL_USAGE for anything else. */
 int learn_params_new(shoal_params **out, const char *text);
 void learn_params_free(shoal_params **params);
+/* SHOAL_USAGE when the module has asked for one as something else than it is. */
+int learn_params_check(const shoal_params *params);
 /* Sets options of a table by the names and values of the parameters.  Texts point into params. */
 int learn_params_set(void *config, const shoal_option *table, shoal_params *params);
 

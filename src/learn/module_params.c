@@ -1,5 +1,6 @@
 /* The parameters of a module: a JSON object, read once, asked by name from many threads. */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ struct shoal_params {
     list *lists;  /* one for each member of the object, empty for what is no list of numbers */
     char **texts; /* numbers as options read them; NULL until they are asked for */
     size_t count;
+    _Atomic(const char *) misused, wanted; /* one that was asked for as something else than it is, and as what */
 };
 
 static bool is_number(const json_t *value)
@@ -100,16 +102,38 @@ void learn_params_free(shoal_params **inout)
     base_free(inout);
 }
 
+/* Whoever asked can't be told, for it wants a value; learn_params_check tells. */
+static void note_misuse(const shoal_params *params, const char *name, const char *wanted)
+{
+    shoal_params *noted = (shoal_params *)params;
+    void *member = json_object_iter_at(params->object, name);
+    atomic_store(&noted->wanted, wanted);
+    atomic_store(&noted->misused, json_object_iter_key(member)); /* which lasts, unlike the caller's text */
+}
+
+int learn_params_check(const shoal_params *params)
+{
+    const char *name = atomic_load(&((shoal_params *)params)->misused);
+    if (!name)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_USAGE, "--params: the module asks for '%s' as %s, and it is something else", name,
+                      atomic_load(&((shoal_params *)params)->wanted));
+}
+
 double shoal_param(const shoal_setting *setting, const char *name, double fallback)
 {
     const json_t *value = json_object_get(setting->params->object, name);
+    if (value && !is_number(value))
+        note_misuse(setting->params, name, "a number");
     return value && is_number(value) ? number_of(value) : fallback;
 }
 
 const char *shoal_param_text(const shoal_setting *setting, const char *name, const char *fallback)
 {
-    const char *text = json_string_value(json_object_get(setting->params->object, name));
-    return text ? text : fallback;
+    const json_t *value = json_object_get(setting->params->object, name);
+    if (value && !json_is_string(value))
+        note_misuse(setting->params, name, "a text");
+    return json_is_string(value) ? json_string_value(value) : fallback;
 }
 
 int64_t shoal_param_list(const shoal_setting *setting, const char *name, const double **out)
@@ -121,6 +145,8 @@ int64_t shoal_param_list(const shoal_setting *setting, const char *name, const d
     json_object_foreach(setting->params->object, member, value)
     {
         if (strcmp(member, name) == 0) {
+            if (!json_is_array(value) || (json_array_size(value) > 0 && !setting->params->lists[i].values))
+                note_misuse(setting->params, name, "a list of numbers");
             *out = setting->params->lists[i].values;
             return setting->params->lists[i].count;
         }

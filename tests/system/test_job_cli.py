@@ -490,6 +490,15 @@ def a_job_is_removed_with_all_it_has():
 
 
 @test
+def as_many_launchers_as_there_can_be():
+    """Also when another process looks after them, to which all are handed over."""
+    many = ["--workers", "local:1"] * 32
+    name = succeeds("kmeans", DATA, *LEARN, *many, "--store", "st", "--detach").out.strip()
+    succeeds("job", "wait", name, "--store", "st")
+    fails(2, "at most 32 times", "kmeans", DATA, *LEARN, *many, "--workers", "local:1")
+
+
+@test
 def nobody_to_do_it_is_said_and_can_be_mended():
     done = fails(3, "no worker has been seen for", "kmeans", DATA, *LEARN, "--store", "st", "--patience", "0.5", "--quiet")
     assert "shoal job resume" in done.err and "--store st" in done.err, done.err

@@ -803,7 +803,7 @@ def run_here(function):
         print(f"passed {function.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
         return True
     except Skipped as why:
-        print(f"skipped {function.__name__}: {why}", flush=True)
+        print(f"SKIPPED {function.__name__}: {why}", flush=True)
         return True
     except Exception:
         print(f"FAILED {function.__name__}", flush=True)

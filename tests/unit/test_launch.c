@@ -19,35 +19,7 @@
 
 #include "base/world.h"
 #include "launch/launch_internal.h"
-
-static int64_t clock_now = 1000000000;
-static unsigned char chance;
-
-static int64_t now_own(void)
-{
-    return clock_now;
-}
-
-static void wait_own(const _Atomic uint32_t *word, uint32_t value, int64_t until)
-{
-    (void)word;
-    (void)value;
-    clock_now = until > clock_now ? until : clock_now;
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
-static void wake_own(const _Atomic uint32_t *word, int most)
-{
-    (void)word;
-    (void)most;
-}
-
-static void random_own(void *bytes, size_t size)
-{
-    memset(bytes, ++chance, size);
-}
-
-static const base_world own_world = {.now = now_own, .wait = wait_own, .wake = wake_own, .random = random_own};
+#include "process_world.h"
 
 /* What the workers of a test do, and what became of them. */
 typedef struct story {

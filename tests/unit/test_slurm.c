@@ -23,37 +23,7 @@
 #include "launch/slurm_internal.h"
 #include "launch/slurm_options.h"
 #include "launch/slurm_script.h"
-
-/* ---- a clock of its own, as in test_launch.c ------------------------------------------------------------------------- */
-
-static int64_t clock_now = 1000000000;
-static unsigned char chance;
-
-static int64_t now_own(void)
-{
-    return clock_now;
-}
-
-static void wait_own(const _Atomic uint32_t *word, uint32_t value, int64_t until)
-{
-    (void)word;
-    (void)value;
-    clock_now = until > clock_now ? until : clock_now;
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
-static void wake_own(const _Atomic uint32_t *word, int most)
-{
-    (void)word;
-    (void)most;
-}
-
-static void random_own(void *bytes, size_t size)
-{
-    memset(bytes, ++chance, size);
-}
-
-static const base_world own_world = {.now = now_own, .wait = wait_own, .wake = wake_own, .random = random_own};
+#include "process_world.h"
 
 /* ---- commands -------------------------------------------------------------------------------------------------------- */
 
