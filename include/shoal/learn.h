@@ -100,12 +100,26 @@ typedef struct shoal_shape {
     int64_t rows_per_grain, grains;
 } shoal_shape;
 
-/* One round: its number, what its maps need to know (the model, flat bytes without pointers), and the layout
- * of its partial, which travels with the model.  The rest is for people. */
+/* Bytes that only `update` needs: an optimiser's history, say.  They never change, so the rounds that hold them share them, and
+ * an engine writes them once.  Maps never see them: they do not travel to who only maps. */
+typedef struct shoal_kept {
+    int64_t born; /* the round that held them first; -1 while that has no number */
+    size_t bytes;
+    void *values;    /* aligned to 64; NULL inside an engine that has not fetched them */
+    uint32_t check;  /* CRC32C of the values, once an engine has needed it */
+    int32_t holders; /* rounds that hold them; changed atomically */
+} shoal_kept;
+
+enum { SHOAL_KEPT_MOST = 64 };
+
+/* One round: its number, what its maps need to know (the model, flat bytes without pointers), what the next update
+ * needs beside it, and the layout of its partial, which travels with the model.  The rest is for people. */
 typedef struct shoal_round {
     int64_t number;
     void *model;
     size_t model_bytes;
+    int keeps;
+    shoal_kept *kept[SHOAL_KEPT_MOST]; /* oldest first */
     shoal_layout layout;
     char phase[24];      /* "scan", "seed", "run", ...: seconds are reported by phase, at most 7 of them */
     int64_t step, steps; /* position in the phase; steps 0 when unknown */
@@ -115,6 +129,10 @@ typedef struct shoal_round {
 
 SHOAL_API int shoal_round_new(shoal_round **out, size_t model_bytes);
 SHOAL_API void shoal_round_free(shoal_round **round);
+/* Makes a round keep `bytes` new bytes from now on, and returns them to be filled; NULL with a message.  Once a round. */
+SHOAL_API void *shoal_round_keep(shoal_round *round, size_t bytes);
+/* Makes `next` keep on what `round` has as number `index`. */
+SHOAL_API void shoal_round_keep_on(shoal_round *next, const shoal_round *round, int index);
 
 /* What a map sees of the data. */
 typedef struct shoal_grain {
@@ -183,6 +201,9 @@ SHOAL_API double shoal_result_number(const shoal_result *result, const char *nam
 /* Moves a ROW cell of the merged partial into a tensor of the result without copying. */
 SHOAL_API int shoal_result_take_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial,
                                      int cell, int64_t rows);
+/* The same where a row has `columns` values: a tensor of rank 2. */
+SHOAL_API int shoal_result_take_table(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial,
+                                      int cell, int64_t rows, int64_t columns);
 
 /* ---- the contract ------------------------------------------------------------------------------------------ */
 
@@ -205,6 +226,10 @@ typedef struct shoal_algorithm {
 
     /* Checks config against the shape and makes round 0.  SHOAL_USAGE names the option, SHOAL_INVALID the data. */
     int (*start)(shoal_round **out, const void *config, const shoal_shape *shape);
+
+    /* Optional.  How many rows a grain should have; 0 leaves it to the engine.  shape->rows_per_grain and grains are not
+     * known yet. */
+    int64_t (*rows_per_grain)(const void *config, const shoal_shape *shape);
 
     /* Optional.  Derives from the model what maps of this process share (packed operands, say).  *prepared is what
      * the last round of this process had, or NULL: reuse its memory.  Must not depend on anything but the round. */

@@ -24,7 +24,16 @@ static int64_t choose_rows_per_grain(int64_t rows, int64_t columns, shoal_type t
     return choice > GRAIN_ROWS_MOST ? GRAIN_ROWS_MOST : choice;
 }
 
-int engine_fill_shape(shoal_shape *shape, shoal_data *data, const double *weights, int64_t rows_per_grain)
+void engine_number_round(shoal_round *round, int64_t number)
+{
+    round->number = number;
+    for (int i = 0; i < round->keeps; i++)
+        if (round->kept[i]->born < 0)
+            round->kept[i]->born = number;
+}
+
+int engine_fill_shape(shoal_shape *shape, const shoal_algorithm *algorithm, const void *config, shoal_data *data,
+                      const double *weights, int64_t rows_per_grain)
 {
     shape->rows = shoal_data_rows(data);
     shape->columns = shoal_data_columns(data);
@@ -32,6 +41,8 @@ int engine_fill_shape(shoal_shape *shape, shoal_data *data, const double *weight
     shape->weighted = weights != NULL;
     if (rows_per_grain < 0)
         return shoal_fail(SHOAL_USAGE, "rows per grain can't be %lld", (long long)rows_per_grain);
+    if (!rows_per_grain && algorithm->rows_per_grain)
+        rows_per_grain = algorithm->rows_per_grain(config, shape);
     if (!rows_per_grain)
         rows_per_grain = choose_rows_per_grain(shape->rows, shape->columns, shape->type);
     int64_t most = shape->rows < GRAIN_ROWS_LIMIT ? shape->rows : GRAIN_ROWS_LIMIT;
@@ -77,7 +88,7 @@ int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *a
         return shoal_fail(SHOAL_USAGE, "threads must be 1 to %d, not %d", THREADS_MOST, job.options->threads);
     int status = kernel_choose(&job.kernel, job.options->kernel);
     if (status == SHOAL_OK)
-        status = engine_fill_shape(&job.shape, data, weights, job.options->rows_per_grain);
+        status = engine_fill_shape(&job.shape, algorithm, config, data, weights, job.options->rows_per_grain);
     if (status < 0)
         return status;
     job.threads = job.options->threads ? job.options->threads : base_cores();

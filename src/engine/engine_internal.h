@@ -28,8 +28,13 @@ typedef struct engine_class {
 
 extern const engine_class engine_threads;
 
-/* The shape of a run, grains included: a function of the data and of rows_per_grain (0: chosen), the same for every engine. */
-int engine_fill_shape(shoal_shape *shape, shoal_data *data, const double *weights, int64_t rows_per_grain);
+/* The shape of a run, grains included: a function of the data, of what the learner wishes and of rows_per_grain (0: chosen), the same for
+ * every engine. */
+int engine_fill_shape(shoal_shape *shape, const shoal_algorithm *algorithm, const void *config, shoal_data *data,
+                      const double *weights, int64_t rows_per_grain);
+
+/* Gives a round its number, and what it newly keeps. */
+void engine_number_round(shoal_round *round, int64_t number);
 
 /* Adds seconds and rounds to the phase called `name`, one of *phases; what a learner has beyond SHOAL_PHASES_MOST is counted with the last. */
 void engine_add_phase(shoal_phase phase[SHOAL_PHASES_MOST], int *phases, const char *name, double seconds,

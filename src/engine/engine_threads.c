@@ -111,7 +111,7 @@ static int run_rounds(shoal_result **out, threads_run *run, double began)
         }
         job->report->rounds++;
         if (next)
-            next->number = run->round->number + 1;
+            engine_number_round(next, run->round->number + 1);
         job->report->stopped |= asked_to_stop(run) && (next || result->incomplete);
         tell(run, run->round, next, began);
         shoal_round_free(&run->round);

@@ -1,4 +1,4 @@
-/* Rounds and results: plain containers that cross the contract.  See shoal/learn.h. */
+/* Results: plain containers that cross the contract.  See shoal/learn.h. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,31 +7,6 @@
 
 #include "base/memory.h"
 #include "learn/partial.h"
-
-int shoal_round_new(shoal_round **out, size_t model_bytes)
-{
-    shoal_round *round = NULL;
-    int status = base_alloc(&round, 1, sizeof *round, "a round");
-    if (status == SHOAL_OK)
-        status = base_alloc(&round->model, model_bytes, 1, "a model");
-    if (status < 0) {
-        shoal_round_free(&round);
-        return status;
-    }
-    round->model_bytes = model_bytes;
-    round->layout.carry_from = -1;
-    round->objective = round->change = NAN;
-    *out = round;
-    return SHOAL_OK;
-}
-
-void shoal_round_free(shoal_round **round)
-{
-    if (!*round)
-        return;
-    base_free(&(*round)->model);
-    base_free(round);
-}
 
 int shoal_result_new(shoal_result **out)
 {
@@ -75,8 +50,8 @@ void *shoal_result_add(shoal_result *result, const char *name, shoal_type type, 
     return values;
 }
 
-int shoal_result_take_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial, int cell,
-                           int64_t rows)
+static shoal_tensor *take_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial,
+                               int cell, int64_t rows)
 {
     void *values = learn_partial_take_rows(partial, cell);
     if (!values)
@@ -85,6 +60,24 @@ int shoal_result_take_rows(shoal_result *result, const char *name, shoal_type ty
     tensor->rank = 1;
     tensor->shape[0] = rows;
     tensor->values = values;
+    return tensor;
+}
+
+int shoal_result_take_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial, int cell,
+                           int64_t rows)
+{
+    take_rows(result, name, type, partial, cell, rows);
+    return SHOAL_OK;
+}
+
+int shoal_result_take_table(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial, int cell,
+                            int64_t rows, int64_t columns)
+{
+    if (shoal_partial_layout(partial)->cell[cell].bytes != (size_t)columns * shoal_type_size(type))
+        SHOAL_BUG("the rows of cell %d have no %lld values each", cell, (long long)columns);
+    shoal_tensor *tensor = take_rows(result, name, type, partial, cell, rows);
+    tensor->rank = 2;
+    tensor->shape[1] = columns;
     return SHOAL_OK;
 }
 

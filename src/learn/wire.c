@@ -1,6 +1,6 @@
 /* Rounds, partials and results as bytes.  See wire.h.
  *
- *     round    number, phase, step, steps, objective, change, layout, model
+ *     round    number, phase, step, steps, objective, change, layout, what it keeps (born, bytes, check of each), model
  *     layout   cells; for each: name, kind, count, bytes, carried; then memo_row_bytes, carry_from, writes_memo
  *     partial  hash of the layout, first row, rows; for each cell: values, or records (how many, keys, bytes), or rows
  *     result   incomplete; tensors; for each: name, type, rank, shape, size, values; numbers; for each: name, value, flags
@@ -122,6 +122,26 @@ static uint32_t hash_of_layout(const shoal_layout *layout)
 
 /* ---- rounds -------------------------------------------------------------------------------------------------- */
 
+static void write_kept(base_writer *out, const shoal_round *round)
+{
+    base_write_u8(out, (uint8_t)round->keeps);
+    for (int i = 0; i < round->keeps; i++) {
+        base_write_i64(out, round->kept[i]->born);
+        base_write_u64(out, round->kept[i]->bytes);
+        base_write_u32(out, round->kept[i]->check);
+    }
+}
+
+/* What a round keeps; values are fetched by who needs them. */
+static void read_kept(shoal_kept *kept, base_reader *in, int64_t after, int64_t number)
+{
+    *kept = (shoal_kept){.holders = 1};
+    kept->born = base_read_i64(in);
+    kept->bytes = base_read_u64(in);
+    kept->check = base_read_u32(in);
+    in->bad |= kept->born <= after || kept->born > number || kept->bytes > INT64_MAX / 16;
+}
+
 void learn_round_write(base_writer *out, const shoal_round *round)
 {
     base_write_i64(out, round->number);
@@ -131,28 +151,54 @@ void learn_round_write(base_writer *out, const shoal_round *round)
     base_write_double(out, round->objective);
     base_write_double(out, round->change);
     write_layout(out, &round->layout);
+    write_kept(out, round);
     base_write_u64(out, round->model_bytes);
     base_write_bytes(out, round->model, round->model_bytes);
 }
 
+/* Fills `round` but for its memory: `kept` is what it keeps, and *model lies in the reader's bytes. */
+static void read_round(shoal_round *round, shoal_kept *kept, const void **model, base_reader *in)
+{
+    round->number = base_read_i64(in);
+    base_read_text(in, round->phase, sizeof round->phase);
+    round->step = base_read_i64(in);
+    round->steps = base_read_i64(in);
+    round->objective = base_read_double(in);
+    round->change = base_read_double(in);
+    read_layout(&round->layout, in);
+    uint8_t keeps = base_read_u8(in);
+    in->bad |= keeps > SHOAL_KEPT_MOST || round->number < 0 || round->layout.carry_from >= round->number;
+    for (; !in->bad && round->keeps < keeps; round->keeps++)
+        read_kept(&kept[round->keeps], in, round->keeps ? kept[round->keeps - 1].born : 0, round->number);
+    round->model_bytes = read_size(in);
+    *model = base_read_bytes(in, round->model_bytes);
+}
+
 int learn_round_read(shoal_round **out, base_reader *in)
 {
-    shoal_round read = {.number = base_read_i64(in)}, *round = NULL;
-    base_read_text(in, read.phase, sizeof read.phase);
-    read.step = base_read_i64(in);
-    read.steps = base_read_i64(in);
-    read.objective = base_read_double(in);
-    read.change = base_read_double(in);
-    read_layout(&read.layout, in);
-    read.model_bytes = read_size(in);
-    const void *model = base_read_bytes(in, read.model_bytes);
-    if (in->bad || read.number < 0 || read.layout.carry_from >= read.number)
+    shoal_round read = {0}, *round = NULL;
+    shoal_kept kept[SHOAL_KEPT_MOST];
+    const void *model = NULL;
+    read_round(&read, kept, &model, in);
+    if (in->bad)
         return shoal_fail(SHOAL_BROKEN, "the bytes of a round are not those of a round");
     int status = shoal_round_new(&round, read.model_bytes);
     if (status < 0)
         return status;
     read.model = round->model;
+    int keeps = read.keeps;
+    read.keeps = 0;
     *round = read;
+    for (; status == SHOAL_OK && round->keeps < keeps; round->keeps++) {
+        status = base_alloc(&round->kept[round->keeps], 1, sizeof *kept, "what a round keeps");
+        if (status < 0)
+            break;
+        *round->kept[round->keeps] = kept[round->keeps];
+    }
+    if (status < 0) {
+        shoal_round_free(&round);
+        return status;
+    }
     if (read.model_bytes)
         memcpy(round->model, model, read.model_bytes);
     *out = round;

@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 
 void learn_round_write(base_writer *out, const shoal_round *round);
-/* Reads one round; what follows is left in the reader. */
+/* Reads one round; what follows is left in the reader.  What it keeps comes without values, which do not travel with it. */
 int learn_round_read(shoal_round **out, base_reader *in);
 
 /* A settled partial: which rows it covers, a hash of its layout, values, records, rows. */

@@ -687,6 +687,19 @@ static bool damage_something(void)
     return sim_cloud_damage(story.cloud, prefix, NULL);
 }
 
+/* All who have what rounds keep die, and what is in the store of it is damaged: the job has to go back. */
+static void lose_history(void)
+{
+    char prefix[128];
+    int count = 0;
+    snprintf(prefix, sizeof prefix, "jobs/%s/round/", story.id);
+    for (int i = (int)sim_draw(4); i >= 0; i--)
+        sim_cloud_damage(story.cloud, prefix, "/kept");
+    for (person *worker; (worker = some_worker()) != NULL; count++)
+        kill_person(worker);
+    start_workers(count);
+}
+
 /* One thing that befalls somebody. */
 static void one_event(void)
 {
@@ -732,8 +745,12 @@ static void one_event(void)
         }
         break;
     case 6:
-        if (scene->damages > 0)
+        if (scene->damages > 0 && sim_chance(0.3)) {
+            scene->damages--;
+            lose_history();
+        } else if (scene->damages > 0) {
             scene->damages -= damage_something();
+        }
         break;
     default:
         if (scene->sleeps > 0 && worker) {

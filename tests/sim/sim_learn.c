@@ -64,7 +64,7 @@ const shoal_algorithm *sim_kmeans(void)
 
 /* ---- the toy ---------------------------------------------------------------------------------------------------- */
 
-enum { CLASSES = 5, KEPT = 4 };
+enum { CLASSES = 5, KEPT = 4, HISTORY = 3, HISTORY_WORDS = 40 };
 
 typedef enum toy_phase { TOY_MEASURE, TOY_COLLECT, TOY_CARRY, TOY_PEEK, TOY_PLACE } toy_phase;
 
@@ -305,6 +305,34 @@ static void next_phase(toy_model *model, int64_t number)
     }
 }
 
+/* What was kept goes into the digest, so that a result made from another history differs. */
+static uint64_t digest_of_history(const shoal_round *round, uint64_t digest)
+{
+    for (int i = 0; i < round->keeps; i++) {
+        const shoal_kept *kept = round->kept[i];
+        const uint64_t *words = kept->values;
+        if (!words || kept->bytes != HISTORY_WORDS * sizeof *words || kept->born > round->number)
+            sim_fail("round %lld: update does not get what the round keeps", (long long)round->number);
+        for (int j = 0; j < HISTORY_WORDS; j++)
+            digest = mix(digest, words[j]);
+    }
+    return digest;
+}
+
+/* Every other round or so brings something new, and the last few are kept. */
+static int keep_history(shoal_round *next, const shoal_round *round, uint64_t digest)
+{
+    bool more = digest >> 20 & 1;
+    for (int i = round->keeps + more > HISTORY ? 1 : 0; i < round->keeps; i++)
+        shoal_round_keep_on(next, round, i);
+    uint64_t *words = more ? shoal_round_keep(next, HISTORY_WORDS * sizeof *words) : NULL;
+    if (more && !words)
+        return SHOAL_MEMORY;
+    for (int j = 0; more && j < HISTORY_WORDS; j++)
+        words[j] = digest = mix(digest, (uint64_t)j);
+    return SHOAL_OK;
+}
+
 static int update_toy(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
                       const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
@@ -319,13 +347,17 @@ static int update_toy(shoal_round **next, shoal_result **result, const shoal_rou
         return finish_toy(result, &model, merged, shape);
     int64_t rows = model.phase == TOY_CARRY ? 2 * shape->rows : shape->rows;
     model.digest = mix(digest_of(merged, model.digest, shoal_wide_bits(rows)), (uint64_t)round->number);
+    model.digest = digest_of_history(round, model.digest);
     next_phase(&model, round->number);
     int status = shoal_round_new(next, sizeof model);
     if (status == SHOAL_OK) {
         (*next)->number = round->number + 1;
         memcpy((*next)->model, &model, sizeof model);
         describe(*next);
+        status = keep_history(*next, round, model.digest);
     }
+    if (status < 0)
+        shoal_round_free(next);
     return status;
 }
 

@@ -28,6 +28,7 @@ static void names(void **state)
     assert_string_equal(job_key_data("a", 17).text, "jobs/a/data/000017");
     assert_string_equal(job_key_weights("a", 17).text, "jobs/a/weights/000017");
     assert_string_equal(job_key_model("a", 3).text, "jobs/a/round/00000003/model");
+    assert_string_equal(job_key_kept("a", 3).text, "jobs/a/round/00000003/kept");
     assert_string_equal(job_key_round("a", 3).text, "jobs/a/round/00000003/");
     assert_string_equal(job_key_piece("a", 3, &tree, 7).text, "jobs/a/round/00000003/00/000002/000007");
     assert_string_equal(job_key_piece("a", 3, &tree, 10).text, "jobs/a/round/00000003/01/000000/000001");
@@ -77,6 +78,9 @@ static void models_come_back(void **state)
     (void)state;
     int64_t round, piece;
     job_tree tree = tree_of("flat", 3);
+    assert_true(job_key_read_round(&round, &piece, "job", &tree, job_key_kept("job", 12).text));
+    assert_int_equal(round, 12);
+    assert_int_equal(piece, JOB_KEY_KEPT);
     assert_true(job_key_read_round(&round, &piece, "job", &tree, job_key_model("job", 12).text));
     assert_int_equal(round, 12);
     assert_int_equal(piece, -1);

@@ -44,6 +44,8 @@ static job_model *model_of(shoal_job_state state)
         EXPECT_OK(start_toy(&model->round, NULL, &(shoal_shape){.columns = 3}));
         model->round->number = NUMBER;
         model->round->layout.carry_from = 4;
+        assert_non_null(shoal_round_keep(model->round, 100));
+        model->round->kept[0]->born = NUMBER - 2;
     } else if (state == SHOAL_JOB_DONE) {
         EXPECT_OK(shoal_result_new(&model->result));
         double *values = shoal_result_add(model->result, "centres", SHOAL_FLOAT64, 2, shape);

@@ -46,6 +46,13 @@ static void expect_same_rounds(const shoal_round *a, const shoal_round *b)
     assert_int_equal(a->layout.memo_row_bytes, b->layout.memo_row_bytes);
     assert_int_equal(a->layout.carry_from, b->layout.carry_from);
     assert_int_equal(a->layout.writes_memo, b->layout.writes_memo);
+    assert_int_equal(a->keeps, b->keeps);
+    for (int i = 0; i < a->keeps; i++) {
+        assert_int_equal(a->kept[i]->born, b->kept[i]->born);
+        assert_int_equal(a->kept[i]->bytes, b->kept[i]->bytes);
+        assert_int_equal(a->kept[i]->check, b->kept[i]->check);
+        assert_null(b->kept[i]->values); /* they travel on their own */
+    }
 }
 
 /* Encodes, decodes, and goes on with what came back. */
@@ -224,6 +231,11 @@ static shoal_round *make_round(void)
     round->steps = 9;
     round->objective = 0.1;
     strcpy(round->phase, "a phase of 23 letters..");
+    for (int i = 0; i < 2; i++) {
+        assert_non_null(shoal_round_keep(round, 10 + (size_t)i));
+        round->kept[i]->born = 3 + i;
+        round->kept[i]->check = 77;
+    }
     return round;
 }
 

@@ -59,6 +59,11 @@ job_key job_key_model(const char *id, int64_t round)
     return key_of("jobs/%s/round/%0*lld/model", id, ROUND_DIGITS, (long long)round);
 }
 
+job_key job_key_kept(const char *id, int64_t round)
+{
+    return key_of("jobs/%s/round/%0*lld/kept", id, ROUND_DIGITS, (long long)round);
+}
+
 /* What pieces of a level start with whose parent has this index in the level above. */
 static job_key key_of_group(const char *id, int64_t round, int level, int64_t parent)
 {
@@ -142,11 +147,13 @@ static bool take_piece(const char **at, int64_t *piece, const job_tree *tree)
 bool job_key_read_round(int64_t *round, int64_t *piece, const char *id, const job_tree *tree, const char *key)
 {
     const char *at = key;
-    int64_t number, found = -1;
+    int64_t number, found = JOB_KEY_MODEL;
     if (!take_text(&at, "jobs/") || !take_text(&at, id) || !take_text(&at, "/round/") ||
         !take_number(&at, &number, ROUND_DIGITS) || !take_text(&at, "/"))
         return false;
-    if (!take_text(&at, "model") && !take_piece(&at, &found, tree))
+    if (take_text(&at, "kept"))
+        found = JOB_KEY_KEPT;
+    else if (!take_text(&at, "model") && !take_piece(&at, &found, tree))
         return false;
     if (*at != '\0')
         return false;

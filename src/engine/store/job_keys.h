@@ -7,6 +7,7 @@
  *     jobs/ID/code/SHA256                   files that the job brings along
  *     jobs/ID/want                          how many workers whoever starts them should keep up
  *     jobs/ID/round/R/model                 model of round R, R > 0, or the end; only if absent
+ *     jobs/ID/round/R/kept                  what rounds from R on keep for the next update (shoal_kept), where R brought something new
  *     jobs/ID/round/R/LEVEL/PARENT/INDEX    a piece of round R: a slice's partial at level 0, a group's above; only if absent
  *     jobs/ID/worker/W                      record of a worker that takes part, rewritten every third of a lease
  *     jobs/ID/left/W                        last record of one that does not any more
@@ -31,6 +32,7 @@ job_key job_key_gone(const char *id);
 job_key job_key_data(const char *id, int64_t slice);
 job_key job_key_weights(const char *id, int64_t slice);
 job_key job_key_model(const char *id, int64_t round);
+job_key job_key_kept(const char *id, int64_t round);
 /* All of a round, ends with '/'. */
 job_key job_key_round(const char *id, int64_t round);
 job_key job_key_piece(const char *id, int64_t round, const job_tree *tree, int64_t piece);
@@ -39,7 +41,10 @@ job_key job_key_children(const char *id, int64_t round, const job_tree *tree, in
 job_key job_key_worker(const char *id, uint64_t worker);
 job_key job_key_left(const char *id, uint64_t worker);
 
-/* The round and the piece that a key below jobs/ID/round/ names; *piece is -1 for a model.  False for anything else.  Without a tree
+/* In the place of a piece: what else a round has. */
+enum { JOB_KEY_MODEL = -1, JOB_KEY_KEPT = -2 };
+
+/* The round and the piece that a key below jobs/ID/round/ names, or one of the above.  False for anything else.  Without a tree
  * (NULL) pieces are not told apart: *piece is 0 for each. */
 bool job_key_read_round(int64_t *round, int64_t *piece, const char *id, const job_tree *tree, const char *key);
 /* The worker that a key below worker/ or left/ names. */

@@ -126,6 +126,7 @@ static int put_model(job_run *run, job_model **mine)
                                         job_deadline(run));
         if (status == SHOAL_OK) {
             run->next = *mine;
+            run->next_is_mine = true;
             *mine = NULL;
         } else if (status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN) {
             status = take_theirs(run, *mine);
@@ -145,12 +146,25 @@ static int finish_job(job_run *run)
     return SHOAL_OK;
 }
 
+/* What this round keeps is lost, so that nobody can lead on from it: its model goes, and the job goes on from an older one. */
+static int go_back(job_run *run)
+{
+    int64_t number = run->model->number;
+    job_log(run, "round %lld: %s; goes back", (long long)number, shoal_error());
+    int status = shoal_store_remove(run->store, job_key_model(run->spec->id, number).text, job_deadline(run));
+    return status == SHOAL_OK ? job_find_model(&run->next, run) : status;
+}
+
 int job_lead(job_run *run)
 {
     job_model *model = NULL;
     shoal_partial *merged = NULL;
     const shoal_crew *crew = engine_mapper_crew(run->mapper);
-    int status = base_alloc(&model, 1, sizeof *model, "a model");
+    int status = job_kept_fetch(run);
+    if (status == SHOAL_ABSENT)
+        return go_back(run);
+    if (status == SHOAL_OK)
+        status = base_alloc(&model, 1, sizeof *model, "a model");
     if (status == SHOAL_OK)
         status = job_piece_sum(&merged, run, run->spec->tree.pieces - 1);
     if (status == SHOAL_OK)
@@ -163,12 +177,19 @@ int job_lead(job_run *run)
     if (status == SHOAL_OK) {
         model->number = run->model->number + 1;
         model->state = model->result ? SHOAL_JOB_DONE : SHOAL_JOB_RUNNING;
-        if (model->round)
-            model->round->number = model->number;
+        if (model->round) {
+            engine_number_round(model->round, model->number);
+            job_kept_seal(model->round);
+        }
         status = make_trailer(&model->trailer, run);
     }
     if (status == SHOAL_OK)
         status = put_model(run, &model);
+    /* Behind the model, for which others wait: should this worker die in between, the job goes back by one round. */
+    if (status == SHOAL_OK && run->next->round && model && model->round) /* another was quicker */
+        job_kept_adopt(run->next->round, model->round);
+    else if (status == SHOAL_OK && run->next->round)
+        status = job_kept_put(run, run->next->round, false);
     if (status == SHOAL_OK && run->next->state == SHOAL_JOB_DONE)
         status = finish_job(run);
     job_model_free(&model);

@@ -68,7 +68,9 @@ static int put_back_model(job_run *run)
     size_t size = 0;
     bool put = false;
     job_key model = job_key_model(run->spec->id, run->model->number);
-    int status = job_model_encode(&bytes, &size, run->model);
+    int status = job_kept_put(run, run->model->round, true);
+    if (status == SHOAL_OK)
+        status = job_model_encode(&bytes, &size, run->model);
     if (status == SHOAL_OK)
         status = put_if_forgotten(run, model.text, JOB_KIND_MODEL, bytes, size, &put);
     base_free(&bytes);
@@ -110,7 +112,7 @@ static int list_round(job_run *run, int64_t *head)
             int64_t round, piece;
             if (!job_key_read_round(&round, &piece, run->spec->id, &run->spec->tree, page.entries[i].key))
                 continue;
-            if (piece < 0 && round > *head)
+            if (piece == JOB_KEY_MODEL && round > *head)
                 *head = round;
             if (piece >= 0 && round == run->model->number)
                 run->flag[piece] |= JOB_STORED;
@@ -149,8 +151,10 @@ static int meet_head(job_run *run, int64_t head)
     int status = SHOAL_OK;
     if (head > run->model->number)
         status = job_take_model(&run->next, run, head);
-    else if (head < run->model->number || head == 0)
+    else if ((head < run->model->number || head == 0) && job_kept_here(run->model->round))
         return put_back(run);
+    else if (head < run->model->number) /* what this round keeps may be lost, too: whoever has it puts both back */
+        status = job_find_model(&run->next, run);
     return status == SHOAL_ABSENT ? SHOAL_OK : status; /* there are newer ones already */
 }
 

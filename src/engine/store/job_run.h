@@ -5,6 +5,7 @@
  *     job_look.c      where the job stands by what is in the store, and telling a store that forgot
  *     job_piece.c     pieces to bytes and back; adding them up
  *     job_lead.c      after the top was merged: update, who does what next, the next model
+ *     job_kept.c      what rounds keep for their updates
  *     job_sweep.c     removing what is no longer needed
  *     job_members.c   who is alive
  *     job_wait.c      when to look again
@@ -139,6 +140,24 @@ typedef struct job_put {
     int64_t round, piece;
 } job_put;
 
+/* The rounds in which what a round keeps was born, the first and the last. */
+typedef struct job_span {
+    int64_t first, last;
+} job_span;
+
+/* A round that this worker has seen. */
+typedef struct job_recent {
+    int64_t round;
+    job_span span;
+} job_recent;
+
+enum { JOB_RECENT = 128 };
+
+/* Something that no round keeps any more, from round `since` on. */
+typedef struct job_dropped {
+    int64_t born, since;
+} job_dropped;
+
 typedef struct job_run {
     shoal_worker *worker;
     shoal_store *store;
@@ -154,8 +173,9 @@ typedef struct job_run {
     job_members members;
     job_pace pace;
 
-    job_model *model; /* of the round that is being done */
-    job_model *next;  /* the one after it, once it is here */
+    job_model *model;  /* of the round that is being done */
+    job_model *next;   /* the one after it, once it is here; or an older one, where what this one keeps was lost */
+    bool next_is_mine; /* it was put by this worker */
 
     /* This round's pieces. */
     unsigned char *flag;              /* JOB_MINE, ... */
@@ -183,7 +203,11 @@ typedef struct job_run {
     /* Models that stay while younger ones may be forgotten by the store; round 0 for none. */
     struct job_checkpoint {
         int64_t round, at;
+        job_span span; /* of what it keeps */
     } checkpoint[2];
+    job_recent recent[JOB_RECENT]; /* by round mod JOB_RECENT */
+    job_dropped *drop;             /* to be removed */
+    int64_t drops, drop_room;
 } job_run;
 
 /* Seconds, from now, that a store call may take. */
@@ -194,6 +218,8 @@ const _Atomic uint32_t *job_leave_word(const job_run *run);
 int job_take_model(job_model **out, job_run *run, int64_t number);
 /* The same once it is there; SHOAL_ABSENT at the moment `until`. */
 int job_await_model(job_model **out, job_run *run, int64_t number, int64_t until);
+/* The newest model that can be had; older ones are removed as it goes on. */
+int job_find_model(job_model **out, job_run *run);
 /* Numbers that are only told may come from elsewhere, and must not overflow whatever they are. */
 static inline int64_t job_count_add(int64_t a, int64_t b)
 {
@@ -244,6 +270,27 @@ static inline bool job_store_awaits(const shoal_store *store)
     shoal_store_traits traits = shoal_store_describe(store);
     return traits.wakes && traits.far;
 }
+
+/* ---- what rounds keep (job_kept.c) ------------------------------------------------------------------------------- */
+
+/* Sets the check of what is new in the round, which has its number. */
+void job_kept_seal(shoal_round *round);
+/* Takes over what another round has in memory. */
+void job_kept_adopt(shoal_round *round, const shoal_round *from);
+/* Whether all of it is in memory. */
+bool job_kept_here(const shoal_round *round);
+/* Puts what is new in the round, or all of it. */
+int job_kept_put(job_run *run, const shoal_round *round, bool all);
+/* Fetches what run->model's round keeps and this worker does not have.  SHOAL_ABSENT when some of it is nowhere. */
+int job_kept_fetch(job_run *run);
+/* From run->model to run->next: takes over what both keep, and notes what is no longer needed if run->next was put by this worker. */
+int job_kept_pass(job_run *run);
+/* Whether a checkpoint may keep what was born in that round. */
+bool job_kept_in_checkpoint(const job_run *run, int64_t born);
+/* What the model of a round keeps; everything when this worker has not seen it. */
+job_span job_kept_span(const job_run *run, int64_t round);
+/* Removes what was dropped and is not kept by a model from `oldest` on. */
+int job_kept_sweep(job_run *run, int64_t oldest);
 
 /* ---- leading (job_lead.c) ---------------------------------------------------------------------------------------- */
 

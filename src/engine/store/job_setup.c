@@ -285,7 +285,7 @@ static int choose_all(job_spec *spec, shoal_store *store, const shoal_algorithm 
     if (status == SHOAL_OK)
         status = kernel_choose(&kernel, options->kernel);
     if (status == SHOAL_OK)
-        status = engine_fill_shape(&spec->shape, data, weights, options->rows_per_grain);
+        status = engine_fill_shape(&spec->shape, algorithm, config, data, weights, options->rows_per_grain);
     if (status == SHOAL_OK)
         status = choose_slices(&spec->slices, &spec->shape, options);
     if (status == SHOAL_OK)

@@ -40,9 +40,21 @@ static bool is_checkpoint(const job_run *run, int64_t round)
     return run->checkpoint[0].round == round || run->checkpoint[1].round == round;
 }
 
-/* Removes pieces and models of rounds before these, but for checkpoints.  What is left when it is cut short is found by the next who
+/* The first rounds of which something stays. */
+typedef struct job_limits {
+    int64_t pieces, models, kept;
+} job_limits;
+
+static bool is_swept(const job_run *run, int64_t round, int64_t piece, job_limits from)
+{
+    if (piece == JOB_KEY_KEPT)
+        return round < from.kept && !job_kept_in_checkpoint(run, round);
+    return piece == JOB_KEY_MODEL ? round < from.models && !is_checkpoint(run, round) : round < from.pieces;
+}
+
+/* Removes what belongs to rounds before these, but for checkpoints.  What is left when it is cut short is found by the next who
  * lists. */
-static int sweep_listed(job_run *run, int64_t pieces_from, int64_t models_from)
+static int sweep_listed(job_run *run, job_limits from)
 {
     job_key prefix = job_key_of(run->spec->id, "round/");
     shoal_listing page = {0};
@@ -53,7 +65,7 @@ static int sweep_listed(job_run *run, int64_t pieces_from, int64_t models_from)
             int64_t round, piece;
             if (!job_key_read_round(&round, &piece, run->spec->id, NULL, page.entries[i].key))
                 continue;
-            if (piece < 0 ? round < models_from && !is_checkpoint(run, round) : round < pieces_from)
+            if (is_swept(run, round, piece, from))
                 status = shoal_store_remove(run->store, page.entries[i].key, job_deadline(run));
         }
     } while (status == SHOAL_OK && page.more && !job_leaving(run));
@@ -87,7 +99,7 @@ static int retire_model(job_run *run, int64_t round)
     if (forgets > 0 && (!new->round || now > base_time_after(new->at, forgets))) {
         removed = old->round;
         *old = *new;
-        *new = (struct job_checkpoint){round, now};
+        *new = (struct job_checkpoint){round, now, job_kept_span(run, round)};
     }
     return removed > 0 ? shoal_store_discard(run->store, job_key_model(run->spec->id, removed).text, job_deadline(run))
                        : SHOAL_OK;
@@ -105,11 +117,11 @@ static int adopt_checkpoints(job_run *run, int64_t oldest)
         status = shoal_store_list(run->store, prefix.text, NULL, &page, job_deadline(run));
         for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
             int64_t round, piece;
-            if (!job_key_read_round(&round, &piece, run->spec->id, NULL, page.entries[i].key) || piece >= 0 ||
-                round >= oldest || round <= new->round)
+            if (!job_key_read_round(&round, &piece, run->spec->id, NULL, page.entries[i].key) ||
+                piece != JOB_KEY_MODEL || round >= oldest || round <= new->round)
                 continue;
             *old = *new; /* names sort as numbers do */
-            *new = (struct job_checkpoint){round, now};
+            *new = (struct job_checkpoint){round, now, job_kept_span(run, round)};
         }
     } while (status == SHOAL_OK && page.more);
     shoal_listing_release(&page);
@@ -148,12 +160,17 @@ int job_sweep(job_run *run)
         status = adopt_checkpoints(run, oldest);
     if (status == SHOAL_OK)
         status = sweep_models(run, oldest);
+    if (status == SHOAL_OK)
+        status = job_kept_sweep(run, oldest);
     /* After the models that are known by name: some of those become checkpoints. */
     if (status < 0 || (run->swept_at && now <= base_time_after(run->swept_at, list_every)))
         return status;
     run->swept_at = now;
     /* The pieces of the last rounds are about to be removed by those who put them. */
-    return sweep_listed(run, run->model->number - run->spec->keep_rounds - 2, oldest);
+    job_limits from = {.pieces = run->model->number - run->spec->keep_rounds - 2,
+                       .models = oldest,
+                       .kept = job_kept_span(run, oldest).first};
+    return sweep_listed(run, from);
 }
 
 /* ---- after the end --------------------------------------------------------------------------------------------- */
@@ -166,13 +183,18 @@ int job_sweep_all(job_run *run, int64_t end)
     /* A store that may forget the end of the job still needs what it was made from; shoal_job_remove takes it away. */
     bool forgets = shoal_store_describe(run->store).forgets > 0;
     int64_t kept = end - spec->keep_rounds;
+    job_limits from = {.pieces = kept, .models = kept, .kept = kept};
     int status = SHOAL_OK;
+    if (forgets) {
+        from.models -= MODELS_KEPT;
+        from.kept = job_kept_span(run, from.models).first;
+    }
     for (int i = 0; status == SHOAL_OK && i < 4 && !job_leaving(run); i++)
         status = shoal_store_drop(run->store, job_key_of(spec->id, queues[i]).text, job_deadline(run));
     if (!forgets)
         memset(run->checkpoint, 0, sizeof run->checkpoint);
     if (status == SHOAL_OK && !job_leaving(run))
-        status = sweep_listed(run, kept, kept - (forgets ? MODELS_KEPT : 0));
+        status = sweep_listed(run, from);
     if (status == SHOAL_OK && spec->source == JOB_UPLOADED && !forgets && !job_leaving(run))
         status = sweep_below(run, "data/");
     if (status == SHOAL_OK && spec->shape.weighted && !forgets && !job_leaving(run))

@@ -186,8 +186,7 @@ static int make_room(job_run *run)
     return status;
 }
 
-/* The newest model that can be had; older ones are removed as it goes on. */
-static int find_model(job_model **out, job_run *run)
+int job_find_model(job_model **out, job_run *run)
 {
     for (int tries = 0; tries < 100; tries++) {
         int64_t head = 0;
@@ -218,7 +217,7 @@ static int join(job_run *run)
     if (status == SHOAL_OK)
         status = job_loader_new(&run->loader, run->spec, run->store, &loading);
     if (status == SHOAL_OK)
-        status = find_model(&run->model, run);
+        status = job_find_model(&run->model, run);
     if (status < 0 || run->model->state != SHOAL_JOB_RUNNING)
         return status;
     engine_mapper_watch(run->mapper, &run->worker->leave);
@@ -259,6 +258,7 @@ static void release_run(job_run *run)
     job_model_free(&run->model);
     job_round_release(run);
     job_members_release(&run->members);
+    base_free(&run->drop);
     engine_mapper_free(&run->mapper);
     job_loader_free(&run->loader);
     job_code_release(&run->code);
@@ -270,7 +270,10 @@ static int do_rounds(job_run *run)
 {
     int status = SHOAL_OK;
     while (status == SHOAL_OK && run->model->state == SHOAL_JOB_RUNNING) {
+        run->next_is_mine = false;
         status = job_round_do(run);
+        if (status == SHOAL_OK)
+            status = job_kept_pass(run);
         if (status == SHOAL_OK) {
             job_model_free(&run->model);
             run->model = run->next;
