@@ -6,7 +6,7 @@
 # Stores of the cloud are left out, since libcurl and what it stands on have no static form.  Where static libraries are
 # missing, so are these programs.
 set(portable_libraries "")
-foreach(name png16 z jansson sqlite3 crypto)
+foreach(name png16 jpeg z jansson sqlite3 crypto)
     find_library(portable_${name} lib${name}.a)
     mark_as_advanced(portable_${name})
     if(NOT portable_${name})

@@ -16,6 +16,8 @@ typedef enum base_purpose {
     BASE_FOR_SAMPLING = 4,  /* the coin of each row in k-means|| */
     BASE_FOR_RECLUSTER = 5, /* k-means++ over the candidates of k-means|| */
     BASE_FOR_FAULTS = 6,    /* what calls of a faulty store meet */
+    BASE_FOR_WEIGHTS = 7,   /* first weights of a network */
+    BASE_FOR_PATCHES = 8,   /* the image and the place of each patch */
 } base_purpose;
 
 /* 128 bits in out[0..3]. */

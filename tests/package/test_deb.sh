@@ -18,6 +18,6 @@ if grep -Ev '^\./(usr/((bin|include|lib|libexec|share)/.*)?)?$' "$scratch/files"
     exit 1
 fi
 depends=$(dpkg-deb --field "$package" Depends)
-for library in libc6 zlib1g libpng16-16 libjansson4; do
+for library in libc6 zlib1g libpng16-16 libjpeg62-turbo libjansson4; do
     [[ $depends == *"$library (>= "* ]] || { echo "Depends lacks $library: $depends"; exit 1; }
 done
