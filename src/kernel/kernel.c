@@ -14,32 +14,35 @@ static kernel_set sets[SETS_MOST]; /* portable first, each better than the one b
 static int count_sets;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* A set starts as a copy of the one below it. */
-static void add_set(const char *name, void (*fill)(kernel_set *))
+/* A set starts as a copy of the one below it; `fill_dense` may be NULL, for one that has the same dense tables. */
+static void add_set(const char *name, void (*fill)(kernel_set *),
+                    void (*fill_dense)(kernel_dense32 *, kernel_dense64 *))
 {
     kernel_set *set = &sets[count_sets];
     if (count_sets > 0)
         *set = sets[count_sets - 1];
     fill(set);
+    if (fill_dense)
+        fill_dense(&set->dense32, &set->dense64);
     set->name = name;
     count_sets++;
 }
 
 static void build_sets(void)
 {
-    add_set("portable", kernel_fill_portable);
+    add_set("portable", kernel_fill_portable, kernel_dense_portable);
 #if defined(__x86_64__)
     /* __builtin_cpu_supports also asks whether the system saves the wide registers (XCR0). */
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
         return;
-    add_set("avx2", kernel_fill_avx2);
+    add_set("avx2", kernel_fill_avx2, kernel_dense_avx2);
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
         return;
-    add_set("avx512", kernel_fill_avx512);
+    add_set("avx512", kernel_fill_avx512, kernel_dense_avx512);
     if (__builtin_cpu_supports("avx512vnni"))
-        add_set("vnni", kernel_fill_vnni);
+        add_set("vnni", kernel_fill_vnni, NULL);
 #endif
 }
 

@@ -26,6 +26,8 @@
 #include <stdint.h>
 #include <shoal/data.h>
 
+#include "kernel/dense.h"
+
 enum {
     KERNEL_TILE_ROWS_MOST = 16,
     KERNEL_TILE_CENTRES_MOST = 64,
@@ -143,6 +145,10 @@ typedef struct kernel_set {
                    double weight, int64_t columns);
     void (*move64)(int64_t *to, int64_t *from, const double *x, const double *origin, const double *inverse,
                    double weight, int64_t columns);
+
+    /* exact.  Matrix products and what surrounds them, for learners that go down a gradient. */
+    kernel_dense32 dense32;
+    kernel_dense64 dense64;
 } kernel_set;
 
 enum { KERNEL_FEW_WORKSPACE = 4096 };

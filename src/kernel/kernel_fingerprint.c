@@ -1,7 +1,8 @@
 /* A hash of a fixed numeric probe: machines whose arithmetic gives the same bits have the same one.
  *
  * What every set must compute alike is probed for any learner: float64 arithmetic, conversions, rounding, subnormals, the
- * functions of the C library that learners call, and the exact entries of the set, the distance's definition among them.
+ * functions of the C library that learners call, and the exact entries of the set, the distance's definition and the dense tables
+ * among them.
  * Learners whose result depends on the set have its own products probed too.  Numbers are hashed as they lie in memory, so
  * that another byte order is another fingerprint: models travel as they are. */
 #include <fenv.h>
@@ -152,6 +153,58 @@ static void probe_exact(probe *to, const kernel_set *set)
     add_double(to, rest);
 }
 
+/* Products of some rows and columns over some depth, both ways round; then what goes value by value. */
+#define PROBE_DENSE(name, type, table, fill)                                                                           \
+    static void name(probe *to, const kernel_set *set)                                                                 \
+    {                                                                                                                  \
+        enum { SIDE = 35, DEPTH = 21, DENSE = SIDE * SIDE };                                                           \
+        static const kernel_activation each[] = {KERNEL_LINEAR, KERNEL_LOGISTIC, KERNEL_TANH, KERNEL_RELU};            \
+        type a[DENSE], b[DENSE], c[DENSE], y[DENSE];                                                                   \
+        double lanes[KERNEL_LANES] = {0};                                                                              \
+        int64_t sums[DENSE] = {0};                                                                                     \
+        fill(to, a, DENSE);                                                                                            \
+        fill(to, b, DENSE);                                                                                            \
+        fill(to, c, DENSE);                                                                                            \
+        set->table.product(c, SIDE, a, DEPTH, 1, b, SIDE, SIDE, SIDE, DEPTH);                                          \
+        set->table.product(c, SIDE, a, 1, SIDE, b, SIDE, SIDE, 3, DEPTH);                                              \
+        set->table.product(c, SIDE, a, DEPTH, 1, b, 3, SIDE, 3, DEPTH);                                                \
+        add(to, c, sizeof c);                                                                                          \
+        for (int i = 0; i < DENSE; i++) /* from tiny to beyond where exp overflows */                                  \
+            c[i] *= (type)ldexp(1, i % 30 - 18);                                                                       \
+        for (size_t f = 0; f < sizeof each / sizeof *each; f++) {                                                      \
+            memcpy(y, c, sizeof y);                                                                                    \
+            set->table.activate(y, each[f], DENSE);                                                                    \
+            add(to, y, sizeof y);                                                                                      \
+            set->table.slope(a, y, each[f], DENSE);                                                                    \
+            set->table.miss(y, b, each[f], lanes, DENSE);                                                              \
+            set->table.multiply(y, a, DENSE);                                                                          \
+            add(to, y, sizeof y);                                                                                      \
+        }                                                                                                              \
+        set->table.add_rows(y, b, SIDE, SIDE, SIDE);                                                                   \
+        set->table.convert(a, b, SHOAL_UINT32, (type)0.3, (type)-0.7, SIDE);                                           \
+        set->table.quantise(sums, b, 0x1p50, DENSE);                                                                   \
+        add_double(to, set->table.greatest(b, DENSE));                                                                 \
+        set->table.exp(c, DENSE);                                                                                      \
+        add(to, y, sizeof y);                                                                                          \
+        add(to, a, sizeof a);                                                                                          \
+        add(to, c, sizeof c);                                                                                          \
+        add(to, sums, sizeof sums);                                                                                    \
+        add(to, lanes, sizeof lanes);                                                                                  \
+    }
+
+PROBE_DENSE(probe_dense32, float, dense32, fill_floats)
+PROBE_DENSE(probe_dense64, double, dense64, fill_doubles)
+
+static void probe_single(probe *to)
+{
+    for (int i = 0; i < VALUES; i++) {
+        double x = ldexp(next_unit(to), i - 30);
+        add_double(to, kernel_exp(x));
+        add_double(to, kernel_log(fabs(x)));
+        add_double(to, kernel_softplus(x));
+    }
+}
+
 /* ---- what each set may compute in its own way ---------------------------------------------------------------------- */
 
 static void probe_products(probe *to, const kernel_set *set)
@@ -228,6 +281,9 @@ uint64_t kernel_fingerprint(const kernel_set *set, bool any_set)
     probe_library(&to);
     probe_centring(&to, set);
     probe_exact(&to, set);
+    probe_dense32(&to, set);
+    probe_dense64(&to, set);
+    probe_single(&to);
     if (!any_set) {
         probe_products(&to, set);
         probe_few(&to, set);

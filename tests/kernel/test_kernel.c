@@ -14,66 +14,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #include <shoal/data.h>
 #include <shoal/error.h>
 #include "kernel/kernel.h"
 
+#include "buffers.h"
+#include "rates.h"
+
 static const kernel_set *sets[8];
 static int count_sets;
 
 /* ---- buffers and random input ---- */
 
-enum { FENCES_MOST = 64 };
-static struct {
-    void *start;
-    size_t size;
-} fences[FENCES_MOST];
-static int count_fences;
-
-/* `size` bytes that end where the next page faults; the start is aligned as the size is.  Freed by drop_fences. */
-static void *fence(size_t size)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), used = (size + page - 1) / page * page;
-    char *start = mmap(NULL, used + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(start, MAP_FAILED);
-    assert_int_equal(mprotect(start + used, page, PROT_NONE), 0);
-    assert_true(count_fences < FENCES_MOST);
-    fences[count_fences].start = start;
-    fences[count_fences++].size = used + page;
-    return start + used - size;
-}
-
-static void drop_fences(void)
-{
-    while (count_fences > 0) {
-        count_fences--;
-        munmap(fences[count_fences].start, fences[count_fences].size);
-    }
-}
-
 static float *fence_floats(int64_t count)
 {
     return fence((size_t)count * sizeof(float));
-}
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t random_bits(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state * 2685821657736338717u;
-}
-
-static double random_unit(void)
-{
-    return (double)(random_bits() >> 11) * 0x1p-53;
 }
 
 /* Kinds of input; kernel.h promises |z| < 2^60. */
@@ -809,52 +766,6 @@ static void test_nearest_few(void **state)
 }
 
 /* ---- bench ---- */
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Multiply-adds in 12 independent chains: what the units can do when they wait for nothing.  GFLOP/s of one run. */
-#define PEAK(name, target, vector, lanes, step)                                                                        \
-    target static double name(void)                                                                                    \
-    {                                                                                                                  \
-        typedef float vector __attribute__((vector_size(4 * lanes)));                                                  \
-        const vector factor = (vector){0} + 0.999f, term = (vector){0} + 0.001f;                                       \
-        vector sum[12];                                                                                                \
-        for (int c = 0; c < 12; c++) /* all different, lest they be computed once */                                   \
-            sum[c] = term + (float)c;                                                                                  \
-        double start = now();                                                                                          \
-        for (int i = 0; i < 20000; i++)                                                                                \
-            _Pragma("GCC unroll 12") for (int c = 0; c < 12; c++) step;                                                \
-        double seconds = now() - start;                                                                                \
-        for (int c = 0; c < 12; c++)                                                                                   \
-            __asm__ volatile("" : : "x"(sum[c]));                                                                      \
-        return 20000. * 12 * 2 * lanes / seconds * 1e-9;                                                               \
-    }
-
-PEAK(peak_portable, , four, 4, sum[c] = sum[c] * factor + term)
-#if defined(__x86_64__)
-#include <immintrin.h>
-PEAK(peak_avx2, __attribute__((target("avx2,fma"))), eight, 8,
-     sum[c] = (eight)_mm256_fmadd_ps((__m256)sum[c], (__m256)factor, (__m256)term))
-PEAK(peak_avx512, __attribute__((target("avx512f"))), sixteen, 16,
-     sum[c] = (sixteen)_mm512_fmadd_ps((__m512)sum[c], (__m512)factor, (__m512)term))
-#endif
-
-static double peak(const kernel_set *set)
-{
-#if defined(__x86_64__)
-    if (!strcmp(set->name, "avx2"))
-        return peak_avx2();
-    if (strcmp(set->name, "portable") != 0)
-        return peak_avx512();
-#endif
-    (void)set;
-    return peak_portable();
-}
 
 /* One workload for all entries. */
 enum { BENCH_ROWS = 84, BENCH_CENTRES = 1000, BENCH_FEW = 100, BENCH_ROWS_FEW = 960 };
