@@ -7,7 +7,9 @@
 #include <shoal/error.h>
 #include <shoal/exec.h>
 #include <shoal/job.h>
+#include <shoal/autoencoder.h>
 #include <shoal/kmeans.h>
+#include <shoal/logistic.h>
 #include <shoal/learn.h>
 #include <shoal/module.h>
 #include <shoal/option.h>

@@ -51,8 +51,9 @@ typedef struct cli_verb {
 
 /* Every verb, in the order help lists them; ended by NULL.  In main.c. */
 extern const cli_verb *const cli_verbs[];
-extern const cli_verb cli_kmeans, cli_predict, cli_run, cli_data_info, cli_data_head, cli_data_convert, cli_man,
-    cli_help;
+extern const cli_verb cli_logistic, cli_autoencoder;
+extern const cli_verb cli_kmeans, cli_predict, cli_run, cli_data_info, cli_data_head, cli_data_convert,
+    cli_data_patches, cli_man, cli_help;
 extern const cli_verb cli_store_ls, cli_store_get, cli_store_put, cli_store_cat, cli_store_rm, cli_store_du,
     cli_store_copy, cli_store_bench;
 extern const cli_verb cli_agent, cli_check;
@@ -83,10 +84,22 @@ typedef struct cli_print_settings {
     bool json, quiet;
 } cli_print_settings;
 
+/* How the rounds of a run are told while it goes. */
+typedef struct cli_trace_settings {
+    const char *trace;       /* a file of JSON lines, or NULL; a verb lists it with its outputs */
+    const char *tensorboard; /* a folder, or NULL */
+} cli_trace_settings;
+
 extern const shoal_option *const cli_common_options; /* of cli_common */
 extern const shoal_option *const cli_data_options;   /* of shoal_data_options */
 extern const shoal_option *const cli_run_options;    /* of cli_run_settings */
 extern const shoal_option *const cli_print_options;  /* of cli_print_settings */
+extern const shoal_option *const cli_trace_options;  /* of cli_trace_settings */
+
+/* What a table of options was given, by name, as JSON: what models and jobs keep of it.  NULL when out of memory. */
+json_t *cli_options_json(const shoal_option *table, const void *settings);
+/* What an option of the table accepts. */
+const char *const *cli_option_choices(const shoal_option *table, const char *name);
 
 /* The columns of the terminal stdout is, or 80. */
 int cli_width(void);
@@ -142,19 +155,32 @@ typedef struct cli_transferred {
 void cli_progress_transfer(cli_progress *progress, const cli_transferred *so_far);
 void cli_progress_clear(cli_progress *progress);
 
-/* JSON lines, one a round.  A trace whose output is NULL ignores everything. */
+/* What is told of a round. */
+typedef struct cli_traced {
+    int64_t number, step;
+    char phase[24];
+    double objective, change, seconds;
+} cli_traced;
+
+/* Rounds as JSON lines and as events for TensorBoard.  A trace that has neither ignores everything. */
 typedef struct cli_trace {
     base_output *output;
-    double last;      /* seconds at the end of the round before */
-    shoal_round held; /* the last round, whose objective only the result knows; without its model */
-    double held_seconds;
+    struct cli_events *events;
+    double last;     /* seconds at the end of the round before */
+    cli_traced held; /* the last round, whose objective only the result knows */
     bool holds;
 } cli_trace;
 
-int cli_trace_open(cli_trace *trace, const char *path);
+/* Whether the folder of --tensorboard could be written to; the file of --trace is checked with the outputs. */
+int cli_trace_check(const cli_trace_settings *settings);
+/* `settings` may be NULL. */
+int cli_trace_open(cli_trace *trace, const cli_trace_settings *settings);
+/* Whether every round has to be told. */
+bool cli_trace_is_open(const cli_trace *trace);
 void cli_trace_round(cli_trace *trace, const shoal_round *done, const shoal_round *next, double seconds);
-/* Writes the last round with the result's objective and renames the file into place. */
+/* Writes the last round with the result's objective, renames the file into place and closes the events. */
 int cli_trace_commit(cli_trace *trace, double objective);
+/* Removes the file; events that were written stay. */
 void cli_trace_discard(cli_trace *trace);
 
 /* ---- running a learner (job.c) ------------------------------------------------------------------------------- */
@@ -177,6 +203,7 @@ typedef struct cli_job {
     shoal_type type;
     cli_job_away away;
     double *weights;  /* one a row, or NULL */
+    void *joined;     /* the rows of `data`, when labels were put beside them; NULL otherwise */
     const char *code; /* the folder of what a run of this process brings along; NULL for none; not owned */
     shoal_result *result;
     shoal_report report;
@@ -197,9 +224,11 @@ int cli_job_note_data(cli_job *job, const char *name, int64_t rows, int64_t colu
 int cli_job_load_weights(cli_job *job, const char *path);
 /* Runs it.  job->report.stopped says that a signal ended it after a round. */
 int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settings, int64_t memory,
-                const char *trace_path);
+                const cli_trace_settings *trace);
 /* What every learner's --json says; the caller adds to it and owns it.  NULL when out of memory. */
 json_t *cli_job_json(const cli_job *job);
+/* "data       rows.npy: 150 rows, 4 columns, float64" */
+void cli_job_print_data(const cli_job *job, FILE *stream);
 /* "load 0.01 s, scan 0.10 s, ..." and the kernel and threads, as the summary for people shows them. */
 void cli_job_print(const cli_job *job, FILE *stream);
 
@@ -217,6 +246,8 @@ typedef struct cli_learner {
 /* Ended by a row without an algorithm.  In main.c. */
 extern const cli_learner cli_learners[];
 int cli_kmeans_finish(cli_job *job, const json_t *settings, const cli_print_settings *print);
+int cli_logistic_finish(cli_job *job, const json_t *settings, const cli_print_settings *print);
+int cli_autoencoder_finish(cli_job *job, const json_t *settings, const cli_print_settings *print);
 int cli_run_finish(cli_job *job, const json_t *settings, const cli_print_settings *print);
 
 /* A file of a verb: the option or word that names it, and the path, or NULL when it was not given. */
@@ -230,6 +261,8 @@ typedef struct cli_file {
 int cli_files_check(const cli_file *outputs, const cli_file *inputs, bool json);
 /* Where a summary for people goes: stderr when one of the outputs is stdout itself. */
 FILE *cli_summary_stream(const cli_file *outputs);
+/* "wrote      a.npy, b.npy"; nothing when nothing was.  `trace` may be NULL. */
+void cli_print_written(FILE *stream, const cli_file *outputs, const cli_trace_settings *trace);
 /* Writes a tensor of the result as .npy; does nothing without a path. */
 int cli_write_tensor(const char *path, const shoal_result *result, const char *name);
 

@@ -8,6 +8,8 @@
 #include "engine/store/job_code.h"
 #include "job_print.h"
 #include "job_store.h"
+#include "labels.h"
+#include "learn_verb.h"
 #include "run_job.h"
 
 typedef struct settings {
@@ -103,6 +105,7 @@ static int upload_missing(cli_job *job, const cli_jobs *jobs, const shoal_job *a
     const json_t *data = json_object_get(asked, "data");
     const char *path = json_string_value(json_object_get(data, "path"));
     const char *weights = json_string_value(json_object_get(data, "weights"));
+    const char *labels = json_string_value(json_object_get(data, "labels"));
     const shoal_data_options options = read_data_options(data);
     bool whole = strcmp(about->source, "uploaded") != 0 || count_below(jobs, about->id, "data") >= about->slices;
     if (whole && (!about->shape.weighted || count_below(jobs, about->id, "weights") >= about->slices))
@@ -111,6 +114,8 @@ static int upload_missing(cli_job *job, const cli_jobs *jobs, const shoal_job *a
         return shoal_fail(SHOAL_STOPPED, "job %s lacks rows that were to be uploaded, and nothing says where they are",
                           about->id);
     int status = cli_workers_load(job, path, &options, weights);
+    if (status == SHOAL_OK && labels)
+        status = cli_labels_join(job, labels);
     if (status == SHOAL_OK)
         status = shoal_job_upload(jobs->store, about->id, job->data, job->weights, cli_signals_stop(), SHOAL_NEVER);
     if (status < 0)
@@ -223,7 +228,7 @@ static int find_wish(json_t **out, const settings *settings, const shoal_job *ab
 static int go_on(settings *settings, cli_jobs *jobs, const shoal_job *about, const json_t *asked)
 {
     const cli_learner *learner = find_learner(about->algorithm);
-    const char *trace = json_string_value(json_object_get(json_object_get(asked, "outputs"), "trace"));
+    const cli_trace_settings trace = cli_asked_trace(asked);
     cli_job job;
     if (!learner)
         return shoal_fail(SHOAL_INVALID, "job %s needs the learner '%s', which this program does not have", about->id,
@@ -233,7 +238,8 @@ static int go_on(settings *settings, cli_jobs *jobs, const shoal_job *about, con
     if (status == SHOAL_OK)
         status = prepare(&job, jobs, about, asked);
     if (status == SHOAL_OK)
-        status = cli_workers_resume(&job, jobs, about->id, &settings->run, &settings->workers, &settings->print, trace);
+        status =
+            cli_workers_resume(&job, jobs, about->id, &settings->run, &settings->workers, &settings->print, &trace);
     if (status == SHOAL_OK && !job.away.detached)
         status = finish(&job, learner, asked, &settings->print);
     cli_job_release(&job);

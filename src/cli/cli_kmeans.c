@@ -2,21 +2,16 @@
 #include "cli.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/pool.h"
-#include "data/picture.h"
-#include "data/safetensors.h"
-#include "kernel/kernel.h"
-#include "run_job.h"
+#include "learn_verb.h"
+#include "model_file.h"
+#include "picture_shape.h"
 
 typedef struct outputs {
-    const char *centres, *labels, *model, *picture, *trace;
-    const char *picture_shape;
-    int64_t picture_columns;
+    const char *centres, *labels, *model, *picture;
 } outputs;
 
 typedef struct inputs {
@@ -31,6 +26,8 @@ typedef struct settings {
     cli_run_settings run;
     cli_workers_settings workers;
     outputs outputs;
+    cli_picture_settings picture;
+    cli_trace_settings trace;
     cli_print_settings print;
 } settings;
 
@@ -50,12 +47,6 @@ static const shoal_option output_rows[] = {
      .help = "write the centres and how they were found, for shoal predict"},
     {"picture", 0, SHOAL_OPTION_TEXT, offsetof(outputs, picture), "FILE.png",
      .help = "write the centres as small grey images side by side"},
-    {"picture-shape", 0, SHOAL_OPTION_TEXT, offsetof(outputs, picture_shape), "HxW",
-     .help = "height and width of one image; square when left out and the columns allow it"},
-    {"picture-columns", 0, SHOAL_OPTION_COUNT, offsetof(outputs, picture_columns), "N",
-     .help = "images side by side; about as many as lines when left out", .least = 1},
-    {"trace", 0, SHOAL_OPTION_TEXT, offsetof(outputs, trace), "FILE.jsonl",
-     .help = "write one line of JSON for each round: round, phase, step, objective, change, seconds"},
     {0},
 };
 static const shoal_option *const output_options = output_rows;
@@ -64,6 +55,8 @@ static const base_option_group groups[] = {
     {"Clustering", &shoal_kmeans.options, offsetof(settings, config)},
     {"Weights", &input_options, offsetof(settings, inputs)},
     {"Output", &output_options, offsetof(settings, outputs)},
+    {"Picture", &cli_picture_options, offsetof(settings, picture)},
+    {"Following the run", &cli_trace_options, offsetof(settings, trace)},
     {"Reading the data", &cli_data_options, offsetof(settings, data)},
     {"Running", &cli_run_options, offsetof(settings, run)},
     {"Running on workers", &cli_workers_options, offsetof(settings, workers)},
@@ -119,86 +112,36 @@ static int load_start(double **start, shoal_kmeans_config *config, const cli_job
     return SHOAL_OK;
 }
 
-/* Fills height and width from "HxW", or finds a square. */
-static int find_picture_shape(data_sheet *sheet, const outputs *outputs, int64_t columns)
-{
-    const char *text = outputs->picture_shape;
-    char height[24] = "";
-    sheet->columns = outputs->picture_columns;
-    if (!text) {
-        int64_t side = (int64_t)llrint(sqrt((double)columns));
-        sheet->height = sheet->width = side;
-        return side * side == columns
-                   ? SHOAL_OK
-                   : shoal_fail(SHOAL_USAGE, "--picture needs --picture-shape HxW: %" PRId64 " columns make no square",
-                                columns);
-    }
-    size_t length = strcspn(text, "xX");
-    if (text[length])
-        snprintf(height, sizeof height, "%.*s", (int)(length < 20 ? length : 20), text);
-    if (!text[length] || !base_parse_count(&sheet->height, height) ||
-        !base_parse_count(&sheet->width, text + length + 1) || sheet->height < 1 || sheet->width < 1)
-        return shoal_fail(SHOAL_USAGE, "--picture-shape: %s is not a height and a width such as 28x28", text);
-    if (sheet->height > columns || sheet->width != columns / sheet->height || columns % sheet->height != 0)
-        return shoal_fail(SHOAL_USAGE, "--picture-shape: %s does not make the %" PRId64 " columns of the data", text,
-                          columns);
-    return SHOAL_OK;
-}
-
-static int check_kernel(const char *name)
-{
-    const kernel_set *set = NULL;
-    return kernel_choose(&set, name);
-}
-
 /* ---- after the run ------------------------------------------------------------------------------------------- */
 
-static int write_model(const char *path, const cli_job *job, int64_t seed_of_run)
+/* What the end of a run needs to know, whether it was started here or resumed. */
+typedef struct ending {
+    outputs outputs;
+    data_sheet sheet;
+    const json_t *options; /* of the learner */
+} ending;
+
+/* The seed has an entry of its own, as models always had it. */
+static int write_model(const char *path, const cli_job *job, const json_t *options)
 {
-    const shoal_tensor *centres = shoal_result_tensor(job->result, "centres");
-    char k[24], columns[24], rows[24], objective[32], iterations[24], seed[24];
-    if (!path)
-        return SHOAL_OK;
-    snprintf(k, sizeof k, "%" PRId64, centres->shape[0]);
-    snprintf(columns, sizeof columns, "%" PRId64, centres->shape[1]);
-    snprintf(rows, sizeof rows, "%" PRId64, job->rows);
-    snprintf(objective, sizeof objective, "%.17g", shoal_result_number(job->result, "objective"));
-    snprintf(iterations, sizeof iterations, "%.0f", shoal_result_number(job->result, "iterations"));
-    snprintf(seed, sizeof seed, "%" PRId64, seed_of_run);
-    const data_metadata metadata[] = {
-        {"learner", "kmeans"},      {"k", k},       {"columns", columns},      {"rows", rows}, {"objective", objective},
-        {"iterations", iterations}, {"seed", seed}, {"version", SHOAL_VERSION}};
-    const data_tensor tensor = {.name = "centres",
-                                .type = centres->type,
-                                .rank = 2,
-                                .shape = {centres->shape[0], centres->shape[1]},
-                                .values = centres->values};
-    return data_safetensors_write(path, &tensor, 1, metadata, sizeof metadata / sizeof metadata[0]);
+    static const char *const parts[] = {"centres", NULL};
+    char seed[24];
+    snprintf(seed, sizeof seed, "%lld", (long long)json_integer_value(json_object_get(options, "seed")));
+    return cli_model_write(path, job, parts, options, (const data_metadata[]){{"seed", seed}, {NULL, NULL}});
 }
 
-static int write_picture(const char *path, const cli_job *job, data_sheet *sheet)
+static int write_outputs(const cli_job *job, const void *context)
 {
+    const ending *end = context;
+    const outputs *out = &end->outputs;
     const shoal_tensor *centres = shoal_result_tensor(job->result, "centres");
-    if (!path)
-        return SHOAL_OK;
-    sheet->images = centres->shape[0];
-    sheet->values = centres->values;
-    return data_picture_write(path, sheet);
-}
-
-static int write_outputs(cli_job *job, const outputs *outputs, int64_t seed, data_sheet *sheet)
-{
-    double started = base_seconds();
-    int status = cli_write_tensor(outputs->centres, job->result, "centres");
+    int status = cli_write_tensor(out->centres, job->result, "centres");
     if (status == SHOAL_OK)
-        status = cli_write_tensor(outputs->labels, job->result, "labels");
+        status = cli_write_tensor(out->labels, job->result, "labels");
     if (status == SHOAL_OK)
-        status = write_model(outputs->model, job, seed);
+        status = write_model(out->model, job, end->options);
     if (status == SHOAL_OK)
-        status = write_picture(outputs->picture, job, sheet);
-    if (status == SHOAL_OK)
-        status = cli_trace_commit(&job->trace, shoal_result_number(job->result, "objective"));
-    job->write_seconds = base_seconds() - started;
+        status = cli_picture_write(out->picture, &end->sheet, centres->values, centres->shape[0]);
     return status;
 }
 
@@ -217,178 +160,134 @@ static void print_sizes(FILE *stream, const shoal_result *result)
     fprintf(stream, "clusters   %" PRId64 ", of %" PRId64 " to %" PRId64 " rows\n", k, least, most);
 }
 
-static void print_summary(FILE *stream, const cli_job *job, const cli_file *written)
+static void print_summary(FILE *stream, const cli_job *job, const void *context)
 {
     double computed = (double)job->report.counter[0], skipped = (double)job->report.counter[1];
     bool converged = shoal_result_number(job->result, "converged") > 0;
-    fprintf(stream, "data       ");
-    cli_put_text(stream, job->data_name);
-    fprintf(stream, ": %" PRId64 " rows, %" PRId64 " columns, %s\n", job->rows, job->columns,
-            shoal_type_name(job->type));
+    (void)context;
     print_sizes(stream, job->result);
     fprintf(stream, "objective  %.10g after %.0f iterations, %s\n", shoal_result_number(job->result, "objective"),
             shoal_result_number(job->result, "iterations"),
             converged             ? "converged"
             : job->report.stopped ? "stopped"
                                   : "not converged");
-    cli_job_print(job, stream);
     if (computed + skipped > 0)
         fprintf(stream, "distances  %.4g computed, %.4g skipped (%.1f%%)\n", computed, skipped,
                 100 * skipped / (computed + skipped));
-    const char *before = "wrote      ";
-    for (; written->name; written++) {
-        if (written->path) {
-            fputs(before, stream);
-            cli_put_text(stream, written->path);
-            before = ", ";
-        }
-    }
-    if (before[0] == ',')
-        fputc('\n', stream);
 }
 
-/* Everything a run wrote, in the order in which it is told. */
-enum { OUTPUTS = 5 };
-static void list_outputs(cli_file out[OUTPUTS + 1], const outputs *from)
-{
-    const cli_file all[OUTPUTS + 1] = {{"--centres", from->centres}, {"--labels", from->labels},
-                                       {"--model", from->model},     {"--picture", from->picture},
-                                       {"--trace", from->trace},     {0}};
-    memcpy(out, all, sizeof all);
-}
-
-/* A result from a store may be anything that someone put there. */
-static int check_result(const cli_job *job)
+static int check_result(const cli_job *job, const void *context)
 {
     const shoal_tensor *centres = shoal_result_tensor(job->result, "centres");
     const shoal_tensor *labels = shoal_result_tensor(job->result, "labels");
     const shoal_tensor *sizes = shoal_result_tensor(job->result, "sizes");
-    bool good = centres && centres->type == SHOAL_FLOAT64 && centres->rank == 2 && centres->shape[1] == job->columns;
+    bool good = centres && cli_is_matrix(centres, centres->shape[0], job->columns);
     good = good && labels && labels->type == SHOAL_INT32 && labels->rank == 1 && labels->shape[0] == job->rows;
     good = good && sizes && sizes->type == SHOAL_INT64 && sizes->rank == 1 && sizes->shape[0] == centres->shape[0];
+    (void)context;
     return good ? SHOAL_OK
                 : shoal_fail(SHOAL_BROKEN, "the result of job %s is not that of k-means on its data", job->away.id);
 }
 
+/* Everything a run writes, in the order in which it is told. */
+enum { OUTPUTS = 5 };
+static void list_outputs(cli_file out[OUTPUTS + 1], const outputs *from, const cli_trace_settings *trace)
+{
+    const cli_file all[OUTPUTS + 1] = {{"--centres", from->centres}, {"--labels", from->labels},
+                                       {"--model", from->model},     {"--picture", from->picture},
+                                       {"--trace", trace->trace},    {0}};
+    memcpy(out, all, sizeof all);
+}
+
 /* Writes and tells what was found. */
-static int end_run(cli_job *job, const outputs *out, int64_t seed, data_sheet *sheet, const cli_print_settings *print)
+static int end_run(cli_job *job, const ending *end, const cli_trace_settings *trace, const cli_print_settings *print)
 {
     cli_file written[OUTPUTS + 1];
-    list_outputs(written, out);
-    FILE *summary = cli_summary_stream(written);
-    int status = cli_workers_close(job, write_outputs(job, out, seed, sheet));
-    if (status < 0)
-        return status;
-    if (print->json)
-        status = cli_print_json(cli_job_json(job));
-    else if (!print->quiet)
-        print_summary(summary, job, written);
-    if (status == SHOAL_OK && job->report.stopped) {
-        double iterations = shoal_result_number(job->result, "iterations");
-        fprintf(stderr, "shoal: stopped after %.0f iterations; centres and labels are those of iteration %.0f\n",
-                iterations, iterations);
-        status = CLI_INTERRUPTED;
-    }
-    return status;
-}
-
-/* ---- on workers ---------------------------------------------------------------------------------------------- */
-
-/* What else whoever resumes the job has to know: how the picture is drawn, and the seed. */
-static json_t *json_more(const settings *settings)
-{
-    json_t *object = json_object();
-    if (settings->outputs.picture_shape)
-        cli_json_put(&object, "picture-shape", cli_json_text(settings->outputs.picture_shape));
-    cli_json_put(&object, "picture-columns", json_integer(settings->outputs.picture_columns));
-    cli_json_put(&object, "seed", json_integer(settings->config.seed));
-    return object;
-}
-
-static int run_on_workers(cli_job *job, const settings *settings, const char *path, const cli_file *written)
-{
-    const cli_workers_wish wish = {.config = &settings->config,
-                                   .data_path = path,
-                                   .data = &settings->data,
-                                   .weights_path = settings->inputs.weights,
-                                   .outputs = written,
-                                   .more = json_more(settings),
-                                   .trace_path = settings->outputs.trace};
-    return cli_workers_run(job, &wish, &settings->run, &settings->workers, &settings->print);
+    list_outputs(written, &end->outputs, trace);
+    return cli_learning_end(job, &(cli_ending){.outputs = written,
+                                               .trace = trace,
+                                               .print = print,
+                                               .check = check_result,
+                                               .write = write_outputs,
+                                               .summary = print_summary,
+                                               .kept = "centres and labels are those",
+                                               .context = end});
 }
 
 int cli_kmeans_finish(cli_job *job, const json_t *asked, const cli_print_settings *print)
 {
-    const json_t *paths = json_object_get(asked, "outputs"), *more = json_object_get(asked, "more");
-    data_sheet sheet = {0};
-    outputs out = {.centres = json_string_value(json_object_get(paths, "centres")),
-                   .labels = json_string_value(json_object_get(paths, "labels")),
-                   .model = json_string_value(json_object_get(paths, "model")),
-                   .picture = json_string_value(json_object_get(paths, "picture")),
-                   .trace = json_string_value(json_object_get(paths, "trace")),
-                   .picture_shape = json_string_value(json_object_get(more, "picture-shape")),
-                   .picture_columns = json_integer_value(json_object_get(more, "picture-columns"))};
-    int64_t seed = json_integer_value(json_object_get(more, "seed"));
-    int status = check_result(job);
-    if (status == SHOAL_OK && out.picture)
-        status = find_picture_shape(&sheet, &out, job->columns);
-    return status == SHOAL_OK ? end_run(job, &out, seed, &sheet, print) : status;
+    const cli_picture_settings picture = cli_picture_asked(json_object_get(asked, "more"));
+    const cli_trace_settings trace = cli_asked_trace(asked);
+    ending end = {.outputs = {.centres = cli_asked_path(asked, "centres"),
+                              .labels = cli_asked_path(asked, "labels"),
+                              .model = cli_asked_path(asked, "model"),
+                              .picture = cli_asked_path(asked, "picture")},
+                  .options = json_object_get(asked, "options")};
+    int status = end.outputs.picture ? cli_picture_find(&end.sheet, &picture, job->columns) : SHOAL_OK;
+    return status == SHOAL_OK ? end_run(job, &end, &trace, print) : status;
 }
 
 /* ---- the verb ------------------------------------------------------------------------------------------------ */
 
 /* What can be refused before anything is read. */
-static int check_settings(const settings *settings, const char *data, bool *on_workers)
+static int check_settings(const settings *settings)
 {
-    const outputs *out = &settings->outputs;
-    int status = cli_workers_check(on_workers, &settings->workers);
-    if (status == SHOAL_OK)
-        status = check_init(&settings->config);
+    int status = check_init(&settings->config);
     if (status == SHOAL_OK && settings->config.k == 0 && is_init_word(settings->config.init))
         status = shoal_fail(SHOAL_USAGE, "kmeans needs -k K, the number of clusters");
     if (status == SHOAL_OK)
-        status = check_kernel(settings->run.kernel);
-    if (status == SHOAL_OK && !out->picture && (out->picture_shape || out->picture_columns))
-        status = shoal_fail(SHOAL_USAGE, "--picture-shape and --picture-columns say how --picture FILE.png is drawn");
-    if (status == SHOAL_OK && !*on_workers && cli_workers_only(data))
-        status = shoal_fail(SHOAL_USAGE, "%s is in a store, whose rows only workers read: add --workers local:N", data);
+        status = cli_picture_check(&settings->picture, settings->outputs.picture);
     return status;
+}
+
+/* What whoever resumes the job has to know beside options and outputs. */
+static json_t *json_more(const settings *settings)
+{
+    json_t *object = json_object();
+    cli_picture_json(&object, &settings->picture);
+    return object;
 }
 
 static int run_kmeans(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
-    const outputs *out = &settings->outputs;
     const char *init = is_init_word(settings->config.init) ? NULL : settings->config.init;
     const cli_file sources[] = {{"DATA", word[0]}, {"--weights", settings->inputs.weights}, {"--init", init}, {0}};
     cli_file written[OUTPUTS + 1];
-    data_sheet sheet = {0};
+    cli_learning learning = {.data_path = word[0],
+                             .config = &settings->config,
+                             .data = &settings->data,
+                             .weights_path = settings->inputs.weights,
+                             .run = &settings->run,
+                             .workers = &settings->workers,
+                             .trace = &settings->trace,
+                             .print = &settings->print,
+                             .outputs = written};
+    ending end = {.outputs = settings->outputs};
+    json_t *options = NULL;
     double *start = NULL;
-    bool on_workers = false;
     cli_job job;
     (void)words;
 
-    list_outputs(written, out);
+    list_outputs(written, &settings->outputs, &settings->trace);
     cli_job_init(&job, &shoal_kmeans, settings->print.quiet);
     job.keeps_part = true;
-    int status = check_settings(settings, word[0], &on_workers);
+    int status = check_settings(settings);
     if (status == SHOAL_OK)
-        status = cli_files_check(written, sources, settings->print.json);
+        status = cli_learning_check(&learning, sources);
     if (status == SHOAL_OK)
-        status =
-            (on_workers ? cli_workers_load : cli_job_load)(&job, word[0], &settings->data, settings->inputs.weights);
+        status = cli_learning_load(&job, &learning);
     if (status == SHOAL_OK)
         status = load_start(&start, &settings->config, &job);
-    if (status == SHOAL_OK && out->picture)
-        status = find_picture_shape(&sheet, out, job.columns);
+    if (status == SHOAL_OK && settings->outputs.picture)
+        status = cli_picture_find(&end.sheet, &settings->picture, job.columns);
     if (status == SHOAL_OK)
-        status = on_workers ? run_on_workers(&job, settings, word[0], written)
-                            : cli_job_run(&job, &settings->config, &settings->run, settings->data.memory, out->trace);
-    if (status == SHOAL_OK && on_workers && !job.away.detached)
-        status = check_result(&job);
+        status = cli_learning_run(&job, &learning, json_more(settings));
+    end.options = options = cli_options_json(shoal_kmeans.options, &settings->config);
     if (status == SHOAL_OK && !job.away.detached)
-        status = end_run(&job, out, settings->config.seed, &sheet, &settings->print);
+        status = end_run(&job, &end, &settings->trace, &settings->print);
     cli_job_release(&job);
+    json_decref(options);
     base_free(&start);
     return status;
 }

@@ -1,4 +1,4 @@
-/* shoal predict: the nearest centre of each row, by a model that was found before. */
+/* shoal predict: what a model that was found before says of rows.  Which learner it is of, the model itself tells. */
 #include "cli.h"
 
 #include <inttypes.h>
@@ -6,26 +6,36 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
-#include "data/safetensors.h"
 #include "kernel/kernel.h"
+#include "predict.h"
 
-typedef struct outputs {
-    const char *labels, *distances;
-} outputs;
+static const cli_predictor *const predictors[] = {
+    &cli_predict_kmeans,
+    &cli_predict_logistic,
+    &cli_predict_autoencoder,
+};
+enum { PREDICTORS = sizeof predictors / sizeof predictors[0] };
+
+const char *const cli_predict_names[CLI_PREDICT_OUTPUTS] = {"labels", "distances", "probabilities", "features"};
 
 typedef struct settings {
     cli_common common;
-    outputs outputs;
+    const char *outputs[CLI_PREDICT_OUTPUTS];
     shoal_data_options data;
     cli_run_settings run;
     cli_print_settings print;
 } settings;
 
 static const shoal_option output_rows[] = {
-    {"labels", 'l', SHOAL_OPTION_TEXT, offsetof(outputs, labels), "FILE.npy",
-     .help = "write the number of the nearest centre of each row: int32, from 0"},
-    {"distances", 'd', SHOAL_OPTION_TEXT, offsetof(outputs, distances), "FILE.npy",
-     .help = "write the distance of each row to its nearest centre: float64"},
+    {"labels", 'l', SHOAL_OPTION_TEXT, CLI_LABELS * sizeof(char *), "FILE.npy",
+     .help = "kmeans: write the number of the nearest centre of each row: int32, from 0; logistic: the most probable "
+             "class: float64"},
+    {"distances", 'd', SHOAL_OPTION_TEXT, CLI_DISTANCES * sizeof(char *), "FILE.npy",
+     .help = "kmeans: write the distance of each row to its nearest centre: float64"},
+    {"probabilities", 'p', SHOAL_OPTION_TEXT, CLI_PROBABILITIES * sizeof(char *), "FILE.npy",
+     .help = "logistic: write the probability of each class for each row: float64, a column for each class"},
+    {"features", 'f', SHOAL_OPTION_TEXT, CLI_FEATURES * sizeof(char *), "FILE.npy",
+     .help = "autoencoder: write what the hidden layer makes of each row: a column for each hidden unit"},
     {0},
 };
 static const shoal_option *const output_options = output_rows;
@@ -39,119 +49,164 @@ static const base_option_group groups[] = {
     {0},
 };
 
-/* Copies the tensor "centres" out of a model file; its values may lie at any address. */
-static int copy_centres(double **out, int64_t *k, int64_t *columns, const char *path)
+/* ---- the model ----------------------------------------------------------------------------------------------- */
+
+static const cli_predictor *find_predictor(const char *learner)
 {
-    data_tensors *file = NULL;
-    void *aligned = NULL;
-    int status = data_safetensors_open(&file, path);
+    for (int i = 0; i < PREDICTORS; i++)
+        if (strcmp(predictors[i]->learner, learner) == 0)
+            return predictors[i];
+    return NULL;
+}
+
+/* Refuses an output that models of this kind do not have. */
+static int check_outputs(const cli_predictor *predictor, const char *path, const char *const *wanted)
+{
+    char gives[80] = "";
+    for (int i = 0; i < CLI_PREDICT_OUTPUTS; i++) {
+        size_t length = strlen(gives);
+        if (predictor->gives[i])
+            snprintf(gives + length, sizeof gives - length, "%s--%s", length > 0 ? " and " : "", cli_predict_names[i]);
+    }
+    for (int i = 0; i < CLI_PREDICT_OUTPUTS; i++)
+        if (wanted[i] && !predictor->gives[i])
+            return shoal_fail(SHOAL_USAGE, "--%s: %s is a model of %s, which gives %s", cli_predict_names[i], path,
+                              predictor->learner, gives);
+    return SHOAL_OK;
+}
+
+static int load_model(cli_prediction *out, const cli_predictor **predictor, const char *path, const char *const *wanted)
+{
+    const bool plain = !data_safetensors_is(path); /* rows of numbers are centres */
+    cli_model model = {0};
+    int status = plain ? SHOAL_OK : cli_model_open(&model, path);
     if (status < 0)
         return status;
-    const data_tensor *centres = data_safetensors_find(file, "centres");
-    if (!centres || centres->rank != 2 || centres->shape[0] < 1 || centres->shape[1] < 1) {
-        status = shoal_fail(SHOAL_INVALID, "%s: no tensor 'centres' of K rows in it", path);
-        goto done;
-    }
-    size_t count = centres->bytes / shoal_type_size(centres->type);
-    if ((status = base_alloc(&aligned, centres->bytes, 1, path)) < 0 ||
-        (status = base_alloc(out, count, sizeof **out, path)) < 0)
-        goto done;
-    memcpy(aligned, centres->values, centres->bytes);
-    shoal_convert_float64(*out, aligned, centres->type, (int64_t)count);
-    *k = centres->shape[0];
-    *columns = centres->shape[1];
-    status = cli_check_finite(*out, *k, *columns, path);
-done:
-    base_free(&aligned);
-    data_safetensors_close(&file);
+    *predictor = find_predictor(plain ? "kmeans" : model.learner);
+    status = *predictor ? check_outputs(*predictor, path, wanted)
+                        : shoal_fail(SHOAL_INVALID, "%s: a model of '%s', a learner that this program does not have",
+                                     path, model.learner);
+    if (status == SHOAL_OK)
+        status = (*predictor)->load(out, plain ? NULL : &model, path, wanted);
+    cli_model_close(&model);
     return status;
 }
 
-static int load_centres(double **out, shoal_predict_config *config, const char *path)
+static void release_model(cli_prediction *prediction)
 {
-    int status = data_safetensors_is(path) ? copy_centres(out, &config->k, &config->columns, path)
-                                           : cli_read_float64(out, &config->k, &config->columns, path);
-    config->centres = *out;
+    for (size_t i = 0; i < sizeof prediction->values / sizeof prediction->values[0]; i++)
+        base_free(&prediction->values[i]);
+}
+
+static int check_columns(const cli_prediction *prediction, const cli_predictor *predictor, const cli_job *job,
+                         const char *path)
+{
+    const char *hint = predictor->hint && job->columns == prediction->columns + 1 ? predictor->hint : "";
+    if (job->columns == prediction->columns)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_INVALID, "%s has %" PRId64 " columns, but %s is a model for %" PRId64 "%s", job->data_name,
+                      job->columns, path, prediction->columns, hint);
+}
+
+/* ---- the run ------------------------------------------------------------------------------------------------- */
+
+static int write_outputs(cli_job *job, const char *const *wanted)
+{
+    double started = base_seconds();
+    int status = SHOAL_OK;
+    for (int i = 0; status == SHOAL_OK && i < CLI_PREDICT_OUTPUTS; i++)
+        status = cli_write_tensor(wanted[i], job->result, cli_predict_names[i]);
+    job->write_seconds = base_seconds() - started;
     return status;
 }
 
-static int print_result(cli_job *job, const settings *settings, FILE *summary, int64_t k)
+static int print_result(const cli_job *job, const cli_predictor *predictor, const cli_prediction *prediction,
+                        const cli_print_settings *print, const cli_file *written)
 {
-    if (settings->print.json) {
+    FILE *stream = cli_summary_stream(written);
+    if (print->json) {
         json_t *object = cli_job_json(job);
-        cli_json_put(&object, "k", json_integer(k));
+        cli_json_put(&object, "model", json_string(predictor->learner));
+        if (object)
+            predictor->json(&object, job, prediction);
         return cli_print_json(object);
     }
-    if (settings->print.quiet)
+    if (print->quiet)
         return SHOAL_OK;
-    fprintf(summary, "data       ");
-    cli_put_text(summary, shoal_data_path(job->data));
-    fprintf(summary, ": %" PRId64 " rows, %" PRId64 " columns; %" PRId64 " centres\n", shoal_data_rows(job->data),
-            shoal_data_columns(job->data), k);
-    fprintf(summary, "objective  %.10g\n", shoal_result_number(job->result, "objective"));
-    cli_job_print(job, summary);
+    cli_job_print_data(job, stream);
+    predictor->summary(stream, job, prediction);
+    cli_job_print(job, stream);
+    cli_print_written(stream, written, NULL);
     return SHOAL_OK;
+}
+
+static int run_model(const settings *settings, const char *const *word, const cli_file *written)
+{
+    const cli_predictor *predictor = NULL;
+    cli_prediction prediction = {0};
+    cli_job job;
+    int status = load_model(&prediction, &predictor, word[0], settings->outputs);
+    if (status < 0) {
+        release_model(&prediction);
+        return status;
+    }
+    cli_job_init(&job, predictor->algorithm, settings->print.quiet);
+    status = cli_job_load(&job, word[1], &settings->data, NULL);
+    if (status == SHOAL_OK)
+        status = check_columns(&prediction, predictor, &job, word[0]);
+    if (status == SHOAL_OK && predictor->settle)
+        status = predictor->settle(&prediction, &job);
+    if (status == SHOAL_OK)
+        status = cli_job_run(&job, &prediction.config, &settings->run, settings->data.memory, NULL);
+    if (status == SHOAL_OK)
+        status = write_outputs(&job, settings->outputs);
+    if (status == SHOAL_OK)
+        status = print_result(&job, predictor, &prediction, &settings->print, written);
+    cli_job_release(&job);
+    release_model(&prediction);
+    return status;
 }
 
 static int run_predict(void *from_main, const char *const *word, int words)
 {
-    settings *settings = from_main;
-    const cli_file written[] = {
-        {"--labels", settings->outputs.labels}, {"--distances", settings->outputs.distances}, {0}};
+    const settings *settings = from_main;
     const cli_file sources[] = {{"MODEL", word[0]}, {"DATA", word[1]}, {0}};
-    shoal_predict_config config = {.distances = settings->outputs.distances != NULL};
+    const cli_file written[] = {{"--labels", settings->outputs[CLI_LABELS]},
+                                {"--distances", settings->outputs[CLI_DISTANCES]},
+                                {"--probabilities", settings->outputs[CLI_PROBABILITIES]},
+                                {"--features", settings->outputs[CLI_FEATURES]},
+                                {0}};
     const kernel_set *set = NULL;
-    double *centres = NULL;
-    cli_job job;
     (void)words;
-
-    FILE *summary = cli_summary_stream(written);
-    cli_job_init(&job, &shoal_kmeans_predict, settings->print.quiet);
     int status = kernel_choose(&set, settings->run.kernel);
     if (status == SHOAL_OK)
         status = cli_files_check(written, sources, settings->print.json);
-    if (status == SHOAL_OK)
-        status = load_centres(&centres, &config, word[0]);
-    if (status == SHOAL_OK)
-        status = cli_job_load(&job, word[1], &settings->data, NULL);
-    if (status == SHOAL_OK && config.columns != shoal_data_columns(job.data))
-        status = shoal_fail(SHOAL_INVALID, "%s has %" PRId64 " columns, but the centres of %s have %" PRId64, word[1],
-                            shoal_data_columns(job.data), word[0], config.columns);
-    if (status == SHOAL_OK)
-        status = cli_job_run(&job, &config, &settings->run, settings->data.memory, NULL);
-    if (status < 0)
-        goto done;
-    double started = base_seconds();
-    status = cli_write_tensor(settings->outputs.labels, job.result, "labels");
-    if (status == SHOAL_OK)
-        status = cli_write_tensor(settings->outputs.distances, job.result, "distances");
-    job.write_seconds = base_seconds() - started;
-    if (status == SHOAL_OK)
-        status = print_result(&job, settings, summary, config.k);
-done:
-    cli_job_release(&job);
-    base_free(&centres);
-    return status;
+    return status == SHOAL_OK ? run_model(settings, word, written) : status;
 }
 
 static const char *const description[] = {
-    "Finds the centre of MODEL that is nearest to each row of DATA. MODEL is what shoal kmeans --model or --centres "
-    "wrote, or any data file whose rows are centres. Of centres at the same distance the one with the lowest number "
-    "wins. DATA is any file that shoal kmeans reads.",
-    "The labels are those that shoal kmeans itself would give, bit for bit, whatever the number of threads and the "
-    "kernel.",
+    "Applies MODEL, which shoal kmeans, shoal logistic or shoal autoencoder wrote with --model, to the rows of DATA. "
+    "The model says which learner it is of, and that decides what there is to write: of kmeans --labels and "
+    "--distances, of logistic --labels and --probabilities, of autoencoder --features. DATA is any file that the "
+    "learners "
+    "read, with the columns the model was found with; for logistic without the one with the labels.",
+    "Of centres at the same distance the one with the lowest number wins. Any data file whose rows are centres is a "
+    "model of kmeans, too, such as what --centres wrote.",
+    "What is written has the bits that the learner itself would give, whatever the number of threads and the kernel.",
     NULL,
 };
 
 static const cli_example examples[] = {
     {"shoal predict model.safetensors new.npy --labels labels.npy", "label new rows"},
     {"shoal predict centres.npy new.csv --distances distances.npy --quiet", "how far each row is from its centre"},
+    {"shoal predict spam.safetensors new.csv --probabilities p.npy", "how sure a classifier is"},
+    {"shoal predict autoencoder.safetensors patches.npy --features features.npy", "the hidden layer, as new columns"},
     {NULL, NULL},
 };
 
 const cli_verb cli_predict = {
     .name = "predict",
-    .summary = "label rows by the centres of a model",
+    .summary = "apply a model to rows: labels, distances, probabilities or features",
     .word = {"MODEL", "DATA"},
     .words_least = 2,
     .synopsis = "[options]",

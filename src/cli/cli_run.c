@@ -10,6 +10,7 @@
 #include "base/pool.h"
 #include "kernel/kernel.h"
 #include "learn/module.h"
+#include "learn_verb.h"
 #include "run_code.h"
 #include "run_job.h"
 #include "run_result.h"
@@ -21,7 +22,7 @@ typedef struct function {
 } function;
 
 typedef struct outputs {
-    const char *out, *trace;
+    const char *out;
 } outputs;
 
 typedef struct settings {
@@ -32,6 +33,7 @@ typedef struct settings {
     cli_run_settings run;
     cli_workers_settings workers;
     outputs outputs;
+    cli_trace_settings trace;
     cli_print_settings print;
 } settings;
 
@@ -49,8 +51,6 @@ static const shoal_option function_rows[] = {
 static const shoal_option output_rows[] = {
     {"out", 'o', SHOAL_OPTION_TEXT, offsetof(outputs, out), "FILE",
      .help = "write the result: FILE.npy, or FILE.safetensors; without it the numbers are printed"},
-    {"trace", 0, SHOAL_OPTION_TEXT, offsetof(outputs, trace), "FILE.jsonl",
-     .help = "write one line of JSON for each round: round, phase, step, objective, change, seconds"},
     {0},
 };
 static const shoal_option run_rows[] = {
@@ -71,6 +71,7 @@ static const base_option_group groups[] = {
     {"Your function", &function_options, offsetof(settings, function)},
     {"What it is told, and what becomes of its answers", &shoal_exec.options, offsetof(settings, config)},
     {"Output", &output_options, offsetof(settings, outputs)},
+    {"Following the run", &cli_trace_options, offsetof(settings, trace)},
     {"Reading the data", &cli_data_options, offsetof(settings, data)},
     {"Running", &run_options, offsetof(settings, run)},
     {"Running on workers", &cli_workers_options, offsetof(settings, workers)},
@@ -131,25 +132,20 @@ static double objective_of(const shoal_result *result)
     return shoal_result_number(result, "objective");
 }
 
-static void print_summary(FILE *stream, const cli_job *job, const outputs *out)
+static void print_summary(FILE *stream, const cli_job *job, const cli_file *written, const cli_trace_settings *trace)
 {
     double objective = objective_of(job->result);
-    fprintf(stream, "data       ");
-    cli_put_text(stream, job->data_name);
-    fprintf(stream, ": %" PRId64 " rows, %" PRId64 " columns, %s\n", job->rows, job->columns,
-            shoal_type_name(job->type));
+    cli_job_print_data(job, stream);
     if (!isnan(objective))
         fprintf(stream, "objective  %.10g\n", objective);
     cli_job_print(job, stream);
-    fprintf(stream, "wrote      ");
-    cli_put_text(stream, out->out);
-    fputc('\n', stream);
+    cli_print_written(stream, written, trace);
 }
 
 enum { OUTPUTS = 2 };
-static void list_outputs(cli_file list[OUTPUTS + 1], const outputs *from)
+static void list_outputs(cli_file list[OUTPUTS + 1], const outputs *from, const cli_trace_settings *trace)
 {
-    const cli_file all[OUTPUTS + 1] = {{"--out", from->out}, {"--trace", from->trace}, {0}};
+    const cli_file all[OUTPUTS + 1] = {{"--out", from->out}, {"--trace", trace->trace}, {0}};
     memcpy(list, all, sizeof all);
 }
 
@@ -164,10 +160,10 @@ static int write_outputs(cli_job *job, const outputs *out)
 }
 
 /* Writes and tells what was found. */
-static int end_run(cli_job *job, const outputs *out, const cli_print_settings *print)
+static int end_run(cli_job *job, const outputs *out, const cli_trace_settings *trace, const cli_print_settings *print)
 {
     cli_file written[OUTPUTS + 1];
-    list_outputs(written, out);
+    list_outputs(written, out, trace);
     FILE *summary = cli_summary_stream(written);
     int status = cli_workers_close(job, write_outputs(job, out));
     if (status < 0)
@@ -180,7 +176,7 @@ static int end_run(cli_job *job, const outputs *out, const cli_print_settings *p
     } else if (!out->out) {
         cli_run_print(stdout, job->result);
     } else if (!print->quiet) {
-        print_summary(summary, job, out);
+        print_summary(summary, job, written, trace);
     }
     if (status == SHOAL_OK && job->report.stopped) {
         fprintf(stderr, "shoal: stopped after %" PRId64 " rounds; the result is that of the last one\n",
@@ -192,11 +188,10 @@ static int end_run(cli_job *job, const outputs *out, const cli_print_settings *p
 
 int cli_run_finish(cli_job *job, const json_t *asked, const cli_print_settings *print)
 {
-    const json_t *paths = json_object_get(asked, "outputs");
-    const outputs out = {.out = json_string_value(json_object_get(paths, "out")),
-                         .trace = json_string_value(json_object_get(paths, "trace"))};
+    const outputs out = {.out = cli_asked_path(asked, "out")};
+    const cli_trace_settings trace = cli_asked_trace(asked);
     int status = cli_run_check_output(out.out);
-    return status == SHOAL_OK ? end_run(job, &out, print) : status;
+    return status == SHOAL_OK ? end_run(job, &out, &trace, print) : status;
 }
 
 /* ---- the verb ---------------------------------------------------------------------------------------------------- */
@@ -263,7 +258,7 @@ static int run_here(cli_job *job, const run *self, const void *config)
 {
     const settings *settings = self->settings;
     job->code = self->code.folder;
-    return cli_job_run(job, config, &settings->run, settings->data.memory, settings->outputs.trace);
+    return cli_job_run(job, config, &settings->run, settings->data.memory, &settings->trace);
 }
 
 static int run_on_workers(cli_job *job, const run *self, const void *config, const cli_file *written)
@@ -274,7 +269,7 @@ static int run_on_workers(cli_job *job, const run *self, const void *config, con
                                    .data = &settings->data,
                                    .weights_path = settings->function.weights,
                                    .outputs = written,
-                                   .trace_path = settings->outputs.trace,
+                                   .trace = &settings->trace,
                                    .code = self->code.file,
                                    .codes = self->code.count};
     return cli_workers_run(job, &wish, &settings->run, &settings->workers, &settings->print);
@@ -292,7 +287,7 @@ static int run_job(const run *self, const cli_file *written)
     if (status == SHOAL_OK)
         status = self->on_workers ? run_on_workers(&job, self, config, written) : run_here(&job, self, config);
     if (status == SHOAL_OK && !job.away.detached)
-        status = end_run(&job, &settings->outputs, &settings->print);
+        status = end_run(&job, &settings->outputs, &settings->trace, &settings->print);
     cli_job_release(&job);
     return status;
 }
@@ -308,10 +303,12 @@ static int run_run(void *from_main, const char *const *word, int words)
                                 {"--params", params},
                                 {0}};
     cli_file written[OUTPUTS + 1];
-    list_outputs(written, &settings->outputs);
+    list_outputs(written, &settings->outputs, &settings->trace);
     int status = check_settings(settings, self.data, words, &self.on_workers);
     if (status == SHOAL_OK)
         status = cli_files_check(written, sources, settings->print.json);
+    if (status == SHOAL_OK)
+        status = cli_trace_check(&settings->trace);
     if (status == SHOAL_OK)
         status = prepare_code(&self);
     if (status == SHOAL_OK)

@@ -2,7 +2,7 @@
  * times and counts out. */
 #include "cli.h"
 
-#include <math.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,59 +22,13 @@ void cli_job_release(cli_job *job)
     cli_trace_discard(&job->trace);
     shoal_result_free(&job->result);
     shoal_data_free(&job->data);
+    base_free(&job->joined);
     base_free(&job->data_name);
     base_free(&job->away.store);
     base_free(&job->weights);
 }
 
 /* ---- input --------------------------------------------------------------------------------------------------- */
-
-int cli_check_finite(const double *values, int64_t rows, int64_t columns, const char *path)
-{
-    for (int64_t i = 0; i < rows * columns; i++)
-        if (!isfinite(values[i]))
-            return shoal_fail(SHOAL_INVALID, "%s: row %lld, column %lld is %s, not a finite number", path,
-                              (long long)(i / columns + 1), (long long)(i % columns + 1),
-                              isnan(values[i]) ? "NaN" : "infinite");
-    return SHOAL_OK;
-}
-
-int cli_read_float64(double **out, int64_t *rows, int64_t *columns, const char *path)
-{
-    shoal_data *data = NULL;
-    double *values = NULL;
-    void *scratch = NULL;
-    const void *read = NULL;
-    int status = shoal_data_open(&data, path, NULL);
-    if (status < 0)
-        goto done;
-    *rows = shoal_data_rows(data);
-    *columns = shoal_data_columns(data);
-    size_t count = 0;
-    if (!base_multiply(&count, (size_t)*rows, (size_t)*columns)) {
-        status = shoal_fail(SHOAL_INVALID, "%s: too large to be read at once", path);
-        goto done;
-    }
-    if ((status = base_alloc(&values, count, sizeof *values, path)) < 0)
-        goto done;
-    if (!shoal_data_is_resident(data)) {
-        status = base_alloc(&scratch, count, shoal_type_size(shoal_data_type(data)), path);
-        if (status < 0)
-            goto done;
-    }
-    if ((status = shoal_data_read(&read, data, 0, *rows, scratch)) < 0)
-        goto done;
-    shoal_convert_float64(values, read, shoal_data_type(data), (int64_t)count);
-    if ((status = cli_check_finite(values, *rows, *columns, path)) < 0)
-        goto done;
-    *out = values;
-    values = NULL;
-done:
-    base_free(&values);
-    base_free(&scratch);
-    shoal_data_free(&data);
-    return status;
-}
 
 /* One weight a row, as a column or as a row. */
 int cli_job_load_weights(cli_job *job, const char *path)
@@ -133,7 +87,7 @@ void cli_job_on_round(void *context, const shoal_round *done, const shoal_round 
 }
 
 int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settings, int64_t memory,
-                const char *trace_path)
+                const cli_trace_settings *trace)
 {
     shoal_run_options options = {.threads = (int)settings->threads,
                                  .kernel = settings->kernel,
@@ -143,7 +97,7 @@ int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settin
                                  .progress = cli_job_on_round,
                                  .progress_context = job,
                                  .stop = cli_signals_stop()};
-    int status = cli_trace_open(&job->trace, trace_path);
+    int status = cli_trace_open(&job->trace, trace);
     if (status < 0)
         return status;
     cli_signals_allow_stop(job->keeps_part);
@@ -151,7 +105,7 @@ int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settin
     cli_signals_allow_stop(false);
     cli_progress_clear(&job->progress);
     if (status == SHOAL_INVALID) /* a learner sees rows, not files */
-        status = shoal_fail(status, "%s: %s", shoal_data_path(job->data), shoal_error());
+        status = shoal_fail(status, "%s: %s", job->data_name, shoal_error());
     return status;
 }
 
@@ -234,6 +188,27 @@ FILE *cli_summary_stream(const cli_file *outputs)
         if (outputs->path && is_stdout(outputs->path))
             return stderr;
     return stdout;
+}
+
+/* Prints a path behind the ones before it. */
+static void print_path(FILE *stream, const char **before, const char *path)
+{
+    if (!path)
+        return;
+    fputs(*before, stream);
+    cli_put_text(stream, path);
+    *before = ", ";
+}
+
+void cli_print_written(FILE *stream, const cli_file *outputs, const cli_trace_settings *trace)
+{
+    const char *before = "wrote      ";
+    for (; outputs->name; outputs++)
+        print_path(stream, &before, outputs->path);
+    if (trace)
+        print_path(stream, &before, trace->tensorboard);
+    if (before[0] == ',')
+        fputc('\n', stream);
 }
 
 int cli_write_tensor(const char *path, const shoal_result *result, const char *name)
@@ -348,15 +323,30 @@ json_t *cli_job_json(const cli_job *job)
     return object;
 }
 
+void cli_job_print_data(const cli_job *job, FILE *stream)
+{
+    fprintf(stream, "data       ");
+    cli_put_text(stream, job->data_name);
+    fprintf(stream, ": %" PRId64 " rows, %" PRId64 " columns, %s\n", job->rows, job->columns,
+            shoal_type_name(job->type));
+}
+
+static void print_phase(FILE *stream, const char **comma, const char *name, double seconds)
+{
+    if (seconds <= 0)
+        return;
+    fprintf(stream, "%s%s %.3f s", *comma, name, seconds);
+    *comma = ", ";
+}
+
 void cli_job_print(const cli_job *job, FILE *stream)
 {
     const char *comma = "time       ";
-    for (int i = 0; i < USUAL_PHASES; i++) {
-        if (phase_seconds(job, usual_phases[i]) > 0) {
-            fprintf(stream, "%s%s %.3f s", comma, usual_phases[i], phase_seconds(job, usual_phases[i]));
-            comma = ", ";
-        }
-    }
+    for (int i = 0; i < USUAL_PHASES; i++)
+        print_phase(stream, &comma, usual_phases[i], phase_seconds(job, usual_phases[i]));
+    for (int i = 0; i < job->report.phases; i++)
+        if (!is_usual(job->report.phase[i].name))
+            print_phase(stream, &comma, job->report.phase[i].name, job->report.phase[i].seconds);
     fprintf(stream, "%swrite %.3f s\n", comma, job->write_seconds);
     fprintf(stream, "kernel     %s, %d thread%s\n", job->report.kernel, job->report.threads,
             job->report.threads == 1 ? "" : "s");

@@ -11,16 +11,25 @@
 #include "learn/module.h"
 
 const cli_verb *const cli_verbs[] = {
-    &cli_kmeans,     &cli_predict,     &cli_run,        &cli_data_info, &cli_data_head,  &cli_data_convert,
-    &cli_store_ls,   &cli_store_get,   &cli_store_put,  &cli_store_cat, &cli_store_rm,   &cli_store_du,
-    &cli_store_copy, &cli_store_bench, &cli_worker,     &cli_agent,     &cli_check,      &cli_job_list,
-    &cli_job_show,   &cli_job_watch,   &cli_job_wait,   &cli_job_logs,  &cli_job_result, &cli_job_scale,
-    &cli_job_resume, &cli_job_cancel,  &cli_job_remove, &cli_help,      &cli_man,        NULL,
+    &cli_kmeans,     &cli_logistic,     &cli_autoencoder,
+    &cli_predict,    &cli_run,          &cli_data_info,
+    &cli_data_head,  &cli_data_convert, &cli_data_patches,
+    &cli_store_ls,   &cli_store_get,    &cli_store_put,
+    &cli_store_cat,  &cli_store_rm,     &cli_store_du,
+    &cli_store_copy, &cli_store_bench,  &cli_worker,
+    &cli_agent,      &cli_check,        &cli_job_list,
+    &cli_job_show,   &cli_job_watch,    &cli_job_wait,
+    &cli_job_logs,   &cli_job_result,   &cli_job_scale,
+    &cli_job_resume, &cli_job_cancel,   &cli_job_remove,
+    &cli_help,       &cli_man,          NULL,
 };
 
 const cli_learner cli_learners[] = {
     {&shoal_kmeans, cli_kmeans_finish},
     {&shoal_kmeans_predict, NULL},
+    {&shoal_logistic, cli_logistic_finish},
+    {&shoal_logistic_predict, NULL},
+    {&shoal_autoencoder, cli_autoencoder_finish},
     {&shoal_exec, cli_run_finish},
     {&learn_module, cli_run_finish},
     {NULL, NULL},

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -50,6 +51,33 @@ const shoal_option *const cli_common_options = common_rows;
 const shoal_option *const cli_data_options = data_rows;
 const shoal_option *const cli_run_options = run_rows;
 const shoal_option *const cli_print_options = print_rows;
+
+json_t *cli_options_json(const shoal_option *table, const void *settings)
+{
+    json_t *object = json_object();
+    for (const shoal_option *option = table; option->name; option++) {
+        const char *at = (const char *)settings + option->offset;
+        if (option->kind == SHOAL_OPTION_TEXT && *(const char *const *)at)
+            cli_json_put(&object, option->name, cli_json_text(*(const char *const *)at));
+        else if (option->kind == SHOAL_OPTION_COUNT || option->kind == SHOAL_OPTION_BYTES)
+            cli_json_put(&object, option->name, json_integer(*(const int64_t *)at));
+        else if (option->kind == SHOAL_OPTION_REAL)
+            cli_json_put(&object, option->name, cli_json_real(*(const double *)at));
+        else if (option->kind == SHOAL_OPTION_FLAG)
+            cli_json_put(&object, option->name, json_boolean(*(const bool *)at));
+        else if (option->kind == SHOAL_OPTION_CHOICE)
+            cli_json_put(&object, option->name, json_string(option->choices[*(const int *)at]));
+    }
+    return object;
+}
+
+const char *const *cli_option_choices(const shoal_option *table, const char *name)
+{
+    for (; table->name; table++)
+        if (strcmp(table->name, name) == 0 && table->kind == SHOAL_OPTION_CHOICE)
+            return table->choices;
+    SHOAL_BUG("there is no choice --%s", name);
+}
 
 int cli_width(void)
 {

@@ -129,40 +129,25 @@ static json_t *json_path(const char *path)
     return text;
 }
 
-static json_t *json_options(const shoal_option *table, const void *settings)
-{
-    json_t *object = json_object();
-    for (const shoal_option *option = table; option->name; option++) {
-        const char *at = (const char *)settings + option->offset;
-        if (option->kind == SHOAL_OPTION_TEXT && *(const char *const *)at)
-            cli_json_put(&object, option->name, cli_json_text(*(const char *const *)at));
-        else if (option->kind == SHOAL_OPTION_COUNT || option->kind == SHOAL_OPTION_BYTES)
-            cli_json_put(&object, option->name, json_integer(*(const int64_t *)at));
-        else if (option->kind == SHOAL_OPTION_REAL)
-            cli_json_put(&object, option->name, cli_json_real(*(const double *)at));
-        else if (option->kind == SHOAL_OPTION_FLAG)
-            cli_json_put(&object, option->name, json_boolean(*(const bool *)at));
-        else if (option->kind == SHOAL_OPTION_CHOICE)
-            cli_json_put(&object, option->name, json_string(option->choices[*(const int *)at]));
-    }
-    return object;
-}
-
 static json_t *json_data(const cli_workers_wish *wish)
 {
-    json_t *object = json_options(cli_data_options, wish->data);
+    json_t *object = cli_options_json(cli_data_options, wish->data);
     cli_json_put(&object, "path", json_path(wish->data_path));
     if (wish->weights_path)
         cli_json_put(&object, "weights", json_path(wish->weights_path));
+    if (wish->labels_path)
+        cli_json_put(&object, "labels", json_path(wish->labels_path));
     return object;
 }
 
-static json_t *json_outputs(const cli_file *outputs)
+static json_t *json_outputs(const cli_workers_wish *wish)
 {
     json_t *object = json_object();
-    for (; outputs->name; outputs++)
-        if (outputs->path)
-            cli_json_put(&object, outputs->name + strlen("--"), json_path(outputs->path));
+    for (const cli_file *output = wish->outputs; output->name; output++)
+        if (output->path)
+            cli_json_put(&object, output->name + strlen("--"), json_path(output->path));
+    if (wish->trace && wish->trace->tensorboard)
+        cli_json_put(&object, "tensorboard", json_path(wish->trace->tensorboard));
     return object;
 }
 
@@ -179,9 +164,9 @@ static int make_settings(char **out, const cli_workers_wish *wish, const cli_wor
                          const shoal_algorithm *algorithm)
 {
     json_t *object = json_object();
-    cli_json_put(&object, "options", json_options(algorithm->options, wish->config));
+    cli_json_put(&object, "options", cli_options_json(algorithm->options, wish->config));
     cli_json_put(&object, "data", json_data(wish));
-    cli_json_put(&object, "outputs", json_outputs(wish->outputs));
+    cli_json_put(&object, "outputs", json_outputs(wish));
     if (wish->more)
         cli_json_put(&object, "more", wish->more);
     if (settings->workers.count > 0)
@@ -457,7 +442,7 @@ static int follow(following *self)
     const double patience = patience_of(self->settings);
     shoal_follow_options options = {.progress = on_round,
                                     .progress_context = self,
-                                    .sparse = !self->job->trace.output,
+                                    .sparse = !cli_trace_is_open(&self->job->trace),
                                     .tick = tick,
                                     .tick_context = self,
                                     .forgot = on_forgot,
@@ -495,7 +480,7 @@ static int follow(following *self)
 }
 
 static int follow_job(cli_job *job, cli_jobs *jobs, const cli_run_settings *run, const cli_workers_settings *settings,
-                      const cli_print_settings *print, const cli_workers_wish *wish, const char *trace_path)
+                      const cli_print_settings *print, const cli_workers_wish *wish, const cli_trace_settings *trace)
 {
     following self = {.job = job,
                       .jobs = jobs,
@@ -504,7 +489,7 @@ static int follow_job(cli_job *job, cli_jobs *jobs, const cli_run_settings *run,
                       .settings = settings,
                       .wish = wish,
                       .quiet = print->quiet};
-    int status = cli_trace_open(&job->trace, trace_path);
+    int status = cli_trace_open(&job->trace, trace);
     if (status < 0)
         return status;
     cli_signals_allow_stop(true);
@@ -686,13 +671,14 @@ int cli_workers_run(cli_job *job, const cli_workers_wish *wish, const cli_run_se
     }
     if (status == SHOAL_OK)
         status = settings->detach ? detach(job, &jobs, run, settings, print, is_any_written(wish->outputs))
-                                  : follow_job(job, &jobs, run, settings, print, wish, wish->trace_path);
+                                  : follow_job(job, &jobs, run, settings, print, wish, wish->trace);
     cli_jobs_close(&jobs);
     return status;
 }
 
 int cli_workers_resume(cli_job *job, cli_jobs *jobs, const char *id, const cli_run_settings *run,
-                       const cli_workers_settings *settings, const cli_print_settings *print, const char *trace_path)
+                       const cli_workers_settings *settings, const cli_print_settings *print,
+                       const cli_trace_settings *trace)
 {
     snprintf(job->away.id, sizeof job->away.id, "%s", id);
     job->away.keep = true;
@@ -701,7 +687,7 @@ int cli_workers_resume(cli_job *job, cli_jobs *jobs, const char *id, const cli_r
     if (status < 0)
         return status;
     return settings->detach ? detach(job, jobs, run, settings, print, false)
-                            : follow_job(job, jobs, run, settings, print, NULL, trace_path);
+                            : follow_job(job, jobs, run, settings, print, NULL, trace);
 }
 
 /* ---- afterwards -------------------------------------------------------------------------------------------------- */

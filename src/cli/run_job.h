@@ -32,11 +32,12 @@ typedef struct cli_workers_wish {
     const void *config;    /* of the learner */
     const char *data_path; /* as the options below read it */
     const shoal_data_options *data;
-    const char *weights_path; /* or NULL */
-    const cli_file *outputs;  /* ended by a row without a name */
-    json_t *more;             /* further settings the learner's `finish` needs; taken, may be NULL */
-    const char *trace_path;   /* one of the outputs, or NULL */
-    const shoal_code *code;   /* files that workers need, `codes` of them */
+    const char *weights_path;        /* or NULL */
+    const char *labels_path;         /* whose values are the last column; or NULL */
+    const cli_file *outputs;         /* ended by a row without a name */
+    json_t *more;                    /* further settings the learner's `finish` needs; taken, may be NULL */
+    const cli_trace_settings *trace; /* its file is one of the outputs */
+    const shoal_code *code;          /* files that workers need, `codes` of them */
     int codes;
 } cli_workers_wish;
 
@@ -50,6 +51,7 @@ int cli_workers_close(cli_job *job, int status);
 
 /* Goes on with a job that is in the store. */
 int cli_workers_resume(cli_job *job, cli_jobs *jobs, const char *id, const cli_run_settings *run,
-                       const cli_workers_settings *settings, const cli_print_settings *print, const char *trace_path);
+                       const cli_workers_settings *settings, const cli_print_settings *print,
+                       const cli_trace_settings *trace);
 
 #endif

@@ -9,13 +9,13 @@ declare -A sources=([base]="" [data]="base" [kernel]="base" [store]="base" [lear
     [launch]="base store" [portable]="store" [cli]="base data kernel store learn engine launch")
 declare -A headers=([base]="error option version" [data]="error option data" [kernel]="error option data"
     [store]="error option store"
-    [learn]="error option data learn kmeans exec module" [engine]="error option data store learn engine job"
+    [learn]="error option data learn kmeans exec module logistic autoencoder" [engine]="error option data store learn engine job"
     [launch]="error option store"
-    [portable]="error" [cli]="error option data store learn kmeans exec module engine job shoal version")
+    [portable]="error" [cli]="error option data store learn kmeans exec module logistic autoencoder engine job shoal version")
 # Of learn an engine sees the contract, how partials are merged and how they travel, never a learner; of store its public face.
 declare -A single_files=([engine]="learn/partial.h learn/wire.h")
 # Public headers belong to parts too.
-declare -A part_of=([error]=base [option]=base [version]=base [data]=data [store]=store [learn]=learn [kmeans]=learn [exec]=learn [module]=learn [engine]=engine [job]=engine [shoal]=cli)
+declare -A part_of=([error]=base [option]=base [version]=base [data]=data [store]=store [learn]=learn [kmeans]=learn [exec]=learn [module]=learn [logistic]=learn [autoencoder]=learn [engine]=engine [job]=engine [shoal]=cli)
 
 failures=0
 complain() {

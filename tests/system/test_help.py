@@ -123,7 +123,7 @@ for name in listed:
     check(f"  shoal {name} " in examples, f"{name} has an example")
     commands = re.findall(r"^  shoal .*$", examples, flags=re.M)
     for command in commands:
-        used = re.findall(r" (--[a-z-]+)", command)
+        used = re.findall(r" (--[a-z0-9-]+)", command)
         check(all(option in names for option in used), f"the example '{command.strip()}' uses options that exist")
         check(command.strip() in plain(roff), f"the manual has the example '{command.strip()}'")
     for line in text.splitlines():

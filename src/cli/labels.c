@@ -1,0 +1,182 @@
+/* Labels from a file of their own.  See labels.h. */
+#include "labels.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Rows are copied so many at a time. */
+enum { AT_ONCE_BYTES = 1 << 20 };
+
+/* ---- a type that holds both ---------------------------------------------------------------------------------- */
+
+/* All whole numbers from `least` to `most` are values of the type; between them others are, too, if it has fractions. */
+typedef struct type_range {
+    double least, most;
+    bool fractions;
+} type_range;
+
+static const type_range ranges[SHOAL_TYPES] = {
+    [SHOAL_FLOAT32] = {-0x1p24, 0x1p24, true},
+    [SHOAL_FLOAT64] = {-0x1p53, 0x1p53, true},
+    [SHOAL_INT8] = {-0x1p7, 0x1p7 - 1, false},
+    [SHOAL_INT16] = {-0x1p15, 0x1p15 - 1, false},
+    [SHOAL_INT32] = {-0x1p31, 0x1p31 - 1, false},
+    [SHOAL_INT64] = {-0x1p63, 0x1p63, false},
+    [SHOAL_UINT8] = {0, 0x1p8 - 1, false},
+    [SHOAL_UINT16] = {0, 0x1p16 - 1, false},
+    [SHOAL_UINT32] = {0, 0x1p32 - 1, false},
+    [SHOAL_UINT64] = {0, 0x1p64, false},
+    [SHOAL_BOOL] = {0, 1, false},
+};
+
+/* 2^63 and 2^64 are the first that are not there. */
+static bool holds_value(shoal_type type, double value)
+{
+    const type_range *range = &ranges[type];
+    if (type == SHOAL_FLOAT64)
+        return true;
+    if (type == SHOAL_FLOAT32)
+        return fabs(value) <= 0x1.fffffep127 && (double)(float)value == value;
+    bool open = type == SHOAL_INT64 || type == SHOAL_UINT64;
+    return value == floor(value) && value >= range->least && (open ? value < range->most : value <= range->most);
+}
+
+static bool holds_type(shoal_type type, shoal_type other)
+{
+    return type == other || (ranges[type].least <= ranges[other].least && ranges[type].most >= ranges[other].most &&
+                             (ranges[type].fractions || !ranges[other].fractions));
+}
+
+static bool holds_all(shoal_type type, const double *labels, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!holds_value(type, labels[i]))
+            return false;
+    return true;
+}
+
+static int choose_type(shoal_type *out, shoal_type data, const double *labels, int64_t count)
+{
+    const shoal_type wider[] = {data,        SHOAL_UINT8,  SHOAL_INT16, SHOAL_UINT16, SHOAL_FLOAT32,
+                                SHOAL_INT32, SHOAL_UINT32, SHOAL_INT64, SHOAL_FLOAT64};
+    for (size_t i = 0; i < sizeof wider / sizeof *wider; i++)
+        if (holds_type(wider[i], data) && holds_all(wider[i], labels, count)) {
+            *out = wider[i];
+            return SHOAL_OK;
+        }
+    return SHOAL_INVALID;
+}
+
+/* ---- rows with their labels ---------------------------------------------------------------------------------- */
+
+static void put_value(void *at, shoal_type type, double value)
+{
+    switch (type) {
+    case SHOAL_FLOAT32: *(float *)at = (float)value; break;
+    case SHOAL_FLOAT64: *(double *)at = value; break;
+    case SHOAL_INT8: *(int8_t *)at = (int8_t)value; break;
+    case SHOAL_INT16: *(int16_t *)at = (int16_t)value; break;
+    case SHOAL_INT32: *(int32_t *)at = (int32_t)value; break;
+    case SHOAL_INT64: *(int64_t *)at = (int64_t)value; break;
+    case SHOAL_UINT8:
+    case SHOAL_BOOL: *(uint8_t *)at = (uint8_t)value; break;
+    case SHOAL_UINT16: *(uint16_t *)at = (uint16_t)value; break;
+    case SHOAL_UINT32: *(uint32_t *)at = (uint32_t)value; break;
+    case SHOAL_UINT64: *(uint64_t *)at = (uint64_t)value; break;
+    case SHOAL_TYPES: SHOAL_BUG("a type that is none");
+    }
+}
+
+/* Where joined rows are made. */
+typedef struct joining {
+    shoal_data *data;
+    const double *labels;
+    shoal_type type;
+    char *rows;     /* the whole */
+    void *scratch;  /* for reading `at_once` rows */
+    double *values; /* one row of them, when the type changes */
+    int64_t at_once;
+} joining;
+
+static void join_row(const joining *self, int64_t row, const char *from)
+{
+    int64_t columns = shoal_data_columns(self->data);
+    shoal_type type = shoal_data_type(self->data);
+    size_t size = shoal_type_size(self->type);
+    char *to = self->rows + (size_t)row * (size_t)(columns + 1) * size;
+    if (type == self->type) {
+        memcpy(to, from, (size_t)columns * size);
+    } else {
+        shoal_convert_float64(self->values, from, type, columns);
+        for (int64_t k = 0; k < columns; k++)
+            put_value(to + (size_t)k * size, self->type, self->values[k]);
+    }
+    put_value(to + (size_t)columns * size, self->type, self->labels[row]);
+}
+
+static int join_rows(joining *self, const char *path)
+{
+    int64_t rows = shoal_data_rows(self->data), columns = shoal_data_columns(self->data);
+    size_t row_bytes = (size_t)columns * shoal_type_size(shoal_data_type(self->data)), joined = 0;
+    self->at_once = AT_ONCE_BYTES / ((int64_t)row_bytes + 1) + 1;
+    if (!base_multiply(&joined, (size_t)columns + 1, shoal_type_size(self->type)))
+        return shoal_fail(SHOAL_MEMORY, "%s: the rows are too long", path);
+    int status = base_alloc_unset(&self->rows, (size_t)rows, joined, "the rows with their labels");
+    if (status == SHOAL_OK)
+        status = base_alloc(&self->scratch, (size_t)self->at_once, row_bytes, "rows");
+    if (status == SHOAL_OK)
+        status = base_alloc(&self->values, (size_t)columns, sizeof *self->values, "a row");
+    for (int64_t first = 0; status == SHOAL_OK && first < rows; first += self->at_once) {
+        int64_t count = rows - first < self->at_once ? rows - first : self->at_once;
+        const void *read = NULL;
+        status = shoal_data_read(&read, self->data, first, count, self->scratch);
+        for (int64_t i = 0; status == SHOAL_OK && i < count; i++)
+            join_row(self, first + i, (const char *)read + (size_t)i * row_bytes);
+    }
+    return status;
+}
+
+static int read_labels(double **out, const cli_job *job, const char *path)
+{
+    int64_t rows = 0, columns = 0;
+    int status = cli_read_float64(out, &rows, &columns, path);
+    if (status == SHOAL_OK && !(columns == 1 && rows == job->rows) && !(rows == 1 && columns == job->rows))
+        status =
+            shoal_fail(SHOAL_INVALID,
+                       "%s: %" PRId64 " rows and %" PRId64 " columns, but --labels needs one value for each of the "
+                       "%" PRId64 " rows of %s",
+                       path, rows, columns, job->rows, job->data_name);
+    return status;
+}
+
+int cli_labels_join(cli_job *job, const char *path)
+{
+    joining self = {.data = job->data};
+    shoal_data *joined = NULL;
+    double *labels = NULL;
+    int status = read_labels(&labels, job, path);
+    self.labels = labels;
+    if (status == SHOAL_OK && choose_type(&self.type, job->type, labels, job->rows) < 0)
+        status = shoal_fail(SHOAL_INVALID, "%s: no type of numbers holds these labels and the %s of %s exactly", path,
+                            shoal_type_name(job->type), job->data_name);
+    if (status == SHOAL_OK)
+        status = join_rows(&self, job->data_name);
+    if (status == SHOAL_OK)
+        status = shoal_data_wrap(&joined, self.rows, job->rows, job->columns + 1, self.type);
+    if (status == SHOAL_OK) {
+        shoal_data_free(&job->data);
+        job->data = joined;
+        job->joined = self.rows;
+        self.rows = NULL;
+        job->columns++;
+        job->type = self.type;
+    }
+    base_free(&self.rows);
+    base_free(&self.scratch);
+    base_free(&self.values);
+    base_free(&labels);
+    return status;
+}

@@ -1,0 +1,148 @@
+/* Features: what the hidden layer of a trained autoencoder makes of each row, in one round.  The operations are those of training,
+ * so the bits are the same. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "learn/autoencoder/autoencoder_internal.h"
+
+enum { CELL_FEATURES, CELL_BAD };
+
+/* The model of the one round: an autoencoder_own, then the encoder and its bias. */
+static const double *encoder_of(const autoencoder_own *own)
+{
+    return (const double *)(own + 1);
+}
+
+static size_t real_bytes(const autoencoder_own *own)
+{
+    return own->wide ? sizeof(double) : sizeof(float);
+}
+
+static int check_model(const shoal_features_config *config, const shoal_shape *shape)
+{
+    if (!config->encoder || !config->bias || config->hidden < 1 || config->columns < 1 ||
+        config->hidden > AUTOENCODER_WEIGHTS_MOST / config->columns || config->activation < SHOAL_LOGISTIC ||
+        config->activation > SHOAL_RELU || (config->precision != 1 && config->precision != 2) ||
+        !isfinite(config->scale) || !isfinite(config->shift))
+        return shoal_fail(
+            SHOAL_USAGE,
+            "features need an encoder of %lld hidden units and %lld columns, an activation, a scale and a "
+            "precision that are there",
+            (long long)config->hidden, (long long)config->columns);
+    if (config->columns != shape->columns)
+        return shoal_fail(SHOAL_INVALID, "the encoder has %lld columns, the data %lld", (long long)config->columns,
+                          (long long)shape->columns);
+    for (int64_t i = 0; i < config->hidden * config->columns; i++)
+        if (!isfinite(config->encoder[i]))
+            return shoal_fail(SHOAL_INVALID, "row %lld, column %lld of the encoder is not finite",
+                              (long long)(i / config->columns + 1), (long long)(i % config->columns + 1));
+    for (int64_t j = 0; j < config->hidden; j++)
+        if (!isfinite(config->bias[j]))
+            return shoal_fail(SHOAL_INVALID, "the encoder's bias %lld is not finite", (long long)(j + 1));
+    return SHOAL_OK;
+}
+
+static int start(shoal_round **out, const void *untyped, const shoal_shape *shape)
+{
+    const shoal_features_config *config = untyped;
+    int status = check_model(config, shape);
+    size_t weights = (size_t)config->hidden * (size_t)config->columns, hidden = (size_t)config->hidden;
+    if (status == SHOAL_OK)
+        status = shoal_round_new(out, sizeof(autoencoder_own) + (weights + hidden) * sizeof(double));
+    if (status < 0)
+        return status;
+    autoencoder_own *own = (*out)->model;
+    own->hidden = config->hidden;
+    own->columns = config->columns;
+    own->activation = autoencoder_kernel_activation(config->activation);
+    own->wide = config->precision == 2;
+    own->scale = config->scale;
+    own->shift = config->shift;
+    memcpy((double *)encoder_of(own), config->encoder, weights * sizeof(double));
+    memcpy((double *)encoder_of(own) + weights, config->bias, hidden * sizeof(double));
+    snprintf((*out)->phase, sizeof(*out)->phase, "run");
+    (*out)->layout.cells = 2;
+    (*out)->layout.cell[CELL_FEATURES] = (shoal_cell){"features", SHOAL_CELL_ROW, 0, hidden * real_bytes(own), false};
+    autoencoder_bad_cell(&(*out)->layout.cell[CELL_BAD]);
+    return SHOAL_OK;
+}
+
+static int prepare(void **inout, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
+{
+    const autoencoder_own *own = round->model;
+    int64_t weights = own->hidden * own->columns;
+    autoencoder_prepared *shared = *inout;
+    if (shared)
+        return SHOAL_OK;
+    int status = base_alloc(inout, 1, sizeof *shared, "what rounds share");
+    if (status < 0)
+        return status;
+    shared = *inout;
+    shared->block_rows = autoencoder_block_rows(own->hidden, own->columns, shape);
+    status = kernel_choose(&shared->kernel, crew->kernel);
+    if (status == SHOAL_OK)
+        status = base_alloc(&shared->encode, (size_t)weights, real_bytes(own), "the encoder");
+    if (status == SHOAL_OK)
+        status = base_alloc(&shared->encoder_bias, (size_t)own->hidden, real_bytes(own), "the encoder's bias");
+    if (status < 0)
+        return status;
+    autoencoder_transpose(shared->encode, encoder_of(own), own->hidden, own->columns, own->wide);
+    autoencoder_narrow(shared->encoder_bias, encoder_of(own) + weights, own->hidden, own->wide);
+    return SHOAL_OK;
+}
+
+static size_t scratch_bytes(const shoal_round *round, const void *prepared, const shoal_shape *shape)
+{
+    (void)shape;
+    return AUTOENCODER_SCAN_RUN * sizeof(double) + autoencoder_encode_scratch(round->model, prepared);
+}
+
+static int map(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
+               const shoal_scratch *scratch)
+{
+    const autoencoder_own *own = round->model;
+    double *memory = scratch->memory;
+    int status = autoencoder_note_bad(partial, CELL_BAD, grain, own->wide, memory);
+    if (status == SHOAL_OK)
+        autoencoder_encode(shoal_partial_row(partial, CELL_FEATURES, grain->first_row), own, prepared, grain,
+                           memory + AUTOENCODER_SCAN_RUN);
+    return status;
+}
+
+static int update(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                  const shoal_shape *shape, const shoal_crew *crew, bool stop)
+{
+    const autoencoder_own *own = round->model;
+    (void)next, (void)crew, (void)stop;
+    int status = autoencoder_refuse_bad(merged, CELL_BAD);
+    if (status == SHOAL_OK)
+        status = shoal_result_new(result);
+    if (status == SHOAL_OK)
+        status = shoal_result_take_table(*result, "features", own->wide ? SHOAL_FLOAT64 : SHOAL_FLOAT32, merged,
+                                         CELL_FEATURES, shape->rows, own->hidden);
+    if (status < 0)
+        shoal_result_free(result);
+    return status;
+}
+
+static int cost(shoal_cost *out, const void *untyped, const shoal_shape *shape)
+{
+    const shoal_features_config *config = untyped;
+    double weights = (double)config->hidden * (double)shape->columns;
+    *out = (shoal_cost){.operations_per_row = 2 * weights, .model_bytes = 8 * weights, .rounds = 1};
+    return SHOAL_OK;
+}
+
+const shoal_algorithm shoal_features = {.name = "features",
+                                        .summary = "the hidden layer of an autoencoder for each row",
+                                        .config_size = sizeof(shoal_features_config),
+                                        .kernel_free = true,
+                                        .start = start,
+                                        .prepare = prepare,
+                                        .forget = autoencoder_forget,
+                                        .scratch_bytes = scratch_bytes,
+                                        .map = map,
+                                        .update = update,
+                                        .cost = cost};

@@ -1,0 +1,196 @@
+/* A model of logistic regression applied to rows: one round, whose partial has a place for each row. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "learn/logistic/logistic_internal.h"
+
+enum { PREDICT_LABELS, PREDICT_BAD, PREDICT_SHARES };
+
+/* Behind it lie weights, intercepts and labels, as doubles. */
+typedef struct predict_model {
+    int64_t columns, outputs, classes, probabilities;
+} predict_model;
+
+static size_t bytes_of(const predict_model *model)
+{
+    return sizeof *model + (size_t)(model->outputs * (model->columns + 1) + model->classes) * sizeof(double);
+}
+
+static const double *weights_of(const predict_model *model)
+{
+    return (const double *)(model + 1);
+}
+
+static const double *labels_of(const predict_model *model)
+{
+    return weights_of(model) + model->outputs * (model->columns + 1);
+}
+
+/* What the functions of a grain need to know; the target would be behind the last column. */
+static logistic_own own_of(const predict_model *model)
+{
+    return (logistic_own){.target = model->columns,
+                          .features = model->columns,
+                          .classes = model->classes,
+                          .outputs = model->outputs,
+                          .intercept = 1};
+}
+
+static int check_finite(const char *name, const double *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return shoal_fail(SHOAL_INVALID, "the model: value %" PRId64 " of its %s is not finite", i + 1, name);
+    return SHOAL_OK;
+}
+
+static int check_config(const shoal_logistic_predict_config *config, const shoal_shape *shape)
+{
+    if (!config->weights || !config->intercept || !config->classes || config->columns < 1 ||
+        config->columns > INT32_MAX || config->classes_count < 2 ||
+        config->classes_count > SHOAL_LOGISTIC_CLASSES_MOST ||
+        config->outputs != logistic_outputs(config->classes_count))
+        return shoal_fail(SHOAL_INVALID,
+                          "%" PRId64 " rows of %" PRId64 " weights for %" PRId64 " classes are no model of logistic "
+                          "regression",
+                          config->outputs, config->columns, config->classes_count);
+    if (config->columns != shape->columns)
+        return shoal_fail(SHOAL_INVALID, "the model is for %" PRId64 " columns, but the data has %" PRId64,
+                          config->columns, shape->columns);
+    int status = check_finite("weights", config->weights, config->outputs * config->columns);
+    if (status == SHOAL_OK)
+        status = check_finite("intercept", config->intercept, config->outputs);
+    if (status == SHOAL_OK)
+        status = check_finite("classes", config->classes, config->classes_count);
+    return status;
+}
+
+static int start_predict(shoal_round **out, const void *untyped, const shoal_shape *shape)
+{
+    const shoal_logistic_predict_config *config = untyped;
+    const predict_model header = {.columns = config->columns,
+                                  .outputs = config->outputs,
+                                  .classes = config->classes_count,
+                                  .probabilities = config->probabilities};
+    shoal_round *round = NULL;
+    int status = check_config(config, shape);
+    if (status == SHOAL_OK)
+        status = shoal_round_new(&round, bytes_of(&header));
+    if (status < 0)
+        return status;
+    size_t weights = (size_t)(header.outputs * header.columns), outputs = (size_t)header.outputs;
+    predict_model *model = round->model;
+    double *values = (double *)(model + 1);
+    *model = header;
+    memcpy(values, config->weights, weights * sizeof *values);
+    memcpy(values + weights, config->intercept, outputs * sizeof *values);
+    memcpy(values + weights + outputs, config->classes, (size_t)header.classes * sizeof *values);
+    round->layout.cells = config->probabilities ? 3 : 2;
+    round->layout.cell[PREDICT_LABELS] = (shoal_cell){"labels", SHOAL_CELL_ROW, 0, sizeof(double), false};
+    round->layout.cell[PREDICT_BAD] = (shoal_cell){"not finite", SHOAL_CELL_RECORD, 1, sizeof(double), false};
+    round->layout.cell[PREDICT_SHARES] =
+        (shoal_cell){"probabilities", SHOAL_CELL_ROW, 0, (size_t)header.classes * sizeof(double), false};
+    snprintf(round->phase, sizeof round->phase, "run");
+    round->steps = 1;
+    *out = round;
+    return SHOAL_OK;
+}
+
+/* A round may come from a store, where anyone can have put it. */
+static bool is_good(const shoal_round *round, const shoal_shape *shape)
+{
+    const predict_model *model = round->model;
+    return round->model_bytes >= sizeof *model && model->columns == shape->columns && model->columns >= 1 &&
+           model->columns <= INT32_MAX && model->classes >= 2 && model->classes <= SHOAL_LOGISTIC_CLASSES_MOST &&
+           model->outputs == logistic_outputs(model->classes) && round->model_bytes == bytes_of(model) &&
+           round->layout.cells == (model->probabilities ? 3 : 2);
+}
+
+static int prepare_predict(void **prepared, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
+{
+    const predict_model *model = round->model;
+    if (!is_good(round, shape))
+        return shoal_fail(SHOAL_BROKEN, "round %" PRId64 " holds no model of logistic regression for these rows",
+                          round->number);
+    const logistic_own own = own_of(model);
+    return logistic_prepare_model((logistic_prepared **)prepared, &own, weights_of(model),
+                                  weights_of(model) + model->outputs * model->columns, crew->kernel);
+}
+
+static size_t scratch_predict(const shoal_round *round, const void *prepared, const shoal_shape *shape)
+{
+    const logistic_own own = own_of(round->model);
+    (void)prepared;
+    return logistic_grain_scratch(&own, shape);
+}
+
+typedef struct deciding {
+    shoal_partial *partial;
+    const predict_model *model;
+    const kernel_dense64 *dense;
+} deciding;
+
+static void decide(void *context, const logistic_block *block, int64_t first_row)
+{
+    const deciding *self = context;
+    double *label = shoal_partial_row(self->partial, PREDICT_LABELS, first_row);
+    logistic_decide(block,
+                    self->model->probabilities ? shoal_partial_row(self->partial, PREDICT_SHARES, first_row) : NULL,
+                    self->dense);
+    for (int64_t i = 0; i < block->rows; i++)
+        label[i] = labels_of(self->model)[block->most[i]];
+}
+
+static int map_predict(shoal_partial *partial, const shoal_round *round, const void *untyped, const shoal_grain *grain,
+                       const shoal_scratch *scratch)
+{
+    const logistic_prepared *prepared = untyped;
+    const logistic_own own = own_of(round->model);
+    deciding self = {.partial = partial, .model = round->model, .dense = &prepared->kernel->dense64};
+    logistic_grain_outputs(&own, prepared, grain, scratch, decide, &self);
+    return logistic_note_not_finite(partial, PREDICT_BAD, grain);
+}
+
+static int update_predict(shoal_round **next, shoal_result **out, const shoal_round *round, shoal_partial *merged,
+                          const shoal_shape *shape, const shoal_crew *crew, bool stop)
+{
+    const predict_model *model = round->model;
+    shoal_result *result = NULL;
+    (void)next, (void)crew, (void)stop;
+    int status = logistic_refuse_not_finite(merged, PREDICT_BAD);
+    if (status == SHOAL_OK)
+        status = shoal_result_new(&result);
+    if (status < 0)
+        return status;
+    shoal_result_set_whole(result, "classes", model->classes);
+    status = shoal_result_take_rows(result, "labels", SHOAL_FLOAT64, merged, PREDICT_LABELS, shape->rows);
+    if (status == SHOAL_OK && model->probabilities)
+        status = shoal_result_take_table(result, "probabilities", SHOAL_FLOAT64, merged, PREDICT_SHARES, shape->rows,
+                                         model->classes);
+    *out = result;
+    return status;
+}
+
+static int cost_predict(shoal_cost *out, const void *untyped, const shoal_shape *shape)
+{
+    const shoal_logistic_predict_config *config = untyped;
+    double cells = (double)config->outputs * (double)shape->columns;
+    *out = (shoal_cost){.operations_per_row = 2 * cells, .model_bytes = 8 * cells, .rounds = 1};
+    return SHOAL_OK;
+}
+
+const shoal_algorithm shoal_logistic_predict = {
+    .name = "logistic-predict",
+    .summary = "label rows by a model of logistic regression",
+    .config_size = sizeof(shoal_logistic_predict_config),
+    .kernel_free = true,
+    .start = start_predict,
+    .prepare = prepare_predict,
+    .forget = logistic_forget,
+    .scratch_bytes = scratch_predict,
+    .map = map_predict,
+    .update = update_predict,
+    .cost = cost_predict,
+};

@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+# Labels: quick
+"""shoal predict: a model of any learner, applied as its definition says; models that do not fit, told in one sentence.
+
+    test_predict.py PATH_TO_shoal [NAME...]
+
+Models are written here by ten lines of Python, and what predict makes of them is computed again by numpy.
+"""
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import traceback
+
+sys.dont_write_bytecode = True
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+try:
+    import numpy as np
+except ImportError:
+    print("python3-numpy is not here: skipped")
+    sys.exit(77)
+
+SHOAL = os.path.abspath(sys.argv[1])
+TYPES = {"float64": "F64", "float32": "F32", "int64": "I64", "int32": "I32"}
+DOCUMENTED = (pathlib.Path(__file__).resolve().parents[2] / "docs/models.md").read_text().split("```python\n")[1].split("```")[0]
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def shoal(*arguments, code=0):
+    done = subprocess.run([SHOAL, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, (arguments, done.returncode, done.stderr)
+    return done
+
+
+def refuses(code, sentence, *arguments):
+    done = shoal("predict", *arguments, code=code)
+    assert done.stderr.split("\n")[0] == f"shoal: {sentence}", done.stderr
+    assert not done.stdout, done.stdout
+
+
+def has_verb(name):
+    return f"\n  {name} " in shoal("help").stdout
+
+
+def write_model(path, metadata, **tensors):
+    header, values, at = {}, b"", 0
+    if metadata is not None:
+        header["__metadata__"] = metadata
+    for name, tensor in tensors.items():
+        tensor = np.ascontiguousarray(tensor)
+        end = at + tensor.nbytes
+        header[name.replace("_", ".")] = {"dtype": TYPES[str(tensor.dtype)], "shape": tensor.shape, "data_offsets": [at, end]}
+        values += tensor.tobytes()
+        at = end
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + values)
+
+
+def read_model(path):
+    """By the lines of Python that docs/models.md has for it."""
+    found = {}
+    exec(DOCUMENTED.replace('"model.safetensors"', repr(path)), found)
+    return found["metadata"], found["tensors"]
+
+
+def rows(count, columns, seed=0, type_="f8"):
+    return np.random.default_rng(seed).normal(size=(count, columns)).astype(type_)
+
+
+def same_everywhere(model, data, option, path):
+    """Writes the output with other threads, kernels and grains, which must not change a bit of it."""
+    with open(path, "rb") as file:
+        expected = file.read()
+    for words in (["--threads", 1], ["--threads", 3, "--kernel", "portable"], ["--kernel", "portable", "--grain", 7]):
+        shoal("predict", model, data, option, "other.npy", "--quiet", *words)
+        with open("other.npy", "rb") as file:
+            assert file.read() == expected, (option, words)
+
+
+# ---- kmeans ----------------------------------------------------------------------------------------------------------------------
+
+
+@test
+def kmeans_labels_and_distances():
+    X, centres = rows(500, 3), rows(7, 3, 1)
+    np.save("x.npy", X)
+    np.save("centres.npy", centres)
+    shoal("kmeans", "x.npy", "-k", 7, "--iterations", 0, "--init", "centres.npy", "--model", "own.safetensors", "--quiet")
+    write_model("alone.safetensors", None, centres=centres)
+    write_model("narrow.safetensors", {"learner": "kmeans"}, centres=centres.astype("f4"))
+    # As versions before options were kept wrote them.
+    write_model("old.safetensors", {"learner": "kmeans", "k": "7", "columns": "3", "rows": "500", "objective": "1", "iterations": "3",
+                                    "seed": "0", "version": "0.1.0"}, centres=centres)
+    for model in ("centres.npy", "own.safetensors", "alone.safetensors", "narrow.safetensors", "old.safetensors"):
+        used = centres.astype("f4").astype("f8") if model.startswith("narrow") else centres
+        square = ((X[:, None] - used) ** 2).sum(2)
+        summary = shoal("predict", model, "x.npy", "--labels", "l.npy", "--distances", "d.npy").stdout
+        assert (np.load("l.npy") == square.argmin(1)).all() and np.load("l.npy").dtype == np.int32, model
+        assert np.allclose(np.load("d.npy"), np.sqrt(square.min(1)), rtol=1e-12), model
+        assert "\ncentres    7\n" in summary and "\nwrote      l.npy, d.npy\n" in summary, summary
+        told = json.loads(shoal("predict", model, "x.npy", "--json").stdout)
+        assert told["k"] == 7 and told["model"] == "kmeans" and abs(told["objective"] / square.min(1).sum() - 1) < 1e-12, told
+    same_everywhere("own.safetensors", "x.npy", "--labels", shutil.copy("l.npy", "first.npy"))
+    refuses(2, "--features: centres.npy is a model of kmeans, which gives --labels and --distances", "centres.npy", "x.npy",
+            "--features", "f.npy")
+    refuses(2, "--probabilities: own.safetensors is a model of kmeans, which gives --labels and --distances", "own.safetensors",
+            "x.npy", "--labels", "new.npy", "--probabilities", "p.npy")
+    assert not os.path.exists("new.npy") and not os.path.exists("p.npy")
+
+
+# ---- logistic --------------------------------------------------------------------------------------------------------------------
+
+
+def probabilities(X, weights, intercept):
+    outputs = X @ weights.T + intercept
+    if len(weights) == 1:
+        outputs = np.hstack([np.zeros_like(outputs), outputs])
+    outputs -= outputs.max(1, keepdims=True)
+    return np.exp(outputs) / np.exp(outputs).sum(1, keepdims=True)
+
+
+@test
+def logistic_labels_and_probabilities():
+    if not has_verb("logistic"):
+        print("SKIPPED logistic: this program does not have it")
+        return
+    X = rows(400, 4)
+    X[0] *= 1e3  # far from every boundary
+    np.save("x.npy", X)
+    for classes in ([-1.0, 2.5], [0.0, 1.0, 7.0], list(range(30))):
+        outputs = 1 if len(classes) == 2 else len(classes)
+        weights, intercept = rows(outputs, 4, 2), rows(outputs, 1, 3)[:, 0]
+        write_model("m.safetensors", {"learner": "logistic"}, classes=np.array(classes, "f8"), weights=weights, intercept=intercept)
+        summary = shoal("predict", "m.safetensors", "x.npy", "--labels", "l.npy", "--probabilities", "p.npy").stdout
+        expected = probabilities(X, weights, intercept)
+        found, labels = np.load("p.npy"), np.load("l.npy")
+        assert found.shape == (400, len(classes)) and found.dtype == np.float64
+        assert np.allclose(found, expected, rtol=1e-12, atol=1e-300), abs(found - expected).max()
+        assert (labels == np.array(classes)[expected.argmax(1)]).all() and labels.dtype == np.float64
+        counts = [int((labels == label).sum()) for label in classes]
+        assert f"\nclasses    {classes[0]:g}: {counts[0]} rows, {classes[1]:g}: {counts[1]} rows" in summary, summary
+        assert (", and 10 more\n" in summary) == (len(classes) == 30), summary
+        told = json.loads(shoal("predict", "m.safetensors", "x.npy", "--json").stdout)
+        assert told["classes"] == classes and told["counts"] == counts and told["model"] == "logistic", told
+        same_everywhere("m.safetensors", "x.npy", "--probabilities", "p.npy")
+    refuses(2, "--distances: m.safetensors is a model of logistic, which gives --labels and --probabilities", "m.safetensors", "x.npy",
+            "--distances", "d.npy")
+
+
+@test
+def logistic_models_of_a_run():
+    if not has_verb("logistic"):
+        print("SKIPPED logistic: this program does not have it")
+        return
+    X = rows(300, 3)
+    labels = (X[:, 0] + 0.3 * rows(300, 1, 5)[:, 0] > 0).astype("f8") + 4
+    np.save("xy.npy", np.column_stack([X, labels]))
+    np.save("x.npy", X)
+    told = json.loads(shoal("logistic", "xy.npy", "--model", "m.safetensors", "--json").stdout)
+    metadata, tensors = read_model("m.safetensors")
+    assert metadata["learner"] == "logistic" and metadata["option.l2"] == "1" and float(metadata["objective"]) == told["objective"]
+    shoal("predict", "m.safetensors", "x.npy", "--probabilities", "p.npy", "--labels", "l.npy", "--quiet")
+    assert np.allclose(np.load("p.npy"), probabilities(X, tensors["weights"], tensors["intercept"]), rtol=1e-12)
+    assert (np.load("l.npy") == labels).mean() > 0.9
+    refuses(1, "xy.npy has 4 columns, but m.safetensors is a model for 3: leave out the column with the labels", "m.safetensors", "xy.npy")
+
+
+@test
+def logistic_models_that_lie():
+    np.save("x.npy", rows(10, 4))
+    good = {"classes": np.arange(3.0), "weights": rows(3, 4), "intercept": np.zeros(3)}
+    cases = [("classes", np.zeros((3, 1)), "no tensor 'classes' of one dimension in it: it is 3 x 1"),
+             ("classes", np.zeros(1), "tensor 'classes' has one value, but there are always two classes or more"),
+             ("classes", np.zeros(2), "no tensor 'weights' of 1 x columns in it: it is 3 x 4"),
+             ("weights", rows(2, 4), "no tensor 'weights' of 3 x columns in it: it is 2 x 4"),
+             ("weights", np.zeros((3, 0)), "no tensor 'weights' of 3 x columns in it: it is 3 x 0"),
+             ("weights", np.full((3, 4), np.inf), "tensor 'weights': row 1, column 1 is infinite, not a finite number"),
+             ("intercept", np.zeros(2), "no tensor 'intercept' of 3 in it: it is 2"),
+             ("intercept", None, "no tensor 'intercept' of 3 in it")]
+    for name, value, sentence in cases:
+        tensors = {key: tensor for key, tensor in {**good, name: value}.items() if tensor is not None}
+        write_model("m.safetensors", {"learner": "logistic"}, **tensors)
+        refuses(1, f"m.safetensors: {sentence}", "m.safetensors", "x.npy", "--labels", "l.npy")
+    assert not os.path.exists("l.npy")
+
+
+# ---- autoencoder -----------------------------------------------------------------------------------------------------------------
+
+
+ACTIVATIONS = {"logistic": lambda z: 1 / (1 + np.exp(-z)), "tanh": np.tanh, "relu": lambda z: np.maximum(z, 0)}
+
+
+def about(**more):
+    return {"learner": "autoencoder", "scale": "1", "shift": "0", "option.activation": "logistic", "option.precision": "auto", **more}
+
+
+@test
+def autoencoder_features():
+    if not has_verb("autoencoder"):
+        print("SKIPPED autoencoder: this program does not have it")
+        return
+    X, weights, bias = rows(300, 6), rows(4, 6, 1), rows(4, 1, 2)[:, 0]
+    np.save("x8.npy", X)
+    np.save("x4.npy", X.astype("f4"))
+    for name, activation in ACTIVATIONS.items():
+        for scale, shift in ((1, 0), (0.25, -1.5)):
+            expected = activation((X * scale + shift) @ weights.T + bias)
+            for data, precision, type_ in (("x8.npy", "auto", "f8"), ("x4.npy", "auto", "f4"), ("x4.npy", "float64", "f8"),
+                                           ("x8.npy", "float32", "f4")):
+                write_model("m.safetensors", about(scale=str(scale), shift=str(shift), **{"option.activation": name,
+                            "option.precision": precision}), encoder_weight=weights, encoder_bias=bias)
+                summary = shoal("predict", "m.safetensors", data, "--features", "f.npy").stdout
+                found = np.load("f.npy")
+                assert found.shape == (300, 4) and found.dtype == type_, found.dtype
+                exact = data == "x8.npy" and type_ == "f8"
+                assert np.allclose(found, expected, rtol=1e-12 if exact else 1e-5, atol=1e-13 if exact else 1e-5), (name, data, precision)
+                assert f"\nhidden     4 units, mean activation {found.astype('f8').mean():.3g}"[:-1] in summary, summary
+        same_everywhere("m.safetensors", "x8.npy", "--features", "f.npy")
+    told = json.loads(shoal("predict", "m.safetensors", "x8.npy", "--json").stdout)
+    assert told["hidden"] == 4 and told["model"] == "autoencoder", told
+    refuses(2, "--labels: m.safetensors is a model of autoencoder, which gives --features", "m.safetensors", "x8.npy", "--labels", "l.npy")
+
+
+@test
+def autoencoder_features_of_a_run():
+    if not has_verb("autoencoder"):
+        print("SKIPPED autoencoder: this program does not have it")
+        return
+    for words in ([], ["--tied"], ["--activation", "tanh"], ["--activation", "relu", "--sparsity-weight", 0], ["--scale", "0:2"], ["--precision", "float32"]):
+        np.save("x.npy", np.random.default_rng(1).random((200, 9)) * 0.8 + 0.1)
+        shoal("autoencoder", "x.npy", "--hidden", 4, "--iterations", 20, *words, "--model", "m.safetensors", "--features", "own.npy", "--quiet")
+        shoal("predict", "m.safetensors", "x.npy", "--features", "f.npy", "--quiet")
+        with open("own.npy", "rb") as own, open("f.npy", "rb") as found:
+            assert own.read() == found.read(), words
+        metadata, tensors = read_model("m.safetensors")
+        assert metadata["option.hidden"] == "4" and tensors["encoder.weight"].shape == (4, 9), metadata
+
+
+@test
+def autoencoder_models_that_lie():
+    np.save("x.npy", rows(10, 6))
+    cases = [({}, {"encoder_bias": np.zeros(3)}, "no tensor 'encoder.bias' of 4 in it: it is 3"),
+             ({}, {"encoder_weight": np.zeros(6)}, "no tensor 'encoder.weight' of rows x columns in it: it is 6"),
+             ({"option.activation": "cubic"}, {}, "'option.activation' is 'cubic' in its metadata, not one of logistic, tanh, relu"),
+             ({"option.precision": None}, {}, "its metadata have no 'option.precision', which is one of auto, float32, float64"),
+             ({"scale": "nan"}, {}, "'scale' is 'nan' in its metadata, not a number"),
+             ({"shift": None}, {}, "its metadata have no 'shift', which is a number")]
+    for entries, tensors, sentence in cases:
+        metadata = {key: text for key, text in about(**entries).items() if text is not None}
+        write_model("m.safetensors", metadata, **{"encoder_weight": rows(4, 6), "encoder_bias": np.zeros(4), **tensors})
+        refuses(1, f"m.safetensors: {sentence}", "m.safetensors", "x.npy", "--features", "f.npy")
+    assert not os.path.exists("f.npy")
+
+
+# ---- what is no model ------------------------------------------------------------------------------------------------------------
+
+
+@test
+def what_does_not_fit_is_told():
+    np.save("x.npy", rows(10, 4))
+    write_model("m.safetensors", {"learner": "kmeans"}, centres=rows(2, 3))
+    refuses(1, "x.npy has 4 columns, but m.safetensors is a model for 3", "m.safetensors", "x.npy")
+    write_model("m.safetensors", {"learner": "forest"}, trees=rows(2, 3))
+    refuses(1, "m.safetensors: a model of 'forest', a learner that this program does not have", "m.safetensors", "x.npy")
+    write_model("m.safetensors", {"version": "1"}, trees=rows(2, 3))
+    refuses(1, "m.safetensors: no model: its metadata name no learner, and it has no tensor 'centres'", "m.safetensors", "x.npy")
+    write_model("m.safetensors", {"learner": "kmeans"}, trees=rows(2, 3))
+    refuses(1, "m.safetensors: no tensor 'centres' of rows x columns in it", "m.safetensors", "x.npy")
+    write_model("m.safetensors", {"learner": "kmeans"}, centres=rows(2, 4))
+    with open("m.safetensors", "rb") as file:
+        whole = file.read()
+    for cut in (0, 4, 8, 20, len(whole) - 1):
+        with open("cut.safetensors", "wb") as file:
+            file.write(whole[:cut])
+        done = shoal("predict", "cut.safetensors", "x.npy", code=1)
+        assert done.stderr.startswith("shoal: cut.safetensors: "), done.stderr
+
+
+@test
+def nan_in_the_data_is_told():
+    for name, metadata, tensors in (
+            ("logistic", {"learner": "logistic"}, {"classes": np.arange(2.0), "weights": rows(1, 4), "intercept": np.zeros(1)}),
+            ("autoencoder", about(), {"encoder_weight": rows(3, 4), "encoder_bias": np.zeros(3)}),
+            ("kmeans", {"learner": "kmeans"}, {"centres": rows(3, 4)})):
+        X = rows(10, 4)
+        X[6, 2] = np.nan
+        np.save("x.npy", X)
+        write_model("m.safetensors", metadata, **tensors)
+        done = shoal("predict", "m.safetensors", "x.npy", code=1)
+        assert "x.npy" in done.stderr and "row 7" in done.stderr, (name, done.stderr)
+
+
+def main():
+    failed = 0
+    chosen = [function for function in TESTS if not sys.argv[2:] or function.__name__ in sys.argv[2:]]
+    for function in chosen:
+        folder = tempfile.mkdtemp(prefix="shoal-predict-")
+        os.chdir(folder)
+        try:
+            function()
+        except Exception:
+            failed += 1
+            print(f"FAILED {function.__name__}", flush=True)
+            traceback.print_exc(file=sys.stdout)
+        finally:
+            os.chdir("/")
+            shutil.rmtree(folder, ignore_errors=True)
+    print(f"{len(chosen) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
