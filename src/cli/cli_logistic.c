@@ -284,11 +284,11 @@ static const char *const description[] = {
 };
 
 static const cli_example examples[] = {
-    {"shoal logistic iris.csv --target species --model iris.safetensors", "learn to tell a column of a text file"},
-    {"shoal predict iris.safetensors new.csv --labels labels.npy", "label new rows by it"},
+    {"shoal logistic digits.csv --target class --model digits.safetensors", "learn to tell a column of a text file"},
+    {"shoal predict digits.safetensors new.csv --labels labels.npy", "label new rows by it"},
     {"shoal logistic images.idx.gz --labels labels.idx.gz --l2 100", "labels in a file of their own"},
     {"shoal logistic rows.npy --l2 0 --l1 5", "few weights, the others exactly 0"},
-    {"shoal logistic rows.npy --start model.safetensors --model model.safetensors", "go on from an earlier model"},
+    {"shoal logistic rows.npy --start model.safetensors --model better.safetensors", "go on from an earlier model"},
     {"shoal logistic rows.npy --workers local:4 --json", "with four processes, any of which may die"},
     {NULL, NULL},
 };

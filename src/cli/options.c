@@ -35,7 +35,9 @@ static const shoal_option run_rows[] = {
      .help = "instructions to compute with: auto, portable, avx2, avx512 or vnni; never changes the result",
      .fallback = "auto"},
     {"grain", 0, SHOAL_OPTION_COUNT, offsetof(cli_run_settings, rows_per_grain), "ROWS",
-     .help = "rows of one unit of work; chosen from the shape when left out; never changes the result", .least = 1},
+     .help = "rows of one unit of work; chosen from the data when left out; may change the last bits of what is "
+             "learned by gradients, and of nothing else",
+     .least = 1},
     {0},
 };
 

@@ -48,7 +48,7 @@ static int plan(gradient_plan *out, void **mine, size_t *bytes, const shoal_part
     return SHOAL_OK;
 }
 
-static int first(double *x, const void *mine, size_t bytes, const shoal_shape *shape)
+static int first(double *x, void *mine, size_t *bytes, const shoal_shape *shape)
 {
     (void)bytes;
     for (int64_t i = 0; i < shape->columns - 1; i++)

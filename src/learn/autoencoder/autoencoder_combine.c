@@ -123,13 +123,15 @@ int autoencoder_combine(double *value, double *gradient, const double *sums, con
 
 /* ---- the first point ----------------------------------------------------------------------------------------- */
 
-int autoencoder_first(double *x, const void *untyped, size_t own_bytes, const shoal_shape *shape)
+int autoencoder_first(double *x, void *untyped, size_t *own_bytes, const shoal_shape *shape)
 {
-    const autoencoder_own *own = untyped;
+    autoencoder_own *own = untyped;
     autoencoder_place place = autoencoder_place_of(own);
-    (void)own_bytes, (void)shape;
+    (void)shape;
     if (own->starts) {
         memcpy(x, autoencoder_start_values(own), (size_t)place.count * sizeof *x);
+        own->starts = 0;
+        *own_bytes = sizeof *own;
         return SHOAL_OK;
     }
     /* Ng, "Sparse autoencoder", CS294A lecture notes: the exercise's initialisation. */

@@ -128,7 +128,7 @@ typedef struct autoencoder_terms {
     double error, decay, divergence;
 } autoencoder_terms;
 
-int autoencoder_first(double *x, const void *own, size_t own_bytes, const shoal_shape *shape);
+int autoencoder_first(double *x, void *own, size_t *own_bytes, const shoal_shape *shape);
 int autoencoder_combine(double *value, double *gradient, const double *sums, const void *own, const double *x,
                         const shoal_shape *shape);
 int autoencoder_note(double *notes, const double *sums, const void *own, const double *x, const shoal_shape *shape);

@@ -81,6 +81,7 @@ static int first_point(shoal_round **next, const gradient_class *of, const gradi
     gradient_model head = {.phase = GRADIENT_DESCEND};
     size_t own_bytes = (size_t)model->own_bytes;
     void *own = NULL;
+    double *x = NULL;
     int status = base_alloc(&own, own_bytes, 1, "a model");
     if (status < 0)
         return status;
@@ -90,6 +91,10 @@ static int first_point(shoal_round **next, const gradient_class *of, const gradi
         status = gradient_plan_check(&head.plan);
     if (status == SHOAL_OK)
         status = learn_lbfgs_start(&head.search, &head.plan.search);
+    if (status == SHOAL_OK)
+        status = base_alloc(&x, (size_t)head.plan.search.parameters, sizeof *x, "a point");
+    if (status == SHOAL_OK)
+        status = of->first(x, own, &own_bytes, shape);
     head.own_bytes = (int64_t)own_bytes;
     for (int64_t i = 0; status == SHOAL_OK && i < head.plan.groups; i++) {
         double size = head.plan.group[i].size;
@@ -98,9 +103,8 @@ static int first_point(shoal_round **next, const gradient_class *of, const gradi
     if (status == SHOAL_OK)
         status = gradient_round_new(next, of, &head, own, shape);
     if (status == SHOAL_OK)
-        status = of->first((double *)gradient_point((*next)->model), own, own_bytes, shape);
-    if (status < 0)
-        shoal_round_free(next);
+        memcpy((double *)gradient_point((*next)->model), x, (size_t)head.plan.search.parameters * sizeof *x);
+    base_free(&x);
     base_free(&own);
     return status;
 }

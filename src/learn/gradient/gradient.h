@@ -54,8 +54,8 @@ typedef struct gradient_class {
     /* After the scan: replaces *own (base_alloc, its size in *own_bytes) where that is needed, and fills the plan.  SHOAL_INVALID names the row. */
     int (*plan)(gradient_plan *out, void **own, size_t *own_bytes, const shoal_partial *merged,
                 const shoal_shape *shape);
-    /* The first point. */
-    int (*first)(double *x, const void *own, size_t own_bytes, const shoal_shape *shape);
+    /* The first point.  What only this needed, a given start say, may be dropped from the end of own: then *own_bytes is less. */
+    int (*first)(double *x, void *own, size_t *own_bytes, const shoal_shape *shape);
 
     /* Derives from the point what the maps of this process share; as in shoal_algorithm. */
     int (*prepare)(void **prepared, const void *own, const double *x, const shoal_shape *shape, const shoal_crew *crew);

@@ -189,13 +189,15 @@ done:
     return status;
 }
 
-static int first_logistic(double *x, const void *untyped, size_t own_bytes, const shoal_shape *shape)
+static int first_logistic(double *x, void *untyped, size_t *own_bytes, const shoal_shape *shape)
 {
-    const logistic_own *own = untyped;
-    (void)own_bytes, (void)shape;
+    logistic_own *own = untyped;
+    (void)shape;
     memset(x, 0, (size_t)parameters_of(own) * sizeof *x);
     if (own->start_outputs)
         logistic_frame_enter(x, logistic_start(own), logistic_start(own) + own->outputs * own->features, own);
+    own->start_outputs = own->start_classes = 0;
+    *own_bytes = own_bytes_of(own);
     return SHOAL_OK;
 }
 
