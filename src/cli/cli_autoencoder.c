@@ -90,22 +90,42 @@ static int read_start(start *out, int64_t *hidden, int64_t *columns, const cli_m
     return status;
 }
 
+static bool has_linear_outputs(int output, int activation)
+{
+    return output == SHOAL_OUTPUT_LINEAR || (output == SHOAL_OUTPUT_AUTO && activation == SHOAL_RELU);
+}
+
+/* Weights that were found with other units are no start.  A model from elsewhere may not tell its outputs. */
+static int check_units(const cli_model *model, const shoal_autoencoder_config *config, const char *path)
+{
+    const char *const *activations = cli_option_choices(shoal_autoencoder.options, "activation");
+    const char *const *outputs = cli_option_choices(shoal_autoencoder.options, "output");
+    int activation = 0, output = config->output;
+    int status = cli_model_choice(&activation, model, "option.activation", activations);
+    if (status == SHOAL_OK && cli_model_text(model, "option.output"))
+        status = cli_model_choice(&output, model, "option.output", outputs);
+    if (status < 0)
+        return status;
+    if (activation != config->activation)
+        return shoal_fail(SHOAL_USAGE, "--start: the units of %s are %s, those of --activation %s", path,
+                          activations[activation], activations[config->activation]);
+    if (has_linear_outputs(output, activation) != has_linear_outputs(config->output, activation))
+        return shoal_fail(SHOAL_USAGE, "--start: %s was found with --output %s, which is not --output %s", path,
+                          outputs[output], outputs[config->output]);
+    return SHOAL_OK;
+}
+
 /* The model's shape is left to the learner, which compares it with what is asked for; without --hidden it decides. */
 static int load_start(start *out, shoal_autoencoder_config *config, const char *path)
 {
-    const char *const *names = cli_option_choices(shoal_autoencoder.options, "activation");
     cli_model model = {0};
-    int activation = 0;
     if (!path)
         return SHOAL_OK;
     int status = cli_model_open_as(&model, path, "autoencoder");
     if (status == SHOAL_OK)
         status = read_start(out, &config->start_hidden, &config->start_columns, &model);
     if (status == SHOAL_OK)
-        status = cli_model_choice(&activation, &model, "option.activation", names);
-    if (status == SHOAL_OK && activation != config->activation)
-        status = shoal_fail(SHOAL_USAGE, "--start: the units of %s are %s, those of --activation %s", path,
-                            names[activation], names[config->activation]);
+        status = check_units(&model, config, path);
     cli_model_close(&model);
     if (config->hidden == 0)
         config->hidden = config->start_hidden;
@@ -121,6 +141,8 @@ static int check_settings(const settings *settings, const char *data)
 {
     if (settings->config.hidden == 0 && !settings->inputs.start)
         return shoal_fail(SHOAL_USAGE, "autoencoder needs --hidden H, the number of hidden units");
+    if (settings->config.seed != 0 && settings->inputs.start)
+        return shoal_fail(SHOAL_USAGE, "--seed: the first weights are those of --start, so that none are drawn");
     if (settings->outputs.features && cli_workers_only(data))
         return shoal_fail(SHOAL_USAGE,
                           "--features: the rows of %s are in a store, where only workers read them; the model can be "
@@ -180,15 +202,22 @@ static int write_features(const cli_job *job, const ending *end)
     return status;
 }
 
+/* Patches are too small to be seen as they are: so many pixels across at least. */
+enum { IMAGE_PIXELS = 32 };
+
 /* The input of norm 1 that excites unit i most is its weights divided by their norm (Ng, "Sparse autoencoder").  Each image is scaled by
  * its own greatest magnitude, so that a unit of small weights is seen as well as one of large ones. */
 static int write_picture(const cli_job *job, const ending *end)
 {
     const shoal_tensor *encoder = shoal_result_tensor(job->result, "encoder.weight");
     int64_t hidden = encoder->shape[0], columns = encoder->shape[1];
+    data_sheet sheet = end->sheet;
     double *images = NULL;
     if (!end->outputs.picture)
         return SHOAL_OK;
+    int64_t side = sheet.height > sheet.width ? sheet.height : sheet.width;
+    sheet.zoom = (IMAGE_PIXELS + side - 1) / side;
+    sheet.centred = true;
     int status = base_alloc(&images, (size_t)(hidden * columns), sizeof *images, "a picture");
     for (int64_t i = 0; status == SHOAL_OK && i < hidden; i++) {
         const double *weights = (const double *)encoder->values + i * columns;
@@ -199,7 +228,7 @@ static int write_picture(const cli_job *job, const ending *end)
             images[i * columns + k] = weights[k] / most;
     }
     if (status == SHOAL_OK)
-        status = cli_picture_write(end->outputs.picture, &end->sheet, images, hidden);
+        status = cli_picture_write(end->outputs.picture, &sheet, images, hidden);
     base_free(&images);
     return status;
 }
@@ -271,26 +300,26 @@ static void list_outputs(cli_file out[OUTPUTS + 1], const outputs *from, const c
     memcpy(out, all, sizeof all);
 }
 
-/* Writes and tells what was found.  A run that diverged fails, once what it had found before is written. */
+static void add_json(json_t **object, const cli_job *job, const void *context)
+{
+    (void)context;
+    cli_json_put(object, "hidden", json_integer(shoal_result_tensor(job->result, "encoder.weight")->shape[0]));
+}
+
+/* Writes and tells what was found. */
 static int end_run(cli_job *job, const ending *end, const cli_trace_settings *trace, const cli_print_settings *print)
 {
     cli_file written[OUTPUTS + 1];
     list_outputs(written, &end->outputs, trace);
-    int status = cli_learning_end(job, &(cli_ending){.outputs = written,
-                                                     .trace = trace,
-                                                     .print = print,
-                                                     .check = check_result,
-                                                     .write = write_outputs,
-                                                     .summary = print_summary,
-                                                     .kept = "the weights are those",
-                                                     .context = end});
-    if (status == SHOAL_OK && shoal_result_number(job->result, "diverged") > 0)
-        status =
-            shoal_fail(SHOAL_INVALID,
-                       "%s: diverged in round %lld: the cost has no finite value further down; the model is that "
-                       "of iteration %.0f",
-                       job->data_name, (long long)job->report.rounds, shoal_result_number(job->result, "iterations"));
-    return status;
+    return cli_learning_end(job, &(cli_ending){.outputs = written,
+                                               .trace = trace,
+                                               .print = print,
+                                               .check = check_result,
+                                               .write = write_outputs,
+                                               .summary = print_summary,
+                                               .json = add_json,
+                                               .kept = "the weights are those",
+                                               .context = end});
 }
 
 /* Opens the rows again that a resumed job was submitted with. */
@@ -405,13 +434,15 @@ static const char *const description[] = {
 };
 
 static const cli_example examples[] = {
-    {"shoal autoencoder patches.npy --hidden 25 --scale auto --picture units.png",
-     "learn edges from patches of images"},
+    {"shoal data patches photos patches.npy --normalise", "patches of images, with values that logistic units reach"},
+    {"shoal autoencoder patches.npy --hidden 25 --picture units.png", "learn edges from them"},
     {"shoal autoencoder train-images-idx3-ubyte.gz --hidden 196 --scale 0:255 --sparsity 0.1 --model "
      "digits.safetensors",
      "pen strokes from digits"},
     {"shoal predict digits.safetensors t10k-images-idx3-ubyte.gz --features features.npy", "features of new rows"},
-    {"shoal autoencoder whitened.npy --hidden 100 --output linear --features features.npy", "rows of any range"},
+    {"shoal autoencoder whitened.npy --hidden 100 --output linear --sparsity 0.035 --sparsity-weight 5 --weight-decay "
+     "1e-3",
+     "rows of any range, such as patches that were centred and whitened"},
     {"shoal autoencoder rows.npy --hidden 50 --activation relu --sparsity-weight 0.01 --tied",
      "another kind of network"},
     {"shoal autoencoder rows.npy --start model.safetensors --model more.safetensors", "go on from an earlier model"},

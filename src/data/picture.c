@@ -17,8 +17,10 @@ enum { GAP = 2, GAP_GREY = 255, PIXELS_MOST = 1000000 /* a side; libpng's own li
 typedef struct writer {
     const char *path;
     const data_sheet *sheet;
-    int64_t across, down;  /* images */
-    int64_t width, height; /* pixels */
+    int64_t across, down; /* images */
+    int64_t zoom;
+    int64_t image_width, image_height; /* pixels */
+    int64_t width, height;             /* pixels */
     double least, range;
     unsigned char *line; /* one row of pixels */
     base_output *output;
@@ -28,11 +30,12 @@ typedef struct writer {
 } writer;
 
 /* Images in a line so that the sheet is about as wide as high. */
-static int64_t choose_across(const data_sheet *sheet)
+static int64_t choose_across(const writer *out)
 {
+    const data_sheet *sheet = out->sheet;
     if (sheet->columns > 0)
         return sheet->columns < sheet->images ? sheet->columns : sheet->images;
-    double side = sqrt((double)sheet->images * (double)(sheet->height + GAP) / (double)(sheet->width + GAP));
+    double side = sqrt((double)sheet->images * (double)(out->image_height + GAP) / (double)(out->image_width + GAP));
     int64_t across = (int64_t)ceil(side);
     return across < 1 ? 1 : across > sheet->images ? sheet->images : across;
 }
@@ -40,17 +43,20 @@ static int64_t choose_across(const data_sheet *sheet)
 static int plan(writer *out)
 {
     const data_sheet *sheet = out->sheet;
-    if (sheet->images < 1 || sheet->height < 1 || sheet->width < 1 || sheet->height > PIXELS_MOST ||
-        sheet->width > PIXELS_MOST)
+    out->zoom = sheet->zoom > 0 ? sheet->zoom : 1;
+    if (sheet->images < 1 || sheet->height < 1 || sheet->width < 1 || sheet->height > PIXELS_MOST / out->zoom ||
+        sheet->width > PIXELS_MOST / out->zoom)
         return shoal_fail(SHOAL_USAGE, "%s: a picture of %lld images of %lldx%lld can't be made", out->path,
                           (long long)sheet->images, (long long)sheet->height, (long long)sheet->width);
-    out->across = choose_across(sheet);
+    out->image_width = sheet->width * out->zoom;
+    out->image_height = sheet->height * out->zoom;
+    out->across = choose_across(out);
     out->down = (sheet->images - 1) / out->across + 1;
     if (out->across > PIXELS_MOST || out->down > PIXELS_MOST)
         return shoal_fail(SHOAL_USAGE, "%s: %lld images are too many for one picture", out->path,
                           (long long)sheet->images);
-    out->width = GAP + out->across * (sheet->width + GAP);
-    out->height = GAP + out->down * (sheet->height + GAP);
+    out->width = GAP + out->across * (out->image_width + GAP);
+    out->height = GAP + out->down * (out->image_height + GAP);
     if (out->width > PIXELS_MOST || out->height > PIXELS_MOST)
         return shoal_fail(SHOAL_USAGE, "%s: %lldx%lld pixels are too many for one picture", out->path,
                           (long long)out->height, (long long)out->width);
@@ -64,6 +70,10 @@ static void find_range(writer *out)
     for (int64_t i = 0; i < count; i++) {
         least = fmin(least, out->sheet->values[i]);
         greatest = fmax(greatest, out->sheet->values[i]);
+    }
+    if (out->sheet->centred) {
+        greatest = fmax(fabs(least), fabs(greatest));
+        least = -greatest;
     }
     out->least = least;
     out->range = greatest / 2 - least / 2; /* halves: the whole range may overflow */
@@ -79,16 +89,17 @@ static unsigned char grey(const writer *out, double value)
 static void fill_line(writer *out, int64_t y)
 {
     const data_sheet *sheet = out->sheet;
-    int64_t within = (y - GAP) % (sheet->height + GAP), band = (y - GAP) / (sheet->height + GAP);
+    int64_t within = (y - GAP) % (out->image_height + GAP), band = (y - GAP) / (out->image_height + GAP);
     for (int64_t x = 0; x < out->width; x++)
         out->line[x] = GAP_GREY;
-    if (y < GAP || within >= sheet->height)
+    if (y < GAP || within >= out->image_height)
         return;
     for (int64_t i = 0; i < out->across && band * out->across + i < sheet->images; i++) {
-        const double *row = sheet->values + ((band * out->across + i) * sheet->height + within) * sheet->width;
-        unsigned char *pixels = out->line + GAP + i * (sheet->width + GAP);
-        for (int64_t x = 0; x < sheet->width; x++)
-            pixels[x] = grey(out, row[x]);
+        int64_t image = band * out->across + i;
+        const double *row = sheet->values + (image * sheet->height + within / out->zoom) * sheet->width;
+        unsigned char *pixels = out->line + GAP + i * (out->image_width + GAP);
+        for (int64_t x = 0; x < out->image_width; x++)
+            pixels[x] = grey(out, row[x / out->zoom]);
     }
 }
 

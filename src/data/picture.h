@@ -5,12 +5,15 @@
 #ifndef DATA_PICTURE_H
 #define DATA_PICTURE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct data_sheet {
     const double *values; /* images * height * width, finite; the least is shown black, the greatest white */
     int64_t images, height, width;
     int64_t columns; /* images side by side; 0 makes the sheet roughly square */
+    int64_t zoom;    /* pixels across a value, 0 for 1 */
+    bool centred;    /* 0 is shown as middle grey */
 } data_sheet;
 
 /* Writes the sheet under a temporary name and renames it into place.  SHOAL_USAGE when it would be too large. */

@@ -45,6 +45,7 @@ typedef struct scenario {
     double event_every; /* seconds between two of these, on average */
     double sleeps;      /* seconds that a sleeper sleeps */
     int cuts, forgettings, damages;
+    int losses; /* of history; fewer than it takes for a piece to count as poison */
     sim_work work;
     sim_cloud_options cloud;
 } scenario;
@@ -214,6 +215,7 @@ static void add_story(scenario *out, sim_stream *stream)
     case STORY_DAMAGE:
         out->cloud.damage = real_between(stream, 0, 0.1);
         out->damages = (int)between(stream, 1, 30);
+        out->losses = 2;
         out->event_every = real_between(stream, 0.01, 0.5);
         break;
     case STORY_ALL:
@@ -745,8 +747,8 @@ static void one_event(void)
         }
         break;
     case 6:
-        if (scene->damages > 0 && sim_chance(0.3)) {
-            scene->damages--;
+        if (scene->losses > 0 && sim_chance(0.3)) {
+            scene->losses--;
             lose_history();
         } else if (scene->damages > 0) {
             scene->damages -= damage_something();

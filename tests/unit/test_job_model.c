@@ -268,6 +268,7 @@ static job_record full_record(void)
     record.seconds = 12.5;
     record.round = 9;
     record.rescuing = -1;
+    record.deaths = 2;
     record.maps = 10;
     record.doubled = 1;
     record.fetched = 2;

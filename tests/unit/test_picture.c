@@ -106,6 +106,23 @@ static void extreme_values_have_a_shade(void **state)
     free(read.grey);
 }
 
+static void small_images_can_be_enlarged(void **state)
+{
+    static const double values[2] = {-1, 0.5};
+    const data_sheet sheet = {.values = values, .images = 1, .height = 1, .width = 2, .zoom = 3, .centred = true};
+    (void)state;
+    assert_int_equal(data_picture_write(path, &sheet), SHOAL_OK);
+    pixels read = load();
+    assert_int_equal(read.width, 10);
+    assert_int_equal(read.height, 7);
+    for (int y = 0; y < 7; y++)
+        for (int x = 0; x < 10; x++) {
+            bool gap = y < 2 || y >= 5 || x < 2 || x >= 8;
+            assert_int_equal(read.grey[y * 10 + x], gap ? 255 : x < 5 ? 0 : 191); /* 0 would be 128 */
+        }
+    free(read.grey);
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
     static const double value = 0;
@@ -133,8 +150,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(images_stand_in_a_grid_with_gaps), cmocka_unit_test(columns_can_be_chosen),
-        cmocka_unit_test(extreme_values_have_a_shade),      cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(a_disk_that_is_full_is_told),
+        cmocka_unit_test(extreme_values_have_a_shade),      cmocka_unit_test(small_images_can_be_enlarged),
+        cmocka_unit_test(what_does_not_fit_is_refused),     cmocka_unit_test(a_disk_that_is_full_is_told),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

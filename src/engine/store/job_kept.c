@@ -78,13 +78,15 @@ static int fetch_part(job_run *run, shoal_kept *kept)
     return status < 0 ? status : shoal_fail(SHOAL_ABSENT, "%s was damaged", key.text);
 }
 
-int job_kept_fetch(job_run *run)
+int job_kept_fetch(int64_t *lost, job_run *run)
 {
     shoal_round *round = run->model->round;
     int status = SHOAL_OK;
-    for (int i = 0; status == SHOAL_OK && i < round->keeps; i++)
+    for (int i = 0; status == SHOAL_OK && i < round->keeps; i++) {
+        *lost = round->kept[i]->born;
         if (!round->kept[i]->values)
             status = fetch_part(run, round->kept[i]);
+    }
     return status;
 }
 

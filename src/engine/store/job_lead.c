@@ -146,12 +146,14 @@ static int finish_job(job_run *run)
     return SHOAL_OK;
 }
 
-/* What this round keeps is lost, so that nobody can lead on from it: its model goes, and the job goes on from an older one. */
-static int go_back(job_run *run)
+/* Something that this round keeps is lost, so that nobody can lead on from it, nor from any round since that was born: their models go,
+ * and the job goes on from an older one. */
+static int go_back(job_run *run, int64_t lost)
 {
-    int64_t number = run->model->number;
-    job_log(run, "round %lld: %s; goes back", (long long)number, shoal_error());
-    int status = shoal_store_remove(run->store, job_key_model(run->spec->id, number).text, job_deadline(run));
+    int status = SHOAL_OK;
+    job_log(run, "round %lld: %s; goes back", (long long)run->model->number, shoal_error());
+    for (int64_t number = run->model->number; status == SHOAL_OK && number >= lost; number--)
+        status = shoal_store_remove(run->store, job_key_model(run->spec->id, number).text, job_deadline(run));
     return status == SHOAL_OK ? job_find_model(&run->next, run) : status;
 }
 
@@ -160,9 +162,10 @@ int job_lead(job_run *run)
     job_model *model = NULL;
     shoal_partial *merged = NULL;
     const shoal_crew *crew = engine_mapper_crew(run->mapper);
-    int status = job_kept_fetch(run);
+    int64_t lost = 0;
+    int status = job_kept_fetch(&lost, run);
     if (status == SHOAL_ABSENT)
-        return go_back(run);
+        return go_back(run, lost);
     if (status == SHOAL_OK)
         status = base_alloc(&model, 1, sizeof *model, "a model");
     if (status == SHOAL_OK)
@@ -186,10 +189,12 @@ int job_lead(job_run *run)
     if (status == SHOAL_OK)
         status = put_model(run, &model);
     /* Behind the model, for which others wait: should this worker die in between, the job goes back by one round. */
-    if (status == SHOAL_OK && run->next->round && model && model->round) /* another was quicker */
-        job_kept_adopt(run->next->round, model->round);
-    else if (status == SHOAL_OK && run->next->round)
+    if (status == SHOAL_OK && run->next->round) {
+        /* Another was quicker, or this worker itself without knowing it: then nobody may have put what belongs to it. */
+        if (model && model->round)
+            job_kept_adopt(run->next->round, model->round);
         status = job_kept_put(run, run->next->round, false);
+    }
     if (status == SHOAL_OK && run->next->state == SHOAL_JOB_DONE)
         status = finish_job(run);
     job_model_free(&model);

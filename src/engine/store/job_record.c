@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 
 /* The whole numbers of a record, in the order they are written. */
-enum { NUMBERS = 11 };
+enum { NUMBERS = 12 };
 
 static void number_places(int64_t *place[NUMBERS], job_record *record)
 {
@@ -14,6 +14,7 @@ static void number_places(int64_t *place[NUMBERS], job_record *record)
                                    &record->beats,
                                    &record->round,
                                    &record->rescuing,
+                                   &record->deaths,
                                    &record->maps,
                                    &record->doubled,
                                    &record->fetched,

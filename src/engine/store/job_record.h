@@ -17,6 +17,7 @@ typedef struct job_record {
     double seconds;               /* since it joined */
     int64_t round;                /* it is in */
     int64_t rescuing;             /* the piece it computes for someone who died, in that round; -1 for none */
+    int64_t deaths;               /* how many in a row had died over that piece when it began */
     int64_t maps, doubled;        /* pieces mapped; computed for someone else */
     int64_t fetched, hits, bytes; /* slices fetched, found in the cache; bytes fetched */
     shoal_store_counts counts;

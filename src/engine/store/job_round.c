@@ -277,19 +277,21 @@ static int await_model(job_run *run)
 
 /* ---- helping out ----------------------------------------------------------------------------------------------- */
 
-/* Whether a record is of a worker that died while it made this piece for somebody else, in this round. */
-static bool died_of(job_run *run, int64_t piece, const char *key)
+/* How many have died in a row over this piece, by the record of one of them: one that died while it made the piece for somebody else, in this
+ * round.  0 when the record is of another.  Workers that died at the same time, as when a whole site goes down, did not die in a row. */
+static int64_t died_of(job_run *run, int64_t piece, const char *key)
 {
     job_record record;
     uint64_t worker;
     if (job_leaving(run) || !job_key_read_worker(&worker, key) ||
         job_members_alive(&run->members, worker, run->spec->lease))
-        return false;
-    return job_record_get(&record, run->store, key, job_deadline(run)) == SHOAL_OK &&
-           record.round == run->model->number && record.rescuing == piece;
+        return 0;
+    bool died = job_record_get(&record, run->store, key, job_deadline(run)) == SHOAL_OK &&
+                record.round == run->model->number && record.rescuing == piece;
+    return died && record.deaths >= 0 && record.deaths < DEATHS_MOST ? record.deaths + 1 : 0;
 }
 
-static int count_deaths(job_run *run, int64_t piece, int *deaths)
+static int count_deaths(job_run *run, int64_t piece, int64_t *deaths)
 {
     const char *id = run->spec->id;
     job_key prefix = job_key_of(id, "left/");
@@ -298,15 +300,16 @@ static int count_deaths(job_run *run, int64_t piece, int *deaths)
     *deaths = 0;
     do {
         status = shoal_store_list(run->store, prefix.text, NULL, &page, job_deadline(run));
-        for (size_t k = 0; status == SHOAL_OK && k < page.count; k++)
-            *deaths += died_of(run, piece, page.entries[k].key);
+        for (size_t k = 0; status == SHOAL_OK && k < page.count; k++) {
+            int64_t died = died_of(run, piece, page.entries[k].key);
+            *deaths = died > *deaths ? died : *deaths;
+        }
     } while (status == SHOAL_OK && page.more);
     shoal_listing_release(&page);
-    /* Those that fell silent and that nobody has moved there yet; who is being moved is in both places. */
+    /* Those that fell silent and that nobody has moved there yet. */
     for (int64_t i = 0; status == SHOAL_OK && i < run->members.peers; i++) {
-        uint64_t worker = run->members.peer[i].worker;
-        *deaths +=
-            died_of(run, piece, job_key_worker(id, worker).text) && !died_of(run, piece, job_key_left(id, worker).text);
+        int64_t died = died_of(run, piece, job_key_worker(id, run->members.peer[i].worker).text);
+        *deaths = died > *deaths ? died : *deaths;
     }
     return status;
 }
@@ -314,7 +317,7 @@ static int count_deaths(job_run *run, int64_t piece, int *deaths)
 /* Before a piece is made for somebody else, that is written down: if it is what killed them, it is known after a few. */
 static int announce_rescue(job_run *run, int64_t piece)
 {
-    int deaths = 0;
+    int64_t deaths = 0;
     bool slice = piece < run->spec->slices;
     if (!slice ||
         !(run->model->number == 0 || (run->flag[piece] & JOB_ORPHAN))) /* who has it in round 0, nobody knows */
@@ -323,12 +326,14 @@ static int announce_rescue(job_run *run, int64_t piece)
     if (status == SHOAL_OK && deaths >= DEATHS_MOST) {
         char text[256];
         int64_t first = job_slice_first_row(run->spec, piece);
-        snprintf(text, sizeof text, "%d workers in a row died while they mapped rows %lld to %lld of %s in round %lld",
-                 deaths, (long long)first + 1, (long long)(first + job_slice_rows(run->spec, piece)),
+        snprintf(text, sizeof text,
+                 "%lld workers in a row died while they mapped rows %lld to %lld of %s in round %lld",
+                 (long long)deaths, (long long)first + 1, (long long)(first + job_slice_rows(run->spec, piece)),
                  run->spec->data_name, (long long)run->model->number);
         return job_lead_fail(run, SHOAL_INVALID, text);
     }
     run->record.rescuing = piece;
+    run->record.deaths = deaths;
     job_beat_set(run->beat, &run->record);
     return status == SHOAL_OK ? job_beat_now(run->beat, job_deadline(run)) : status;
 }

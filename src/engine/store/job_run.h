@@ -281,8 +281,9 @@ void job_kept_adopt(shoal_round *round, const shoal_round *from);
 bool job_kept_here(const shoal_round *round);
 /* Puts what is new in the round, or all of it. */
 int job_kept_put(job_run *run, const shoal_round *round, bool all);
-/* Fetches what run->model's round keeps and this worker does not have.  SHOAL_ABSENT when some of it is nowhere. */
-int job_kept_fetch(job_run *run);
+/* Fetches what run->model's round keeps and this worker does not have.  SHOAL_ABSENT when some of it is nowhere: then
+ * *lost is the round in which it was born. */
+int job_kept_fetch(int64_t *lost, job_run *run);
 /* From run->model to run->next: takes over what both keep, and notes what is no longer needed if run->next was put by this worker. */
 int job_kept_pass(job_run *run);
 /* Whether a checkpoint may keep what was born in that round. */
