@@ -1,7 +1,7 @@
 /* What this machine can do, and what the dense float32 pass makes of it: multiply-adds, memory, and rows scored against
- * centres, with several threads at once.
+ * centres, with several threads at once; or, beside the multiply-adds, the matrix products of an autoencoder.
  *
- *     bench_rates [THREADS [ROWS]]
+ *     bench_rates [THREADS [ROWS [COLUMNS HIDDEN]]]
  *
  * Prints JSON.  Every thread alternates between short runs of multiply-adds and blocks of the pass, so that both meet the
  * same clock and the same neighbours: the share is between figures of the same threads at the same time. */
@@ -22,6 +22,7 @@ enum {
     PADDED = 1024,
     BLOCK_ROWS = KERNEL_BLOCK_ROWS,
     BLOCKS_A_PEAK = 4,
+    NET_ROWS = 256, /* of a block, as src/learn/autoencoder has them */
     THREADS_MOST = 256
 };
 static const size_t read_bytes = (size_t)256 << 20; /* of each thread: far more than any cache holds */
@@ -96,6 +97,7 @@ typedef struct work {
     const float *rows, *panels, *bias, *origin32;
     const double *origin64;
     int64_t count;
+    int64_t columns, hidden; /* of a net */
     atomic_llong next;
     pthread_barrier_t start;
 } work;
@@ -172,6 +174,55 @@ static float *make_bias(const float *centres)
     return bias;
 }
 
+/* ---- the products of a net ----------------------------------------------------------------------------------- */
+
+/* What a block of rows of a sparse net with one hidden layer needs, biases and activations left out. */
+typedef struct net {
+    float *input, *output, *hidden, *back; /* of the rows; back: deltas of the hidden layer, then slopes */
+    float *encoder, *decoder, *gradient;   /* columns x hidden; hidden x columns; 2 hidden x columns */
+} net;
+
+/* Forwards through both layers, back through one, the gradients of both, and what the sparsity multiplies: six products of the same
+ * size, the last two in one. */
+static double multiply(const kernel_dense32 *dense, const net *n, int64_t columns, int64_t hidden)
+{
+    dense->product(n->hidden, hidden, n->input, columns, 1, n->encoder, hidden, NET_ROWS, hidden, columns);
+    dense->product(n->output, columns, n->hidden, hidden, 1, n->decoder, columns, NET_ROWS, columns, hidden);
+    dense->product(n->gradient, columns, n->hidden, 1, hidden, n->output, columns, hidden, columns, NET_ROWS);
+    dense->product(n->back, 2 * hidden, n->output, columns, 1, n->encoder, hidden, NET_ROWS, hidden, columns);
+    dense->product(n->gradient, columns, n->back, 1, 2 * hidden, n->input, columns, 2 * hidden, columns, NET_ROWS);
+    return 6 * 2. * NET_ROWS * (double)columns * (double)hidden;
+}
+
+/* As many blocks as there are rows for; results are cleared each time, lest sums grow out of what floats hold. */
+static void *run_net(void *untyped)
+{
+    thread *self = untyped;
+    work *w = self->work;
+    size_t input = (size_t)(NET_ROWS * w->columns) * sizeof(float),
+           hidden = (size_t)(NET_ROWS * w->hidden) * sizeof(float);
+    size_t weights = (size_t)(w->columns * w->hidden) * sizeof(float);
+    net n = {take(input), take(input), take(hidden), take(2 * hidden), take(weights), take(weights), take(2 * weights)};
+    memcpy(n.input, w->rows, input);
+    memcpy(n.encoder, w->rows, weights);
+    memcpy(n.decoder, w->rows, weights);
+    pthread_barrier_wait(&w->start);
+    while (atomic_fetch_add(&w->next, NET_ROWS) < w->count) {
+        memset(n.hidden, 0, hidden), memset(n.output, 0, input), memset(n.back, 0, 2 * hidden);
+        memset(n.gradient, 0, 2 * weights);
+        double started = thread_seconds();
+        do {
+            self->peak_operations += peak(w->set);
+        } while (self->peak_seconds + thread_seconds() - started < self->pass_seconds / 4);
+        self->peak_seconds += thread_seconds() - started;
+        started = thread_seconds();
+        self->pass_operations += multiply(&w->set->dense32, &n, w->columns, w->hidden);
+        self->pass_seconds += thread_seconds() - started;
+    }
+    free(n.input), free(n.output), free(n.hidden), free(n.back), free(n.encoder), free(n.decoder), free(n.gradient);
+    return NULL;
+}
+
 /* ---- memory -------------------------------------------------------------------------------------------------- */
 
 static void *run_read(void *untyped)
@@ -210,16 +261,25 @@ static void run_threads(work *w, thread *threads, int count, void *(*body)(void 
     pthread_barrier_destroy(&w->start);
 }
 
+/* Operations a second of all threads together. */
+static void add_up(double *peaks, double *passes, const thread *threads, int count)
+{
+    *peaks = *passes = 0;
+    for (int t = 0; t < count; t++) {
+        if (threads[t].peak_seconds > 0) { /* it had some of the work */
+            *peaks += threads[t].peak_operations / threads[t].peak_seconds;
+            *passes += threads[t].pass_operations / threads[t].pass_seconds;
+        }
+    }
+}
+
 static void print_set(work *w, thread *threads, int count, const float *centres)
 {
-    double peaks = 0, passes = 0;
+    double peaks, passes;
     float *panels = pack_centres(centres, w->set->tile_centres);
     w->panels = panels;
     run_threads(w, threads, count, run_pass);
-    for (int t = 0; t < count; t++) {
-        peaks += threads[t].peak_operations / threads[t].peak_seconds;
-        passes += threads[t].pass_operations / threads[t].pass_seconds;
-    }
+    add_up(&peaks, &passes, threads, count);
     printf("\"%s\": {\"fma_gflops\": %.1f, \"dense_gflops\": %.1f, \"dense_share\": %.3f}, ", w->set->name,
            peaks * 1e-9, passes * 1e-9, passes / peaks);
     free(panels);
@@ -237,6 +297,42 @@ static float *random_floats(int64_t count)
     return values;
 }
 
+static void print_kmeans(work *w, thread *threads, int count, const kernel_set *const *sets, int count_sets)
+{
+    float *rows = random_floats(w->count * COLUMNS), *centres = random_floats(CENTRES * COLUMNS),
+          *bias = make_bias(centres);
+    double read = 0;
+    w->rows = rows;
+    w->bias = bias;
+    for (int s = 1; s < count_sets; s++) { /* portable C is not meant to be fast */
+        w->set = sets[s];
+        print_set(w, threads, count, centres);
+    }
+    run_threads(w, threads, count, run_read);
+    for (int t = 0; t < count; t++)
+        read += threads[t].read_rate;
+    printf("\"read_gbytes\": %.1f}\n", read * 1e-9);
+    free(rows), free(centres), free(bias);
+}
+
+static void print_net(work *w, thread *threads, int count, const kernel_set *const *sets, int count_sets)
+{
+    int64_t most = w->hidden > NET_ROWS ? w->hidden : NET_ROWS;
+    float *values = random_floats(most * w->columns);
+    double peaks, products;
+    w->rows = values;
+    printf("\"net\": [");
+    for (int s = 1; s < count_sets; s++) {
+        w->set = sets[s];
+        run_threads(w, threads, count, run_net);
+        add_up(&peaks, &products, threads, count);
+        printf("%s{\"kernel\": \"%s\", \"fma_gflops\": %.1f, \"product_gflops\": %.1f}", s > 1 ? ", " : "",
+               w->set->name, peaks * 1e-9, products * 1e-9);
+    }
+    printf("]}\n");
+    free(values);
+}
+
 int main(int argc, char **argv)
 {
     static thread threads[THREADS_MOST];
@@ -245,24 +341,13 @@ int main(int argc, char **argv)
     const kernel_set *sets[8];
     int count_sets = kernel_list(sets), count = argc > 1 ? atoi(argv[1]) : 2;
     work w = {.count = argc > 2 ? atoll(argv[2]) : 20000, .origin32 = origin32, .origin64 = origin64};
-    if (count < 1 || count > THREADS_MOST || w.count < 1) {
-        fprintf(stderr, "usage: bench_rates [THREADS [ROWS]]\n");
+    w.columns = argc > 4 ? atoll(argv[3]) : 0;
+    w.hidden = argc > 4 ? atoll(argv[4]) : 0;
+    if (count < 1 || count > THREADS_MOST || w.count < 1 || (argc > 3 && (w.columns < 1 || w.hidden < 1))) {
+        fprintf(stderr, "usage: bench_rates [THREADS [ROWS [COLUMNS HIDDEN]]]\n");
         return 2;
     }
-    float *rows = random_floats(w.count * COLUMNS), *centres = random_floats(CENTRES * COLUMNS),
-          *bias = make_bias(centres);
-    w.rows = rows;
-    w.bias = bias;
     printf("{\"threads\": %d, ", count);
-    for (int s = 1; s < count_sets; s++) { /* portable C is not meant to be fast */
-        w.set = sets[s];
-        print_set(&w, threads, count, centres);
-    }
-    double read = 0;
-    run_threads(&w, threads, count, run_read);
-    for (int t = 0; t < count; t++)
-        read += threads[t].read_rate;
-    printf("\"read_gbytes\": %.1f}\n", read * 1e-9);
-    free(rows), free(centres), free(bias);
+    (w.columns > 0 ? print_net : print_kmeans)(&w, threads, count, sets, count_sets);
     return 0;
 }

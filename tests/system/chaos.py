@@ -1,5 +1,5 @@
 """Jobs under chaos: workers and whoever started them are killed, stopped, told to leave and joined by others, at random,
-while a job runs; its centres and labels must be those of the threads engine, byte by byte.
+while a job runs; its outputs must be those of the threads engine, byte by byte.
 
     chaos.main(make_store, seconds)        # in a test_job_chaos_STORE.py, which says where jobs meet
 
@@ -35,11 +35,12 @@ FORGETS = 7  # seconds after which what a server acknowledged has been written t
 
 
 class Chaos:
-    """Where jobs meet (`url`, with the variables that opening it takes), the work, and what was done to it so far.  `server`
-    can be killed and started again; None: the store has none, or none that survives it."""
+    """Where jobs meet (`url`, with the variables that opening it takes), the work, what comes out of it, by the names of options, and
+    what was done to it so far.  `server` can be killed and started again; None: the store has none, or none that survives it."""
 
-    def __init__(self, shoal, folder, url, variables, work, server=None):
+    def __init__(self, shoal, folder, url, variables, work, server=None, verb="kmeans", outputs=("centres", "labels")):
         self.shoal, self.folder, self.url, self.work, self.server = shoal, folder, url, work, server
+        self.verb, self.outputs = verb, outputs
         self.environment = {**os.environ, **variables, "HOME": folder, "XDG_CACHE_HOME": f"{folder}/cache",
                             "XDG_STATE_HOME": f"{folder}/state"}
         self.counts, self.history, self.pack = collections.Counter(), [], []
@@ -172,12 +173,11 @@ class Chaos:
     # Jobs.
 
     def begin(self, number):
-        self.centres, self.labels = f"{self.folder}/{number}.npy", f"{self.folder}/{number}.labels.npy"
+        self.found = output_files(self, number)
         self.note(f"job {number} is started")
         self.job, self.there_since = None, None
-        self.starter = self.start("kmeans", *self.work, "--store", self.url, "--workers", f"local:{WORKERS}", "--lease",
-                                  str(LEASE), "--job", f"n{number}", "--centres", self.centres, "--labels", self.labels,
-                                  "--quiet")
+        self.starter = self.start(self.verb, *self.work, "--store", self.url, "--workers", f"local:{WORKERS}", "--lease",
+                                  str(LEASE), "--job", f"n{number}", *output_words(self, self.found), "--quiet")
         wait_until(lambda: self.find_job(number), 30, "the job is in the store")
 
     def find_job(self, number):
@@ -218,7 +218,7 @@ class Chaos:
             raise AssertionError(f"job {self.job} has not ended {seconds} s after all was quiet") from None
         assert code == 0, f"the starter of job {self.job} ends with {code}"
         self.starter = None
-        for ours, theirs in zip((self.centres, self.labels), expected):
+        for ours, theirs in zip(self.found, expected):
             assert filecmp.cmp(ours, theirs, shallow=False), f"{ours} and {theirs} differ"
             os.unlink(ours)
         about = json.loads(self.run("job", "show", self.job, "--json", "--store", self.url).stdout)
@@ -262,10 +262,19 @@ class Chaos:
         print(f"---- said:\n{said[-20000:]}")
 
 
+def output_files(chaos, name):
+    """What a run of this name writes."""
+    return [f"{chaos.folder}/{name}.{output}" for output in chaos.outputs]
+
+
+def output_words(chaos, files):
+    return [word for output, file in zip(chaos.outputs, files) for word in (f"--{output}", file)]
+
+
 def expected_files(chaos):
     """By the threads engine."""
-    files = f"{chaos.folder}/expected.npy", f"{chaos.folder}/expected.labels.npy"
-    chaos.run("kmeans", *chaos.work, "--quiet", "--centres", files[0], "--labels", files[1])
+    files = output_files(chaos, "expected")
+    chaos.run(chaos.verb, *chaos.work, "--quiet", *output_words(chaos, files))
     return files
 
 

@@ -263,7 +263,9 @@ def test_start():
         ([narrow, "--start", start], "a model of 5 hidden units and 25 columns, but --hidden is 5 and the data has 16 columns", 1),
         ([path, "--start", start, "--tied"], "a decoder of its own can't be --tied", 1),
         ([path, "--start", start, "--activation", "tanh"], "are logistic, those of --activation tanh", 2),
-        ([path, "--start", path], str(path), 1),
+        ([path, "--start", start, "--output", "linear"], "was found with --output auto, which is not --output linear", 2),
+        ([path, "--start", start, "--seed", 3], "--seed: the first weights are those of --start", 2),
+        ([path, "--start", path], f"{path}: no safetensors file", 1),
     ]:
         result = shoal("autoencoder", *options)
         check(f"start {sentence}", result.returncode == code and sentence in result.stderr, (result.returncode, result.stderr))
@@ -366,6 +368,40 @@ def test_bad_input():
            "are in a store, where only workers read them", 2)
 
 
+def write_model(path, metadata, tensors):
+    header, body = {"__metadata__": metadata}, b""
+    for name, values in tensors.items():
+        values = np.asarray(values, "<f8")
+        header[name] = {"dtype": "F64", "shape": list(values.shape), "data_offsets": [len(body), len(body) + values.nbytes]}
+        body += values.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+def test_diverged():
+    # The only way down is to let the unit grow, and on that way the output is beyond all numbers after a step of 1e-97: column 1 is
+    # 1e100, and the weight from the unit to column 2 is 1e150.
+    path, start = save(np.array([[1e100, (1 + i / 64) * 1e-100] for i in range(64)])), fresh(".safetensors")
+    tensors = {"encoder.weight": [[0.0, 0.0]], "encoder.bias": [1e-300], "decoder.weight": [[0.0], [1e150]], "decoder.bias": [1e100, 0.0]}
+    write_model(start, {"learner": "autoencoder", "option.activation": "relu"}, tensors)
+    found = []
+    for way in ([], ["--workers", "local:1"]):
+        outputs = {name: fresh(ending) for name, ending in (("--model", ".safetensors"), ("--features", ".npy"), ("--trace", ".jsonl"))}
+        result = shoal("autoencoder", path, "--start", start, "--activation", "relu", "--sparsity-weight", 0, "--weight-decay", 0,
+                       "--json", *way, *(word for pair in outputs.items() for word in pair))
+        lines = result.stderr.strip().splitlines()
+        check(f"diverged {way}: code and sentence", result.returncode == 1 and len(lines) == 1 and lines[0].startswith(
+            f"shoal: {path}: diverged in round ") and lines[0].endswith("the model is that of iteration 0"), (result.returncode, lines))
+        if not check(f"diverged {way}: all is written", result.stdout and all(output.exists() for output in outputs.values())):
+            return
+        told, model = json.loads(result.stdout), Model(outputs["--model"])
+        check(f"diverged {way}: told", told["diverged"] is True and told["converged"] is False and told["iterations"] == 0, told)
+        check(f"diverged {way}: the last good model", all((model.tensor[name] == values).all() for name, values in tensors.items()))
+        check(f"diverged {way}: the trace", len(outputs["--trace"].read_text().splitlines()) == told["rounds"])
+        found.append(model.bytes)
+    check("diverged: the same bytes", found[0] == found[1])
+
+
 def wait_for(what, condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -393,7 +429,7 @@ def test_signal():
 
 
 tests = [test_trajectory, test_minimum, test_bytes, test_features, test_start, test_resume, test_patches, test_bad_input,
-         test_signal]
+         test_diverged, test_signal]
 for test in tests:
     if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
         test()

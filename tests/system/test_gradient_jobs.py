@@ -1,0 +1,343 @@
+#!/usr/bin/env python3
+# Labels: asan
+"""Learners that go down a gradient, on every engine of this machine: one model, byte by byte, whatever dies on the way.
+
+    test_gradient_jobs.py PATH_TO_shoal [NAME...]
+
+Their rounds keep an optimiser's history for whoever leads next (docs/engine-store.md, "kept"): it is lost, damaged and exchanged here,
+and leaders are killed at any write.  Every test runs in a process and an empty folder of its own, several at a time: most of
+them wait most of the time.  Workers on other machines: test_gradient_hosts.py; at random: test_job_chaos_gradient.py.
+"""
+import concurrent.futures
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+import azurite
+from gradient_work import LEARNERS, make_data
+from processes import wait_until
+
+SHOAL = os.path.abspath(sys.argv[1])
+AT_ONCE = 6
+SECONDS = 120  # until something that never comes is a failure
+TESTS = []
+SLOW = "dir:st?faults=delay:1/10ms"  # every request takes up to 10 ms longer
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def skip(why):
+    print(f"SKIPPED {why}")
+
+
+def start(*words, env={}, before=()):
+    home = {"XDG_STATE_HOME": os.path.abspath("state"), "XDG_CACHE_HOME": os.path.abspath("cache")}
+    inherited = {name: value for name, value in os.environ.items() if name != "SHOAL_STORE"}
+    return subprocess.Popen([*before, SHOAL, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, env={**inherited, **home, **env})
+
+
+def run(*words, code=0, **options):
+    process = start(*words, **options)
+    out, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == code, f"{words} exits {process.returncode}, not {code}: {out} {err}"
+    return out
+
+
+def same(a, b):
+    with open(a, "rb") as first, open(b, "rb") as second:
+        assert first.read() == second.read(), f"{a} and {b} differ"
+
+
+def learn(learner, *words, **options):
+    """Runs a learner on its work; the model is found.safetensors."""
+    return run(learner, *LEARNERS[learner], "--model", "found.safetensors", "--quiet", *words, **options)
+
+
+def expect(learner):
+    """What one thread finds."""
+    make_data(".", run)
+    run(learner, *LEARNERS[learner], "--model", "expected.safetensors", "--quiet", "--threads", 1)
+
+
+def agrees():
+    same("expected.safetensors", "found.safetensors")
+    os.unlink("found.safetensors")
+
+
+def submit(learner, *words):
+    """A job that waits for workers, and that `finish` will end; its name."""
+    return learn(learner, "--store", "st", "--detach", "--lease", 1, *words).strip()
+
+
+def show(job, store="st"):
+    return json.loads(run("job", "show", job, "--store", store, "--json"))
+
+
+def finish(job, *words):
+    run("job", "resume", job, "--store", "st", "--quiet", *(words or ["--workers", "local:2"]))
+    agrees()
+
+
+def keys(job, name=""):
+    """Of what lies below its rounds, those whose last word is the name; oldest first."""
+    found = [key for key in run("store", "ls", "-r", "st").split() if key.startswith(f"jobs/{job}/round/")]
+    return sorted(key for key in found if not name or key.endswith(f"/{name}"))
+
+
+def stop_at(job, least):
+    """Has one slow worker come at least to this round and kills it there, so that nothing changes any more."""
+    worker = start("worker", "--store", SLOW, "--job", job, "--slots", 1, "--data-root", "/")
+    wait_until(lambda: show(job)["round"] >= least or worker.poll() is not None, SECONDS, f"round {least}")
+    assert worker.poll() is None, f"the worker ends with {worker.returncode}: {worker.communicate()[1]}"
+    worker.kill()
+    worker.communicate()
+    assert show(job)["state"] == "running"
+
+
+# ---- one model, whoever computes it -----------------------------------------------------------------------------------
+
+ENGINES = [["--threads", 2], ["--threads", 2, "--kernel", "portable"], ["--workers", "local:1"], ["--workers", "local:3"],
+           ["--workers", "local:2", "--threads", 1, "--slices", 6, "--reduce", "tree:2"],
+           ["--workers", "local:2", "--slices", 4, "--roles", "split"]]
+
+
+def agree_on_all_engines(learner):
+    expect(learner)
+    for words in ENGINES:
+        learn(learner, *words)
+        try:
+            agrees()
+        except AssertionError as error:
+            raise AssertionError(f"{learner} {' '.join(map(str, words))}: {error}") from None
+
+
+@test
+def autoencoder_on_all_engines():
+    agree_on_all_engines("autoencoder")
+
+
+@test
+def logistic_on_all_engines():
+    agree_on_all_engines("logistic")
+
+
+@test
+def workers_that_meet_at_a_server():
+    if azurite.PROGRAM is None:
+        return skip("Azurite: it is not installed (./dev deps test)")
+    with azurite.Server(".", "azurite") as server:
+        server.wait()
+        store, env = f"az://{azurite.ACCOUNT}/gradient", server.variables()
+        run("store", "put", "--create", "--quiet", "-", f"{store}/first", env=env)
+        for learner in LEARNERS:
+            make_data(".", run)
+            few = ["--iterations", 6]
+            run(learner, *LEARNERS[learner], *few, "--model", "expected.safetensors", "--quiet", "--threads", 1)
+            learn(learner, *few, "--store", store, "--workers", "local:2", "--job", learner, env=env)
+            agrees()
+            run("job", "remove", learner, "--store", store, env=env)
+        left = run("store", "ls", "-r", f"{store}", env=env)
+        assert "round" not in left and "kept" not in left, f"jobs that were removed have left {left}"
+
+
+# ---- what rounds keep -------------------------------------------------------------------------------------------------
+
+
+def damage(which):
+    """Changes one bit in the middle of what lies there."""
+    run("store", "get", f"st/{which}", "blob", "--quiet")
+    with open("blob", "r+b") as file:
+        file.seek(os.path.getsize("blob") // 2)
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 0x10]))
+    run("store", "put", "blob", f"st/{which}", "--quiet")
+    os.unlink("blob")
+
+
+def exchange(one, other):
+    """Puts what lies under one key under the other, whole and with a good frame."""
+    run("store", "get", f"st/{one}", "blob", "--quiet")
+    run("store", "put", "blob", f"st/{other}", "--quiet")
+    os.unlink("blob")
+
+
+def remove(*which):
+    for key in which:
+        run("store", "rm", f"st/{key}", "--quiet")
+
+
+HARM = {
+    "the newest is lost": lambda job, kept: remove(kept[-1]),
+    "the oldest is lost": lambda job, kept: remove(kept[0]),
+    "all are lost": lambda job, kept: remove(*kept),
+    "one in the middle is damaged": lambda job, kept: damage(kept[len(kept) // 2]),
+    "the newest is damaged": lambda job, kept: damage(kept[-1]),
+    "another's is in its place": lambda job, kept: exchange(kept[0], kept[-1]),
+    "all are lost, and the model": lambda job, kept: remove(*kept, *keys(job, "model")),
+}
+
+
+def harm_what_is_kept(learner, harms):
+    expect(learner)
+    for what in harms:  # jobs that are done stay: removing one whose worker was killed takes seconds
+        job = submit(learner)
+        stop_at(job, 6)
+        kept, round_then = keys(job, "kept"), show(job)["round"]
+        assert len(kept) >= 3, f"few things are kept in round {round_then}: {keys(job)}"
+        HARM[what](job, kept)
+        try:
+            finish(job)
+        except AssertionError as error:
+            raise AssertionError(f"{learner}, {what}: {error}\n{run('job', 'logs', job, '--store', 'st')}") from None
+        told = run("job", "logs", job, "--store", "st")
+        assert "goes back" in told or "model" in what, f"{what}: nobody went back:\n{told}"
+
+
+@test
+def lost_history_is_computed_again():
+    harm_what_is_kept("autoencoder", ["the newest is lost", "all are lost", "all are lost, and the model"])
+
+
+@test
+def damaged_history_is_computed_again():
+    harm_what_is_kept("autoencoder", ["one in the middle is damaged", "another's is in its place"])
+
+
+@test
+def history_of_the_other_learner():
+    harm_what_is_kept("logistic", ["the oldest is lost", "the newest is damaged"])
+
+
+@test
+def history_does_not_pile_up():
+    make_data(".", run)
+    job = submit("autoencoder", "--history", 3)
+    stop_at(job, 35)
+    oldest, newest = (int(keys(job, "kept")[end].split("/")[-2]) for end in (0, -1))
+    assert newest - oldest < 25, f"in round {show(job)['round']} there is still what round {oldest} kept"  # removed some rounds at a time
+    run("job", "resume", job, "--store", "st", "--quiet", "--workers", "local:1")
+    assert keys(job) == keys(job, "model") and len(keys(job)) == 1, f"a finished job has left {keys(job)}"
+    run("job", "remove", job, "--store", "st")
+    left = [key for key in run("store", "ls", "-r", "st").split() if job in key]
+    assert all(key.startswith("gone/") for key in left), f"a removed job has left {left}"
+
+
+@test
+def a_stopped_job_is_removed_whole():
+    make_data(".", run)
+    job = submit("autoencoder")
+    stop_at(job, 6)
+    assert keys(job, "kept")
+    run("job", "remove", job, "--store", "st", "--force")
+    left = [key for key in run("store", "ls", "-r", "st").split() if job in key]
+    assert all(key.startswith("gone/") for key in left), f"a removed job has left {left}"
+
+
+# ---- death ------------------------------------------------------------------------------------------------------------
+
+
+def die_at_writes(learner, writes):
+    """A worker alone, which leads; each dies when it writes to the store for the n-th time, another n each."""
+    if subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        return skip("deaths at a write: this process may not trace others")
+    expect(learner)
+    job, reached = submit(learner), [0]
+    for number in writes:
+        before = ["strace", "-f", "-qq", "-o", "/dev/null", f"--inject=pwrite64:signal=SIGKILL:when={number}"]
+        worker = start("worker", "--store", "st", "--job", job, "--slots", 1, "--data-root", "/", before=before)
+        worker.communicate(timeout=SECONDS)
+        assert worker.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), f"write {number}: the worker ends with {worker.returncode}"
+        reached.append(show(job)["round"])
+    assert reached[-1] > 3, f"too little has happened: rounds {reached}"
+    finish(job)
+
+
+def make_death_test(learner, part, parts):
+    def some_die():
+        die_at_writes(learner, range(90 + part, 90 + 28, parts))
+    some_die.__name__ = f"{learner}_leaders_die_at_write_{part + 1}_of_{parts}"
+    return test(some_die)
+
+
+for part in range(4):  # most of the time each waits for a lease to end
+    make_death_test("autoencoder", part, 4)
+
+
+@test
+def starter_and_workers_are_killed():
+    chance = random.Random(6)
+    for learner in LEARNERS:
+        expect(learner)
+        starter = start(learner, *LEARNERS[learner], "--model", "found.safetensors", "--quiet", "--store", SLOW, "--workers", "local:2",
+                        "--lease", 1, "--job", learner)
+        wait_until(lambda: "running" in run("job", "list", "--store", "st") if os.path.exists("st/shoal-store") else False, SECONDS, "the job")
+        job = next(about["id"] for about in map(json.loads, run("job", "list", "--json", "--store", "st").splitlines())
+                   if about["id"].startswith(learner))
+        wait_until(lambda: show(job)["round"] >= 5, SECONDS, "round 5")
+        workers = [worker["pid"] for worker in show(job)["worker"] if worker["alive"]]
+        for pid in [starter.pid, *chance.sample(workers, len(workers))]:
+            os.kill(pid, signal.SIGKILL)
+        starter.communicate()
+        assert show(job)["state"] == "running" and not os.path.exists("found.safetensors")
+        finish(job)
+
+
+# ---- running ----------------------------------------------------------------------------------------------------------
+
+
+def stop_workers(folder):
+    """Ends what a test left running: processes of the program whose current folder is the test's."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/cwd") == folder and os.readlink(f"/proc/{pid}/exe") == SHOAL:
+                os.kill(int(pid), signal.SIGKILL)
+        except OSError:
+            pass
+
+
+def run_here(function):
+    """Runs one test in a folder that is gone afterwards."""
+    folder = os.path.realpath(tempfile.mkdtemp(prefix="shoal-gradient-"))
+    os.chdir(folder)
+    began = time.monotonic()
+    try:
+        function()
+        print(f"passed {function.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
+        return True
+    except Exception:
+        print(f"FAILED {function.__name__}", flush=True)
+        traceback.print_exc()
+        return False
+    finally:
+        stop_workers(folder)
+        os.chdir("/")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_apart(name):
+    done = subprocess.run([sys.executable, __file__, SHOAL, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    print(done.stdout, end="", flush=True)
+    return done.returncode == 0
+
+
+def main():
+    chosen = [function for function in TESTS if not sys.argv[2:] or function.__name__ in sys.argv[2:]]
+    if len(chosen) == 1:
+        return 0 if run_here(chosen[0]) else 1
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        return 0 if all(list(pool.map(run_apart, [function.__name__ for function in chosen]))) else 1
+
+
+sys.exit(main())
