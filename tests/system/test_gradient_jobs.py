@@ -8,32 +8,22 @@ Their rounds keep an optimiser's history for whoever leads next (docs/engine-sto
 and leaders are killed at any write.  Every test runs in a process and an empty folder of its own, several at a time: most of
 them wait most of the time.  Workers on other machines: test_gradient_hosts.py; at random: test_job_chaos_gradient.py.
 """
-import concurrent.futures
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
 
+import apart
 import azurite
 from gradient_work import LEARNERS, make_data
 from processes import wait_until
 
 SHOAL = os.path.abspath(sys.argv[1])
-AT_ONCE = 6
 SECONDS = 120  # until something that never comes is a failure
-TESTS = []
 SLOW = "dir:st?faults=delay:1/10ms"  # every request takes up to 10 ms longer
-
-
-def test(function):
-    TESTS.append(function)
-    return function
 
 
 def skip(why):
@@ -122,17 +112,17 @@ def agree_on_all_engines(learner):
             raise AssertionError(f"{learner} {' '.join(map(str, words))}: {error}") from None
 
 
-@test
+@apart.test
 def autoencoder_on_all_engines():
     agree_on_all_engines("autoencoder")
 
 
-@test
+@apart.test
 def logistic_on_all_engines():
     agree_on_all_engines("logistic")
 
 
-@test
+@apart.test
 def workers_that_meet_at_a_server():
     if azurite.PROGRAM is None:
         return skip("Azurite: it is not installed (./dev deps test)")
@@ -205,22 +195,22 @@ def harm_what_is_kept(learner, harms):
         assert "goes back" in told or "model" in what, f"{what}: nobody went back:\n{told}"
 
 
-@test
+@apart.test
 def lost_history_is_computed_again():
     harm_what_is_kept("autoencoder", ["the newest is lost", "all are lost", "all are lost, and the model"])
 
 
-@test
+@apart.test
 def damaged_history_is_computed_again():
     harm_what_is_kept("autoencoder", ["one in the middle is damaged", "another's is in its place"])
 
 
-@test
+@apart.test
 def history_of_the_other_learner():
     harm_what_is_kept("logistic", ["the oldest is lost", "the newest is damaged"])
 
 
-@test
+@apart.test
 def history_does_not_pile_up():
     make_data(".", run)
     job = submit("autoencoder", "--history", 3)
@@ -234,7 +224,7 @@ def history_does_not_pile_up():
     assert all(key.startswith("gone/") for key in left), f"a removed job has left {left}"
 
 
-@test
+@apart.test
 def a_stopped_job_is_removed_whole():
     make_data(".", run)
     job = submit("autoencoder")
@@ -268,14 +258,14 @@ def make_death_test(learner, part, parts):
     def some_die():
         die_at_writes(learner, range(90 + part, 90 + 28, parts))
     some_die.__name__ = f"{learner}_leaders_die_at_write_{part + 1}_of_{parts}"
-    return test(some_die)
+    return apart.test(some_die)
 
 
 for part in range(4):  # most of the time each waits for a lease to end
     make_death_test("autoencoder", part, 4)
 
 
-@test
+@apart.test
 def starter_and_workers_are_killed():
     chance = random.Random(6)
     for learner in LEARNERS:
@@ -294,50 +284,4 @@ def starter_and_workers_are_killed():
         finish(job)
 
 
-# ---- running ----------------------------------------------------------------------------------------------------------
-
-
-def stop_workers(folder):
-    """Ends what a test left running: processes of the program whose current folder is the test's."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if os.readlink(f"/proc/{pid}/cwd") == folder and os.readlink(f"/proc/{pid}/exe") == SHOAL:
-                os.kill(int(pid), signal.SIGKILL)
-        except OSError:
-            pass
-
-
-def run_here(function):
-    """Runs one test in a folder that is gone afterwards."""
-    folder = os.path.realpath(tempfile.mkdtemp(prefix="shoal-gradient-"))
-    os.chdir(folder)
-    began = time.monotonic()
-    try:
-        function()
-        print(f"passed {function.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
-        return True
-    except Exception:
-        print(f"FAILED {function.__name__}", flush=True)
-        traceback.print_exc()
-        return False
-    finally:
-        stop_workers(folder)
-        os.chdir("/")
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def run_apart(name):
-    done = subprocess.run([sys.executable, __file__, SHOAL, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    print(done.stdout, end="", flush=True)
-    return done.returncode == 0
-
-
-def main():
-    chosen = [function for function in TESTS if not sys.argv[2:] or function.__name__ in sys.argv[2:]]
-    if len(chosen) == 1:
-        return 0 if run_here(chosen[0]) else 1
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        return 0 if all(list(pool.map(run_apart, [function.__name__ for function in chosen]))) else 1
-
-
-sys.exit(main())
+apart.main(at_once=6)

@@ -8,7 +8,6 @@ Every test runs in a process and an empty folder of its own, which also has the 
 time: most of them wait most of the time.  What a job finds is compared with what the same command finds without workers,
 by bytes.
 """
-import concurrent.futures
 import contextlib
 import json
 import os
@@ -18,25 +17,18 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
+
+import apart
 
 SHOAL = os.path.abspath(sys.argv[1])
-AT_ONCE = 6
 SECONDS = 120  # until something that never comes is a failure
-TESTS = []
 DATA = "gen:blobs?rows=3000&cols=8&centres=12"
 LEARN = ["-k", "10", "--iterations", "20"]
 LONG = ["-k", "40", "--init", "kmeans++"]  # over eighty rounds
 SLOW = "dir:st?faults=delay:1/20ms"  # every request takes up to 20 ms longer
 with open(SHOAL, "rb") as program:
     SANITIZED = b"__asan_init" in program.read()
-
-
-def test(function):
-    TESTS.append(function)
-    return function
 
 
 class Done:
@@ -159,7 +151,7 @@ def submit(*arguments, store="st"):
 
 # ---- the same result ---------------------------------------------------------------------------------------------
 
-@test
+@apart.test
 def workers_find_what_threads_find():
     reference(*LEARN)
     os.mkdir("found")
@@ -170,7 +162,7 @@ def workers_find_what_threads_find():
     assert "there are no jobs" in succeeds("job", "list").out, "a job that nobody asked to keep is gone"
 
 
-@test
+@apart.test
 def every_shape_of_reduction_finds_the_same():
     reference(*LEARN)
     for shape in (["--slices", "1"], ["--slices", "7", "--reduce", "flat"], ["--slices", "9", "--reduce", "two-level"],
@@ -181,7 +173,7 @@ def every_shape_of_reduction_finds_the_same():
         agrees("found")
 
 
-@test
+@apart.test
 def split_roles_are_those_of_the_paper():
     succeeds("kmeans", DATA, *LEARN, "--workers", "local:4", "--roles", "split", "--slices", "4", "--store", "st")
     roles = sorted(worker["roles"] for worker in show()["worker"])
@@ -190,7 +182,7 @@ def split_roles_are_those_of_the_paper():
         assert worker["mapped"] == 0 or "m" in worker["roles"], worker
 
 
-@test
+@apart.test
 def files_weights_and_given_centres():
     succeeds("data", "convert", "gen:uniform?rows=900&cols=8", "rows.npy")
     succeeds("data", "convert", "rows.npy", "rows.csv")
@@ -205,7 +197,7 @@ def files_weights_and_given_centres():
         agrees("found")
 
 
-@test
+@apart.test
 def rows_that_lie_in_a_store():
     succeeds("data", "convert", "gen:uniform?rows=700&cols=8", "rows.npy")
     succeeds("store", "put", "rows.npy", "data/")
@@ -216,7 +208,7 @@ def rows_that_lie_in_a_store():
     assert show()["source"] == "stored"
 
 
-@test
+@apart.test
 def json_has_the_job():
     plain = json.loads(succeeds("kmeans", DATA, *LEARN, "--json").out)
     workers = ["--workers", "local:2", "--threads", "1", "--store", "st"]
@@ -229,7 +221,7 @@ def json_has_the_job():
 
 # ---- looking ------------------------------------------------------------------------------------------------------
 
-@test
+@apart.test
 def a_finished_job_tells_and_gives_all():
     reference(*LEARN)
     succeeds("kmeans", DATA, *LEARN, "--workers", "local:2", "--store", "st", "--job", "mine", "--slices", "5")
@@ -257,7 +249,7 @@ def a_finished_job_tells_and_gives_all():
     fails(2, "no 'x', but centres", "job", "result", "--store", "st", "--tensor", "x", "--output", "x.npy")
 
 
-@test
+@apart.test
 def the_environment_names_a_store():
     succeeds("kmeans", DATA, *LEARN, "--workers", "local:1", "--store", "st")
     env = {"SHOAL_STORE": os.path.abspath("st")}
@@ -265,7 +257,7 @@ def the_environment_names_a_store():
     assert "there are no jobs" in succeeds("job", "list").out
 
 
-@test
+@apart.test
 def watching_shows_a_job_until_it_ends():
     submit("--workers", "local:2", store=SLOW)
     done = succeeds("job", "watch", "--store", "st", "--json", "--every", "0.2")
@@ -275,7 +267,7 @@ def watching_shows_a_job_until_it_ends():
 
 # ---- coming and going ----------------------------------------------------------------------------------------------
 
-@test
+@apart.test
 def a_detached_job_goes_on_and_writes_its_outputs():
     reference(*LONG)
     os.mkdir("found")
@@ -289,7 +281,7 @@ def a_detached_job_goes_on_and_writes_its_outputs():
     assert json.loads(succeeds("kmeans", DATA, *LEARN, "--store", "st", "--detach", "--json").out)["store"] == "st"
 
 
-@test
+@apart.test
 def workers_from_elsewhere_do_a_job():
     reference(*LONG)
     os.mkdir("found")
@@ -307,7 +299,7 @@ def workers_from_elsewhere_do_a_job():
     agrees("found")
 
 
-@test
+@apart.test
 def a_worker_serves_whatever_jobs_there_are():
     first, second = submit("--job", "first"), submit("--job", "second")
     done = succeeds("worker", "--store", "st", "--idle", "0.5", "--slots", "2")
@@ -315,7 +307,7 @@ def a_worker_serves_whatever_jobs_there_are():
     assert [job["state"] for job in jobs()] == ["done", "done"]
 
 
-@test
+@apart.test
 def a_worker_told_to_leave_is_gone_within_a_second():
     reference(*LONG)
     name = submit()
@@ -336,7 +328,7 @@ def a_worker_told_to_leave_is_gone_within_a_second():
     same("expected/centres.npy", "found/centres.npy")
 
 
-@test
+@apart.test
 def a_notice_makes_a_worker_leave():
     name = submit()
     for notice in (os.path.abspath("notice"), "test -e ./notice"):
@@ -352,7 +344,7 @@ def a_notice_makes_a_worker_leave():
     assert jobs()[0]["state"] == "waiting"
 
 
-@test
+@apart.test
 def workers_that_are_killed_are_replaced():
     reference(*LONG)
     os.mkdir("found")
@@ -369,7 +361,7 @@ def workers_that_are_killed_are_replaced():
     assert states.count("died: signal 9") == 2 and states.count("done") == 3, states
 
 
-@test
+@apart.test
 def the_number_of_workers_changes_on_request():
     name = submit("--workers", "local:1", "--threads", "1", store=SLOW)
     at_work(1)
@@ -384,7 +376,7 @@ def the_number_of_workers_changes_on_request():
 
 # ---- stopping and going on -----------------------------------------------------------------------------------------
 
-@test
+@apart.test
 def a_signal_stops_the_starter_and_the_job_can_go_on():
     reference(*LONG)
     os.mkdir("found")
@@ -410,7 +402,7 @@ def a_signal_stops_the_starter_and_the_job_can_go_on():
     assert rounds == list(range(rounds[0], rounds[-1] + 1)), rounds
 
 
-@test
+@apart.test
 def workers_survive_their_starter():
     reference(*LONG)
     os.mkdir("found")
@@ -425,7 +417,7 @@ def workers_survive_their_starter():
     agrees("found", trace=False)
 
 
-@test
+@apart.test
 def a_submission_that_is_cut_short_goes_on():
     succeeds("data", "convert", "gen:uniform?rows=4000&cols=8", "rows.csv")
     learn = ["rows.csv", *LEARN, "--grain", "50"]
@@ -446,7 +438,7 @@ def a_submission_that_is_cut_short_goes_on():
     assert show()["doubled"] < 40, "slices are handed out anew, not found missing one by one"
 
 
-@test
+@apart.test
 def a_cancelled_job_goes_on():
     reference(*LONG)
     os.mkdir("found")
@@ -465,7 +457,7 @@ def a_cancelled_job_goes_on():
     fails(2, "is done: there is nothing to cancel", "job", "cancel", "--store", "st")
 
 
-@test
+@apart.test
 def a_job_is_removed_with_all_it_has():
     succeeds("data", "convert", "gen:uniform?rows=900&cols=8", "rows.npy")
     with open("rows.npy", "rb") as rows:
@@ -489,7 +481,7 @@ def a_job_is_removed_with_all_it_has():
     assert [job["state"] for job in jobs()] == ["waiting"]
 
 
-@test
+@apart.test
 def as_many_launchers_as_there_can_be():
     """Also when another process looks after them, to which all are handed over."""
     many = ["--workers", "local:1"] * 32
@@ -498,14 +490,14 @@ def as_many_launchers_as_there_can_be():
     fails(2, "at most 32 times", "kmeans", DATA, *LEARN, *many, "--workers", "local:1")
 
 
-@test
+@apart.test
 def nobody_to_do_it_is_said_and_can_be_mended():
     done = fails(3, "no worker has been seen for", "kmeans", DATA, *LEARN, "--store", "st", "--patience", "0.5", "--quiet")
     assert "shoal job resume" in done.err and "--store st" in done.err, done.err
     succeeds("job", "resume", "--store", "st", "--workers", "local:1")
 
 
-@test
+@apart.test
 def workers_that_fail_at_once_say_why():
     succeeds("data", "convert", "gen:uniform?rows=900&cols=8", "rows.npy")
     name = succeeds("kmeans", "rows.npy", *LEARN, "--store", "st", "--detach", "--lease", "1").out.strip()
@@ -515,7 +507,7 @@ def workers_that_fail_at_once_say_why():
     assert done.err.count(name) == 2, f"once as the job's name and once in the command: {done.err}"
 
 
-@test
+@apart.test
 def wrong_rows_are_told_as_without_workers():
     with open("rows.csv", "w") as rows:
         rows.writelines(f"{i},{i * i % 7}\n" if i != 70 else "nan,1\n" for i in range(100))
@@ -530,7 +522,7 @@ def wrong_rows_are_told_as_without_workers():
 
 # ---- wrong usage -----------------------------------------------------------------------------------------------------
 
-@test
+@apart.test
 def wrong_usage_is_told_in_one_sentence():
     def kmeans(code, sentence, *options, **more):
         done = fails(code, sentence, "kmeans", DATA, *LEARN, *options, **more)
@@ -602,7 +594,7 @@ def read_only(folder):
         subprocess.run(["umount", "-l", "fixed"], check=True)
 
 
-@test
+@apart.test
 def a_store_that_can_only_be_read_can_be_looked_at():
     succeeds("kmeans", DATA, *LEARN, "--store", "st", "--workers", "local:1")
     name = jobs()[0]["id"]
@@ -617,7 +609,7 @@ def a_store_that_can_only_be_read_can_be_looked_at():
     assert jobs()[0]["state"] == "done", "nothing happened to it"
 
 
-@test
+@apart.test
 def an_unreachable_store_is_told():
     nobody = "http://127.0.0.1:9"
     env = {"AWS_ENDPOINT_URL": nobody, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AZURE_STORAGE_KEY": "YQ==",
@@ -629,7 +621,7 @@ def an_unreachable_store_is_told():
         fails(1, "127.0.0.1", "worker", "--store", store, "--patience", "1", env=env)
 
 
-@test
+@apart.test
 def what_is_printed_can_be_typed():
     folder = "a folder/it's für uns"
     os.makedirs(folder)
@@ -646,7 +638,7 @@ def what_is_printed_can_be_typed():
     same("expected.npy", f"{folder}/centres.npy")
 
 
-@test
+@apart.test
 def an_output_that_can_not_be_written_loses_nothing():
     done = fails(1, "/dev/full: can't write", "kmeans", DATA, *LEARN, "--workers", "local:1", "--centres", "/dev/full")
     words = shlex.split(done.err.split("`")[1])
@@ -688,7 +680,7 @@ def rewrite_spec(name, change, store="st"):
     os.remove("spec")
 
 
-@test
+@apart.test
 def a_worker_refuses_what_it_can_not_do_and_the_job_is_not_harmed():
     name = submit()
     succeeds("store", "get", f"st/jobs/{name}/spec", "original")
@@ -707,7 +699,7 @@ def a_worker_refuses_what_it_can_not_do_and_the_job_is_not_harmed():
     assert jobs()[0]["state"] == "done"
 
 
-@test
+@apart.test
 def a_store_can_not_speak_to_a_terminal():
     name = submit()
     rewrite_spec(name, lambda spec: spec.update(algorithm="k\x1b[31m", version="\x1b]0;x\x07"))
@@ -717,7 +709,7 @@ def a_store_can_not_speak_to_a_terminal():
         assert "\x1b" not in done.out + done.err and "\x07" not in done.out + done.err, (words, done.out, done.err)
 
 
-@test
+@apart.test
 def a_store_can_not_say_which_files_are_written():
     reference(*LEARN)
     os.mkdir("found")
@@ -762,7 +754,7 @@ def supervisor():
     return None
 
 
-@test
+@apart.test
 def a_supervisor_that_is_stopped_or_killed_loses_nothing():
     reference(*LONG)
     os.mkdir("found")
@@ -781,56 +773,11 @@ def a_supervisor_that_is_stopped_or_killed_loses_nothing():
     agrees("found", trace=False)
 
 
-@test
+@apart.test
 def finished_rounds_stay_as_asked():
     succeeds("kmeans", DATA, *LONG, "--store", "st", "--workers", "local:1", "--keep-rounds", "7")
     models = [key for key in succeeds("store", "ls", "-r", "st").out.split() if key.endswith("/model")]
     assert 7 <= len(models) <= 9, models
 
 
-# ---- running ---------------------------------------------------------------------------------------------------------
-
-def stop_workers(folder):
-    """Ends what a test left running: workers and supervisors whose current folder is the test's."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if os.readlink(f"/proc/{pid}/cwd") == folder and os.readlink(f"/proc/{pid}/exe") == SHOAL:
-                os.kill(int(pid), signal.SIGKILL)
-        except OSError:
-            pass
-
-
-def run_here(function):
-    """Runs one test in a folder that is gone afterwards."""
-    folder = os.path.realpath(tempfile.mkdtemp(prefix="shoal-job-"))
-    os.chdir(folder)
-    began = time.monotonic()
-    try:
-        function()
-        print(f"passed {function.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
-        return True
-    except Exception:
-        print(f"FAILED {function.__name__}", flush=True)
-        traceback.print_exc()
-        return False
-    finally:
-        stop_workers(folder)
-        os.chdir("/")
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def run_apart(name):
-    done = subprocess.run([sys.executable, __file__, SHOAL, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    print(done.stdout, end="", flush=True)
-    return done.returncode == 0
-
-
-def main():
-    chosen = [function for function in TESTS if not sys.argv[2:] or function.__name__ in sys.argv[2:]]
-    if len(chosen) == 1:
-        return 0 if run_here(chosen[0]) else 1
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        return 0 if all(list(pool.map(run_apart, [function.__name__ for function in chosen]))) else 1
-
-
-sys.exit(main())
+apart.main(at_once=6)

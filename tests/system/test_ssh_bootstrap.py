@@ -8,7 +8,6 @@ The stand-in is a script that runs the command on this machine, as another "host
 doing whatever a test wants to see survived.  So no test needs root, but for those with full disks and the like, which are
 left out without it.  Every test runs in a process and an empty folder of its own, several at a time.
 """
-import concurrent.futures
 import contextlib
 import json
 import os
@@ -17,27 +16,16 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
+
+import apart
 
 SHOAL = os.path.abspath(sys.argv[1])
-AT_ONCE = 4
 SECONDS = 120  # until something that never comes is a failure
-TESTS = []
 DATA = "gen:blobs?rows=3000&cols=8&centres=12"
 LEARN = ["-k", "10", "--iterations", "20"]
 LONG = ["-k", "40", "--init", "kmeans++"]  # over eighty rounds
 SLOW = "dir:st?faults=delay:1/20ms"  # every request takes up to 20 ms longer
-
-
-class Skipped(Exception):
-    pass
-
-
-def test(function):
-    TESTS.append(function)
-    return function
 
 
 # ---- running things ------------------------------------------------------------------------------------------------
@@ -198,19 +186,10 @@ def sockets():
             for entry in os.listdir(f"{host}/tmp") if entry.startswith("shoal-agent-")]
 
 
-def stop_strays(folder):
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if os.readlink(f"/proc/{pid}/cwd").startswith(folder) and int(pid) != os.getpid():
-                os.kill(int(pid), signal.SIGKILL)
-        except OSError:
-            pass
-
-
 # ---- shells and banners --------------------------------------------------------------------------------------------
 
 
-@test
+@apart.test
 def every_login_shell_will_do():
     shells = [shell for shell in ("sh", "bash", "dash", "tcsh", "fish", "zsh", "ksh") if shutil.which(shell)]
     if shutil.which("busybox"):
@@ -222,10 +201,10 @@ def every_login_shell_will_do():
         assert row["reached"] and not row["cached"] and row["cores"] > 0, (shell, row)
 
 
-@test
+@apart.test
 def tools_of_busybox_will_do():
     if not shutil.which("busybox"):
-        raise Skipped("busybox is not here")
+        raise apart.Skipped("busybox is not here")
     tools = "sh id wc sha256sum touch find rm mkdir ls head cat chmod mv uname".split()
     for tool in tools:
         program(f"fake/{tool}", f'#!/bin/sh\nexec {shutil.which("busybox")} {tool} "$@"\n')
@@ -236,7 +215,7 @@ def tools_of_busybox_will_do():
     assert row["cached"], row
 
 
-@test
+@apart.test
 def junk_on_stdout_is_skipped():
     for name, junk in {"line": "echo Welcome", "no end of line": "printf 'Welcome: '",
                        "much": "head -c 200000 /dev/zero | tr '\\0' 'x'; echo", "binary": "head -c 3000 /dev/urandom",
@@ -248,13 +227,13 @@ def junk_on_stdout_is_skipped():
     computes("ssh:h1:2")
 
 
-@test
+@apart.test
 def junk_without_an_end_is_shown():
     far("yes 'This account is closed'")
     contains(reason(), "can't be reached", "This account is closed")
 
 
-@test
+@apart.test
 def a_shell_that_refuses_is_shown():
     far("echo 'This account is currently not available.'; exit 1")
     contains(reason(), "can't be reached", "This account is currently not available.")
@@ -267,7 +246,7 @@ def a_shell_that_refuses_is_shown():
 # ---- the program over there ----------------------------------------------------------------------------------------
 
 
-@test
+@apart.test
 def the_program_is_copied_once():
     far()
     (row,) = check("h1")
@@ -282,7 +261,7 @@ def the_program_is_copied_once():
     assert stat.S_IMODE(os.stat(f"{bin_of()}/{name}").st_mode) == 0o700
 
 
-@test
+@apart.test
 def a_damaged_program_is_copied_again():
     far()
     check("h1")
@@ -303,7 +282,7 @@ def a_damaged_program_is_copied_again():
             assert file.read() == good, what
 
 
-@test
+@apart.test
 def a_host_without_sha256sum_will_do():
     program("fake/sha256sum", "#!/bin/sh\nexit 127\n")
     os.chmod("fake/sha256sum", 0o644)
@@ -318,7 +297,7 @@ def a_host_without_sha256sum_will_do():
     assert row["cached"], row
 
 
-@test
+@apart.test
 def old_programs_are_removed():
     far()
     check("h1")
@@ -330,7 +309,7 @@ def old_programs_are_removed():
     assert not os.path.exists(old) and os.path.exists(young), binaries(bin_of())
 
 
-@test
+@apart.test
 def another_architecture_is_refused():
     far()
     program("fake/uname", '#!/bin/sh\ncase $1 in -m) echo aarch64 ;; *) echo Linux ;; esac\n')
@@ -365,7 +344,7 @@ def sent(host="h1"):
     return "static" if bytes.endswith(b"shoal-static") else "usual"
 
 
-@test
+@apart.test
 def the_build_suits_the_c_library():
     env = portable("", "")
     far()
@@ -377,7 +356,7 @@ def the_build_suits_the_c_library():
         contains(row["system"], "musl libc" if library == "musl" else library)
 
 
-@test
+@apart.test
 def portable_builds_beside_the_program_are_sent_unless_outdated():
     far()
     for folder in ("portable", "../libexec/shoal"):
@@ -400,7 +379,7 @@ def portable_builds_beside_the_program_are_sent_unless_outdated():
 MISSING = "#!/bin/sh\necho '/x/shoal: error while loading shared libraries: libjansson.so.4: cannot open shared object file' >&2\nexit 127\n"
 
 
-@test
+@apart.test
 def missing_libraries_are_named():
     far()
     why = reason(env=portable(MISSING, None))
@@ -408,22 +387,22 @@ def missing_libraries_are_named():
     assert binaries(bin_of()) == [], binaries(bin_of())
 
 
-@test
+@apart.test
 def where_libraries_are_missing_the_static_build_is_sent():
     far()
     (row,) = check("h1", env=portable(MISSING, ""))
     assert row["reached"] and sent() == "static", row
 
 
-@test
+@apart.test
 def a_machine_with_nothing_but_busybox():
     static, busybox = os.path.join(os.path.dirname(SHOAL), "portable", "shoal-static"), shutil.which("busybox")
     if not os.path.exists(static) or not busybox:
-        raise Skipped("busybox or the portable build is not here")
+        raise apart.Skipped("busybox or the portable build is not here")
     if os.stat(static).st_mtime < os.stat(SHOAL).st_mtime - 60:
-        raise Skipped("the portable build is older than the program")
+        raise apart.Skipped("the portable build is older than the program")
     if os.getuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
-        raise Skipped("only root can change the root")
+        raise apart.Skipped("only root can change the root")
     for folder in ("bin", "tmp", "proc", "dev/shm", "root"):
         os.makedirs(f"machine/{folder}")
     libraries = subprocess.run(["ldd", busybox], capture_output=True, text=True).stdout.split()
@@ -442,7 +421,7 @@ mount -t tmpfs own dev; : >dev/null; exec chroot . /bin/sh -c "$command"'""")
     computes("ssh:h1:2", env={"SHOAL_PORTABLE": os.path.dirname(static)})
 
 
-@test
+@apart.test
 def another_version_is_refused():
     far()
     body = f'#!/bin/sh\n[ "$1" = version ] && exec echo shoal 0.0.1\nexec {SHOAL} "$@"\n'
@@ -454,7 +433,7 @@ def another_version_is_refused():
 # ---- folders -------------------------------------------------------------------------------------------------------
 
 
-@test
+@apart.test
 def without_a_cache_folder_there_is_tmp():
     far(f'mkdir -p "$HOME"; touch "$HOME/.cache"\n{REACH}')
     (row,) = check("h1")
@@ -469,11 +448,11 @@ def without_a_cache_folder_there_is_tmp():
     assert os.listdir(row["folder"] + "/slices"), "rows are kept there, too"
 
 
-@test
+@apart.test
 def folders_of_others_are_not_used():
     shared = f"/dev/shm/shoal-{os.getuid()}"
     if os.path.exists(shared):
-        raise Skipped(f"{shared} is in use")
+        raise apart.Skipped(f"{shared} is in use")
     far(f'mkdir -p "$HOME"; touch "$HOME/.cache"\n{REACH}')
     os.makedirs(f"h1/tmp/shoal-{os.getuid()}", mode=0o755)
     try:
@@ -492,12 +471,12 @@ def folders_of_others_are_not_used():
 def in_mounts(*mounts):
     """The command sees these file systems, and nobody else does."""
     if os.getuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
-        raise Skipped("only root can mount")
+        raise apart.Skipped("only root can mount")
     lines = "; ".join(f'mkdir -p "{folder}"; mount -t tmpfs -o mode=1777,{options} own "{folder}"' for folder, options in mounts)
     far(f'export command\nexec unshare -m --propagation private sh -c \'{lines}; cd "$HOME"; {REACH}\'')
 
 
-@test
+@apart.test
 def a_full_disk_is_passed_over():
     in_mounts(("$HOME/.cache", "size=1m"), ("/dev/shm", "size=64k"))
     (row,) = check("h1")
@@ -505,13 +484,13 @@ def a_full_disk_is_passed_over():
     computes("ssh:h1:2")
 
 
-@test
+@apart.test
 def full_disks_everywhere_are_named():
     in_mounts(("$HOME/.cache", "size=1m"), ("$TMPDIR", "size=1m"), ("/dev/shm", "size=64k"))
     contains(reason(), "no folder", "/home/.cache/shoal", f"/h1/tmp/shoal-{os.getuid()}", "/dev/shm/shoal-", "No space left on device")
 
 
-@test
+@apart.test
 def a_folder_that_nothing_runs_from_is_passed_over():
     in_mounts(("$HOME/.cache", "noexec"), ("/dev/shm", "noexec"))
     (row,) = check("h1")
@@ -530,7 +509,7 @@ REFUSALS = {
 }
 
 
-@test
+@apart.test
 def what_ssh_refuses_fails_at_once():
     for said, meaning in REFUSALS.items():
         far(f'echo "$host" >>{os.path.abspath("tries")}; printf "{said}\\n" >&2; exit 255')
@@ -545,7 +524,7 @@ def what_ssh_refuses_fails_at_once():
             assert len(file.readlines()) == 1, "it was tried again"
 
 
-@test
+@apart.test
 def what_may_pass_is_tried_again():
     far(f'''n=$(cat {os.path.abspath("tries")} 2>/dev/null || echo 0); echo $((n + 1)) >{os.path.abspath("tries")}
 if [ $n -lt 2 ]; then echo "ssh: connect to host $host port 22: Connection refused" >&2; exit 255; fi
@@ -557,7 +536,7 @@ if [ $n -lt 2 ]; then echo "ssh: connect to host $host port 22: Connection refus
         assert file.read().strip() == "3"
 
 
-@test
+@apart.test
 def nobody_who_answers_ends_the_job():
     far('echo "ssh: connect to host $host port 22: No route to host" >&2; exit 255')
     done = run("kmeans", DATA, *LEARN, "--workers", "ssh:h1,h2")
@@ -566,7 +545,7 @@ def nobody_who_answers_ends_the_job():
     contains(last, "h1: can't be reached", "h2: can't be reached", "No route to host", "shoal job resume")
 
 
-@test
+@apart.test
 def the_rest_goes_on_without_one():
     far(f'if [ $host = h1 ]; then echo "h1: Permission denied (publickey)." >&2; exit 255; fi\n{REACH}')
     done = computes("ssh:h1,h2:2")
@@ -575,7 +554,7 @@ def the_rest_goes_on_without_one():
     contains(done.err, "h1: can't be reached")
 
 
-@test
+@apart.test
 def a_prompt_never_hangs():
     far('printf "root@$host\'s password: " >&2; sleep 1000; exit 1')
     began = time.monotonic()
@@ -584,13 +563,13 @@ def a_prompt_never_hangs():
     waits_for("the end of the command and of what it started", lambda: not processes_of("h1"), 10)
 
 
-@test
+@apart.test
 def an_option_that_ssh_does_not_know_is_shown():
     far('printf "unknown option -- Z\\r\\nusage: ssh [-46]\\n           destination [command]\\n" >&2; exit 255')
     contains(reason(), "ssh does not know an option (unknown option -- Z)")
 
 
-@test
+@apart.test
 def a_command_that_is_not_there():
     (row,) = check("h1", code=1, env={"SHOAL_SSH": "/nowhere/ssh -v"})
     contains(row["why"], "h1: can't start /nowhere/ssh")
@@ -612,7 +591,7 @@ def looks(*arguments, code=0, **env):
     return json.loads(done.out)
 
 
-@test
+@apart.test
 def this_machine_and_stores():
     report = looks("--workers", "local:3", "--workers", "local:1", "--store", "mem:x")
     first, second = report["workers"]
@@ -625,7 +604,7 @@ def this_machine_and_stores():
         assert run("check", *wrong).code == 2, wrong
 
 
-@test
+@apart.test
 def what_sinfo_says_is_shown():
     program("fake/sinfo", """#!/bin/sh
 echo "$*" >>asked
@@ -650,7 +629,7 @@ esac
 # ---- jobs and their ends -------------------------------------------------------------------------------------------
 
 
-@test
+@apart.test
 def a_job_on_two_hosts_finds_what_threads_find():
     far()
     computes("ssh:h1:2,h2:2")
@@ -686,7 +665,7 @@ def ends_well(process, killed=0):
     return done
 
 
-@test
+@apart.test
 def an_agent_that_is_killed_comes_back():
     far()
     process = begins(2)
@@ -706,7 +685,7 @@ def an_agent_that_is_killed_comes_back():
     assert sockets() == [], "what a killed agent left is removed by a later one"
 
 
-@test
+@apart.test
 def a_connection_that_is_killed_comes_back():
     far()
     process = begins(4, "h1:2,h2:2")
@@ -715,7 +694,7 @@ def a_connection_that_is_killed_comes_back():
     contains(ends_well(process, killed=1).err, "h1: the link broke", "h1: reached again")
 
 
-@test
+@apart.test
 def a_worker_that_is_killed_comes_back():
     far()
     process = begins(2)
@@ -725,7 +704,7 @@ def a_worker_that_is_killed_comes_back():
     assert "the link broke" not in ends_well(process).err
 
 
-@test
+@apart.test
 def whoever_started_it_dies_and_so_does_the_rest():
     far()
     process = begins(2)
@@ -737,7 +716,7 @@ def whoever_started_it_dies_and_so_does_the_rest():
     nothing_is_left()
 
 
-@test
+@apart.test
 def a_signal_ends_everything():
     far()
     process = begins(2)
@@ -748,7 +727,7 @@ def a_signal_ends_everything():
     nothing_is_left(5)
 
 
-@test
+@apart.test
 def a_signal_to_the_terminal_leaves_in_order():
     far(f'trap "touch {os.path.abspath("interrupted")}" INT\nexec 3<&0\nsh -c "$command" <&3 3<&- &\nwait $!')
     succeeds("kmeans", DATA, *LONG, "--centres", "expected.npy")
@@ -763,7 +742,7 @@ def a_signal_to_the_terminal_leaves_in_order():
     assert all("left" in worker["state"] or "SIGTERM" in worker["state"] for worker in left), left
 
 
-@test
+@apart.test
 def more_and_fewer_workers():
     far()
     process = begins(2)
@@ -776,7 +755,7 @@ def more_and_fewer_workers():
     ends_well(process)
 
 
-@test
+@apart.test
 def rows_are_sent_once():
     far()
     succeeds("data", "convert", "gen:uniform?rows=40000&cols=16", "rows.npy")
@@ -790,43 +769,4 @@ def rows_are_sent_once():
     assert fetched[0] >= 4 and fetched[1] == 0, fetched
 
 
-# ---- the runner ----------------------------------------------------------------------------------------------------
-
-
-def run_here(function):
-    """Runs one test in a folder that is gone afterwards."""
-    folder = os.path.realpath(tempfile.mkdtemp(prefix="shoal-ssh-"))
-    os.chdir(folder)
-    began = time.monotonic()
-    try:
-        function()
-        print(f"passed {function.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
-        return True
-    except Skipped as why:
-        print(f"SKIPPED {function.__name__}: {why}", flush=True)
-        return True
-    except Exception:
-        print(f"FAILED {function.__name__}", flush=True)
-        traceback.print_exc()
-        return False
-    finally:
-        stop_strays(folder)
-        os.chdir("/")
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def run_apart(name):
-    done = subprocess.run([sys.executable, __file__, SHOAL, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    print(done.stdout, end="", flush=True)
-    return done.returncode == 0
-
-
-def main():
-    chosen = [function for function in TESTS if not sys.argv[2:] or function.__name__ in sys.argv[2:]]
-    if len(chosen) == 1:
-        return 0 if run_here(chosen[0]) else 1
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        return 0 if all(list(pool.map(run_apart, [function.__name__ for function in chosen]))) else 1
-
-
-sys.exit(main())
+apart.main(at_once=4)

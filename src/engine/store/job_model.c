@@ -296,7 +296,8 @@ int job_head(int64_t *out, shoal_store *store, const char *id, int64_t deadline)
         status = shoal_store_list(store, prefix.text, NULL, &page, deadline);
         for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
             int64_t round, piece;
-            if (job_key_read_round(&round, &piece, id, NULL, page.entries[i].key) && piece == JOB_KEY_MODEL && round > *out)
+            if (job_key_read_round(&round, &piece, id, NULL, page.entries[i].key) && piece == JOB_KEY_MODEL &&
+                round > *out)
                 *out = round;
         }
     } while (status == SHOAL_OK && page.more);
