@@ -129,7 +129,8 @@ typedef struct shoal_round {
 
 SHOAL_API int shoal_round_new(shoal_round **out, size_t model_bytes);
 SHOAL_API void shoal_round_free(shoal_round **round);
-/* Makes a round keep `bytes` new bytes from now on, and returns them to be filled; NULL with a message.  Once a round. */
+/* Makes a round keep `bytes` new bytes from now on, and returns them to be filled; NULL with a message.  Once a round, in `update` alone:
+ * round 0 keeps nothing. */
 SHOAL_API void *shoal_round_keep(shoal_round *round, size_t bytes);
 /* Makes `next` keep on what `round` has as number `index`. */
 SHOAL_API void shoal_round_keep_on(shoal_round *next, const shoal_round *round, int index);

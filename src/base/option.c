@@ -45,6 +45,13 @@ bool base_parse_real(double *out, const char *text)
     return read_decimal(out, text, &end) && *end == '\0';
 }
 
+bool base_parse_range(double *low, double *high, const char *text)
+{
+    const char *end = NULL;
+    return read_decimal(low, text, &end) && *end == ':' && base_parse_real(high, end + 1) && *low < *high &&
+           isfinite(*high - *low);
+}
+
 static bool is_whole_int64(double value)
 {
     return value == floor(value) && value >= -0x1p63 && value < 0x1p63;

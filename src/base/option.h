@@ -44,6 +44,8 @@ locale_t base_plain_locale(void);
 bool base_parse_count(int64_t *out, const char *text);
 bool base_parse_bytes(int64_t *out, const char *text);
 bool base_parse_real(double *out, const char *text);
+/* Reads "LOW:HIGH", two numbers of which the second is greater by a finite amount. */
+bool base_parse_range(double *low, double *high, const char *text);
 
 /* Writes the groups as help for a terminal of `width` columns.  Errors are left in the stream. */
 void base_options_help(FILE *stream, const base_option_group *groups, int width);

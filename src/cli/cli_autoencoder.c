@@ -434,8 +434,8 @@ static const char *const description[] = {
 };
 
 static const cli_example examples[] = {
-    {"shoal data patches photos patches.npy --normalise", "patches of images, with values that logistic units reach"},
-    {"shoal autoencoder patches.npy --hidden 25 --picture units.png", "learn edges from them"},
+    {"shoal autoencoder patches.npy --hidden 25 --picture units.png",
+     "learn edges from what shoal data patches --normalise cut"},
     {"shoal autoencoder train-images-idx3-ubyte.gz --hidden 196 --scale 0:255 --sparsity 0.1 --model "
      "digits.safetensors",
      "pen strokes from digits"},

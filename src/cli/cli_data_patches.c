@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -19,8 +20,7 @@ typedef struct cutting {
 
 typedef struct preparing {
     bool centre, normalise, whiten, whiten_pca;
-    double epsilon;
-    const char *range, *save, *use;
+    const char *epsilon, *range, *save, *use;
 } preparing;
 
 typedef struct settings {
@@ -61,8 +61,8 @@ static const shoal_option preparing_rows[] = {
      .help = "whiten by ZCA: neighbouring pixels lose what they have in common, and patches still look like patches"},
     {"whiten-pca", 0, SHOAL_OPTION_FLAG, offsetof(preparing, whiten_pca), NULL,
      .help = "whiten, and leave the columns as principal components, the strongest first"},
-    {"epsilon", 0, SHOAL_OPTION_REAL, offsetof(preparing, epsilon), "E",
-     .help = "added to the variances when whitening, so that faint noise is not made strong", .fallback = "0.1"},
+    {"epsilon", 0, SHOAL_OPTION_TEXT, offsetof(preparing, epsilon), "E",
+     .help = "added to the variances when whitening, so that faint noise is not made strong; 0.1 when left out"},
     {"save-whitening", 0, SHOAL_OPTION_TEXT, offsetof(preparing, save), "FILE.safetensors",
      .help = "write the mean and the matrix of the whitening, and all that --use-whitening needs"},
     {"use-whitening", 0, SHOAL_OPTION_TEXT, offsetof(preparing, use), "FILE.safetensors",
@@ -95,19 +95,17 @@ typedef struct run {
 
 /* ---- what was asked for -------------------------------------------------------------------------------------- */
 
-/* Reads "LOW:HIGH". */
-static int parse_range(double *low, double *high, const char *text)
+/* The option is a text so that one that would do nothing can be told from one that was left out. */
+static int parse_epsilon(double *out, const preparing *wanted)
 {
-    char first[64];
-    const char *colon = strchr(text, ':');
-    size_t length = colon ? (size_t)(colon - text) : 0;
-    if (colon && length < sizeof first) {
-        memcpy(first, text, length);
-        first[length] = '\0';
-        if (base_parse_real(low, first) && base_parse_real(high, colon + 1) && *low < *high)
-            return SHOAL_OK;
-    }
-    return shoal_fail(SHOAL_USAGE, "--range: '%s' is no range LOW:HIGH, such as 0.1:0.9", text);
+    *out = 0.1;
+    if (!wanted->epsilon)
+        return SHOAL_OK;
+    if (!wanted->whiten && !wanted->whiten_pca)
+        return shoal_fail(SHOAL_USAGE, "--epsilon: nothing is whitened by it without --whiten or --whiten-pca");
+    if (base_parse_real(out, wanted->epsilon) && isfinite(*out) && *out >= 0)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_USAGE, "--epsilon: '%s' is not a number of 0 or more", wanted->epsilon);
 }
 
 static int read_preparation(run *run, const preparing *wanted)
@@ -116,22 +114,25 @@ static int read_preparation(run *run, const preparing *wanted)
     if (wanted->whiten && wanted->whiten_pca)
         return shoal_fail(SHOAL_USAGE, "--whiten and --whiten-pca: only one of them");
     how->whiten = wanted->whiten ? DATA_WHITEN_ZCA : wanted->whiten_pca ? DATA_WHITEN_PCA : DATA_WHITEN_NOT;
-    if (wanted->use && (how->whiten || wanted->centre || wanted->normalise || wanted->range || wanted->save))
+    if (wanted->use &&
+        (how->whiten || wanted->centre || wanted->normalise || wanted->range || wanted->save || wanted->epsilon))
         return shoal_fail(SHOAL_USAGE,
                           "--use-whitening says all that is done to the patches: leave out --whiten, --whiten-pca, "
-                          "--centre, --normalise, --range and --save-whitening");
+                          "--epsilon, --centre, --normalise, --range and --save-whitening");
     if (wanted->use)
         return data_whitening_load(how, wanted->use);
     if (wanted->save && !how->whiten)
         return shoal_fail(SHOAL_USAGE, "--save-whitening: nothing is whitened without --whiten or --whiten-pca");
-    if (!(wanted->epsilon >= 0))
-        return shoal_fail(SHOAL_USAGE, "--epsilon: must be 0 or more");
+    if (wanted->normalise && wanted->range)
+        return shoal_fail(SHOAL_USAGE,
+                          "--normalise and --range: --normalise means 0.1:0.9; for another range say --centre --range");
     how->centre = wanted->centre || wanted->normalise;
     how->range = wanted->range || wanted->normalise;
-    how->epsilon = wanted->epsilon;
     how->low = 0.1;
     how->high = 0.9;
-    return wanted->range ? parse_range(&how->low, &how->high, wanted->range) : SHOAL_OK;
+    if (wanted->range && !base_parse_range(&how->low, &how->high, wanted->range))
+        return shoal_fail(SHOAL_USAGE, "--range: '%s' is no range LOW:HIGH, such as 0.1:0.9", wanted->range);
+    return parse_epsilon(&how->epsilon, wanted);
 }
 
 static int check_shape(run *run)

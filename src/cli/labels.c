@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/data_internal.h"
 
 /* Rows are copied so many at a time. */
 enum { AT_ONCE_BYTES = 1 << 20 };
@@ -152,12 +153,48 @@ static int read_labels(double **out, const cli_job *job, const char *path)
     return status;
 }
 
+/* Where the label is in the ascending list, or belongs. */
+static int find_place(const double *list, int count, double label)
+{
+    int low = 0;
+    while (low < count) {
+        int middle = low + (count - low) / 2;
+        if (list[middle] < label)
+            low = middle + 1;
+        else
+            count = middle;
+    }
+    return low;
+}
+
+/* The learner checks the same, but would speak of the last column, which is not in the data that the caller knows. */
+static int check_classes(const double *labels, int64_t count, const char *path)
+{
+    double seen[SHOAL_LOGISTIC_CLASSES_MOST];
+    int classes = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int place = find_place(seen, classes, labels[i]);
+        if (place < classes && seen[place] == labels[i])
+            continue;
+        if (classes == SHOAL_LOGISTIC_CLASSES_MOST)
+            return shoal_fail(SHOAL_INVALID, "%s: more than %d different labels; are they those of classes?", path,
+                              SHOAL_LOGISTIC_CLASSES_MOST);
+        memmove(seen + place + 1, seen + place, (size_t)(classes++ - place) * sizeof *seen);
+        seen[place] = labels[i];
+    }
+    if (classes < 2)
+        return shoal_fail(SHOAL_INVALID, "%s: every label is %.10g; two classes are the least", path, labels[0]);
+    return SHOAL_OK;
+}
+
 int cli_labels_join(cli_job *job, const char *path)
 {
     joining self = {.data = job->data};
     shoal_data *joined = NULL;
     double *labels = NULL;
     int status = read_labels(&labels, job, path);
+    if (status == SHOAL_OK)
+        status = check_classes(labels, job->rows, path);
     self.labels = labels;
     if (status == SHOAL_OK && choose_type(&self.type, job->type, labels, job->rows) < 0)
         status = shoal_fail(SHOAL_INVALID, "%s: no type of numbers holds these labels and the %s of %s exactly", path,
@@ -166,6 +203,8 @@ int cli_labels_join(cli_job *job, const char *path)
         status = join_rows(&self, job->data_name);
     if (status == SHOAL_OK)
         status = shoal_data_wrap(&joined, self.rows, job->rows, job->columns + 1, self.type);
+    if (status == SHOAL_OK)
+        status = data_rename(joined, job->data_name);
     if (status == SHOAL_OK) {
         shoal_data_free(&job->data);
         job->data = joined;
@@ -173,6 +212,8 @@ int cli_labels_join(cli_job *job, const char *path)
         self.rows = NULL;
         job->columns++;
         job->type = self.type;
+    } else {
+        shoal_data_free(&joined);
     }
     base_free(&self.rows);
     base_free(&self.scratch);

@@ -74,6 +74,15 @@ static int print_object(const cli_job *job, const cli_ending *ending)
     return cli_print_json(object);
 }
 
+/* What was found before a run diverged is written; still it is a failure. */
+static int fail_diverged(const cli_job *job)
+{
+    return shoal_fail(SHOAL_INVALID,
+                      "%s: diverged in round %lld: the cost has no finite value further down; the model is that of "
+                      "iteration %.0f",
+                      job->data_name, (long long)job->report.rounds, shoal_result_number(job->result, "iterations"));
+}
+
 int cli_learning_end(cli_job *job, const cli_ending *ending)
 {
     FILE *stream = cli_summary_stream(ending->outputs);
@@ -92,6 +101,8 @@ int cli_learning_end(cli_job *job, const cli_ending *ending)
                 iterations);
         status = CLI_INTERRUPTED;
     }
+    if (status == SHOAL_OK && shoal_result_number(job->result, "diverged") > 0)
+        status = fail_diverged(job);
     return status;
 }
 

@@ -58,7 +58,7 @@ typedef struct cli_ending {
     const void *context;
 } cli_ending;
 
-/* Writes and tells what was found; CLI_INTERRUPTED after a signal. */
+/* Writes and tells what was found; CLI_INTERRUPTED after a signal, SHOAL_INVALID when the run diverged. */
 int cli_learning_end(cli_job *job, const cli_ending *ending);
 
 /* "objective  0.42 after 30 iterations, converged": the line of a learner that went down a gradient (src/learn/gradient). */

@@ -30,6 +30,7 @@ const cli_learner cli_learners[] = {
     {&shoal_logistic, cli_logistic_finish},
     {&shoal_logistic_predict, NULL},
     {&shoal_autoencoder, cli_autoencoder_finish},
+    {&shoal_features, NULL},
     {&shoal_exec, cli_run_finish},
     {&learn_module, cli_run_finish},
     {NULL, NULL},

@@ -88,6 +88,17 @@ int data_new(shoal_data **out, const char *path, int64_t memory)
     return status;
 }
 
+int data_rename(shoal_data *data, const char *path)
+{
+    char *copy = NULL;
+    int status = base_copy_text(&copy, path);
+    if (status < 0)
+        return status;
+    base_free(&data->path);
+    data->buffer.path = data->path = copy;
+    return SHOAL_OK;
+}
+
 int shoal_data_open(shoal_data **out, const char *path, const shoal_data_options *options)
 {
     static const shoal_data_options none;

@@ -168,6 +168,8 @@ struct shoal_data {
 
 /* A data set with nothing but a path and an empty buffer; see shoal_data_options for `memory`. */
 int data_new(shoal_data **out, const char *path, int64_t memory);
+/* From now on messages, and jobs, call it by this name: rows in memory that were read from somewhere. */
+int data_rename(shoal_data *data, const char *path);
 /* Checks and sets what a header claims.  SHOAL_INVALID for no rows, no columns, or more bytes than fit 63 bits. */
 int data_set_shape(shoal_data *data, uint64_t rows, uint64_t columns, shoal_type type);
 /* Folds the dimensions after the first into columns; *columns is 1 for one dimension.  False when that overflows. */

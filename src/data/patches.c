@@ -6,6 +6,7 @@
 #include "patches.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -200,16 +201,21 @@ static void sort_rows(work *in)
 
 /* ---- cutting ------------------------------------------------------------------------------------------------- */
 
-static void store_row(work *in, int64_t row, const double *values)
+static int store_row(work *in, int64_t row, const double *values, const char *path)
 {
     const int64_t columns = data_patch_columns(in->options);
     if (in->options->type == SHOAL_FLOAT64) {
         memcpy((double *)in->rows->bytes + row * columns, values, (size_t)columns * sizeof *values);
-        return;
+        return SHOAL_OK;
     }
     float *out = (float *)in->rows->bytes + row * columns;
-    for (int64_t i = 0; i < columns; i++)
+    for (int64_t i = 0; i < columns; i++) {
         out[i] = (float)values[i];
+        if (!isfinite(out[i]))
+            return shoal_fail(SHOAL_INVALID, "%s: its values are up to %g and more, beyond float32: use --type float64",
+                              path, fabs(values[i]));
+    }
+    return SHOAL_OK;
 }
 
 static int cut_rows(work *in, const data_image *image, int64_t first, int64_t end, double *scratch)
@@ -220,7 +226,7 @@ static int cut_rows(work *in, const data_image *image, int64_t first, int64_t en
         const data_cut cut = {draw->image, draw->top, draw->left, in->options->size, in->options->colour};
         status = data_image_cut(scratch, image, &cut, scratch + data_patch_columns(in->options));
         if (status == SHOAL_OK)
-            store_row(in, in->order[i], scratch);
+            status = store_row(in, in->order[i], scratch, image->path);
     }
     return status;
 }

@@ -167,8 +167,9 @@ static int read_all(data_tensors *file, const unsigned char *bytes, size_t size)
         return shoal_fail(SHOAL_INVALID, "%s: too short to be a safetensors file", file->path);
     memcpy(&length, bytes, LENGTH_BYTES);
     if (length > HEADER_MOST || length > size - LENGTH_BYTES)
-        return shoal_fail(SHOAL_INVALID, "%s: its header claims %llu bytes, but the file has %zu", file->path,
-                          (unsigned long long)length, size);
+        return shoal_fail(SHOAL_INVALID,
+                          "%s: no safetensors file, or cut short: its header claims %llu bytes, but the file has %zu",
+                          file->path, (unsigned long long)length, size);
     file->header = json_loadb((const char *)bytes + LENGTH_BYTES, (size_t)length, JSON_REJECT_DUPLICATES, &error);
     if (!file->header && (error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory))
         return fail_memory(file->path);

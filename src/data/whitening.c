@@ -254,7 +254,9 @@ static int learn_range(data_whitening *how, const data_rows *rows)
         squares += away * away;
     }
     how->reach = count > 1 ? 3 * sqrt(squares / (double)(count - 1)) : 0;
-    if (!(how->reach > 0) || !isfinite(how->reach))
+    if (!isfinite(how->reach))
+        return shoal_fail(SHOAL_INVALID, "the values of the patches are too great to be mapped to a range");
+    if (!(how->reach > 0))
         return shoal_fail(SHOAL_INVALID, "all values of the patches are equal: there is nothing to map to a range");
     return SHOAL_OK;
 }
@@ -271,6 +273,16 @@ static void apply_range(const data_whitening *how, const data_rows *rows)
 
 /* ---- all together -------------------------------------------------------------------------------------------- */
 
+/* Whitening can make values great, and a matrix from a file any value. */
+static int check_finite(const data_rows *rows)
+{
+    for (int64_t i = 0; i < rows->count * rows->columns; i++)
+        if (!isfinite(get(rows, i)))
+            return shoal_fail(SHOAL_INVALID, "whitening makes values of patch %lld that are beyond %s",
+                              (long long)(i / rows->columns) + 1, shoal_type_name(rows->type));
+    return SHOAL_OK;
+}
+
 int data_whitening_learn(data_whitening *how, const data_rows *rows, base_pool *pool)
 {
     int status = SHOAL_OK;
@@ -281,6 +293,8 @@ int data_whitening_learn(data_whitening *how, const data_rows *rows, base_pool *
         status = learn_matrix(how, rows, pool);
         if (status == SHOAL_OK)
             status = apply_matrix(how, rows, pool);
+        if (status == SHOAL_OK)
+            status = check_finite(rows);
     }
     if (status == SHOAL_OK && how->range) {
         status = learn_range(how, rows);
@@ -297,6 +311,8 @@ int data_whitening_apply(const data_whitening *how, const data_rows *rows, base_
         centre_rows(rows);
     if (how->whiten)
         status = apply_matrix(how, rows, pool);
+    if (status == SHOAL_OK && how->whiten)
+        status = check_finite(rows);
     if (status == SHOAL_OK && how->range)
         apply_range(how, rows);
     return status;

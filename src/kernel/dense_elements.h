@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kernel/kernel.h"
+#include "kernel/nearest_integer.h"
 
 #if DENSE_DOUBLE
 #define REAL double
@@ -290,30 +291,6 @@ static void N(add_rows)(REAL *restrict sum, const REAL *restrict v, int64_t row,
         for (int64_t j = 0; j < columns; j++)
             sum[j] += v[i * row + j];
 }
-
-#ifndef DENSE_NEAREST_INTEGER
-#define DENSE_NEAREST_INTEGER
-/* rint(v) for |v| <= 2^51, as in exp_reduced; the low bits of the sum are the integer in two's complement. */
-static inline int64_t nearest_small(double v)
-{
-    const double large = 0x1.8p52;
-    double sum = v + large;
-    int64_t bits, bits_large;
-    memcpy(&bits, &sum, sizeof bits);
-    memcpy(&bits_large, &large, sizeof bits_large);
-    return bits - bits_large;
-}
-
-/* rint(v) for |v| < 2^62, in operations that vectorise everywhere.  v = high * 2^32 + low with |low| <= 2^31: both the
- * product and the difference are exact, and since high * 2^32 is an even integer, ties in low are the ties of v. */
-static inline int64_t nearest_integer(double v)
-{
-    const double large = 0x1.8p52;
-    double high = (v * 0x1p-32 + large) - large;
-    double low = v - high * 0x1p32;
-    return nearest_small(high) * ((int64_t)1 << 32) + nearest_small(low);
-}
-#endif
 
 static void N(quantise)(int64_t *restrict sum, const REAL *restrict v, double inverse, int64_t count)
 {

@@ -6,6 +6,7 @@
 #include <shoal/data.h>
 #include <string.h>
 #include "kernel/kernel.h"
+#include "kernel/nearest_integer.h"
 
 typedef double exact_doubles __attribute__((vector_size(8 * DOUBLE_LANES)));
 typedef float exact_floats __attribute__((vector_size(4 * DOUBLE_LANES)));
@@ -105,28 +106,6 @@ static double distance64(const double *x, const double *centre, int64_t columns)
     DISTANCE_END(sums, x, centre, k, columns);
 }
 #undef DISTANCE_END
-
-/* rint(v) for |v| <= 2^51.  Adding 1.5 * 2^52 leaves no bits for a fraction, so that the addition itself rounds to the
- * nearest, ties to even, and the result's low bits are the integer in two's complement. */
-static inline int64_t nearest_small(double v)
-{
-    const double large = 0x1.8p52;
-    double sum = v + large;
-    int64_t bits, bits_large;
-    memcpy(&bits, &sum, sizeof bits);
-    memcpy(&bits_large, &large, sizeof bits_large);
-    return bits - bits_large;
-}
-
-/* rint(v) for |v| < 2^62, in operations that vectorise everywhere.  v = high * 2^32 + low with |low| <= 2^31: both the
- * product and the difference are exact, and since high * 2^32 is an even integer, ties in low are the ties of v. */
-static inline int64_t nearest_integer(double v)
-{
-    const double large = 0x1.8p52;
-    double high = (v * 0x1p-32 + large) - large;
-    double low = v - high * 0x1p32;
-    return nearest_small(high) * ((int64_t)1 << 32) + nearest_small(low);
-}
 
 #define MOVE(name, type)                                                                                               \
     static void name(int64_t *restrict to, int64_t *restrict from, const type *restrict x,                             \

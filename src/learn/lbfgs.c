@@ -39,6 +39,8 @@ int learn_lbfgs_start(learn_lbfgs *machine, const learn_lbfgs_options *options)
     return SHOAL_OK;
 }
 
+static const int64_t COUNT_MOST = INT64_MAX / 2; /* beyond all that can be counted */
+
 static bool curvatures_good(const learn_lbfgs *machine)
 {
     for (int i = 0; i < LEARN_LBFGS_HISTORY_MOST; i++)
@@ -56,9 +58,10 @@ bool learn_lbfgs_good(const learn_lbfgs *machine, int64_t parameters, int past)
     const int64_t most = options->history + 1;
     const bool counts = machine->accepted >= 0 && past == (machine->accepted < most ? machine->accepted : most) &&
                         machine->iteration >= 0 && machine->iteration <= options->iterations &&
-                        machine->evaluations >= machine->accepted / 2 && machine->iteration <= machine->accepted &&
-                        machine->pairs >= 0 && machine->pairs <= options->history && machine->pairs <= past &&
-                        machine->idle >= 0 && machine->idle <= IDLE_MOST;
+                        machine->evaluations >= machine->accepted / 2 && machine->evaluations <= COUNT_MOST &&
+                        machine->accepted <= COUNT_MOST && machine->iteration <= machine->accepted &&
+                        machine->pairs >= 0 && machine->pairs <= (past > 0 ? past - 1 : 0) && machine->idle >= 0 &&
+                        machine->idle <= IDLE_MOST;
     const bool scalars = isfinite(machine->value) && machine->gradient_most >= 0 && isfinite(machine->gradient_most) &&
                          isfinite(machine->least_value) && machine->least_gradient >= 0 &&
                          isfinite(machine->least_gradient) &&

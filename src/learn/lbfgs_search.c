@@ -246,7 +246,8 @@ lbfgs_verdict lbfgs_line_back(learn_line *line, double origin, double value, con
         const double seen = value - origin;
         const bool visible = fabs(seen) > hidden || fabs(change->promised) > hidden;
         const double risen = visible ? seen : change->trapezium;
-        if (risen <= DECREASE * change->promised && change->moved > 0)
+        /* Where parts of the path end at 0, the rest may lead upwards: then a shorter step is promised more. */
+        if (change->promised < 0 && risen <= DECREASE * change->promised && change->moved > 0)
             return LBFGS_TAKE;
         /* The parabola through both values with the slope at 0, its minimum neither too near nor too far. */
         shrink = between(-change->promised / (2 * (risen - change->promised)), 0.1, 0.5);

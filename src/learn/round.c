@@ -46,6 +46,10 @@ void *shoal_round_keep(shoal_round *round, size_t bytes)
         shoal_fail(SHOAL_USAGE, "a round can keep no more than %d things", SHOAL_KEPT_MOST);
         return NULL;
     }
+    if (round->keeps && round->kept[round->keeps - 1]->born < 0) {
+        shoal_fail(SHOAL_USAGE, "a round can begin to keep one thing only");
+        return NULL;
+    }
     int status = base_alloc(&kept, 1, sizeof *kept, "what a round keeps");
     if (status == SHOAL_OK)
         status = base_alloc_unset(&kept->values, bytes, 1, "what a round keeps");

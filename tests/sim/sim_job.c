@@ -1056,15 +1056,16 @@ static void play_usual(void)
         start_person(A_FOLLOWER, true); /* others may follow too, and die */
     direct(follower);
     bool loses_ends = story.scene.cloud.forgets > 0 || story.scene.story == STORY_DAMAGE;
-    if (loses_ends && follower->status == SHOAL_STOPPED) {
-        /* The end of the job was forgotten or damaged, and its marker is gone: whoever looks for any job does not find it. */
-        must_be(shoal_job_resume(story.outside, story.id, shoal_after(100)), SHOAL_OK, "resuming");
-        follower = follow(300);
-        direct(follower);
-    }
-    if (loses_ends && strstr(follower->message, "are not in the store"))
-        follower =
-            upload_and_resume(); /* rows that nobody else has were forgotten, or removed before the end was lost */
+    for (int lives = 0; loses_ends && lives < 9; lives++) /* an end that was made again may be lost again */
+        if (follower->status == SHOAL_STOPPED) {
+            /* The end of the job was forgotten or damaged, and its marker is gone: whoever looks for any job does not find it. */
+            must_be(shoal_job_resume(story.outside, story.id, shoal_after(100)), SHOAL_OK, "resuming");
+            follower = follow(300);
+            direct(follower);
+        } else if (strstr(follower->message, "are not in the store")) {
+            /* Rows that nobody else has were forgotten, or removed before the end was lost. */
+            follower = upload_and_resume();
+        }
     expect_end(follower);
 }
 

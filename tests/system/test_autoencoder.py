@@ -354,6 +354,7 @@ def test_bad_input():
            "activation to aim at", 2)
     refuse(path, [*hidden, "--activation", "step"], "--activation", 2)
     refuse(path, [*hidden, "--scale", "1:0"], "--scale: 1:0 is not a number, a colon and a greater number", 2)
+    refuse(path, [*hidden, "--scale=-1e308:1e308"], "--scale: -1e308:1e308 is not a number, a colon and a greater number", 2)
     refuse(path, [*hidden, "--history", 0], "--history must be at least 1", 2)
     refuse(path, ["--hidden", 10**9], "make more than 2^31 weights", 2)
     refuse(save(np.zeros((0, 4))), hidden, "rows")

@@ -493,6 +493,9 @@ def wrong_input_is_told_in_a_sentence():
     os.mkdir("none")
     os.mkfifo("pipe")
     run("a.png", "w.npy", "--whiten", "--size", 4, "--save-whitening", "w.safetensors")
+    steep = bytearray(open("w.safetensors", "rb").read())
+    steep[-16 * 16 * 8:] = np.full(16 * 16, 1e60).tobytes()  # the matrix comes last
+    open("steep.safetensors", "wb").write(steep)
     for code, says, words in (
             (2, ["IMAGES"], []),
             (2, ["OUT"], ["a.png"]),
@@ -513,7 +516,11 @@ def wrong_input_is_told_in_a_sentence():
             (1, ["nan.npy: image ", "row ", "column ", "nan"], ["nan.npy", "o.npy"]),
             (1, ["all values of the patches are equal"], ["flat.npy", "o.npy", "--range", "0:1"]),
             (1, ["does not vary", "--epsilon"], ["flat.npy", "o.npy", "--whiten", "--epsilon", "0"]),
-            (1, ["too great for a covariance"], ["great.npy", "o.npy", "--whiten"]),
+            (1, ["too great for a covariance"], ["great.npy", "o.npy", "--whiten", "--type", "float64"]),
+            (1, ["too great to be mapped to a range"], ["great.npy", "o.npy", "--range", "0:1", "--type", "float64"]),
+            (1, ["great.npy: its values are up to", "beyond float32: use --type float64"], ["great.npy", "o.npy"]),
+            (1, ["whitening makes values of patch 1 that are beyond float32"],
+             ["a.png", "o.npy", "--use-whitening", "steep.safetensors", "--size", "4"]),
             (2, ["--range", "LOW:HIGH"], ["a.png", "o.npy", "--range", "3"]),
             (2, ["--range", "LOW:HIGH"], ["a.png", "o.npy", "--range", "1:1"]),
             (2, ["--range", "LOW:HIGH"], ["a.png", "o.npy", "--range", "1:x"]),

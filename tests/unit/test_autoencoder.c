@@ -656,6 +656,18 @@ static void test_result(void **state)
     }
 }
 
+/* Blocks begin at lane 0 whatever the shape is, so each has a multiple of the lanes. */
+static void test_blocks_are_whole(void **state)
+{
+    (void)state;
+    for (int64_t hidden = 1; hidden < (int64_t)1 << 26; hidden = 5 * hidden + 1)
+        for (int64_t grain = 1; grain < 5000; grain = 3 * grain + 1) {
+            shoal_shape shape = shape_of(100000, 3, SHOAL_FLOAT32, grain);
+            int64_t rows = autoencoder_block_rows(hidden, 3, &shape);
+            assert_true(rows > 0 && rows % KERNEL_LANES == 0);
+        }
+}
+
 /* A run that starts where another ended has its cost. */
 static void test_start(void **state)
 {
@@ -869,9 +881,9 @@ static void test_bad_round(void **state)
     autoencoder_own own, *in_round = (autoencoder_own *)gradient_own(round->model);
     size_t bytes = sizeof own;
     own = *in_round;
-    assert_true(autoencoder_class.good(&own, bytes, &shape));
-    assert_false(autoencoder_class.good(&own, bytes - 1, &shape));
-    assert_false(autoencoder_class.good(&own, bytes + 8, &shape));
+    assert_true(autoencoder_class.good(&own, bytes, NULL, &shape));
+    assert_false(autoencoder_class.good(&own, bytes - 1, NULL, &shape));
+    assert_false(autoencoder_class.good(&own, bytes + 8, NULL, &shape));
     const struct {
         size_t offset;
         int64_t value;
@@ -890,7 +902,7 @@ static void test_bad_round(void **state)
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         autoencoder_own lie = own;
         memcpy((char *)&lie + lies[i].offset, &lies[i].value, sizeof lies[i].value);
-        assert_false(autoencoder_class.good(&lie, bytes, &shape));
+        assert_false(autoencoder_class.good(&lie, bytes, NULL, &shape));
     }
     shoal_round_free(&round);
 }
@@ -1008,14 +1020,23 @@ static void test_grains(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_definition),   cmocka_unit_test(test_finite_differences),
-                                       cmocka_unit_test(test_precision),    cmocka_unit_test(test_kernels_and_blocks),
-                                       cmocka_unit_test(test_chains),       cmocka_unit_test(test_runs),
-                                       cmocka_unit_test(test_result),       cmocka_unit_test(test_start),
-                                       cmocka_unit_test(test_bad_data),     cmocka_unit_test(test_scale),
-                                       cmocka_unit_test(test_bad_options),  cmocka_unit_test(test_bad_start),
-                                       cmocka_unit_test(test_bad_round),    cmocka_unit_test(test_features),
-                                       cmocka_unit_test(test_bad_features), cmocka_unit_test(test_every_allocation),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_definition),
+                                       cmocka_unit_test(test_finite_differences),
+                                       cmocka_unit_test(test_precision),
+                                       cmocka_unit_test(test_kernels_and_blocks),
+                                       cmocka_unit_test(test_chains),
+                                       cmocka_unit_test(test_runs),
+                                       cmocka_unit_test(test_result),
+                                       cmocka_unit_test(test_start),
+                                       cmocka_unit_test(test_blocks_are_whole),
+                                       cmocka_unit_test(test_bad_data),
+                                       cmocka_unit_test(test_scale),
+                                       cmocka_unit_test(test_bad_options),
+                                       cmocka_unit_test(test_bad_start),
+                                       cmocka_unit_test(test_bad_round),
+                                       cmocka_unit_test(test_features),
+                                       cmocka_unit_test(test_bad_features),
+                                       cmocka_unit_test(test_every_allocation),
                                        cmocka_unit_test(test_grains)};
     make_values();
     return cmocka_run_group_tests_name("autoencoder", tests, NULL, NULL);

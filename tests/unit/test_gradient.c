@@ -4,7 +4,10 @@
 #include "unit/slice_support.h"
 
 #include <float.h>
+#include <shoal/autoencoder.h>
+#include <shoal/logistic.h>
 
+#include "engine/engine_internal.h"
 #include "learn/gradient/gradient_internal.h"
 
 enum { ROWS = 500, COLUMNS = 4, GRAIN = 30 };
@@ -16,7 +19,8 @@ typedef struct own {
     int64_t iterations;
 } own;
 
-static own now; /* what start makes a learner of */
+static own now;             /* what start makes a learner of */
+static int64_t values_left; /* so many points have a finite value, and those after them none */
 
 static void scan_layout(shoal_layout *layout, const void *mine, const shoal_shape *shape)
 {
@@ -32,19 +36,25 @@ static int scan(shoal_partial *partial, const void *mine, const shoal_grain *gra
     return SHOAL_OK;
 }
 
-static int plan(gradient_plan *out, void **mine, size_t *bytes, const shoal_partial *merged, const shoal_shape *shape)
+static void fill_plan(gradient_plan *out, const own *asked, const shoal_shape *shape)
 {
-    const own *asked = *mine;
-    assert_int_equal(*bytes, sizeof *asked);
-    assert_int_equal(shoal_partial_values_const(merged, 0)[0], shape->rows);
+    *out = (gradient_plan){0};
     out->sums = shape->columns;
     out->groups = 2;
     out->group[0] = (gradient_group){.first = 0, .count = 1, .size = asked->guess};
     out->group[1] = (gradient_group){.first = 1, .count = shape->columns - 1, .size = asked->guess};
+    out->notes = shape->columns - 1;
     out->search = (learn_lbfgs_options){.parameters = shape->columns - 1,
                                         .history = 3,
                                         .iterations = asked->iterations,
                                         .gradient_tolerance = 1e-9 * asked->scale};
+}
+
+static int plan(gradient_plan *out, void **mine, size_t *bytes, const shoal_partial *merged, const shoal_shape *shape)
+{
+    assert_int_equal(*bytes, sizeof(own));
+    assert_int_equal(shoal_partial_values_const(merged, 0)[0], shape->rows);
+    fill_plan(out, *mine, shape);
     return SHOAL_OK;
 }
 
@@ -91,7 +101,7 @@ static int map(gradient_sums *sums, const void *mine, const void *prepared, cons
         for (int j = 0; j < COLUMNS - 1; j++)
             sum[1 + j] += asked->scale * miss * row[j];
     }
-    if (p[0] > asked->wall)
+    if (p[0] > asked->wall || values_left <= 0)
         sum[0] = NAN;
     gradient_add64(sums, 0, sum);
     gradient_add64(sums, 1, sum + 1);
@@ -103,6 +113,7 @@ static int combine(double *value, double *gradient, const double *sums, const vo
 {
     (void)mine, (void)x;
     *value = sums[0];
+    values_left--;
     memcpy(gradient, sums + 1, (size_t)(shape->columns - 1) * sizeof *gradient);
     return SHOAL_OK;
 }
@@ -117,10 +128,31 @@ static int make_result(shoal_result *result, const void *mine, size_t bytes, con
     return SHOAL_OK;
 }
 
-static bool good(const void *mine, size_t bytes, const shoal_shape *shape)
+/* A note of a point is the point. */
+static int note(double *notes, const double *sums, const void *mine, const double *x, const shoal_shape *shape)
 {
+    (void)sums, (void)mine;
+    memcpy(notes, x, (size_t)(shape->columns - 1) * sizeof *x);
+    return SHOAL_OK;
+}
+
+static int tell(shoal_result *result, const double *notes, const void *mine, const shoal_shape *shape)
+{
+    int64_t count = shape->columns - 1;
     (void)mine;
-    return bytes == sizeof(own) && shape->columns == COLUMNS;
+    double *copy = shoal_result_add(result, "noted", SHOAL_FLOAT64, 1, &count);
+    assert_non_null(copy);
+    memcpy(copy, notes, (size_t)count * sizeof *notes);
+    return SHOAL_OK;
+}
+
+static bool good(const void *mine, size_t bytes, const gradient_plan *has, const shoal_shape *shape)
+{
+    gradient_plan expected;
+    if (bytes != sizeof(own) || shape->columns != COLUMNS)
+        return false;
+    fill_plan(&expected, mine, shape);
+    return !has || gradient_plan_alike(has, &expected);
 }
 
 static const gradient_class class = {.scan_layout = scan_layout,
@@ -133,7 +165,9 @@ static const gradient_class class = {.scan_layout = scan_layout,
                                      .map = map,
                                      .combine = combine,
                                      .result = make_result,
-                                     .good = good};
+                                     .good = good,
+                                     .note = note,
+                                     .tell = tell};
 
 /* ---- the learner ------------------------------------------------------------------------------------------------- */
 
@@ -213,6 +247,7 @@ static void expect_found(const shoal_result *result)
 static void set_up(void)
 {
     now = (own){.scale = 1, .wall = INFINITY, .guess = 10, .iterations = 100};
+    values_left = INT64_MAX;
 }
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
@@ -220,7 +255,7 @@ static void set_up(void)
 /* Whatever was guessed: a wrong guess costs one more round, and a value that falls to a thousandth another. */
 static void guesses(void **state)
 {
-    static const double guess[] = {10, 1e-30, 1e30, 0, INFINITY, 1e300};
+    static const double guess[] = {10, 1e-30, 1e30, 0, INFINITY, 1e300, 1e10};
     double *rows = make_rows();
     double expected[COLUMNS - 1];
     (void)state;
@@ -232,7 +267,7 @@ static void guesses(void **state)
         hand_check(run_it(&result, &report, rows, 1, NULL));
         expect_found(result);
         int64_t again = report.rounds - 1 - (int64_t)shoal_result_number(result, "evaluations");
-        assert_in_range(again, guess[i] == 1e-30 || guess[i] == 1e30 || guess[i] == 1e300, 3);
+        assert_in_range(again, guess[i] == 1e-30 || (guess[i] >= 1e10 && isfinite(guess[i])), 3);
         double *p = shoal_result_tensor(result, "p")->values;
         if (i == 0)
             memcpy(expected, p, sizeof expected);
@@ -275,6 +310,29 @@ static void walls(void **state)
     assert_int_equal(run_it(&result, NULL, rows, 2, NULL), SHOAL_INVALID);
     assert_non_null(strstr(shoal_error(), "not a finite number"));
     assert_null(result);
+    set_up();
+    now.scale =
+        1e305; /* the sums of grains are finite, but no quantum has room for all of them: not asked for again without end */
+    assert_int_equal(run_it(&result, NULL, rows, 2, NULL), SHOAL_INVALID);
+    assert_non_null(strstr(shoal_error(), "not a finite number"));
+    base_free(&rows);
+}
+
+/* Notes are those of the result's point, also where the search went back to it once more and found nothing lower. */
+static void notes(void **state)
+{
+    double *rows = make_rows();
+    (void)state;
+    for (int64_t finite = 1; finite <= 10; finite++) {
+        shoal_result *result = NULL;
+        set_up();
+        values_left = finite;
+        hand_check(run_it(&result, NULL, rows, 1, NULL));
+        assert_true(finite == 10 || shoal_result_number(result, "diverged") == 1);
+        assert_memory_equal(shoal_result_tensor(result, "p")->values, shoal_result_tensor(result, "noted")->values,
+                            (COLUMNS - 1) * sizeof(double));
+        shoal_result_free(&result);
+    }
     base_free(&rows);
 }
 
@@ -332,31 +390,33 @@ static int go(journey *self, shoal_result **result, bool stop)
     shoal_partial *merged = NULL;
     hand_check(engine_mapper_begin(self->run.mapper, self->round));
     hand_check(engine_slice_map(&merged, self->run.mapper, self->run.slice[0]));
-    int status = learner.update(&next, result, self->round, merged, &self->run.shape,
-                                engine_mapper_crew(self->run.mapper), stop);
+    int status = self->run.algorithm->update(&next, result, self->round, merged, &self->run.shape,
+                                             engine_mapper_crew(self->run.mapper), stop);
     if (status < 0)
         return status;
-    if (next) {
-        next->number = self->round->number + 1;
-        for (int i = 0; i < next->keeps; i++)
-            if (next->kept[i]->born < 0)
-                next->kept[i]->born = next->number;
-    }
+    if (next)
+        engine_number_round(next, self->round->number + 1);
     shoal_round_free(&self->round);
     self->round = next;
     return SHOAL_OK;
 }
 
-static void begin_journey(journey *self, const double *rows)
+static void begin_journey_of(journey *self, const shoal_algorithm *algorithm, const void *config, const double *rows,
+                             int64_t count)
 {
     *self =
-        (journey){.run = {.algorithm = &learner,
+        (journey){.run = {.algorithm = algorithm,
                           .values = rows,
-                          .shape = {.rows = ROWS, .columns = COLUMNS, .type = SHOAL_FLOAT64, .rows_per_grain = GRAIN},
+                          .shape = {.rows = count, .columns = COLUMNS, .type = SHOAL_FLOAT64, .rows_per_grain = GRAIN},
                           .slices = 1,
                           .threads = 1}};
     sliced_begin(&self->run);
-    hand_check(learner.start(&self->round, NULL, &self->run.shape));
+    hand_check(algorithm->start(&self->round, config, &self->run.shape));
+}
+
+static void begin_journey(journey *self, const double *rows)
+{
+    begin_journey_of(self, &learner, NULL, rows, ROWS);
 }
 
 static void end_journey(journey *self)
@@ -414,6 +474,22 @@ static void stopping(void **state)
     base_free(&rows);
 }
 
+/* Does a round whose model may be anything; whether it was refused. */
+static bool suffer(journey *self)
+{
+    shoal_partial *merged = NULL;
+    shoal_round *next = NULL;
+    shoal_result *result = NULL;
+    if (engine_mapper_begin(self->run.mapper, self->round) < 0)
+        return true;
+    hand_check(engine_slice_map(&merged, self->run.mapper, self->run.slice[0]));
+    self->run.algorithm->update(&next, &result, self->round, merged, &self->run.shape,
+                                engine_mapper_crew(self->run.mapper), false);
+    shoal_round_free(&next);
+    shoal_result_free(&result);
+    return false;
+}
+
 /* A model with any byte changed is refused, or has another number somewhere that is harmless: it never leads out of memory. */
 static void foreign_models(void **state)
 {
@@ -430,17 +506,7 @@ static void foreign_models(void **state)
     for (size_t at = 0; at < self.round->model_bytes; at++) {
         model[at] ^= 0x81;
         tried++;
-        if (engine_mapper_begin(self.run.mapper, self.round) < 0) {
-            refused++;
-        } else {
-            shoal_partial *merged = NULL;
-            shoal_round *next = NULL;
-            hand_check(engine_slice_map(&merged, self.run.mapper, self.run.slice[0]));
-            learner.update(&next, &result, self.round, merged, &self.run.shape, engine_mapper_crew(self.run.mapper),
-                           false);
-            shoal_round_free(&next);
-            shoal_result_free(&result);
-        }
+        refused += suffer(&self);
         model[at] ^= 0x81;
     }
     assert_true(refused > tried / 8);
@@ -451,6 +517,79 @@ static void foreign_models(void **state)
     assert_int_equal(engine_mapper_begin(self.run.mapper, self.round), SHOAL_BROKEN);
     self.round->kept[0]->bytes += 8;
     end_journey(&self);
+    base_free(&rows);
+}
+
+/* The same for whole numbers, each with those around it and with extreme ones, in one of the first rounds. */
+static void expect_harmless(journey *self, int rounds)
+{
+    static const int64_t lies[] = {0,         1,        2, 3, 4, 5, 8, 60, 61, -1, INT64_C(1) << 31, INT64_C(1) << 40,
+                                   INT64_MAX, INT64_MIN};
+    enum { LIES = sizeof lies / sizeof *lies };
+    shoal_result *result = NULL;
+    for (int i = 0; i < rounds; i++)
+        hand_check(go(self, &result, false));
+    int64_t *words = self->round->model;
+    for (size_t at = 0; at < self->round->model_bytes / sizeof *words; at++)
+        for (int lie = 0; lie < LIES + 2; lie++) {
+            int64_t truth = words[at];
+            words[at] = lie < LIES ? lies[lie] : (int64_t)((uint64_t)truth + (lie == LIES ? 1 : UINT64_MAX));
+            suffer(self);
+            words[at] = truth;
+        }
+    end_journey(self);
+}
+
+static void foreign_numbers(void **state)
+{
+    double *rows = make_rows();
+    (void)state;
+    for (int rounds = 0; rounds <= 6; rounds++) {
+        journey self;
+        set_up();
+        begin_journey(&self, rows);
+        expect_harmless(&self, rounds);
+    }
+    base_free(&rows);
+}
+
+static void foreign_learners(void **state)
+{
+    enum { FEW = 2 * GRAIN + 1 };
+    double *rows = make_rows();
+    shoal_autoencoder_config autoencoder = {0};
+    shoal_logistic_config logistic = {0};
+    (void)state;
+    shoal_options_default(&autoencoder, shoal_autoencoder.options);
+    shoal_options_default(&logistic, shoal_logistic.options);
+    autoencoder.hidden = 2;
+    autoencoder.output = SHOAL_OUTPUT_LINEAR;
+    for (int i = 0; i < FEW; i++)
+        rows[i * COLUMNS + COLUMNS - 1] = i % 3;
+    const double weights[3 * COLUMNS] = {1, -1, 2}, zeros[3] = {0};
+    shoal_features_config features = {
+        .encoder = weights, .bias = zeros, .hidden = 3, .columns = COLUMNS, .scale = 1, .precision = 2};
+    shoal_logistic_predict_config predict = {.weights = weights,
+                                             .intercept = zeros,
+                                             .classes = weights,
+                                             .outputs = 3,
+                                             .classes_count = 3,
+                                             .columns = COLUMNS,
+                                             .probabilities = true};
+    journey once;
+    begin_journey_of(&once, &shoal_features, &features, rows, FEW);
+    expect_harmless(&once, 0);
+    begin_journey_of(&once, &shoal_logistic_predict, &predict, rows, FEW);
+    expect_harmless(&once, 0);
+    for (int rounds = 0; rounds <= 3; rounds += 3)
+        for (int flag = 0; flag < 2; flag++) {
+            journey self;
+            autoencoder.tied = logistic.no_intercept = flag;
+            begin_journey_of(&self, &shoal_autoencoder, &autoencoder, rows, FEW);
+            expect_harmless(&self, rounds);
+            begin_journey_of(&self, &shoal_logistic, &logistic, rows, FEW);
+            expect_harmless(&self, rounds);
+        }
     base_free(&rows);
 }
 
@@ -468,9 +607,17 @@ static void quanta(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quanta),   cmocka_unit_test(guesses),        cmocka_unit_test(any_size),
-        cmocka_unit_test(walls),    cmocka_unit_test(same_bits),      cmocka_unit_test(rounds_travel),
-        cmocka_unit_test(stopping), cmocka_unit_test(foreign_models),
+        cmocka_unit_test(quanta),
+        cmocka_unit_test(guesses),
+        cmocka_unit_test(any_size),
+        cmocka_unit_test(walls),
+        cmocka_unit_test(notes),
+        cmocka_unit_test(same_bits),
+        cmocka_unit_test(rounds_travel),
+        cmocka_unit_test(stopping),
+        cmocka_unit_test(foreign_models),
+        cmocka_unit_test(foreign_numbers),
+        cmocka_unit_test(foreign_learners),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #include "base/crc.h"
 #include "base/memory.h"
 #include "base/pool.h"
-#include "learn/lbfgs.h"
+#include "learn/lbfgs_internal.h"
 #include "lbfgs_functions.h"
 
 /* ---- a run ------------------------------------------------------------------------------------------------- */
@@ -621,16 +621,17 @@ static void test_spoilt_machines(void **state)
     outcome got = descend(&what, start_of(of));
     const int past = 11;
     assert_true(learn_lbfgs_good(&got.machine, of->n, past));
-#define REFUSED(change)                                                                                                \
+#define REFUSED(...)                                                                                                   \
     do {                                                                                                               \
         learn_lbfgs spoilt = got.machine;                                                                              \
-        spoilt.change;                                                                                                 \
+        spoilt.__VA_ARGS__;                                                                                            \
         assert_false(learn_lbfgs_good(&spoilt, of->n, past));                                                          \
     } while (0)
     REFUSED(options.history = 9);
     REFUSED(iteration = -1);
     REFUSED(iteration = 13);
     REFUSED(evaluations = 0);
+    REFUSED(evaluations = INT64_MAX); /* it is counted up */
     REFUSED(value = NAN);
     REFUSED(value = INFINITY);
     REFUSED(gradient_most = -1);
@@ -643,6 +644,8 @@ static void test_spoilt_machines(void **state)
     REFUSED(accepted = -1);
     REFUSED(pairs = -1);
     REFUSED(pairs = 11);
+    REFUSED(options.history = 12, spoilt.accepted = past, spoilt.iteration = 9,
+            spoilt.pairs = past); /* the next would be older than the oldest */
     REFUSED(scale = NAN);
     REFUSED(scale = -1);
     REFUSED(least_value = NAN);
@@ -681,6 +684,45 @@ static double apart_value(const void *context, int64_t n, const double *x, doubl
         g[i] = weight * away;
     }
     return f;
+}
+
+/* The L1 term is 2 |x| of all but the first and the last. */
+static void test_pseudo_gradient(void **state)
+{
+    enum { N = 8 };
+    static const double x[N] = {0, 0, 0, 0, 3, -3, 0, 0}, g[N] = {5, 5, -5, 1, 5, 5, -1, 5};
+    static const double p[N] = {5, 3, -3, 0, 7, 3, 0, 5}; /* of slopes at 0 the one nearest to 0 */
+    const learn_lbfgs_options options = {.parameters = N, .history = 1, .l1 = 2, .l1_first = 1, .l1_count = 6};
+    double iterate[3 * N], moved[N];
+    lbfgs_measure at;
+    lbfgs_space space;
+    (void)state;
+    assert_int_equal(lbfgs_space_init(&space, &options, NULL), SHOAL_OK);
+    lbfgs_pass_first(&space, &at, iterate, x, g);
+    for (int i = 0; i < N; i++)
+        assert_true(iterate[2 * N + i] == -p[i]);
+    assert_true(at.greatest == 7 && at.l1 == 12 && at.pp == 25 + 9 + 9 + 49 + 9 + 25);
+    lbfgs_pass_move(&space, moved, iterate, 1);
+    static const double expected[N] = {-5, -3, 3, 0, 0, -6, 0, -5};
+    for (int i = 0; i < N; i++)
+        assert_true(moved[i] == expected[i] && (moved[i] != 0 || !signbit(moved[i]))); /* one zero, so one model */
+    lbfgs_space_release(&space);
+}
+
+/* A path that is cut off where it leaves the orthant may lead upwards as a whole: no such step is taken, however little it rises. */
+static void test_path_upwards(void **state)
+{
+    const lbfgs_change upwards = {.promised = 1, .moved = 1}, level = {.promised = 0, .moved = 1},
+                       downwards = {.promised = -1, .moved = 1};
+    learn_line line;
+    (void)state;
+    lbfgs_line_start(&line, -1, 1);
+    assert_int_equal(lbfgs_line_back(&line, 10, 10 + 1e-5, &upwards, true), LBFGS_TRY);
+    assert_true(line.step >= 0.1 && line.step <= 0.5);
+    lbfgs_line_start(&line, -1, 1);
+    assert_int_not_equal(lbfgs_line_back(&line, 10, 10, &level, true), LBFGS_TAKE);
+    lbfgs_line_start(&line, -1, 1);
+    assert_int_equal(lbfgs_line_back(&line, 10, 9, &downwards, true), LBFGS_TAKE);
 }
 
 static void test_soft_threshold(void **state)
@@ -763,6 +805,8 @@ int main(void)
         cmocka_unit_test(test_stopping),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_spoilt_machines),
+        cmocka_unit_test(test_pseudo_gradient),
+        cmocka_unit_test(test_path_upwards),
         cmocka_unit_test(test_soft_threshold),
         cmocka_unit_test(test_lasso),
     };

@@ -294,6 +294,65 @@ static void test_weights_are_copies(void **state)
     shoal_result_free(&copied);
 }
 
+/* Weights that are all alike, and penalties with them, are another unit of the objective: nothing else changes, not when it stops either.
+ * With labels of three classes, the last of which comes after more rows than there may be classes. */
+static void test_weights_are_a_unit(void **state)
+{
+    enum { MANY = 1200 };
+    static double values[MANY * 2], weights[MANY];
+    shoal_logistic_config config = usual();
+    shoal_data *data = NULL;
+    shoal_result *plain = NULL, *weighted = NULL;
+    (void)state;
+    config.tolerance = 1e-3;
+    for (int64_t i = 0; i < MANY; i++) {
+        values[2 * i + 1] = i < MANY - 40 ? (double)(i % 2) : 7;
+        values[2 * i] = any((uint64_t)i) + 0.1 * values[2 * i + 1];
+        weights[i] = 4096;
+    }
+    const shoal_run_options options = {.threads = 1, .rows_per_grain = MANY};
+    assert_int_equal(shoal_data_wrap(&data, values, MANY, 2, SHOAL_FLOAT64), SHOAL_OK);
+    assert_int_equal(shoal_run(&plain, NULL, &shoal_logistic, &config, data, NULL, &options), SHOAL_OK);
+    config.l2 *= 4096;
+    assert_int_equal(shoal_run(&weighted, NULL, &shoal_logistic, &config, data, weights, &options), SHOAL_OK);
+    assert_true(shoal_result_number(plain, "classes") == 3);
+    assert_true(shoal_result_number(plain, "objective") == shoal_result_number(weighted, "objective") / 4096);
+    assert_true(shoal_result_number(plain, "iterations") == shoal_result_number(weighted, "iterations"));
+    assert_true(shoal_result_number(plain, "accuracy") == shoal_result_number(weighted, "accuracy"));
+    assert_true(shoal_result_number(plain, "gradient") == shoal_result_number(weighted, "gradient"));
+    assert_memory_equal(shoal_result_tensor(plain, "weights")->values, shoal_result_tensor(weighted, "weights")->values,
+                        3 * sizeof(double));
+    shoal_result_free(&plain);
+    shoal_result_free(&weighted);
+    for (int i = 0; i < 3; i++)
+        weights[i] = 1e308; /* each is finite, not so their sum */
+    assert_int_equal(shoal_run(&plain, NULL, &shoal_logistic, &config, data, weights, &options), SHOAL_INVALID);
+    assert_non_null(strstr(shoal_error(), "the weight of row 2"));
+    shoal_data_free(&data);
+}
+
+/* Where to start is needed once: later rounds do not carry it. */
+static void test_start_is_dropped(void **state)
+{
+    static rows data;
+    shoal_logistic_config config = usual();
+    const double weights[COLUMNS - 1] = {1, 2, 3, 4}, intercept = 5, classes[2] = {-3, -0.5};
+    (void)state;
+    make_rows(&data, COLUMNS - 1, 2);
+    shoal_round *plain = after_scan(&data, &config);
+    config.start_weights = weights;
+    config.start_intercept = &intercept;
+    config.start_classes = classes;
+    config.start_outputs = 1;
+    config.start_classes_count = 2;
+    config.start_columns = COLUMNS - 1;
+    shoal_round *started = after_scan(&data, &config);
+    assert_int_equal(plain->model_bytes, started->model_bytes);
+    assert_memory_not_equal(gradient_point(plain->model), gradient_point(started->model), sizeof weights);
+    shoal_round_free(&plain);
+    shoal_round_free(&started);
+}
+
 /* A grain of more rows than are done at once: the same sums but for rounding. */
 static void test_grains_of_any_size(void **state)
 {
@@ -512,6 +571,8 @@ int main(void)
         cmocka_unit_test(test_losses_at_the_ends),
         cmocka_unit_test(test_labels_are_any_numbers),
         cmocka_unit_test(test_weights_are_copies),
+        cmocka_unit_test(test_weights_are_a_unit),
+        cmocka_unit_test(test_start_is_dropped),
         cmocka_unit_test(test_data_that_is_refused),
         cmocka_unit_test(test_options_that_are_refused),
         cmocka_unit_test(test_models_that_are_no_start),

@@ -149,6 +149,18 @@ static void numbers_are_exact_or_refused(void **state)
         assert_false(base_parse_bytes(&value, no_sizes[i]));
 }
 
+static void ranges_are_two_numbers_that_grow(void **state)
+{
+    static const char *const no_ranges[] = {"",    ":",     "1",     "1:",   ":1",   "1:1",          "2:1", "0:1:2",
+                                            "a:1", "nan:1", "0:inf", "0 :1", "0: 1", "-1e308:1e308", "0,1"};
+    double low = 0, high = 0;
+    (void)state;
+    assert_true(base_parse_range(&low, &high, "-0.5:2e3"));
+    assert_true(low == -0.5 && high == 2000);
+    for (size_t i = 0; i < sizeof no_ranges / sizeof *no_ranges; i++)
+        assert_false(base_parse_range(&low, &high, no_ranges[i]));
+}
+
 static void errors_name_the_option_as_it_was_called(void **state)
 {
     (void)state;
@@ -301,6 +313,7 @@ int main(void)
         cmocka_unit_test(defaults_are_what_the_user_would_have_typed),
         cmocka_unit_test(every_spelling_is_read),
         cmocka_unit_test(numbers_are_exact_or_refused),
+        cmocka_unit_test(ranges_are_two_numbers_that_grow),
         cmocka_unit_test(errors_name_the_option_as_it_was_called),
         cmocka_unit_test(very_long_names_are_cut),
         cmocka_unit_test(one_option_can_be_set_by_name),

@@ -127,9 +127,14 @@ static void what_does_not_fit_is_refused(void **state)
 {
     static const double value = 0;
     static const data_sheet bad[] = {
-        {&value, 0, 1, 1, 0},         {&value, 1, 0, 1, 0},         {&value, 1, 1, 0, 0},
-        {&value, INT64_MAX, 1, 1, 0}, {&value, 1, INT64_MAX, 1, 0}, {&value, 1, 1000000, 1, 0},
-        {&value, 1000000, 1, 1, 1},
+        {.values = &value, .images = 0, .height = 1, .width = 1},
+        {.values = &value, .images = 1, .height = 0, .width = 1},
+        {.values = &value, .images = 1, .height = 1, .width = 0},
+        {.values = &value, .images = INT64_MAX, .height = 1, .width = 1},
+        {.values = &value, .images = 1, .height = INT64_MAX, .width = 1},
+        {.values = &value, .images = 1, .height = 1000000, .width = 1},
+        {.values = &value, .images = 1, .height = 500001, .width = 1, .zoom = 2},
+        {.values = &value, .images = 1000000, .height = 1, .width = 1, .columns = 1},
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)

@@ -233,6 +233,7 @@ static shoal_round *make_round(void)
     strcpy(round->phase, "a phase of 23 letters..");
     for (int i = 0; i < 2; i++) {
         assert_non_null(shoal_round_keep(round, 10 + (size_t)i));
+        assert_null(shoal_round_keep(round, 10)); /* once a round, and this one has no number yet */
         round->kept[i]->born = 3 + i;
         round->kept[i]->check = 77;
     }
@@ -570,6 +571,20 @@ static int read_result_of(int tensors, int numbers)
     return status;
 }
 
+/* What a round keeps was born in rounds one after the other, the first of them 1, the last of them itself. */
+static void test_kept_by_time(void **state)
+{
+    static const int64_t born[][2] = {{4, 4}, {4, 3}, {0, 3}, {-1, 3}, {3, 6}};
+    (void)state;
+    for (size_t i = 0; i < sizeof born / sizeof *born; i++) {
+        shoal_round *round = make_round();
+        for (int k = 0; k < 2; k++)
+            round->kept[k]->born = born[i][k];
+        expect_broken_round(round);
+        shoal_round_free(&round);
+    }
+}
+
 static void test_more_than_there_is_room_for(void **state)
 {
     (void)state;
@@ -736,6 +751,7 @@ int main(void)
                                        cmocka_unit_test(test_every_flipped_byte),
                                        cmocka_unit_test(test_real_rounds_flipped),
                                        cmocka_unit_test(test_rounds_that_can_not_be),
+                                       cmocka_unit_test(test_kept_by_time),
                                        cmocka_unit_test(test_more_than_there_is_room_for),
                                        cmocka_unit_test(test_rows_must_belong),
                                        cmocka_unit_test(test_layouts_must_agree),

@@ -163,8 +163,6 @@ static int check(const shoal_autoencoder_config *config, const shoal_shape *shap
 /* "none", "auto" or "LOW:HIGH". */
 static int read_scale(autoencoder_own *own, const char *text)
 {
-    const char *colon = text ? strchr(text, ':') : NULL;
-    char low[32];
     own->scale = 1;
     own->shift = 0;
     own->scaling = AUTOENCODER_AS_IT_IS;
@@ -174,11 +172,9 @@ static int read_scale(autoencoder_own *own, const char *text)
         own->scaling = AUTOENCODER_AUTO;
         return SHOAL_OK;
     }
-    if (!colon || colon - text >= (ptrdiff_t)sizeof low)
+    if (!strchr(text, ':'))
         return shoal_fail(SHOAL_USAGE, "--scale: %s is not none, auto or LOW:HIGH such as 0:255", text);
-    memcpy(low, text, (size_t)(colon - text));
-    low[colon - text] = '\0';
-    if (!base_parse_real(&own->low, low) || !base_parse_real(&own->high, colon + 1) || !(own->low < own->high))
+    if (!base_parse_range(&own->low, &own->high, text))
         return shoal_fail(SHOAL_USAGE, "--scale: %s is not a number, a colon and a greater number, such as 0:255",
                           text);
     own->scaling = AUTOENCODER_GIVEN;
@@ -266,7 +262,7 @@ static bool good_numbers(const autoencoder_own *own)
            (relu || own->sparsity_weight == 0 || (own->sparsity > 0 && own->sparsity < 1));
 }
 
-static bool good(const void *untyped, size_t bytes, const shoal_shape *shape)
+static bool good(const void *untyped, size_t bytes, const gradient_plan *plan, const shoal_shape *shape)
 {
     const autoencoder_own *own = untyped;
     if (bytes < sizeof *own || own->columns != shape->columns || shape->columns < 1 || shape->rows < 1 ||
@@ -276,7 +272,8 @@ static bool good(const void *untyped, size_t bytes, const shoal_shape *shape)
                  own->output <= KERNEL_RELU && is_truth(own->tied) && is_truth(own->wide) &&
                  own->scaling >= AUTOENCODER_AS_IT_IS && own->scaling <= AUTOENCODER_GIVEN && own->seed >= 0 &&
                  (own->starts == 0 || own->starts == autoencoder_place_of(own).count);
-    return whole && bytes == sizeof *own + (size_t)own->starts * sizeof(double) && good_numbers(own);
+    return whole && bytes == sizeof *own + (size_t)own->starts * sizeof(double) && good_numbers(own) &&
+           (!plan || autoencoder_is_plan(plan, own, shape));
 }
 
 const gradient_class autoencoder_class = {.scan_layout = autoencoder_scan_layout,

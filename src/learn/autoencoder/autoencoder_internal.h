@@ -84,6 +84,8 @@ int autoencoder_scan(shoal_partial *partial, const void *own, const shoal_grain 
 size_t autoencoder_scan_scratch(const void *own, const shoal_shape *shape);
 int autoencoder_plan(gradient_plan *out, void **own, size_t *own_bytes, const shoal_partial *merged,
                      const shoal_shape *shape);
+/* Whether a plan is the one for these options, but for the guesses of sizes. */
+bool autoencoder_is_plan(const gradient_plan *plan, const autoencoder_own *own, const shoal_shape *shape);
 
 /* Rows of one grain that hold no finite number, or one beyond float32 where it is to be one; for other learners of this folder.
  * Keeps the first in a RECORD cell, and says what is wrong with it. */
@@ -97,6 +99,7 @@ enum { AUTOENCODER_SCAN_RUN = 1024 }; /* values looked at together; so many floa
 /* Weights in the type of the grain's arithmetic. */
 typedef struct autoencoder_prepared {
     const kernel_set *kernel;
+    int64_t hidden, wide, tied; /* what there is room for */
     int64_t block_rows; /* rows that go through the network together, a multiple of KERNEL_LANES; changes no bit */
     void *encode;       /* D x H: W1 transposed */
     void *decode;       /* H x D: W2t */

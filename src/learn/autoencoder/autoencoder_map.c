@@ -100,6 +100,9 @@ static int make_shared(void **inout, const autoencoder_own *own, const shoal_sha
     int status = base_alloc(&shared, 1, sizeof *shared, "what rounds share");
     if (status < 0)
         return status;
+    shared->hidden = own->hidden;
+    shared->wide = own->wide;
+    shared->tied = own->tied;
     shared->block_rows = autoencoder_block_rows(own->hidden, own->columns, shape);
     status = kernel_choose(&shared->kernel, crew->kernel);
     if (status == SHOAL_OK)
@@ -125,10 +128,14 @@ int autoencoder_prepare(void **inout, const void *untyped, const double *x, cons
 {
     const autoencoder_own *own = untyped;
     autoencoder_place place = autoencoder_place_of(own);
+    autoencoder_prepared *shared = *inout;
+    /* Rounds of one run are alike, but they may come from a store. */
+    if (shared && (shared->hidden != own->hidden || shared->wide != own->wide || shared->tied != own->tied))
+        autoencoder_forget(inout);
     int status = *inout ? SHOAL_OK : make_shared(inout, own, shape, crew);
     if (status < 0)
         return status;
-    autoencoder_prepared *shared = *inout;
+    shared = *inout;
     autoencoder_transpose(shared->encode, x + place.encoder, own->hidden, own->columns, own->wide);
     autoencoder_narrow(shared->decode, x + place.decoder, own->hidden * own->columns, own->wide);
     if (!own->tied)

@@ -127,8 +127,9 @@ static int refuse_not_finite(const bad_value *bad)
 
 static int refuse_large(const bad_value *bad)
 {
-    return shoal_fail(SHOAL_INVALID, "row %lld, column %lld: %.9g is beyond float32; use --precision float64", bad->row,
-                      bad->column, bad->value);
+    return shoal_fail(SHOAL_INVALID,
+                      "row %lld, column %lld: %.9g is beyond float32: only a model of --precision float64 takes it",
+                      bad->row, bad->column, bad->value);
 }
 
 int autoencoder_refuse_bad(const shoal_partial *merged, int cell)
@@ -235,6 +236,25 @@ static void plan_sums(gradient_plan *plan, const autoencoder_own *own, double gr
     plan_group(plan, groups.reach, weights, rows * miss, narrow);
 }
 
+/* `greatest` is that of what goes into the network. */
+static void fill_plan(gradient_plan *out, const autoencoder_own *own, double greatest, const shoal_shape *shape)
+{
+    *out = (gradient_plan){.notes = own->hidden + 3,
+                           .search = {.parameters = autoencoder_place_of(own).count,
+                                      .history = own->history,
+                                      .iterations = own->iterations,
+                                      .gradient_tolerance = own->tolerance,
+                                      .change_tolerance = own->change}};
+    plan_sums(out, own, greatest, shape);
+}
+
+bool autoencoder_is_plan(const gradient_plan *plan, const autoencoder_own *own, const shoal_shape *shape)
+{
+    gradient_plan expected;
+    fill_plan(&expected, own, 0, shape);
+    return gradient_plan_alike(plan, &expected);
+}
+
 int autoencoder_plan(gradient_plan *out, void **inout, size_t *own_bytes, const shoal_partial *merged,
                      const shoal_shape *shape)
 {
@@ -253,12 +273,6 @@ int autoencoder_plan(gradient_plan *out, void **inout, size_t *own_bytes, const 
     if (status < 0)
         return status;
     double greatest = fmax(fabs(low * own->scale + own->shift), fabs(high * own->scale + own->shift));
-    *out = (gradient_plan){.notes = own->hidden + 3,
-                           .search = {.parameters = autoencoder_place_of(own).count,
-                                      .history = own->history,
-                                      .iterations = own->iterations,
-                                      .gradient_tolerance = own->tolerance,
-                                      .change_tolerance = own->change}};
-    plan_sums(out, own, greatest, shape);
+    fill_plan(out, own, greatest, shape);
     return SHOAL_OK;
 }

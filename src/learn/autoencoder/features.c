@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "learn/autoencoder/autoencoder_internal.h"
+#include "learn/partial.h"
 
 enum { CELL_FEATURES, CELL_BAD };
 
@@ -13,6 +14,11 @@ enum { CELL_FEATURES, CELL_BAD };
 static const double *encoder_of(const autoencoder_own *own)
 {
     return (const double *)(own + 1);
+}
+
+static size_t model_bytes(int64_t hidden, int64_t columns)
+{
+    return sizeof(autoencoder_own) + (size_t)(hidden * columns + hidden) * sizeof(double);
 }
 
 static size_t real_bytes(const autoencoder_own *own)
@@ -44,13 +50,21 @@ static int check_model(const shoal_features_config *config, const shoal_shape *s
     return SHOAL_OK;
 }
 
+static void lay_out(shoal_layout *layout, const autoencoder_own *own)
+{
+    *layout = (shoal_layout){.cells = 2, .carry_from = -1};
+    layout->cell[CELL_FEATURES] =
+        (shoal_cell){"features", SHOAL_CELL_ROW, 0, (size_t)own->hidden * real_bytes(own), false};
+    autoencoder_bad_cell(&layout->cell[CELL_BAD]);
+}
+
 static int start(shoal_round **out, const void *untyped, const shoal_shape *shape)
 {
     const shoal_features_config *config = untyped;
     int status = check_model(config, shape);
     size_t weights = (size_t)config->hidden * (size_t)config->columns, hidden = (size_t)config->hidden;
     if (status == SHOAL_OK)
-        status = shoal_round_new(out, sizeof(autoencoder_own) + (weights + hidden) * sizeof(double));
+        status = shoal_round_new(out, model_bytes(config->hidden, config->columns));
     if (status < 0)
         return status;
     autoencoder_own *own = (*out)->model;
@@ -63,21 +77,35 @@ static int start(shoal_round **out, const void *untyped, const shoal_shape *shap
     memcpy((double *)encoder_of(own), config->encoder, weights * sizeof(double));
     memcpy((double *)encoder_of(own) + weights, config->bias, hidden * sizeof(double));
     snprintf((*out)->phase, sizeof(*out)->phase, "run");
-    (*out)->layout.cells = 2;
-    (*out)->layout.cell[CELL_FEATURES] = (shoal_cell){"features", SHOAL_CELL_ROW, 0, hidden * real_bytes(own), false};
-    autoencoder_bad_cell(&(*out)->layout.cell[CELL_BAD]);
+    lay_out(&(*out)->layout, own);
     return SHOAL_OK;
+}
+
+/* A round may come from a store, where anyone can have put it. */
+static int check_round(const shoal_round *round, const shoal_shape *shape)
+{
+    const autoencoder_own *own = round->model;
+    shoal_layout expected;
+    bool good = round->model_bytes >= sizeof *own && own->columns == shape->columns && own->columns >= 1 &&
+                own->hidden >= 1 && own->hidden <= AUTOENCODER_WEIGHTS_MOST / own->columns &&
+                round->model_bytes == model_bytes(own->hidden, own->columns) && own->activation >= KERNEL_LOGISTIC &&
+                own->activation <= KERNEL_RELU && own->wide >> 1 == 0 && isfinite(own->scale) && isfinite(own->shift);
+    if (good)
+        lay_out(&expected, own);
+    return good && learn_layout_equal(&expected, &round->layout)
+               ? SHOAL_OK
+               : shoal_fail(SHOAL_BROKEN, "the model of a round is not an encoder for these rows");
 }
 
 static int prepare(void **inout, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
 {
     const autoencoder_own *own = round->model;
-    int64_t weights = own->hidden * own->columns;
     autoencoder_prepared *shared = *inout;
-    if (shared)
-        return SHOAL_OK;
-    int status = base_alloc(inout, 1, sizeof *shared, "what rounds share");
-    if (status < 0)
+    int status = check_round(round, shape);
+    if (status < 0 || shared) /* there is one round only */
+        return status;
+    int64_t weights = own->hidden * own->columns;
+    if ((status = base_alloc(inout, 1, sizeof *shared, "what rounds share")) < 0)
         return status;
     shared = *inout;
     shared->block_rows = autoencoder_block_rows(own->hidden, own->columns, shape);
@@ -116,7 +144,9 @@ static int update(shoal_round **next, shoal_result **result, const shoal_round *
 {
     const autoencoder_own *own = round->model;
     (void)next, (void)crew, (void)stop;
-    int status = autoencoder_refuse_bad(merged, CELL_BAD);
+    int status = check_round(round, shape);
+    if (status == SHOAL_OK)
+        status = autoencoder_refuse_bad(merged, CELL_BAD);
     if (status == SHOAL_OK)
         status = shoal_result_new(result);
     if (status == SHOAL_OK)

@@ -175,8 +175,14 @@ static int step(descent *self, const shoal_crew *crew)
     for (int i = 0; i < past.count; i++)
         past.iterate[i] = self->round->kept[i]->values;
     memcpy(self->x, gradient_point(self->model), parameters * sizeof *self->x);
-    return learn_lbfgs_step(&self->answer, &self->head.search, &past, self->value, self->gradient, self->x,
-                            self->iterate, crew);
+    int status = learn_lbfgs_step(&self->answer, &self->head.search, &past, self->value, self->gradient, self->x,
+                                  self->iterate, crew);
+    /* Where a search failed, the iterate is not the point that was just evaluated but the newest one once more. */
+    bool again = self->answer.accepted && past.count && self->head.search.iteration == self->model->search.iteration;
+    if (status == SHOAL_OK && again)
+        memcpy(notes_of(self, self->iterate), notes_of(self, past.iterate[past.count - 1]),
+               (size_t)self->model->plan.notes * sizeof *self->iterate);
+    return status;
 }
 
 /* The next round keeps what this one does, but for what is too old, and the new iterate. */

@@ -38,6 +38,10 @@ typedef struct gradient_plan {
     int64_t notes; /* numbers that `note` leaves about a point; 0 for none */
 } gradient_plan;
 
+/* Whether two plans are the same but for the guesses of sizes: what a learner that gets a plan from elsewhere must know before it counts on
+ * where parameters and sums lie. */
+bool gradient_plan_alike(const gradient_plan *a, const gradient_plan *b);
+
 /* Where a map leaves the sums of its grain. */
 typedef struct gradient_sums gradient_sums;
 /* Adds a whole group of the grain, once a grain for each group; float sums and double sums. */
@@ -70,8 +74,9 @@ typedef struct gradient_class {
     /* Adds tensors and numbers of its own to the numbers of the layer: objective, iterations, evaluations, gradient (its greatest
      * component), converged, diverged, end (a learn_lbfgs_end).  x is the best point that was found. */
     int (*result)(shoal_result *result, const void *own, size_t own_bytes, const double *x, const shoal_shape *shape);
-    /* Whether bytes that came from elsewhere are such a struct, for data of this shape. */
-    bool (*good)(const void *own, size_t own_bytes, const shoal_shape *shape);
+    /* Whether bytes that came from elsewhere are such a struct, for data of this shape, and the plan is the one that belongs to them
+     * (gradient_plan_alike); it is NULL in round 0. */
+    bool (*good)(const void *own, size_t own_bytes, const gradient_plan *plan, const shoal_shape *shape);
 
     /* Optional, both or none.  plan->notes numbers about a point that only its sums tell (mean activations, say).  They are kept
      * with a point that is accepted, and `tell` adds those of the result's point to the result. */

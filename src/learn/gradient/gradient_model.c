@@ -60,6 +60,16 @@ int gradient_plan_check(const gradient_plan *plan)
                : shoal_fail(SHOAL_USAGE, "too many parameters, or sums that do not lie in groups");
 }
 
+bool gradient_plan_alike(const gradient_plan *a, const gradient_plan *b)
+{
+    bool alike = a->sums == b->sums && a->groups == b->groups && a->notes == b->notes &&
+                 memcmp(&a->search, &b->search, sizeof a->search) == 0;
+    for (int64_t i = 0; alike && i < a->groups; i++)
+        alike = a->group[i].first == b->group[i].first && a->group[i].count == b->group[i].count &&
+                a->group[i].narrow == b->group[i].narrow;
+    return alike;
+}
+
 int gradient_round_new(shoal_round **out, const gradient_class *of, const gradient_model *head, const void *own,
                        const shoal_shape *shape)
 {
@@ -99,6 +109,7 @@ static bool kept_good(const shoal_round *round, const gradient_model *model)
         if (round->kept[i]->bytes != gradient_kept_numbers(&model->plan) * sizeof(double))
             return false;
     return round->keeps <= LEARN_LBFGS_HISTORY_MOST + 1 &&
+           memcmp(&model->search.options, &model->plan.search, sizeof model->plan.search) == 0 &&
            learn_lbfgs_good(&model->search, model->plan.search.parameters, round->keeps);
 }
 
@@ -112,7 +123,8 @@ int gradient_round_check(const gradient_class *of, const shoal_round *round, con
     if (good && model->phase == GRADIENT_DESCEND)
         good = gradient_plan_check(&model->plan) == SHOAL_OK && quanta_good(model) && kept_good(round, model);
     good = good && round->model_bytes == model_bytes(model) &&
-           of->good(gradient_own(model), (size_t)model->own_bytes, shape);
+           of->good(gradient_own(model), (size_t)model->own_bytes,
+                    model->phase == GRADIENT_DESCEND ? &model->plan : NULL, shape);
     if (good)
         lay_out(&expected, of, model, gradient_own(model), shape);
     return good && learn_layout_equal(&expected, &round->layout)

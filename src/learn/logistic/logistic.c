@@ -17,6 +17,9 @@ enum { NOTE_LOSS, NOTE_RIGHT, NOTES }; /* the sums behind those of the gradient 
 /* Products in float32 leave about so much noise in the value: changes that are smaller are none. */
 #define SINGLE_CHANGE 0x1p-30
 
+/* Sizes of columns are known as float32 (scan.c): far beyond it the frame is so wrong that the search finds no first step. */
+#define VALUE_MOST 1e25
+
 static const char *const precisions[] = {"auto", "float32", "float64", NULL};
 
 static const shoal_option logistic_options[] = {
@@ -123,28 +126,40 @@ static bool has_same_classes(const logistic_own *own, const logistic_found *foun
            memcmp(labels, found->label, (size_t)found->classes * sizeof *labels) == 0;
 }
 
+/* `greatest` is of all columns, and labels may be as great as they like. */
+static bool is_too_great(const logistic_found *found)
+{
+    double label = fmax(fabs(found->label[0]), fabs(found->label[found->classes - 1]));
+    return found->greatest > VALUE_MOST && found->greatest > label;
+}
+
 static int check_found(const logistic_own *own, const logistic_found *found)
 {
     if (own->single && found->greatest > FLT_MAX)
         return shoal_fail(SHOAL_INVALID, "values of up to %g are too great for --precision float32", found->greatest);
+    if (is_too_great(found))
+        return shoal_fail(SHOAL_INVALID, "values of up to %g are too great: scale the columns, to %g at most",
+                          found->greatest, VALUE_MOST);
     if (own->start_outputs && !has_same_classes(own, found))
         return shoal_fail(SHOAL_INVALID, "the labels are not the %" PRId64 " classes of the model to start from",
                           own->start_classes);
     return SHOAL_OK;
 }
 
-static void fill_plan(gradient_plan *out, const logistic_own *own, const logistic_found *found,
+/* `value` and `weight` are the greatest of the data. */
+static void fill_plan(gradient_plan *out, const logistic_own *own, double value, double weight,
                       const shoal_shape *shape)
 {
     int64_t weights = own->outputs * own->features, intercepts = own->intercept ? own->outputs : 0;
-    double rows = (double)shape->rows_per_grain * found->weight_greatest;
+    double rows = (double)shape->rows_per_grain * weight;
     int64_t groups = 0;
-    out->group[groups++] = (gradient_group){.count = weights, .size = rows * found->greatest, .narrow = own->single};
+    *out = (gradient_plan){0};
+    out->group[groups++] = (gradient_group){.count = weights, .size = rows * value, .narrow = own->single};
     if (intercepts)
         out->group[groups++] =
             (gradient_group){.first = weights, .count = intercepts, .size = rows, .narrow = own->single};
     out->group[groups++] =
-        (gradient_group){.first = weights + intercepts, .count = 1, .size = rows * kernel_log((double)found->classes)};
+        (gradient_group){.first = weights + intercepts, .count = 1, .size = rows * kernel_log((double)own->classes)};
     out->group[groups++] = (gradient_group){.first = weights + intercepts + 1, .count = 1, .size = rows};
     out->groups = groups;
     out->sums = weights + intercepts + 2;
@@ -180,7 +195,7 @@ static int plan_logistic(gradient_plan *out, void **own_inout, size_t *own_bytes
     memcpy(own + 1, found->label, (size_t)own->classes * sizeof(double));
     memcpy((double *)logistic_start(own), before + 1, own_bytes_of(before) - sizeof *before);
     logistic_frame_choose((double *)logistic_centre(own), (double *)logistic_scale(own), own, merged, shape);
-    fill_plan(out, own, found, shape);
+    fill_plan(out, own, found->greatest, found->weight_greatest, shape);
     *own_bytes = own_bytes_of(own);
     base_free(own_inout);
     *own_inout = own;
@@ -206,7 +221,14 @@ static bool is_count(int64_t value, int64_t least, int64_t most)
     return value >= least && value <= most;
 }
 
-static bool is_good(const void *untyped, size_t own_bytes, const shoal_shape *shape)
+static bool is_plan(const gradient_plan *plan, const logistic_own *own, const shoal_shape *shape)
+{
+    gradient_plan expected;
+    fill_plan(&expected, own, 1, 1, shape);
+    return own->classes > 0 && gradient_plan_alike(plan, &expected);
+}
+
+static bool is_good(const void *untyped, size_t own_bytes, const gradient_plan *plan, const shoal_shape *shape)
 {
     const logistic_own *own = untyped;
     if (own_bytes < sizeof *own || shape->columns > COLUMNS_MOST || own->features != shape->columns - 1 ||
@@ -224,7 +246,7 @@ static bool is_good(const void *untyped, size_t own_bytes, const shoal_shape *sh
         if (!isfinite(logistic_centre(own)[i]) || !(logistic_scale(own)[i] > 0))
             return false;
     return (!scanned || !own->start_classes || own->start_classes == own->classes) && own->l1 >= 0 && own->l2 >= 0 &&
-           (!scanned || (own->weight > 0 && isfinite(own->weight)));
+           (!scanned || (own->weight > 0 && isfinite(own->weight))) && (!plan || is_plan(plan, own, shape));
 }
 
 /* ---- descending ---------------------------------------------------------------------------------------------- */

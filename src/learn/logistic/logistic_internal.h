@@ -1,9 +1,8 @@
 /* What the files of logistic regression share.
  *
  * logistic.c has options, the plan and how value and gradient come from sums; frame.c the coordinates of the search; scan.c looks at
- * the data; grain.c does the products of
- * a grain, in float or double; link.c turns outputs into losses, residuals and probabilities, always in double; predict.c applies a
- * model. */
+ * the data; grain.c does the products of a grain, in float or double; link.c turns outputs into losses, residuals and probabilities,
+ * always in double; predict.c applies a model. */
 #ifndef LOGISTIC_INTERNAL_H
 #define LOGISTIC_INTERNAL_H
 
@@ -63,7 +62,7 @@ int logistic_scan(shoal_partial *partial, const void *own, const shoal_grain *gr
 typedef struct logistic_found {
     int64_t classes;
     double label[SHOAL_LOGISTIC_CLASSES_MOST];
-    double greatest; /* |value| of the columns but the target */
+    double greatest; /* |value| of any column, the target among them; for integers, what their type allows */
     double weight_greatest, weight;
 } logistic_found;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "learn/logistic/logistic_internal.h"
+#include "learn/partial.h"
 
 enum { PREDICT_LABELS, PREDICT_BAD, PREDICT_SHARES };
 
@@ -67,6 +68,16 @@ static int check_config(const shoal_logistic_predict_config *config, const shoal
     return status;
 }
 
+static void lay_out(shoal_layout *layout, const predict_model *model)
+{
+    *layout = (shoal_layout){.cells = model->probabilities ? 3 : 2, .carry_from = -1};
+    layout->cell[PREDICT_LABELS] = (shoal_cell){"labels", SHOAL_CELL_ROW, 0, sizeof(double), false};
+    layout->cell[PREDICT_BAD] = (shoal_cell){"not finite", SHOAL_CELL_RECORD, 1, sizeof(double), false};
+    if (model->probabilities)
+        layout->cell[PREDICT_SHARES] =
+            (shoal_cell){"probabilities", SHOAL_CELL_ROW, 0, (size_t)model->classes * sizeof(double), false};
+}
+
 static int start_predict(shoal_round **out, const void *untyped, const shoal_shape *shape)
 {
     const shoal_logistic_predict_config *config = untyped;
@@ -87,11 +98,7 @@ static int start_predict(shoal_round **out, const void *untyped, const shoal_sha
     memcpy(values, config->weights, weights * sizeof *values);
     memcpy(values + weights, config->intercept, outputs * sizeof *values);
     memcpy(values + weights + outputs, config->classes, (size_t)header.classes * sizeof *values);
-    round->layout.cells = config->probabilities ? 3 : 2;
-    round->layout.cell[PREDICT_LABELS] = (shoal_cell){"labels", SHOAL_CELL_ROW, 0, sizeof(double), false};
-    round->layout.cell[PREDICT_BAD] = (shoal_cell){"not finite", SHOAL_CELL_RECORD, 1, sizeof(double), false};
-    round->layout.cell[PREDICT_SHARES] =
-        (shoal_cell){"probabilities", SHOAL_CELL_ROW, 0, (size_t)header.classes * sizeof(double), false};
+    lay_out(&round->layout, model);
     snprintf(round->phase, sizeof round->phase, "run");
     round->steps = 1;
     *out = round;
@@ -99,21 +106,27 @@ static int start_predict(shoal_round **out, const void *untyped, const shoal_sha
 }
 
 /* A round may come from a store, where anyone can have put it. */
-static bool is_good(const shoal_round *round, const shoal_shape *shape)
+static int check_round(const shoal_round *round, const shoal_shape *shape)
 {
     const predict_model *model = round->model;
-    return round->model_bytes >= sizeof *model && model->columns == shape->columns && model->columns >= 1 &&
-           model->columns <= INT32_MAX && model->classes >= 2 && model->classes <= SHOAL_LOGISTIC_CLASSES_MOST &&
-           model->outputs == logistic_outputs(model->classes) && round->model_bytes == bytes_of(model) &&
-           round->layout.cells == (model->probabilities ? 3 : 2);
+    shoal_layout expected;
+    bool good = round->model_bytes >= sizeof *model && model->columns == shape->columns && model->columns >= 1 &&
+                model->columns <= INT32_MAX && model->classes >= 2 && model->classes <= SHOAL_LOGISTIC_CLASSES_MOST &&
+                model->outputs == logistic_outputs(model->classes) && round->model_bytes == bytes_of(model);
+    if (good)
+        lay_out(&expected, model);
+    return good && learn_layout_equal(&expected, &round->layout)
+               ? SHOAL_OK
+               : shoal_fail(SHOAL_BROKEN, "round %" PRId64 " holds no model of logistic regression for these rows",
+                            round->number);
 }
 
 static int prepare_predict(void **prepared, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
 {
     const predict_model *model = round->model;
-    if (!is_good(round, shape))
-        return shoal_fail(SHOAL_BROKEN, "round %" PRId64 " holds no model of logistic regression for these rows",
-                          round->number);
+    int status = check_round(round, shape);
+    if (status < 0)
+        return status;
     const logistic_own own = own_of(model);
     return logistic_prepare_model((logistic_prepared **)prepared, &own, weights_of(model),
                                   weights_of(model) + model->outputs * model->columns, crew->kernel);
@@ -159,7 +172,9 @@ static int update_predict(shoal_round **next, shoal_result **out, const shoal_ro
     const predict_model *model = round->model;
     shoal_result *result = NULL;
     (void)next, (void)crew, (void)stop;
-    int status = logistic_refuse_not_finite(merged, PREDICT_BAD);
+    int status = check_round(round, shape);
+    if (status == SHOAL_OK)
+        status = logistic_refuse_not_finite(merged, PREDICT_BAD);
     if (status == SHOAL_OK)
         status = shoal_result_new(&result);
     if (status < 0)
