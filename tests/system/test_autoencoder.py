@@ -364,7 +364,7 @@ def test_bad_input():
     refuse(save(np.full((64, 4), 9e152)), [*hidden, "--output", "linear"], "the cost is not a finite number at the point where the "
            "search starts")
     refuse(save(np.full((8, 3), 1e39)), [*hidden, "--output", "linear", "--precision", "float32"],
-           "row 1, column 1: 1e+39 is beyond float32; use --precision float64")
+           "row 1, column 1: 1e+39 is beyond float32: only a model of --precision float64 takes it")
     refuse("az://account/box/rows.npy", [*hidden, "--features", fresh(".npy"), "--workers", "local:1"],
            "are in a store, where only workers read them", 2)
 

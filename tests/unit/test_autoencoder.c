@@ -748,7 +748,8 @@ static void test_bad_data(void **state)
     expect_bad_data(bad, SHOAL_FLOAT64, &config, "row 31, column 2 is minus infinity");
     bad[30 * COLUMNS + 1] = 1e39;
     config.precision = 1;
-    expect_bad_data(bad, SHOAL_FLOAT64, &config, "row 31, column 2: 1e+39 is beyond float32; use --precision float64");
+    expect_bad_data(bad, SHOAL_FLOAT64, &config,
+                    "row 31, column 2: 1e+39 is beyond float32: only a model of --precision float64 takes it");
     config.precision = 2;
     problem p = {.shape = shape_of(ROWS, COLUMNS, SHOAL_FLOAT64, 8), .values = bad};
     check(scan(&p, &config));
