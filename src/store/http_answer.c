@@ -33,7 +33,8 @@ const char *http_header(const http_request *request, const char *name, char *buf
 
 int64_t http_date(const char *text)
 {
-    return (int64_t)curl_getdate(text, NULL);
+    int64_t seconds = (int64_t)curl_getdate(text, NULL);
+    return seconds < 0 ? -1 : seconds; /* one before 1970 is no date of an answer */
 }
 
 static int64_t date_header(const http_request *request, const char *name)

@@ -453,6 +453,7 @@ static void test_dates_and_encoding(void **state)
     assert_int_equal(http_date("Sun, 15 Nov 2026 12:00:00 GMT"), 1794744000);
     assert_int_equal(http_date("soon"), -1);
     assert_int_equal(http_date(""), -1);
+    assert_int_equal(http_date("Sun, 15 Nov 1663 12:00:00 GMT"), -1);
     http_request request = {.headers =
                                 (char *)"HTTP/1.1 200 OK\r\nDate: Sun, 15 Nov 2026 12:00:00 GMT\r\n"
                                         "Last-Modified:Sun, 15 Nov 2026 11:58:00 GMT  \r\nRetry-After: 99999\r\n"};
