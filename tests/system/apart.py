@@ -16,6 +16,7 @@ import tempfile
 import time
 import traceback
 
+sys.dont_write_bytecode = True
 TESTS = []
 
 
@@ -43,6 +44,7 @@ def run_here(function):
     """Runs one test in a folder that is gone afterwards."""
     folder = os.path.realpath(tempfile.mkdtemp(prefix="shoal-test-"))
     os.chdir(folder)
+    os.environ.update(XDG_STATE_HOME=f"{folder}/state", XDG_CACHE_HOME=f"{folder}/cache")
     began = time.monotonic()
     try:
         function()

@@ -294,7 +294,7 @@ def test_resume():
 def test_patches():
     """Units of natural images prefer smooth spots and edges, not noise."""
     if not patches.exists():
-        print(f"{patches} is not here: left out")
+        print(f"SKIPPED natural patches: {patches} is not here")
         return
     model, about = train(patches, "--hidden", 25, "--scale", "auto", "--iterations", 400, "--picture", fresh(".png"))
     start, before = train(patches, "--hidden", 25, "--scale", "auto", "--iterations", 0)

@@ -14,7 +14,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 
 import apart
 import azurite
@@ -24,10 +23,6 @@ from processes import wait_until
 SHOAL = os.path.abspath(sys.argv[1])
 SECONDS = 120  # until something that never comes is a failure
 SLOW = "dir:st?faults=delay:1/10ms"  # every request takes up to 10 ms longer
-
-
-def skip(why):
-    print(f"SKIPPED {why}")
 
 
 def start(*words, env={}, before=()):
@@ -125,7 +120,7 @@ def logistic_on_all_engines():
 @apart.test
 def workers_that_meet_at_a_server():
     if azurite.PROGRAM is None:
-        return skip("Azurite: it is not installed (./dev deps test)")
+        raise apart.Skipped("Azurite is not installed (./dev deps test)")
     with azurite.Server(".", "azurite") as server:
         server.wait()
         store, env = f"az://{azurite.ACCOUNT}/gradient", server.variables()
@@ -241,7 +236,7 @@ def a_stopped_job_is_removed_whole():
 def die_at_writes(learner, writes):
     """A worker alone, which leads; each dies when it writes to the store for the n-th time, another n each."""
     if subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], stderr=subprocess.DEVNULL).returncode != 0:
-        return skip("deaths at a write: this process may not trace others")
+        raise apart.Skipped("this process may not trace others")
     expect(learner)
     job, reached = submit(learner), [0]
     for number in writes:

@@ -119,7 +119,7 @@ for name in ["minimum", "evaluate", "lowest"]:
     getattr(peer, f"peer_{name}").restype = ctypes.c_double
 peers = {"shoal": run_shoal, "liblbfgs": run_liblbfgs, "SciPy": run_scipy}
 if not peer.peer_has_liblbfgs():
-    print("liblbfgs was not there when this was built: its part is skipped; Debian has liblbfgs-dev")
+    print("SKIPPED liblbfgs: it was not there when this was built; Debian has liblbfgs-dev")
     del peers["liblbfgs"]
 test_no_more_evaluations()
 print(f"{passed} passed, {failed} failed")

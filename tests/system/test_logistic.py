@@ -155,6 +155,7 @@ def the_default_is_close():
 def digits():
     path = shared / "clustering" / "optdigits.csv"
     if not path.exists():
+        print(f"SKIPPED digits: {path} is not here")
         return
     data = np.loadtxt(path, delimiter=",")
     X, y = data[:1500, :-1], data[:1500, -1]

@@ -15,10 +15,10 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
 import zlib
+
+import apart
 
 try:
     import numpy as np
@@ -30,14 +30,8 @@ except ImportError:
 SHOAL = os.path.abspath(sys.argv[1])
 SHARED = pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "data"
 SECONDS = 120
-TESTS = []
 WEIGHTS = np.array([19595, 38470, 7471])
 KEPT = [162, 315, 41, 395, 391, 113, 309, 202]  # the first values of eight patches
-
-
-def test(function):
-    TESTS.append(function)
-    return function
 
 
 def run(*words, **options):
@@ -149,7 +143,7 @@ def over_white(levels, opacity, white):
     return (2 * (levels * opacity + white * (white - opacity)) + white) // (2 * white)
 
 
-@test
+@apart.test
 def every_kind_of_png_is_decoded_as_it_was_made():
     generator = np.random.default_rng(3)
     for kind, depths in {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}.items():
@@ -177,7 +171,7 @@ def every_kind_of_png_is_decoded_as_it_was_made():
                     assert kind == 6 or np.array_equal(got, theirs), (kind, depth, interlaced)
 
 
-@test
+@apart.test
 def a_colour_that_stands_for_nothing_is_white():
     samples = np.random.default_rng(4).integers(0, 4, (9, 9, 1))
     write_png("a.png", samples, 0, 2, transparent=struct.pack(">H", 2))
@@ -195,7 +189,7 @@ def a_colour_that_stands_for_nothing_is_white():
     assert np.array_equal(whole("a.png", "--colour").reshape(9, 9, 3), np.where(clear, 65535, colours) / 65535)
 
 
-@test
+@apart.test
 def png_that_pillow_wrote_is_what_pillow_reads():
     array = picture(17, 17)
     for mode in ("1", "L", "P", "RGB", "RGBA", "LA", "I;16"):
@@ -212,7 +206,7 @@ def png_that_pillow_wrote_is_what_pillow_reads():
 # ---- JPEG ------------------------------------------------------------------------------------------------------------
 
 
-@test
+@apart.test
 def jpeg_is_what_pillow_reads():
     smooth = np.asarray(Image.fromarray(picture(6, 6)).resize((41, 41), Image.BICUBIC))
     for what, options in {"plain": {}, "progressive": {"progressive": True}, "fine": {"quality": 95, "subsampling": 0},
@@ -239,7 +233,7 @@ def jpeg_is_what_pillow_reads():
 # ---- patches ---------------------------------------------------------------------------------------------------------
 
 
-@test
+@apart.test
 def every_patch_is_a_square_of_an_image():
     os.mkdir("images")
     os.mkdir("images/below")
@@ -264,7 +258,7 @@ def every_patch_is_a_square_of_an_image():
         assert counts.min() > 0 and ((counts - expected) ** 2 / expected).sum() < len(own) + 6 * (2 * len(own)) ** 0.5
 
 
-@test
+@apart.test
 def arrays_are_images_too():
     generator = np.random.default_rng(7)
     for dtype in ("u1", "u2", "f4", "f8", ">f4", ">u2", "b1"):
@@ -286,7 +280,7 @@ def arrays_are_images_too():
     all_occur(cut("in.npy", "--size", 6, "--count", 90), [colours[0, :, :, 0]], 6)
 
 
-@test
+@apart.test
 def the_same_seed_gives_the_same_bytes():
     os.mkdir("images")
     for i in range(9):
@@ -318,7 +312,7 @@ def spread(values, low, high):
     return (np.clip(values - values.mean(), -reach, reach) / reach + 1) / 2 * (high - low) + low
 
 
-@test
+@apart.test
 def ranges_are_those_of_the_notes():
     np.save("in.npy", np.random.default_rng(8).standard_normal((3, 40, 50)) ** 3)
     options = ("--count", 2000, "--size", 5, "--type", "float64")
@@ -338,7 +332,7 @@ def whitened(rows, epsilon):
     return (rows - mean) @ vectors / np.sqrt(np.maximum(values, 0) + epsilon), vectors, mean
 
 
-@test
+@apart.test
 def whitening_is_that_of_numpy():
     base = np.random.default_rng(9).random((12, 12, 3))
     smooth = np.asarray(Image.fromarray((base * 255).astype(np.uint8)).resize((200, 180), Image.BICUBIC))
@@ -362,7 +356,7 @@ def whitening_is_that_of_numpy():
     assert np.allclose(free.T @ free / len(free), np.eye(16), atol=1e-10) and np.allclose(free.mean(axis=0), 0, atol=1e-12)
 
 
-@test
+@apart.test
 def a_saved_whitening_does_the_same_to_others():
     Image.fromarray(picture(60, 70, 3)).save("a.png")
     for more in (("--whiten",), ("--whiten-pca", "--centre", "--range", "0:1")):
@@ -384,7 +378,7 @@ def a_saved_whitening_does_the_same_to_others():
 # ---- trouble ---------------------------------------------------------------------------------------------------------
 
 
-@test
+@apart.test
 def small_images_are_left_out_and_counted():
     os.mkdir("images")
     for i, side in enumerate((7, 8, 9)):
@@ -398,7 +392,7 @@ def small_images_are_left_out_and_counted():
     fails(1, ["none of 3 images has 21 x 21 pixels"], "images", "out.npy", "--size", 21)
 
 
-@test
+@apart.test
 def a_broken_file_fails_or_is_left_out():
     os.mkdir("images")
     arrays = {name: picture(30, 30, 3, seed=i) for i, name in enumerate("abcdef")}
@@ -448,7 +442,7 @@ def huge_jpeg(width, height):
     return bytes(data)
 
 
-@test
+@apart.test
 def headers_that_lie_take_no_memory():
     def limited():
         import resource
@@ -462,7 +456,7 @@ def headers_that_lie_take_no_memory():
         assert not os.path.exists("out.npy")
 
 
-@test
+@apart.test
 def every_cut_of_a_file_is_told():
     Image.fromarray(picture(24, 24)).save("whole.png")
     Image.fromarray(picture(24, 24)).save("whole.jpg")
@@ -476,7 +470,7 @@ def every_cut_of_a_file_is_told():
             assert done.returncode == 1 and done.stderr.startswith(f"shoal: {cut_name}: "), (name, keep, done.returncode, done.stderr)
 
 
-@test
+@apart.test
 def wrong_input_is_told_in_a_sentence():
     Image.fromarray(picture(40, 40)).save("a.png")
     Image.fromarray(picture(40, 40)).save("b.png")
@@ -544,7 +538,7 @@ def wrong_input_is_told_in_a_sentence():
         fails(code, says, *words)
 
 
-@test
+@apart.test
 def a_signal_leaves_no_half_written_file():
     np.save("in.npy", np.random.default_rng(1).random((400, 400)))
     os.mkdir("out")
@@ -563,12 +557,11 @@ def a_signal_leaves_no_half_written_file():
             os.unlink("out/o.npy")
 
 
-@test
+@apart.test
 def real_photographs():
     flowers = SHARED / "flowers"
     if not flowers.is_dir():
-        print("skipped: real photographs: ../shared/data/flowers is not here")
-        return
+        raise apart.Skipped("../shared/data/flowers is not here")
     paths = sorted(flowers.rglob("*.jpg"), key=lambda path: os.fsencode(path))
     some = paths[::40]
     patches = cut(*some, "--count", 300, "--colour")
@@ -577,12 +570,11 @@ def real_photographs():
     assert json.loads(done.stdout)["images"] == len(paths), done.stderr
 
 
-@test
+@apart.test
 def bad_jpegs_end_in_a_sentence():
     bad = SHARED / "vectors" / "jpeg_bad"
     if not bad.is_dir():
-        print("skipped: bad JPEGs: ../shared/data/vectors/jpeg_bad is not here")
-        return
+        raise apart.Skipped("../shared/data/vectors/jpeg_bad is not here")
     for path in sorted(bad.iterdir()):
         done = run(path, "out.npy", "--size", 1, "--count", 10, "--colour", "--quiet")
         assert done.returncode in (0, 1), (path, done.returncode, done.stderr)
@@ -592,17 +584,4 @@ def bad_jpegs_end_in_a_sentence():
     assert about["broken"] + about["files"] == len(list(bad.iterdir())) and about["broken"] > 30, about
 
 
-failed = 0
-chosen = [function for function in TESTS if not sys.argv[2:] or function.__name__ in sys.argv[2:]]
-for function in chosen:
-    with tempfile.TemporaryDirectory(prefix="shoal-patches-") as folder:
-        os.chdir(folder)
-        try:
-            function()
-        except Exception:
-            failed += 1
-            print(f"FAILED {function.__name__}")
-            traceback.print_exc(limit=3, file=sys.stdout)
-        os.chdir("/")
-print(f"{len(chosen) - failed} passed, {failed} failed")
-sys.exit(1 if failed else 0)
+apart.main(at_once=2)

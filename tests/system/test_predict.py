@@ -13,8 +13,8 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
-import traceback
+
+import apart
 
 sys.dont_write_bytecode = True
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -28,12 +28,6 @@ except ImportError:
 SHOAL = os.path.abspath(sys.argv[1])
 TYPES = {"float64": "F64", "float32": "F32", "int64": "I64", "int32": "I32"}
 DOCUMENTED = (pathlib.Path(__file__).resolve().parents[2] / "docs/models.md").read_text().split("```python\n")[1].split("```")[0]
-TESTS = []
-
-
-def test(function):
-    TESTS.append(function)
-    return function
 
 
 def shoal(*arguments, code=0):
@@ -46,10 +40,6 @@ def refuses(code, sentence, *arguments):
     done = shoal("predict", *arguments, code=code)
     assert done.stderr.split("\n")[0] == f"shoal: {sentence}", done.stderr
     assert not done.stdout, done.stdout
-
-
-def has_verb(name):
-    return f"\n  {name} " in shoal("help").stdout
 
 
 def write_model(path, metadata, **tensors):
@@ -91,7 +81,7 @@ def same_everywhere(model, data, option, path):
 # ---- kmeans ----------------------------------------------------------------------------------------------------------------------
 
 
-@test
+@apart.test
 def kmeans_labels_and_distances():
     X, centres = rows(500, 3), rows(7, 3, 1)
     np.save("x.npy", X)
@@ -130,11 +120,8 @@ def probabilities(X, weights, intercept):
     return np.exp(outputs) / np.exp(outputs).sum(1, keepdims=True)
 
 
-@test
+@apart.test
 def logistic_labels_and_probabilities():
-    if not has_verb("logistic"):
-        print("SKIPPED logistic: this program does not have it")
-        return
     X = rows(400, 4)
     X[0] *= 1e3  # far from every boundary
     np.save("x.npy", X)
@@ -158,11 +145,8 @@ def logistic_labels_and_probabilities():
             "--distances", "d.npy")
 
 
-@test
+@apart.test
 def logistic_models_of_a_run():
-    if not has_verb("logistic"):
-        print("SKIPPED logistic: this program does not have it")
-        return
     X = rows(300, 3)
     labels = (X[:, 0] + 0.3 * rows(300, 1, 5)[:, 0] > 0).astype("f8") + 4
     np.save("xy.npy", np.column_stack([X, labels]))
@@ -176,7 +160,7 @@ def logistic_models_of_a_run():
     refuses(1, "xy.npy has 4 columns, but m.safetensors is a model for 3: leave out the column with the labels", "m.safetensors", "xy.npy")
 
 
-@test
+@apart.test
 def logistic_models_that_lie():
     np.save("x.npy", rows(10, 4))
     good = {"classes": np.arange(3.0), "weights": rows(3, 4), "intercept": np.zeros(3)}
@@ -205,11 +189,8 @@ def about(**more):
     return {"learner": "autoencoder", "scale": "1", "shift": "0", "option.activation": "logistic", "option.precision": "auto", **more}
 
 
-@test
+@apart.test
 def autoencoder_features():
-    if not has_verb("autoencoder"):
-        print("SKIPPED autoencoder: this program does not have it")
-        return
     X, weights, bias = rows(300, 6), rows(4, 6, 1), rows(4, 1, 2)[:, 0]
     np.save("x8.npy", X)
     np.save("x4.npy", X.astype("f4"))
@@ -232,11 +213,8 @@ def autoencoder_features():
     refuses(2, "--labels: m.safetensors is a model of autoencoder, which gives --features", "m.safetensors", "x8.npy", "--labels", "l.npy")
 
 
-@test
+@apart.test
 def autoencoder_features_of_a_run():
-    if not has_verb("autoencoder"):
-        print("SKIPPED autoencoder: this program does not have it")
-        return
     for words in ([], ["--tied"], ["--activation", "tanh"], ["--activation", "relu", "--sparsity-weight", 0], ["--scale", "0:2"], ["--precision", "float32"]):
         np.save("x.npy", np.random.default_rng(1).random((200, 9)) * 0.8 + 0.1)
         shoal("autoencoder", "x.npy", "--hidden", 4, "--iterations", 20, *words, "--model", "m.safetensors", "--features", "own.npy", "--quiet")
@@ -247,7 +225,7 @@ def autoencoder_features_of_a_run():
         assert metadata["option.hidden"] == "4" and tensors["encoder.weight"].shape == (4, 9), metadata
 
 
-@test
+@apart.test
 def autoencoder_models_that_lie():
     np.save("x.npy", rows(10, 6))
     cases = [({}, {"encoder_bias": np.zeros(3)}, "no tensor 'encoder.bias' of 4 in it: it is 3"),
@@ -266,7 +244,7 @@ def autoencoder_models_that_lie():
 # ---- what is no model ------------------------------------------------------------------------------------------------------------
 
 
-@test
+@apart.test
 def what_does_not_fit_is_told():
     np.save("x.npy", rows(10, 4))
     write_model("m.safetensors", {"learner": "kmeans"}, centres=rows(2, 3))
@@ -287,7 +265,7 @@ def what_does_not_fit_is_told():
         assert done.stderr.startswith("shoal: cut.safetensors: "), done.stderr
 
 
-@test
+@apart.test
 def nan_in_the_data_is_told():
     for name, metadata, tensors in (
             ("logistic", {"learner": "logistic"}, {"classes": np.arange(2.0), "weights": rows(1, 4), "intercept": np.zeros(1)}),
@@ -301,23 +279,4 @@ def nan_in_the_data_is_told():
         assert "x.npy" in done.stderr and "row 7" in done.stderr, (name, done.stderr)
 
 
-def main():
-    failed = 0
-    chosen = [function for function in TESTS if not sys.argv[2:] or function.__name__ in sys.argv[2:]]
-    for function in chosen:
-        folder = tempfile.mkdtemp(prefix="shoal-predict-")
-        os.chdir(folder)
-        try:
-            function()
-        except Exception:
-            failed += 1
-            print(f"FAILED {function.__name__}", flush=True)
-            traceback.print_exc(file=sys.stdout)
-        finally:
-            os.chdir("/")
-            shutil.rmtree(folder, ignore_errors=True)
-    print(f"{len(chosen) - failed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
-sys.exit(main())
+apart.main(at_once=2)

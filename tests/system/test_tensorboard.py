@@ -16,9 +16,9 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
+
+import apart
 
 sys.dont_write_bytecode = True
 try:
@@ -32,22 +32,12 @@ SHOAL = os.path.abspath(sys.argv[1])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECONDS = 120  # until something that never comes is a failure
 LONG = ["kmeans", "gen:uniform?rows=200000&cols=8&seed=1", "-k", 100, "--iterations", 100000, "--tolerance", 0, "--quiet"]
-TESTS = []
-
-
-def test(function):
-    TESTS.append(function)
-    return function
 
 
 def shoal(*arguments, code=0):
     done = subprocess.run([SHOAL, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == code, (arguments, done.returncode, done.stderr)
     return done
-
-
-def has_verb(name):
-    return f"\n  {name} " in shoal("help").stdout
 
 
 def waits_for(what, condition):
@@ -187,7 +177,7 @@ def tell_the_same(here, away):
 # ---- tests -----------------------------------------------------------------------------------------------------------------------
 
 
-@test
+@apart.test
 def events_say_what_the_trace_says():
     shoal("kmeans", "gen:blobs?rows=5000&cols=4&seed=1", "-k", 6, "--tensorboard", "runs/first/", "--trace", "t.jsonl")
     lines = agrees("runs/first", "t.jsonl")
@@ -196,16 +186,13 @@ def events_say_what_the_trace_says():
     assert "\nwrote      more\n" in summary, summary
 
 
-@test
+@apart.test
 def a_run_of_each_learner_can_be_followed():
     numpy.save("x.npy", numpy.random.default_rng(1).normal(size=(400, 5)) * 0.1 + 0.5)
     labels = numpy.random.default_rng(2).integers(0, 3, size=(400, 1)).astype(float)
     numpy.save("xy.npy", numpy.hstack([numpy.load("x.npy"), labels]))
     verbs = {"logistic": ["xy.npy", "--l2", 1], "autoencoder": ["x.npy", "--hidden", 3, "--iterations", 10]}
     for verb, words in verbs.items():
-        if not has_verb(verb):
-            print(f"SKIPPED {verb}: this program does not have it")
-            continue
         shoal(verb, *words, "--tensorboard", f"runs/{verb}", "--trace", f"{verb}.jsonl", "--quiet")
         lines = agrees(f"runs/{verb}", f"{verb}.jsonl")
         told = [line["objective"] for line in lines if line["objective"] is not None]
@@ -215,7 +202,7 @@ def a_run_of_each_learner_can_be_followed():
         tell_the_same(lines, away)
 
 
-@test
+@apart.test
 def a_module_can_be_followed():
     pathlib.Path("halve.c").write_text("""
         #include <shoal/module.h>
@@ -237,12 +224,11 @@ def a_module_can_be_followed():
     assert [line["objective"] for line in agrees("tb", "t.jsonl")][:3] == [1, 0.25, 0.0625]
 
 
-@test
+@apart.test
 def another_program_reads_the_frames():
     peer = ROOT / "build/peers/node_modules/tfrecord/lib/record_reader"
     if not shutil.which("node") or not peer.with_suffix(".js").exists():
-        print("SKIPPED another_program_reads_the_frames: build/peers has no tfrecord")
-        return
+        raise apart.Skipped("build/peers has no tfrecord")
     shoal("kmeans", "gen:blobs?rows=5000&cols=4&seed=1", "-k", 6, "--tensorboard", "tb", "--quiet")
     path, = event_files("tb")
     script = f"""
@@ -257,7 +243,7 @@ def another_program_reads_the_frames():
     assert done.stdout.split() == [record.hex() for record in records(path)]
 
 
-@test
+@apart.test
 def a_run_can_be_followed_and_killed():
     process = subprocess.Popen([SHOAL, *map(str, LONG), "--tensorboard", "tb"])
     try:
@@ -272,7 +258,7 @@ def a_run_can_be_followed_and_killed():
     assert steps == list(range(len(steps))), steps
 
 
-@test
+@apart.test
 def a_run_that_is_stopped_tells_its_last_round():
     process = subprocess.Popen([SHOAL, *map(str, LONG), "--tensorboard", "tb", "--trace", "t.jsonl"], stderr=subprocess.PIPE, text=True)
     path, = waits_for("the file", lambda: event_files("tb"))
@@ -283,7 +269,7 @@ def a_run_that_is_stopped_tells_its_last_round():
     agrees("tb", "t.jsonl")
 
 
-@test
+@apart.test
 def workers_tell_the_same():
     data = ["kmeans", "gen:blobs?rows=5000&cols=4&seed=1", "-k", 6, "--quiet"]
     shoal(*data, "--tensorboard", "here", "--trace", "here.jsonl")
@@ -295,7 +281,7 @@ def workers_tell_the_same():
     assert len(alone) > len(here) / 2 and alone[-1][0] == here[-1]["round"], alone
 
 
-@test
+@apart.test
 def a_job_that_goes_on_writes_another_file():
     words = [*LONG, "--store", "st", "--workers", "local:2", "--tensorboard", "tb", "--job", "followed"]
     words[words.index("--iterations") + 1] = 60
@@ -316,7 +302,7 @@ def a_job_that_goes_on_writes_another_file():
     assert second[-1][0] == result["rounds"] - 1 and second[-1][2]["objective"] == float32(result["objective"])
 
 
-@test
+@apart.test
 def a_store_can_not_say_which_folder_is_written():
     shoal(*LONG[:4], "--iterations", 3, "--quiet", "--store", "st", "--workers", "local:1", "--tensorboard", "tb", "--job", "theirs")
     shutil.rmtree("tb")
@@ -327,7 +313,7 @@ def a_store_can_not_say_which_folder_is_written():
     assert event_files("tb")
 
 
-@test
+@apart.test
 def a_folder_that_can_not_be_written_is_told_first():
     pathlib.Path("file").write_text("x")
     for folder in ("file", "file/below"):
@@ -340,24 +326,4 @@ def a_folder_that_can_not_be_written_is_told_first():
     assert pathlib.Path("file").read_text() == "x"
 
 
-def main():
-    failed = 0
-    chosen = [function for function in TESTS if not sys.argv[2:] or function.__name__ in sys.argv[2:]]
-    for function in chosen:
-        folder = tempfile.mkdtemp(prefix="shoal-tensorboard-")
-        os.chdir(folder)
-        os.environ.update(HOME=folder, XDG_STATE_HOME=f"{folder}/state", XDG_CACHE_HOME=f"{folder}/cache")
-        try:
-            function()
-        except Exception:
-            failed += 1
-            print(f"FAILED {function.__name__}", flush=True)
-            traceback.print_exc(file=sys.stdout)
-        finally:
-            os.chdir("/")
-            shutil.rmtree(folder, ignore_errors=True)
-    print(f"{len(chosen) - failed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
-sys.exit(main())
+apart.main(at_once=2)
