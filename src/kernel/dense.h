@@ -56,10 +56,9 @@ void kernel_dense_avx2(kernel_dense32 *dense32, kernel_dense64 *dense64);
 void kernel_dense_avx512(kernel_dense32 *dense32, kernel_dense64 *dense64);
 #endif
 
-/* exp, log and log(1 + exp(z)) of one float64, by the same chains as the entries: for the few values outside the inner loops.
- * The C library's differ between machines. */
-double kernel_exp(double x);
+/* log(x), and log(1 + x) for x >= 0, of one float64: for the few values outside the inner loops.  The C library's differ between
+ * machines. */
 double kernel_log(double x);
-double kernel_softplus(double x);
+double kernel_log_one_plus(double x);
 
 #endif

@@ -5,7 +5,7 @@
  * branches, and comparisons that let NaN through.
  *
  * The chains that dense_entries.h defines are spelled out here.  FUSE(a, b, c) is fma for float; for double it is a product
- * and a sum, each rounded, because kernel_exp and its like run on the baseline CPU, where each fma is a call. */
+ * and a sum, each rounded, because the portable set runs on the baseline CPU, where each fma is a call. */
 #include <stdint.h>
 #include <string.h>
 

@@ -38,7 +38,7 @@ typedef struct KERNEL_DENSE {
     double (*greatest)(const KERNEL_REAL *v, int64_t count);
 
     /* exp(x), correct to 2 units in the last place, 0 and infinity where they belong; NaN stays NaN.  FUSE(a, b, c) is fma for
-     * float; for double it is a * b, rounded, plus c, so that kernel_exp is quick where each fma is a call.  x is brought to
+     * float; for double it is a * b, rounded, plus c, so that it is quick where each fma is a call.  x is brought to
      * [-104, 89] or [-746, 710]; n = FUSE(x, log2 e, L) - L with L = 1.5 * 2^23 or 2^52; r = FUSE(n, -ln2_low, FUSE(n, -ln2_high, x));
      * p = FUSE(r^2, q(r), r) is exp(r) - 1, q a polynomial of 5 or 11 terms in the order that exp_reduced in dense_elements.h has; and
      * exp(x) = (1 + p) * 2^floor(n / 2) * 2^(n - floor(n / 2)). */

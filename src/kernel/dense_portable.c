@@ -1,4 +1,4 @@
-/* The dense tables that run everywhere, and exp, log and softplus of single values.
+/* The dense tables that run everywhere, and logarithms of single values.
  *
  * Where the CPU has no fused multiply-add, or the compiler may not count on it, each is a call of the C library: right, and slow. */
 #include "kernel/dense.h"
@@ -37,11 +37,6 @@ void kernel_dense_portable(kernel_dense32 *dense32, kernel_dense64 *dense64)
 
 /* ---- single values ------------------------------------------------------------------------------------------------- */
 
-double kernel_exp(double x)
-{
-    return exp_of64(x);
-}
-
 /* x = 2^k (1 + f) with 1 + f from sqrt(1/2) to sqrt(2), and s = f / (2 + f), so that log(1 + f) is
  * 2 artanh(s) = 2s + s R(s^2) = f - s (f - R), which begins with f as it is: near 1 nothing is lost. */
 double kernel_log(double x)
@@ -66,17 +61,9 @@ double kernel_log(double x)
     return (double)k * ln2_high - ((half - (s * (half + rest) + (double)k * ln2_low)) - f);
 }
 
-/* log(1 + u) for 0 <= u <= 1: rounding 1 + u loses digits of u, which the factor puts back. */
-static double log_above_one(double u)
+/* What 1 + x rounds away is put back by the first term of the series. */
+double kernel_log_one_plus(double x)
 {
-    double sum = 1 + u;
-    return sum == 1 ? u : kernel_log(sum) * (u / (sum - 1));
-}
-
-double kernel_softplus(double x)
-{
-    if (x != x)
-        return x;
-    double rest = log_above_one(exp_of64(-__builtin_fabs(x)));
-    return x > 0 ? x + rest : rest;
+    double sum = 1 + x;
+    return kernel_log(sum) + (x - (sum - 1)) / sum;
 }

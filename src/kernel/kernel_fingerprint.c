@@ -199,9 +199,8 @@ static void probe_single(probe *to)
 {
     for (int i = 0; i < VALUES; i++) {
         double x = ldexp(next_unit(to), i - 30);
-        add_double(to, kernel_exp(x));
         add_double(to, kernel_log(fabs(x)));
-        add_double(to, kernel_softplus(x));
+        add_double(to, kernel_log_one_plus(fabs(x)));
     }
 }
 

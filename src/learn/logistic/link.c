@@ -6,13 +6,6 @@
 
 #include "learn/logistic/logistic_internal.h"
 
-/* log(1 + x) for x >= 0; what 1 + x rounds away is put back by the first term of the series. */
-static double log_one_plus(double x)
-{
-    double sum = 1 + x;
-    return kernel_log(sum) + (x - (sum - 1)) / sum;
-}
-
 /* ---- two classes --------------------------------------------------------------------------------------------- */
 
 /* The output, turned so that the row's own class lies on the negative side, is the log-odds of being wrong. */
@@ -27,7 +20,7 @@ static void losses_of_two(logistic_sums *sums, const logistic_block *block, cons
     dense->exp(small, block->rows);
     for (int64_t i = 0; i < block->rows; i++) {
         double wrong = output[i], factor = weight ? weight[i] : 1;
-        sums->loss += factor * ((wrong > 0 ? wrong : 0) + log_one_plus(small[i]));
+        sums->loss += factor * ((wrong > 0 ? wrong : 0) + kernel_log_one_plus(small[i]));
         sums->right += wrong < 0 || (wrong == 0 && !class[i]) ? factor : 0;
         double probability = (wrong > 0 ? 1 : small[i]) / (1 + small[i]);
         output[i] = factor * (class[i] ? -probability : probability);
@@ -90,7 +83,7 @@ static void losses_of_many(logistic_sums *sums, const logistic_block *block, con
         double *row = block->output + i * outputs, factor = weight ? weight[i] : 1;
         double others = sum_others(row, outputs, block->most[i]), all = 1 + others;
         double own = block->most[i] == class[i] ? -others : row[class[i]] - all;
-        sums->loss += factor * (log_one_plus(others) - block->spare[i]);
+        sums->loss += factor * (kernel_log_one_plus(others) - block->spare[i]);
         sums->right += block->most[i] == class[i] ? factor : 0;
         row[block->most[i]] = 1;
         for (int64_t k = 0; k < outputs; k++)
