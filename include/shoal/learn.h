@@ -209,10 +209,27 @@ SHOAL_API int shoal_result_take_table(shoal_result *result, const char *name, sh
 /* ---- the contract ------------------------------------------------------------------------------------------ */
 
 /* What a run will ask for: read by the planner. */
+enum { SHOAL_COST_PHASES = 8 };
+
+/* One phase of a run, as reports name it. */
+typedef struct shoal_cost_phase {
+    const char *name;
+    double rounds;             /* expected, and an upper bound where convergence may end it earlier */
+    double operations_per_row; /* floating-point operations a round, on average; 0 where rows are only looked at */
+    double model_bytes, partial_bytes; /* that travel in a round, as encoded; what a partial has for each row is not among them */
+    double row_bytes;  /* for each row, that travel in partials in a round, on average: labels */
+    double kept_bytes; /* that a round keeps and none before it did: written once, read only by who takes over */
+} shoal_cost_phase;
+
+/* A learner that can't tell, because it runs what others wrote, leaves operations_per_row, rounds and phases at 0: nothing can be planned
+ * of it then. */
 typedef struct shoal_cost {
-    double operations_per_row; /* floating-point operations a round */
+    /* Of the main phase. */
+    double operations_per_row; /* floating-point operations a round, as they would be without any that is skipped */
     double model_bytes, partial_bytes, memo_row_bytes;
-    int64_t rounds; /* expected */
+    int64_t rounds; /* expected, of all phases together */
+    int phases;     /* 0: all rounds are alike, and called "run" */
+    shoal_cost_phase phase[SHOAL_COST_PHASES];
 } shoal_cost;
 
 typedef struct shoal_algorithm {
@@ -250,6 +267,7 @@ typedef struct shoal_algorithm {
     int (*update)(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
                   const shoal_shape *shape, const shoal_crew *crew, bool stop);
 
+    /* What a run will ask for.  *out is zero before.  shape->rows_per_grain and grains are 0 where they are not known yet. */
     int (*cost)(shoal_cost *out, const void *config, const shoal_shape *shape);
 } shoal_algorithm;
 

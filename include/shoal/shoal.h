@@ -13,6 +13,7 @@
 #include <shoal/learn.h>
 #include <shoal/module.h>
 #include <shoal/option.h>
+#include <shoal/plan.h>
 #include <shoal/store.h>
 #include <shoal/version.h>
 

@@ -298,6 +298,21 @@ void base_output_discard(base_output **inout)
     base_free(inout);
 }
 
+int base_output_folders(const char *path)
+{
+    char *part = NULL;
+    int status = base_copy_text(&part, path);
+    for (char *slash = status == SHOAL_OK ? strchr(part + (*part != '\0'), '/') : NULL; slash && status == SHOAL_OK;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(part, 0700) < 0 && errno != EEXIST)
+            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make the folder %s", path, part);
+        *slash = '/';
+    }
+    base_free(&part);
+    return status;
+}
+
 int base_output_check(const char *path)
 {
     if (!is_plain_or_absent(path)) {

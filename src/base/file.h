@@ -40,6 +40,9 @@ int base_output_resolve(char **out, const char *path);
 /* 1 or 2 when the path is what standard output or standard error writes to; -1 otherwise. */
 int base_output_standard(const char *path);
 
+/* Makes the folders above a file that are missing, for this user alone as the XDG base directory specification asks. */
+int base_output_folders(const char *path);
+
 /* Checks that an output path could be opened for writing, so that a wrong name is reported before hours of work. */
 int base_output_check(const char *path);
 

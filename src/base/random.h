@@ -18,6 +18,7 @@ typedef enum base_purpose {
     BASE_FOR_FAULTS = 6,    /* what calls of a faulty store meet */
     BASE_FOR_WEIGHTS = 7,   /* first weights of a network */
     BASE_FOR_PATCHES = 8,   /* the image and the place of each patch */
+    BASE_FOR_SEARCH = 9,    /* first trials of a search for a configuration, and what its models believe */
 } base_purpose;
 
 /* 128 bits in out[0..3]. */

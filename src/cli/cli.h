@@ -56,6 +56,9 @@ extern const cli_verb cli_kmeans, cli_predict, cli_run, cli_data_info, cli_data_
     cli_data_patches, cli_man, cli_help;
 extern const cli_verb cli_store_ls, cli_store_get, cli_store_put, cli_store_cat, cli_store_rm, cli_store_du,
     cli_store_copy, cli_store_bench;
+extern const cli_verb cli_plan_kmeans, cli_plan_logistic, cli_plan_autoencoder;
+extern const cli_verb cli_calibrate;
+extern const cli_verb cli_plan_search;
 extern const cli_verb cli_agent, cli_check;
 extern const cli_verb cli_worker, cli_job_list, cli_job_show, cli_job_watch, cli_job_wait, cli_job_logs, cli_job_result,
     cli_job_scale, cli_job_resume, cli_job_cancel, cli_job_remove;
@@ -192,7 +195,25 @@ typedef struct cli_job_away {
     bool keep;     /* the job stays in its store when its outputs are written */
     bool detached; /* it goes on by itself, and there is no result yet */
     char *store;   /* URL */
+    /* What is known of the run, for what was predicted of it. */
+    double begun, ended; /* when it was submitted, and when its result was there */
+    bool resumed;        /* it was begun by another process */
+    bool local;          /* all workers were started on this machine */
+    int64_t mappers;     /* workers that --workers asked for; 0: they come from elsewhere */
+    const char *through; /* "ssh", "slurm": workers reach the store through this process; NULL: by themselves */
+    const char *reduce;  /* --reduce, or NULL; not owned */
+    bool split_roles;
+    shoal_plan_source source;
 } cli_job_away;
+
+/* What was predicted of a run and what happened (predicted.h). */
+typedef struct cli_predicted {
+    bool asked;        /* it is a run of which something could be predicted */
+    bool told;         /* and was */
+    bool uncalibrated; /* it was not, since nothing was measured of this machine or learner */
+    shoal_estimate estimate;
+    double rounds, took; /* that the estimate is for; seconds */
+} cli_predicted;
 
 /* One learner over one data set, with the time everything took. */
 typedef struct cli_job {
@@ -210,6 +231,7 @@ typedef struct cli_job {
     cli_progress progress;
     cli_trace trace;
     double started, load_seconds, write_seconds;
+    cli_predicted predicted;
     bool keeps_part; /* a signal ends the run after its round, which leaves a result; otherwise it ends the program */
 } cli_job;
 

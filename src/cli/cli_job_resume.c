@@ -10,6 +10,7 @@
 #include "job_store.h"
 #include "labels.h"
 #include "learn_verb.h"
+#include "predicted.h"
 #include "run_job.h"
 
 typedef struct settings {
@@ -240,6 +241,8 @@ static int go_on(settings *settings, cli_jobs *jobs, const shoal_job *about, con
     if (status == SHOAL_OK)
         status =
             cli_workers_resume(&job, jobs, about->id, &settings->run, &settings->workers, &settings->print, &trace);
+    if (status == SHOAL_OK && !job.away.detached && about->state != SHOAL_JOB_DONE)
+        cli_predicted_note_asked(&job, json_object_get(asked, "options"));
     if (status == SHOAL_OK && !job.away.detached)
         status = finish(&job, learner, asked, &settings->print);
     cli_job_release(&job);

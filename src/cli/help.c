@@ -35,9 +35,11 @@ static const struct {
     {"SHOAL_SSH", "The command that --workers ssh: uses when --ssh is not given; ssh when it is not set."},
     {"SHOAL_PORTABLE",
      "A folder with the builds of this program that are copied to other machines, or none to copy this one."},
+    {"SHOAL_HISTORY", "off: runs leave no line in the history of what was predicted and what happened."},
+    {"XDG_CONFIG_HOME", "Where the calibration is, in a folder shoal; ~/.config when it is not set."},
     {"XDG_STATE_HOME",
-     "Where copies keep their journals and jobs are without a store, in a folder shoal; ~/.local/state when it "
-     "is not set."},
+     "Where copies keep their journals, jobs are without a store, and the history of runs is, in a folder shoal; "
+     "~/.local/state when it is not set."},
     {"XDG_CACHE_HOME",
      "Where workers keep rows they fetched, and shoal run the modules it compiled, in a folder shoal; ~/.cache "
      "when it is not set."},
@@ -59,8 +61,8 @@ static void list_verbs(FILE *stream, const char *first)
 {
     for (const cli_verb *const *verb = cli_verbs; *verb; verb++) {
         if (!first || cli_verb_is_of(*verb, first)) {
-            fprintf(stream, "  %-14s", (*verb)->name);
-            base_wrap(stream, (*verb)->summary, 16, 16, cli_width());
+            fprintf(stream, "  %-18s", (*verb)->name);
+            base_wrap(stream, (*verb)->summary, 20, 20, cli_width());
         }
     }
 }

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "predicted.h"
 
 void cli_job_init(cli_job *job, const shoal_algorithm *algorithm, bool quiet)
 {
@@ -106,6 +107,8 @@ int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settin
     cli_progress_clear(&job->progress);
     if (status == SHOAL_INVALID) /* a learner sees rows, not files */
         status = shoal_fail(status, "%s: %s", job->data_name, shoal_error());
+    if (status == SHOAL_OK)
+        cli_predicted_note(job, config);
     return status;
 }
 
@@ -317,6 +320,8 @@ json_t *cli_job_json(const cli_job *job)
             cli_json_put(&object, job->algorithm->counter[i], json_integer(job->report.counter[i]));
     if (job->away.id[0])
         json_away(&object, &job->away);
+    if (job->predicted.asked)
+        cli_json_put(&object, "predicted", cli_predicted_json(&job->predicted));
     int64_t peak = base_memory_peak();
     if (peak >= 0)
         cli_json_put(&object, "peak_memory", json_integer(peak));
@@ -348,6 +353,7 @@ void cli_job_print(const cli_job *job, FILE *stream)
         if (!is_usual(job->report.phase[i].name))
             print_phase(stream, &comma, job->report.phase[i].name, job->report.phase[i].seconds);
     fprintf(stream, "%swrite %.3f s\n", comma, job->write_seconds);
+    cli_predicted_print(stream, job);
     fprintf(stream, "kernel     %s, %d thread%s\n", job->report.kernel, job->report.threads,
             job->report.threads == 1 ? "" : "s");
     if (job->away.id[0])

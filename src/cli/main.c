@@ -12,7 +12,11 @@
 
 const cli_verb *const cli_verbs[] = {
     &cli_kmeans,     &cli_logistic,     &cli_autoencoder,
-    &cli_predict,    &cli_run,          &cli_data_info,
+    &cli_predict,    &cli_run,
+    &cli_plan_kmeans, &cli_plan_logistic, &cli_plan_autoencoder,
+    &cli_plan_search,
+    &cli_calibrate,
+    &cli_data_info,
     &cli_data_head,  &cli_data_convert, &cli_data_patches,
     &cli_store_ls,   &cli_store_get,    &cli_store_put,
     &cli_store_cat,  &cli_store_rm,     &cli_store_du,

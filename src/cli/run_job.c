@@ -17,6 +17,7 @@
 #include "engine/store/job_spec.h"
 #include "job_print.h"
 #include "launch/launch.h"
+#include "predicted.h"
 
 static const shoal_option rows[] = {
     {"store", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, store), "URL",
@@ -245,6 +246,22 @@ static int open_data(following *self)
                                cli_jobs_deadline(self->jobs));
 }
 
+/* For what is predicted of such a run. */
+static void note_crew(following *self, const launch_ask *ask)
+{
+    cli_job_away *away = &self->job->away;
+    const shoal_texts *specs = &self->settings->workers;
+    away->mappers = ask->workers;
+    away->local = true;
+    for (int i = 0; i < specs->count; i++) {
+        away->local = away->local && strncmp(specs->text[i], "local:", 6) == 0;
+        if (ask->piped && strncmp(specs->text[i], "local:", 6) != 0)
+            away->through = strncmp(specs->text[i], "slurm:", 6) == 0 ? "slurm" : "ssh";
+    }
+    away->split_roles = self->settings->roles && strcmp(self->settings->roles, "split") == 0;
+    away->reduce = self->settings->reduce;
+}
+
 static int start_workers(following *self)
 {
     launch_ask ask;
@@ -262,7 +279,8 @@ static int start_workers(following *self)
     if (status < 0)
         return status;
     self->count = ask.workers;
-    if (self->settings->roles && strcmp(self->settings->roles, "split") == 0)
+    note_crew(self, &ask);
+    if (self->job->away.split_roles)
         self->helpers = (int64_t)ceil(sqrt((double)self->count)) + 1;
     const launch_job job = {.store_url = self->jobs->url,
                             .store = self->jobs->store,
@@ -391,6 +409,11 @@ static int read_spec(following *self)
         job_hex_write(self->spec, spec->sha256, sizeof spec->sha256);
     if (status == SHOAL_OK && spec->source == JOB_FILE)
         status = copy_folder(&self->data_folder, spec->place);
+    if (status == SHOAL_OK)
+        self->job->away.source = spec->source == JOB_FILE        ? SHOAL_PLAN_FILE
+                                 : spec->source == JOB_GENERATED ? SHOAL_PLAN_GENERATED
+                                 : spec->source == JOB_UPLOADED  ? SHOAL_PLAN_UPLOADED
+                                                                 : SHOAL_PLAN_STORED;
     if (status == SHOAL_OK && spec->source == JOB_RANGES && spec->store_url)
         status = base_copy_text(&self->data_url, spec->store_url);
     job_spec_free(&spec);
@@ -457,6 +480,7 @@ static int follow(following *self)
         status = forget_scale(self);
     if (status == SHOAL_OK) {
         status = shoal_job_follow(&self->job->result, &self->job->away.report, self->jobs->store, self->id, &options);
+        self->job->away.ended = base_seconds();
     }
     if (status < 0 && base_copy_text(&why, shoal_error()) == SHOAL_OK)
         shorten(why, self->id);
@@ -661,6 +685,7 @@ int cli_workers_run(cli_job *job, const cli_workers_wish *wish, const cli_run_se
         return status;
     }
     job->away.keep = settings->store != NULL || settings->detach;
+    job->away.begun = base_seconds();
     status = base_copy_text(&job->away.store, jobs.url);
     if (status == SHOAL_OK)
         status = submit(job, &jobs, wish, run, settings);
@@ -673,6 +698,8 @@ int cli_workers_run(cli_job *job, const cli_workers_wish *wish, const cli_run_se
         status = settings->detach ? detach(job, &jobs, run, settings, print, is_any_written(wish->outputs))
                                   : follow_job(job, &jobs, run, settings, print, wish, wish->trace);
     cli_jobs_close(&jobs);
+    if (status == SHOAL_OK && !settings->detach)
+        cli_predicted_note(job, wish->config);
     return status;
 }
 
@@ -682,6 +709,7 @@ int cli_workers_resume(cli_job *job, cli_jobs *jobs, const char *id, const cli_r
 {
     snprintf(job->away.id, sizeof job->away.id, "%s", id);
     job->away.keep = true;
+    job->away.resumed = true;
     base_free(&job->away.store);
     int status = base_copy_text(&job->away.store, jobs->url);
     if (status < 0)

@@ -113,14 +113,19 @@ static int check_numbers(const double *values, int64_t count, const char *who, i
     return SHOAL_OK;
 }
 
-static int start_with(shoal_round **out, const shoal_module *module, shoal_setting *setting, const char *params)
+/* Fills setting->sums and numbers. */
+static int ask_sizes(const shoal_module *module, shoal_setting *setting)
 {
-    model_head head = {.window = learn_window_usual()};
     int status = ask_count(&setting->sums, module->sums, setting, setting->columns, "sums");
     if (status == SHOAL_OK && setting->sums == 0)
         status = shoal_fail(SHOAL_INVALID, "the module asks for no sums");
-    if (status == SHOAL_OK)
-        status = ask_count(&setting->numbers, module->numbers, setting, setting->sums, "numbers");
+    return status < 0 ? status : ask_count(&setting->numbers, module->numbers, setting, setting->sums, "numbers");
+}
+
+static int start_with(shoal_round **out, const shoal_module *module, shoal_setting *setting, const char *params)
+{
+    model_head head = {.window = learn_window_usual()};
+    int status = ask_sizes(module, setting);
     if (status < 0)
         return status;
     head.sums = setting->sums;
@@ -338,13 +343,37 @@ static int update_module(shoal_round **next, shoal_result **result, const shoal_
     return status;
 }
 
+/* How many rounds a module makes that has an update, only that knows; of what it does to a row there is the least: an addition a value. */
 static int cost_module(shoal_cost *out, const void *config, const shoal_shape *shape)
 {
-    (void)config;
-    *out = (shoal_cost){.operations_per_row = 2 * (double)shape->columns,
-                        .model_bytes = (double)shape->columns * sizeof(double),
-                        .partial_bytes = (double)shape->columns * sizeof(int64_t) * learn_window_usual().digits,
-                        .rounds = 1};
+    enum { ROUND_WORDS = 190, PARTIAL_WORDS = 20 }; /* names, numbers and a layout around them on the way */
+    const learn_module_config *asked = config;
+    const char *text = asked->params ? asked->params : "{}";
+    const shoal_module *module = learn_module_current();
+    shoal_params *params = NULL;
+    *out = (shoal_cost){0};
+    if (!module || module->update)
+        return SHOAL_OK;
+    int status = learn_params_new(&params, text);
+    shoal_setting setting = {.rows = shape->rows, .columns = shape->columns, .params = params};
+    if (status == SHOAL_OK)
+        status = ask_sizes(module, &setting);
+    learn_params_free(&params);
+    if (status < 0)
+        return status;
+    double digits = (double)setting.sums * learn_window_usual().digits, numbers = (double)setting.numbers;
+    const shoal_cost_phase run = {.name = "run",
+                                  .rounds = 1,
+                                  .operations_per_row = (double)shape->columns,
+                                  .model_bytes = ROUND_WORDS + sizeof(model_head) + numbers * sizeof(double) +
+                                                 (double)strlen(text),
+                                  .partial_bytes = PARTIAL_WORDS + (digits + LEARN_EXACT_RANGE) * sizeof(int64_t)};
+    *out = (shoal_cost){.operations_per_row = run.operations_per_row,
+                        .model_bytes = run.model_bytes,
+                        .partial_bytes = run.partial_bytes,
+                        .rounds = 1,
+                        .phases = 1,
+                        .phase = {run}};
     return SHOAL_OK;
 }
 

@@ -44,7 +44,7 @@ def run_here(function):
     """Runs one test in a folder that is gone afterwards."""
     folder = os.path.realpath(tempfile.mkdtemp(prefix="shoal-test-"))
     os.chdir(folder)
-    os.environ.update(XDG_STATE_HOME=f"{folder}/state", XDG_CACHE_HOME=f"{folder}/cache")
+    os.environ.update(XDG_STATE_HOME=f"{folder}/state", XDG_CACHE_HOME=f"{folder}/cache", XDG_CONFIG_HOME=f"{folder}/config")
     began = time.monotonic()
     try:
         function()

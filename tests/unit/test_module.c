@@ -356,6 +356,35 @@ static void a_model_that_does_not_fit_its_partials_is_refused(void **state)
     }
 }
 
+/* One round of sums is known beforehand; how many rounds an update asks for is not. */
+static void the_cost_is_that_of_one_round_or_unknown(void **state)
+{
+    const shoal_shape shape = {.rows = ROWS, .columns = 5, .type = SHOAL_FLOAT64, .rows_per_grain = ROWS, .grains = 1};
+    const learn_module_config config = {.params = "{\"rate\": 0.5}"};
+    const shoal_algorithm *algorithm = NULL;
+    shoal_round *round = NULL;
+    shoal_cost cost = {0};
+    (void)state;
+    compile(SUM_COLUMNS "static int64_t sums(const shoal_setting *setting) { return 3 * setting->columns; }\n"
+                        "SHOAL_MODULE(.map = map, .sums = sums);");
+    assert_int_equal(load(&algorithm), SHOAL_OK);
+    assert_int_equal(algorithm->cost(&cost, &config, &shape), SHOAL_OK);
+    assert_int_equal(algorithm->start(&round, &config, &shape), SHOAL_OK);
+    assert_true(cost.phases == 1 && cost.rounds == 1 && cost.phase[0].rounds == 1);
+    assert_string_equal(cost.phase[0].name, round->phase);
+    double partial = 8 * (double)(round->layout.cell[0].count + round->layout.cell[1].count);
+    assert_true(cost.phase[0].partial_bytes >= partial && cost.phase[0].partial_bytes < partial + 40);
+    assert_true(cost.phase[0].model_bytes >= (double)round->model_bytes &&
+                cost.phase[0].model_bytes < (double)round->model_bytes + 300);
+    shoal_round_free(&round);
+    compile(SUM_COLUMNS "static bool update(double *model, const double *sum, int64_t round, const shoal_setting *s) { "
+                        "return round > 7; }\n"
+                        "SHOAL_MODULE(.map = map, .update = update);");
+    assert_int_equal(load(&algorithm), SHOAL_OK);
+    assert_int_equal(algorithm->cost(&cost, &config, &shape), SHOAL_OK);
+    assert_true(cost.phases == 0 && cost.rounds == 0 && cost.operations_per_row == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_runs_before_a_module_is_loaded),
@@ -365,6 +394,7 @@ int main(void)
                                        cmocka_unit_test(rounds_go_on_until_update_says_so),
                                        cmocka_unit_test(a_model_that_does_not_fit_its_partials_is_refused),
                                        cmocka_unit_test(what_a_module_gets_wrong_has_a_sentence),
+                                       cmocka_unit_test(the_cost_is_that_of_one_round_or_unknown),
                                        cmocka_unit_test(a_whole_algorithm_is_handed_through),
                                        cmocka_unit_test(the_last_module_counts),
                                        cmocka_unit_test(a_lack_of_memory_leaves_nothing_behind)};

@@ -328,14 +328,23 @@ static int update(shoal_round **next, shoal_result **result, const shoal_round *
     return gradient_update(next, result, &autoencoder_class, round, merged, shape, crew, stop);
 }
 
+/* Five products with a matrix of weights: two forwards, one back, two gradients; a sparse network has one gradient more. */
 static int cost(shoal_cost *out, const void *untyped, const shoal_shape *shape)
 {
     const shoal_autoencoder_config *config = untyped;
-    double weights = (double)config->hidden * (double)shape->columns, sparse = config->sparsity_weight > 0;
-    *out = (shoal_cost){.operations_per_row = (10 + 2 * sparse) * weights,
-                        .model_bytes = 8 * (config->tied ? 1 : 2) * weights,
-                        .partial_bytes = 8 * ((config->tied ? 1 : 2) + sparse) * weights,
-                        .rounds = 2 + config->iterations + config->iterations / 10};
+    double hidden = (double)config->hidden, columns = (double)shape->columns, weights = hidden * columns;
+    double matrices = config->tied ? 1 : 2, sparse = config->sparsity_weight > 0, word = sizeof(double);
+    double parameters = matrices * weights + hidden + columns, own_bytes = sizeof(autoencoder_own);
+    const gradient_sizes sizes = {.own_bytes = own_bytes + (config->start_encoder ? parameters * word : 0),
+                                  .run_own_bytes = own_bytes,
+                                  .scan_bytes = 3 * word,
+                                  .parameters = parameters,
+                                  .sums = 1 + 2 * hidden + columns + matrices * weights + sparse * (hidden + weights),
+                                  .groups = 4 + matrices + 2 * sparse,
+                                  .notes = hidden + 3,
+                                  .operations_per_row = (10 + 2 * sparse) * weights,
+                                  .iterations = (double)config->iterations};
+    gradient_cost(out, &sizes);
     return SHOAL_OK;
 }
 

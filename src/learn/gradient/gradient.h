@@ -84,6 +84,19 @@ typedef struct gradient_class {
     int (*tell)(shoal_result *result, const double *notes, const void *own, const shoal_shape *shape);
 } gradient_class;
 
+/* What a learner knows of its rounds before the data was seen. */
+typedef struct gradient_sizes {
+    double own_bytes;     /* in round 0 and, unless it says otherwise, later */
+    double run_own_bytes; /* once the scan is done; 0: the same */
+    double scan_bytes;    /* of the scan's partial */
+    double parameters, sums, groups, notes;
+    double operations_per_row; /* of an evaluation */
+    double iterations;         /* at most */
+} gradient_sizes;
+
+/* Fills both phases: a scan, and an evaluation for each iteration and some more. */
+void gradient_cost(shoal_cost *out, const gradient_sizes *sizes);
+
 /* The functions of a shoal_algorithm.  gradient_start makes round 0 with a copy of `own`. */
 int gradient_start(shoal_round **out, const gradient_class *of, const void *own, size_t own_bytes,
                    const shoal_shape *shape);

@@ -51,7 +51,7 @@ static void describe(shoal_round *round, const shoal_shape *shape)
     phase->describe(round, shape);
 }
 
-static int choose_start(int64_t *out, const shoal_kmeans_config *config)
+int kmeans_choose_start(int64_t *out, const shoal_kmeans_config *config)
 {
     const char *init = config->init ? config->init : "auto";
     if (config->start)
@@ -119,7 +119,7 @@ static int start_kmeans(shoal_round **out, const void *untyped, const shoal_shap
                            .best_run = -1};
     int status = check(config, shape);
     if (status == SHOAL_OK)
-        status = choose_start(&header.start, config);
+        status = kmeans_choose_start(&header.start, config);
     if (header.start == KMEANS_START_GIVEN)
         header.runs = 1; /* every run would be the same */
     if (status == SHOAL_OK)
@@ -233,22 +233,6 @@ static int update_kmeans(shoal_round **next, shoal_result **result, const shoal_
     return status;
 }
 
-static int cost_kmeans(shoal_cost *out, const void *untyped, const shoal_shape *shape)
-{
-    const shoal_kmeans_config *config = untyped;
-    double cells = (double)config->k * (double)shape->columns;
-    int64_t start = KMEANS_START_RANDOM;
-    int status = choose_start(&start, config);
-    /* Scans, seeding (two rounds a centre; a measuring and a sampling round five times over), updates, labels. */
-    int64_t seeding = start == KMEANS_START_GREEDY ? 2 * config->k : start == KMEANS_START_PARALLEL ? 13 : 1;
-    *out = (shoal_cost){.operations_per_row = 3 * cells,
-                        .model_bytes = 8 * cells,
-                        .partial_bytes = 8 * (cells + (double)config->k),
-                        .memo_row_bytes = KMEANS_MEMO_BYTES,
-                        .rounds = 2 + config->runs * (seeding + config->iterations + 1)};
-    return status;
-}
-
 const shoal_algorithm shoal_kmeans = {
     .name = "kmeans",
     .summary = "cluster rows around K centres",
@@ -262,16 +246,8 @@ const shoal_algorithm shoal_kmeans = {
     .scratch_bytes = scratch_bytes_kmeans,
     .map = map_kmeans,
     .update = update_kmeans,
-    .cost = cost_kmeans,
+    .cost = kmeans_cost,
 };
-
-static int cost_predict(shoal_cost *out, const void *untyped, const shoal_shape *shape)
-{
-    const shoal_predict_config *config = untyped;
-    double cells = (double)config->k * (double)shape->columns;
-    *out = (shoal_cost){.operations_per_row = 3 * cells, .model_bytes = 8 * cells, .rounds = 2};
-    return SHOAL_OK;
-}
 
 const shoal_algorithm shoal_kmeans_predict = {
     .name = "predict",
@@ -285,5 +261,5 @@ const shoal_algorithm shoal_kmeans_predict = {
     .scratch_bytes = scratch_bytes_kmeans,
     .map = map_kmeans,
     .update = update_kmeans,
-    .cost = cost_predict,
+    .cost = kmeans_cost_predict,
 };

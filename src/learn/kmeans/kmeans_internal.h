@@ -114,6 +114,12 @@ extern const kmeans_phase kmeans_range, kmeans_spread, kmeans_weigh, kmeans_fetc
 /* Counters of shoal_scratch. */
 enum { KMEANS_COMPUTED, KMEANS_SKIPPED, KMEANS_DEFINITIONS };
 
+/* How first centres are found; SHOAL_USAGE for a name that is none. */
+int kmeans_choose_start(int64_t *out, const shoal_kmeans_config *config);
+/* shoal_algorithm.cost of both learners of this folder. */
+int kmeans_cost(shoal_cost *out, const void *config, const shoal_shape *shape);
+int kmeans_cost_predict(shoal_cost *out, const void *config, const shoal_shape *shape);
+
 /* Begins run number model->run: the first seeding round, or the first Lloyd round when centres are given. */
 int kmeans_begin_run(shoal_round **next, const shoal_round *from, const shoal_shape *shape);
 /* Asked to stop while there are no centres of this run: labels by the best run's before it, or fails with SHOAL_STOPPED

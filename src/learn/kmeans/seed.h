@@ -77,6 +77,14 @@ void seed_draw_rows(seed_view *next, const int64_t *potentials, int64_t grains);
 /* Copies the records of a FETCH round, by slot, dropping rows equal to an earlier one.  Returns how many. */
 int64_t seed_take_rows(double *out, shoal_partial *merged, int64_t columns);
 
+/* k-means++: rows that are drawn for each centre, as scikit-learn does. */
+int64_t seed_trials(int64_t k);
+
+/* k-means||: expected samples a round, in units of k, and how many rounds sample: 2.5 candidates for each centre.  Twice as many
+ * gave no better starts after greedy reclustering, and took twice the memory. */
+#define SEED_SAMPLES_PER_CENTRE 0.5
+enum { SEED_SAMPLING_ROUNDS = 5 };
+
 /* Members of the set a seeding round looks at, at most; distances of a centre to them lie so far apart. */
 enum { SEED_MEMBERS = 32 };
 

@@ -13,9 +13,14 @@ enum { JUDGE_POTENTIAL, JUDGE_MOST };
 /* So few members in reach are measured by the definition at once; more go through a filter by scores first. */
 enum { JUDGE_AT_ONCE = 2 };
 
+int64_t seed_trials(int64_t k)
+{
+    return 2 + (int64_t)log((double)k);
+}
+
 static int64_t trials_of(const kmeans_model *model)
 {
-    return 2 + (int64_t)log((double)model->k); /* as scikit-learn */
+    return seed_trials(model->k);
 }
 
 /* ---- the rounds -------------------------------------------------------------------------------------------- */

@@ -13,11 +13,6 @@
 enum { SAMPLE_POTENTIAL, SAMPLE_MOST, SAMPLE_WEIGHT, SAMPLE_CELLS };
 enum { SAMPLE_ROWS };
 
-/* Expected samples a round, in units of k, and how many rounds sample: 2.5 candidates for each centre.  Twice as many
- * gave no better starts after greedy reclustering, and took twice the memory. */
-static const double samples_per_centre = 0.5;
-enum { SAMPLING_ROUNDS = 5 };
-
 /* ---- the rounds -------------------------------------------------------------------------------------------- */
 
 int seed_parallel_first(shoal_round **next, const shoal_round *fetched, shoal_partial *merged)
@@ -52,7 +47,7 @@ static void describe_sample(shoal_round *round, const shoal_shape *shape)
     layout->carry_from = view.base.model->memo_round;
     layout->writes_memo = !view.state->sampling;
     round->step = view.state->step;
-    round->steps = SAMPLING_ROUNDS;
+    round->steps = SEED_SAMPLING_ROUNDS;
 }
 
 static int prepare_sample(kmeans_prepared *prepared, const shoal_round *round, const shoal_shape *shape,
@@ -121,7 +116,7 @@ static int sample_rows(shoal_partial *partial, const sampling *job, double *valu
     const kmeans_model *model = job->view.base.model;
     const seed_state *state = job->view.state;
     const shoal_grain *grain = job->rows->grain;
-    double wanted = samples_per_centre * (double)model->k;
+    double wanted = SEED_SAMPLES_PER_CENTRE * (double)model->k;
     for (int64_t i = 0; i < grain->rows; i++) {
         int64_t row = grain->first_row + i;
         double coin = base_random_unit((uint64_t)model->seed, BASE_FOR_SAMPLING, (uint64_t)row,
@@ -222,7 +217,7 @@ static int update_sample(shoal_round **next, shoal_result **result, const shoal_
         return add_samples(next, round, merged);
     int64_t potential = shoal_partial_values(merged, SAMPLE_POTENTIAL)[0];
     double most = shoal_max_value(shoal_partial_values(merged, SAMPLE_MOST)[0]);
-    bool enough = view.state->step >= SAMPLING_ROUNDS && view.state->candidates >= model->k;
+    bool enough = view.state->step >= SEED_SAMPLING_ROUNDS && view.state->candidates >= model->k;
     if (enough || !(most > 0)) {
         if (view.state->candidates < model->k)
             return seed_too_few(model, view.state->candidates);

@@ -406,15 +406,25 @@ static int update_logistic(shoal_round **next, shoal_result **result, const shoa
     return gradient_update(next, result, &logistic_class, round, merged, shape, crew, stop);
 }
 
-/* How many classes there are is only known later; a few are usual. */
+/* Two products with the data: outputs, and what each row adds to the gradient.  How many classes there are is only known later. */
 static int cost_logistic(shoal_cost *out, const void *untyped, const shoal_shape *shape)
 {
     const shoal_logistic_config *config = untyped;
-    double cells = (double)shape->columns * (double)(config->start_outputs ? config->start_outputs : 1);
-    *out = (shoal_cost){.operations_per_row = 4 * cells,
-                        .model_bytes = 8 * cells,
-                        .partial_bytes = 8 * cells,
-                        .rounds = 1 + (config->iterations < 200 ? config->iterations : 200)};
+    int64_t classes = config->expected_classes ? config->expected_classes : config->start_classes_count;
+    classes = classes < 2 ? 2 : classes;
+    double outputs = (double)logistic_outputs(classes), features = (double)shape->columns - 1, word = sizeof(double);
+    double start = (double)config->start_outputs * (features + 1) + (double)config->start_classes_count;
+    double parameters = outputs * (features + !config->no_intercept);
+    const gradient_sizes sizes = {.own_bytes = sizeof(logistic_own) + start * word,
+                                  .run_own_bytes = sizeof(logistic_own) + ((double)classes + 2 * features) * word,
+                                  .scan_bytes = logistic_scan_bytes(shape->columns, classes),
+                                  .parameters = parameters,
+                                  .sums = parameters + NOTES,
+                                  .groups = 3 + !config->no_intercept,
+                                  .notes = NOTES,
+                                  .operations_per_row = 4 * outputs * features,
+                                  .iterations = (double)config->iterations};
+    gradient_cost(out, &sizes);
     return SHOAL_OK;
 }
 

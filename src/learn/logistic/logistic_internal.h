@@ -58,6 +58,9 @@ void logistic_scan_layout(shoal_layout *layout, const void *own, const shoal_sha
 size_t logistic_scan_scratch(const void *own, const shoal_shape *shape);
 int logistic_scan(shoal_partial *partial, const void *own, const shoal_grain *grain, const shoal_scratch *scratch);
 
+/* Bytes that the cells of a scan's partial take on the way. */
+double logistic_scan_bytes(int64_t columns, int64_t classes);
+
 /* What the scan found in all rows. */
 typedef struct logistic_found {
     int64_t classes;

@@ -33,6 +33,14 @@ void logistic_scan_layout(shoal_layout *layout, const void *own, const shoal_sha
     layout->cell[SCAN_RANGE] = (shoal_cell){"weight's range", SHOAL_CELL_MAX, LEARN_EXACT_RANGE, 0, false};
 }
 
+double logistic_scan_bytes(int64_t columns, int64_t classes)
+{
+    double words = (double)MOMENTS * learn_window_usual().digits * (double)columns + 2 + LEARN_EXACT_DIGITS_MOST +
+                   LEARN_EXACT_RANGE;
+    enum { RECORD_CELLS = 3 }; /* each has a count in front */
+    return (words + RECORD_CELLS) * sizeof(int64_t) + (double)classes * sizeof(shoal_key);
+}
+
 /* ---- values -------------------------------------------------------------------------------------------------- */
 
 static double value_at(const shoal_grain *grain, int64_t row, int64_t column)

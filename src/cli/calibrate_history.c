@@ -1,0 +1,197 @@
+/* What was predicted of runs and what happened, and fitting to it.  See calibrate.h. */
+#include "calibrate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "plan/history.h"
+#include "plan_units.h"
+
+typedef struct history {
+    plan_run *run;
+    int64_t count, damaged;
+    char *path;
+} history;
+
+static int read_history(history *out)
+{
+    *out = (history){0};
+    int status = plan_history_path(&out->path);
+    return status == SHOAL_OK ? plan_history_read(&out->run, &out->count, &out->damaged, out->path, 0) : status;
+}
+
+static void release_history(history *self)
+{
+    base_free(&self->run);
+    base_free(&self->path);
+}
+
+/* ---- errors ---------------------------------------------------------------------------------------------------- */
+
+static bool was_predicted(const plan_run *run)
+{
+    return run->predicted > 0 && run->seconds > 0;
+}
+
+static int compare_reals(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median and the greatest of |happened / predicted - 1|, and how many lay in their interval; NAN without any. */
+static int find_errors(double *median, double *worst, int64_t *predicted, int64_t *within, const history *history)
+{
+    double *error = NULL;
+    int status = base_alloc(&error, (size_t)history->count, sizeof *error, "errors");
+    *predicted = *within = 0;
+    for (int64_t i = 0; i < history->count && status == SHOAL_OK; i++) {
+        const plan_run *run = &history->run[i];
+        if (!was_predicted(run))
+            continue;
+        error[(*predicted)++] = fabs(run->seconds / run->predicted - 1);
+        *within += run->seconds >= run->low && run->seconds <= run->high;
+    }
+    if (*predicted > 0)
+        qsort(error, (size_t)*predicted, sizeof *error, compare_reals);
+    *median = *predicted > 0 ? error[(*predicted - 1) / 2] : NAN;
+    *worst = *predicted > 0 ? error[*predicted - 1] : NAN;
+    base_free(&error);
+    return status;
+}
+
+/* ---- for people ------------------------------------------------------------------------------------------------ */
+
+static void format_date(char *out, size_t size, int64_t date, const char *format)
+{
+    time_t then = (time_t)date;
+    struct tm parts;
+    if (!gmtime_r(&then, &parts) || strftime(out, size, format, &parts) == 0)
+        snprintf(out, size, "?");
+}
+
+static void print_run(const plan_run *run)
+{
+    char date[32], rows[32], shape[64], store[20], predicted[CLI_UNITS_BYTES] = "-", low[CLI_UNITS_BYTES], high[CLI_UNITS_BYTES];
+    char interval[2 * CLI_UNITS_BYTES + 8] = "", happened[CLI_UNITS_BYTES];
+    format_date(date, sizeof date, run->date, "%Y-%m-%d %H:%M");
+    cli_format_count(rows, sizeof rows, (int64_t)fmin(run->rows, 0x1p62));
+    snprintf(shape, sizeof shape, "%s x %.0f", rows, run->columns);
+    int length = snprintf(store, sizeof store, "%.19s", run->store[0] ? run->store : "-");
+    cli_format_duration(happened, run->seconds);
+    if (was_predicted(run)) {
+        cli_format_duration(predicted, run->predicted);
+        cli_format_duration(low, run->low);
+        cli_format_duration(high, run->high);
+        snprintf(interval, sizeof interval, "%s to %s", low, high);
+    }
+    printf("%-16s  %-11.11s  %18s  %7" PRId64 "  ", date, run->learner, shape, run->workers);
+    cli_put_text(stdout, store);
+    printf("%*s  %9s  %-20s  %9s  ", 19 - length, "", predicted, interval, happened);
+    if (was_predicted(run))
+        printf("%5.2f\n", run->seconds / run->predicted);
+    else
+        printf("%5s\n", "-");
+}
+
+static int print_table(const history *history)
+{
+    double median, worst;
+    int64_t predicted, within;
+    int status = find_errors(&median, &worst, &predicted, &within, history);
+    if (status < 0)
+        return status;
+    if (history->count > 0)
+        printf("%-16s  %-11s  %18s  %7s  %-19s  %9s  %-20s  %9s  %5s\n", "date (UTC)", "learner", "rows x columns", "workers", "store",
+               "predicted", "90% within", "happened", "ratio");
+    for (int64_t i = 0; i < history->count; i++)
+        print_run(&history->run[i]);
+    if (history->count == 0)
+        printf("no runs yet\n");
+    else if (predicted == 0)
+        printf("\n%" PRId64 " run%s, none of which was predicted: shoal calibrate comes first\n", history->count,
+               history->count == 1 ? "" : "s");
+    else
+        printf("\n%" PRId64 " of %" PRId64 " runs were predicted: median error %.1f%%, worst %.1f%%; %" PRId64
+               " lay in their interval\n",
+               predicted, history->count, 100 * median, 100 * worst, within);
+    if (history->damaged > 0)
+        printf("%" PRId64 " line%s of %s could not be read and %s left out\n", history->damaged, history->damaged == 1 ? "" : "s",
+               history->path, history->damaged == 1 ? "was" : "were");
+    return SHOAL_OK;
+}
+
+/* ---- as JSON --------------------------------------------------------------------------------------------------- */
+
+static json_t *json_run(const plan_run *run)
+{
+    char date[32];
+    bool predicted = was_predicted(run);
+    json_t *object = json_object();
+    format_date(date, sizeof date, run->date, "%Y-%m-%dT%H:%M:%SZ");
+    cli_json_put(&object, "date", json_string(date));
+    cli_json_put(&object, "learner", cli_json_text(run->learner));
+    cli_json_put(&object, "rows", cli_json_real(run->rows));
+    cli_json_put(&object, "columns", cli_json_real(run->columns));
+    cli_json_put(&object, "workers", json_integer(run->workers));
+    cli_json_put(&object, "threads", cli_json_real(run->threads));
+    cli_json_put(&object, "store", run->store[0] ? cli_json_text(run->store) : json_null());
+    cli_json_put(&object, "predicted", predicted ? cli_json_real(run->predicted) : json_null());
+    cli_json_put(&object, "low", predicted ? cli_json_real(run->low) : json_null());
+    cli_json_put(&object, "high", predicted ? cli_json_real(run->high) : json_null());
+    cli_json_put(&object, "happened", cli_json_real(run->seconds));
+    cli_json_put(&object, "ratio", predicted ? cli_json_real(run->seconds / run->predicted) : json_null());
+    return object;
+}
+
+static int print_object(const history *history)
+{
+    double median, worst;
+    int64_t predicted, within;
+    int status = find_errors(&median, &worst, &predicted, &within, history);
+    if (status < 0)
+        return status;
+    json_t *object = json_object(), *runs = json_array();
+    for (int64_t i = 0; i < history->count; i++)
+        json_array_append_new(runs, json_run(&history->run[i]));
+    cli_json_put(&object, "path", cli_json_text(history->path));
+    cli_json_put(&object, "runs", runs);
+    cli_json_put(&object, "predicted", json_integer(predicted));
+    cli_json_put(&object, "within", json_integer(within));
+    cli_json_put(&object, "median_error", cli_json_real(median));
+    cli_json_put(&object, "worst_error", cli_json_real(worst));
+    cli_json_put(&object, "damaged", json_integer(history->damaged));
+    return cli_print_json(object);
+}
+
+/* ---- for the verb ---------------------------------------------------------------------------------------------- */
+
+int cli_history_print(bool json)
+{
+    history history;
+    int status = read_history(&history);
+    if (status == SHOAL_OK)
+        status = (json ? print_object : print_table)(&history);
+    release_history(&history);
+    return status;
+}
+
+int cli_history_refit(plan_calibration *calibration, int64_t *used, int64_t *count)
+{
+    history history;
+    int status = read_history(&history);
+    *used = 0;
+    *count = history.count;
+    if (status == SHOAL_OK && history.count == 0)
+        status = shoal_fail(SHOAL_INVALID, "%s: there are no runs to refit from yet", history.path);
+    if (status == SHOAL_OK)
+        status = plan_history_refit(calibration, used, history.run, history.count);
+    if (status == SHOAL_OK && *used == 0)
+        status = shoal_fail(SHOAL_INVALID, "%s: none of the %" PRId64 " runs tells anything of what the calibration has", history.path,
+                            history.count);
+    release_history(&history);
+    return status;
+}

@@ -1,0 +1,120 @@
+/* A calibration for people and as JSON.  See calibrate.h. */
+#include "calibrate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "plan_units.h"
+
+static void format_rate(char *out, size_t size, double rate)
+{
+    char bytes[24];
+    cli_format_bytes(bytes, sizeof bytes, rate);
+    if (rate > 0)
+        snprintf(out, size, "%s/s", bytes);
+    else
+        snprintf(out, size, "-");
+}
+
+/* "12 µs", "3.4 ms", "0 s": three digits. */
+static void format_time(char *out, size_t size, double seconds)
+{
+    static const char *const units[] = {"s", "ms", "µs", "ns", "ps"};
+    int unit = 0;
+    for (; unit < 4 && seconds > 0 && seconds < 0.9995; unit++)
+        seconds *= 1000;
+    snprintf(out, size, "%.*f %s", seconds >= 99.95 || seconds == 0 ? 0 : seconds >= 9.995 ? 1 : 2, seconds, units[unit]);
+}
+
+/* A time in a column of so many characters: µ is one of them and two bytes. */
+static void print_time(FILE *stream, double seconds, int width)
+{
+    char text[32];
+    format_time(text, sizeof text, seconds);
+    fprintf(stream, "%*s", width + (strstr(text, "µ") != NULL), text);
+}
+
+static void print_machine(FILE *stream, const plan_calibration *calibration)
+{
+    int threads = calibration->threads;
+    char date[32] = "?", spawn[CLI_UNITS_BYTES];
+    time_t then = (time_t)calibration->date;
+    struct tm parts;
+    if (gmtime_r(&then, &parts))
+        strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &parts);
+    fputs("machine    ", stream);
+    cli_put_text(stream, calibration->host);
+    fprintf(stream, ", %d thread%s, kernel ", threads, threads == 1 ? "" : "s");
+    cli_put_text(stream, calibration->kernel);
+    fprintf(stream, ", %s\n", date);
+    if (threads > 1)
+        fprintf(stream, "threads    %d do the work of %.2f\n", threads, threads / (1 + (threads - 1) * calibration->thread_loss));
+    cli_format_duration(spawn, calibration->spawn);
+    if (calibration->spawn > 0)
+        fprintf(stream, "start      %s until workers of this machine are at work, and to end them\n", spawn);
+}
+
+static void print_paces(FILE *stream, const plan_calibration *calibration)
+{
+    if (calibration->paces == 0)
+        return;
+    fprintf(stream, "\n%-12s %-8s %12s %12s %12s %12s %12s\n", "learner", "phase", "a row", "a value", "an operation", "a round", "a model's kB");
+    for (int i = 0; i < calibration->paces; i++) {
+        const shoal_pace *pace = &calibration->pace[i];
+        fprintf(stream, "%-12s %-8s", pace->learner, pace->phase);
+        const double seconds[] = {pace->row, pace->value, pace->operation, pace->round, 1000 * pace->model_byte};
+        for (int j = 0; j < 5; j++) {
+            fputc(' ', stream);
+            print_time(stream, seconds[j], 12);
+        }
+        fputc('\n', stream);
+    }
+}
+
+static void print_site(FILE *stream, const plan_calibrated_site *entry)
+{
+    const shoal_site *site = &entry->site;
+    char a[32], b[32], c[32];
+    fputs("\nstore      ", stream);
+    cli_put_text(stream, entry->store);
+    format_time(a, sizeof a, site->get);
+    format_time(b, sizeof b, site->put);
+    format_time(c, sizeof c, site->wait);
+    fprintf(stream, "%s\nlatency    get %s, put %s, %s until who waits for it is told\n", entry->date ? "" : " (assumed)", a, b, c);
+    format_rate(a, sizeof a, site->read);
+    format_rate(b, sizeof b, site->write);
+    format_rate(c, sizeof c, site->account);
+    fprintf(stream, "bandwidth  read %s, write %s with one connection of at most %.0f; %s for all together\n", a, b,
+            site->connections, c);
+    format_time(a, sizeof a, site->sync);
+    fprintf(stream, "rounds     %s besides their work, %.1f requests of a worker; times differ by %.1f%%\n", a, site->requests,
+            100 * site->straggle);
+    if (site->get_price > 0 || site->put_price > 0)
+        fprintf(stream, "prices     $%.4f for 10,000 gets, $%.4f for 10,000 puts\n", 1e4 * site->get_price, 1e4 * site->put_price);
+}
+
+void cli_calibration_print(FILE *stream, const plan_calibration *calibration, const char *path)
+{
+    print_machine(stream, calibration);
+    print_paces(stream, calibration);
+    for (int i = 0; i < calibration->sites; i++)
+        print_site(stream, &calibration->site[i]);
+    fputs("\nwrote      ", stream);
+    cli_put_text(stream, path);
+    fputc('\n', stream);
+}
+
+int cli_calibration_print_json(const plan_calibration *calibration, const char *path)
+{
+    char *text = NULL;
+    int status = plan_calibration_json(&text, calibration);
+    if (status < 0)
+        return status;
+    json_t *object = json_loads(text, 0, NULL);
+    base_free(&text);
+    cli_json_put(&object, "path", cli_json_text(path));
+    return cli_print_json(object);
+}

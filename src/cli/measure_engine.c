@@ -1,0 +1,273 @@
+/* Measuring rounds of workers.  See measure_engine.h.
+ *
+ * The jobs are k-means of so few rows that the time of a round is that of messages.  Each crew runs a short job and a longer one: what
+ * both have in common (starting, submitting) falls out of the difference of their requests.  Of several jobs the quickest counts. */
+#include "measure_engine.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <shoal/kmeans.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+#include "cli.h"
+#include "run_job.h"
+
+enum { COLUMNS = 4, CLUSTERS = 8, ROWS_LEAST = 4096, ROWS_OF_WORKER = 512, SHORT = 4, LONGEST = 100, REPEATS = 4, TIMES_MOST = 64 };
+
+/* What differs more does so because the machine is busy with something else. */
+static const double STRAGGLE_MOST = 0.3;
+
+/* ---- one job --------------------------------------------------------------------------------------------------- */
+
+/* What is run. */
+typedef struct task {
+    const char *url;
+    int64_t workers, rows, columns, clusters, iterations;
+} task;
+
+/* What came of it; `start` is all but the rounds. */
+typedef struct outcome {
+    double seconds, start;    /* of the rounds of phase "run"; of the rest */
+    double rounds, requests, all_rounds;
+} outcome;
+
+static int set_config(shoal_kmeans_config *config, const task *task)
+{
+    int status = shoal_options_default(config, shoal_kmeans.options);
+    config->k = task->clusters;
+    config->iterations = task->iterations;
+    config->tolerance = 0;
+    config->init = "random";
+    return status;
+}
+
+static void judge(outcome *out, const cli_job *job, double seconds)
+{
+    const shoal_report *report = &job->away.report.run;
+    *out = (outcome){.start = seconds, .all_rounds = (double)report->rounds};
+    for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
+        out->requests += (double)job->away.report.requests.requests[i];
+    for (int i = 0; i < report->phases; i++) {
+        out->start -= report->phase[i].seconds;
+        if (strcmp(report->phase[i].name, "run") == 0) {
+            out->seconds = report->phase[i].seconds;
+            out->rounds = (double)report->phase[i].rounds;
+        }
+    }
+    out->start = fmax(out->start, 0);
+}
+
+/* Runs one job and removes it. */
+static int run_task(outcome *out, const task *task)
+{
+    char address[128], workers[32];
+    shoal_kmeans_config config = {0};
+    const cli_file outputs[] = {{NULL, NULL}};
+    const cli_trace_settings trace = {0};
+    const cli_run_settings run = {.threads = 1, .kernel = "auto"};
+    const cli_print_settings print = {.quiet = true};
+    const cli_workers_settings settings = {.store = task->url, .workers = {1, {workers}}, .name = "calibrate",
+                                           .patience = 60};
+    const shoal_data_options data = {0};
+    const cli_workers_wish wish = {.config = &config, .data_path = address, .data = &data, .outputs = outputs, .trace = &trace};
+    cli_job job;
+    snprintf(address, sizeof address, "gen:uniform?rows=%" PRId64 "&cols=%" PRId64 "&seed=1", task->rows, task->columns);
+    snprintf(workers, sizeof workers, "local:%" PRId64, task->workers);
+    cli_job_init(&job, &shoal_kmeans, true);
+    double began = base_seconds();
+    int status = set_config(&config, task);
+    if (status == SHOAL_OK)
+        status = cli_workers_load(&job, address, &data, NULL);
+    if (status == SHOAL_OK)
+        status = cli_workers_run(&job, &wish, &run, &settings, &print);
+    if (status == SHOAL_OK)
+        judge(out, &job, base_seconds() - began);
+    job.away.keep = false;
+    int closed = status >= 0 ? cli_workers_close(&job, SHOAL_OK) : status;
+    cli_job_release(&job);
+    if (status > 0) /* why has been said */
+        return cli_signals_stopped() ? shoal_fail(SHOAL_STOPPED, "stopped")
+                                     : shoal_fail(SHOAL_SYSTEM, "%s: a job to measure it stopped", task->url);
+    return status < 0 ? status : closed;
+}
+
+/* ---- how long rounds take -------------------------------------------------------------------------------------- */
+
+/* So many iterations that they fill the time, by what a short job took. */
+static int64_t iterations_in(double seconds, const outcome *brief)
+{
+    double round = brief->seconds / fmax(brief->rounds, 1);
+    return (int64_t)fmax(fmin((seconds - brief->start) / fmax(round, 1e-6), LONGEST), 2 * SHORT);
+}
+
+static int measure_crew(cli_engine_measured *out, const char *url, int64_t workers, double seconds)
+{
+    int64_t rows = workers * ROWS_OF_WORKER > ROWS_LEAST ? workers * ROWS_OF_WORKER : ROWS_LEAST;
+    task task = {.url = url, .workers = workers, .rows = rows, .columns = COLUMNS, .clusters = CLUSTERS, .iterations = SHORT};
+    outcome brief = {0}, whole = {0};
+    double began = base_seconds();
+    int status = run_task(&brief, &task);
+    if (status < 0)
+        return status;
+    task.iterations = iterations_in((seconds - (base_seconds() - began)) / 2, &brief);
+    for (int i = 0; i < REPEATS && status == SHOAL_OK && (i == 0 || base_seconds() - began < seconds); i++) {
+        outcome again = {0};
+        status = run_task(&again, &task);
+        if (i == 0 || (status == SHOAL_OK && again.seconds * whole.rounds < whole.seconds * again.rounds))
+            whole = again;
+    }
+    if (status < 0)
+        return status;
+    double more = whole.all_rounds - brief.all_rounds;
+    out->start = fmin(out->crews > 0 ? out->start : INFINITY, fmin(brief.start, whole.start));
+    out->crew[out->crews++] = (struct cli_crew_measured){
+        .workers = workers,
+        .rows = rows,
+        .seconds = whole.seconds / fmax(whole.rounds, 1),
+        .requests = fmax(more > 0 ? (whole.requests - brief.requests) / more : whole.requests / fmax(whole.all_rounds, 1), 0)};
+    return SHOAL_OK;
+}
+
+/* ---- how evenly workers work ----------------------------------------------------------------------------------- */
+
+static int compare_reals(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* When the rounds of phase "run" ended. */
+typedef struct clock {
+    double times[TIMES_MOST], last;
+    int count;
+} clock;
+
+static void note_round(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
+{
+    clock *self = context;
+    (void)next, (void)rows;
+    if (strcmp(done->phase, "run") == 0 && self->count < TIMES_MOST)
+        self->times[self->count++] = fmax(seconds - self->last, 1e-9);
+    self->last = seconds;
+}
+
+/* The deviation of the logarithm of times that may drift: from the median step between neighbours, which has √2 of it. */
+static double deviation(const double *times, int count)
+{
+    double step[TIMES_MOST];
+    for (int i = 0; i + 1 < count; i++)
+        step[i] = fabs(log(times[i + 1] / times[i]));
+    if (count < 4)
+        return NAN;
+    qsort(step, (size_t)(count - 1), sizeof *step, compare_reals);
+    return 1.4826 * step[(count - 1) / 2] / sqrt(2);
+}
+
+/* One thread by itself, with some tens of milliseconds of work in a round: between workers the same differences lie. */
+static int measure_straggle(double *out, double seconds)
+{
+    const task task = {.clusters = 64, .iterations = (int64_t)fmax(fmin(seconds / 0.03, 40), 6)};
+    clock clock = {0};
+    const shoal_run_options options = {.threads = 1, .progress = note_round, .progress_context = &clock, .stop = cli_signals_stop()};
+    shoal_kmeans_config config = {0};
+    shoal_data *data = NULL;
+    shoal_result *result = NULL;
+    int status = set_config(&config, &task);
+    if (status == SHOAL_OK)
+        status = shoal_data_open(&data, "gen:uniform?rows=60000&cols=16&seed=2", NULL);
+    if (status == SHOAL_OK)
+        status = shoal_run(&result, NULL, &shoal_kmeans, &config, data, NULL, &options);
+    *out = deviation(clock.times, clock.count);
+    shoal_result_free(&result);
+    shoal_data_free(&data);
+    return status;
+}
+
+int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t workers, double seconds)
+{
+    const int64_t counts[CLI_CREWS_MOST] = {1, 2, 4, workers};
+    int crews = workers > 4 ? 4 : 3, status = SHOAL_OK;
+    *out = (cli_engine_measured){.straggle = NAN};
+    double ends = base_seconds() + 0.8 * seconds;
+    for (int i = 0; i < crews && status == SHOAL_OK; i++)
+        status = measure_crew(out, url, counts[i], fmax(ends - base_seconds(), 0) / (crews - i));
+    return status == SHOAL_OK ? measure_straggle(&out->straggle, 0.2 * seconds) : status;
+}
+
+/* ---- fitting --------------------------------------------------------------------------------------------------- */
+
+/* What is estimated of one crew's rounds: seconds, and requests. */
+static int estimate(double *seconds, double *requests, const shoal_site *site, const struct cli_crew_measured *crew,
+                    const shoal_pace *pace, int paces)
+{
+    const task task = {.clusters = CLUSTERS, .iterations = LONGEST};
+    const shoal_shape shape = {.rows = crew->rows, .columns = COLUMNS, .type = SHOAL_FLOAT32};
+    const shoal_plan_crew who = {.workers = crew->workers, .threads = 1, .cores = base_cores(), .machines = 1};
+    shoal_kmeans_config config = {0};
+    shoal_cost cost = {0};
+    shoal_estimate out;
+    int status = set_config(&config, &task);
+    if (status == SHOAL_OK)
+        status = shoal_kmeans.cost(&cost, &config, &shape);
+    shoal_plan_job job = {.cost = &cost, .learner = "kmeans", .rows = (double)shape.rows, .columns = COLUMNS, .value_bytes = 4,
+                          .source = SHOAL_PLAN_GENERATED, .known_rounds = true};
+    if (status == SHOAL_OK)
+        status = shoal_plan_estimate(&out, &job, site, pace, paces, &who);
+    double rounds = 0;
+    for (int i = 0; i < out.phases && status == SHOAL_OK; i++) {
+        rounds += out.phase[i].rounds;
+        if (strcmp(out.phase[i].name, "run") == 0)
+            *seconds = out.phase[i].seconds / out.phase[i].rounds;
+    }
+    *requests = out.requests / fmax(rounds, 1);
+    return status;
+}
+
+/* Paces for what the learner's phases are, where none were measured: so few rows take next to nothing. */
+static int fill_paces(shoal_pace out[3], const shoal_pace **pace, int *paces)
+{
+    static const char *const phases[] = {"scan", "seed", "run"};
+    for (int i = 0; i < *paces; i++)
+        if (strcmp((*pace)[i].learner, "kmeans") == 0)
+            return SHOAL_OK;
+    for (int i = 0; i < 3; i++) {
+        out[i] = (shoal_pace){.learner = "kmeans", .value = 1e-9, .round = 1e-5};
+        snprintf(out[i].phase, sizeof out[i].phase, "%s", phases[i]);
+    }
+    *pace = out;
+    *paces = 3;
+    return SHOAL_OK;
+}
+
+/* What estimates lack is sync; where they are too long already, workers wait less than a thread that does nothing else.
+ * Errors count as shares.  One worker alone waits for nobody, so its rounds tell little of what others wait for. */
+int cli_fit_engine(shoal_site *site, const cli_engine_measured *measured, const shoal_pace *pace, int paces)
+{
+    shoal_pace assumed[3];
+    double late = 0, weights = 0, requests = 0;
+    int status = fill_paces(assumed, &pace, &paces);
+    if (isfinite(measured->straggle))
+        site->straggle = fmin(fmax(measured->straggle, 0.01), STRAGGLE_MOST);
+    site->sync = site->requests = 0;
+    for (int i = 0; i < measured->crews && status == SHOAL_OK; i++) {
+        const struct cli_crew_measured *crew = &measured->crew[i];
+        double seconds = 0, asked = 0, weight = crew->workers > 1 ? 1 / (crew->seconds * crew->seconds) : 0;
+        status = estimate(&seconds, &asked, site, crew, pace, paces);
+        late += weight * (crew->seconds - seconds);
+        weights += weight;
+        requests += fmax(crew->requests - asked, 0) / (double)crew->workers / measured->crews;
+    }
+    if (status == SHOAL_OK && weights > 0) {
+        double rest = late / weights;
+        site->sync = fmax(rest, 1e-6);
+        if (rest < 0) /* a round waits twice: for pieces and for the model */
+            site->wait = fmax(site->wait + rest / 2, 1e-6);
+        site->requests = requests;
+    }
+    return status;
+}

@@ -1,0 +1,334 @@
+/* Measuring learners.  See measure_learner.h.
+ *
+ * Each shape is run with few rows, which tells what a round takes however little there is to do, and with so many that the time given is
+ * used.  Of several runs the quickest counts: what else the machine does only adds.  Errors count as shares, since rounds
+ * take from microseconds to seconds. */
+#include "measure_learner.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <shoal/autoencoder.h>
+#include <shoal/engine.h>
+#include <shoal/kmeans.h>
+#include <shoal/logistic.h>
+
+#include "base/memory.h"
+#include "base/option.h"
+#include "base/pool.h"
+#include "cli.h"
+#include "plan/least_squares.h"
+
+/* ---- what is run ----------------------------------------------------------------------------------------------- */
+
+enum { SHAPES_MOST = 6, FEW_ROWS = 2000, VALUES_MOST = 1 << 24, POINTS_MOST = 4 * SHAPES_MOST, CONSTANTS = 5 };
+
+typedef struct recipe {
+    const shoal_algorithm *algorithm;
+    const char *size_option; /* what `size` of a shape is; NULL: the number of classes */
+    const char *set[4][2];   /* options and their values, ended by a NULL: runs that do not end early */
+    struct {
+        int columns;
+        const char *size;
+    } shape[SHAPES_MOST]; /* ended by one without columns */
+} recipe;
+
+static const recipe recipes[] = {
+    {&shoal_kmeans,
+     "clusters",
+     {{"iterations", "10"}, {"tolerance", "0"}},
+     {{4, "8"}, {16, "64"}, {64, "10"}, {128, "100"}, {512, "20"}}},
+    {&shoal_logistic,
+     NULL,
+     {{"iterations", "10"}, {"tolerance", "0"}},
+     {{4, "2"}, {32, "2"}, {64, "10"}, {256, "2"}, {512, "3"}}},
+    {&shoal_autoencoder,
+     "hidden",
+     {{"iterations", "10"}, {"tolerance", "0"}, {"change", "0"}},
+     {{8, "4"}, {64, "10"}, {64, "100"}, {256, "32"}}},
+};
+enum { RECIPES = sizeof recipes / sizeof *recipes };
+
+const char *const *cli_measured_learners(void)
+{
+    static const char *names[RECIPES + 1];
+    for (int i = 0; i < RECIPES; i++)
+        names[i] = recipes[i].algorithm->name;
+    return names;
+}
+
+int cli_measured_learner(const shoal_algorithm **out, const char *name)
+{
+    for (int i = 0; i < RECIPES; i++)
+        if (strcmp(recipes[i].algorithm->name, name) == 0) {
+            *out = recipes[i].algorithm;
+            return SHOAL_OK;
+        }
+    for (const cli_learner *learner = cli_learners; learner->algorithm; learner++)
+        if (strcmp(learner->algorithm->name, name) == 0)
+            return shoal_fail(SHOAL_USAGE, "--learner %s: it can't be measured by itself; those that can are kmeans, logistic, autoencoder",
+                              name);
+    const char *near = base_nearest(name, cli_measured_learners(), RECIPES);
+    if (near)
+        return shoal_fail(SHOAL_USAGE, "--learner: there is no learner '%s'; did you mean '%s'?", name, near);
+    return shoal_fail(SHOAL_USAGE, "--learner: there is no learner '%s'; those that can be measured are kmeans, logistic, autoencoder",
+                      name);
+}
+
+/* ---- measuring ------------------------------------------------------------------------------------------------- */
+
+/* What one round of a phase took, and what it had to do. */
+typedef struct point {
+    char phase[24];
+    double seconds, rows, columns, operations, model;
+} point;
+
+typedef struct measuring {
+    const recipe *recipe;
+    double share; /* of the time, for the larger run of one shape */
+    point point[POINTS_MOST * SHOAL_COST_PHASES];
+    int points;
+    double loss[SHAPES_MOST];
+    int losses;
+} measuring;
+
+/* One shape with its rows. */
+typedef struct example {
+    void *config;
+    float *values;
+    shoal_shape shape;
+} example;
+
+static int set_config(example *self, const recipe *recipe, int shape)
+{
+    const shoal_algorithm *algorithm = recipe->algorithm;
+    int status = base_alloc(&self->config, 1, algorithm->config_size, "a learner's settings");
+    if (status == SHOAL_OK)
+        status = shoal_options_default(self->config, algorithm->options);
+    for (int i = 0; status == SHOAL_OK && recipe->set[i][0]; i++)
+        status = shoal_options_set(self->config, algorithm->options, recipe->set[i][0], recipe->set[i][1]);
+    if (status == SHOAL_OK && recipe->size_option)
+        status = shoal_options_set(self->config, algorithm->options, recipe->size_option, recipe->shape[shape].size);
+    if (status == SHOAL_OK && algorithm == &shoal_logistic)
+        ((shoal_logistic_config *)self->config)->expected_classes = atoi(recipe->shape[shape].size);
+    return status;
+}
+
+/* Classes that the first columns say something about, and that no plane parts. */
+static void make_labels(example *self, int classes)
+{
+    int64_t columns = self->shape.columns;
+    for (int64_t i = 0; i < self->shape.rows; i++) {
+        float *row = self->values + i * columns;
+        double mixed = 0.5 * row[0] + 0.2 * row[columns / 2] + 0.3 * row[columns - 1];
+        row[columns - 1] = (float)fmin(floor(mixed * classes), classes - 1);
+    }
+}
+
+/* Values between 0 and 1, and a column of labels where the learner needs one. */
+static int make_rows(example *self, const recipe *recipe, int shape, int64_t rows)
+{
+    char address[128];
+    shoal_data *data = NULL;
+    const void *made = NULL;
+    bool labels = recipe->algorithm == &shoal_logistic;
+    int64_t columns = recipe->shape[shape].columns + labels;
+    self->shape = (shoal_shape){.rows = rows, .columns = columns, .type = SHOAL_FLOAT32};
+    snprintf(address, sizeof address, "gen:uniform?rows=%lld&cols=%lld&seed=%d", (long long)rows, (long long)columns, shape + 1);
+    base_free(&self->values);
+    int status = base_alloc_unset(&self->values, (size_t)rows * (size_t)columns, sizeof *self->values, "generated rows");
+    if (status == SHOAL_OK)
+        status = shoal_data_open(&data, address, NULL);
+    if (status == SHOAL_OK)
+        status = shoal_data_read(&made, data, 0, rows, self->values);
+    if (status == SHOAL_OK && made != self->values)
+        memcpy(self->values, made, (size_t)rows * (size_t)columns * sizeof *self->values);
+    if (status == SHOAL_OK && labels)
+        make_labels(self, atoi(recipe->shape[shape].size));
+    shoal_data_free(&data);
+    return status;
+}
+
+/* Runs it so often, and leaves in *out the report with the least seconds of each phase. */
+static int run_example(shoal_report *out, const example *self, const shoal_algorithm *algorithm, int threads, int times)
+{
+    const shoal_run_options options = {.threads = threads, .stop = cli_signals_stop()};
+    int status = SHOAL_OK;
+    for (int i = 0; i < times && status == SHOAL_OK; i++) {
+        shoal_data *data = NULL;
+        shoal_result *result = NULL;
+        shoal_report report;
+        status = shoal_data_wrap(&data, self->values, self->shape.rows, self->shape.columns, self->shape.type);
+        if (status == SHOAL_OK)
+            status = shoal_run(&result, &report, algorithm, self->config, data, NULL, &options);
+        shoal_result_free(&result);
+        shoal_data_free(&data);
+        if (status == SHOAL_OK && cli_signals_stopped())
+            status = shoal_fail(SHOAL_STOPPED, "stopped");
+        for (int j = 0; status == SHOAL_OK && i > 0 && j < report.phases; j++)
+            report.phase[j].seconds = fmin(report.phase[j].seconds, out->phase[j].seconds);
+        if (status == SHOAL_OK)
+            *out = report;
+    }
+    return status;
+}
+
+static double seconds_of(const shoal_report *report)
+{
+    double sum = 0;
+    for (int i = 0; i < report->phases; i++)
+        sum += report->phase[i].rounds > 0 ? report->phase[i].seconds : 0;
+    return sum;
+}
+
+/* Seconds a round of the main phase. */
+static double main_seconds(const shoal_report *report)
+{
+    const shoal_phase *last = &report->phase[report->phases - 1];
+    return last->seconds / fmax((double)last->rounds, 1);
+}
+
+static int add_points(measuring *self, const shoal_report *report, const example *example)
+{
+    shoal_cost cost = {0};
+    int status = self->recipe->algorithm->cost(&cost, example->config, &example->shape);
+    if (status == SHOAL_OK && cost.phases == 0) {
+        cost.phase[0] = (shoal_cost_phase){.name = "run", .operations_per_row = cost.operations_per_row, .model_bytes = cost.model_bytes};
+        cost.phases = 1;
+    }
+    for (int i = 0; i < cost.phases && status == SHOAL_OK; i++)
+        for (int j = 0; j < report->phases; j++) {
+            const shoal_phase *phase = &report->phase[j];
+            if (strcmp(phase->name, cost.phase[i].name) != 0 || phase->rounds == 0)
+                continue;
+            point *point = &self->point[self->points++];
+            *point = (struct point){.seconds = fmax(phase->seconds / (double)phase->rounds, 1e-9),
+                                    .rows = (double)example->shape.rows,
+                                    .columns = (double)example->shape.columns,
+                                    .operations = cost.phase[i].operations_per_row,
+                                    .model = cost.phase[i].model_bytes};
+            snprintf(point->phase, sizeof point->phase, "%s", phase->name);
+        }
+    return status;
+}
+
+/* So many rows that a run takes its share of the time, as far as memory and sense go. */
+static int64_t more_rows(const measuring *self, const example *few, const shoal_report *report)
+{
+    double rows = FEW_ROWS * self->share / fmax(seconds_of(report), 1e-6);
+    return (int64_t)fmax(fmin(rows, (double)(VALUES_MOST / few->shape.columns)), 2 * FEW_ROWS);
+}
+
+static int measure_threads(measuring *self, const example *example, const shoal_report *single)
+{
+    shoal_report several;
+    int threads = base_cores();
+    if (threads < 2)
+        return SHOAL_OK;
+    int status = run_example(&several, example, self->recipe->algorithm, threads, 2);
+    if (status == SHOAL_OK) {
+        double ratio = main_seconds(&several) / fmax(main_seconds(single), 1e-9);
+        self->loss[self->losses++] = fmin(fmax((threads * ratio - 1) / (threads - 1), 0), 1);
+    }
+    return status;
+}
+
+static int measure_shape(measuring *self, int shape)
+{
+    const shoal_algorithm *algorithm = self->recipe->algorithm;
+    example example = {0};
+    shoal_report report;
+    int status = set_config(&example, self->recipe, shape);
+    if (status == SHOAL_OK)
+        status = make_rows(&example, self->recipe, shape, FEW_ROWS);
+    if (status == SHOAL_OK)
+        status = run_example(&report, &example, algorithm, 1, 3);
+    if (status == SHOAL_OK)
+        status = add_points(self, &report, &example);
+    if (status == SHOAL_OK)
+        status = make_rows(&example, self->recipe, shape, more_rows(self, &example, &report));
+    if (status == SHOAL_OK)
+        status = run_example(&report, &example, algorithm, 1, 2);
+    if (status == SHOAL_OK)
+        status = add_points(self, &report, &example);
+    if (status == SHOAL_OK)
+        status = measure_threads(self, &example, &report);
+    base_free(&example.config);
+    base_free(&example.values);
+    return status;
+}
+
+/* ---- fitting --------------------------------------------------------------------------------------------------- */
+
+static int fit_phase(shoal_pace *out, const measuring *self, const char *phase)
+{
+    double *a = NULL, b[POINTS_MOST * SHOAL_COST_PHASES], x[CONSTANTS] = {0};
+    int rows = 0;
+    int status = base_alloc(&a, (size_t)self->points * CONSTANTS, sizeof *a, "a fit");
+    for (int i = 0; i < self->points && status == SHOAL_OK; i++) {
+        const point *point = &self->point[i];
+        if (strcmp(point->phase, phase) != 0)
+            continue;
+        const double line[CONSTANTS] = {point->rows * point->columns, point->rows * point->operations, 1, point->model, point->rows};
+        for (int j = 0; j < CONSTANTS; j++)
+            a[rows * CONSTANTS + j] = line[j] / point->seconds;
+        b[rows++] = 1;
+    }
+    if (status == SHOAL_OK)
+        status = plan_least_squares(x, a, b, rows, CONSTANTS);
+    base_free(&a);
+    *out = (shoal_pace){.value = x[0], .operation = x[1], .round = x[2], .model_byte = x[3], .rounds = 1, .row = x[4]};
+    snprintf(out->learner, sizeof out->learner, "%s", self->recipe->algorithm->name);
+    snprintf(out->phase, sizeof out->phase, "%s", phase);
+    return status;
+}
+
+static int fit(shoal_pace *pace, int *paces, const measuring *self)
+{
+    int status = SHOAL_OK;
+    *paces = 0;
+    for (int i = 0; i < self->points && status == SHOAL_OK; i++) {
+        bool known = false;
+        for (int j = 0; j < *paces; j++)
+            known |= strcmp(pace[j].phase, self->point[i].phase) == 0;
+        if (!known && *paces < SHOAL_COST_PHASES)
+            status = fit_phase(&pace[(*paces)++], self, self->point[i].phase);
+    }
+    return status;
+}
+
+static int compare_reals(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int cli_measure_learner(shoal_pace *pace, int *paces, double *thread_loss, const shoal_algorithm *algorithm, double seconds)
+{
+    measuring *self = NULL;
+    int at = 0, shapes = 0;
+    while (at < RECIPES && recipes[at].algorithm != algorithm)
+        at++;
+    *paces = 0;
+    *thread_loss = NAN;
+    if (at == RECIPES)
+        return shoal_fail(SHOAL_USAGE, "%s can't be measured by itself", algorithm->name);
+    int status = base_alloc(&self, 1, sizeof *self, "measurements");
+    if (status < 0)
+        return status;
+    self->recipe = &recipes[at];
+    while (shapes < SHAPES_MOST && self->recipe->shape[shapes].columns > 0)
+        shapes++;
+    self->share = seconds / shapes / 4; /* twice with one thread, twice with all; making the rows */
+    for (int i = 0; i < shapes && status == SHOAL_OK; i++)
+        status = measure_shape(self, i);
+    if (status == SHOAL_OK)
+        status = fit(pace, paces, self);
+    if (self->losses > 0) {
+        qsort(self->loss, (size_t)self->losses, sizeof *self->loss, compare_reals);
+        *thread_loss = self->loss[self->losses / 4]; /* what else the machine does only adds to it */
+    }
+    base_free(&self);
+    return status;
+}

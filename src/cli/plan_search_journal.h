@@ -1,0 +1,42 @@
+/* Every trial of a search, one line of JSON each, so that the same command goes on where it was stopped.
+ *
+ *     {"journal":"shoal plan search","version":1,"space":"0f3a...","objective":"cost","command":"./job {machine} {count}",...}
+ *     {"trial":1,"machine":"c7i.large","count":4,"outcome":"done","seconds":812.4,"cost":0.0806,"why":"start 1 of 3"}
+ *
+ * A line is written in one piece and is on the disk before the next trial starts.  A last line that is not whole was cut off by a crash, and
+ * is dropped. */
+#ifndef CLI_PLAN_SEARCH_JOURNAL_H
+#define CLI_PLAN_SEARCH_JOURNAL_H
+
+#include "plan_search_trial.h"
+
+typedef struct cli_search_journal {
+    char *path;
+    int descriptor;
+    int64_t bytes; /* of the lines that are whole */
+    cli_search_trial *trial;
+    int64_t trials;
+    bool cut; /* a last line was dropped */
+} cli_search_journal;
+
+/* What a journal is of. */
+typedef struct cli_search_purpose {
+    const cli_search_space *space;
+    const char *objective, *command;
+} cli_search_purpose;
+
+/* Opens or starts it, and reads its trials.  Nobody else can have it open.  SHOAL_USAGE when it is of another space, objective or command,
+ * SHOAL_INVALID, with the line, when it is damaged or no journal at all. */
+int cli_search_journal_open(cli_search_journal **out, const char *path, const cli_search_purpose *purpose);
+int cli_search_journal_add(cli_search_journal *journal, const cli_search_space *space, const cli_search_trial *trial);
+void cli_search_journal_close(cli_search_journal **journal);
+
+/* "space.trials.jsonl" for "space.json"; the caller frees it. */
+int cli_search_journal_path(char **out, const char *space_path);
+/* The folder with what the commands print: "space.trials.output" for "space.trials.jsonl". */
+int cli_search_output_folder(char **out, const char *journal_path);
+
+/* A trial as its line has it, and as --json shows it; NULL when out of memory. */
+json_t *cli_search_trial_json(const cli_search_trial *trial, const cli_search_space *space, int64_t number);
+
+#endif

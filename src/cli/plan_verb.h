@@ -1,0 +1,58 @@
+/* What `shoal plan LEARNER` is asked, and how its answer is told. */
+#ifndef CLI_PLAN_VERB_H
+#define CLI_PLAN_VERB_H
+
+#include "cli.h"
+#include "plan/calibration.h"
+#include "plan/choose.h"
+#include "plan_workers.h"
+
+typedef struct cli_plan_settings {
+    /* The job. */
+    int64_t rows, columns;
+    int type, source, model; /* choices */
+    const char *reduce;
+    int roles; /* choice */
+    /* The workers. */
+    const char *workers, *machines, *prices;
+    int64_t threads;
+    bool spot;
+    double price, speed;
+    const char *start, *replace, *billed;
+    const char *losses;
+    /* What is wanted. */
+    const char *deadline, *budget;
+    int objective; /* choice: plan_wish */
+    /* Constants that replace measured ones; 0: as measured. */
+    double flops, bandwidth, write_bandwidth, account_bandwidth, latency, connections;
+    const char *straggle, *store;
+    /* Output. */
+    const char *picture;
+    bool json, all;
+} cli_plan_settings;
+
+/* An answer, and what it was made from. */
+typedef struct cli_plan_answer {
+    const shoal_algorithm *algorithm;
+    const cli_plan_settings *settings;
+    plan_question question;
+    plan_choice choice;
+    const plan_option *best;     /* one of the choice, or `optimum` */
+    shoal_paper paper;
+    double formula;              /* P* of the paper; 0 with our model */
+    plan_option optimum;         /* at P*, rounded */
+    const plan_prices *prices;   /* NULL without */
+    const plan_calibration *calibration; /* NULL when there is none, or nothing of it was used */
+    bool measured_now;           /* the learner was measured for this plan alone */
+    bool site_measured;
+    char store[64];              /* the scheme or address whose constants were taken */
+    char assumed[512];           /* what was neither measured nor given, for people */
+} cli_plan_answer;
+
+int cli_plan_print(FILE *stream, const cli_plan_answer *answer);
+int cli_plan_print_json(const cli_plan_answer *answer);
+int cli_plan_draw(const char *path, const cli_plan_answer *answer);
+/* Fails with a sentence about a plan that nothing meets: what the cheapest and the fastest would be. */
+int cli_plan_nothing(const cli_plan_answer *answer);
+
+#endif

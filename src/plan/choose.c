@@ -1,0 +1,157 @@
+/* Choosing.  See choose.h. */
+#include "plan/choose.h"
+
+#include <math.h>
+
+#include "base/memory.h"
+#include "plan/pareto.h"
+
+static const double GIB = 1073741824.0;
+/* Of a machine's memory, what rows, memo and sums may fill: the rest is the system's. */
+static const double USABLE = 0.85;
+
+/* ---- one option ------------------------------------------------------------------------------------------------- */
+
+static double memory_of(const plan_question *question, const plan_option *option, double threads)
+{
+    const shoal_cost *cost = question->job.cost;
+    double rows = question->job.rows / (double)option->workers;
+    double row_bytes = question->job.columns * question->job.value_bytes + cost->memo_row_bytes;
+    return rows * row_bytes + (threads + 2) * (cost->model_bytes + cost->partial_bytes);
+}
+
+static shoal_plan_crew crew_of(const plan_question *question, const plan_option *option)
+{
+    shoal_plan_crew crew = question->crew;
+    const plan_machine *machine = option->machine;
+    crew.workers = option->workers;
+    if (machine) {
+        crew.cores = machine->vcpus;
+        crew.speed = (crew.speed > 0 ? crew.speed : 1) * machine->speed;
+        crew.dollars_per_hour = question->spot ? machine->dollars_spot : machine->dollars_per_hour;
+    }
+    double sharing = crew.machines > 0 ? ceil((double)crew.workers / (double)crew.machines) : 1; /* of one machine's cores */
+    crew.threads = question->threads > 0 ? question->threads : fmax(floor(crew.cores / sharing), 1);
+    return crew;
+}
+
+static int estimate(plan_option *option, const plan_question *question)
+{
+    option->fits = true;
+    if (question->paper)
+        return shoal_paper_estimate(&option->estimate, question->paper, option->workers);
+    shoal_plan_crew crew = crew_of(question, option);
+    shoal_site site = question->site;
+    if (option->machine && option->machine->network > 0)
+        site.worker = site.worker > 0 ? fmin(site.worker, option->machine->network) : option->machine->network;
+    option->memory = memory_of(question, option, crew.threads);
+    if (option->machine && option->machine->memory_gib > 0)
+        option->fits = option->memory <= USABLE * option->machine->memory_gib * GIB;
+    return shoal_plan_estimate(&option->estimate, &question->job, &site, question->pace, question->paces, &crew);
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+static double value_of(const plan_option *option, plan_wish wish)
+{
+    const shoal_estimate *estimate = &option->estimate;
+    return wish == PLAN_WISH_TIME   ? estimate->seconds
+           : wish == PLAN_WISH_COST ? estimate->cost
+                                    : estimate->cost * estimate->seconds;
+}
+
+static bool is_less(const plan_option *a, const plan_option *b, plan_wish wish)
+{
+    double x = value_of(a, wish), y = value_of(b, wish);
+    if (x != y)
+        return x < y;
+    plan_wish other = wish == PLAN_WISH_COST ? PLAN_WISH_TIME : PLAN_WISH_COST;
+    x = value_of(a, other);
+    y = value_of(b, other);
+    return x != y ? x < y : a->workers < b->workers;
+}
+
+bool plan_is_better(const plan_option *a, const plan_option *b, plan_wish wish)
+{
+    bool meets_a = a->fits && a->in_time && a->in_budget, meets_b = b->fits && b->in_time && b->in_budget;
+    return meets_a != meets_b ? meets_a : is_less(a, b, wish);
+}
+
+static int64_t find_best(const plan_choice *choice, plan_wish wish, bool meeting)
+{
+    int64_t best = -1;
+    for (int64_t i = 0; i < choice->options; i++) {
+        const plan_option *option = &choice->option[i];
+        if (!option->fits || !isfinite(option->estimate.seconds) || (meeting && !(option->in_time && option->in_budget)))
+            continue;
+        if (best < 0 || is_less(option, &choice->option[best], wish))
+            best = i;
+    }
+    return best;
+}
+
+static void judge(plan_choice *choice, const plan_question *question)
+{
+    for (int64_t i = 0; i < choice->options; i++) {
+        plan_option *option = &choice->option[i];
+        bool ends = option->fits && isfinite(option->estimate.seconds);
+        option->in_time = question->deadline <= 0 || option->estimate.high <= question->deadline;
+        option->in_budget = question->budget <= 0 || option->estimate.cost_high <= question->budget;
+        choice->fitting += ends;
+        choice->meeting += ends && option->in_time && option->in_budget;
+    }
+    choice->wish = question->wish != PLAN_WISH_NONE ? question->wish
+                   : question->deadline > 0         ? PLAN_WISH_COST
+                                                    : PLAN_WISH_TIME;
+    choice->best = find_best(choice, choice->wish, true);
+    choice->fastest = find_best(choice, PLAN_WISH_TIME, false);
+    choice->cheapest = find_best(choice, PLAN_WISH_COST, false);
+}
+
+static int mark_front(plan_choice *choice)
+{
+    plan_outcome *outcome = NULL;
+    bool *front = NULL;
+    int status = base_alloc(&outcome, (size_t)choice->options, sizeof *outcome, "the options of a plan");
+    if (status == SHOAL_OK)
+        status = base_alloc(&front, (size_t)choice->options, sizeof *front, "the options of a plan");
+    for (int64_t i = 0; i < choice->options && status == SHOAL_OK; i++) {
+        const plan_option *option = &choice->option[i];
+        outcome[i] = (plan_outcome){option->fits ? option->estimate.seconds : INFINITY, option->estimate.cost};
+    }
+    if (status == SHOAL_OK)
+        status = plan_pareto(front, outcome, choice->options);
+    for (int64_t i = 0; i < choice->options && status == SHOAL_OK; i++)
+        choice->option[i].front = front[i];
+    base_free(&front);
+    base_free(&outcome);
+    return status;
+}
+
+int plan_choose(plan_choice *out, const plan_question *question)
+{
+    *out = (plan_choice){.best = -1, .fastest = -1, .cheapest = -1};
+    int64_t machines = question->machines ? question->machines->machines : 1;
+    int status = base_alloc(&out->option, (size_t)(machines * question->workers_count), sizeof *out->option,
+                            "the options of a plan");
+    for (int64_t i = 0; i < machines && status == SHOAL_OK; i++)
+        for (int64_t j = 0; j < question->workers_count && status == SHOAL_OK; j++) {
+            plan_option *option = &out->option[out->options++];
+            *option = (plan_option){.machine = question->machines ? question->machines->machine[i] : NULL,
+                                    .workers = question->workers[j]};
+            status = estimate(option, question);
+        }
+    if (status == SHOAL_OK)
+        judge(out, question);
+    if (status == SHOAL_OK)
+        status = mark_front(out);
+    if (status < 0)
+        plan_choice_free(out);
+    return status;
+}
+
+void plan_choice_free(plan_choice *choice)
+{
+    base_free(&choice->option);
+    choice->options = 0;
+}

@@ -1,0 +1,59 @@
+/* Choosing: every number of workers on every machine is estimated, and one of them is best.
+ *
+ *     plan_choice choice;
+ *     int status = plan_choose(&choice, &question);
+ *     if (status == SHOAL_OK && choice.best >= 0)
+ *         printf("%lld workers\n", (long long)choice.option[choice.best].workers);
+ *     plan_choice_free(&choice); */
+#ifndef PLAN_CHOOSE_H
+#define PLAN_CHOOSE_H
+
+#include <shoal/plan.h>
+
+#include "plan/prices.h"
+
+typedef enum plan_wish { PLAN_WISH_NONE, PLAN_WISH_TIME, PLAN_WISH_COST, PLAN_WISH_BOTH } plan_wish;
+
+/* What is asked.  All pointers are the caller's. */
+typedef struct plan_question {
+    const shoal_paper *paper; /* estimate by the paper's model; NULL: by ours */
+    shoal_plan_job job;
+    shoal_site site;
+    const shoal_pace *pace;
+    int paces;
+    shoal_plan_crew crew; /* but for the workers and what the machines say */
+    double threads;       /* of a worker; 0: as many as its machine has cores */
+    const int64_t *workers;
+    int64_t workers_count;
+    const plan_selection *machines; /* NULL: like the one of `crew` */
+    bool spot;
+    double deadline, budget; /* 0: none */
+    plan_wish wish;          /* NONE: cost when there is a deadline, otherwise time */
+} plan_question;
+
+typedef struct plan_option {
+    const plan_machine *machine; /* NULL: like the one of the question */
+    int64_t workers;
+    shoal_estimate estimate;
+    double memory; /* bytes that a machine needs */
+    bool fits;     /* into the memory it has */
+    bool in_time, in_budget; /* 95% of runs are */
+    bool front;              /* nothing is both faster and cheaper, of what fits */
+} plan_option;
+
+typedef struct plan_choice {
+    plan_option *option; /* machine by machine, workers as they were asked for */
+    int64_t options;
+    int64_t fitting, meeting;        /* how many fit; how many of these meet deadline and budget */
+    int64_t best, fastest, cheapest; /* of those that fit, best of those that meet both; -1 when there is none */
+    plan_wish wish;                  /* by which best was chosen */
+} plan_choice;
+
+int plan_choose(plan_choice *out, const plan_question *question);
+void plan_choice_free(plan_choice *choice);
+
+/* Whether a is to be preferred: what fits and meets deadline and budget comes first; of equal ones the other measure decides, then fewer
+ * workers. */
+bool plan_is_better(const plan_option *a, const plan_option *b, plan_wish wish);
+
+#endif

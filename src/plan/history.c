@@ -1,0 +1,243 @@
+/* The file of the history.  See history.h.
+ *
+ * A line is one write at the end of the file, which no other write can come between.  Only cutting the file to its newer half replaces it,
+ * and a line that is added to the old file meanwhile would be lost: so who adds holds a shared lock, who cuts one of its own, and who finds
+ * after locking that the name means another file by now begins again.  Locks are never waited for long: what is at stake is a line. */
+#include "plan/history.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <shoal/error.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/world.h"
+#include "plan/history_internal.h"
+
+enum { BYTES_MOST = 4 << 20, READ_MOST = 2 * BYTES_MOST, LOCK_TRIES = 50 };
+static const double LOCK_PAUSE = 0.001;
+
+int plan_history_path(char **out)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    if (state && state[0] == '/')
+        return base_format(out, "%s/shoal/history.jsonl", state);
+    if (home && home[0] == '/')
+        return base_format(out, "%s/.local/state/shoal/history.jsonl", home);
+    return shoal_fail(SHOAL_USAGE, "there is no place for a history: neither XDG_STATE_HOME nor HOME names a folder");
+}
+
+/* ---- the file -------------------------------------------------------------------------------------------------- */
+
+/* Opens a plain file: a pipe or a device in its place would block, or never end. */
+static int open_plain(int *out, const char *path, int flags)
+{
+    struct stat about;
+    int file = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+    if (file < 0)
+        return shoal_fail_errno(errno == ENOENT || errno == ENOTDIR ? SHOAL_ABSENT : SHOAL_SYSTEM, errno,
+                                "%s: can't open", path);
+    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode)) {
+        *out = file;
+        return SHOAL_OK;
+    }
+    close(file);
+    return shoal_fail(SHOAL_INVALID, "%s: no plain file, as the history has to be", path);
+}
+
+/* True when the lock is held; file systems that know no locks go without. */
+static bool lock(int file, int how, int tries)
+{
+    for (; tries > 0; tries--) {
+        if (flock(file, how | LOCK_NB) == 0)
+            return true;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return false;
+        if (tries > 1)
+            base_sleep_until(base_time_after(base_now(), LOCK_PAUSE));
+    }
+    return false;
+}
+
+static bool is_still_there(const char *path, int file)
+{
+    struct stat by_name, by_file;
+    return stat(path, &by_name) == 0 && fstat(file, &by_file) == 0 && by_name.st_ino == by_file.st_ino &&
+           by_name.st_dev == by_file.st_dev;
+}
+
+/* The file with a shared lock on it; makes it, and the folders above. */
+static int open_to_add(int *out, const char *path)
+{
+    int status = open_plain(out, path, O_RDWR | O_APPEND | O_CREAT);
+    if (status == SHOAL_ABSENT && (status = base_output_folders(path)) == SHOAL_OK)
+        status = open_plain(out, path, O_RDWR | O_APPEND | O_CREAT);
+    for (int tries = 0; status == SHOAL_OK && tries < LOCK_TRIES; tries++) {
+        lock(*out, LOCK_SH, LOCK_TRIES);
+        if (is_still_there(path, *out))
+            return SHOAL_OK;
+        close(*out);
+        status = open_plain(out, path, O_RDWR | O_APPEND | O_CREAT);
+    }
+    return status == SHOAL_ABSENT ? SHOAL_SYSTEM : status;
+}
+
+/* ---- adding ---------------------------------------------------------------------------------------------------- */
+
+/* Whether the last line was cut short, by a full disk say: then the next one must not become part of it. */
+static bool ends_within_line(int file)
+{
+    struct stat about;
+    char last = '\n';
+    return fstat(file, &about) == 0 && about.st_size > 0 && pread(file, &last, 1, about.st_size - 1) == 1 &&
+           last != '\n';
+}
+
+static int write_line(int file, const char *path, const char *line, size_t size)
+{
+    ssize_t done;
+    do
+        done = write(file, line, size);
+    while (done < 0 && errno == EINTR);
+    if (done == (ssize_t)size)
+        return SHOAL_OK;
+    return shoal_fail_errno(SHOAL_SYSTEM, done < 0 ? errno : ENOSPC, "%s: can't write", path);
+}
+
+/* Reads up to `most` bytes of the end, from the beginning of a line on. */
+static int read_end(char **out, size_t *size, int file, const char *path, off_t most)
+{
+    struct stat about;
+    if (fstat(file, &about) < 0)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
+    off_t from = about.st_size > most ? about.st_size - most : 0;
+    size_t wanted = (size_t)(about.st_size - from), done = 0;
+    int status = base_alloc_unset(out, wanted + 1, 1, path);
+    while (status == SHOAL_OK && done < wanted) {
+        ssize_t some = pread(file, *out + done, wanted - done, from + (off_t)done);
+        if (some == 0)
+            break;
+        if (some < 0 && errno != EINTR)
+            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
+        done += some > 0 ? (size_t)some : 0;
+    }
+    if (status < 0)
+        return status;
+    const char *newline = from > 0 ? memchr(*out, '\n', done) : NULL;
+    size_t cut = newline ? (size_t)(newline - *out) + 1 : from > 0 ? done : 0;
+    memmove(*out, *out + cut, done - cut);
+    *size = done - cut;
+    return SHOAL_OK;
+}
+
+/* The newer half in place of the whole.  Where someone else is adding it is left to a later run. */
+static int cut_to_half(int file, const char *path)
+{
+    struct stat about;
+    char *bytes = NULL;
+    size_t size = 0;
+    base_output *output = NULL;
+    if (fstat(file, &about) < 0 || about.st_size <= BYTES_MOST || !lock(file, LOCK_EX, 1) ||
+        !is_still_there(path, file))
+        return SHOAL_OK;
+    int status = read_end(&bytes, &size, file, path, BYTES_MOST / 2);
+    if (status == SHOAL_OK)
+        status = base_output_open(&output, path);
+    if (status == SHOAL_OK)
+        status = base_output_write(output, bytes, size);
+    if (status == SHOAL_OK)
+        status = base_output_commit(&output);
+    base_output_discard(&output);
+    base_free(&bytes);
+    return status;
+}
+
+int plan_history_add(const char *path, const plan_run *run)
+{
+    char *line = NULL, *whole = NULL;
+    size_t size = 0;
+    int file = -1;
+    int status = plan_history_line_write(&line, &size, run);
+    if (status == SHOAL_OK)
+        status = open_to_add(&file, path);
+    if (status == SHOAL_OK && ends_within_line(file)) {
+        status = base_format(&whole, "\n%s", line);
+        size++;
+    }
+    if (status == SHOAL_OK)
+        status = write_line(file, path, whole ? whole : line, size);
+    if (status == SHOAL_OK)
+        status = cut_to_half(file, path);
+    if (file >= 0)
+        close(file);
+    base_free(&whole);
+    base_free(&line);
+    return status;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+/* Room for one more. */
+static int reserve(plan_run **runs, int64_t count, int64_t *room)
+{
+    if (count < *room)
+        return SHOAL_OK;
+    int64_t more = *room ? 2 * *room : 64;
+    int status = base_grow(runs, (size_t)*room, (size_t)more, sizeof **runs, "the history");
+    if (status == SHOAL_OK)
+        *room = more;
+    return status;
+}
+
+static int read_lines(plan_run **out, int64_t *count, int64_t *damaged, const char *bytes, size_t size)
+{
+    int64_t room = 0;
+    int status = SHOAL_OK;
+    for (size_t at = 0; status == SHOAL_OK && at < size;) {
+        const char *newline = memchr(bytes + at, '\n', size - at);
+        size_t length = newline ? (size_t)(newline - bytes) - at : size - at;
+        status = length > 0 ? reserve(out, *count, &room) : SHOAL_OK;
+        if (status == SHOAL_OK && length > 0) {
+            bool well = plan_history_line_read(&(*out)[*count], bytes + at, length);
+            *count += well;
+            *damaged += !well;
+        }
+        at += length + 1;
+    }
+    return status;
+}
+
+int plan_history_read(plan_run **out, int64_t *count, int64_t *damaged, const char *path, int64_t most)
+{
+    char *bytes = NULL;
+    size_t size = 0;
+    int file = -1;
+    *out = NULL;
+    *count = *damaged = 0;
+    int status = open_plain(&file, path, O_RDONLY);
+    if (status == SHOAL_ABSENT)
+        return SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = read_end(&bytes, &size, file, path, READ_MOST);
+    if (file >= 0)
+        close(file);
+    if (status == SHOAL_OK)
+        status = read_lines(out, count, damaged, bytes, size);
+    base_free(&bytes);
+    if (status < 0)
+        base_free(out);
+    if (status == SHOAL_OK && most > 0 && *count > most) {
+        memmove(*out, *out + (*count - most), (size_t)most * sizeof **out);
+        *count = most;
+    }
+    if (status < 0)
+        *count = 0;
+    return status;
+}

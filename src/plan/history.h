@@ -1,0 +1,51 @@
+/* What was predicted and what happened, one line of JSON a run, at the end of $XDG_STATE_HOME/shoal/history.jsonl (~/.local/state/shoal/...).
+ * A line is written in one piece, so runs that end at the same time do not mix; a line that is damaged or of a later version is left out and
+ * counted. */
+#ifndef PLAN_HISTORY_H
+#define PLAN_HISTORY_H
+
+#include <stdbool.h>
+#include <shoal/plan.h>
+#include "calibration.h"
+
+typedef struct plan_run {
+    int64_t date; /* seconds since 1970 */
+    char learner[32], store[256]; /* store: "" for a run of one process, otherwise the scheme or the account, without secrets or keys */
+    char kernel[16];
+    double rows, columns, value_bytes;
+    shoal_plan_source source;
+    int64_t workers, machines, lost;
+    double threads, cores; /* of a worker; of the machine */
+    int phases; /* what happened */
+    struct plan_run_phase {
+        char name[24];
+        double rounds, seconds, expected_rounds;
+        double operations_per_row, model_bytes, partial_bytes;
+    } phase[SHOAL_COST_PHASES];
+    double seconds;   /* from the first round to the last, with loading and starting */
+    double predicted, low, high; /* for the rounds that happened; 0: nothing was predicted */
+    double requests;
+    char host[64]; /* that started it */
+    char reduce[24]; /* as in shoal_plan_job; "" for auto */
+    bool split_roles;
+    bool partial;  /* it was stopped, or went on from where another run of it was: not for what is known of whole runs */
+} plan_run;
+
+/* The file's path; the caller frees it. */
+int plan_history_path(char **out);
+/* Adds a line, and makes the file and the folders above it where they are missing.  A file of more than 4 MB keeps its newer half, in one
+ * step.  SHOAL_INVALID for a path that is no plain file; SHOAL_SYSTEM names the file. */
+int plan_history_add(const char *path, const plan_run *run);
+/* The last `most` runs (0: all), oldest first; the caller frees them.  *damaged counts the lines that were left out.  A file that is not
+ * there has none. */
+int plan_history_read(plan_run **out, int64_t *count, int64_t *damaged, const char *path, int64_t most);
+
+/* What the calibration predicts for the rounds of a run, as they happened.  A run whose workers share one machine also has their start.
+ * Fails as shoal_plan_estimate does. */
+int plan_history_estimate(shoal_estimate *out, const plan_calibration *calibration, const plan_run *run);
+
+/* Fits paces, sync and errors to what happened, starting from `calibration`, which it changes; what no run tells of stays.  *used counts the
+ * runs it could use. */
+int plan_history_refit(plan_calibration *calibration, int64_t *used, const plan_run *run, int64_t count);
+
+#endif

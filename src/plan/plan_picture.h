@@ -1,0 +1,31 @@
+/* A plan as a picture for people, an SVG file: time against workers, cost against workers, and the map of cost and
+ * time with the Pareto front drawn.  Readable in black and white: machines differ by marker and dash, never by
+ * colour alone; the best is ringed and named. */
+#ifndef PLAN_PICTURE_H
+#define PLAN_PICTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct plan_point {
+    const char *machine; /* points of one machine are one line; "" where there is only this one */
+    int64_t workers;
+    double seconds, low, high;
+    double dollars, dollars_low, dollars_high; /* all 0 where nothing is paid: the panels of cost are left out */
+    bool feasible; /* meets deadline and budget */
+    bool best;
+} plan_point;
+
+typedef struct plan_picture {
+    const char *title; /* "kmeans, 500,000 rows of 1,000 columns" */
+    const char *why;   /* of the best: "cheapest that meets the deadline of 2 h" */
+    double deadline, budget; /* 0: none; drawn as lines */
+    const plan_point *point;
+    int64_t points;
+} plan_picture;
+
+/* Writes the file, whole or not at all.  Points whose time is not finite are left out; SHOAL_INVALID when none is
+ * left. */
+int plan_picture_write(const char *path, const plan_picture *picture);
+
+#endif

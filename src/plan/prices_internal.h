@@ -1,0 +1,14 @@
+/* What the files of the price tables share: text becomes a table here, wherever it comes from. */
+#ifndef PLAN_PRICES_INTERNAL_H
+#define PLAN_PRICES_INTERNAL_H
+
+#include <stddef.h>
+#include "prices.h"
+
+/* Reads a table from text, which messages call `name`. */
+int plan_prices_parse(plan_prices **out, const char *name, const char *text, size_t length);
+
+/* The table of this program, as text. */
+extern const char plan_prices_table[];
+
+#endif

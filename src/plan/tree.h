@@ -1,0 +1,25 @@
+/* The shape of a reduction, as far as its time depends on it: how many pieces are put and fetched at each level by those who have most to do.
+ * It follows what jobs choose (src/engine/store/job_setup.c, job_tree.c), and says for any shape what it would take. */
+#ifndef PLAN_TREE_H
+#define PLAN_TREE_H
+
+#include <shoal/plan.h>
+
+enum { PLAN_LEVELS_MOST = 24 };
+
+typedef struct plan_tree_level {
+    double parents; /* pieces that are made at this level */
+    double fetched; /* children that the maker of one has to fetch: all but its own */
+} plan_tree_level;
+
+typedef struct plan_tree {
+    double slices;
+    double pieces, put_by_mapper; /* that are merged at the first level; of these, what a worker puts */
+    int levels;                   /* of merging; the last one has one parent */
+    plan_tree_level level[PLAN_LEVELS_MOST];
+} plan_tree;
+
+/* SHOAL_USAGE for a --reduce that is none. */
+int plan_tree_make(plan_tree *out, const shoal_plan_job *job, const shoal_site *site, const shoal_plan_crew *crew);
+
+#endif

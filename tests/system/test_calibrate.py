@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""shoal calibrate: what is measured is kept, and what was there stays; stores and folders are left clean; wrong input is told in one
+sentence before anything is measured; the history is listed, and refitted from.
+
+    test_calibrate.py PATH_TO_shoal [NAME...]
+
+Nothing here asserts how fast anything is, only that figures are there, positive and used.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import apart
+import azurite
+
+sys.dont_write_bytecode = True
+SHOAL = os.path.abspath(sys.argv[1])
+SITE = ["get", "put", "wait", "read", "write", "connections", "account", "sync", "straggle", "error"]
+
+
+def environment(**more):
+    kept = {name: value for name, value in os.environ.items() if name not in ("XDG_CONFIG_HOME", "SHOAL_STORE", "SHOAL_HISTORY")}
+    return {**kept, "HOME": os.getcwd(), "XDG_CONFIG_HOME": os.path.join(os.getcwd(), "config"), **more}
+
+
+def shoal(*arguments, code=0, env=None):
+    done = subprocess.run([SHOAL, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
+                          env=env or environment())
+    assert done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def calibrate(*arguments, **more):
+    return shoal("calibrate", "--quiet", *arguments, **more)
+
+
+def refuses(code, sentence, *arguments, env=None):
+    done = calibrate(*arguments, code=code, env=env)
+    assert done.stderr.split("\n")[0] == f"shoal: {sentence}", done.stderr
+    assert not done.stdout, done.stdout
+
+
+def kept(path="config/shoal/calibration.json"):
+    with open(path) as file:
+        return json.load(file)
+
+
+def phases(calibration, learner):
+    return {pace["phase"]: pace for pace in calibration["paces"] if pace["learner"] == learner}
+
+
+def check_paces(calibration, learner, names):
+    found = phases(calibration, learner)
+    assert set(found) == names, (learner, found)
+    for pace in found.values():
+        assert all(pace[name] >= 0 for name in ("value", "operation", "round", "model_byte")), pace
+        assert pace["value"] + pace["operation"] > 0 and pace["rounds"] == 1, pace
+
+
+def check_site(calibration, store):
+    site, = [site for site in calibration["sites"] if site["store"] == store]
+    assert all(site[name] > 0 for name in SITE), site
+    return site
+
+
+@apart.test
+def everything_is_measured_and_kept():
+    done = calibrate("--seconds", 3)
+    calibration = kept()
+    check_paces(calibration, "kmeans", {"scan", "seed", "run"})
+    check_paces(calibration, "logistic", {"scan", "run"})
+    check_paces(calibration, "autoencoder", {"scan", "run"})
+    site = check_site(calibration, "dir")
+    assert len(calibration["sites"]) == 1 and site["get_price"] == 0 and site["connections"] == 1
+    assert calibration["threads"] >= 1 and calibration["spawn"] > 0 and 0 <= calibration["thread_loss"] <= 1
+    for word in ("machine", "kmeans", "autoencoder", "store      dir", f"wrote      {os.getcwd()}/config/shoal/calibration.json"):
+        assert word in done.stdout, (word, done.stdout)
+    left = [name for _, folders, files in os.walk("state") for name in folders + files if "calibrate" in name or name == "history.jsonl"]
+    assert not left, left
+
+
+@apart.test
+def what_was_not_measured_stays():
+    calibrate("--seconds", 1, "--learner", "logistic", "-o", "a.json")
+    before = kept("a.json")
+    old = {**before["sites"][0], "store": "az://acct/box"}
+    before["sites"].append(old)
+    before["paces"].append({"learner": "kmeans", "phase": "run", "value": 1, "operation": 2, "round": 3, "model_byte": 4, "rounds": 5})
+    with open("a.json", "w") as file:
+        json.dump(before, file)
+    out = json.loads(calibrate("--seconds", 1, "--learner", "kmeans", "--store", "st", "-o", "a.json", "--json").stdout)
+    after = kept("a.json")
+    assert out.pop("path") == "a.json" and out == after, (out, after)
+    assert phases(after, "logistic") == phases(before, "logistic")
+    check_paces(after, "kmeans", {"scan", "seed", "run"})
+    assert after["sites"][1] == old and check_site(after, "dir") != check_site(before, "dir")
+    assert os.path.isdir("st") and "there are no jobs" in shoal("job", "list", "--store", "st").stdout
+    after["host"] = "elsewhere"
+    with open("a.json", "w") as file:
+        json.dump(after, file)
+    calibrate("--seconds", 1, "--learner", "kmeans", "-o", "a.json")
+    moved = kept("a.json")
+    assert not phases(moved, "logistic") and [site["store"] for site in moved["sites"]] == ["az://acct/box", "dir"], moved
+
+
+@apart.test
+def a_damaged_file_is_not_overwritten():
+    with open("a.json", "w") as file:
+        file.write("{\"version\": 1,\n \"date\": }")
+    refuses(1, "a.json: line 2: unexpected token near '}'; --fresh begins anew", "-o", "a.json", "--seconds", 1)
+    with open("a.json") as file:
+        assert file.read().endswith("}")
+    refuses(1, "a.json: line 2: unexpected token near '}'", "-o", "a.json", "--refit")
+    calibrate("--seconds", 1, "--learner", "logistic", "-o", "a.json", "--fresh")
+    calibration = kept("a.json")
+    calibration["sites"][0]["put"] = -1
+    with open("a.json", "w") as file:
+        json.dump(calibration, file)
+    refuses(1, "a.json: site 1 (dir) 'put' is no number from 0 up; --fresh begins anew", "-o", "a.json", "--seconds", 1)
+
+
+@apart.test
+def wrong_input_is_told_before_anything_is_measured():
+    can = "those that can be measured are kmeans, logistic, autoencoder"
+    refuses(2, "--learner: there is no learner 'kmaens'; did you mean 'kmeans'?", "--learner", "kmaens")
+    refuses(2, f"--learner: there is no learner 'sort'; {can}", "--learner", "kmeans", "--learner", "sort")
+    refuses(2, "--store needs the URL of a store", "--store", "")
+    refuses(2, "--store mem:x: workers of their own processes can't meet in such a store", "--store", "mem:x")
+    refuses(2, "--history and --refit: one at a time", "--history", "--refit")
+    refuses(2, "--refit measures nothing: leave out --learner", "--refit", "--learner", "kmeans")
+    refuses(2, "--out needs a file", "--out", "")
+    refuses(2, "--workers must be at least 1, not 0", "--workers", 0)
+    os.mkdir("folder")
+    refuses(1, "folder: can't read: Is a directory", "-o", "folder")
+    refuses(1, "folder: can't write: it is a folder", "-o", "folder", "--fresh")
+    with open("file", "w"):
+        pass
+    refuses(1, "file/a.json: can't write: Not a directory", "-o", "file/a.json")
+    without = {name: value for name, value in environment().items() if name not in ("HOME", "XDG_CONFIG_HOME")}
+    refuses(2, "there is no place for a calibration: neither XDG_CONFIG_HOME nor HOME names a folder; --out names a file", env=without)
+    done = calibrate("--seconds", 1, "--store", "az://acct/box", code=1,
+                     env=environment(AZURE_STORAGE_KEY="a2V5", AZURE_STORAGE_BLOB_ENDPOINT="http://127.0.0.1:9/acct",
+                                     AZURE_STORAGE_QUEUE_ENDPOINT="http://127.0.0.1:9/acct"))
+    assert done.stderr.startswith("shoal: ") and not os.path.exists("config/shoal/calibration.json"), done.stderr
+
+
+@apart.test
+def a_signal_leaves_nothing():
+    process = subprocess.Popen([SHOAL, "calibrate", "--quiet", "--seconds", "60", "--learner", "kmeans", "--store", "st"],
+                               env=environment(), stderr=subprocess.PIPE)
+
+    def keys():
+        return shoal("store", "ls", "--recursive", "st").stdout.split() if os.path.isdir("st") else []
+
+    deadline = time.monotonic() + 60
+    while not keys() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130 and said == b"shoal: stopped\n", (process.returncode, said)
+    assert not keys() and not os.path.exists("config/shoal/calibration.json"), keys()
+
+
+
+@apart.test
+def history_tells_of_runs():
+    assert calibrate("--history").stdout == "no runs yet\n"
+    empty = json.loads(calibrate("--history", "--json").stdout)
+    assert empty["runs"] == [] and empty["median_error"] is None, empty
+    refuses(1, f"{os.getcwd()}/config/shoal/calibration.json: there is no calibration to refit yet: shoal calibrate makes one", "--refit")
+    calibrate("--seconds", 1, "--learner", "kmeans")
+    refuses(1, f"{os.getcwd()}/state/shoal/history.jsonl: there are no runs to refit from yet", "--refit")
+    for rows in (20000, 40000):
+        shoal("kmeans", f"gen:uniform?rows={rows}&cols=16", "-k", 20, "--iterations", 10, "--tolerance", 0, "--quiet")
+    listed = json.loads(calibrate("--history", "--json").stdout)
+    assert [run["rows"] for run in listed["runs"]] == [20000, 40000] and listed["damaged"] == 0, listed
+    for run in listed["runs"]:
+        assert run["learner"] == "kmeans" and run["workers"] == 1 and run["store"] is None, run
+        assert 0 < run["low"] < run["predicted"] < run["high"], run
+        assert abs(run["ratio"] * run["predicted"] / run["happened"] - 1) < 1e-9, run
+    errors = sorted(abs(run["ratio"] - 1) for run in listed["runs"])
+    assert listed["predicted"] == 2 and listed["worst_error"] == errors[1] and listed["median_error"] == errors[0], listed
+    with open("state/shoal/history.jsonl", "a") as file:
+        file.write("{damaged\n")
+    text = calibrate("--history").stdout
+    assert "20,000 x 16" in text and "2 of 2 runs were predicted: median error" in text, text
+    assert f"1 line of {os.getcwd()}/state/shoal/history.jsonl could not be read and was left out" in text, text
+    before = kept()
+    calibrate("--refit")
+    after = kept()
+    assert phases(after, "kmeans") != phases(before, "kmeans") and after["sites"] == before["sites"], (before, after)
+
+
+@apart.test
+def a_store_elsewhere_is_measured_and_left_clean():
+    if azurite.PROGRAM is None:
+        raise apart.Skipped("azurite is not installed: ./dev deps test")
+    with tempfile.TemporaryDirectory() as folder, azurite.Server(folder, "plain") as server:
+        server.wait()
+        env, url = environment(**server.variables()), "az://devstoreaccount1/box"
+        done = calibrate("--seconds", 1, "--learner", "kmeans", "--store", url, env=env, code=1)
+        assert "box" in done.stderr and not os.path.exists("config/shoal/calibration.json"), done.stderr
+        with open("hello", "w") as file:
+            file.write("hello")
+        shoal("store", "put", "--create", "hello", f"{url}/hello", "--quiet", env=env)
+        calibrate("--seconds", 4, "--learner", "kmeans", "--store", url, "--store", "st", env=env)
+        site = check_site(kept(), url)
+        check_site(kept(), "dir")
+        assert site["get_price"] == 0.0044e-4 and site["put_price"] == 0.055e-4 and site["connections"] == 8, site
+        assert site["requests_per_second"] > 0 and site["requests"] > 0, site
+        names = shoal("store", "ls", "--recursive", url, env=env).stdout.split()
+        assert not [name for name in names if "bench" in name or "jobs/" in name], names
+        assert "there are no jobs" in shoal("job", "list", "--store", url, env=env).stdout
+
+
+apart.main(at_once=2)

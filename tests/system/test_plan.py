@@ -1,0 +1,174 @@
+#!/usr/bin/python3
+"""shoal plan: the paper's numbers by the command line, choices that hold, prices, pictures, and wrong input.
+
+    tests/system/test_plan.py SHOAL
+"""
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+
+import apart
+
+SHOAL = os.path.abspath(sys.argv[1])
+PAPER = ["--model", "paper", "--rows", "500000", "--cols", "1000", "-k", "1000", "--iterations", "10", "--flops", "669e6",
+         "--bandwidth", "8e6"]
+CLOUD = ["--rows", "50e6", "--cols", "200", "-k", "500", "--iterations", "20", "--flops", "5e9"]
+PRICES = """cloud,region,machine,vcpus,memory_gib,usd_per_hour,usd_per_hour_spot
+here,one,small,2,8,0.1,0.03
+here,one,large,16,64,0.9,
+there,two,tiny,1,0.1,0.01,0.005
+"""
+
+
+def shoal(*words, code=0):
+    """What it prints; or, where it is to fail, what it says."""
+    done = subprocess.run([SHOAL, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300)
+    assert done.returncode == code, f"{words}: exit code {done.returncode}, {done.stderr}"
+    return done.stderr if code else done.stdout
+
+
+def plan(*words):
+    return json.loads(shoal("plan", *words, "--json"))
+
+
+@apart.test
+def the_paper_by_its_command():
+    mappers = [10, 50, 60, 70, 80, 90, 95, 100, 110, 120, 130, 140, 150, 160]
+    printed = [0.63, 0.61, 0.60, 0.55, 0.53, 0.49, 0.48, 0.47, 0.43, 0.41, 0.37, 0.36, 0.33, 0.32]
+    answer = plan("kmeans", *PAPER, "--workers", ",".join(map(str, mappers)))
+    assert [row["workers"] for row in answer["rows"]] == mappers
+    for row, efficiency in zip(answer["rows"], printed):
+        assert abs(row["efficiency"] - efficiency) <= 0.01, row
+        assert row["units"] == row["workers"] + -(-row["workers"] ** 0.5 // 1) + 1
+        assert abs(row["speedup"] - row["sequential"] / row["seconds"]) < 1e-9
+        assert row["cost"] > 0
+    assert answer["best"]["workers"] == 171
+    assert abs(answer["best"]["sequential"] - 22421.5) < 1
+    assert "171" in shoal("plan", "kmeans", *PAPER, "--workers", "10,160")
+
+
+@apart.test
+def the_best_is_the_best_of_the_rows():
+    words = ["kmeans", *CLOUD, "--machines", "aws:us-east-1/c7i.*", "--workers", "1..100"]
+    for objective, key in (("time", lambda row: row["seconds"]), ("cost", lambda row: row["cost"]),
+                           ("cost*time", lambda row: row["cost"] * row["seconds"])):
+        answer = plan(*words, "--objective", objective)
+        fitting = [row for row in answer["rows"] if row["fits"]]
+        assert key(answer["best"]) == min(map(key, fitting)), objective
+    deadline = 1.5 * answer["fastest"]["high"]
+    answer = plan(*words, "--deadline", f"{deadline}s")
+    met = [row for row in answer["rows"] if row["fits"] and row["high"] <= deadline]
+    assert answer["best"]["cost"] == min(row["cost"] for row in met) and "cheapest" in answer["why"]
+    budget = 1.5 * answer["cheapest"]["cost_high"]
+    answer = plan(*words, "--budget", f"{budget}usd")
+    met = [row for row in answer["rows"] if row["fits"] and row["cost_high"] <= budget]
+    assert answer["best"]["seconds"] == min(row["seconds"] for row in met) and "fastest" in answer["why"]
+    for row in answer["rows"]:
+        beaten = any(other["seconds"] <= row["seconds"] and other["cost"] <= row["cost"] and
+                     (other["seconds"], other["cost"]) != (row["seconds"], row["cost"]) for other in answer["rows"] if other["fits"])
+        assert not (row["front"] and beaten)
+
+
+@apart.test
+def a_table_of_ones_own_and_spot():
+    path = "prices.csv"
+    with open(path, "w") as file:
+        file.write(PRICES)
+    answer = plan("kmeans", *CLOUD, "--machines", path, "--workers", "64")
+    assert {row["machine"] for row in answer["rows"]} == {"here:one/small", "here:one/large", "there:two/tiny"}
+    assert [row["fits"] for row in answer["rows"]] == [True, True, False]
+    spot = plan("kmeans", *CLOUD, "--prices", path, "--machines", "here:*", "--spot", "--workers", "64")
+    assert [row["machine"] for row in spot["rows"]] == ["here:one/small"]
+    assert spot["rows"][0]["parts"]["lost"] > 0 and spot["rows"][0]["cost"] < answer["rows"][0]["cost"]
+    assert "lost" in spot["assumed"]
+
+
+@apart.test
+def every_learner():
+    for words in (["kmeans", "-k", "10"], ["logistic"], ["autoencoder", "--hidden", "20"]):
+        answer = plan(*words, "--rows", "1e6", "--cols", "50", "--flops", "1e9", "--iterations", "5", "--workers", "1..20")
+        assert answer["rows"][-1]["parts"]["map"] < answer["rows"][0]["parts"]["map"] / 10, words
+        parts = sum(answer["best"]["parts"].values())
+        assert abs(parts - answer["best"]["seconds"]) < 1e-9 * parts
+
+
+@apart.test
+def from_data_and_measured_on_the_spot():
+    path = "rows.npy"
+    shoal("data", "convert", "gen:uniform?rows=2000&cols=7", path)
+    answer = plan("kmeans", path, "-k", "5", "--workers", "local:1..3", "--iterations", "4")
+    assert answer["job"]["rows"] == 2000 and answer["job"]["columns"] == 7
+    assert 0 < answer["best"]["seconds"] < 60 and answer["calibration"] is None
+
+
+@apart.test
+def a_picture():
+    path = "plan.svg"
+    shoal("plan", "kmeans", *CLOUD, "--machines", "aws:us-east-1/c7i.*", "--deadline", "2d", "--picture", path)
+    root = xml.parse(path).getroot()
+    assert root.tag.endswith("svg")
+    text = "".join(root.itertext())
+    assert "kmeans" in text and "c7i" in text
+
+
+@apart.test
+def the_same_twice():
+    words = ["plan", "kmeans", *CLOUD, "--machines", "*", "--spot", "--workers", "1..50", "--json"]
+    assert shoal(*words) == shoal(*words)
+
+
+WRONG = [
+    (["kmeans", "--rows", "0", "--cols", "3", "-k", "2"], 2, "--rows"),
+    (["kmeans", "--rows", "1e30", "--cols", "3", "-k", "2"], 2, "--rows"),
+    (["kmeans", "--rows", "5", "-k", "2"], 2, "--cols"),
+    (["kmeans", "--rows", "5", "--cols", "3"], 2, "-k"),
+    (["kmeans", "--rows", "5", "--cols", "3", "-k", "9"], 1, "-k 9"),
+    (["kmeans", *CLOUD, "--workers", "0"], 2, "--workers"),
+    (["kmeans", *CLOUD, "--workers", "9..3"], 2, "--workers"),
+    (["kmeans", *CLOUD, "--workers", "1..2,,3"], 2, "--workers"),
+    (["kmeans", *CLOUD, "--workers", "1..1000000"], 2, "--workers"),
+    (["kmeans", *CLOUD, "--workers", "local:2", "--machines", "*"], 2, "--machines"),
+    (["kmeans", *CLOUD, "--machines", "aws:us-east-1/c7j.*"], 2, "c7i"),
+    (["kmeans", *CLOUD, "--machines", "none.csv"], 1, "none.csv"),
+    (["kmeans", *CLOUD, "--spot"], 2, "--machines"),
+    (["kmeans", *CLOUD, "--deadline", "soon"], 2, "--deadline"),
+    (["kmeans", *CLOUD, "--budget", "-3"], 2, "--budget"),
+    (["kmeans", *CLOUD, "--machines", "aws:*", "--budget", "1e-9usd"], 1, "the cheapest is"),
+    (["kmeans", *CLOUD, "--machines", "aws:*", "--deadline", "1s"], 1, "the fastest is"),
+    (["kmeans", *CLOUD, "--losses", "1e6"], 1, "--losses"),
+    (["kmeans", *CLOUD, "--losses", "-1"], 2, "--losses"),
+    (["kmeans", *CLOUD, "--straggle", "lots"], 2, "--straggle"),
+    (["kmeans", *CLOUD, "--reduce", "star"], 2, "--reduce"),
+    (["kmeans", "no.npy", "-k", "2"], 1, "no.npy"),
+    (["logistic", "--model", "paper", "--rows", "5", "--cols", "3"], 2, "k-means only"),
+    (["kmeans", *CLOUD, "--picture", "/nowhere/plan.svg"], 1, "/nowhere"),
+    (["exec", "--rows", "5"], 2, "plan exec"),
+]
+
+
+@apart.test
+def wrong_input():
+    for words, code, needle in WRONG:
+        said = shoal("plan", *words, code=code)
+        assert needle in said, f"{words}: '{said.strip()}' does not have '{needle}'"
+        assert said.startswith("shoal: ") and len(said.splitlines()) <= 2, said
+
+
+@apart.test
+def wrong_price_tables():
+    for change, needle in (("here,one,small,2,8,0.2,\n", "5"), ("here,one,odd,2,8,-3,\n", "5"), ("here,one,odd,2\n", "5"),
+                           ("here,one,odd,2,8,,\n", "5")):
+        path = "wrong.csv"
+        with open(path, "w") as file:
+            file.write(PRICES + change)
+        said = shoal("plan", "kmeans", *CLOUD, "--machines", path, code=1)
+        assert "wrong.csv" in said and needle in said, said
+    with open(path, "w") as file:
+        file.write("cloud,region,machine,vcpus\na,b,c,1\n")
+    assert "memory_gib" in shoal("plan", "kmeans", *CLOUD, "--machines", path, code=1)
+
+
+if __name__ == "__main__":
+    apart.main(at_once=2)
