@@ -216,13 +216,14 @@ typedef struct shoal_cost_phase {
     const char *name;
     double rounds;             /* expected, and an upper bound where convergence may end it earlier */
     double operations_per_row; /* floating-point operations a round, on average; 0 where rows are only looked at */
-    double model_bytes, partial_bytes; /* that travel in a round, as encoded; what a partial has for each row is not among them */
+    double model_bytes,
+        partial_bytes; /* that travel in a round, as encoded; what a partial has for each row is not among them */
     double row_bytes;  /* for each row, that travel in partials in a round, on average: labels */
     double kept_bytes; /* that a round keeps and none before it did: written once, read only by who takes over */
 } shoal_cost_phase;
 
 /* A learner that can't tell, because it runs what others wrote, leaves operations_per_row, rounds and phases at 0: nothing can be planned
- * of it then. */
+ * of it then.  One that only can't tell when it will end leaves its rounds at 0. */
 typedef struct shoal_cost {
     /* Of the main phase. */
     double operations_per_row; /* floating-point operations a round, as they would be without any that is skipped */

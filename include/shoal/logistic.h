@@ -28,7 +28,8 @@ typedef struct shoal_logistic_config {
     /* Where to start: what an earlier run found, or NULL.  All three or none; the classes must be those of the data. */
     const double *start_weights, *start_intercept, *start_classes;
     int64_t start_outputs, start_classes_count, start_columns; /* outputs: rows of start_weights */
-    int64_t expected_classes; /* for cost() alone, since only a run finds out how many there are; 0: as many as a start has, or 2 */
+    int64_t
+        expected_classes; /* for cost() alone, since only a run finds out how many there are; 0: as many as a start has, or 2 */
 } shoal_logistic_config;
 
 /* Tensors: weights (outputs x columns other than the target: one output for two classes, else one a class), intercept (outputs),

@@ -34,19 +34,21 @@ typedef struct shoal_pace {
 
 /* A store as workers find it, and what happens to workers beside it. */
 typedef struct shoal_site {
-    double get, put;      /* latency of a small blob */
-    double wait;          /* from a put until who waits for it was told */
-    double read, write;   /* rate of one connection */
-    double connections;   /* that a worker uses at once, at least 1 */
-    double worker;        /* most that one worker reads or writes; 0: no limit of its own */
-    double account;       /* most that all of them together do; 0: no limit */
+    double get, put;             /* latency of a small blob */
+    double wait;                 /* from a put until who waits for it was told */
+    double read, write;          /* rate of one connection */
+    double connections;          /* that a worker uses at once, at least 1 */
+    double worker;               /* most that one worker reads or writes; 0: no limit of its own */
+    double account;              /* most that all of them together do; 0: no limit */
     double get_price, put_price; /* of one request */
-    double requests;      /* of a worker in a round, besides those for its pieces and models */
-    double requests_per_second; /* of a worker that waits, looking again and again; 0 for a store that wakes who waits */
-    double sync;          /* what a round takes besides, however little there is to do: finding out, lists, records */
-    double straggle;      /* standard deviation of the logarithm of the time a worker takes for its part of a round */
-    double thread_loss;   /* t threads of one machine do the work of t / (1 + (t - 1) thread_loss) */
-    double error;         /* standard deviation of the logarithm of (happened / estimated): how far estimates are to be trusted */
+    double requests;             /* of a worker in a round, besides those for its pieces and models */
+    double
+        requests_per_second; /* of a worker that waits, looking again and again; 0 for a store that wakes who waits */
+    double sync;        /* what a round takes besides, however little there is to do: finding out, lists, records */
+    double straggle;    /* standard deviation of the logarithm of the time a worker takes for its part of a round */
+    double thread_loss; /* t threads of one machine do the work of t / (1 + (t - 1) thread_loss) */
+    double
+        error; /* standard deviation of the logarithm of (happened / estimated): how far estimates are to be trusted */
 } shoal_site;
 
 /* ---- what is asked --------------------------------------------------------------------------------------------- */
@@ -73,16 +75,16 @@ typedef struct shoal_plan_job {
 /* Who works. */
 typedef struct shoal_plan_crew {
     int64_t workers;
-    bool alone;      /* one process, no store between */
-    double threads;  /* of a worker */
-    double cores;    /* of a machine */
-    int64_t machines; /* that the workers share; 0: each has its own */
-    double speed;    /* of a core, as a multiple of the measured one; 0 counts as 1 */
+    bool alone;              /* one process, no store between */
+    double threads;          /* of a worker */
+    double cores;            /* of a machine */
+    int64_t machines;        /* that the workers share; 0: each has its own */
+    double speed;            /* of a core, as a multiple of the measured one; 0 counts as 1 */
     double dollars_per_hour; /* of a machine */
-    double billed;   /* seconds that are billed at least, and in steps of which: 1, 60, 3600; 0: as they come */
-    double start;    /* until a worker is there */
-    double losses;   /* of a worker, an hour */
-    double replace;  /* until a lost one counts as dead and another has its rows */
+    double billed;           /* seconds that are billed at least, and in steps of which: 1, 60, 3600; 0: as they come */
+    double start;            /* until a worker is there */
+    double losses;           /* of a worker, an hour */
+    double replace;          /* until a lost one counts as dead and another has its rows */
 } shoal_plan_crew;
 
 /* ---- what is answered ------------------------------------------------------------------------------------------ */
@@ -91,8 +93,8 @@ typedef struct shoal_estimate {
     double seconds, low, high; /* mean, and the limits of 90% of runs */
     /* Parts of `seconds`. */
     double start, load, map, straggle, reduce, update, publish, lost;
-    double sequential;         /* what one thread without a store would take */
-    double units;              /* processing units: workers, and reducers where they are apart */
+    double sequential;          /* what one thread without a store would take */
+    double units;               /* processing units: workers, and reducers where they are apart */
     double speedup, efficiency; /* sequential / seconds; that, a thread */
     double requests, request_price;
     double cost, cost_low, cost_high; /* machines and requests */
@@ -113,11 +115,11 @@ SHOAL_API int shoal_plan_estimate(shoal_estimate *out, const shoal_plan_job *job
 /* "Communication challenges in cloud k-means", ESANN 2011, with the poster's separate times to read and to write. */
 typedef struct shoal_paper {
     double rows, columns, clusters, iterations;
-    double flops;              /* of one processing unit */
-    double read, write;        /* bytes a second; write 0: not counted, as in the paper */
-    double dollars_per_hour;   /* of one processing unit */
+    double flops;            /* of one processing unit */
+    double read, write;      /* bytes a second; write 0: not counted, as in the paper */
+    double dollars_per_hour; /* of one processing unit */
     double dollars_per_request;
-    double billed;             /* as in shoal_plan_crew */
+    double billed; /* as in shoal_plan_crew */
 } shoal_paper;
 
 /* Fills units, seconds (load, map, reduce), sequential, speedup, efficiency, requests, cost; the interval is empty. */

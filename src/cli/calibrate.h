@@ -1,4 +1,5 @@
-/* What the files of `shoal calibrate` share: cli_calibrate.c measures, calibrate_print.c shows, calibrate_history.c tells of runs. */
+/* What the files of `shoal calibrate` share: cli_calibrate.c measures, calibrate_print.c shows, calibrate_history.c
+ * tells of runs. */
 #ifndef CLI_CALIBRATE_H
 #define CLI_CALIBRATE_H
 

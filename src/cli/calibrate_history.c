@@ -75,7 +75,8 @@ static void format_date(char *out, size_t size, int64_t date, const char *format
 
 static void print_run(const plan_run *run)
 {
-    char date[32], rows[32], shape[64], store[20], predicted[CLI_UNITS_BYTES] = "-", low[CLI_UNITS_BYTES], high[CLI_UNITS_BYTES];
+    char date[32], rows[32], shape[64], store[20], predicted[CLI_UNITS_BYTES] = "-", low[CLI_UNITS_BYTES],
+                                                   high[CLI_UNITS_BYTES];
     char interval[2 * CLI_UNITS_BYTES + 8] = "", happened[CLI_UNITS_BYTES];
     format_date(date, sizeof date, run->date, "%Y-%m-%d %H:%M");
     cli_format_count(rows, sizeof rows, (int64_t)fmin(run->rows, 0x1p62));
@@ -105,8 +106,8 @@ static int print_table(const history *history)
     if (status < 0)
         return status;
     if (history->count > 0)
-        printf("%-16s  %-11s  %18s  %7s  %-19s  %9s  %-20s  %9s  %5s\n", "date (UTC)", "learner", "rows x columns", "workers", "store",
-               "predicted", "90% within", "happened", "ratio");
+        printf("%-16s  %-11s  %18s  %7s  %-19s  %9s  %-20s  %9s  %5s\n", "date (UTC)", "learner", "rows x columns",
+               "workers", "store", "predicted", "90% within", "happened", "ratio");
     for (int64_t i = 0; i < history->count; i++)
         print_run(&history->run[i]);
     if (history->count == 0)
@@ -119,8 +120,8 @@ static int print_table(const history *history)
                " lay in their interval\n",
                predicted, history->count, 100 * median, 100 * worst, within);
     if (history->damaged > 0)
-        printf("%" PRId64 " line%s of %s could not be read and %s left out\n", history->damaged, history->damaged == 1 ? "" : "s",
-               history->path, history->damaged == 1 ? "was" : "were");
+        printf("%" PRId64 " line%s of %s could not be read and %s left out\n", history->damaged,
+               history->damaged == 1 ? "" : "s", history->path, history->damaged == 1 ? "was" : "were");
     return SHOAL_OK;
 }
 
@@ -190,8 +191,9 @@ int cli_history_refit(plan_calibration *calibration, int64_t *used, int64_t *cou
     if (status == SHOAL_OK)
         status = plan_history_refit(calibration, used, history.run, history.count);
     if (status == SHOAL_OK && *used == 0)
-        status = shoal_fail(SHOAL_INVALID, "%s: none of the %" PRId64 " runs tells anything of what the calibration has", history.path,
-                            history.count);
+        status =
+            shoal_fail(SHOAL_INVALID, "%s: none of the %" PRId64 " runs tells anything of what the calibration has",
+                       history.path, history.count);
     release_history(&history);
     return status;
 }

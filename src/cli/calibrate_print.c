@@ -26,7 +26,11 @@ static void format_time(char *out, size_t size, double seconds)
     int unit = 0;
     for (; unit < 4 && seconds > 0 && seconds < 0.9995; unit++)
         seconds *= 1000;
-    snprintf(out, size, "%.*f %s", seconds >= 99.95 || seconds == 0 ? 0 : seconds >= 9.995 ? 1 : 2, seconds, units[unit]);
+    snprintf(out, size, "%.*f %s",
+             seconds >= 99.95 || seconds == 0 ? 0
+             : seconds >= 9.995               ? 1
+                                              : 2,
+             seconds, units[unit]);
 }
 
 /* A time in a column of so many characters: µ is one of them and two bytes. */
@@ -51,7 +55,8 @@ static void print_machine(FILE *stream, const plan_calibration *calibration)
     cli_put_text(stream, calibration->kernel);
     fprintf(stream, ", %s\n", date);
     if (threads > 1)
-        fprintf(stream, "threads    %d do the work of %.2f\n", threads, threads / (1 + (threads - 1) * calibration->thread_loss));
+        fprintf(stream, "threads    %d do the work of %.2f\n", threads,
+                threads / (1 + (threads - 1) * calibration->thread_loss));
     cli_format_duration(spawn, calibration->spawn);
     if (calibration->spawn > 0)
         fprintf(stream, "start      %s until workers of this machine are at work, and to end them\n", spawn);
@@ -61,7 +66,8 @@ static void print_paces(FILE *stream, const plan_calibration *calibration)
 {
     if (calibration->paces == 0)
         return;
-    fprintf(stream, "\n%-12s %-8s %12s %12s %12s %12s %12s\n", "learner", "phase", "a row", "a value", "an operation", "a round", "a model's kB");
+    fprintf(stream, "\n%-12s %-8s %12s %12s %12s %12s %12s\n", "learner", "phase", "a row", "a value", "an operation",
+            "a round", "a model's kB");
     for (int i = 0; i < calibration->paces; i++) {
         const shoal_pace *pace = &calibration->pace[i];
         fprintf(stream, "%-12s %-8s", pace->learner, pace->phase);
@@ -83,17 +89,19 @@ static void print_site(FILE *stream, const plan_calibrated_site *entry)
     format_time(a, sizeof a, site->get);
     format_time(b, sizeof b, site->put);
     format_time(c, sizeof c, site->wait);
-    fprintf(stream, "%s\nlatency    get %s, put %s, %s until who waits for it is told\n", entry->date ? "" : " (assumed)", a, b, c);
+    fprintf(stream, "%s\nlatency    get %s, put %s, %s until who waits for it is told\n",
+            entry->date ? "" : " (assumed)", a, b, c);
     format_rate(a, sizeof a, site->read);
     format_rate(b, sizeof b, site->write);
     format_rate(c, sizeof c, site->account);
     fprintf(stream, "bandwidth  read %s, write %s with one connection of at most %.0f; %s for all together\n", a, b,
             site->connections, c);
     format_time(a, sizeof a, site->sync);
-    fprintf(stream, "rounds     %s besides their work, %.1f requests of a worker; times differ by %.1f%%\n", a, site->requests,
-            100 * site->straggle);
+    fprintf(stream, "rounds     %s besides their work, %.1f requests of a worker; times differ by %.1f%%\n", a,
+            site->requests, 100 * site->straggle);
     if (site->get_price > 0 || site->put_price > 0)
-        fprintf(stream, "prices     $%.4f for 10,000 gets, $%.4f for 10,000 puts\n", 1e4 * site->get_price, 1e4 * site->put_price);
+        fprintf(stream, "prices     $%.4f for 10,000 gets, $%.4f for 10,000 puts\n", 1e4 * site->get_price,
+                1e4 * site->put_price);
 }
 
 void cli_calibration_print(FILE *stream, const plan_calibration *calibration, const char *path)

@@ -56,7 +56,7 @@ extern const cli_verb cli_kmeans, cli_predict, cli_run, cli_data_info, cli_data_
     cli_data_patches, cli_man, cli_help;
 extern const cli_verb cli_store_ls, cli_store_get, cli_store_put, cli_store_cat, cli_store_rm, cli_store_du,
     cli_store_copy, cli_store_bench;
-extern const cli_verb cli_plan_kmeans, cli_plan_logistic, cli_plan_autoencoder;
+extern const cli_verb cli_plan_kmeans, cli_plan_logistic, cli_plan_autoencoder, cli_plan_run;
 extern const cli_verb cli_calibrate;
 extern const cli_verb cli_plan_search;
 extern const cli_verb cli_agent, cli_check;

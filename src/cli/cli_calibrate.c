@@ -1,7 +1,7 @@
 /* shoal calibrate: measures what plans need of this machine and of stores, and keeps it.
  *
- * Stores come first, so that one that can't be reached is told at once; then learners; then jobs through each store, whose fit uses the
- * learners' paces.  What was measured anew takes the place of what was there, and the rest stays. */
+ * Stores come first, so that one that can't be reached is told at once; then learners; then jobs through each store,
+ * whose fit uses the learners' paces.  What was measured anew takes the place of what was there, and the rest stays. */
 #include "calibrate.h"
 
 #include <errno.h>
@@ -41,15 +41,17 @@ typedef struct settings {
 
 static const shoal_option rows[] = {
     {"store", 's', SHOAL_OPTION_LIST, offsetof(settings, stores), "URL",
-     .help = "a store to measure: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET; may be given several times; a folder of this user, "
+     .help = "a store to measure: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET; may be given several times; a "
+             "folder of this user, "
              "where jobs usually are, when left out"},
     {"learner", 'l', SHOAL_OPTION_LIST, offsetof(settings, learners), "NAME",
-     .help = "a learner to measure: kmeans, logistic or autoencoder; may be given several times; all of them when left out"},
+     .help = "a learner to measure: kmeans, logistic or autoencoder; may be given several times; all of them when left "
+             "out"},
     {"workers", 'w', SHOAL_OPTION_COUNT, offsetof(settings, workers), "N",
-     .help = "the most workers that are started to see what a round takes; 1, 2 and 4 are tried in any case", .fallback = "4", .least = 1,
-     .most = 256},
-    {"seconds", 0, SHOAL_OPTION_REAL, offsetof(settings, seconds), "N", .help = "how long all measurements may take, about",
-     .fallback = "45", .least = 1, .most = 86400},
+     .help = "the most workers that are started to see what a round takes; 1, 2 and 4 are tried in any case",
+     .fallback = "4", .least = 1, .most = 256},
+    {"seconds", 0, SHOAL_OPTION_REAL, offsetof(settings, seconds), "N",
+     .help = "how long all measurements may take, about", .fallback = "45", .least = 1, .most = 86400},
     {"out", 'o', SHOAL_OPTION_TEXT, offsetof(settings, out), "FILE",
      .help = "where measurements are kept; $XDG_CONFIG_HOME/shoal/calibration.json, or below ~/.config, when left out"},
     {"fresh", 0, SHOAL_OPTION_FLAG, offsetof(settings, fresh), NULL, .help = "forget what was measured before"},
@@ -111,7 +113,8 @@ static int make_folder(calibrating *self)
     if (status < 0 || !mkdtemp(self->folder)) {
         base_free(&self->folder);
         const char *temporary = getenv("TMPDIR");
-        status = base_format(&self->folder, "%s/shoal-calibrate-XXXXXX", temporary && temporary[0] == '/' ? temporary : "/tmp");
+        status = base_format(&self->folder, "%s/shoal-calibrate-XXXXXX",
+                             temporary && temporary[0] == '/' ? temporary : "/tmp");
         if (status == SHOAL_OK && !mkdtemp(self->folder)) {
             status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make a folder", self->folder);
             base_free(&self->folder);
@@ -135,7 +138,8 @@ static int choose_stores(calibrating *self)
         if (!*named->text[i])
             return shoal_fail(SHOAL_USAGE, "--store needs the URL of a store");
         if (strcmp(name, "mem") == 0 || strcmp(name, "pipe") == 0)
-            return shoal_fail(SHOAL_USAGE, "--store %s: workers of their own processes can't meet in such a store", named->text[i]);
+            return shoal_fail(SHOAL_USAGE, "--store %s: workers of their own processes can't meet in such a store",
+                              named->text[i]);
         self->url[self->stores++] = named->text[i];
     }
     return SHOAL_OK;
@@ -164,10 +168,11 @@ static int claim(calibrating *self)
     if (status < 0)
         return status;
     (void)gethostname(host, sizeof host - 1);
-    bool same = strcmp(kept->host, host) == 0 && strcmp(kept->kernel, kernel->name) == 0 && kept->threads == base_cores();
+    bool same =
+        strcmp(kept->host, host) == 0 && strcmp(kept->kernel, kernel->name) == 0 && kept->threads == base_cores();
     if (!same && kept->paces > 0 && !self->settings->print.quiet)
-        fprintf(stderr, "what was measured on %s (%d threads, kernel %s) is forgotten: this is another machine\n", kept->host,
-                kept->threads, kept->kernel);
+        fprintf(stderr, "what was measured on %s (%d threads, kernel %s) is forgotten: this is another machine\n",
+                kept->host, kept->threads, kept->kernel);
     if (!same)
         forget_paces(kept);
     snprintf(kept->host, sizeof kept->host, "%s", host);
@@ -235,8 +240,8 @@ static double price_of(const char *scheme, shoal_request kind)
     return store_price(scheme, &one);
 }
 
-/* What was measured as the model has it.  A round writes about as much as it reads, so what all do together is the mean of both rates by
- * their times. */
+/* What was measured as the model has it.  A round writes about as much as it reads, so what all do together is the mean
+ * of both rates by their times. */
 static void fill_site(shoal_site *site, const cli_store_measured *measured)
 {
     shoal_store_traits traits = shoal_store_describe(measured->store.store);
@@ -265,7 +270,8 @@ static int measure_store(calibrating *self, int store)
     const cli_measure_settings settings = {.store = {.patience = fmin(fmax(self->settings->seconds, 2), 20)},
                                            .seconds = fmax(self->settings->seconds * STORES_SHARE / self->stores, 0.5),
                                            .size = BLOB_BYTES,
-                                           .create = strcmp(name, "dir") == 0}; /* as a job's is: a folder costs nothing */
+                                           .create =
+                                               strcmp(name, "dir") == 0}; /* as a job's is: a folder costs nothing */
     cli_store_measured measured = {0};
     bool known;
     plan_calibration_site(&self->site[store], &known, NULL, self->url[store]);
@@ -323,7 +329,8 @@ static int measure_engine(calibrating *self, int store)
         entry.site.error = USUAL_ERROR;
         status = cli_fit_engine(&entry.site, &measured, kept->pace, kept->paces);
     }
-    if (status == SHOAL_OK && (store == 0 || measured.start < kept->spawn))
+    bool usual = strcmp(entry.store, "dir") == 0 || kept->spawn <= 0; /* a far store adds to what starting takes */
+    if (status == SHOAL_OK && (usual || measured.start < kept->spawn))
         kept->spawn = measured.start;
     return status == SHOAL_OK ? plan_calibration_set_site(kept, &entry) : status;
 }
@@ -380,7 +387,8 @@ static int refit(calibrating *self)
     if (status == SHOAL_OK)
         status = plan_calibration_read(self->kept, self->path);
     if (status == SHOAL_ABSENT)
-        status = shoal_fail(SHOAL_INVALID, "%s: there is no calibration to refit yet: shoal calibrate makes one", self->path);
+        status = shoal_fail(SHOAL_INVALID, "%s: there is no calibration to refit yet: shoal calibrate makes one",
+                            self->path);
     if (status == SHOAL_OK)
         status = cli_history_refit(self->kept, &used, &count);
     if (status == SHOAL_OK)
@@ -401,7 +409,9 @@ static int check(const settings *settings)
         return shoal_fail(SHOAL_USAGE, "--history and --refit: one at a time");
     if (settings->stores.count || settings->learners.count || settings->fresh)
         return shoal_fail(SHOAL_USAGE, "%s measures nothing: leave out %s", which,
-                          settings->stores.count ? "--store" : settings->learners.count ? "--learner" : "--fresh");
+                          settings->stores.count     ? "--store"
+                          : settings->learners.count ? "--learner"
+                                                     : "--fresh");
     return SHOAL_OK;
 }
 
@@ -422,12 +432,16 @@ static int run_calibrate(void *from_main, const char *const *word, int words)
 }
 
 static const char *const description[] = {
-    "Measures in under a minute what shoal plan needs to know of this machine and of a store: how fast learners are, with one thread and "
-    "with all; latency and bandwidth of the store; and what a round of workers that meet there takes besides its work. What was measured "
+    "Measures in under a minute what shoal plan needs to know of this machine and of a store: how fast learners are, "
+    "with one thread and "
+    "with all; latency and bandwidth of the store; and what a round of workers that meet there takes besides its work. "
+    "What was measured "
     "anew takes the place of what was there, in ~/.config/shoal/calibration.json; the rest stays.",
-    "The machine should have nothing else to do. What is written to a store lies below a random name, and is removed at the end. A folder "
+    "The machine should have nothing else to do. What is written to a store lies below a random name, and is removed "
+    "at the end. A folder "
     "is made when it is not there; a container or bucket is not.",
-    "Every run of a learner tells what was predicted and what happened. --history lists both, with the median and the worst error; "
+    "Every run of a learner tells what was predicted and what happened. --history lists both, with the median and the "
+    "worst error; "
     "--refit fits what is kept to the runs that happened, whose data may be easier or harder than generated ones.",
     NULL,
 };

@@ -1,7 +1,6 @@
 /* shoal run: your own functions over the rows of a data set, as a C module or as any program. */
 #include "cli.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "learn_verb.h"
 #include "run_code.h"
 #include "run_job.h"
+#include "run_params.h"
 #include "run_result.h"
 
 typedef struct function {
@@ -79,51 +79,6 @@ static const base_option_group groups[] = {
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
-
-/* ---- parameters -------------------------------------------------------------------------------------------------- */
-
-enum { PARAMS_BYTES_MOST = 16 << 20 };
-
-/* An object starts with a brace, and the names of files do not. */
-static bool is_json(const char *text)
-{
-    return text[strspn(text, " \t\r\n")] == '{';
-}
-
-static int read_params_file(char **out, const char *path)
-{
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "--params %s: neither a JSON object nor a file", path);
-    int status = base_alloc(out, PARAMS_BYTES_MOST, 1, path);
-    if (status == SHOAL_OK) {
-        size_t length = fread(*out, 1, PARAMS_BYTES_MOST, file);
-        if (ferror(file))
-            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "--params %s: can't read", path);
-        else if (length == PARAMS_BYTES_MOST || strlen(*out) != length)
-            status = shoal_fail(SHOAL_INVALID, "--params %s: no JSON object of less than 16 MiB", path);
-    }
-    fclose(file);
-    return status;
-}
-
-/* Makes config->params the JSON itself.  The caller frees *text. */
-static int read_params(char **text, shoal_exec_config *config)
-{
-    shoal_params *params = NULL;
-    const char *asked = config->params;
-    if (!asked)
-        return SHOAL_OK;
-    int status = is_json(asked) ? base_copy_text(text, asked) : read_params_file(text, asked);
-    if (status == SHOAL_OK) {
-        status = learn_params_new(&params, *text);
-        if (status == SHOAL_USAGE && !is_json(asked))
-            status = shoal_fail(SHOAL_INVALID, "%s: %s", asked, shoal_error());
-    }
-    learn_params_free(&params);
-    config->params = *text;
-    return status;
-}
 
 /* ---- after the run ----------------------------------------------------------------------------------------------- */
 
@@ -242,8 +197,9 @@ typedef struct run {
 static int prepare_code(run *self)
 {
     const function *function = &self->settings->function;
-    int status = read_params(&self->params, &self->settings->config);
+    int status = cli_params_read(&self->params, self->settings->config.params);
     self->algorithm = &shoal_exec;
+    self->settings->config.params = self->params;
     if (status < 0)
         return status;
     if (!function->exec) {
@@ -296,7 +252,8 @@ static int run_run(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
     run self = {.settings = settings, .module = words > 1 ? word[0] : NULL, .data = words > 1 ? word[1] : word[0]};
-    const char *params = settings->config.params && !is_json(settings->config.params) ? settings->config.params : NULL;
+    const char *params =
+        settings->config.params && !cli_params_are_json(settings->config.params) ? settings->config.params : NULL;
     const cli_file sources[] = {{"DATA", self.data},
                                 {"MODULE", self.module},
                                 {"--weights", settings->function.weights},

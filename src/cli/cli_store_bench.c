@@ -14,11 +14,12 @@ typedef struct settings {
 } settings;
 
 static const shoal_option rows[] = {
-    {"seconds", 's', SHOAL_OPTION_REAL, offsetof(settings, measure.seconds), "N", .help = "how long all measurements may take",
-     .fallback = "20", .least = 1, .most = 86400},
+    {"seconds", 's', SHOAL_OPTION_REAL, offsetof(settings, measure.seconds), "N",
+     .help = "how long all measurements may take", .fallback = "20", .least = 1, .most = 86400},
     {"size", 0, SHOAL_OPTION_BYTES, offsetof(settings, measure.size), "BYTES",
      .help = "size of the blobs that measure bandwidth", .fallback = "8MiB", .least = 1, .most = 1 << 30},
-    {"create", 0, SHOAL_OPTION_FLAG, offsetof(settings, measure.create), NULL, .help = "make the store when it is not there"},
+    {"create", 0, SHOAL_OPTION_FLAG, offsetof(settings, measure.create), NULL,
+     .help = "make the store when it is not there"},
     {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL,
      .help = "print one JSON object instead of the table"},
     {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(settings, quiet), NULL, .help = "no progress line"},

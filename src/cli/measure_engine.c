@@ -1,7 +1,8 @@
 /* Measuring rounds of workers.  See measure_engine.h.
  *
- * The jobs are k-means of so few rows that the time of a round is that of messages.  Each crew runs a short job and a longer one: what
- * both have in common (starting, submitting) falls out of the difference of their requests.  Of several jobs the quickest counts. */
+ * The jobs are k-means of so few rows that the time of a round is that of messages.  Each crew runs a short job and a
+ * longer one: what both have in common (starting, submitting) falls out of the difference of their requests.  Of
+ * several jobs the quickest counts. */
 #include "measure_engine.h"
 
 #include <inttypes.h>
@@ -17,7 +18,16 @@
 #include "cli.h"
 #include "run_job.h"
 
-enum { COLUMNS = 4, CLUSTERS = 8, ROWS_LEAST = 4096, ROWS_OF_WORKER = 512, SHORT = 4, LONGEST = 100, REPEATS = 4, TIMES_MOST = 64 };
+enum {
+    COLUMNS = 4,
+    CLUSTERS = 8,
+    ROWS_LEAST = 4096,
+    ROWS_OF_WORKER = 512,
+    SHORT = 4,
+    LONGEST = 100,
+    REPEATS = 4,
+    TIMES_MOST = 64
+};
 
 /* What differs more does so because the machine is busy with something else. */
 static const double STRAGGLE_MOST = 0.3;
@@ -32,7 +42,7 @@ typedef struct task {
 
 /* What came of it; `start` is all but the rounds. */
 typedef struct outcome {
-    double seconds, start;    /* of the rounds of phase "run"; of the rest */
+    double seconds, start; /* of the rounds of phase "run"; of the rest */
     double rounds, requests, all_rounds;
 } outcome;
 
@@ -71,12 +81,14 @@ static int run_task(outcome *out, const task *task)
     const cli_trace_settings trace = {0};
     const cli_run_settings run = {.threads = 1, .kernel = "auto"};
     const cli_print_settings print = {.quiet = true};
-    const cli_workers_settings settings = {.store = task->url, .workers = {1, {workers}}, .name = "calibrate",
-                                           .patience = 60};
+    const cli_workers_settings settings = {
+        .store = task->url, .workers = {1, {workers}}, .name = "calibrate", .patience = 60};
     const shoal_data_options data = {0};
-    const cli_workers_wish wish = {.config = &config, .data_path = address, .data = &data, .outputs = outputs, .trace = &trace};
+    const cli_workers_wish wish = {
+        .config = &config, .data_path = address, .data = &data, .outputs = outputs, .trace = &trace};
     cli_job job;
-    snprintf(address, sizeof address, "gen:uniform?rows=%" PRId64 "&cols=%" PRId64 "&seed=1", task->rows, task->columns);
+    snprintf(address, sizeof address, "gen:uniform?rows=%" PRId64 "&cols=%" PRId64 "&seed=1", task->rows,
+             task->columns);
     snprintf(workers, sizeof workers, "local:%" PRId64, task->workers);
     cli_job_init(&job, &shoal_kmeans, true);
     double began = base_seconds();
@@ -108,7 +120,8 @@ static int64_t iterations_in(double seconds, const outcome *brief)
 static int measure_crew(cli_engine_measured *out, const char *url, int64_t workers, double seconds)
 {
     int64_t rows = workers * ROWS_OF_WORKER > ROWS_LEAST ? workers * ROWS_OF_WORKER : ROWS_LEAST;
-    task task = {.url = url, .workers = workers, .rows = rows, .columns = COLUMNS, .clusters = CLUSTERS, .iterations = SHORT};
+    task task = {
+        .url = url, .workers = workers, .rows = rows, .columns = COLUMNS, .clusters = CLUSTERS, .iterations = SHORT};
     outcome brief = {0}, whole = {0};
     double began = base_seconds();
     int status = run_task(&brief, &task);
@@ -129,7 +142,8 @@ static int measure_crew(cli_engine_measured *out, const char *url, int64_t worke
         .workers = workers,
         .rows = rows,
         .seconds = whole.seconds / fmax(whole.rounds, 1),
-        .requests = fmax(more > 0 ? (whole.requests - brief.requests) / more : whole.requests / fmax(whole.all_rounds, 1), 0)};
+        .requests =
+            fmax(more > 0 ? (whole.requests - brief.requests) / more : whole.requests / fmax(whole.all_rounds, 1), 0)};
     return SHOAL_OK;
 }
 
@@ -156,7 +170,8 @@ static void note_round(void *context, const shoal_round *done, const shoal_round
     self->last = seconds;
 }
 
-/* The deviation of the logarithm of times that may drift: from the median step between neighbours, which has √2 of it. */
+/* The deviation of the logarithm of times that may drift: from the median step between neighbours,
+ * which is √2 of it. */
 static double deviation(const double *times, int count)
 {
     double step[TIMES_MOST];
@@ -173,7 +188,8 @@ static int measure_straggle(double *out, double seconds)
 {
     const task task = {.clusters = 64, .iterations = (int64_t)fmax(fmin(seconds / 0.03, 40), 6)};
     clock clock = {0};
-    const shoal_run_options options = {.threads = 1, .progress = note_round, .progress_context = &clock, .stop = cli_signals_stop()};
+    const shoal_run_options options = {
+        .threads = 1, .progress = note_round, .progress_context = &clock, .stop = cli_signals_stop()};
     shoal_kmeans_config config = {0};
     shoal_data *data = NULL;
     shoal_result *result = NULL;
@@ -214,8 +230,13 @@ static int estimate(double *seconds, double *requests, const shoal_site *site, c
     int status = set_config(&config, &task);
     if (status == SHOAL_OK)
         status = shoal_kmeans.cost(&cost, &config, &shape);
-    shoal_plan_job job = {.cost = &cost, .learner = "kmeans", .rows = (double)shape.rows, .columns = COLUMNS, .value_bytes = 4,
-                          .source = SHOAL_PLAN_GENERATED, .known_rounds = true};
+    shoal_plan_job job = {.cost = &cost,
+                          .learner = "kmeans",
+                          .rows = (double)shape.rows,
+                          .columns = COLUMNS,
+                          .value_bytes = 4,
+                          .source = SHOAL_PLAN_GENERATED,
+                          .known_rounds = true};
     if (status == SHOAL_OK)
         status = shoal_plan_estimate(&out, &job, site, pace, paces, &who);
     double rounds = 0;

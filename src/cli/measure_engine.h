@@ -1,5 +1,5 @@
-/* What a round of workers that meet in a store takes besides its work: small jobs with real workers of this machine, and the constants of
- * shoal_site that make shoal_plan_estimate agree with them.
+/* What a round of workers that meet in a store takes besides its work: small jobs with real workers of this machine,
+ * and the constants of shoal_site that make shoal_plan_estimate agree with them.
  *
  *     cli_engine_measured measured = {0};
  *     int status = cli_measure_engine(&measured, "dir:/tmp/st", 8, 5);
@@ -24,12 +24,12 @@ typedef struct cli_engine_measured {
     double straggle; /* as in shoal_site */
 } cli_engine_measured;
 
-/* Runs jobs with 1, 2, 4 and, where that is more, `workers` workers through the store at `url`, in about so many seconds, and removes them.
- * SHOAL_STOPPED after a signal. */
+/* Runs jobs with 1, 2, 4 and, where that is more, `workers` workers through the store at `url`, in about so many
+ * seconds, and removes them. SHOAL_STOPPED after a signal. */
 int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t workers, double seconds);
 
-/* Sets sync, requests and straggle, and where need be lowers wait, so that estimates come nearest to what was measured; the rest of *site is there already.  Paces of
- * k-means are used where there are some. */
+/* Sets sync, requests and straggle, and where need be lowers wait, so that estimates come nearest to what was measured;
+ * the rest of *site is there already.  Paces of k-means are used where there are some. */
 int cli_fit_engine(shoal_site *site, const cli_engine_measured *measured, const shoal_pace *pace, int paces);
 
 #endif

@@ -1,8 +1,8 @@
 /* Measuring learners.  See measure_learner.h.
  *
- * Each shape is run with few rows, which tells what a round takes however little there is to do, and with so many that the time given is
- * used.  Of several runs the quickest counts: what else the machine does only adds.  Errors count as shares, since rounds
- * take from microseconds to seconds. */
+ * Each shape is run with few rows, which tells what a round takes however little there is to do, and with so many that
+ * the time given is used.  Of several runs the quickest counts: what else the machine does only adds.  Errors count as
+ * shares, since rounds take from microseconds to seconds. */
 #include "measure_learner.h"
 
 #include <math.h>
@@ -67,13 +67,15 @@ int cli_measured_learner(const shoal_algorithm **out, const char *name)
         }
     for (const cli_learner *learner = cli_learners; learner->algorithm; learner++)
         if (strcmp(learner->algorithm->name, name) == 0)
-            return shoal_fail(SHOAL_USAGE, "--learner %s: it can't be measured by itself; those that can are kmeans, logistic, autoencoder",
-                              name);
+            return shoal_fail(
+                SHOAL_USAGE,
+                "--learner %s: it can't be measured by itself; those that can are kmeans, logistic, autoencoder", name);
     const char *near = base_nearest(name, cli_measured_learners(), RECIPES);
     if (near)
         return shoal_fail(SHOAL_USAGE, "--learner: there is no learner '%s'; did you mean '%s'?", name, near);
-    return shoal_fail(SHOAL_USAGE, "--learner: there is no learner '%s'; those that can be measured are kmeans, logistic, autoencoder",
-                      name);
+    return shoal_fail(
+        SHOAL_USAGE,
+        "--learner: there is no learner '%s'; those that can be measured are kmeans, logistic, autoencoder", name);
 }
 
 /* ---- measuring ------------------------------------------------------------------------------------------------- */
@@ -135,9 +137,11 @@ static int make_rows(example *self, const recipe *recipe, int shape, int64_t row
     bool labels = recipe->algorithm == &shoal_logistic;
     int64_t columns = recipe->shape[shape].columns + labels;
     self->shape = (shoal_shape){.rows = rows, .columns = columns, .type = SHOAL_FLOAT32};
-    snprintf(address, sizeof address, "gen:uniform?rows=%lld&cols=%lld&seed=%d", (long long)rows, (long long)columns, shape + 1);
+    snprintf(address, sizeof address, "gen:uniform?rows=%lld&cols=%lld&seed=%d", (long long)rows, (long long)columns,
+             shape + 1);
     base_free(&self->values);
-    int status = base_alloc_unset(&self->values, (size_t)rows * (size_t)columns, sizeof *self->values, "generated rows");
+    int status =
+        base_alloc_unset(&self->values, (size_t)rows * (size_t)columns, sizeof *self->values, "generated rows");
     if (status == SHOAL_OK)
         status = shoal_data_open(&data, address, NULL);
     if (status == SHOAL_OK)
@@ -194,7 +198,8 @@ static int add_points(measuring *self, const shoal_report *report, const example
     shoal_cost cost = {0};
     int status = self->recipe->algorithm->cost(&cost, example->config, &example->shape);
     if (status == SHOAL_OK && cost.phases == 0) {
-        cost.phase[0] = (shoal_cost_phase){.name = "run", .operations_per_row = cost.operations_per_row, .model_bytes = cost.model_bytes};
+        cost.phase[0] = (shoal_cost_phase){
+            .name = "run", .operations_per_row = cost.operations_per_row, .model_bytes = cost.model_bytes};
         cost.phases = 1;
     }
     for (int i = 0; i < cost.phases && status == SHOAL_OK; i++)
@@ -270,7 +275,8 @@ static int fit_phase(shoal_pace *out, const measuring *self, const char *phase)
         const point *point = &self->point[i];
         if (strcmp(point->phase, phase) != 0)
             continue;
-        const double line[CONSTANTS] = {point->rows * point->columns, point->rows * point->operations, 1, point->model, point->rows};
+        const double line[CONSTANTS] = {point->rows * point->columns, point->rows * point->operations, 1, point->model,
+                                        point->rows};
         for (int j = 0; j < CONSTANTS; j++)
             a[rows * CONSTANTS + j] = line[j] / point->seconds;
         b[rows++] = 1;
@@ -304,7 +310,8 @@ static int compare_reals(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int cli_measure_learner(shoal_pace *pace, int *paces, double *thread_loss, const shoal_algorithm *algorithm, double seconds)
+int cli_measure_learner(shoal_pace *pace, int *paces, double *thread_loss, const shoal_algorithm *algorithm,
+                        double seconds)
 {
     measuring *self = NULL;
     int at = 0, shapes = 0;

@@ -19,7 +19,8 @@ typedef cli_store_measured bench;
 enum { SMALL = 4096, LEVELS = CLI_MEASURED_LEVELS, SAMPLES_MOST = 100000 };
 const int cli_measured_connections[LEVELS] = {1, 2, 4, 8, 16};
 
-/* Shares of the whole time; and, of what is left, how much the bandwidths may plan with: the last blobs of each take longer. */
+/* Shares of the whole time; and, of what is left, how much the bandwidths may plan with: the last blobs of each take
+ * longer. */
 static const double LATENCY_SHARE = 0.07, SEEN_SHARE = 0.1, BANDWIDTH_SHARE = 0.7;
 
 /* ---- samples ------------------------------------------------------------------------------------------------- */
@@ -213,8 +214,8 @@ static void *move_many(void *from_start)
     return NULL;
 }
 
-/* Bytes a second of so many connections: from the start to the end of the last blob that was whole.  `left` measurements, this
- * one included, have to share the time that is left. */
+/* Bytes a second of so many connections: from the start to the end of the last blob that was whole.  `left`
+ * measurements, this one included, have to share the time that is left. */
 static int measure_bandwidth(bench *self, int count, bool writes, int left, double *out)
 {
     stream streams[16];
@@ -319,8 +320,8 @@ static bool await(watcher *self, atomic_llong *what, int64_t number)
     return *what >= number;
 }
 
-/* From just before the put until the one who waited has read it.  A pause of random length before each put keeps a store that
- * is polled from being met at the same moment every time. */
+/* From just before the put until the one who waited has read it.  A pause of random length before each put keeps a
+ * store that is polled from being met at the same moment every time. */
 static int put_and_await(bench *self, watcher *watcher)
 {
     double pause = shoal_store_describe(self->store.store).wakes ? 0.002 : 0.2;
@@ -448,7 +449,8 @@ static int measure_and_clean_up(bench *self)
     return status;
 }
 
-int cli_measure_store(cli_store_measured *out, const char *url, const cli_measure_settings *settings, cli_progress *progress)
+int cli_measure_store(cli_store_measured *out, const char *url, const cli_measure_settings *settings,
+                      cli_progress *progress)
 {
     samples *all[] = {&out->get, &out->put, &out->take, &out->seen};
     out->settings = settings;

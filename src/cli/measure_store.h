@@ -1,13 +1,13 @@
-/* Measuring a store as a planner needs it: latency of get, put and take, bandwidth of 1 to 16 connections, and how soon what was put is
- * seen by whoever waits for it.  What `shoal store bench` prints and `shoal calibrate` keeps.
+/* Measuring a store as a planner needs it: latency of get, put and take, bandwidth of 1 to 16 connections, and how soon
+ * what was put is seen by whoever waits for it.  What `shoal store bench` prints and `shoal calibrate` keeps.
  *
  *     cli_store_measured measured = {0};
  *     int status = cli_measure_store(&measured, url, &settings, &progress);
  *     ... measured.get.median ...
  *     cli_store_measured_release(&measured);
  *
- * Everything happens below a random prefix and in a queue of that name; both are removed at the end, also after a failure or a
- * signal.  `seconds` bounds the measurements as a whole: each has a share of it. */
+ * Everything happens below a random prefix and in a queue of that name; both are removed at the end, also after a
+ * failure or a signal.  `seconds` bounds the measurements as a whole: each has a share of it. */
 #ifndef CLI_MEASURE_STORE_H
 #define CLI_MEASURE_STORE_H
 
@@ -47,7 +47,8 @@ typedef struct cli_store_measured {
 } cli_store_measured;
 
 /* *out is zero before, and is to be released also after a failure. */
-int cli_measure_store(cli_store_measured *out, const char *url, const cli_measure_settings *settings, cli_progress *progress);
+int cli_measure_store(cli_store_measured *out, const char *url, const cli_measure_settings *settings,
+                      cli_progress *progress);
 void cli_store_measured_release(cli_store_measured *measured);
 
 #endif

@@ -35,7 +35,8 @@ static void describe(char *out, size_t size, const plan_option *option)
 
 static void tell_why(char *out, size_t size, const cli_plan_answer *answer)
 {
-    static const char *const best[] = {[PLAN_WISH_TIME] = "the fastest", [PLAN_WISH_COST] = "the cheapest",
+    static const char *const best[] = {[PLAN_WISH_TIME] = "the fastest",
+                                       [PLAN_WISH_COST] = "the cheapest",
                                        [PLAN_WISH_BOTH] = "the least cost times time"};
     const plan_question *question = &answer->question;
     char time[CLI_UNITS_BYTES], money[CLI_UNITS_BYTES];
@@ -46,8 +47,9 @@ static void tell_why(char *out, size_t size, const cli_plan_answer *answer)
     cli_format_duration(time, question->deadline);
     cli_format_money(money, question->budget);
     snprintf(out, size, "%s of %lld%s%s%s%s%s", best[answer->choice.wish], (long long)answer->choice.meeting,
-             question->deadline > 0 || question->budget > 0 ? " that" : "", question->deadline > 0 ? " end within " : "",
-             question->deadline > 0 ? time : "", question->deadline > 0 && question->budget > 0 ? " and" : "",
+             question->deadline > 0 || question->budget > 0 ? " that" : "",
+             question->deadline > 0 ? " end within " : "", question->deadline > 0 ? time : "",
+             question->deadline > 0 && question->budget > 0 ? " and" : "",
              question->budget > 0 ? " cost at most " : "");
     if (question->budget > 0)
         snprintf(out + strlen(out), size - strlen(out), "%s", money);
@@ -63,9 +65,12 @@ int cli_plan_nothing(const cli_plan_answer *answer)
     if (choice->fastest < 0) {
         const plan_option *last = &choice->option[choice->options - 1];
         if (last->fits)
-            return shoal_fail(SHOAL_INVALID, "nothing would ever end: workers are lost faster than the work gets done (--losses %g)",
+            return shoal_fail(SHOAL_INVALID,
+                              "nothing would ever end: workers are lost faster than the work gets done (--losses %g)",
                               question->crew.losses);
-        return shoal_fail(SHOAL_INVALID, "nothing has enough memory: a machine needs %.3g GiB with %lld workers: more --workers, or larger --machines",
+        return shoal_fail(SHOAL_INVALID,
+                          "nothing has enough memory: a machine needs %.3g GiB with %lld workers: more --workers, or "
+                          "larger --machines",
                           last->memory / 1073741824.0, (long long)last->workers);
     }
     describe(fast, sizeof fast, &choice->option[choice->fastest]);
@@ -96,7 +101,8 @@ static void show_machines(bool *shown, const plan_choice *choice)
 
 static void show_spread(bool *shown, const plan_choice *choice)
 {
-    double step = pow((double)choice->option[choice->options - 1].workers / (double)choice->option[0].workers, 1.0 / ROWS_SHOWN);
+    double step =
+        pow((double)choice->option[choice->options - 1].workers / (double)choice->option[0].workers, 1.0 / ROWS_SHOWN);
     double next = 0;
     for (int64_t i = 0; i < choice->options; i++)
         if ((double)choice->option[i].workers >= next) {
@@ -146,7 +152,8 @@ static void print_option(FILE *stream, const plan_option *option, bool best, col
     if (columns.priced)
         fprintf(stream, " %11s %10s", money, requests);
     fprintf(stream, "%s%s\n", option->fits ? "" : "  too little memory",
-            option->fits && !(option->in_time && option->in_budget) ? option->in_time ? "  too dear" : "  too late" : "");
+            option->fits && !(option->in_time && option->in_budget) ? option->in_time ? "  too dear" : "  too late"
+                                                                    : "");
 }
 
 static int print_table(FILE *stream, const cli_plan_answer *answer)
@@ -162,7 +169,8 @@ static int print_table(FILE *stream, const cli_plan_answer *answer)
     fprintf(stream, "  workers");
     if (columns.machines)
         fprintf(stream, "  %-36s", "machine");
-    fprintf(stream, " %9s%s %9s %10s", "time", columns.interval ? "   90% of runs take    " : "", "speed-up", "efficiency");
+    fprintf(stream, " %9s%s %9s %10s", "time", columns.interval ? "   90% of runs take    " : "", "speed-up",
+            "efficiency");
     if (columns.priced)
         fprintf(stream, " %11s %10s", "price", "requests");
     fputc('\n', stream);
@@ -184,9 +192,9 @@ static void print_parts(FILE *stream, const shoal_estimate *estimate)
     const struct {
         const char *name;
         double seconds;
-    } parts[] = {{"start", estimate->start},     {"load", estimate->load},     {"map", estimate->map},
-                 {"stragglers", estimate->straggle}, {"reduce", estimate->reduce}, {"update", estimate->update},
-                 {"publish", estimate->publish}, {"lost workers", estimate->lost}};
+    } parts[] = {{"start", estimate->start},         {"load", estimate->load},        {"map", estimate->map},
+                 {"stragglers", estimate->straggle}, {"reduce", estimate->reduce},    {"update", estimate->update},
+                 {"publish", estimate->publish},     {"lost workers", estimate->lost}};
     const char *before = "of it       ";
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         char time[CLI_UNITS_BYTES];
@@ -199,21 +207,31 @@ static void print_parts(FILE *stream, const shoal_estimate *estimate)
     fputc('\n', stream);
 }
 
+/* Where the constants come from. */
 static void print_sources(FILE *stream, const cli_plan_answer *answer)
 {
     char date[16] = "";
     if (answer->question.paper)
         return;
-    if (answer->calibration && !answer->settings->flops && !answer->measured_now) {
+    if (answer->calibration) {
         struct tm calendar;
         time_t then = (time_t)answer->calibration->date;
         gmtime_r(&then, &calendar);
         strftime(date, sizeof date, "%Y-%m-%d", &calendar);
-        fprintf(stream, "measured    on %s, %s; store %s %s\n", answer->calibration->host, date, answer->store,
-                answer->site_measured ? "too" : "not");
     }
+    if (answer->probed)
+        fprintf(stream, "measured    %s now, with these options; ", answer->algorithm->name);
+    else if (answer->measured_now)
+        fprintf(stream, "measured    %s now; ", answer->algorithm->name);
+    else if (!answer->settings->flops)
+        fprintf(stream, "measured    %s on %s; ", answer->algorithm->name, date);
+    else
+        fprintf(stream, "measured    ");
+    fprintf(stream, "store %s%s%s\n", answer->store, answer->site_measured ? " on " : " as published",
+            answer->site_measured ? date : "");
     if (answer->prices)
-        fprintf(stream, "prices      %s%s%s\n", answer->prices->name, answer->prices->date[0] ? ", " : "", answer->prices->date);
+        fprintf(stream, "prices      %s%s%s\n", answer->prices->name, answer->prices->date[0] ? ", " : "",
+                answer->prices->date);
     if (answer->assumed[0])
         fprintf(stream, "assumed     %s\n", answer->assumed);
 }
@@ -317,6 +335,7 @@ int cli_plan_print_json(const cli_plan_answer *answer)
     cli_json_put(&object, "rows", rows);
     if (!answer->question.paper) {
         cli_json_put(&object, "store", cli_json_text(answer->store));
+        cli_json_put(&object, "probed", json_boolean(answer->probed));
         cli_json_put(&object, "store_measured", json_boolean(answer->site_measured));
         cli_json_put(&object, "assumed", cli_json_text(answer->assumed));
         cli_json_put(&object, "calibration", json_calibration(answer));

@@ -26,10 +26,23 @@ typedef struct cli_plan_settings {
     /* Constants that replace measured ones; 0: as measured. */
     double flops, bandwidth, write_bandwidth, account_bandwidth, latency, connections;
     const char *straggle, *store;
+    bool no_probe;
     /* Output. */
     const char *picture;
     bool json, all;
 } cli_plan_settings;
+
+/* One plan.  All pointers are the verb's. */
+typedef struct cli_plan_asked {
+    const shoal_algorithm *algorithm;
+    const void *config; /* of the learner */
+    const cli_plan_settings *settings;
+    const char *path; /* DATA, or NULL */
+    int64_t classes;  /* labels in the last column of rows that are made up for a probe; 0: none */
+    int64_t rounds;   /* of a learner that ends when it likes; 0: not told */
+} cli_plan_asked;
+
+int cli_plan_make(const cli_plan_asked *asked);
 
 /* An answer, and what it was made from. */
 typedef struct cli_plan_answer {
@@ -37,16 +50,17 @@ typedef struct cli_plan_answer {
     const cli_plan_settings *settings;
     plan_question question;
     plan_choice choice;
-    const plan_option *best;     /* one of the choice, or `optimum` */
+    const plan_option *best; /* one of the choice, or `optimum` */
     shoal_paper paper;
-    double formula;              /* P* of the paper; 0 with our model */
-    plan_option optimum;         /* at P*, rounded */
-    const plan_prices *prices;   /* NULL without */
+    double formula;                      /* P* of the paper; 0 with our model */
+    plan_option optimum;                 /* at P*, rounded */
+    const plan_prices *prices;           /* NULL without */
     const plan_calibration *calibration; /* NULL when there is none, or nothing of it was used */
-    bool measured_now;           /* the learner was measured for this plan alone */
+    bool probed;                         /* the learner was tried with these very options */
+    bool measured_now;                   /* the learner was measured for this plan alone */
     bool site_measured;
-    char store[64];              /* the scheme or address whose constants were taken */
-    char assumed[512];           /* what was neither measured nor given, for people */
+    char store[64];    /* the scheme or address whose constants were taken */
+    char assumed[512]; /* what was neither measured nor given, for people */
 } cli_plan_answer;
 
 int cli_plan_print(FILE *stream, const cli_plan_answer *answer);

@@ -13,7 +13,8 @@ enum { COUNT_MOST = 10000 };
 
 static int refuse(const char *part, size_t length)
 {
-    return shoal_fail(SHOAL_USAGE, "--workers: '%.*s' is neither a number of workers, from 1 to %d, nor a range such as 1..100",
+    return shoal_fail(SHOAL_USAGE,
+                      "--workers: '%.*s' is neither a number of workers, from 1 to %d, nor a range such as 1..100",
                       (int)length, part, CLI_PLAN_WORKERS_MOST);
 }
 
@@ -39,8 +40,8 @@ static int add_part(cli_plan_workers *out, const char *part, size_t length)
     if (dots && (!read_number(&last, dots + 2, end) || last < first))
         return refuse(part, length);
     if (last - first >= COUNT_MOST - out->count)
-        return shoal_fail(SHOAL_USAGE, "--workers: '%.*s' makes more than %d numbers of workers to look at", (int)length,
-                          part, COUNT_MOST);
+        return shoal_fail(SHOAL_USAGE, "--workers: '%.*s' makes more than %d numbers of workers to look at",
+                          (int)length, part, COUNT_MOST);
     for (int64_t i = first; i <= last; i++)
         out->number[out->count++] = i;
     return SHOAL_OK;

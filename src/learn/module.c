@@ -352,7 +352,7 @@ static int cost_module(shoal_cost *out, const void *config, const shoal_shape *s
     const shoal_module *module = learn_module_current();
     shoal_params *params = NULL;
     *out = (shoal_cost){0};
-    if (!module || module->update)
+    if (!module)
         return SHOAL_OK;
     int status = learn_params_new(&params, text);
     shoal_setting setting = {.rows = shape->rows, .columns = shape->columns, .params = params};
@@ -362,8 +362,9 @@ static int cost_module(shoal_cost *out, const void *config, const shoal_shape *s
     if (status < 0)
         return status;
     double digits = (double)setting.sums * learn_window_usual().digits, numbers = (double)setting.numbers;
+    double rounds = module->update ? 0 : 1; /* it ends when it likes */
     const shoal_cost_phase run = {.name = "run",
-                                  .rounds = 1,
+                                  .rounds = rounds,
                                   .operations_per_row = (double)shape->columns,
                                   .model_bytes = ROUND_WORDS + sizeof(model_head) + numbers * sizeof(double) +
                                                  (double)strlen(text),
@@ -371,7 +372,7 @@ static int cost_module(shoal_cost *out, const void *config, const shoal_shape *s
     *out = (shoal_cost){.operations_per_row = run.operations_per_row,
                         .model_bytes = run.model_bytes,
                         .partial_bytes = run.partial_bytes,
-                        .rounds = 1,
+                        .rounds = (int64_t)rounds,
                         .phases = 1,
                         .phase = {run}};
     return SHOAL_OK;

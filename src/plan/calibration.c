@@ -1,5 +1,6 @@
-/* The file of measurements: where it lies, and its JSON, which one table of fields both writes and reads.  A file from elsewhere is not
- * trusted: every number must be there, finite and not negative, and what is wrong is named by its entry.  See calibration.h. */
+/* The file of measurements: where it lies, and its JSON, which one table of fields both writes and reads.  A file from
+ * elsewhere is not trusted: every number must be there, finite and not negative, and what is wrong is named by its
+ * entry.  See calibration.h. */
 #include "calibration.h"
 
 #include <errno.h>
@@ -27,23 +28,35 @@ typedef struct field {
     size_t offset, size; /* size: of a TEXT */
 } field;
 
-#define REAL_OF(type, member) {#member, REAL, offsetof(type, member), 0}
-#define TEXT_OF(type, member) {#member, TEXT, offsetof(type, member), sizeof((type *)0)->member}
-#define DATE_OF(type, member) {#member, DATE, offsetof(type, member), 0}
+#define REAL_OF(type, member)                                                                                          \
+    {                                                                                                                  \
+#member, REAL, offsetof(type, member), 0                                                                       \
+    }
+#define TEXT_OF(type, member)                                                                                          \
+    {                                                                                                                  \
+#member, TEXT, offsetof(type, member), sizeof((type *)0)->member                                               \
+    }
+#define DATE_OF(type, member)                                                                                          \
+    {                                                                                                                  \
+#member, DATE, offsetof(type, member), 0                                                                       \
+    }
 
 static const field top_fields[] = {
-    DATE_OF(plan_calibration, date),
-    TEXT_OF(plan_calibration, host),
-    TEXT_OF(plan_calibration, kernel),
-    {"threads", THREADS, offsetof(plan_calibration, threads), 0},
-    REAL_OF(plan_calibration, thread_loss),
-    REAL_OF(plan_calibration, error),
-    REAL_OF(plan_calibration, spawn),
-    {0},
+    DATE_OF(plan_calibration, date),        TEXT_OF(plan_calibration, host),
+    TEXT_OF(plan_calibration, kernel),      {"threads", THREADS, offsetof(plan_calibration, threads), 0},
+    REAL_OF(plan_calibration, thread_loss), REAL_OF(plan_calibration, error),
+    REAL_OF(plan_calibration, spawn),       {0},
 };
 static const field pace_fields[] = {
-    TEXT_OF(shoal_pace, learner), TEXT_OF(shoal_pace, phase),      REAL_OF(shoal_pace, value),  REAL_OF(shoal_pace, operation),
-    REAL_OF(shoal_pace, round),   REAL_OF(shoal_pace, model_byte), REAL_OF(shoal_pace, rounds), {"row", LATER, offsetof(shoal_pace, row), 0}, {0},
+    TEXT_OF(shoal_pace, learner),
+    TEXT_OF(shoal_pace, phase),
+    REAL_OF(shoal_pace, value),
+    REAL_OF(shoal_pace, operation),
+    REAL_OF(shoal_pace, round),
+    REAL_OF(shoal_pace, model_byte),
+    REAL_OF(shoal_pace, rounds),
+    {"row", LATER, offsetof(shoal_pace, row), 0},
+    {0},
 };
 static const field store_fields[] = {
     TEXT_OF(plan_calibrated_site, store),
@@ -51,12 +64,23 @@ static const field store_fields[] = {
     {0},
 };
 static const field site_fields[] = {
-    REAL_OF(shoal_site, get),       REAL_OF(shoal_site, put),       REAL_OF(shoal_site, wait),
-    REAL_OF(shoal_site, read),      REAL_OF(shoal_site, write),     REAL_OF(shoal_site, connections),
-    REAL_OF(shoal_site, worker),    REAL_OF(shoal_site, account),   REAL_OF(shoal_site, get_price),
-    REAL_OF(shoal_site, put_price), REAL_OF(shoal_site, requests),  REAL_OF(shoal_site, requests_per_second),
-    REAL_OF(shoal_site, sync),      REAL_OF(shoal_site, straggle),  REAL_OF(shoal_site, thread_loss),
-    REAL_OF(shoal_site, error),     {0},
+    REAL_OF(shoal_site, get),
+    REAL_OF(shoal_site, put),
+    REAL_OF(shoal_site, wait),
+    REAL_OF(shoal_site, read),
+    REAL_OF(shoal_site, write),
+    REAL_OF(shoal_site, connections),
+    REAL_OF(shoal_site, worker),
+    REAL_OF(shoal_site, account),
+    REAL_OF(shoal_site, get_price),
+    REAL_OF(shoal_site, put_price),
+    REAL_OF(shoal_site, requests),
+    REAL_OF(shoal_site, requests_per_second),
+    REAL_OF(shoal_site, sync),
+    REAL_OF(shoal_site, straggle),
+    REAL_OF(shoal_site, thread_loss),
+    REAL_OF(shoal_site, error),
+    {0},
 };
 
 /* ---- dates ----------------------------------------------------------------------------------------------------- */
@@ -88,15 +112,10 @@ static json_t *value_of(const field *field, const void *from)
     char date[DATE_BYTES];
     switch (field->kind) {
     case REAL:
-    case LATER:
-        return json_real(*(const double *)place);
-    case THREADS:
-        return json_integer(*(const int *)place);
-    case DATE:
-        format_date(date, *(const int64_t *)place);
-        return json_string(date);
-    case TEXT:
-        break;
+    case LATER: return json_real(*(const double *)place);
+    case THREADS: return json_integer(*(const int *)place);
+    case DATE: format_date(date, *(const int64_t *)place); return json_string(date);
+    case TEXT: break;
     }
     return json_string(place);
 }
@@ -216,8 +235,7 @@ static int read_field(const reader *in, const field *field, const json_t *value,
         if (!json_is_string(value) || !parse_date(place, json_string_value(value)))
             return fail_field(in, field->name, "is no date such as 2026-01-31T12:00:00Z");
         return SHOAL_OK;
-    case TEXT:
-        break;
+    case TEXT: break;
     }
     return read_text(in, field, value, place);
 }
@@ -238,7 +256,8 @@ static int enter(reader *in, const char *what, int index, const json_t *entry, c
     const char *b = second ? json_string_value(json_object_get(entry, second)) : NULL;
     int length = snprintf(in->entry, sizeof in->entry, "%s %d", what, index + 1);
     if (a)
-        snprintf(in->entry + length, sizeof in->entry - (size_t)length, " (%.200s%s%.40s)", a, b ? " " : "", b ? b : "");
+        snprintf(in->entry + length, sizeof in->entry - (size_t)length, " (%.200s%s%.40s)", a, b ? " " : "",
+                 b ? b : "");
     if (!json_is_object(entry))
         return shoal_fail(SHOAL_INVALID, "%s: %s is no object", in->path, in->entry);
     return SHOAL_OK;
@@ -273,7 +292,8 @@ static int read_list(reader *in, plan_calibration *out, const json_t *object, co
     if (!json_is_array(list))
         return fail_field(in, name, list ? "is no list" : "is missing");
     if (json_array_size(list) > (size_t)most)
-        return shoal_fail(SHOAL_INVALID, "%s: '%s' has %zu entries; %d are the most", in->path, name, json_array_size(list), most);
+        return shoal_fail(SHOAL_INVALID, "%s: '%s' has %zu entries; %d are the most", in->path, name,
+                          json_array_size(list), most);
     for (size_t i = 0; i < json_array_size(list) && status == SHOAL_OK; i++)
         status = read(in, out, (int)i, json_array_get(list, i));
     return status;
@@ -286,8 +306,8 @@ static int read_object(plan_calibration *out, const json_t *object, const char *
     if (!json_is_object(object) || !json_is_integer(version))
         return shoal_fail(SHOAL_INVALID, "%s: this is no calibration: it has no 'version'", path);
     if (json_integer_value(version) != VERSION)
-        return shoal_fail(SHOAL_INVALID, "%s: this is a calibration of version %lld, and this program reads version %d", path,
-                          (long long)json_integer_value(version), VERSION);
+        return shoal_fail(SHOAL_INVALID, "%s: this is a calibration of version %lld, and this program reads version %d",
+                          path, (long long)json_integer_value(version), VERSION);
     int status = read_fields(&in, top_fields, object, out);
     if (status == SHOAL_OK)
         status = read_list(&in, out, object, "paces", PLAN_PACES_MOST, read_pace);
@@ -300,7 +320,8 @@ static int read_bytes(char **out, size_t *size, const char *path)
 {
     FILE *file = fopen(path, "re");
     if (!file)
-        return shoal_fail_errno(errno == ENOENT || errno == ENOTDIR ? SHOAL_ABSENT : SHOAL_SYSTEM, errno, "%s: can't read", path);
+        return shoal_fail_errno(errno == ENOENT || errno == ENOTDIR ? SHOAL_ABSENT : SHOAL_SYSTEM, errno,
+                                "%s: can't read", path);
     int status = base_alloc_unset(out, FILE_BYTES_MOST + 1, 1, path);
     if (status == SHOAL_OK) {
         *size = fread(*out, 1, FILE_BYTES_MOST + 1, file);
@@ -339,5 +360,6 @@ int plan_calibration_path(char **out)
         return base_format(out, "%s/shoal/calibration.json", config);
     if (home && home[0] == '/')
         return base_format(out, "%s/.config/shoal/calibration.json", home);
-    return shoal_fail(SHOAL_USAGE, "there is no place for a calibration: neither XDG_CONFIG_HOME nor HOME names a folder");
+    return shoal_fail(SHOAL_USAGE,
+                      "there is no place for a calibration: neither XDG_CONFIG_HOME nor HOME names a folder");
 }

@@ -19,10 +19,10 @@ typedef struct plan_calibrated_site {
 typedef struct plan_calibration {
     int64_t date;
     char host[64], kernel[16]; /* where, and with which arithmetic */
-    int threads; /* of that machine */
-    double thread_loss; /* as in shoal_site */
-    double error; /* of runs without a store; as in shoal_site */
-    double spawn; /* seconds until a local worker is there */
+    int threads;               /* of that machine */
+    double thread_loss;        /* as in shoal_site */
+    double error;              /* of runs without a store; as in shoal_site */
+    double spawn;              /* seconds until a local worker is there */
     int paces, sites;
     shoal_pace pace[PLAN_PACES_MOST];
     plan_calibrated_site site[PLAN_SITES_MOST];

@@ -30,7 +30,8 @@ static shoal_plan_crew crew_of(const plan_question *question, const plan_option 
         crew.speed = (crew.speed > 0 ? crew.speed : 1) * machine->speed;
         crew.dollars_per_hour = question->spot ? machine->dollars_spot : machine->dollars_per_hour;
     }
-    double sharing = crew.machines > 0 ? ceil((double)crew.workers / (double)crew.machines) : 1; /* of one machine's cores */
+    double sharing =
+        crew.machines > 0 ? ceil((double)crew.workers / (double)crew.machines) : 1; /* of one machine's cores */
     crew.threads = question->threads > 0 ? question->threads : fmax(floor(crew.cores / sharing), 1);
     return crew;
 }
@@ -82,7 +83,8 @@ static int64_t find_best(const plan_choice *choice, plan_wish wish, bool meeting
     int64_t best = -1;
     for (int64_t i = 0; i < choice->options; i++) {
         const plan_option *option = &choice->option[i];
-        if (!option->fits || !isfinite(option->estimate.seconds) || (meeting && !(option->in_time && option->in_budget)))
+        if (!option->fits || !isfinite(option->estimate.seconds) ||
+            (meeting && !(option->in_time && option->in_budget)))
             continue;
         if (best < 0 || is_less(option, &choice->option[best], wish))
             best = i;
@@ -110,14 +112,14 @@ static void judge(plan_choice *choice, const plan_question *question)
 
 static int mark_front(plan_choice *choice)
 {
-    plan_outcome *outcome = NULL;
+    plan_tradeoff *outcome = NULL;
     bool *front = NULL;
     int status = base_alloc(&outcome, (size_t)choice->options, sizeof *outcome, "the options of a plan");
     if (status == SHOAL_OK)
         status = base_alloc(&front, (size_t)choice->options, sizeof *front, "the options of a plan");
     for (int64_t i = 0; i < choice->options && status == SHOAL_OK; i++) {
         const plan_option *option = &choice->option[i];
-        outcome[i] = (plan_outcome){option->fits ? option->estimate.seconds : INFINITY, option->estimate.cost};
+        outcome[i] = (plan_tradeoff){option->fits ? option->estimate.seconds : INFINITY, option->estimate.cost};
     }
     if (status == SHOAL_OK)
         status = plan_pareto(front, outcome, choice->options);

@@ -35,8 +35,8 @@ typedef struct plan_option {
     const plan_machine *machine; /* NULL: like the one of the question */
     int64_t workers;
     shoal_estimate estimate;
-    double memory; /* bytes that a machine needs */
-    bool fits;     /* into the memory it has */
+    double memory;           /* bytes that a machine needs */
+    bool fits;               /* into the memory it has */
     bool in_time, in_budget; /* 95% of runs are */
     bool front;              /* nothing is both faster and cheaper, of what fits */
 } plan_option;

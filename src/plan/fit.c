@@ -32,7 +32,8 @@ static double misfit(const double *x, void *context)
     double sum = 0;
     set_free(all->fit, x);
     for (int i = 0; i < all->count; i++) {
-        double error = i == all->left_out ? 0 : log(estimate(all->fit, all->measured[i].workers) / all->measured[i].seconds);
+        double error =
+            i == all->left_out ? 0 : log(estimate(all->fit, all->measured[i].workers) / all->measured[i].seconds);
         sum += error * error;
     }
     return sum;

@@ -9,7 +9,8 @@
 #include "base/memory.h"
 #include "minimise.h"
 
-/* A row of the factor is never shorter than this share of the place's variance, so that rounding can't make it nothing. */
+/* A row of the factor is never shorter than this share of the place's variance, so that rounding can't make it nothing.
+ * */
 static const double least_pivot = 1e-12;
 
 static double matern(double squared)
@@ -83,7 +84,8 @@ int plan_gaussian_see(plan_gaussian *process, int64_t at)
     const double prior = kernel->signal * kernel->signal + kernel->constant * kernel->constant;
     row[n] = sqrt(fmax(process->variance[at], least_pivot * prior) + kernel->noise * kernel->noise);
     for (int64_t i = 0; i < places; i++)
-        cross[i] = plan_kernel_value(kernel, process->place + at * kernel->features, process->place + i * kernel->features);
+        cross[i] =
+            plan_kernel_value(kernel, process->place + at * kernel->features, process->place + i * kernel->features);
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < places; i++)
             cross[i] -= row[j] * process->cross[j * places + i];
@@ -180,7 +182,9 @@ static double surprise(const double *x, void *context)
     for (int j = 0; j < features + 2; j++) {
         if (fabs(x[j]) > log(100))
             return INFINITY;
-        const double spread = j < features ? prior->scale_spread : j == features ? prior->signal_spread : prior->noise_spread;
+        const double spread = j < features    ? prior->scale_spread
+                              : j == features ? prior->signal_spread
+                                              : prior->noise_spread;
         prior_part += 0.5 * (x[j] / spread) * (x[j] / spread);
     }
     const plan_kernel kernel = kernel_at(of, x);
@@ -189,7 +193,8 @@ static double surprise(const double *x, void *context)
     return rint(1e5 * (prior_part - whiten(of->white, of->value, of->factor, of->count, of->count))) * 1e-5;
 }
 
-int plan_kernel_fit(plan_kernel *kernel, const plan_kernel_prior *prior, const double *place, const double *value, int64_t count)
+int plan_kernel_fit(plan_kernel *kernel, const plan_kernel_prior *prior, const double *place, const double *value,
+                    int64_t count)
 {
     const int features = kernel->features;
     const size_t n = (size_t)count, pairs = n * (n - (n > 0)) / 2;

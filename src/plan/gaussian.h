@@ -8,16 +8,18 @@
  *     double mean = plan_gaussian_mean(&process, white, 4), deviation = sqrt(process.variance[4]);
  *     plan_gaussian_release(&process);
  *
- * Where was looked is kept apart from what was seen: the factor of the covariance grows by one row with each place, and any number of
- * quantities can be explained with it (Rasmussen and Williams 2006, algorithm 2.1, with L^-1 K kept for all places). */
+ * Where was looked is kept apart from what was seen: the factor of the covariance grows by one row with each place, and
+ * any number of quantities can be explained with it (Rasmussen and Williams 2006, algorithm 2.1, with L^-1 K kept for
+ * all places). */
 #ifndef PLAN_GAUSSIAN_H
 #define PLAN_GAUSSIAN_H
 
 #include <stdint.h>
 #include "search.h"
 
-/* Matérn 5/2 with one length scale a feature: signal^2 (1 + r + r^2/3) e^-r + constant^2, r^2 = 5 sum ((a_j - b_j) / scale_j)^2.
- * signal, noise and constant are standard deviations; `constant` is how far the mean of the process may lie from 0. */
+/* Matérn 5/2 with one length scale a feature: signal^2 (1 + r + r^2/3) e^-r + constant^2, r^2 = 5 sum ((a_j - b_j) /
+ * scale_j)^2. signal, noise and constant are standard deviations; `constant` is how far the mean of the process may lie
+ * from 0. */
 typedef struct plan_kernel {
     int features;
     double scale[PLAN_FEATURES_MOST];
@@ -27,17 +29,19 @@ typedef struct plan_kernel {
 /* Covariance of two places, without noise. */
 double plan_kernel_value(const plan_kernel *kernel, const double *a, const double *b);
 
-/* What length scales, signal and noise are thought to be beforehand: log-normal, by their medians and the standard deviations of their
- * logarithms.  A spread that is infinite stands for no opinion. */
+/* What length scales, signal and noise are thought to be beforehand: log-normal, by their medians and the standard
+ * deviations of their logarithms.  A spread that is infinite stands for no opinion. */
 typedef struct plan_kernel_prior {
     double scale, signal, noise;
     double scale_spread, signal_spread, noise_spread;
 } plan_kernel_prior;
 
-/* The kernel that explains `value` at `place` (count x features) best: maximises marginal likelihood times prior over length scales, signal
- * and noise, from the prior's medians, each between 1/100 and 100 times its median; `features` and `constant` are the caller's.  The values
- * should have the mean 0.  More than PLAN_MINIMISE_MOST - 2 features are no case here.  SHOAL_MEMORY, or SHOAL_OK. */
-int plan_kernel_fit(plan_kernel *kernel, const plan_kernel_prior *prior, const double *place, const double *value, int64_t count);
+/* The kernel that explains `value` at `place` (count x features) best: maximises marginal likelihood times prior over
+ * length scales, signal and noise, from the prior's medians, each between 1/100 and 100 times its median; `features`
+ * and `constant` are the caller's.  The values should have the mean 0.  More than PLAN_MINIMISE_MOST - 2 features are
+ * no case here.  SHOAL_MEMORY, or SHOAL_OK. */
+int plan_kernel_fit(plan_kernel *kernel, const plan_kernel_prior *prior, const double *place, const double *value,
+                    int64_t count);
 
 typedef struct plan_gaussian {
     plan_kernel kernel;

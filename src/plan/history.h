@@ -10,25 +10,27 @@
 
 typedef struct plan_run {
     int64_t date; /* seconds since 1970 */
-    char learner[32], store[256]; /* store: "" for a run of one process, otherwise the scheme or the account, without secrets or keys */
+    char learner[32],
+        store
+            [256]; /* store: "" for a run of one process, otherwise the scheme or the account, without secrets or keys */
     char kernel[16];
     double rows, columns, value_bytes;
     shoal_plan_source source;
     int64_t workers, machines, lost;
     double threads, cores; /* of a worker; of the machine */
-    int phases; /* what happened */
+    int phases;            /* what happened */
     struct plan_run_phase {
         char name[24];
         double rounds, seconds, expected_rounds;
         double operations_per_row, model_bytes, partial_bytes;
     } phase[SHOAL_COST_PHASES];
-    double seconds;   /* from the first round to the last, with loading and starting */
+    double seconds;              /* from the first round to the last, with loading and starting */
     double predicted, low, high; /* for the rounds that happened; 0: nothing was predicted */
     double requests;
-    char host[64]; /* that started it */
+    char host[64];   /* that started it */
     char reduce[24]; /* as in shoal_plan_job; "" for auto */
     bool split_roles;
-    bool partial;  /* it was stopped, or went on from where another run of it was: not for what is known of whole runs */
+    bool partial; /* it was stopped, or went on from where another run of it was: not for what is known of whole runs */
 } plan_run;
 
 /* The file's path; the caller frees it. */

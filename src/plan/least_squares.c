@@ -1,7 +1,7 @@
 /* Non-negative least squares by active sets: Lawson and Hanson, "Solving Least Squares Problems" (1974), chapter 23.
  *
- * Columns are scaled to length 1 first, since constants of a model differ by many powers of ten.  A column that others make up already is
- * left at 0. */
+ * Columns are scaled to length 1 first, since constants of a model differ by many powers of ten.  A column that others
+ * make up already is left at 0. */
 #include "least_squares.h"
 
 #include <math.h>
@@ -12,15 +12,16 @@
 
 #include "base/memory.h"
 
-/* How much shorter a column becomes before it counts as made up of others; how steep a descent must be, as a share of |b|. */
+/* How much shorter a column becomes before it counts as made up of others; how steep a descent must be, as a share of
+ * |b|. */
 static const double DEPENDENT = 1e-9, STEEP = 1e-12;
 
 typedef struct problem {
     int rows, columns;
-    double *a;        /* column by column, each of length 1, or 0 where it is nothing but zeros */
-    double *length;   /* of the columns before */
+    double *a;      /* column by column, each of length 1, or 0 where it is nothing but zeros */
+    double *length; /* of the columns before */
     const double *b;
-    double *q, *r;    /* of the columns in use; q column by column, r row by row */
+    double *q, *r; /* of the columns in use; q column by column, r row by row */
     double *x, *trial;
     double *residual; /* b - A x */
     bool *used;       /* columns that may differ from 0 */
@@ -106,7 +107,8 @@ static int steepest(const problem *self, double least)
     return best;
 }
 
-/* Goes from x towards the trial until the first value would be negative; that one leaves.  False when none was in the way. */
+/* Goes from x towards the trial until the first value would be negative; that one leaves.  False when none was in the
+ * way. */
 static bool step_back(problem *self)
 {
     double reach = 1;

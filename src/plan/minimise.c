@@ -1,6 +1,7 @@
-/* Nelder and Mead's simplex in the form of Gao and Han 2012 ("Implementing the Nelder-Mead simplex algorithm with adaptive parameters"),
- * whose factors depend on the number of variables: the classical ones stall beyond a handful.  A simplex can also shrink onto a place that
- * is no minimum, so a fresh one is put there, and again, until that brings nothing more. */
+/* Nelder and Mead's simplex in the form of Gao and Han 2012 ("Implementing the Nelder-Mead simplex algorithm with
+ * adaptive parameters"), whose factors depend on the number of variables: the classical ones stall beyond a handful.  A
+ * simplex can also shrink onto a place that is no minimum, so a fresh one is put there, and again, until that brings
+ * nothing more. */
 #include "minimise.h"
 
 #include <float.h>
@@ -62,7 +63,8 @@ static bool is_done(const simplex *s, const double *step)
     bool tiny = true;
     for (int j = 0; j < n; j++)
         for (int i = 1; i <= n; i++)
-            tiny = tiny && fabs(s->vertex[i][j] - s->vertex[0][j]) <= small * fmax(fabs(step[j]), fabs(s->vertex[0][j]));
+            tiny =
+                tiny && fabs(s->vertex[i][j] - s->vertex[0][j]) <= small * fmax(fabs(step[j]), fabs(s->vertex[0][j]));
     return tiny || s->f[n] - s->f[0] <= flat * fabs(s->f[0]);
 }
 
@@ -122,13 +124,15 @@ static void move_once(simplex *s)
     sort_vertices(s);
 }
 
-double plan_minimise(double *x, int count, const double *step, double (*value)(const double *x, void *context), void *context)
+double plan_minimise(double *x, int count, const double *step, double (*value)(const double *x, void *context),
+                     void *context)
 {
     simplex s = {.count = count, .value = value, .context = context};
     double best = value_at(&s, x);
     for (int round = 0; count > 0 && round < ROUNDS_MOST; round++) {
         const double before = best;
-        /* Turned round each time: what lies behind one wall of values that are not finite may be open from the other side. */
+        /* Turned round each time: what lies behind one wall of values that are not finite may be open from the other
+         * side. */
         place_simplex(&s, x, best, step, (round % 2 ? -1 : 1) * (round < 2 ? 1 : 0.1));
         for (int moves = 0; moves < STEPS_PER_VARIABLE * count && !is_done(&s, step); moves++)
             move_once(&s);

@@ -7,6 +7,7 @@ enum { PLAN_MINIMISE_MOST = 24 };
 
 /* `x` has the start and gets the place of the least value, which is returned.  `step` is how far the first simplex reaches in each
  * direction.  A value that is not finite counts as very large. */
-double plan_minimise(double *x, int count, const double *step, double (*value)(const double *x, void *context), void *context);
+double plan_minimise(double *x, int count, const double *step, double (*value)(const double *x, void *context),
+                     void *context);
 
 #endif

@@ -44,10 +44,18 @@ static int check(const shoal_plan_job *job, const shoal_site *site, const shoal_
     const struct {
         const char *name;
         double value, least;
-    } sizes[] = {{"rows", job->rows, 1},          {"cols", job->columns, 1},        {"workers", (double)crew->workers, 1},
-                 {"threads", crew->threads, 1},   {"cores", crew->cores, 0.01},     {"start", crew->start, 0},
-                 {"losses", crew->losses, 0},     {"replace", crew->replace, 0},    {"price", crew->dollars_per_hour, 0},
-                 {"speed", crew->speed, 0},       {"straggle", site->straggle, 0},  {"latency", site->get + site->put, 0},
+    } sizes[] = {{"rows", job->rows, 1},
+                 {"cols", job->columns, 1},
+                 {"workers", (double)crew->workers, 1},
+                 {"threads", crew->threads, 1},
+                 {"cores", crew->cores, 0.01},
+                 {"start", crew->start, 0},
+                 {"losses", crew->losses, 0},
+                 {"replace", crew->replace, 0},
+                 {"price", crew->dollars_per_hour, 0},
+                 {"speed", crew->speed, 0},
+                 {"straggle", site->straggle, 0},
+                 {"latency", site->get + site->put, 0},
                  {"bandwidth", crew->alone ? 1 : site->read, 1e-3},
                  {"write-bandwidth", crew->alone ? 1 : site->write, 1e-3},
                  {"connections", crew->alone ? 1 : site->connections, 1}};
@@ -194,7 +202,8 @@ static int add_phase(shoal_estimate *out, double *variance, double requests[2], 
 {
     const shoal_pace *own = find_pace(pace, paces, all->job->learner, phase->name);
     if (!own)
-        return shoal_fail(SHOAL_USAGE, "nothing is known of how fast %s is here (its phase '%s'): shoal calibrate --learner %s",
+        return shoal_fail(SHOAL_USAGE,
+                          "nothing is known of how fast %s is here (its phase '%s'): shoal calibrate --learner %s",
                           all->job->learner, phase->name, all->job->learner);
     double rounds = phase->rounds * (all->job->known_rounds || own->rounds <= 0 ? 1 : own->rounds);
     round_parts round = round_of(all, phase, own);
@@ -207,8 +216,9 @@ static int add_phase(shoal_estimate *out, double *variance, double requests[2], 
     *variance += rounds * round.deviation * round.deviation;
     requests[0] += rounds * round.gets;
     requests[1] += rounds * round.puts;
-    double alone = own->round + own->model_byte * phase->model_bytes +
-                   all->job->rows * (own->row + own->value * all->job->columns + own->operation * phase->operations_per_row);
+    double alone =
+        own->round + own->model_byte * phase->model_bytes +
+        all->job->rows * (own->row + own->value * all->job->columns + own->operation * phase->operations_per_row);
     out->sequential += rounds * alone / (all->crew->speed > 0 ? all->crew->speed : 1);
     struct shoal_estimate_phase *told = &out->phase[out->phases++];
     snprintf(told->name, sizeof told->name, "%s", phase->name);
@@ -277,7 +287,8 @@ int shoal_plan_estimate(shoal_estimate *out, const shoal_plan_job *job, const sh
     int phases = job->cost->phases > 0 ? job->cost->phases : 1;
     double variance = 0, requests[2] = {0};
     for (int i = 0; i < phases && status == SHOAL_OK; i++)
-        status = add_phase(out, &variance, requests, &all, job->cost->phases > 0 ? &job->cost->phase[i] : &only, pace, paces);
+        status = add_phase(out, &variance, requests, &all, job->cost->phases > 0 ? &job->cost->phase[i] : &only, pace,
+                           paces);
     if (status < 0)
         return status;
     out->units = all.mappers + reducers_of(&all);

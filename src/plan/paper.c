@@ -16,7 +16,8 @@ static int check(const shoal_paper *paper, int64_t mappers)
             return shoal_fail(SHOAL_USAGE, "--%s: must be above 0 for the paper's model, not %g", positive[i].name,
                               positive[i].value);
     if (!(paper->iterations >= 0 && paper->write >= 0))
-        return shoal_fail(SHOAL_USAGE, "the paper's model needs iterations and a rate of writing that are not negative");
+        return shoal_fail(SHOAL_USAGE,
+                          "the paper's model needs iterations and a rate of writing that are not negative");
     return SHOAL_OK;
 }
 

@@ -11,7 +11,7 @@
 static int compare_outcomes(const void *a, const void *b, void *all)
 {
     int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
-    const plan_outcome *p = &((const plan_outcome *)all)[i], *q = &((const plan_outcome *)all)[j];
+    const plan_tradeoff *p = &((const plan_tradeoff *)all)[i], *q = &((const plan_tradeoff *)all)[j];
     if (p->seconds != q->seconds)
         return p->seconds < q->seconds ? -1 : 1;
     if (p->dollars != q->dollars)
@@ -19,7 +19,7 @@ static int compare_outcomes(const void *a, const void *b, void *all)
     return (i > j) - (i < j);
 }
 
-int plan_pareto(bool *front, const plan_outcome *outcome, int64_t count)
+int plan_pareto(bool *front, const plan_tradeoff *outcome, int64_t count)
 {
     int64_t *order = NULL, finite = 0;
     int status = base_alloc_unset(&order, (size_t)count, sizeof *order, "the order of points");
@@ -33,7 +33,7 @@ int plan_pareto(bool *front, const plan_outcome *outcome, int64_t count)
     qsort_r(order, (size_t)finite, sizeof *order, compare_outcomes, (void *)outcome);
     double least = INFINITY; /* of all that are as fast or faster */
     for (int64_t k = 0; k < finite; k++) {
-        const plan_outcome *p = &outcome[order[k]];
+        const plan_tradeoff *p = &outcome[order[k]];
         front[order[k]] = p->dollars < least;
         least = fmin(least, p->dollars);
     }

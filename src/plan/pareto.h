@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct plan_outcome {
+typedef struct plan_tradeoff {
     double seconds, dollars;
-} plan_outcome;
+} plan_tradeoff;
 
 /* Sets front[i] for outcome i.  One that is not finite is never among them; of equal ones the first is.  Out of memory, or SHOAL_OK. */
-int plan_pareto(bool *front, const plan_outcome *outcome, int64_t count);
+int plan_pareto(bool *front, const plan_tradeoff *outcome, int64_t count);
 
 #endif

@@ -178,10 +178,10 @@ static int write_svg(plan_sheet *sheet)
 static int find_front(plan_sheet *sheet)
 {
     const plan_picture *picture = sheet->picture;
-    plan_outcome *outcome = NULL;
+    plan_tradeoff *outcome = NULL;
     int status = base_alloc(&outcome, (size_t)picture->points, sizeof *outcome, "the Pareto front");
     for (int64_t i = 0; i < picture->points && status == SHOAL_OK; i++)
-        outcome[i] = (plan_outcome){picture->point[i].seconds, picture->point[i].dollars};
+        outcome[i] = (plan_tradeoff){picture->point[i].seconds, picture->point[i].dollars};
     if (status == SHOAL_OK)
         status = plan_pareto(sheet->front, outcome, picture->points);
     base_free(&outcome);

@@ -12,13 +12,13 @@ typedef struct plan_point {
     int64_t workers;
     double seconds, low, high;
     double dollars, dollars_low, dollars_high; /* all 0 where nothing is paid: the panels of cost are left out */
-    bool feasible; /* meets deadline and budget */
+    bool feasible;                             /* meets deadline and budget */
     bool best;
 } plan_point;
 
 typedef struct plan_picture {
-    const char *title; /* "kmeans, 500,000 rows of 1,000 columns" */
-    const char *why;   /* of the best: "cheapest that meets the deadline of 2 h" */
+    const char *title;       /* "kmeans, 500,000 rows of 1,000 columns" */
+    const char *why;         /* of the best: "cheapest that meets the deadline of 2 h" */
     double deadline, budget; /* 0: none; drawn as lines */
     const plan_point *point;
     int64_t points;

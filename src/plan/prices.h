@@ -25,8 +25,8 @@ typedef struct plan_machine {
     char cloud[24], region[40], name[64];
     char id[132]; /* the three of them: "aws:us-east-1/c7i.large" */
     double vcpus, memory_gib;
-    char accelerator[48]; /* "" for none */
-    double accelerators; /* 0 without; 1 where a table names one and does not count */
+    char accelerator[48];    /* "" for none */
+    double accelerators;     /* 0 without; 1 where a table names one and does not count */
     double dollars_per_hour; /* NaN when the table has none */
     double dollars_spot;     /* NaN when there is none */
     double network;          /* bytes a second; 0: not told */
@@ -35,7 +35,7 @@ typedef struct plan_machine {
 } plan_machine;
 
 typedef struct plan_prices {
-    char *name; /* of the file, or "the table of this program" */
+    char *name;    /* of the file, or "the table of this program" */
     char date[16]; /* "2026-08" where the table or its file's name says so, otherwise "" */
     plan_machine *machine;
     int64_t machines;

@@ -23,21 +23,25 @@ static int check_candidate(const plan_space *space, int64_t at, const plan_searc
     const plan_candidate *candidate = &space->candidate[at];
     const long long count = candidate->count;
     if (!isfinite(candidate->dollars_per_hour) || candidate->dollars_per_hour < 0)
-        return shoal_fail(SHOAL_INVALID, "%lld of %s: a price of %g is none", count, name_of(candidate), candidate->dollars_per_hour);
+        return shoal_fail(SHOAL_INVALID, "%lld of %s: a price of %g is none", count, name_of(candidate),
+                          candidate->dollars_per_hour);
     if (candidate->dollars_per_hour == 0 && (options->objective != PLAN_TIME || options->budget > 0))
-        return shoal_fail(SHOAL_INVALID, "%lld of %s has no price, and what it costs counts", count, name_of(candidate));
+        return shoal_fail(SHOAL_INVALID, "%lld of %s has no price, and what it costs counts", count,
+                          name_of(candidate));
     for (int j = 0; j < space->features; j++) {
         const double value = candidate->feature[j];
         const char *feature = space->feature_name[j] ? space->feature_name[j] : "a feature";
         if (!isfinite(value))
             return shoal_fail(SHOAL_INVALID, "%lld of %s: %s is not a number", count, name_of(candidate), feature);
         if (space->logarithmic[j] && value <= 0)
-            return shoal_fail(SHOAL_INVALID, "%lld of %s: %s is %g, and must be above 0", count, name_of(candidate), feature, value);
+            return shoal_fail(SHOAL_INVALID, "%lld of %s: %s is %g, and must be above 0", count, name_of(candidate),
+                              feature, value);
     }
     for (int64_t i = 0; i < at; i++)
-        if (space->candidate[i].count == candidate->count && strcmp(name_of(&space->candidate[i]), name_of(candidate)) == 0)
-            return shoal_fail(SHOAL_INVALID, "%lld of %s is there twice, as candidates %lld and %lld", count, name_of(candidate),
-                              (long long)i + 1, (long long)at + 1);
+        if (space->candidate[i].count == candidate->count &&
+            strcmp(name_of(&space->candidate[i]), name_of(candidate)) == 0)
+            return shoal_fail(SHOAL_INVALID, "%lld of %s is there twice, as candidates %lld and %lld", count,
+                              name_of(candidate), (long long)i + 1, (long long)at + 1);
     return SHOAL_OK;
 }
 
@@ -54,7 +58,8 @@ static int check_options(const plan_search_options *options)
     if (options->least < 0 || options->most < 0)
         return shoal_fail(SHOAL_USAGE, "a search can't have a negative number of trials");
     if (!(options->improvement >= 0 && options->improvement < 1))
-        return shoal_fail(SHOAL_USAGE, "a search stops at an improvement from 0 to below 1, not at %g", options->improvement);
+        return shoal_fail(SHOAL_USAGE, "a search stops at an improvement from 0 to below 1, not at %g",
+                          options->improvement);
     return SHOAL_OK;
 }
 
@@ -63,7 +68,8 @@ static int check_space(const plan_space *space, const plan_search_options *optio
     if (space->candidates < 1)
         return shoal_fail(SHOAL_USAGE, "there is no candidate to search among");
     if (space->candidates > CANDIDATES_MOST)
-        return shoal_fail(SHOAL_USAGE, "%lld candidates are more than the %d a search can have", (long long)space->candidates, CANDIDATES_MOST);
+        return shoal_fail(SHOAL_USAGE, "%lld candidates are more than the %d a search can have",
+                          (long long)space->candidates, CANDIDATES_MOST);
     if (space->features < 0 || space->features > PLAN_FEATURES_MOST)
         return shoal_fail(SHOAL_USAGE, "a candidate has 0 to %d features, not %d", PLAN_FEATURES_MOST, space->features);
     int status = check_options(options);
@@ -72,7 +78,8 @@ static int check_space(const plan_space *space, const plan_search_options *optio
     return status;
 }
 
-/* ---- places of candidates ------------------------------------------------------------------------------------------ */
+/* ---- places of candidates ------------------------------------------------------------------------------------------
+ * */
 
 static double feature_of(const plan_space *space, int64_t candidate, int feature)
 {
@@ -95,12 +102,14 @@ static int place_candidates(plan_search *search)
         if (high[j] > low[j])
             kept[search->features++] = j;
     }
-    int status = base_alloc(&search->place, (size_t)space->candidates * (size_t)search->features, sizeof *search->place, "a search");
+    int status = base_alloc(&search->place, (size_t)space->candidates * (size_t)search->features, sizeof *search->place,
+                            "a search");
     for (int64_t c = 0; status == SHOAL_OK && c < space->candidates; c++)
         for (int k = 0; k < search->features; k++) {
             const int j = kept[k];
             /* Halved first: the span of two features may be infinite. */
-            search->place[c * search->features + k] = 2 * (feature_of(space, c, j) / 2 - low[j] / 2) / (high[j] / 2 - low[j] / 2) - 1;
+            search->place[c * search->features + k] =
+                2 * (feature_of(space, c, j) / 2 - low[j] / 2) / (high[j] / 2 - low[j] / 2) - 1;
         }
     return status;
 }
@@ -166,19 +175,22 @@ int plan_search_next(int64_t *candidate, const char **why, plan_search *search)
 static int check_trial(const plan_search *search, const plan_trial *trial)
 {
     if (trial->candidate < 0 || trial->candidate >= search->space->candidates)
-        return shoal_fail(SHOAL_INVALID, "a trial of candidate %lld: there are %lld, from 0", (long long)trial->candidate,
-                          (long long)search->space->candidates);
+        return shoal_fail(SHOAL_INVALID, "a trial of candidate %lld: there are %lld, from 0",
+                          (long long)trial->candidate, (long long)search->space->candidates);
     const plan_candidate *candidate = &search->space->candidate[trial->candidate];
     const long long count = candidate->count;
     if (trial->outcome < PLAN_TRIAL_DONE || trial->outcome > PLAN_TRIAL_TIMED_OUT)
-        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s has no outcome of number %d", count, name_of(candidate), (int)trial->outcome);
+        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s has no outcome of number %d", count, name_of(candidate),
+                          (int)trial->outcome);
     if (search->tried[trial->candidate])
         return shoal_fail(SHOAL_INVALID, "%lld of %s was tried already", count, name_of(candidate));
     /* One that failed may have done so at once. */
     if (!isfinite(trial->seconds) || trial->seconds < 0 || (trial->seconds == 0 && trial->outcome != PLAN_TRIAL_FAILED))
-        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s can't take %g seconds", count, name_of(candidate), trial->seconds);
+        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s can't take %g seconds", count, name_of(candidate),
+                          trial->seconds);
     if (!isfinite(trial->dollars) || trial->dollars < 0)
-        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s can't cost %g dollars", count, name_of(candidate), trial->dollars);
+        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s can't cost %g dollars", count, name_of(candidate),
+                          trial->dollars);
     return SHOAL_OK;
 }
 
@@ -213,8 +225,9 @@ int plan_search_tell(plan_search *search, const plan_trial *trial)
     const int64_t at = search->trials++;
     search->trial[at] = *trial;
     search->tried[trial->candidate] = true;
-    if (counts(search, trial) && (search->best < 0 || search_value(search, trial, SEARCH_OBJECTIVE) <
-                                                          search_value(search, &search->trial[search->best], SEARCH_OBJECTIVE)))
+    if (counts(search, trial) &&
+        (search->best < 0 || search_value(search, trial, SEARCH_OBJECTIVE) <
+                                 search_value(search, &search->trial[search->best], SEARCH_OBJECTIVE)))
         search->best = at;
     learn_limit(search, trial);
     return search_model_learn(search);

@@ -20,9 +20,9 @@ enum { PLAN_FEATURES_MOST = 16 };
 
 /* One configuration that could be tried. */
 typedef struct plan_candidate {
-    const char *machine; /* what {machine} stands for */
-    int64_t count;       /* what {count} stands for */
-    double dollars_per_hour; /* of all its machines together; 0 when only time counts */
+    const char *machine;                /* what {machine} stands for */
+    int64_t count;                      /* what {count} stands for */
+    double dollars_per_hour;            /* of all its machines together; 0 when only time counts */
     double feature[PLAN_FEATURES_MOST]; /* what it is like: cores, memory, ...: the model sees nothing else of it */
 } plan_candidate;
 
@@ -53,9 +53,9 @@ typedef struct plan_search_options {
     plan_objective objective;
     double deadline, budget; /* of a run; 0: none */
     uint64_t seed;
-    int64_t least, most;     /* trials before it may stop by itself (6); that are made at most (0: all candidates) */
-    double improvement;      /* stops when what it expects to gain falls below this share of the best (0.1); 0: never */
-    int method;              /* plan_method */
+    int64_t least, most; /* trials before it may stop by itself (6); that are made at most (0: all candidates) */
+    double improvement;  /* stops when what it expects to gain falls below this share of the best (0.1); 0: never */
+    int method;          /* plan_method */
 } plan_search_options;
 
 typedef enum plan_method {

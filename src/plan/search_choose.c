@@ -1,8 +1,9 @@
-/* What to try next.  First three candidates that lie far apart, by chance; then that with the greatest expected improvement, as a share of the
- * best so far, times the chance that it works and meets deadline and budget.
+/* What to try next.  First three candidates that lie far apart, by chance; then that with the greatest expected
+ * improvement, as a share of the best so far, times the chance that it works and meets deadline and budget.
  *
- * CherryPick stops when the greatest expected improvement of one trial is small.  That is too early: ten candidates that might each be a bit
- * better are worth trying when none of them is.  Ours stops when trying all that is left would be expected to gain too little. */
+ * CherryPick stops when the greatest expected improvement of one trial is small.  That is too early: ten candidates
+ * that might each be a bit better are worth trying when none of them is.  Ours stops when trying all that is left would
+ * be expected to gain too little. */
 #include "search_internal.h"
 
 #include <math.h>
@@ -26,15 +27,16 @@ static double normal_below(double x)
 static int64_t draw_untried(const plan_search *search, uint32_t draw)
 {
     const int64_t candidates = search->space->candidates, left = candidates - search->trials;
-    uint64_t skip = base_random_below((uint64_t)left, search->options.seed, BASE_FOR_SEARCH, (uint64_t)search->trials, draw * 64);
+    uint64_t skip =
+        base_random_below((uint64_t)left, search->options.seed, BASE_FOR_SEARCH, (uint64_t)search->trials, draw * 64);
     for (int64_t c = 0; c < candidates; c++)
         if (!search->tried[c] && skip-- == 0)
             return c;
     return -1;
 }
 
-/* Of a few drawn by chance that which is farthest from all tried (Mitchell 1991): spread out, yet not always in the corners of the space,
- * where runs tell least. */
+/* Of a few drawn by chance that which is farthest from all tried (Mitchell 1991): spread out, yet not always in the
+ * corners of the space, where runs tell least. */
 static int64_t choose_start(const plan_search *search)
 {
     int64_t chosen = draw_untried(search, 0);
@@ -59,7 +61,8 @@ static double meets(const plan_search *search, int member, search_quantity quant
 {
     if (!(limit > 0))
         return 1;
-    const double deviation = search_deviation(search, member, quantity, candidate), noise = search->model.member[member].kernel.noise;
+    const double deviation = search_deviation(search, member, quantity, candidate),
+                 noise = search->model.member[member].kernel.noise;
     return normal_below((log(limit) - search_mean(search, member, quantity, candidate)) / hypot(deviation, noise));
 }
 
@@ -76,8 +79,8 @@ static double improvement(double mean, double deviation, double best)
     return normal_below(z) - exp(mean - best + deviation * deviation / 2) * normal_below(z - deviation);
 }
 
-/* What a trial of one candidate that works is expected to gain.  While nothing meets deadline and budget, the chance that this one does, those first that
- * are probably better than most. */
+/* What a trial of one candidate that works is expected to gain.  While nothing meets deadline and budget, the chance
+ * that this one does, those first that are probably better than most. */
 static double expected_gain(const plan_search *search, int64_t candidate, double best, double middle)
 {
     const search_model *model = &search->model;
@@ -87,14 +90,15 @@ static double expected_gain(const plan_search *search, int64_t candidate, double
             continue;
         const double mean = search_mean(search, i, SEARCH_OBJECTIVE, candidate);
         const double deviation = search_deviation(search, i, SEARCH_OBJECTIVE, candidate);
-        const double gain = isfinite(best) ? improvement(mean, deviation, best) : normal_below((middle - mean) / deviation);
+        const double gain =
+            isfinite(best) ? improvement(mean, deviation, best) : normal_below((middle - mean) / deviation);
         sum += model->weight[i] * gain * meets_all(search, i, candidate);
     }
     return sum;
 }
 
-/* What one member expects of trying all that is left, as if candidates were independent, which is never too little.  With `gain`
- * below 0: the chance that any meets deadline and budget. */
+/* What one member expects of trying all that is left, as if candidates were independent, which is never too little.
+ * With `gain` below 0: the chance that any meets deadline and budget. */
 static double chance_of_gain(const plan_search *search, int member, double best, double gain)
 {
     double none = 1;
@@ -175,7 +179,8 @@ static bool stops(plan_search *search, double gain)
         return false;
     const double percent = 100 * expected;
     if (!any)
-        snprintf(search->why, sizeof search->why, "stops: the chance that any other meets deadline and budget is %.2g%%", percent);
+        snprintf(search->why, sizeof search->why,
+                 "stops: the chance that any other meets deadline and budget is %.2g%%", percent);
     else if (ours)
         snprintf(search->why, sizeof search->why, "stops: all others together are expected to gain %.2g%%", percent);
     else
@@ -187,7 +192,8 @@ int64_t search_choose(plan_search *search)
 {
     const int64_t candidates = search->space->candidates, most = search->options.most;
     if (search->trials == candidates || (most > 0 && search->trials >= most)) {
-        snprintf(search->why, sizeof search->why, search->trials == candidates ? "stops: all were tried" : "stops: %lld were tried",
+        snprintf(search->why, sizeof search->why,
+                 search->trials == candidates ? "stops: all were tried" : "stops: %lld were tried",
                  (long long)search->trials);
         return -1;
     }

@@ -1,5 +1,5 @@
-/* What the files of the search share.  search.c keeps the trials, search_model.c what is believed of the candidates because of them, and
- * search_choose.c decides what to try next, or to stop. */
+/* What the files of the search share.  search.c keeps the trials, search_model.c what is believed of the candidates
+ * because of them, and search_choose.c decides what to try next, or to stop. */
 #ifndef PLAN_SEARCH_INTERNAL_H
 #define PLAN_SEARCH_INTERNAL_H
 
@@ -11,8 +11,8 @@ enum { SEARCH_STARTS = 3, SEARCH_MEMBERS = 64 };
 /* What is modelled.  All are logarithms; each is looked at only where it is asked for. */
 typedef enum search_quantity { SEARCH_OBJECTIVE, SEARCH_SECONDS, SEARCH_DOLLARS, SEARCH_QUANTITIES } search_quantity;
 
-/* Several Gaussian processes that differ in what they believe of the kernel, each with how much the trials speak for it.  CherryPick has
- * one, random search none. */
+/* Several Gaussian processes that differ in what they believe of the kernel, each with how much the trials speak for
+ * it.  CherryPick has one, random search none. */
 typedef struct search_model {
     int members;
     plan_gaussian member[SEARCH_MEMBERS];
@@ -31,8 +31,8 @@ struct plan_search {
     bool *tried;
     double timed_out; /* the longest that a run was let go on before it counted as timed out; 0: none did */
     double limit;     /* of a run's seconds: that or the deadline, whichever is less; 0: none */
-    int64_t best;  /* index of the trial; -1 */
-    double *works; /* for each candidate; of search_choose */
+    int64_t best;     /* index of the trial; -1 */
+    double *works;    /* for each candidate; of search_choose */
     search_model model;
     char why[200];
 };

@@ -1,11 +1,13 @@
 /* What a search believes: Gaussian processes on the logarithm of the objective.
  *
- * With a handful of trials the kernel that explains them best is a matter of chance, so ours does not choose one: SEARCH_MEMBERS kernels are
- * drawn from what is thought of kernels beforehand, and each counts by how likely it makes the trials.  CherryPick takes the best one.
+ * With a handful of trials the kernel that explains them best is a matter of chance, so ours does not choose one:
+ * SEARCH_MEMBERS kernels are drawn from what is thought of kernels beforehand, and each counts by how likely it makes
+ * the trials.  CherryPick takes the best one.
  *
- * The processes see cost where there are prices, also for deadlines: that twice the machines take half the time is a good first guess, and
- * a process whose mean is constant says just that of the cost.  A run that timed out is one that would have taken e times as long: what is
- * known is only that it took longer, and a bound taken as a measurement would make cheap candidates that never end look good. */
+ * The processes see cost where there are prices, also for deadlines: that twice the machines take half the time is a
+ * good first guess, and a process whose mean is constant says just that of the cost.  A run that timed out is one that
+ * would have taken e times as long: what is known is only that it took longer, and a bound taken as a measurement would
+ * make cheap candidates that never end look good. */
 #include "search_internal.h"
 
 #include <math.h>
@@ -17,11 +19,17 @@
 #include "base/random.h"
 
 /* Places go from -1 to 1 in each feature; values are logarithms. */
-static const plan_kernel_prior prior = {.scale = 1.5, .scale_spread = 1, .signal = 0.7, .signal_spread = 0.6, .noise = 0.05, .noise_spread = 0.5};
-static const plan_kernel_prior published = {.scale = 1, .scale_spread = INFINITY, .signal = 0.5, .signal_spread = INFINITY, .noise = 0.05, .noise_spread = INFINITY};
-static const double constant = 2;       /* the mean of all may be e^2 times that of the trials */
-static const double beyond = 1;         /* logarithm of how much longer than its limit a run that timed out is thought to take */
-static const double failing_near = 0.35; /* distance at which a failure still counts as 0.6 of one */
+static const plan_kernel_prior prior = {
+    .scale = 1.5, .scale_spread = 1, .signal = 0.7, .signal_spread = 0.6, .noise = 0.05, .noise_spread = 0.5};
+static const plan_kernel_prior published = {.scale = 1,
+                                            .scale_spread = INFINITY,
+                                            .signal = 0.5,
+                                            .signal_spread = INFINITY,
+                                            .noise = 0.05,
+                                            .noise_spread = INFINITY};
+static const double constant = 2; /* the mean of all may be e^2 times that of the trials */
+static const double beyond = 1;   /* logarithm of how many times its limit a run that timed out is thought to take */
+static const double failing_near = 0.35;  /* distance at which a failure still counts as 0.6 of one */
 static const double working_first = 0.25; /* so many runs that worked are thought to be near every candidate */
 static const double weight_least = 1e-4;
 
@@ -53,8 +61,8 @@ double search_value(const plan_search *search, const plan_trial *trial, search_q
     return share_of_seconds(search, quantity) * seconds + share_of_dollars(search, quantity) * dollars;
 }
 
-/* A quantity is `power` times what its processes see, and `known` besides: all processes see logarithms of something like dollars, so that
- * one kernel fits all quantities.  For cost times time that is (2 log cost - log price) / 2. */
+/* A quantity is `power` times what its processes see, and `known` besides: all processes see logarithms of something
+ * like dollars, so that one kernel fits all quantities.  For cost times time that is (2 log cost - log price) / 2. */
 static double power_of(const plan_search *search, search_quantity quantity)
 {
     return share_of_seconds(search, quantity) + share_of_dollars(search, quantity);
@@ -78,7 +86,8 @@ static double normal_quantile(double p)
     return (low + high) / 2;
 }
 
-/* Draws of the standard normal distribution, one in each of SEARCH_MEMBERS equal parts of it, in an order of their own. */
+/* Draws of the standard normal distribution, one in each of SEARCH_MEMBERS equal parts of it, in an order of their own.
+ * */
 static void draw_evenly(double *out, uint64_t dimension)
 {
     for (int i = 0; i < SEARCH_MEMBERS; i++)
@@ -105,7 +114,8 @@ static int init_members(plan_search *search)
         kernel.noise = prior.noise * exp(prior.noise_spread * draw[1][i]);
         for (int j = 0; j < features; j++)
             kernel.scale[j] = prior.scale * exp(prior.scale_spread * draw[2 + j][i]);
-        status = plan_gaussian_init(&model->member[model->members++], &kernel, search->place, search->space->candidates);
+        status =
+            plan_gaussian_init(&model->member[model->members++], &kernel, search->place, search->space->candidates);
     }
     return status;
 }
@@ -135,7 +145,8 @@ int search_model_init(plan_search *search)
     model->modelled[SEARCH_DOLLARS] = options->budget > 0;
     for (int q = 0; status == SHOAL_OK && q < SEARCH_QUANTITIES; q++)
         if (model->modelled[q])
-            status = base_alloc(&model->mean[q], (size_t)model->members * (size_t)search->space->candidates, sizeof *model->mean[q], "a search");
+            status = base_alloc(&model->mean[q], (size_t)model->members * (size_t)search->space->candidates,
+                                sizeof *model->mean[q], "a search");
     start_means(search);
     return status;
 }
@@ -165,7 +176,8 @@ static double seen_values(double *out, const plan_search *search, search_quantit
         const plan_trial *trial = &search->trial[i];
         if (!tells_time(trial))
             continue;
-        out[count] = (search_value(search, trial, quantity) - known_of(search, quantity, trial->candidate)) / power_of(search, quantity) +
+        out[count] = (search_value(search, trial, quantity) - known_of(search, quantity, trial->candidate)) /
+                         power_of(search, quantity) +
                      (trial->outcome == PLAN_TRIAL_TIMED_OUT ? past_limit : 0);
         sum += out[count++];
     }
@@ -185,7 +197,8 @@ static int fit_published(plan_search *search, const double *value)
     int status = base_alloc(&place, (size_t)search->trials * width, sizeof *place, "a search");
     for (int64_t i = 0; status == SHOAL_OK && i < search->trials; i++)
         if (tells_time(&search->trial[i]))
-            memcpy(place + (size_t)count++ * width, search->place + (size_t)search->trial[i].candidate * width, width * sizeof *place);
+            memcpy(place + (size_t)count++ * width, search->place + (size_t)search->trial[i].candidate * width,
+                   width * sizeof *place);
     if (status == SHOAL_OK)
         status = plan_kernel_fit(&kernel, &published, place, value, count);
     base_free(&place);
@@ -223,7 +236,8 @@ static void explain(plan_search *search, search_quantity quantity, double *value
         likelihood[i] = plan_gaussian_explain(&model->member[i], white, value);
         double *mean = model->mean[quantity] + i * candidates;
         for (int64_t c = 0; c < candidates; c++)
-            mean[c] = power * (middle + plan_gaussian_mean(&model->member[i], white, c)) + known_of(search, quantity, c);
+            mean[c] =
+                power * (middle + plan_gaussian_mean(&model->member[i], white, c)) + known_of(search, quantity, c);
     }
     if (quantity == SEARCH_OBJECTIVE)
         weigh(model, likelihood);

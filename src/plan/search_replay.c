@@ -11,7 +11,8 @@
 
 enum { SEEDS_MOST = 10000 };
 
-static const char *const method_names[] = {[PLAN_METHOD_BEST] = "best", [PLAN_METHOD_CHERRYPICK] = "cherrypick", [PLAN_METHOD_RANDOM] = "random"};
+static const char *const method_names[] = {
+    [PLAN_METHOD_BEST] = "best", [PLAN_METHOD_CHERRYPICK] = "cherrypick", [PLAN_METHOD_RANDOM] = "random"};
 enum { METHODS = sizeof method_names / sizeof *method_names };
 
 const char *plan_method_name(plan_method method)
@@ -222,7 +223,8 @@ static int collect_tasks(replayer *r, const plan_table *table)
         }
     }
     if (status == SHOAL_OK && r->tasks == 0)
-        status = shoal_fail(SHOAL_INVALID, "%s: no workload has a candidate that works and meets deadline and budget", table->name);
+        status = shoal_fail(SHOAL_INVALID, "%s: no workload has a candidate that works and meets deadline and budget",
+                            table->name);
     return status;
 }
 
@@ -233,7 +235,8 @@ static int make_room(replayer *r)
     if (status == SHOAL_OK)
         status = base_alloc(&r->runs, searches, sizeof *r->runs, "a replay");
     if (status == SHOAL_OK)
-        status = base_alloc(&r->replay->score, 2 * METHODS * (size_t)(1 + r->tasks), sizeof *r->replay->score, "a replay");
+        status =
+            base_alloc(&r->replay->score, 2 * METHODS * (size_t)(1 + r->tasks), sizeof *r->replay->score, "a replay");
     return status;
 }
 

@@ -1,16 +1,18 @@
-/* How good a way of searching is, on tables of what was measured: each workload is searched from many seeds, with runs looked up instead of
- * made, and the answer compared with the best there is.
+/* How good a way of searching is, on tables of what was measured: each workload is searched from many seeds, with runs
+ * looked up instead of made, and the answer compared with the best there is.
  *
- *     plan_replay_options options = {.search = {.objective = PLAN_COST, .least = 6, .improvement = 0.1, .seed = 1}, .seeds = 50, .fixed = 10};
+ *     plan_replay_options options = {.search = {.objective = PLAN_COST, .least = 6, .improvement = 0.1, .seed = 1},
+ *                                    .seeds = 50, .fixed = 10};
  *     plan_replay *replay = NULL;
  *     int status = plan_replay_run(&replay, table, &options);
  *     for (int64_t i = 0; i < replay->scores; i++)
  *         ... replay->score[i] ...
  *     plan_replay_free(&replay);
  *
- * The scores are those of the method asked for, of CherryPick as published (unless that is the one), and of random search with exactly as
- * many runs as the first one made for the same workload and seed: first with the stopping rule, then with a fixed number of runs.  Each group
- * has the score pooled over workloads and seeds first, then one for each workload. */
+ * The scores are those of the method asked for, of CherryPick as published (unless that is the one), and of random
+ * search with exactly as many runs as the first one made for the same workload and seed: first with the stopping rule,
+ * then with a fixed number of runs.  Each group has the score pooled over workloads and seeds first, then one for each
+ * workload. */
 #ifndef PLAN_SEARCH_REPLAY_H
 #define PLAN_SEARCH_REPLAY_H
 
@@ -29,10 +31,10 @@ typedef struct plan_replay_score {
     int64_t fixed;        /* runs a search; 0: as the stopping rule (or who it is compared with) has it */
     const char *workload; /* NULL: all of them */
     int64_t searches;
-    int64_t without;      /* of them ended without anything that works and meets deadline and budget */
-    double found;         /* share that found the optimum */
-    /* How far above the optimum the answer lies: 0.02 is 2%.  Infinite where that many searches had no answer; `mean` is over those that
-     * had one. */
+    int64_t without; /* of them ended without anything that works and meets deadline and budget */
+    double found;    /* share that found the optimum */
+    /* How far above the optimum the answer lies: 0.02 is 2%.  Infinite where that many searches had no answer; `mean`
+     * is over those that had one. */
     double median, high, mean; /* high: the 90th percentile */
     double runs;               /* mean; failed ones and those that timed out are runs, too */
     int64_t runs_least, runs_most;
@@ -49,7 +51,8 @@ const char *plan_method_name(plan_method method);
 /* -1 when there is no such method. */
 int plan_method_named(const char *name);
 
-/* SHOAL_USAGE for options that make no sense; SHOAL_INVALID when no workload has an optimum.  The names in scores belong to the table. */
+/* SHOAL_USAGE for options that make no sense; SHOAL_INVALID when no workload has an optimum.  The names in scores
+ * belong to the table. */
 int plan_replay_run(plan_replay **out, const plan_table *table, const plan_replay_options *options);
 void plan_replay_free(plan_replay **replay);
 

@@ -1,5 +1,5 @@
-/* Text becomes a table of what was measured: lines are cut into fields, rows are collected with the numbers of their machine and workload,
- * and then put together by cells, one for each workload and candidate. */
+/* Text becomes a table of what was measured: lines are cut into fields, rows are collected with the numbers of their
+ * machine and workload, and then put together by cells, one for each workload and candidate. */
 #include "search_table.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@ typedef enum column { NODES, VM, WORKLOAD, FRAMEWORK, INPUT, RUN, COMPLETED, ELA
 static const struct {
     const char *name;
     bool needed;
-} columns[COLUMNS] = {{"nodes", true},     {"vm", true},       {"workload", true},   {"framework", false},
-                      {"input", false},    {"run", false},     {"completed", false}, {"elapsed_time", true}};
+} columns[COLUMNS] = {{"nodes", true},  {"vm", true},   {"workload", true},   {"framework", false},
+                      {"input", false}, {"run", false}, {"completed", false}, {"elapsed_time", true}};
 
 typedef struct row {
     int64_t workload, candidate, line;
@@ -84,7 +84,8 @@ static int read_text(reader *r)
         got = status == SHOAL_OK ? fread(r->text + length, 1, room - 1 - length, file) : 0;
         length += got;
         if (status == SHOAL_OK && length > SIZE_MOST)
-            status = shoal_fail(SHOAL_INVALID, "%s is larger than %d MiB, so it is no table of runs", r->path, SIZE_MOST >> 20);
+            status = shoal_fail(SHOAL_INVALID, "%s is larger than %d MiB, so it is no table of runs", r->path,
+                                SIZE_MOST >> 20);
     }
     if (status == SHOAL_OK && ferror(file))
         status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s can't be read", r->path);
@@ -114,7 +115,8 @@ static int next_fields(bool *more, reader *r)
     *more = true;
     for (r->fields = 0;; line++) {
         if (r->fields == FIELDS_MOST)
-            return shoal_fail(SHOAL_INVALID, "%s: line %lld has more than %d fields", r->path, (long long)r->line, FIELDS_MOST);
+            return shoal_fail(SHOAL_INVALID, "%s: line %lld has more than %d fields", r->path, (long long)r->line,
+                              FIELDS_MOST);
         line += strspn(line, " \t");
         char *end = line + strcspn(line, ","), *stop = end;
         const bool last = *end == '\0';
@@ -142,12 +144,13 @@ static int read_header(reader *r)
             if (strcasecmp(r->field[i], columns[c].name) != 0)
                 continue;
             if (r->place[c] >= 0)
-                return shoal_fail(SHOAL_INVALID, "%s: line %lld has the column %s twice", r->path, (long long)r->line, columns[c].name);
+                return shoal_fail(SHOAL_INVALID, "%s: line %lld has the column %s twice", r->path, (long long)r->line,
+                                  columns[c].name);
             r->place[c] = i;
         }
         if (columns[c].needed && r->place[c] < 0)
-            return shoal_fail(SHOAL_INVALID, "%s: line %lld names no column %s, which a table of runs has", r->path, (long long)r->line,
-                              columns[c].name);
+            return shoal_fail(SHOAL_INVALID, "%s: line %lld names no column %s, which a table of runs has", r->path,
+                              (long long)r->line, columns[c].name);
     }
     return SHOAL_OK;
 }
@@ -159,8 +162,8 @@ static const char *field_of(const reader *r, column c)
 
 static int bad_field(const reader *r, column c, const char *what)
 {
-    return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is '%.*s', %s", r->path, (long long)r->line, columns[c].name, SHOWN, field_of(r, c),
-                      what);
+    return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is '%.*s', %s", r->path, (long long)r->line, columns[c].name,
+                      SHOWN, field_of(r, c), what);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -173,16 +176,18 @@ static int find_machine(int64_t *out, const reader *r)
         if (strcmp(prices->machine[i].name, field_of(r, VM)) != 0)
             continue;
         if (*out >= 0)
-            return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is in %s twice, at lines %lld and %lld: give prices of one region", r->path,
-                              (long long)r->line, field_of(r, VM), prices->name, (long long)prices->machine[*out].line,
-                              (long long)prices->machine[i].line);
+            return shoal_fail(SHOAL_INVALID,
+                              "%s: line %lld: %s is in %s twice, at lines %lld and %lld: give prices of one region",
+                              r->path, (long long)r->line, field_of(r, VM), prices->name,
+                              (long long)prices->machine[*out].line, (long long)prices->machine[i].line);
         *out = i;
     }
     if (*out < 0)
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s has no machine '%.*s'", r->path, (long long)r->line, prices->name, SHOWN,
-                          field_of(r, VM));
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s has no machine '%.*s'", r->path, (long long)r->line,
+                          prices->name, SHOWN, field_of(r, VM));
     if (!(prices->machine[*out].dollars_per_hour > 0))
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s has no price for %s", r->path, (long long)r->line, prices->name, field_of(r, VM));
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s has no price for %s", r->path, (long long)r->line,
+                          prices->name, field_of(r, VM));
     return SHOAL_OK;
 }
 
@@ -224,7 +229,8 @@ static int find_workload(int64_t *out, reader *r)
     plan_table *table = r->table;
     char *name = NULL;
     const char *framework = field_of(r, FRAMEWORK), *input = field_of(r, INPUT);
-    int status = base_format(&name, "%s%s%s%s%s", field_of(r, WORKLOAD), *framework ? "/" : "", framework, *input ? "/" : "", input);
+    int status = base_format(&name, "%s%s%s%s%s", field_of(r, WORKLOAD), *framework ? "/" : "", framework,
+                             *input ? "/" : "", input);
     if (status < 0)
         return status;
     for (*out = 0; *out < table->workloads; ++*out)
@@ -257,9 +263,10 @@ static int read_row(reader *r)
     row next = {.line = r->line, .completed = true};
     for (int c = 0; c < COLUMNS; c++)
         if (r->place[c] >= r->fields)
-            return shoal_fail(SHOAL_INVALID, "%s: line %lld has %d fields, and %s would be field %d", r->path, (long long)r->line, r->fields,
-                              columns[c].name, r->place[c] + 1);
-    if (!base_parse_real(&nodes, field_of(r, NODES)) || !isfinite(nodes) || nodes < 1 || nodes > NODES_MOST || nodes != floor(nodes))
+            return shoal_fail(SHOAL_INVALID, "%s: line %lld has %d fields, and %s would be field %d", r->path,
+                              (long long)r->line, r->fields, columns[c].name, r->place[c] + 1);
+    if (!base_parse_real(&nodes, field_of(r, NODES)) || !isfinite(nodes) || nodes < 1 || nodes > NODES_MOST ||
+        nodes != floor(nodes))
         return bad_field(r, NODES, "not a number of machines");
     if (!base_parse_real(&next.seconds, field_of(r, ELAPSED)) || !isfinite(next.seconds) || next.seconds <= 0)
         return bad_field(r, ELAPSED, "not a number of seconds above 0");
@@ -288,8 +295,8 @@ static int link_rows(reader *r, int64_t *first)
         int64_t *head = &first[own->workload * r->table->space.candidates + own->candidate];
         for (int64_t other = *head; other > 0; other = r->row[other - 1].next)
             if (own->run && strcmp(own->run, r->row[other - 1].run) == 0)
-                return shoal_fail(SHOAL_INVALID, "%s: line %lld has the run of line %lld once more", r->path, (long long)own->line,
-                                  (long long)r->row[other - 1].line);
+                return shoal_fail(SHOAL_INVALID, "%s: line %lld has the run of line %lld once more", r->path,
+                                  (long long)own->line, (long long)r->row[other - 1].line);
         own->next = *head;
         *head = i + 1;
     }

@@ -3,16 +3,16 @@
  *     nodes,vm,workload,framework,input,run,completed,elapsed_time
  *     10,c4.2xlarge,join,spark,bigdata,1,True,305.064
  *
- * Columns are found by their names, in any order; nodes, vm, workload and elapsed_time must be there, others are optional, and any more are
- * not looked at.  A workload is what workload, framework and input say together; a candidate is a machine and how many of it.  What a machine
- * has and costs comes from a table of prices (prices.h).
+ * Columns are found by their names, in any order; nodes, vm, workload and elapsed_time must be there, others are
+ * optional, and any more are not looked at.  A workload is what workload, framework and input say together; a candidate
+ * is a machine and how many of it.  What a machine has and costs comes from a table of prices (prices.h).
  *
  *     plan_table *table = NULL;
  *     int status = plan_table_read(&table, "scout_multi.csv", prices);
  *
- * A run that was not completed counts as timed out when it took at least as long as every completed run of the whole table, and as failed
- * otherwise: the table does not tell.  Several runs of one workload on one candidate count as one that took their mean; those that were not
- * completed are looked at only when none was. */
+ * A run that was not completed counts as timed out when it took at least as long as every completed run of the whole
+ * table, and as failed otherwise: the table does not tell.  Several runs of one workload on one candidate count as one
+ * that took their mean; those that were not completed are looked at only when none was. */
 #ifndef PLAN_SEARCH_TABLE_H
 #define PLAN_SEARCH_TABLE_H
 
@@ -36,16 +36,19 @@ typedef struct plan_table {
     int64_t machines;
 } plan_table;
 
-/* SHOAL_INVALID names file and line: a column that is missing, too few fields, a number that is none or is not positive, a machine that the
- * prices do not have or have twice, a run that is there twice (both lines); SHOAL_SYSTEM when the file cannot be read. */
+/* SHOAL_INVALID names file and line: a column that is missing, too few fields, a number that is none or is not
+ * positive, a machine that the prices do not have or have twice, a run that is there twice (both lines); SHOAL_SYSTEM
+ * when the file cannot be read. */
 int plan_table_read(plan_table **out, const char *path, const plan_prices *prices);
 void plan_table_free(plan_table **table);
 
-/* ---- the features that are looked at where a machine's cores and memory are known ---------------------------------- */
+/* ---- the features that are looked at where a machine's cores and memory are known ----------------------------------
+ * */
 
 /* Sets features, feature_name and logarithmic. */
 void plan_space_describe(plan_space *space);
-/* Sets price and features of `count` machines; `machine` of the candidate is left to the caller.  vcpus and memory must be positive. */
+/* Sets price and features of `count` machines; `machine` of the candidate is left to the caller.  vcpus and memory must
+ * be positive. */
 void plan_candidate_describe(plan_candidate *candidate, const plan_machine *machine, int64_t count);
 
 #endif

@@ -36,7 +36,8 @@ plan_slowest plan_slowest_of(double count, double deviation)
     static const double FROM = -4, TO = 30;
     enum { STEPS = 136 };
     if (!(count > 1) || !(deviation > 0))
-        return (plan_slowest){.mean = 1, .deviation = count > 1 || !(deviation > 0) ? 0 : sqrt(expm1(deviation * deviation))};
+        return (plan_slowest){.mean = 1,
+                              .deviation = count > 1 || !(deviation > 0) ? 0 : sqrt(expm1(deviation * deviation))};
     double weights = 0, sum = 0, squares = 0;
     for (int i = 0; i <= STEPS; i++) {
         double g = FROM + (TO - FROM) * i / STEPS, weight = exp(-g - exp(-g));

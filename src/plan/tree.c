@@ -38,7 +38,8 @@ static int choose_fan(double *out, bool *all_above, const char *reduce, double s
         if (*end == '\0' && *out >= 2 && *out <= 1e9 && *out == floor(*out))
             return SHOAL_OK;
     }
-    return shoal_fail(SHOAL_USAGE, "--reduce: '%.40s' is none of auto, flat, two-level and tree:F, as in tree:8", reduce);
+    return shoal_fail(SHOAL_USAGE, "--reduce: '%.40s' is none of auto, flat, two-level and tree:F, as in tree:8",
+                      reduce);
 }
 
 /* Makers of a piece hold some of its children themselves: at first all slices that one worker maps, then one piece. */
@@ -63,7 +64,8 @@ int plan_tree_make(plan_tree *out, const shoal_plan_job *job, const shoal_site *
         return status;
     /* Where a further step costs next to nothing, the slices of a worker's thread are merged by itself before anything is put. */
     bool automatic = !job->reduce || strcmp(job->reduce, "auto") == 0;
-    if (automatic && !job->split_roles && job->slices <= 0 && site->requests_per_second <= 0 && pieces <= 8 * SLICES_A_SLOT) {
+    if (automatic && !job->split_roles && job->slices <= 0 && site->requests_per_second <= 0 &&
+        pieces <= 8 * SLICES_A_SLOT) {
         pieces = ceil(pieces / SLICES_A_SLOT);
         own = fmin(fmax(own / SLICES_A_SLOT, 1), pieces);
         each = own;

@@ -54,7 +54,8 @@ static double simulate(const story *story)
 
 static double expect(const story *story)
 {
-    const shoal_cost cost = {.operations_per_row = 1, .model_bytes = story->bytes, .partial_bytes = story->bytes, .rounds = 1};
+    const shoal_cost cost = {
+        .operations_per_row = 1, .model_bytes = story->bytes, .partial_bytes = story->bytes, .rounds = 1};
     const shoal_pace pace = {.learner = "count", .phase = "run", .operation = story->map / 1e6};
     const shoal_plan_job job = {.cost = &cost,
                                 .learner = "count",
@@ -70,7 +71,7 @@ static double expect(const story *story)
                              .wait = story->latency,
                              .read = story->worker_rate,
                              .write = story->worker_rate,
-                             .connections = 8, /* pieces that a worker fetches at once */
+                             .connections = 8,           /* pieces that a worker fetches at once */
                              .sync = 3 * story->latency, /* a list, a record, what is removed */
                              .worker = story->worker_rate,
                              .account = story->total_rate,
@@ -85,8 +86,7 @@ static void check(const story *story, double most)
 {
     double simulated = simulate(story), expected = expect(story), error = expected / simulated - 1;
     print_message("%3d workers%s, %-9s, %4.0f MB: expected %7.3f s a round, simulated %7.3f: %+.0f%%\n", story->workers,
-                  story->split ? ", split" : "", story->reduce, story->bytes / 1e6, expected,
-                  simulated, 100 * error);
+                  story->split ? ", split" : "", story->reduce, story->bytes / 1e6, expected, simulated, 100 * error);
     if (!(fabs(error) <= most))
         fail_msg("off by %.0f%%, more than %.0f%%", 100 * error, 100 * most);
 }
@@ -109,9 +109,12 @@ static void test_bytes(void **state)
     static const story stories[] = {
         {4, .reduce = "flat", .latency = 0.02, .worker_rate = 8e6, .total_rate = 800e6, .bytes = 8e6, .map = 40},
         {16, .reduce = "two-level", .latency = 0.02, .worker_rate = 8e6, .total_rate = 800e6, .bytes = 8e6, .map = 400},
-        {50, true, .reduce = "two-level", .latency = 0.02, .worker_rate = 8e6, .total_rate = 800e6, .bytes = 8e6, .map = 2242},
-        {100, true, .reduce = "two-level", .latency = 0.02, .worker_rate = 8e6, .total_rate = 800e6, .bytes = 8e6, .map = 2242},
-        {36, .reduce = "two-level", .latency = 0.02, .worker_rate = 50e6, .total_rate = 200e6, .bytes = 8e6, .map = 400},
+        {50, true, .reduce = "two-level", .latency = 0.02, .worker_rate = 8e6, .total_rate = 800e6, .bytes = 8e6,
+         .map = 2242},
+        {100, true, .reduce = "two-level", .latency = 0.02, .worker_rate = 8e6, .total_rate = 800e6, .bytes = 8e6,
+         .map = 2242},
+        {36, .reduce = "two-level", .latency = 0.02, .worker_rate = 50e6, .total_rate = 200e6, .bytes = 8e6,
+         .map = 400},
     };
     for (size_t i = 0; i < sizeof stories / sizeof stories[0]; i++)
         check(&stories[i], 0.16);

@@ -1,5 +1,6 @@
-/* src/plan/calibration*.c: what is written is read again; a file that is damaged is told by its entry, wherever the damage is; a store is
- * found under its own name, its account or its scheme, and assumed where it was never measured. */
+/* src/plan/calibration*.c: what is written is read again; a file that is damaged is told by its entry, wherever the
+ * damage is; a store is found under its own name, its account or its scheme, and assumed where it was never measured.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,15 +43,34 @@ static int remove_folder(void **state)
 
 static plan_calibration example(void)
 {
-    plan_calibration out = {.date = 1700000000, .host = "corn", .kernel = "avx2", .threads = 8, .thread_loss = 0.04, .error = 0.1,
+    plan_calibration out = {.date = 1700000000,
+                            .host = "corn",
+                            .kernel = "avx2",
+                            .threads = 8,
+                            .thread_loss = 0.04,
+                            .error = 0.1,
                             .spawn = 0.05};
-    const shoal_pace run = {"kmeans", "run", 1.25e-10, 3e-11, 2e-5, 1e-10, 0.8, 7e-9}, seed = {"kmeans", "seed", 1e-10, 0, 0, 0, 0, 0};
+    const shoal_pace run = {"kmeans", "run", 1.25e-10, 3e-11, 2e-5, 1e-10, 0.8, 7e-9},
+                     seed = {"kmeans", "seed", 1e-10, 0, 0, 0, 0, 0};
     plan_calibrated_site dir = {.store = "dir", .date = 1700000001};
     plan_calibrated_site box = {.store = "az://acct/box", .date = 1700000002};
     plan_calibrated_site later = {.store = "az://acct/later", .date = 1700000003};
-    dir.site = (shoal_site){.get = 1e-5, .put = 2e-5, .wait = 3e-5, .read = 1e9, .write = 5e8, .connections = 1, .worker = 2e9,
-                            .account = 3e9, .get_price = 0, .put_price = 0, .requests = 5, .requests_per_second = 0, .sync = 1e-3,
-                            .straggle = 0.05, .thread_loss = 0.04, .error = 0.1};
+    dir.site = (shoal_site){.get = 1e-5,
+                            .put = 2e-5,
+                            .wait = 3e-5,
+                            .read = 1e9,
+                            .write = 5e8,
+                            .connections = 1,
+                            .worker = 2e9,
+                            .account = 3e9,
+                            .get_price = 0,
+                            .put_price = 0,
+                            .requests = 5,
+                            .requests_per_second = 0,
+                            .sync = 1e-3,
+                            .straggle = 0.05,
+                            .thread_loss = 0.04,
+                            .error = 0.1};
     box.site = dir.site;
     box.site.get_price = 4.4e-7;
     later.site = box.site;
@@ -168,7 +188,8 @@ static void test_no_json(void **state)
     static plan_calibration out;
     static char long_text[(1 << 20) + 2];
     (void)state;
-    static const char *const texts[] = {"", "{", "[]", "null", "{\"version\": 1e400}", "{\"version\": 1}", "\x01\xff", "{} {}"};
+    static const char *const texts[] = {"",         "{",    "[]", "null", "{\"version\": 1e400}", "{\"version\": 1}",
+                                        "\x01\xff", "{} {}"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         write_text(texts[i]);
         assert_int_equal(plan_calibration_read(&out, path), SHOAL_INVALID);
@@ -251,7 +272,8 @@ static void finds(const plan_calibration *calibration, const char *store, bool m
     assert_int_equal(told, measured);
     if (get > 0)
         assert_true(site.get == get);
-    assert_true(site.get > 0 && site.put > 0 && site.wait > 0 && site.read > 0 && site.write > 0 && site.connections >= 1);
+    assert_true(site.get > 0 && site.put > 0 && site.wait > 0 && site.read > 0 && site.write > 0 &&
+                site.connections >= 1);
     assert_true(site.sync > 0 && site.straggle > 0 && site.error > 0 && site.requests > 0);
 }
 
@@ -284,9 +306,15 @@ static void test_sites(void **state)
 
 static void test_names(void **state)
 {
-    static const char *const names[][2] = {{"/tmp/x", "dir"},          {"dir:st", "dir"},        {"", "dir"},
-                                           {"az://a/b/c", "az://a/b"}, {"az://a", "az://a"},     {"az://a/", "az://a"},
-                                           {"s3://b/c", "s3://b"},     {"mem:job", "mem"},       {"pipe:/x", "pipe"},
+    static const char *const names[][2] = {{"/tmp/x", "dir"},
+                                           {"dir:st", "dir"},
+                                           {"", "dir"},
+                                           {"az://a/b/c", "az://a/b"},
+                                           {"az://a", "az://a"},
+                                           {"az://a/", "az://a"},
+                                           {"s3://b/c", "s3://b"},
+                                           {"mem:job", "mem"},
+                                           {"pipe:/x", "pipe"},
                                            {"s3://b?faults=x", "s3://b"}};
     char out[256], tiny[4];
     (void)state;
@@ -328,10 +356,10 @@ static void test_replaced(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_again),    cmocka_unit_test(test_empty),    cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_damaged),  cmocka_unit_test(test_no_json),  cmocka_unit_test(test_any_byte),
-        cmocka_unit_test(test_memory),   cmocka_unit_test(test_sites),    cmocka_unit_test(test_names),
-        cmocka_unit_test(test_replaced), cmocka_unit_test(test_older),    cmocka_unit_test(test_path),
+        cmocka_unit_test(test_again),    cmocka_unit_test(test_empty),   cmocka_unit_test(test_absent),
+        cmocka_unit_test(test_damaged),  cmocka_unit_test(test_no_json), cmocka_unit_test(test_any_byte),
+        cmocka_unit_test(test_memory),   cmocka_unit_test(test_sites),   cmocka_unit_test(test_names),
+        cmocka_unit_test(test_replaced), cmocka_unit_test(test_older),   cmocka_unit_test(test_path),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

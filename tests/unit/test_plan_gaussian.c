@@ -1,5 +1,6 @@
-/* src/plan/gaussian.c: means, deviations and likelihoods are those that scikit-learn's GaussianProcessRegressor gives, the kernel that is found
- * explains at least as well as its, places that are all the same or seen twice do no harm, and running out of memory leaves all as it was. */
+/* src/plan/gaussian.c: means, deviations and likelihoods are those that scikit-learn's GaussianProcessRegressor gives,
+ * the kernel that is found explains at least as well as its, places that are all the same or seen twice do no harm, and
+ * running out of memory leaves all as it was. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,12 +15,13 @@
 #include "plan/gaussian.h"
 
 /* The first five are observed. */
-static const double place[8][2] = {{-1, -0.5}, {-0.25, 1}, {0.5, 0.125}, {1, -1}, {0.25, -0.75}, {0, 0}, {0.75, 0.5}, {-1, -0.5}};
+static const double place[8][2] = {{-1, -0.5},    {-0.25, 1}, {0.5, 0.125}, {1, -1},
+                                   {0.25, -0.75}, {0, 0},     {0.75, 0.5},  {-1, -0.5}};
 static const double value[5] = {0.5, -0.25, 0.75, -1, 0.125};
 static const plan_kernel kernel = {.features = 2, .scale = {1.5, 0.6}, .signal = 0.7, .noise = 0.05, .constant = 2};
 
-/* C(0.7**2) * Matern([1.5, 0.6], nu=2.5) + C(2**2), alpha=0.05**2, optimizer=None: predict(places 5 to 7, return_std=True) and
- * log_marginal_likelihood_value_, of scikit-learn 1.2. */
+/* C(0.7**2) * Matern([1.5, 0.6], nu=2.5) + C(2**2), alpha=0.05**2, optimizer=None: predict(places 5 to 7,
+ * return_std=True) and log_marginal_likelihood_value_, of scikit-learn 1.2. */
 static const double expected_mean[3] = {0.7619585499120634, 0.3654836089171753, 0.4996084242169605};
 static const double expected_deviation[3] = {0.2846278699556424, 0.41991831725281037, 0.04981557741216616};
 static const double expected_likelihood = -6.838124823645748;
@@ -64,8 +66,8 @@ static double wave(const double *at)
     return sin(2 * at[0]) + 0.3 * at[1] + 0.05 * cos(40 * at[0] + 17 * at[1]);
 }
 
-/* C(0.25) * Matern([1, 1], (0.01, 100), nu=2.5) + WhiteKernel(0.0025), n_restarts_optimizer=20 on these sixteen points finds
- * 0.9467 * Matern([1.343, 4.583]) + WhiteKernel(0.000322) with the log marginal likelihood 16.590608. */
+/* C(0.25) * Matern([1, 1], (0.01, 100), nu=2.5) + WhiteKernel(0.0025), n_restarts_optimizer=20 on these sixteen points
+ * finds 0.9467 * Matern([1.343, 4.583]) + WhiteKernel(0.000322) with the log marginal likelihood 16.590608. */
 static void the_kernel_that_is_found_explains_best(void **state)
 {
     (void)state;
@@ -169,9 +171,12 @@ static void memory_that_runs_out_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernel_is_that_of_scikit_learn),    cmocka_unit_test(predictions_are_those_of_scikit_learn),
-        cmocka_unit_test(the_kernel_that_is_found_explains_best), cmocka_unit_test(what_is_all_the_same_does_no_harm),
-        cmocka_unit_test(many_places_can_be_seen),           cmocka_unit_test(memory_that_runs_out_is_told),
+        cmocka_unit_test(kernel_is_that_of_scikit_learn),
+        cmocka_unit_test(predictions_are_those_of_scikit_learn),
+        cmocka_unit_test(the_kernel_that_is_found_explains_best),
+        cmocka_unit_test(what_is_all_the_same_does_no_harm),
+        cmocka_unit_test(many_places_can_be_seen),
+        cmocka_unit_test(memory_that_runs_out_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* src/plan/least_squares.c: what is found keeps the conditions of Karush, Kuhn and Tucker, which only the least value does; columns that
- * are nothing, or made up of others, or of very different sizes do no harm. */
+/* src/plan/least_squares.c: what is found keeps the conditions of Karush, Kuhn and Tucker, which only the least value
+ * does; columns that are nothing, or made up of others, or of very different sizes do no harm. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,7 +87,8 @@ static void test_random(void **state)
     assert_true(positive > 1000 && zero > 1000);
 }
 
-/* As times are made: constants from 1e-12 to 1e-2, found again from what they give, with a column that has no part in it. */
+/* As times are made: constants from 1e-12 to 1e-2, found again from what they give, with a column that has no part in
+ * it. */
 static void test_scales(void **state)
 {
     static const double truth[4] = {3e-10, 5e-12, 2e-3, 0};

@@ -1,5 +1,5 @@
-/* src/plan/minimise.c: minima of functions of a few numbers are found, also where the simplex alone gets stuck, where walls of values that are
- * not finite stand around, and where there is nothing to find; twice the same. */
+/* src/plan/minimise.c: minima of functions of a few numbers are found, also where the simplex alone gets stuck, where
+ * walls of values that are not finite stand around, and where there is nothing to find; twice the same. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,6 +67,16 @@ static double edged(const double *x, void *context)
 {
     ((task *)context)->calls++;
     return fabs(x[0] - 3) + 2 * fabs(x[1] + 1);
+}
+
+/* Edges everywhere: one simplex shrinks on the first it meets. */
+static double many_edges(const double *x, void *context)
+{
+    const task *of = context;
+    double sum = 0;
+    for (int i = 0; i < of->count; i++)
+        sum += (i + 1) * fabs(x[i] - 1) + (i > 0 ? 0.5 * fabs(x[i] - x[i - 1]) : 0);
+    return sum;
 }
 
 static double level(const double *x, void *context)
@@ -143,6 +153,13 @@ static void does_not_stop_where_the_simplex_collapses(void **state)
     double x[2] = {0, 0}, step[2] = {1, 1};
     assert_true(plan_minimise(x, 2, step, mckinnon, &of) < -0.25 + 1e-8);
     assert_true(fabs(x[1] + 0.5) < 1e-3);
+    for (of.count = 6; of.count <= 16; of.count += 2) {
+        double at[PLAN_MINIMISE_MOST], reach[PLAN_MINIMISE_MOST];
+        fill(reach, of.count, 0.5);
+        for (int i = 0; i < of.count; i++)
+            at[i] = 5 + i;
+        assert_true(plan_minimise(at, of.count, reach, many_edges, &of) < 1e-4);
+    }
 }
 
 static void keeps_within_walls(void **state)
@@ -189,9 +206,12 @@ static void does_the_same_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_the_bottom_of_a_curved_valley), cmocka_unit_test(finds_the_bottom_of_a_steep_bowl),
-        cmocka_unit_test(finds_minima_that_are_not_regular),   cmocka_unit_test(does_not_stop_where_the_simplex_collapses),
-        cmocka_unit_test(keeps_within_walls),                  cmocka_unit_test(ends_where_nothing_is_to_be_found),
+        cmocka_unit_test(finds_the_bottom_of_a_curved_valley),
+        cmocka_unit_test(finds_the_bottom_of_a_steep_bowl),
+        cmocka_unit_test(finds_minima_that_are_not_regular),
+        cmocka_unit_test(does_not_stop_where_the_simplex_collapses),
+        cmocka_unit_test(keeps_within_walls),
+        cmocka_unit_test(ends_where_nothing_is_to_be_found),
         cmocka_unit_test(does_the_same_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,17 +13,26 @@
 
 /* ---- a run to change ----------------------------------------------------------------------------------------------- */
 
-static const shoal_cost cost = {
-    .phases = 2,
-    .memo_row_bytes = 12,
-    .model_bytes = 8e6,
-    .partial_bytes = 8e6,
-    .phase = {{.name = "scan", .rounds = 2, .model_bytes = 1000, .partial_bytes = 2000},
-              {.name = "run", .rounds = 10, .operations_per_row = 3e6, .model_bytes = 8e6, .partial_bytes = 8e6, .row_bytes = 4}}};
+static const shoal_cost cost = {.phases = 2,
+                                .memo_row_bytes = 12,
+                                .model_bytes = 8e6,
+                                .partial_bytes = 8e6,
+                                .phase = {{.name = "scan", .rounds = 2, .model_bytes = 1000, .partial_bytes = 2000},
+                                          {.name = "run",
+                                           .rounds = 10,
+                                           .operations_per_row = 3e6,
+                                           .model_bytes = 8e6,
+                                           .partial_bytes = 8e6,
+                                           .row_bytes = 4}}};
 static const shoal_pace paces[] = {{.learner = "other", .phase = "run", .operation = 99},
                                    {.learner = "kmeans", .phase = "scan", .value = 1e-9, .round = 1e-4},
-                                   {.learner = "kmeans", .phase = "run", .value = 1e-9, .operation = 1e-9, .round = 1e-3,
-                                    .model_byte = 1e-10, .rounds = 0.5}};
+                                   {.learner = "kmeans",
+                                    .phase = "run",
+                                    .value = 1e-9,
+                                    .operation = 1e-9,
+                                    .round = 1e-3,
+                                    .model_byte = 1e-10,
+                                    .rounds = 0.5}};
 enum { PACES = 3 };
 
 typedef struct run {
@@ -34,10 +43,22 @@ typedef struct run {
 
 static run usual(int64_t workers)
 {
-    return (run){.job = {.cost = &cost, .learner = "kmeans", .rows = 1e6, .columns = 100, .value_bytes = 4, .known_rounds = true},
-                 .site = {.get = 0.02, .put = 0.03, .wait = 0.01, .read = 50e6, .write = 40e6, .connections = 4, .account = 1e9,
-                          .get_price = 4e-7, .put_price = 5e-6, .straggle = 0.1, .error = 0.1, .requests_per_second = 2},
-                 .crew = {.workers = workers, .threads = 2, .cores = 2, .dollars_per_hour = 0.1}};
+    return (run){
+        .job =
+            {.cost = &cost, .learner = "kmeans", .rows = 1e6, .columns = 100, .value_bytes = 4, .known_rounds = true},
+        .site = {.get = 0.02,
+                 .put = 0.03,
+                 .wait = 0.01,
+                 .read = 50e6,
+                 .write = 40e6,
+                 .connections = 4,
+                 .account = 1e9,
+                 .get_price = 4e-7,
+                 .put_price = 5e-6,
+                 .straggle = 0.1,
+                 .error = 0.1,
+                 .requests_per_second = 2},
+        .crew = {.workers = workers, .threads = 2, .cores = 2, .dollars_per_hour = 0.1}};
 }
 
 static shoal_estimate estimate(const run *run)
@@ -86,7 +107,8 @@ static void test_slowest(void **state)
     static const double counts[] = {2, 10, 160, 5000}, deviations[] = {0.05, 0.2, 0.4};
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < 3; j++)
-            assert_near(plan_slowest_of(counts[i], deviations[j]).mean, mean_by_definition(counts[i], deviations[j]), 1e-3);
+            assert_near(plan_slowest_of(counts[i], deviations[j]).mean, mean_by_definition(counts[i], deviations[j]),
+                        1e-3);
 }
 
 /* ---- times ------------------------------------------------------------------------------------------------------------ */
@@ -163,14 +185,17 @@ static void test_nothing_gets_worse(void **state)
             case 6: run.site.account /= 8; break;
             case 7: run.site.connections = 1; break;
             case 8: run.site.straggle *= 2; break;
-            case 9: run.crew.losses = 0.01; run.crew.replace = 30; break;
+            case 9:
+                run.crew.losses = 0.01;
+                run.crew.replace = 30;
+                break;
             case 10: run.crew.start = 60; break;
             default: break;
             }
             shoal_estimate found = estimate(&run);
             assert_true(found.low < found.seconds && found.seconds < found.high);
-            double parts = found.start + found.load + found.map + found.straggle + found.reduce + found.update + found.publish +
-                           found.lost;
+            double parts = found.start + found.load + found.map + found.straggle + found.reduce + found.update +
+                           found.publish + found.lost;
             assert_near(parts, found.seconds, 1e-9);
             if (change == 0)
                 base = found.seconds;
@@ -313,27 +338,36 @@ static void test_refuses(void **state)
 static void test_choosing(void **state)
 {
     static const int64_t workers[] = {1, 4, 16, 64, 256, 1024};
-    plan_machine machine[] = {{.name = "small", .vcpus = 2, .memory_gib = 4, .dollars_per_hour = 0.1, .dollars_spot = 0.03, .speed = 1},
-                              {.name = "large", .vcpus = 16, .memory_gib = 32, .dollars_per_hour = 0.9, .dollars_spot = NAN, .speed = 1},
-                              {.name = "tiny", .vcpus = 1, .memory_gib = 0.02, .dollars_per_hour = 0.001, .speed = 1}};
+    plan_machine machine[] = {
+        {.name = "small", .vcpus = 2, .memory_gib = 4, .dollars_per_hour = 0.1, .dollars_spot = 0.03, .speed = 1},
+        {.name = "large", .vcpus = 16, .memory_gib = 32, .dollars_per_hour = 0.9, .dollars_spot = NAN, .speed = 1},
+        {.name = "tiny", .vcpus = 1, .memory_gib = 0.02, .dollars_per_hour = 0.001, .speed = 1}};
     const plan_machine *list[] = {&machine[0], &machine[1], &machine[2]};
     plan_selection machines = {.machine = list, .machines = 3};
     run run = usual(1);
-    plan_question question = {.job = run.job, .site = run.site, .pace = paces, .paces = PACES, .crew = run.crew, .workers = workers,
-                              .workers_count = 6, .machines = &machines};
+    plan_question question = {.job = run.job,
+                              .site = run.site,
+                              .pace = paces,
+                              .paces = PACES,
+                              .crew = run.crew,
+                              .workers = workers,
+                              .workers_count = 6,
+                              .machines = &machines};
     plan_choice choice;
     (void)state;
     assert_int_equal(plan_choose(&choice, &question), SHOAL_OK);
     assert_int_equal(choice.options, 18);
     assert_int_equal(choice.best, choice.fastest);
-    double fastest = choice.option[choice.fastest].estimate.high, cheapest = choice.option[choice.cheapest].estimate.cost;
+    double fastest = choice.option[choice.fastest].estimate.high,
+           cheapest = choice.option[choice.cheapest].estimate.cost;
     for (int64_t i = 0; i < choice.options; i++) {
         const plan_option *a = &choice.option[i];
         bool beaten = false;
         assert_true(a->fits == (a->machine != &machine[2] || a->memory <= 0.85 * 0.02 * 1073741824.0));
         for (int64_t j = 0; j < choice.options; j++) {
             const plan_option *b = &choice.option[j];
-            beaten |= b->fits && j != i && b->estimate.seconds <= a->estimate.seconds && b->estimate.cost <= a->estimate.cost;
+            beaten |=
+                b->fits && j != i && b->estimate.seconds <= a->estimate.seconds && b->estimate.cost <= a->estimate.cost;
         }
         assert_int_equal(a->front, a->fits && !beaten);
         if (a->fits)
@@ -358,17 +392,11 @@ static void test_choosing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_normal),
-                                       cmocka_unit_test(test_slowest),
-                                       cmocka_unit_test(test_alone),
-                                       cmocka_unit_test(test_free_store),
-                                       cmocka_unit_test(test_shared_machine),
-                                       cmocka_unit_test(test_nothing_gets_worse),
-                                       cmocka_unit_test(test_account),
-                                       cmocka_unit_test(test_losses),
-                                       cmocka_unit_test(test_money),
-                                       cmocka_unit_test(test_trees),
-                                       cmocka_unit_test(test_refuses),
-                                       cmocka_unit_test(test_choosing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_normal),         cmocka_unit_test(test_slowest),
+                                       cmocka_unit_test(test_alone),          cmocka_unit_test(test_free_store),
+                                       cmocka_unit_test(test_shared_machine), cmocka_unit_test(test_nothing_gets_worse),
+                                       cmocka_unit_test(test_account),        cmocka_unit_test(test_losses),
+                                       cmocka_unit_test(test_money),          cmocka_unit_test(test_trees),
+                                       cmocka_unit_test(test_refuses),        cmocka_unit_test(test_choosing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,12 +32,14 @@ static shoal_estimate estimate(const shoal_paper *paper, int64_t mappers)
 
 static void test_efficiencies(void **state)
 {
-    static const double printed[RUNS] = {0.63, 0.61, 0.60, 0.55, 0.53, 0.49, 0.48, 0.47, 0.43, 0.41, 0.37, 0.36, 0.33, 0.32};
+    static const double printed[RUNS] = {0.63, 0.61, 0.60, 0.55, 0.53, 0.49, 0.48,
+                                         0.47, 0.43, 0.41, 0.37, 0.36, 0.33, 0.32};
     (void)state;
     for (int i = 0; i < RUNS; i++) {
         shoal_estimate found = estimate(&experiment, measured[i].workers);
         if (fabs(found.efficiency - printed[i]) > 0.01)
-            fail_msg("%lld mappers: efficiency %.4f, printed %.2f", (long long)measured[i].workers, found.efficiency, printed[i]);
+            fail_msg("%lld mappers: efficiency %.4f, printed %.2f", (long long)measured[i].workers, found.efficiency,
+                     printed[i]);
         assert_true(found.units == (double)measured[i].workers + ceil(sqrt((double)measured[i].workers)) + 1);
     }
 }
@@ -169,9 +171,9 @@ static void test_fit_refuses(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_efficiencies), cmocka_unit_test(test_best_number), cmocka_unit_test(test_sequential_times),
-        cmocka_unit_test(test_prices),       cmocka_unit_test(test_refuses),     cmocka_unit_test(test_fit),
-        cmocka_unit_test(test_fit_refuses)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_efficiencies),     cmocka_unit_test(test_best_number),
+                                       cmocka_unit_test(test_sequential_times), cmocka_unit_test(test_prices),
+                                       cmocka_unit_test(test_refuses),          cmocka_unit_test(test_fit),
+                                       cmocka_unit_test(test_fit_refuses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static int remove_folder(void **state)
 
 /* ---- the Pareto front ------------------------------------------------------------------------------------------ */
 
-static bool beats(const plan_outcome *p, const plan_outcome *q)
+static bool beats(const plan_tradeoff *p, const plan_tradeoff *q)
 {
     return p->seconds <= q->seconds && p->dollars <= q->dollars && (p->seconds < q->seconds || p->dollars < q->dollars);
 }
@@ -47,7 +47,7 @@ static void the_front_is_what_nothing_beats(void **state)
     (void)state;
     enum { MOST = 60 };
     static const double odd[] = {INFINITY, NAN, -INFINITY};
-    plan_outcome point[MOST] = {0};
+    plan_tradeoff point[MOST] = {0};
     bool front[MOST];
     srand(7);
     for (int trial = 0; trial < 3000; trial++) {

@@ -1,5 +1,5 @@
-/* src/plan/search_table.c and search_replay.c: tables of runs are read by the names of their columns, wrong ones are refused by line, and scores
- * are what can be counted by hand. */
+/* src/plan/search_table.c and search_replay.c: tables of runs are read by the names of their columns, wrong ones are
+ * refused by line, and scores are what can be counted by hand. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +69,8 @@ static void reads_a_table(void **state)
     assert_string_equal(table->workload[0].name, "sort/spark/big");
     assert_string_equal(table->candidate[1].machine, "large");
     assert_true(table->candidate[2].count == 4 && table->candidate[2].dollars_per_hour == 2);
-    assert_true(table->candidate[2].feature[0] == 32 && table->candidate[2].feature[1] == 256 && table->candidate[2].feature[2] == 8);
+    assert_true(table->candidate[2].feature[0] == 32 && table->candidate[2].feature[1] == 256 &&
+                table->candidate[2].feature[2] == 8);
     const plan_trial *sort = table->workload[0].trial, *count = table->workload[1].trial;
     assert_true(sort[0].outcome == PLAN_TRIAL_DONE && sort[0].seconds == 150); /* of two runs */
     assert_int_equal(sort[2].outcome, PLAN_TRIAL_FAILED);
@@ -88,7 +89,8 @@ static void refuses_wrong_tables_by_line(void **state)
         {"nodes,vm,workload\n", "line 1 names no column elapsed_time"},
         {"nodes,vm,workload,elapsed_time\n", "has no rows"},
         {"nodes,vm,workload,elapsed_time,vm\n1,small,w,1,small\n", "line 1 has the column vm twice"},
-        {"nodes,vm,workload,elapsed_time\n1,small,w,1\n1,small,w\n", "line 3 has 3 fields, and elapsed_time would be field 4"},
+        {"nodes,vm,workload,elapsed_time\n1,small,w,1\n1,small,w\n",
+         "line 3 has 3 fields, and elapsed_time would be field 4"},
         {"nodes,vm,workload,elapsed_time\n0,small,w,1\n", "line 2: nodes is '0'"},
         {"nodes,vm,workload,elapsed_time\n1.5,small,w,1\n", "line 2: nodes is '1.5'"},
         {"nodes,vm,workload,elapsed_time\n1e30,small,w,1\n", "line 2: nodes"},
@@ -101,7 +103,8 @@ static void refuses_wrong_tables_by_line(void **state)
         {"nodes,vm,workload,elapsed_time\n1,twice,w,1\n", "twice is in prices.csv twice, at lines 4 and 5"},
         {"nodes,vm,workload,elapsed_time\n1,spot,w,1\n", "prices.csv has no price for spot"},
         {"nodes,vm,workload,elapsed_time,completed\n1,small,w,1,perhaps\n", "line 2: completed is 'perhaps'"},
-        {"nodes,vm,workload,elapsed_time,run\n1,small,w,1,1\n2,small,w,1,1\n1,small,w,3,1\n", "line 4 has the run of line 2"},
+        {"nodes,vm,workload,elapsed_time,run\n1,small,w,1,1\n2,small,w,1,1\n1,small,w,3,1\n",
+         "line 4 has the run of line 2"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         plan_table *table = NULL;
@@ -120,11 +123,12 @@ static void refuses_wrong_tables_by_line(void **state)
 
 static plan_replay_options usual(void)
 {
-    return (plan_replay_options){.search = {.objective = PLAN_COST, .seed = 1, .least = 6, .improvement = 0.1}, .seeds = 4, .fixed = 1};
+    return (plan_replay_options){
+        .search = {.objective = PLAN_COST, .seed = 1, .least = 6, .improvement = 0.1}, .seeds = 4, .fixed = 1};
 }
 
-/* With one run a search finds what it starts from: what it costs is in the table.  sort has 150 s * 0.2, 50 s * 0.5 (the optimum) and a failure;
- * count has 300 s * 0.2 and a time-out. */
+/* With one run a search finds what it starts from: what it costs is in the table.  sort has 150 s * 0.2, 50 s * 0.5
+ * (the optimum) and a failure; count has 300 s * 0.2 and a time-out. */
 static void scores_are_what_can_be_counted(void **state)
 {
     (void)state;
@@ -138,9 +142,11 @@ static void scores_are_what_can_be_counted(void **state)
     assert_int_equal(replay->skipped, 0);
     const plan_replay_score *by_rule = replay->score, *fixed = replay->score + 9;
     /* Three and two candidates: the rule has them all tried. */
-    assert_true(by_rule[0].workload == NULL && by_rule[0].found == 1 && by_rule[0].median == 0 && by_rule[0].runs == 2.5);
+    assert_true(by_rule[0].workload == NULL && by_rule[0].found == 1 && by_rule[0].median == 0 &&
+                by_rule[0].runs == 2.5);
     assert_true(by_rule[0].runs_least == 2 && by_rule[0].runs_most == 3 && by_rule[0].searches == 400);
-    assert_true(by_rule[3].method == PLAN_METHOD_CHERRYPICK && by_rule[6].method == PLAN_METHOD_RANDOM && by_rule[6].runs == 2.5);
+    assert_true(by_rule[3].method == PLAN_METHOD_CHERRYPICK && by_rule[6].method == PLAN_METHOD_RANDOM &&
+                by_rule[6].runs == 2.5);
     assert_string_equal(fixed[1].workload, "sort/spark/big");
     assert_true(fixed[0].fixed == 1 && fixed[0].runs == 1);
     for (int group = 0; group < 3; group++) {
@@ -149,7 +155,8 @@ static void scores_are_what_can_be_counted(void **state)
         assert_true(sort->without > 40 && sort->without < 95 && isinf(sort->high));
         assert_true(fabs(sort->median - 0.2) < 1e-9); /* 0.00833.. beside 0.00694.. */
         assert_true(sort->mean > 0.05 && sort->mean < 0.15);
-        assert_true(count->found > 0.38 && count->found < 0.62 && count->without == 200 - (int64_t)lrint(200 * count->found));
+        assert_true(count->found > 0.38 && count->found < 0.62 &&
+                    count->without == 200 - (int64_t)lrint(200 * count->found));
     }
     plan_replay_free(&replay);
     plan_replay_free(&replay);

@@ -1,5 +1,5 @@
-/* src/plan/search*.c: the same trials give the same next candidate, however they came; limits, failures and time-outs change what is tried; and
- * whatever makes no sense is refused with a sentence. */
+/* src/plan/search*.c: the same trials give the same next candidate, however they came; limits, failures and time-outs
+ * change what is tried; and whatever makes no sense is refused with a sentence. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,17 +24,21 @@ typedef struct world {
     plan_trial trial[ALL]; /* what running each does */
 } world;
 
-/* Machines of 2 to 16 cores, 1 to 19 of them.  Time has a part that is done in parallel, one that is not, and one that grows with the
- * machines: so cost is least with few, and time somewhere between. */
+/* Machines of 2 to 16 cores, 1 to 19 of them.  Time has a part that is done in parallel, one that is not, and one that
+ * grows with the machines: so cost is least with few, and time somewhere between. */
 static void make_world(world *w)
 {
     static const char *const name[SIZES] = {"two", "four", "eight", "sixteen"};
-    *w = (world){.space = {.candidate = w->candidate, .candidates = ALL, .features = 2, .feature_name = {"cores", "count"},
+    *w = (world){.space = {.candidate = w->candidate,
+                           .candidates = ALL,
+                           .features = 2,
+                           .feature_name = {"cores", "count"},
                            .logarithmic = {true, true}}};
     for (int64_t i = 0; i < ALL; i++) {
         const int64_t count = 1 + 2 * (i % COUNTS);
         const double cores = 2 << i / COUNTS;
-        w->candidate[i] = (plan_candidate){name[i / COUNTS], count, 0.05 * cores * (double)count, {cores, (double)count}};
+        w->candidate[i] =
+            (plan_candidate){name[i / COUNTS], count, 0.05 * cores * (double)count, {cores, (double)count}};
         const double seconds = 20 + 9000 / (cores * (double)count) + 3 * (double)count + (cores == 8 ? 0 : 15);
         w->trial[i] = (plan_trial){.candidate = i, .seconds = seconds};
     }
@@ -78,7 +82,8 @@ static int64_t run(int64_t *order, int64_t *best, const world *w, plan_search_op
 
 static const plan_search_options usual = {.objective = PLAN_COST, .seed = 7, .least = 6, .improvement = 0.1};
 
-/* ---- tests --------------------------------------------------------------------------------------------------------- */
+/* ---- tests ---------------------------------------------------------------------------------------------------------
+ * */
 
 static void finds_what_is_best(void **state)
 {
@@ -168,8 +173,10 @@ static void starts_far_apart(void **state)
         double nearest = INFINITY;
         for (int i = 0; i < 3; i++)
             for (int j = 0; j < i; j++)
-                nearest = fmin(nearest, hypot((double)(order[i] / COUNTS - order[j] / COUNTS) / (SIZES - 1),
-                                              log((double)w.candidate[order[i]].count / (double)w.candidate[order[j]].count) / log(19)));
+                nearest =
+                    fmin(nearest, hypot((double)(order[i] / COUNTS - order[j] / COUNTS) / (SIZES - 1),
+                                        log((double)w.candidate[order[i]].count / (double)w.candidate[order[j]].count) /
+                                            log(19)));
         apart += nearest / 50;
     }
     assert_true(apart > 0.4); /* by chance alone: 0.3 */
@@ -200,7 +207,8 @@ static void meets_deadline_and_budget(void **state)
             for (int64_t i = 3; i < count; i++)
                 within += dollars_of(&w, order[i]) <= 0.35 ? 1 : -1;
         }
-        assert_true(met > 0 && within > 0); /* most of those that the model chose; of all candidates less than half are */
+        assert_true(met > 0 &&
+                    within > 0); /* most of those that the model chose; of all candidates less than half are */
     }
 }
 
@@ -254,7 +262,8 @@ static void learns_from_failures_and_time_outs(void **state)
         world w;
         int64_t without = 0, without_then = 0;
         spoil_half(&w, (plan_outcome)kind);
-        const int64_t bad = count_bad(&w, PLAN_METHOD_BEST, &without), then = count_bad(&w, PLAN_METHOD_CHERRYPICK, &without_then);
+        const int64_t bad = count_bad(&w, PLAN_METHOD_BEST, &without),
+                      then = count_bad(&w, PLAN_METHOD_CHERRYPICK, &without_then);
         assert_int_equal(without, 0);
         if (bad > 0.9 * (double)then)
             fail_msg("%lld bad runs, and %lld without learning from them", (long long)bad, (long long)then);
@@ -390,10 +399,13 @@ static void refuses_what_makes_no_sense(void **state)
     world w;
     make_world(&w);
     plan_search_options options = usual;
-    options.improvement = 1, refuse(&w, options, "improvement"), options.improvement = NAN, refuse(&w, options, "improvement");
-    options = usual, options.deadline = -1, refuse(&w, options, "deadline"), options.deadline = NAN, refuse(&w, options, "deadline");
+    options.improvement = 1, refuse(&w, options, "improvement"), options.improvement = NAN,
+    refuse(&w, options, "improvement");
+    options = usual, options.deadline = -1, refuse(&w, options, "deadline"), options.deadline = NAN,
+    refuse(&w, options, "deadline");
     options = usual, options.budget = INFINITY, refuse(&w, options, "budget");
-    options = usual, options.method = 9, refuse(&w, options, "method"), options.method = -1, refuse(&w, options, "method");
+    options = usual, options.method = 9, refuse(&w, options, "method"), options.method = -1,
+    refuse(&w, options, "method");
     options = usual, options.least = -1, refuse(&w, options, "negative");
     options = usual, options.objective = (plan_objective)7, refuse(&w, options, "objective");
     w.space.candidates = 0, refuse(&w, usual, "no candidate"), make_world(&w);

@@ -1,0 +1,205 @@
+/* Probing a learner.  See measure_probe.h. */
+#include "measure_probe.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <shoal/engine.h>
+#include <shoal/error.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+#include "cli.h"
+
+enum { ROWS_LEAST = 64, VALUES_MOST = 1 << 24, SHRINK = 4 };
+static const double OPERATIONS_MOST = 4e9; /* of a round, which can't be broken off */
+
+typedef struct probe {
+    const shoal_algorithm *algorithm;
+    const void *config;
+    shoal_cost cost;
+    shoal_shape shape; /* of the rows that are held */
+    void *values;
+    int stop;     /* told to the run */
+    double until; /* when that is to be */
+} probe;
+
+/* ---- rows ----------------------------------------------------------------------------------------------------------- */
+
+/* Classes that the first columns say something about, and that no plane parts. */
+static void make_labels(float *values, int64_t rows, int64_t columns, int64_t classes)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = values + i * columns;
+        double mixed = 0.5 * row[0] + 0.2 * row[columns / 2] + 0.3 * row[columns - 1];
+        row[columns - 1] = (float)fmin(floor(mixed * (double)classes), (double)classes - 1);
+    }
+}
+
+static int make_rows(probe *self, int64_t classes)
+{
+    char address[128];
+    shoal_data *made = NULL;
+    const void *rows = NULL;
+    self->shape.type = SHOAL_FLOAT32;
+    snprintf(address, sizeof address, "gen:uniform?rows=%lld&cols=%lld&seed=1", (long long)self->shape.rows,
+             (long long)self->shape.columns);
+    size_t count = (size_t)(self->shape.rows * self->shape.columns);
+    int status = base_alloc_unset(&self->values, count, sizeof(float), "rows for a probe");
+    if (status == SHOAL_OK)
+        status = shoal_data_open(&made, address, NULL);
+    if (status == SHOAL_OK)
+        status = shoal_data_read(&rows, made, 0, self->shape.rows, self->values);
+    if (status == SHOAL_OK && rows != self->values)
+        memcpy(self->values, rows, count * sizeof(float));
+    if (status == SHOAL_OK && classes > 0)
+        make_labels(self->values, self->shape.rows, self->shape.columns, classes);
+    shoal_data_free(&made);
+    return status;
+}
+
+/* Runs of rows from all over the data: files are often sorted. */
+static int take_rows(probe *self, shoal_data *data)
+{
+    enum { PLACES = 64 };
+    size_t row_bytes = (size_t)self->shape.columns * shoal_type_size(self->shape.type);
+    int64_t wanted = self->shape.rows, all = shoal_data_rows(data), taken = 0;
+    int status = base_alloc_unset(&self->values, (size_t)wanted, row_bytes, "rows for a probe");
+    for (int place = 0; place < PLACES && status == SHOAL_OK; place++) {
+        int64_t count = wanted * (place + 1) / PLACES - taken, first = (all - count) * place / (PLACES - 1);
+        const void *rows = NULL;
+        if (count == 0)
+            continue;
+        char *to = (char *)self->values + (size_t)taken * row_bytes;
+        status = shoal_data_read(&rows, data, first, count, to);
+        if (status == SHOAL_OK && rows != to)
+            memcpy(to, rows, (size_t)count * row_bytes);
+        taken += count;
+    }
+    return status;
+}
+
+/* ---- runs ----------------------------------------------------------------------------------------------------------- */
+
+static void look_at_clock(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
+{
+    probe *self = context;
+    (void)done;
+    (void)next;
+    (void)rows;
+    (void)seconds;
+    if (base_seconds() >= self->until || cli_signals_stopped())
+        self->stop = 1;
+}
+
+/* Runs the first `rows` of the rows until the time is over.  *out has what was done by then. */
+static int run(shoal_report *out, probe *self, int64_t rows, int threads, double seconds)
+{
+    const shoal_run_options options = {
+        .threads = threads, .progress = look_at_clock, .progress_context = self, .stop = &self->stop};
+    shoal_data *data = NULL;
+    shoal_result *result = NULL;
+    self->stop = 0;
+    self->until = base_seconds() + seconds;
+    int status = shoal_data_wrap(&data, self->values, rows, self->shape.columns, self->shape.type);
+    if (status == SHOAL_OK)
+        status = shoal_run(&result, out, self->algorithm, self->config, data, NULL, &options);
+    shoal_result_free(&result);
+    shoal_data_free(&data);
+    if (cli_signals_stopped())
+        return shoal_fail(SHOAL_STOPPED, "stopped");
+    return status == SHOAL_STOPPED ? SHOAL_OK : status;
+}
+
+/* Seconds of a round of a phase; 0 when none was finished. */
+static double round_seconds(const shoal_report *report, const char *phase)
+{
+    for (int i = 0; i < report->phases; i++)
+        if (strcmp(report->phase[i].name, phase) == 0 && report->phase[i].rounds > 0)
+            return report->phase[i].seconds / (double)report->phase[i].rounds;
+    return 0;
+}
+
+static bool has_all(const probe *self, const shoal_report *report)
+{
+    int last = self->cost.phases - 1;
+    bool all = round_seconds(report, self->cost.phase[last].name) > 0;
+    for (int i = 0; i < last; i++)
+        all &= self->cost.phase[i].rounds < 1 || round_seconds(report, self->cost.phase[i].name) > 0;
+    return all;
+}
+
+/* What a row takes is the difference between many and few; the rest is the round's own. */
+static void fit(shoal_pace *pace, const probe *self, const char *phase, const shoal_report *many, int64_t rows,
+                const shoal_report *few, int64_t few_rows)
+{
+    double more = round_seconds(many, phase), less = round_seconds(few, phase);
+    double row = less > 0 ? (more - less) / (double)(rows - few_rows) : more / (double)rows;
+    row = fmax(row, 0.5 * more / (double)rows);
+    row = fmin(row, more / (double)rows);
+    *pace = (shoal_pace){.value = row / (double)self->shape.columns, .round = fmax(more - row * (double)rows, 0)};
+    snprintf(pace->learner, sizeof pace->learner, "%s", self->algorithm->name);
+    snprintf(pace->phase, sizeof pace->phase, "%s", phase);
+}
+
+/* ---- together ------------------------------------------------------------------------------------------------------- */
+
+/* So many rows that the run comes through all phases in its time: fewer and fewer until it does. */
+static int find_rows(int64_t *rows, shoal_report *report, probe *self, double seconds)
+{
+    for (*rows = self->shape.rows; *rows >= ROWS_LEAST; *rows /= SHRINK) {
+        int status = run(report, self, *rows, 1, seconds / 3);
+        if (status == SHOAL_OK && has_all(self, report))
+            return SHOAL_OK;
+        if (status < 0 && *rows < self->shape.rows)
+            break; /* fewer rows than clusters, say */
+        if (status < 0)
+            return status;
+    }
+    return shoal_fail(SHOAL_ABSENT, "a probe of %s did not come through all its phases", self->algorithm->name);
+}
+
+static int measure(shoal_pace *pace, int *paces, double *thread_loss, probe *self, double seconds)
+{
+    shoal_report many = {0}, few = {0}, together = {0};
+    int64_t rows = 0;
+    int threads = base_cores();
+    int status = find_rows(&rows, &many, self, seconds);
+    if (status == SHOAL_OK && run(&few, self, rows / SHRINK, 1, seconds / 6) < 0)
+        few = (shoal_report){0}; /* that few are refused: all time counts as the rows' */
+    if (status == SHOAL_OK && threads > 1)
+        status = run(&together, self, rows, threads, seconds / 4);
+    for (int i = 0; i < self->cost.phases && status == SHOAL_OK; i++)
+        if (round_seconds(&many, self->cost.phase[i].name) > 0)
+            fit(&pace[(*paces)++], self, self->cost.phase[i].name, &many, rows, &few, rows / SHRINK);
+    *thread_loss = NAN;
+    const char *last = self->cost.phase[self->cost.phases - 1].name;
+    if (status == SHOAL_OK && round_seconds(&together, last) > 0) {
+        double ratio = round_seconds(&together, last) / round_seconds(&many, last);
+        *thread_loss = fmin(fmax((threads * ratio - 1) / (threads - 1), 0), 1);
+    }
+    return status;
+}
+
+int cli_measure_probe(shoal_pace *pace, int *paces, double *thread_loss, const shoal_algorithm *algorithm,
+                      const void *config, shoal_data *data, const shoal_shape *shape, int64_t classes, double seconds)
+{
+    probe self = {.algorithm = algorithm, .config = config, .shape = *shape};
+    *paces = 0;
+    int status = algorithm->cost(&self.cost, config, shape);
+    double most =
+        fmin((double)VALUES_MOST / (double)shape->columns, OPERATIONS_MOST / fmax(self.cost.operations_per_row, 1));
+    self.shape.rows = (int64_t)fmin((double)shape->rows, most);
+    if (status == SHOAL_OK && self.cost.phases == 0)
+        status = shoal_fail(SHOAL_ABSENT, "%s does not tell its phases", algorithm->name);
+    if (status == SHOAL_OK && self.shape.rows < ROWS_LEAST)
+        status =
+            shoal_fail(SHOAL_ABSENT, "a probe could have %lld rows, which are too few", (long long)self.shape.rows);
+    if (status == SHOAL_OK)
+        status = data ? take_rows(&self, data) : make_rows(&self, classes);
+    if (status == SHOAL_OK)
+        status = measure(pace, paces, thread_loss, &self, seconds);
+    base_free(&self.values);
+    return status;
+}
