@@ -44,7 +44,7 @@ static void print_time(FILE *stream, double seconds, int width)
 static void print_machine(FILE *stream, const plan_calibration *calibration)
 {
     int threads = calibration->threads;
-    char date[32] = "?", spawn[CLI_UNITS_BYTES];
+    char date[32] = "?";
     time_t then = (time_t)calibration->date;
     struct tm parts;
     if (gmtime_r(&then, &parts))
@@ -57,9 +57,6 @@ static void print_machine(FILE *stream, const plan_calibration *calibration)
     if (threads > 1)
         fprintf(stream, "threads    %d do the work of %.2f\n", threads,
                 threads / (1 + (threads - 1) * calibration->thread_loss));
-    cli_format_duration(spawn, calibration->spawn);
-    if (calibration->spawn > 0)
-        fprintf(stream, "start      %s until workers of this machine are at work, and to end them\n", spawn);
 }
 
 static void print_paces(FILE *stream, const plan_calibration *calibration)
@@ -83,7 +80,7 @@ static void print_paces(FILE *stream, const plan_calibration *calibration)
 static void print_site(FILE *stream, const plan_calibrated_site *entry)
 {
     const shoal_site *site = &entry->site;
-    char a[32], b[32], c[32];
+    char a[32], b[32], c[32], d[32];
     fputs("\nstore      ", stream);
     cli_put_text(stream, entry->store);
     format_time(a, sizeof a, site->get);
@@ -94,8 +91,11 @@ static void print_site(FILE *stream, const plan_calibrated_site *entry)
     format_rate(a, sizeof a, site->read);
     format_rate(b, sizeof b, site->write);
     format_rate(c, sizeof c, site->account);
-    fprintf(stream, "bandwidth  read %s, write %s with one connection of at most %.0f; %s for all together\n", a, b,
-            site->connections, c);
+    format_rate(d, sizeof d, site->account_write > 0 ? site->account_write : site->account);
+    fprintf(stream, "bandwidth  read %s, write %s with one connection of at most %.0f; %s and %s for all together\n", a,
+            b, site->connections, c, d);
+    format_time(a, sizeof a, site->start);
+    fprintf(stream, "start      %s to submit a job, start local workers and end them\n", a);
     format_time(a, sizeof a, site->sync);
     fprintf(stream, "rounds     %s besides their work, %.1f requests of a worker; times differ by %.1f%%\n", a,
             site->requests, 100 * site->straggle);

@@ -155,7 +155,7 @@ static void forget_paces(plan_calibration *kept)
             kept->site[left++] = kept->site[i];
     kept->sites = left;
     kept->paces = 0;
-    kept->thread_loss = kept->error = kept->spawn = 0;
+    kept->thread_loss = kept->error = 0;
 }
 
 /* Notes whose measurements these are.  What another machine or another kernel set took says nothing of this one. */
@@ -240,8 +240,7 @@ static double price_of(const char *scheme, shoal_request kind)
     return store_price(scheme, &one);
 }
 
-/* What was measured as the model has it.  A round writes about as much as it reads, so what all do together is the mean
- * of both rates by their times. */
+/* What was measured as the model has it. */
 static void fill_site(shoal_site *site, const cli_store_measured *measured)
 {
     shoal_store_traits traits = shoal_store_describe(measured->store.store);
@@ -254,8 +253,8 @@ static void fill_site(shoal_site *site, const cli_store_measured *measured)
         site->read = without_latency(measured->read[0], site->get);
     if (measured->write[0] > 0)
         site->write = without_latency(measured->write[0], site->put);
-    if (reads > 0 && writes > 0)
-        site->account = 2 / (1 / fmax(reads, site->read) + 1 / fmax(writes, site->write));
+    site->account = reads > 0 ? fmax(reads, site->read) : site->account;
+    site->account_write = writes > 0 ? fmax(writes, site->write) : site->account_write;
     site->connections = traits.wakes && !traits.far ? 1 : FETCHED_AT_ONCE;
     site->worker = 0;
     site->requests_per_second = traits.wakes ? 0 : 1;
@@ -327,11 +326,9 @@ static int measure_engine(calibrating *self, int store)
     if (status == SHOAL_OK) {
         entry.site.thread_loss = kept->thread_loss;
         entry.site.error = USUAL_ERROR;
-        status = cli_fit_engine(&entry.site, &measured, kept->pace, kept->paces);
+        entry.site.hash = cli_measure_hash();
+        status = cli_fit_engine(&entry.site, &measured);
     }
-    bool usual = strcmp(entry.store, "dir") == 0 || kept->spawn <= 0; /* a far store adds to what starting takes */
-    if (status == SHOAL_OK && (usual || measured.start < kept->spawn))
-        kept->spawn = measured.start;
     return status == SHOAL_OK ? plan_calibration_set_site(kept, &entry) : status;
 }
 

@@ -1,8 +1,9 @@
 /* Measuring rounds of workers.  See measure_engine.h.
  *
- * The jobs are k-means of so few rows that the time of a round is that of messages.  Each crew runs a short job and a
- * longer one: what both have in common (starting, submitting) falls out of the difference of their requests.  Of
- * several jobs the quickest counts. */
+ * The jobs are k-means with some milliseconds of work a round, since workers that are at work answer each other later than idle ones, above
+ * all where the server of the store has the same cores.  What the same rounds take without a store is taken off.  Each crew
+ * runs a short job and a longer one: what both have in common (starting, submitting) falls out of the difference of their requests. Of
+ * several jobs the middle one counts. */
 #include "measure_engine.h"
 
 #include <inttypes.h>
@@ -18,16 +19,7 @@
 #include "cli.h"
 #include "run_job.h"
 
-enum {
-    COLUMNS = 4,
-    CLUSTERS = 8,
-    ROWS_LEAST = 4096,
-    ROWS_OF_WORKER = 512,
-    SHORT = 4,
-    LONGEST = 100,
-    REPEATS = 4,
-    TIMES_MOST = 64
-};
+enum { COLUMNS = 16, CLUSTERS = 32, ROWS = 100000, SHORT = 4, LONGEST = 60, REPEATS = 5, TIMES_MOST = 64 };
 
 /* What differs more does so because the machine is busy with something else. */
 static const double STRAGGLE_MOST = 0.3;
@@ -117,43 +109,71 @@ static int64_t iterations_in(double seconds, const outcome *brief)
     return (int64_t)fmax(fmin((seconds - brief->start) / fmax(round, 1e-6), LONGEST), 2 * SHORT);
 }
 
-static int measure_crew(cli_engine_measured *out, const char *url, int64_t workers, double seconds)
-{
-    int64_t rows = workers * ROWS_OF_WORKER > ROWS_LEAST ? workers * ROWS_OF_WORKER : ROWS_LEAST;
-    task task = {
-        .url = url, .workers = workers, .rows = rows, .columns = COLUMNS, .clusters = CLUSTERS, .iterations = SHORT};
-    outcome brief = {0}, whole = {0};
-    double began = base_seconds();
-    int status = run_task(&brief, &task);
-    if (status < 0)
-        return status;
-    task.iterations = iterations_in((seconds - (base_seconds() - began)) / 2, &brief);
-    for (int i = 0; i < REPEATS && status == SHOAL_OK && (i == 0 || base_seconds() - began < seconds); i++) {
-        outcome again = {0};
-        status = run_task(&again, &task);
-        if (i == 0 || (status == SHOAL_OK && again.seconds * whole.rounds < whole.seconds * again.rounds))
-            whole = again;
-    }
-    if (status < 0)
-        return status;
-    double more = whole.all_rounds - brief.all_rounds;
-    out->start = fmin(out->crews > 0 ? out->start : INFINITY, fmin(brief.start, whole.start));
-    out->crew[out->crews++] = (struct cli_crew_measured){
-        .workers = workers,
-        .rows = rows,
-        .seconds = whole.seconds / fmax(whole.rounds, 1),
-        .requests =
-            fmax(more > 0 ? (whole.requests - brief.requests) / more : whole.requests / fmax(whole.all_rounds, 1), 0)};
-    return SHOAL_OK;
-}
-
-/* ---- how evenly workers work ----------------------------------------------------------------------------------- */
-
 static int compare_reals(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, compare_reals);
+    return values[count / 2];
+}
+
+static int measure_crew(cli_engine_measured *out, const char *url, int64_t workers, double seconds)
+{
+    task task = {
+        .url = url, .workers = workers, .rows = ROWS, .columns = COLUMNS, .clusters = CLUSTERS, .iterations = SHORT};
+    outcome brief = {0}, whole = {0};
+    double round[REPEATS], began = base_seconds();
+    int rounds = 0, status = run_task(&brief, &task);
+    if (status < 0)
+        return status;
+    task.iterations = iterations_in((seconds - (base_seconds() - began)) / REPEATS, &brief);
+    for (int i = 0; i < REPEATS && status == SHOAL_OK && (i == 0 || base_seconds() - began < seconds); i++) {
+        status = run_task(&whole, &task);
+        round[rounds++] = whole.seconds / fmax(whole.rounds, 1);
+    }
+    if (status < 0)
+        return status;
+    double more = whole.all_rounds - brief.all_rounds;
+    out->start += (brief.start + whole.start) / 2;
+    out->crew[out->crews++] = (struct cli_crew_measured){
+        .workers = workers,
+        .seconds = median(round, rounds),
+        .requests =
+            fmax(more > 0 ? (whole.requests - brief.requests) / more : whole.requests / fmax(whole.all_rounds, 1), 0)};
+    return SHOAL_OK;
+}
+
+/* What the rounds of such a job take in this process, with one thread and with as many as there are cores. */
+static int measure_alone(double *out, int threads)
+{
+    const task task = {.clusters = CLUSTERS, .iterations = LONGEST / 3};
+    const shoal_run_options options = {.threads = threads, .stop = cli_signals_stop()};
+    char address[128];
+    double round[REPEATS];
+    shoal_kmeans_config config = {0};
+    shoal_data *data = NULL;
+    int status = set_config(&config, &task);
+    snprintf(address, sizeof address, "gen:uniform?rows=%d&cols=%d&seed=1", ROWS, COLUMNS);
+    if (status == SHOAL_OK)
+        status = shoal_data_open(&data, address, NULL);
+    for (int i = 0; i < REPEATS && status == SHOAL_OK; i++) {
+        shoal_result *result = NULL;
+        shoal_report report;
+        status = shoal_run(&result, &report, &shoal_kmeans, &config, data, NULL, &options);
+        const shoal_phase *last = &report.phase[report.phases - 1];
+        round[i] = status == SHOAL_OK ? last->seconds / fmax((double)last->rounds, 1) : 0;
+        shoal_result_free(&result);
+    }
+    shoal_data_free(&data);
+    *out = status == SHOAL_OK ? median(round, REPEATS) : 0;
+    return status;
+}
+
+/* ---- how evenly workers work ----------------------------------------------------------------------------------- */
 
 /* When the rounds of phase "run" ended. */
 typedef struct clock {
@@ -207,88 +227,81 @@ static int measure_straggle(double *out, double seconds)
 int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t workers, double seconds)
 {
     const int64_t counts[CLI_CREWS_MOST] = {1, 2, 4, workers};
-    int crews = workers > 4 ? 4 : 3, status = SHOAL_OK;
+    int crews = workers > 4 ? 4 : 3;
     *out = (cli_engine_measured){.straggle = NAN};
-    double ends = base_seconds() + 0.8 * seconds;
-    for (int i = 0; i < crews && status == SHOAL_OK; i++)
+    double ends = base_seconds() + 0.8 * seconds, alone[2] = {0};
+    int status = measure_alone(&alone[0], 1);
+    if (status == SHOAL_OK)
+        status = measure_alone(&alone[1], base_cores());
+    for (int i = 0; i < crews && status == SHOAL_OK; i++) {
         status = measure_crew(out, url, counts[i], fmax(ends - base_seconds(), 0) / (crews - i));
+        /* A worker has one thread here, so with fewer of them than cores the work takes longer than with all threads. */
+        double busy = fmin((double)counts[i], base_cores());
+        out->crew[i].alone = fmax(alone[0] / busy, alone[1]);
+    }
+    out->start /= crews;
     return status == SHOAL_OK ? measure_straggle(&out->straggle, 0.2 * seconds) : status;
 }
 
 /* ---- fitting --------------------------------------------------------------------------------------------------- */
 
-/* What is estimated of one crew's rounds: seconds, and requests. */
-static int estimate(double *seconds, double *requests, const shoal_site *site, const struct cli_crew_measured *crew,
-                    const shoal_pace *pace, int paces)
+/* What is estimated of one crew's rounds besides their work: seconds, and requests. */
+static int estimate(double *seconds, double *requests, const shoal_site *site, const struct cli_crew_measured *crew)
 {
     const task task = {.clusters = CLUSTERS, .iterations = LONGEST};
-    const shoal_shape shape = {.rows = crew->rows, .columns = COLUMNS, .type = SHOAL_FLOAT32};
+    const shoal_shape shape = {.rows = ROWS, .columns = COLUMNS, .type = SHOAL_FLOAT32};
     const shoal_plan_crew who = {.workers = crew->workers, .threads = 1, .cores = base_cores(), .machines = 1};
+    const shoal_pace work = {.learner = "kmeans", .phase = "run", .row = crew->alone / ROWS};
     shoal_kmeans_config config = {0};
     shoal_cost cost = {0};
-    shoal_estimate out;
+    shoal_estimate out = {0};
     int status = set_config(&config, &task);
     if (status == SHOAL_OK)
         status = shoal_kmeans.cost(&cost, &config, &shape);
-    shoal_plan_job job = {.cost = &cost,
-                          .learner = "kmeans",
-                          .rows = (double)shape.rows,
-                          .columns = COLUMNS,
-                          .value_bytes = 4,
-                          .source = SHOAL_PLAN_GENERATED,
-                          .known_rounds = true};
+    for (int i = 0; i < cost.phases; i++)
+        if (strcmp(cost.phase[i].name, "run") == 0)
+            cost.phase[0] = cost.phase[i];
+    cost.phases = 1;
+    const shoal_plan_job job = {.cost = &cost,
+                                .learner = "kmeans",
+                                .rows = ROWS,
+                                .columns = COLUMNS,
+                                .value_bytes = 4,
+                                .source = SHOAL_PLAN_GENERATED,
+                                .known_rounds = true};
     if (status == SHOAL_OK)
-        status = shoal_plan_estimate(&out, &job, site, pace, paces, &who);
-    double rounds = 0;
-    for (int i = 0; i < out.phases && status == SHOAL_OK; i++) {
-        rounds += out.phase[i].rounds;
-        if (strcmp(out.phase[i].name, "run") == 0)
-            *seconds = out.phase[i].seconds / out.phase[i].rounds;
-    }
-    *requests = out.requests / fmax(rounds, 1);
+        status = shoal_plan_estimate(&out, &job, site, &work, 1, &who);
+    *seconds = (out.straggle + out.reduce + out.publish) / cost.phase[0].rounds;
+    *requests = out.requests / cost.phase[0].rounds;
     return status;
 }
 
-/* Paces for what the learner's phases are, where none were measured: so few rows take next to nothing. */
-static int fill_paces(shoal_pace out[3], const shoal_pace **pace, int *paces)
-{
-    static const char *const phases[] = {"scan", "seed", "run"};
-    for (int i = 0; i < *paces; i++)
-        if (strcmp((*pace)[i].learner, "kmeans") == 0)
-            return SHOAL_OK;
-    for (int i = 0; i < 3; i++) {
-        out[i] = (shoal_pace){.learner = "kmeans", .value = 1e-9, .round = 1e-5};
-        snprintf(out[i].phase, sizeof out[i].phase, "%s", phases[i]);
-    }
-    *pace = out;
-    *paces = 3;
-    return SHOAL_OK;
-}
-
 /* What estimates lack is sync; where they are too long already, workers wait less than a thread that does nothing else.
- * Errors count as shares.  One worker alone waits for nobody, so its rounds tell little of what others wait for. */
-int cli_fit_engine(shoal_site *site, const cli_engine_measured *measured, const shoal_pace *pace, int paces)
+ * One worker alone waits for nobody. */
+int cli_fit_engine(shoal_site *site, const cli_engine_measured *measured)
 {
-    shoal_pace assumed[3];
-    double late = 0, weights = 0, requests = 0;
-    int status = fill_paces(assumed, &pace, &paces);
+    double late = 0, requests = 0;
+    int several = 0, status = SHOAL_OK;
     if (isfinite(measured->straggle))
         site->straggle = fmin(fmax(measured->straggle, 0.01), STRAGGLE_MOST);
     site->sync = site->requests = 0;
+    site->start = measured->start;
     for (int i = 0; i < measured->crews && status == SHOAL_OK; i++) {
         const struct cli_crew_measured *crew = &measured->crew[i];
-        double seconds = 0, asked = 0, weight = crew->workers > 1 ? 1 / (crew->seconds * crew->seconds) : 0;
-        status = estimate(&seconds, &asked, site, crew, pace, paces);
-        late += weight * (crew->seconds - seconds);
-        weights += weight;
-        requests += fmax(crew->requests - asked, 0) / (double)crew->workers / measured->crews;
+        double seconds = 0, asked = 0;
+        status = estimate(&seconds, &asked, site, crew);
+        if (crew->workers < 2)
+            continue;
+        late += crew->seconds - crew->alone - seconds;
+        requests += fmax(crew->requests - asked, 0) / (double)crew->workers;
+        several++;
     }
-    if (status == SHOAL_OK && weights > 0) {
-        double rest = late / weights;
+    if (status == SHOAL_OK && several > 0) {
+        double rest = late / several;
         site->sync = fmax(rest, 1e-6);
         if (rest < 0) /* a round waits twice: for pieces and for the model */
             site->wait = fmax(site->wait + rest / 2, 1e-6);
-        site->requests = requests;
+        site->requests = requests / several;
     }
     return status;
 }

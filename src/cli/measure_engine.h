@@ -3,7 +3,7 @@
  *
  *     cli_engine_measured measured = {0};
  *     int status = cli_measure_engine(&measured, "dir:/tmp/st", 8, 5);
- *     if (status == SHOAL_OK) status = cli_fit_engine(&site, &measured, pace, paces);
+ *     if (status == SHOAL_OK) status = cli_fit_engine(&site, &measured);
  */
 #ifndef CLI_MEASURE_ENGINE_H
 #define CLI_MEASURE_ENGINE_H
@@ -16,8 +16,9 @@ enum { CLI_CREWS_MOST = 4 };
 typedef struct cli_engine_measured {
     int crews;
     struct cli_crew_measured {
-        int64_t workers, rows;
+        int64_t workers;
         double seconds;  /* of a round */
+        double alone;    /* of the same round without a store */
         double requests; /* of all workers in a round */
     } crew[CLI_CREWS_MOST];
     double start;    /* of a run, besides its rounds: submitting, until the workers are there, removing */
@@ -28,8 +29,8 @@ typedef struct cli_engine_measured {
  * seconds, and removes them. SHOAL_STOPPED after a signal. */
 int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t workers, double seconds);
 
-/* Sets sync, requests and straggle, and where need be lowers wait, so that estimates come nearest to what was measured;
- * the rest of *site is there already.  Paces of k-means are used where there are some. */
-int cli_fit_engine(shoal_site *site, const cli_engine_measured *measured, const shoal_pace *pace, int paces);
+/* Sets start, sync, requests and straggle, and where need be lowers wait, so that estimates come nearest to what was measured;
+ * the rest of *site is there already. */
+int cli_fit_engine(shoal_site *site, const cli_engine_measured *measured);
 
 #endif

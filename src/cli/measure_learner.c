@@ -38,7 +38,7 @@ static const recipe recipes[] = {
     {&shoal_kmeans,
      "clusters",
      {{"iterations", "10"}, {"tolerance", "0"}},
-     {{4, "8"}, {16, "64"}, {64, "10"}, {128, "100"}, {512, "20"}}},
+     {{4, "8"}, {16, "64"}, {32, "300"}, {64, "10"}, {128, "100"}, {512, "20"}}},
     {&shoal_logistic,
      NULL,
      {{"iterations", "10"}, {"tolerance", "0"}},

@@ -51,4 +51,7 @@ int cli_measure_store(cli_store_measured *out, const char *url, const cli_measur
                       cli_progress *progress);
 void cli_store_measured_release(cli_store_measured *measured);
 
+/* Seconds in which one thread hashes a byte, as jobs do with rows of files. */
+double cli_measure_hash(void);
+
 #endif

@@ -168,8 +168,8 @@ static int find_times(plan *plan)
     else if (!set->start && question->machines) {
         crew->start = 60;
         assume(plan, "a machine is there after 60 s (--start)");
-    } else if (!set->start && plan->workers.local && plan->calibrated)
-        crew->start = plan->calibration.spawn;
+    } else if (!set->start && plan->workers.local)
+        crew->start = plan->answer.question.site.start;
     if (status == SHOAL_OK)
         status = cli_parse_duration(&crew->replace, "--replace", set->replace);
     if (status == SHOAL_OK)
@@ -246,6 +246,7 @@ static int find_site(plan *plan)
     set_if(&site->read, set->bandwidth);
     set_if(&site->write, set->write_bandwidth > 0 ? set->write_bandwidth : set->bandwidth);
     set_if(&site->account, set->account_bandwidth);
+    set_if(&site->account_write, set->account_bandwidth);
     set_if(&site->connections, set->connections);
     int status = read_real(&site->straggle, "--straggle", set->straggle, 5);
     if (plan->answer.question.machines) {
@@ -386,12 +387,12 @@ static int ask(plan *plan)
         status = find_machines(plan);
     if (status == SHOAL_OK && plan->set->model != MODEL_PAPER)
         status = read_calibration(plan);
+    if (status == SHOAL_OK && plan->set->model != MODEL_PAPER)
+        status = find_site(plan);
     if (status == SHOAL_OK)
         status = find_crew(plan);
     if (status == SHOAL_OK && plan->set->model == MODEL_PAPER)
         return find_paper(plan);
-    if (status == SHOAL_OK)
-        status = find_site(plan);
     if (status == SHOAL_OK && plan->machines.machines * question->workers_count > OPTIONS_MOST)
         status = shoal_fail(
             SHOAL_USAGE,

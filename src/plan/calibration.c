@@ -45,7 +45,7 @@ static const field top_fields[] = {
     DATE_OF(plan_calibration, date),        TEXT_OF(plan_calibration, host),
     TEXT_OF(plan_calibration, kernel),      {"threads", THREADS, offsetof(plan_calibration, threads), 0},
     REAL_OF(plan_calibration, thread_loss), REAL_OF(plan_calibration, error),
-    REAL_OF(plan_calibration, spawn),       {0},
+    {0},
 };
 static const field pace_fields[] = {
     TEXT_OF(shoal_pace, learner),
@@ -72,10 +72,13 @@ static const field site_fields[] = {
     REAL_OF(shoal_site, connections),
     REAL_OF(shoal_site, worker),
     REAL_OF(shoal_site, account),
+    REAL_OF(shoal_site, account_write),
     REAL_OF(shoal_site, get_price),
     REAL_OF(shoal_site, put_price),
     REAL_OF(shoal_site, requests),
     REAL_OF(shoal_site, requests_per_second),
+    REAL_OF(shoal_site, start),
+    REAL_OF(shoal_site, hash),
     REAL_OF(shoal_site, sync),
     REAL_OF(shoal_site, straggle),
     REAL_OF(shoal_site, thread_loss),

@@ -22,7 +22,6 @@ typedef struct plan_calibration {
     int threads;               /* of that machine */
     double thread_loss;        /* as in shoal_site */
     double error;              /* of runs without a store; as in shoal_site */
-    double spawn;              /* seconds until a local worker is there */
     int paces, sites;
     shoal_pace pace[PLAN_PACES_MOST];
     plan_calibrated_site site[PLAN_SITES_MOST];

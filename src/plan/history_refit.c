@@ -27,7 +27,7 @@ static const double ERROR_LEAST = 0.02, ERROR_UNKNOWN = 0.4;
 
 /* ---- one run --------------------------------------------------------------------------------------------------- */
 
-static void crew_of(shoal_plan_crew *out, const plan_calibration *calibration, const plan_run *run)
+static void crew_of(shoal_plan_crew *out, const shoal_site *site, const plan_run *run)
 {
     bool alone = run->store[0] == '\0';
     *out = (shoal_plan_crew){.workers = run->workers > 0 ? run->workers : 1,
@@ -35,7 +35,7 @@ static void crew_of(shoal_plan_crew *out, const plan_calibration *calibration, c
                              .threads = run->threads,
                              .cores = run->cores,
                              .machines = run->machines,
-                             .start = !alone && run->machines == 1 && !run->partial ? calibration->spawn : 0};
+                             .start = !alone && run->machines == 1 && !run->partial ? site->start : 0};
 }
 
 static void site_of(shoal_site *out, const plan_calibration *calibration, const plan_run *run)
@@ -56,7 +56,7 @@ static void add_phase(shoal_cost *cost, const struct plan_run_phase *phase)
 }
 
 /* Of the whole run, or of one of its phases. */
-static int estimate(shoal_estimate *out, const plan_calibration *calibration, const plan_run *run, int only,
+static int estimate(shoal_estimate *out, const plan_run *run, int only,
                     const shoal_site *site, const shoal_pace *pace, int paces)
 {
     shoal_cost cost = {0};
@@ -73,7 +73,7 @@ static int estimate(shoal_estimate *out, const plan_calibration *calibration, co
                                 .reduce = run->reduce[0] ? run->reduce : NULL,
                                 .split_roles = run->split_roles,
                                 .known_rounds = true};
-    crew_of(&crew, calibration, run);
+    crew_of(&crew, site, run);
     return shoal_plan_estimate(out, &job, site, pace, paces, &crew);
 }
 
@@ -81,7 +81,7 @@ int plan_history_estimate(shoal_estimate *out, const plan_calibration *calibrati
 {
     shoal_site site;
     site_of(&site, calibration, run);
-    return estimate(out, calibration, run, -1, &site, calibration->pace, calibration->paces);
+    return estimate(out, run, -1, &site, calibration->pace, calibration->paces);
 }
 
 /* Of the same machine, with the same arithmetic. */
@@ -124,7 +124,7 @@ static bool observe(observation *out, const plan_calibration *calibration, const
         snprintf(unit.learner, sizeof unit.learner, "%s", run->learner);
         snprintf(unit.phase, sizeof unit.phase, "%s", run->phase[phase].name);
         *constant_of(&unit, c) = 1;
-        if (estimate(&estimated, calibration, run, phase, &site, &unit, 1) < 0 || !isfinite(estimated.seconds))
+        if (estimate(&estimated, run, phase, &site, &unit, 1) < 0 || !isfinite(estimated.seconds))
             return false;
         out->share[c] = estimated.seconds;
     }
@@ -309,7 +309,7 @@ static int fit_sync(shoal_site *site, const plan_calibration *calibration, const
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
         shoal_estimate estimated;
         if (is_whole_of(calibration, &run[i], store) && rounds_of(&run[i]) > 0 &&
-            estimate(&estimated, calibration, &run[i], -1, &without, calibration->pace, calibration->paces) == SHOAL_OK)
+            estimate(&estimated, &run[i], -1, &without, calibration->pace, calibration->paces) == SHOAL_OK)
             left[found++] = fmax((run[i].seconds - estimated.seconds) / rounds_of(&run[i]), 0);
     }
     if (status == SHOAL_OK && found > 0) {
@@ -331,7 +331,7 @@ static int64_t fit_error(double *error, const plan_calibration *calibration, con
     for (int64_t i = 0; i < count; i++) {
         shoal_estimate estimated;
         if (!is_whole_of(calibration, &run[i], store) ||
-            estimate(&estimated, calibration, &run[i], -1, site, calibration->pace, calibration->paces) < 0 ||
+            estimate(&estimated, &run[i], -1, site, calibration->pace, calibration->paces) < 0 ||
             !(estimated.seconds > 0) || !isfinite(estimated.seconds))
             continue;
         double off = log(run[i].seconds / estimated.seconds);

@@ -92,25 +92,25 @@ static double reducers_of(const setting *all)
 /* ---- the store -------------------------------------------------------------------------------------------------- */
 
 /* Bytes a second that each of n gets who read (or write) at once. */
-static double share(const shoal_site *site, double connection, double n)
+static double share(const shoal_site *site, double connection, double account, double n)
 {
     double rate = connection * site->connections;
     if (site->worker > 0)
         rate = fmin(rate, site->worker);
-    if (site->account > 0)
-        rate = fmin(rate, site->account / fmax(n, 1));
-    return rate;
+    return account > 0 ? fmin(rate, account / fmax(n, 1)) : rate;
 }
 
 /* Seconds in which each of n reads `count` blobs of so many bytes. */
 static double reading(const shoal_site *site, double n, double count, double bytes)
 {
-    return count > 0 ? ceil(count / site->connections) * site->get + count * bytes / share(site, site->read, n) : 0;
+    return count > 0 ? ceil(count / site->connections) * site->get + count * bytes / share(site, site->read, site->account, n) : 0;
 }
 
 static double writing(const shoal_site *site, double n, double count, double bytes)
 {
-    return count > 0 ? ceil(count / site->connections) * site->put + count * bytes / share(site, site->write, n) : 0;
+    double account = site->account_write > 0 ? site->account_write : site->account;
+    double rate = share(site, site->write, account, n);
+    return count > 0 ? ceil(count / site->connections) * site->put + count * bytes / rate : 0;
 }
 
 /* ---- a round ---------------------------------------------------------------------------------------------------- */
@@ -147,11 +147,12 @@ static void add_reduction(round_parts *round, const setting *all, double sums, d
 static void add_publishing(round_parts *round, const setting *all, double bytes)
 {
     const shoal_site *site = all->site;
-    double readers = all->mappers - (all->job->split_roles ? 0 : 1);
-    round->publish += site->sync + writing(site, 1, 1, bytes);
+    double readers = all->mappers - (all->job->split_roles ? 0 : 1), put = writing(site, 1, 1, bytes);
     round->puts += 1;
     if (readers > 0)
-        round->publish += site->wait + reading(site, readers, 1, bytes);
+        round->publish += site->sync + put + site->wait + reading(site, readers, 1, bytes);
+    else /* nobody waits for it: it is put while the next round is mapped */
+        round->publish += fmax(put - round->map, 0);
     round->gets += readers + site->requests * (all->mappers + reducers_of(all));
 }
 
@@ -189,8 +190,13 @@ static void add_load(shoal_estimate *out, const setting *all)
 {
     const shoal_site *site = all->site;
     double bytes = all->job->rows * all->job->columns * all->job->value_bytes;
-    if (all->crew->alone || all->job->source == SHOAL_PLAN_FILE || all->job->source == SHOAL_PLAN_GENERATED)
+    if (all->crew->alone || all->job->source == SHOAL_PLAN_GENERATED)
         return;
+    if (all->job->source == SHOAL_PLAN_FILE) { /* by who starts the job, on a machine like the others, and by who maps */
+        double cores = together(all->crew->cores, site->thread_loss);
+        out->load += bytes * site->hash * (1 / cores + 1 / (all->mappers * all->capacity));
+        return;
+    }
     if (all->job->source == SHOAL_PLAN_UPLOADED)
         out->load += writing(site, 1, 1, bytes);
     out->load += reading(site, all->mappers, 1, bytes / all->mappers);

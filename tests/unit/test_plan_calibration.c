@@ -48,8 +48,7 @@ static plan_calibration example(void)
                             .kernel = "avx2",
                             .threads = 8,
                             .thread_loss = 0.04,
-                            .error = 0.1,
-                            .spawn = 0.05};
+                            .error = 0.1};
     const shoal_pace run = {"kmeans", "run", 1.25e-10, 3e-11, 2e-5, 1e-10, 0.8, 7e-9},
                      seed = {"kmeans", "seed", 1e-10, 0, 0, 0, 0, 0};
     plan_calibrated_site dir = {.store = "dir", .date = 1700000001};
@@ -63,11 +62,14 @@ static plan_calibration example(void)
                             .connections = 1,
                             .worker = 2e9,
                             .account = 3e9,
+                            .account_write = 2e9,
                             .get_price = 0,
                             .put_price = 0,
                             .requests = 5,
                             .requests_per_second = 0,
                             .sync = 1e-3,
+                            .start = 0.06,
+                            .hash = 9e-10,
                             .straggle = 0.05,
                             .thread_loss = 0.04,
                             .error = 0.1};

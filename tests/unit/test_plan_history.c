@@ -349,8 +349,8 @@ static void test_path(void **state)
 
 enum { RUNS = 40 };
 
-static const shoal_pace truth[] = {{"kmeans", "scan", 4e-10, 0, 2e-5, 0, 1},
-                                   {"kmeans", "run", 1e-10, 5e-11, 1e-4, 2e-9, 1}};
+static const shoal_pace truth[] = {{"kmeans", "scan", 4e-10, 0, 2e-5, 0, 1, 0},
+                                   {"kmeans", "run", 1e-10, 5e-11, 1e-4, 2e-9, 1, 0}};
 
 /* A number about 1, by chance. */
 static double about_one(int64_t index, double deviation)
@@ -364,7 +364,7 @@ static double about_one(int64_t index, double deviation)
 static plan_calibration known_truth(void)
 {
     plan_calibration all = {
-        .host = "here", .kernel = "avx2", .threads = 4, .thread_loss = 0.05, .error = 0.2, .spawn = 0.05, .paces = 2};
+        .host = "here", .kernel = "avx2", .threads = 4, .thread_loss = 0.05, .error = 0.2, .paces = 2};
     memcpy(all.pace, truth, sizeof truth);
     return all;
 }
