@@ -39,15 +39,16 @@ typedef struct shoal_site {
     double read, write;          /* rate of one connection */
     double connections;          /* that a worker uses at once, at least 1 */
     double worker;               /* most that one worker reads or writes; 0: no limit of its own */
-    double account;       /* most that all of them together read; 0: no limit */
-    double account_write; /* most that they write; 0: as much as they read */
+    double account;              /* most that all of them together read; 0: no limit */
+    double account_write;        /* most that they write; 0: as much as they read */
     double get_price, put_price; /* of one request */
     double requests;             /* of a worker in a round, besides those for its pieces and models */
     double
         requests_per_second; /* of a worker that waits, looking again and again; 0 for a store that wakes who waits */
-    double start;         /* of a job with local workers, besides its rounds: submitting, starting, ending */
-    double hash;          /* seconds a byte: rows in files are hashed by who submits them and again by who maps them */
+    double start;            /* of a job with local workers, besides its rounds: submitting, starting, ending */
+    double hash;        /* seconds a byte: rows in files are hashed by who submits them and again by who maps them */
     double sync;        /* what a round takes besides, however little there is to do: finding out, lists, records */
+    double crowd;       /* the same for each further worker on the same machine: they get in each other's way */
     double straggle;    /* standard deviation of the logarithm of the time a worker takes for its part of a round */
     double thread_loss; /* t threads of one machine do the work of t / (1 + (t - 1) thread_loss) */
     double

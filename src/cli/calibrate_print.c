@@ -97,8 +97,12 @@ static void print_site(FILE *stream, const plan_calibrated_site *entry)
     format_time(a, sizeof a, site->start);
     fprintf(stream, "start      %s to submit a job, start local workers and end them\n", a);
     format_time(a, sizeof a, site->sync);
-    fprintf(stream, "rounds     %s besides their work, %.1f requests of a worker; times differ by %.1f%%\n", a,
-            site->requests, 100 * site->straggle);
+    format_time(b, sizeof b, site->crowd);
+    fprintf(
+        stream,
+        "rounds     %s besides their work, %s for each further worker here, %.1f requests of a worker; times differ "
+        "by %.1f%%\n",
+        a, b, site->requests, 100 * site->straggle);
     if (site->get_price > 0 || site->put_price > 0)
         fprintf(stream, "prices     $%.4f for 10,000 gets, $%.4f for 10,000 puts\n", 1e4 * site->get_price,
                 1e4 * site->put_price);

@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "cli.h"
+#include "plan/least_squares.h"
 #include "run_job.h"
 
 enum { COLUMNS = 16, CLUSTERS = 32, ROWS = 100000, SHORT = 4, LONGEST = 60, REPEATS = 5, TIMES_MOST = 64 };
@@ -276,15 +277,15 @@ static int estimate(double *seconds, double *requests, const shoal_site *site, c
     return status;
 }
 
-/* What estimates lack is sync; where they are too long already, workers wait less than a thread that does nothing else.
- * One worker alone waits for nobody. */
+/* What estimates lack is sync, and crowd for each further worker; where they are too long already, workers wait less than a thread that
+ * does nothing else.  One worker alone waits for nobody. */
 int cli_fit_engine(shoal_site *site, const cli_engine_measured *measured)
 {
-    double late = 0, requests = 0;
+    double share[2 * CLI_CREWS_MOST], late[CLI_CREWS_MOST], found[2] = {0}, requests = 0, sum = 0;
     int several = 0, status = SHOAL_OK;
     if (isfinite(measured->straggle))
         site->straggle = fmin(fmax(measured->straggle, 0.01), STRAGGLE_MOST);
-    site->sync = site->requests = 0;
+    site->sync = site->crowd = site->requests = 0;
     site->start = measured->start;
     for (int i = 0; i < measured->crews && status == SHOAL_OK; i++) {
         const struct cli_crew_measured *crew = &measured->crew[i];
@@ -292,16 +293,19 @@ int cli_fit_engine(shoal_site *site, const cli_engine_measured *measured)
         status = estimate(&seconds, &asked, site, crew);
         if (crew->workers < 2)
             continue;
-        late += crew->seconds - crew->alone - seconds;
+        share[2 * several] = 1;
+        share[2 * several + 1] = (double)crew->workers - 1;
+        late[several] = crew->seconds - crew->alone - seconds;
         requests += fmax(crew->requests - asked, 0) / (double)crew->workers;
-        several++;
+        sum += late[several++];
     }
-    if (status == SHOAL_OK && several > 0) {
-        double rest = late / several;
-        site->sync = fmax(rest, 1e-6);
-        if (rest < 0) /* a round waits twice: for pieces and for the model */
-            site->wait = fmax(site->wait + rest / 2, 1e-6);
-        site->requests = requests / several;
-    }
+    if (status < 0 || several == 0)
+        return status;
+    status = plan_least_squares(found, share, late, several, 2);
+    site->sync = fmax(found[0], 1e-6);
+    site->crowd = found[1];
+    if (sum < 0) /* a round waits twice: for pieces and for the model */
+        site->wait = fmax(site->wait + sum / several / 2, 1e-6);
+    site->requests = requests / several;
     return status;
 }

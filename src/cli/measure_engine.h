@@ -29,7 +29,7 @@ typedef struct cli_engine_measured {
  * seconds, and removes them. SHOAL_STOPPED after a signal. */
 int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t workers, double seconds);
 
-/* Sets start, sync, requests and straggle, and where need be lowers wait, so that estimates come nearest to what was measured;
+/* Sets start, sync, crowd, requests and straggle, and where need be lowers wait, so that estimates come nearest to what was measured;
  * the rest of *site is there already. */
 int cli_fit_engine(shoal_site *site, const cli_engine_measured *measured);
 

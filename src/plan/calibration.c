@@ -42,9 +42,12 @@ typedef struct field {
     }
 
 static const field top_fields[] = {
-    DATE_OF(plan_calibration, date),        TEXT_OF(plan_calibration, host),
-    TEXT_OF(plan_calibration, kernel),      {"threads", THREADS, offsetof(plan_calibration, threads), 0},
-    REAL_OF(plan_calibration, thread_loss), REAL_OF(plan_calibration, error),
+    DATE_OF(plan_calibration, date),
+    TEXT_OF(plan_calibration, host),
+    TEXT_OF(plan_calibration, kernel),
+    {"threads", THREADS, offsetof(plan_calibration, threads), 0},
+    REAL_OF(plan_calibration, thread_loss),
+    REAL_OF(plan_calibration, error),
     {0},
 };
 static const field pace_fields[] = {
@@ -80,6 +83,7 @@ static const field site_fields[] = {
     REAL_OF(shoal_site, start),
     REAL_OF(shoal_site, hash),
     REAL_OF(shoal_site, sync),
+    REAL_OF(shoal_site, crowd),
     REAL_OF(shoal_site, straggle),
     REAL_OF(shoal_site, thread_loss),
     REAL_OF(shoal_site, error),

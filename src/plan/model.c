@@ -17,6 +17,7 @@ typedef struct setting {
     const shoal_site *site;
     const shoal_plan_crew *crew;
     double mappers, capacity; /* W; threads' worth of work that one of them does (c) */
+    double sharing;           /* workers of one machine (h) */
     plan_tree tree;
     plan_slowest slowest;
 } setting;
@@ -75,13 +76,16 @@ static double together(double threads, double loss)
     return threads <= 1 ? threads : threads / (1 + (threads - 1) * loss);
 }
 
-/* Workers that share machines share their cores, too. */
-static double capacity_of(const shoal_plan_crew *crew, double loss)
+static double sharing_of(const shoal_plan_crew *crew)
 {
-    double machines = crew->machines > 0 ? (double)crew->machines : (double)crew->workers;
-    double here = (double)crew->workers / machines;
-    double busy = fmin(here * crew->threads, crew->cores);
-    return (crew->speed > 0 ? crew->speed : 1) * together(busy, loss) / here;
+    return crew->machines > 0 ? fmax((double)crew->workers / (double)crew->machines, 1) : 1;
+}
+
+/* Workers that share machines share their cores, too. */
+static double capacity_of(const shoal_plan_crew *crew, double sharing, double loss)
+{
+    double busy = fmin(sharing * crew->threads, crew->cores);
+    return (crew->speed > 0 ? crew->speed : 1) * together(busy, loss) / sharing;
 }
 
 static double reducers_of(const setting *all)
@@ -103,7 +107,9 @@ static double share(const shoal_site *site, double connection, double account, d
 /* Seconds in which each of n reads `count` blobs of so many bytes. */
 static double reading(const shoal_site *site, double n, double count, double bytes)
 {
-    return count > 0 ? ceil(count / site->connections) * site->get + count * bytes / share(site, site->read, site->account, n) : 0;
+    return count > 0
+               ? ceil(count / site->connections) * site->get + count * bytes / share(site, site->read, site->account, n)
+               : 0;
 }
 
 static double writing(const shoal_site *site, double n, double count, double bytes)
@@ -150,7 +156,8 @@ static void add_publishing(round_parts *round, const setting *all, double bytes)
     double readers = all->mappers - (all->job->split_roles ? 0 : 1), put = writing(site, 1, 1, bytes);
     round->puts += 1;
     if (readers > 0)
-        round->publish += site->sync + put + site->wait + reading(site, readers, 1, bytes);
+        round->publish +=
+            site->sync + site->crowd * (all->sharing - 1) + put + site->wait + reading(site, readers, 1, bytes);
     else /* nobody waits for it: it is put while the next round is mapped */
         round->publish += fmax(put - round->map, 0);
     round->gets += readers + site->requests * (all->mappers + reducers_of(all));
@@ -192,7 +199,8 @@ static void add_load(shoal_estimate *out, const setting *all)
     double bytes = all->job->rows * all->job->columns * all->job->value_bytes;
     if (all->crew->alone || all->job->source == SHOAL_PLAN_GENERATED)
         return;
-    if (all->job->source == SHOAL_PLAN_FILE) { /* by who starts the job, on a machine like the others, and by who maps */
+    if (all->job->source ==
+        SHOAL_PLAN_FILE) { /* by who starts the job, on a machine like the others, and by who maps */
         double cores = together(all->crew->cores, site->thread_loss);
         out->load += bytes * site->hash * (1 / cores + 1 / (all->mappers * all->capacity));
         return;
@@ -280,7 +288,8 @@ int shoal_plan_estimate(shoal_estimate *out, const shoal_plan_job *job, const sh
     if (status < 0)
         return status;
     setting all = {.job = job, .site = site, .crew = crew, .mappers = (double)crew->workers};
-    all.capacity = capacity_of(crew, site->thread_loss);
+    all.sharing = sharing_of(crew);
+    all.capacity = capacity_of(crew, all.sharing, site->thread_loss);
     all.slowest = plan_slowest_of(all.mappers, site->straggle);
     status = plan_tree_make(&all.tree, job, site, crew);
     if (status < 0)

@@ -37,7 +37,7 @@ def calibrate(path="config/shoal/calibration.json", learners=("kmeans", "logisti
     paces = [dict(learner=learner, phase=phase, value=0.0, operation=0.0, round=seconds, model_byte=0.0, rounds=1.0)
              for learner in learners for phase, seconds in ROUND.items()]
     site = dict(store="dir", date="2026-10-01T00:00:00Z", get=0.0, put=0.0, wait=0.0, read=1e18, write=1e18, connections=1.0, worker=0.0,
-                account=0.0, account_write=0.0, get_price=0.0, put_price=0.0, requests=0.0, requests_per_second=0.0, start=100.0, hash=0.0, sync=1.0, straggle=0.0, thread_loss=0.0,
+                account=0.0, account_write=0.0, get_price=0.0, put_price=0.0, requests=0.0, requests_per_second=0.0, start=100.0, hash=0.0, sync=1.0, crowd=0.0, straggle=0.0, thread_loss=0.0,
                 error=0.2)
     whole = dict(version=1, date="2026-10-01T00:00:00Z", host="here", kernel="any", threads=2, thread_loss=0.0, error=0.1,
                  paces=paces, sites=[site], **more)

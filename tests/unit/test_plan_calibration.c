@@ -43,12 +43,8 @@ static int remove_folder(void **state)
 
 static plan_calibration example(void)
 {
-    plan_calibration out = {.date = 1700000000,
-                            .host = "corn",
-                            .kernel = "avx2",
-                            .threads = 8,
-                            .thread_loss = 0.04,
-                            .error = 0.1};
+    plan_calibration out = {
+        .date = 1700000000, .host = "corn", .kernel = "avx2", .threads = 8, .thread_loss = 0.04, .error = 0.1};
     const shoal_pace run = {"kmeans", "run", 1.25e-10, 3e-11, 2e-5, 1e-10, 0.8, 7e-9},
                      seed = {"kmeans", "seed", 1e-10, 0, 0, 0, 0, 0};
     plan_calibrated_site dir = {.store = "dir", .date = 1700000001};
@@ -70,6 +66,7 @@ static plan_calibration example(void)
                             .sync = 1e-3,
                             .start = 0.06,
                             .hash = 9e-10,
+                            .crowd = 4e-4,
                             .straggle = 0.05,
                             .thread_loss = 0.04,
                             .error = 0.1};
