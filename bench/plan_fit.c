@@ -39,6 +39,7 @@ static int print_ours(bool stragglers)
                 .columns = 1000,
                 .value_bytes = 8,
                 .reduce = "two-level",
+                .slices = -1,
                 .split_roles = true},
         .crew = {.threads = 1, .cores = 1},
         .site = {.read = 8e6, .write = 8e6, .connections = 1, .account = 800e6, .straggle = stragglers ? 0.05 : 0},

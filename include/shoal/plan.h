@@ -2,7 +2,7 @@
  *
  *     shoal_cost cost;
  *     shoal_kmeans.cost(&cost, &config, &shape);                             // what the learner does to a row, and sends
- *     shoal_plan_job job = {.cost = &cost, .rows = 500e6, .columns = 100, .value_bytes = 4};
+ *     shoal_plan_job job = {.cost = &cost, .learner = "kmeans", .rows = 500e6, .columns = 100, .value_bytes = 4};
  *     shoal_plan_crew crew = {.workers = 64, .threads = 4, .cores = 4, .dollars_per_hour = 0.17, .start = 40};
  *     shoal_estimate estimate;
  *     int status = shoal_plan_estimate(&estimate, &job, &site, pace, paces, &crew);
@@ -71,7 +71,8 @@ typedef struct shoal_plan_job {
     double rows, columns, value_bytes;
     shoal_plan_source source;
     const char *reduce; /* "auto" (also NULL), "flat", "two-level", "tree:F" */
-    double slices;      /* that the rows are cut into; 0: as a job chooses it */
+    double slices;      /* that the rows are cut into; 0: as a job chooses it; -1: one a worker, as in the paper */
+    double grains;      /* that the rows make, below which nothing is cut; 0: as most learners have them */
     bool split_roles;   /* as in the paper: `workers` map, about √workers reduce, one reduces last */
     bool known_rounds;  /* cost->phase[].rounds are what happens: shoal_pace.rounds is left out */
 } shoal_plan_job;

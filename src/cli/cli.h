@@ -122,6 +122,8 @@ void cli_manual_verb(FILE *stream, const cli_verb *verb);
  * one only sets the flag.  SIGBUS says that a mapped file shrank. */
 void cli_signals_start(void);
 void cli_signals_allow_stop(bool allow);
+/* Allows it throughout, whatever is said in between: for whoever has to clean up after many runs. */
+void cli_signals_hold_stop(bool hold);
 /* Files and then folders that go when a signal ends the process; ended by NULL, and the caller's.  NULL: none. */
 void cli_signals_remove(const char *const *paths);
 const volatile int *cli_signals_stop(void);
@@ -202,6 +204,7 @@ typedef struct cli_job_away {
     int64_t mappers;     /* workers that --workers asked for; 0: they come from elsewhere */
     const char *through; /* "ssh", "slurm": workers reach the store through this process; NULL: by themselves */
     const char *reduce;  /* --reduce, or NULL; not owned */
+    int64_t slices;      /* --slices, or 0 */
     bool split_roles;
     shoal_plan_source source;
 } cli_job_away;

@@ -289,10 +289,8 @@ static int measure_learner(calibrating *self, int learner, double *loss)
     char text[64];
     snprintf(text, sizeof text, "how fast %s is", self->learner[learner]->name);
     cli_progress_say(&self->progress, text);
-    cli_signals_allow_stop(true);
     int status = cli_measure_learner(pace, &paces, loss, self->learner[learner],
                                      self->settings->seconds * LEARNERS_SHARE / self->learners);
-    cli_signals_allow_stop(false);
     for (int i = 0; i < paces && status == SHOAL_OK; i++)
         status = plan_calibration_set_pace(kept, &pace[i]);
     return status;
@@ -332,11 +330,14 @@ static int measure_engine(calibrating *self, int store)
     return status == SHOAL_OK ? plan_calibration_set_site(kept, &entry) : status;
 }
 
+/* While it is not known yet whether a store can be reached, and there is nothing to remove, a signal ends the program at once. */
 static int measure(calibrating *self)
 {
     int status = SHOAL_OK;
+    cli_signals_hold_stop(self->folder != NULL);
     for (int i = 0; i < self->stores && status == SHOAL_OK; i++)
         status = measure_store(self, i);
+    cli_signals_hold_stop(true);
     if (status == SHOAL_OK)
         status = measure_learners(self);
     for (int i = 0; i < self->stores && status == SHOAL_OK; i++)
@@ -371,6 +372,9 @@ static int measure_all(calibrating *self)
     cli_progress_clear(&self->progress);
     if (self->folder)
         nftw(self->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    if (status == SHOAL_OK && cli_signals_stopped())
+        status = shoal_fail(SHOAL_STOPPED, "stopped");
+    cli_signals_hold_stop(false);
     self->kept->date = (int64_t)time(NULL);
     if (status == SHOAL_OK)
         status = plan_calibration_write(self->path, self->kept);

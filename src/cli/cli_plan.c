@@ -25,7 +25,7 @@ typedef struct settings {
 
 #define AT(field) offsetof(cli_plan_settings, field)
 
-static const char *const types[] = {"float32", "float64", "uint8", NULL};
+static const char *const types[] = {"auto", "float32", "float64", "uint8", NULL};
 static const char *const sources[] = {"auto", "stored", "uploaded", "file", "generated", NULL};
 static const char *const models[] = {"ours", "paper", NULL};
 static const char *const roles[] = {"all", "split", NULL};
@@ -35,8 +35,9 @@ static const shoal_option job_rows[] = {
     {"rows", 'n', SHOAL_OPTION_COUNT, AT(rows), "N", .help = "rows of the data, where DATA is not given", .least = 1,
      .most = 1e15},
     {"cols", 'd', SHOAL_OPTION_COUNT, AT(columns), "D", .help = "columns of the data", .least = 1, .most = 1e9},
-    {"type", 0, SHOAL_OPTION_CHOICE, AT(type), "TYPE", .help = "type of the values: float32, float64 or uint8",
-     .fallback = "float32", .choices = types},
+    {"type", 0, SHOAL_OPTION_CHOICE, AT(type), "TYPE",
+     .help = "type of the values: float32, float64 or uint8; auto: float32, or what DATA has", .fallback = "auto",
+     .choices = types},
     {"source", 0, SHOAL_OPTION_CHOICE, AT(source), "WHERE",
      .help = "where the rows are: stored in the store, uploaded by who starts the job, in a file that every worker "
              "sees, or "
@@ -62,12 +63,13 @@ static const shoal_option crew_rows[] = {
     {"spot", 0, SHOAL_OPTION_FLAG, AT(spot), NULL, .help = "spot prices, and workers that may be lost"},
     {"threads", 't', SHOAL_OPTION_COUNT, AT(threads), "N",
      .help = "threads of a worker; all cores of its machine when left out", .least = 1, .most = 65536},
-    {"price", 0, SHOAL_OPTION_REAL, AT(price), "USD", .help = "price of a machine an hour, where no table says",
-     .least = 0, .most = 1e9},
+    {"price", 0, SHOAL_OPTION_TEXT, AT(price), "USD",
+     .help = "price of a machine an hour, instead of a table; 0.1 with --model paper when left out"},
     {"speed", 0, SHOAL_OPTION_REAL, AT(speed), "X", .help = "speed of a core, as a multiple of this machine's",
      .fallback = "1", .least = 1e-6, .most = 1e6},
     {"start", 0, SHOAL_OPTION_TEXT, AT(start), "TIME",
-     .help = "until a worker is there; 60s for machines that are rented, 0s for one's own"},
+     .help = "until a worker is there; 60s for machines of --machines, what was measured for local workers, "
+             "otherwise 0s"},
     {"losses", 0, SHOAL_OPTION_TEXT, AT(losses), "N",
      .help = "how often a worker is lost, an hour; 0, or 0.05 with --spot, when left out"},
     {"replace", 0, SHOAL_OPTION_TEXT, AT(replace), "TIME",
@@ -82,7 +84,8 @@ static const shoal_option wish_rows[] = {
     {"deadline", 0, SHOAL_OPTION_TEXT, AT(deadline), "TIME", .help = "95% of runs must end within it: 30m, 2h, 1d"},
     {"budget", 0, SHOAL_OPTION_TEXT, AT(budget), "MONEY", .help = "95% of runs must cost no more: 5usd"},
     {"objective", 0, SHOAL_OPTION_CHOICE, AT(objective), "WHAT",
-     .help = "what is best: least time, cost or cost*time; auto: cost where there is a deadline, otherwise time",
+     .help = "what is best: least time, cost or cost*time; auto: cost where there are a deadline and "
+             "prices, otherwise time",
      .fallback = "auto", .choices = objectives},
     {0},
 };
@@ -95,7 +98,7 @@ static const shoal_option constant_rows[] = {
      .help = "store between the workers, by address or scheme; dir for local workers, otherwise that of the machines' "
              "cloud"},
     {"no-probe", 0, SHOAL_OPTION_FLAG, AT(no_probe), NULL,
-     .help = "rely on what calibrate found, rather than trying the learner on some of the rows for two seconds"},
+     .help = "rely on what calibrate found, rather than trying the learner on some of the rows for some seconds"},
     {"flops", 0, SHOAL_OPTION_REAL, AT(flops), "F",
      .help = "operations a second of one thread, instead of what was measured", .least = 1e-3, .most = 1e18},
     {"bandwidth", 0, SHOAL_OPTION_REAL, AT(bandwidth), "B", .help = "bytes a second of one connection", .least = 1e-3,

@@ -252,7 +252,7 @@ static int try_one(work *self, int64_t candidate, const char *why)
 {
     char *command = NULL, *stdout_path = NULL, *stderr_path = NULL, label[CLI_SEARCH_LABEL_BYTES];
     cli_search_trial trial = {.candidate = candidate, .told_dollars = NAN};
-    int64_t number = self->journal->trials + 1;
+    int64_t number = cli_search_journal_next(self->journal);
     snprintf(trial.why, sizeof trial.why, "%s", why);
     cli_search_label(label, self->state.space, candidate);
     snprintf(self->running, sizeof self->running, "trial %" PRId64 ": %s", self->state.trials + 1, label);
@@ -450,7 +450,7 @@ static const cli_example examples[] = {
     {"shoal plan search --space space.json --run './job {machine} {count}' --objective cost --deadline 2h",
      "the cheapest that takes two hours at most"},
     {"shoal plan search --space space.json --from results.csv", "what to try next, after what is in a table"},
-    {"shoal plan search --replay scout_multi.csv --prices prices_2018.csv",
+    {"shoal plan search --replay scout_multi.csv --prices examples/prices-2018.csv",
      "how good the answers are, on measured runs"},
     {NULL, NULL},
 };

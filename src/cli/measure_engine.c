@@ -17,6 +17,8 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "cli.h"
+#include "engine/store/job_keys.h"
+#include "job_store.h"
 #include "plan/least_squares.h"
 #include "run_job.h"
 
@@ -65,7 +67,31 @@ static void judge(outcome *out, const cli_job *job, double seconds)
     out->start = fmax(out->start, 0);
 }
 
-/* Runs one job and removes it. */
+static int unless_stopped(int status)
+{
+    bool stopped = (status == SHOAL_OK || status == SHOAL_STOPPED) && cli_signals_stopped();
+    return stopped ? shoal_fail(SHOAL_STOPPED, "stopped") : status;
+}
+
+/* Removes a job, and what tells for a day that it was: its workers have ended. */
+static int remove_job(cli_job *job)
+{
+    const cli_jobs_settings where = {.store = job->away.store};
+    cli_jobs jobs;
+    job->away.keep = false;
+    if (!job->away.id[0])
+        return SHOAL_OK;
+    int status = cli_workers_close(job, SHOAL_OK);
+    if (status == SHOAL_ABSENT) /* since its input was wrong, say */
+        status = SHOAL_OK;
+    if (status < 0 || (status = cli_jobs_open(&jobs, &where, CLI_JOBS_WRITE)) < 0)
+        return status;
+    status = shoal_store_remove(jobs.store, job_key_gone(job->away.id).text, cli_jobs_deadline(&jobs));
+    cli_jobs_close(&jobs);
+    return status;
+}
+
+/* Runs one job and removes it, however it ends. */
 static int run_task(outcome *out, const task *task)
 {
     char address[128], workers[32];
@@ -75,11 +101,12 @@ static int run_task(outcome *out, const task *task)
     const cli_run_settings run = {.threads = 1, .kernel = "auto"};
     const cli_print_settings print = {.quiet = true};
     const cli_workers_settings settings = {
-        .store = task->url, .workers = {1, {workers}}, .name = "calibrate", .patience = 60};
+        .store = task->url, .workers = {1, {workers}}, .name = "calibrate", .patience = 60, .passing = true};
     const shoal_data_options data = {0};
     const cli_workers_wish wish = {
         .config = &config, .data_path = address, .data = &data, .outputs = outputs, .trace = &trace};
     cli_job job;
+    char why[512];
     snprintf(address, sizeof address, "gen:uniform?rows=%" PRId64 "&cols=%" PRId64 "&seed=1", task->rows,
              task->columns);
     snprintf(workers, sizeof workers, "local:%" PRId64, task->workers);
@@ -92,13 +119,16 @@ static int run_task(outcome *out, const task *task)
         status = cli_workers_run(&job, &wish, &run, &settings, &print);
     if (status == SHOAL_OK)
         judge(out, &job, base_seconds() - began);
-    job.away.keep = false;
-    int closed = status >= 0 ? cli_workers_close(&job, SHOAL_OK) : status;
+    snprintf(why, sizeof why, "%s", shoal_error()); /* removing leaves others */
+    int removed = remove_job(&job);
     cli_job_release(&job);
-    if (status > 0) /* why has been said */
-        return cli_signals_stopped() ? shoal_fail(SHOAL_STOPPED, "stopped")
-                                     : shoal_fail(SHOAL_SYSTEM, "%s: a job to measure it stopped", task->url);
-    return status < 0 ? status : closed;
+    if (removed < 0)
+        return shoal_fail(removed, "%s: a job to measure it could not be removed: %s", task->url, shoal_error());
+    if (cli_signals_stopped())
+        return shoal_fail(SHOAL_STOPPED, "stopped");
+    if (status != SHOAL_OK)
+        return shoal_fail(status < 0 ? status : SHOAL_SYSTEM, "%s: a job to measure it stopped: %s", task->url, why);
+    return SHOAL_OK;
 }
 
 /* ---- how long rounds take -------------------------------------------------------------------------------------- */
@@ -131,13 +161,18 @@ static int measure_crew(cli_engine_measured *out, const char *url, int64_t worke
     int rounds = 0, status = run_task(&brief, &task);
     if (status < 0)
         return status;
+    bool slow = base_seconds() - began > 2 * fmax(seconds, 1); /* then the short job has to do */
     task.iterations = iterations_in((seconds - (base_seconds() - began)) / REPEATS, &brief);
-    for (int i = 0; i < REPEATS && status == SHOAL_OK && (i == 0 || base_seconds() - began < seconds); i++) {
+    for (int i = 0; i < REPEATS && !slow && status == SHOAL_OK && (i == 0 || base_seconds() - began < seconds); i++) {
         status = run_task(&whole, &task);
         round[rounds++] = whole.seconds / fmax(whole.rounds, 1);
     }
     if (status < 0)
         return status;
+    if (slow) {
+        whole = brief;
+        round[rounds++] = brief.seconds / fmax(brief.rounds, 1);
+    }
     double more = whole.all_rounds - brief.all_rounds;
     out->start += (brief.start + whole.start) / 2;
     out->crew[out->crews++] = (struct cli_crew_measured){
@@ -149,28 +184,31 @@ static int measure_crew(cli_engine_measured *out, const char *url, int64_t worke
 }
 
 /* What the rounds of such a job take in this process, with one thread and with as many as there are cores. */
-static int measure_alone(double *out, int threads)
+static int measure_alone(double *out, int threads, double seconds)
 {
     const task task = {.clusters = CLUSTERS, .iterations = LONGEST / 3};
     const shoal_run_options options = {.threads = threads, .stop = cli_signals_stop()};
     char address[128];
-    double round[REPEATS];
+    double round[REPEATS], began = base_seconds();
+    int rounds = 0;
     shoal_kmeans_config config = {0};
     shoal_data *data = NULL;
     int status = set_config(&config, &task);
     snprintf(address, sizeof address, "gen:uniform?rows=%d&cols=%d&seed=1", ROWS, COLUMNS);
     if (status == SHOAL_OK)
         status = shoal_data_open(&data, address, NULL);
-    for (int i = 0; i < REPEATS && status == SHOAL_OK; i++) {
+    for (int i = 0; i < REPEATS && status == SHOAL_OK && (i == 0 || base_seconds() - began < seconds); i++) {
         shoal_result *result = NULL;
         shoal_report report;
         status = shoal_run(&result, &report, &shoal_kmeans, &config, data, NULL, &options);
-        const shoal_phase *last = &report.phase[report.phases - 1];
-        round[i] = status == SHOAL_OK ? last->seconds / fmax((double)last->rounds, 1) : 0;
         shoal_result_free(&result);
+        if (status < 0)
+            break;
+        const shoal_phase *last = &report.phase[report.phases - 1];
+        round[rounds++] = last->seconds / fmax((double)last->rounds, 1);
     }
     shoal_data_free(&data);
-    *out = status == SHOAL_OK ? median(round, REPEATS) : 0;
+    *out = status == SHOAL_OK ? median(round, rounds) : 0;
     return status;
 }
 
@@ -231,9 +269,10 @@ int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t worker
     int crews = workers > 4 ? 4 : 3;
     *out = (cli_engine_measured){.straggle = NAN};
     double ends = base_seconds() + 0.8 * seconds, alone[2] = {0};
-    int status = measure_alone(&alone[0], 1);
+    int status = measure_alone(&alone[0], 1, 0.1 * seconds);
     if (status == SHOAL_OK)
-        status = measure_alone(&alone[1], base_cores());
+        status = measure_alone(&alone[1], base_cores(), 0.1 * seconds);
+    status = unless_stopped(status);
     for (int i = 0; i < crews && status == SHOAL_OK; i++) {
         status = measure_crew(out, url, counts[i], fmax(ends - base_seconds(), 0) / (crews - i));
         /* A worker has one thread here, so with fewer of them than cores the work takes longer than with all threads. */
@@ -241,7 +280,9 @@ int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t worker
         out->crew[i].alone = fmax(alone[0] / busy, alone[1]);
     }
     out->start /= crews;
-    return status == SHOAL_OK ? measure_straggle(&out->straggle, 0.2 * seconds) : status;
+    if (status == SHOAL_OK)
+        status = measure_straggle(&out->straggle, 0.2 * seconds);
+    return unless_stopped(status);
 }
 
 /* ---- fitting --------------------------------------------------------------------------------------------------- */

@@ -118,40 +118,44 @@ static int set_config(example *self, const recipe *recipe, int shape)
 }
 
 /* Classes that the first columns say something about, and that no plane parts. */
-static void make_labels(example *self, int classes)
+static void make_labels(float *values, int64_t rows, int64_t columns, int64_t classes)
 {
-    int64_t columns = self->shape.columns;
-    for (int64_t i = 0; i < self->shape.rows; i++) {
-        float *row = self->values + i * columns;
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = values + i * columns;
         double mixed = 0.5 * row[0] + 0.2 * row[columns / 2] + 0.3 * row[columns - 1];
-        row[columns - 1] = (float)fmin(floor(mixed * classes), classes - 1);
+        row[columns - 1] = (float)fmin(floor(mixed * (double)classes), (double)classes - 1);
     }
 }
 
-/* Values between 0 and 1, and a column of labels where the learner needs one. */
-static int make_rows(example *self, const recipe *recipe, int shape, int64_t rows)
+int cli_make_rows(float **out, int64_t rows, int64_t columns, int64_t classes, int seed)
 {
     char address[128];
     shoal_data *data = NULL;
     const void *made = NULL;
-    bool labels = recipe->algorithm == &shoal_logistic;
-    int64_t columns = recipe->shape[shape].columns + labels;
-    self->shape = (shoal_shape){.rows = rows, .columns = columns, .type = SHOAL_FLOAT32};
+    size_t count = (size_t)rows * (size_t)columns;
     snprintf(address, sizeof address, "gen:uniform?rows=%lld&cols=%lld&seed=%d", (long long)rows, (long long)columns,
-             shape + 1);
-    base_free(&self->values);
-    int status =
-        base_alloc_unset(&self->values, (size_t)rows * (size_t)columns, sizeof *self->values, "generated rows");
+             seed);
+    int status = base_alloc_unset(out, count, sizeof **out, "generated rows");
     if (status == SHOAL_OK)
         status = shoal_data_open(&data, address, NULL);
     if (status == SHOAL_OK)
-        status = shoal_data_read(&made, data, 0, rows, self->values);
-    if (status == SHOAL_OK && made != self->values)
-        memcpy(self->values, made, (size_t)rows * (size_t)columns * sizeof *self->values);
-    if (status == SHOAL_OK && labels)
-        make_labels(self, atoi(recipe->shape[shape].size));
+        status = shoal_data_read(&made, data, 0, rows, *out);
+    if (status == SHOAL_OK && made != *out)
+        memcpy(*out, made, count * sizeof **out);
+    if (status == SHOAL_OK && classes > 0)
+        make_labels(*out, rows, columns, classes);
     shoal_data_free(&data);
     return status;
+}
+
+/* With a column of labels where the learner needs one. */
+static int make_rows(example *self, const recipe *recipe, int shape, int64_t rows)
+{
+    bool labels = recipe->algorithm == &shoal_logistic;
+    int64_t columns = recipe->shape[shape].columns + labels;
+    self->shape = (shoal_shape){.rows = rows, .columns = columns, .type = SHOAL_FLOAT32};
+    base_free(&self->values);
+    return cli_make_rows(&self->values, rows, columns, labels ? atoi(recipe->shape[shape].size) : 0, shape + 1);
 }
 
 /* Runs it so often, and leaves in *out the report with the least seconds of each phase. */
@@ -168,7 +172,7 @@ static int run_example(shoal_report *out, const example *self, const shoal_algor
             status = shoal_run(&result, &report, algorithm, self->config, data, NULL, &options);
         shoal_result_free(&result);
         shoal_data_free(&data);
-        if (status == SHOAL_OK && cli_signals_stopped())
+        if ((status == SHOAL_OK || status == SHOAL_STOPPED) && cli_signals_stopped())
             status = shoal_fail(SHOAL_STOPPED, "stopped");
         for (int j = 0; status == SHOAL_OK && i > 0 && j < report.phases; j++)
             report.phase[j].seconds = fmin(report.phase[j].seconds, out->phase[j].seconds);

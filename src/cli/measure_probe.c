@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "cli.h"
+#include "measure_learner.h"
 
 enum { ROWS_LEAST = 64, VALUES_MOST = 1 << 24, SHRINK = 4 };
 static const double OPERATIONS_MOST = 4e9; /* of a round, which can't be broken off */
@@ -27,35 +28,12 @@ typedef struct probe {
 
 /* ---- rows ----------------------------------------------------------------------------------------------------------- */
 
-/* Classes that the first columns say something about, and that no plane parts. */
-static void make_labels(float *values, int64_t rows, int64_t columns, int64_t classes)
-{
-    for (int64_t i = 0; i < rows; i++) {
-        float *row = values + i * columns;
-        double mixed = 0.5 * row[0] + 0.2 * row[columns / 2] + 0.3 * row[columns - 1];
-        row[columns - 1] = (float)fmin(floor(mixed * (double)classes), (double)classes - 1);
-    }
-}
-
 static int make_rows(probe *self, int64_t classes)
 {
-    char address[128];
-    shoal_data *made = NULL;
-    const void *rows = NULL;
+    float *values = NULL;
     self->shape.type = SHOAL_FLOAT32;
-    snprintf(address, sizeof address, "gen:uniform?rows=%lld&cols=%lld&seed=1", (long long)self->shape.rows,
-             (long long)self->shape.columns);
-    size_t count = (size_t)(self->shape.rows * self->shape.columns);
-    int status = base_alloc_unset(&self->values, count, sizeof(float), "rows for a probe");
-    if (status == SHOAL_OK)
-        status = shoal_data_open(&made, address, NULL);
-    if (status == SHOAL_OK)
-        status = shoal_data_read(&rows, made, 0, self->shape.rows, self->values);
-    if (status == SHOAL_OK && rows != self->values)
-        memcpy(self->values, rows, count * sizeof(float));
-    if (status == SHOAL_OK && classes > 0)
-        make_labels(self->values, self->shape.rows, self->shape.columns, classes);
-    shoal_data_free(&made);
+    int status = cli_make_rows(&values, self->shape.rows, self->shape.columns, classes, 1);
+    self->values = values;
     return status;
 }
 

@@ -44,7 +44,7 @@ static int find_shape(plan *plan)
     const cli_plan_settings *set = plan->set;
     const char *path = plan->asked->path;
     shoal_shape *out = &plan->shape;
-    static const shoal_type by_choice[] = {SHOAL_FLOAT32, SHOAL_FLOAT64, SHOAL_UINT8};
+    static const shoal_type by_choice[] = {SHOAL_FLOAT32, SHOAL_FLOAT32, SHOAL_FLOAT64, SHOAL_UINT8};
     *out = (shoal_shape){.rows = set->rows, .columns = set->columns, .type = by_choice[set->type]};
     if (!path) {
         if (set->rows > 0 && set->columns > 0)
@@ -98,6 +98,13 @@ static int check_learner(const plan *plan)
     return status;
 }
 
+/* 0 where the engine chooses them. */
+static double grains_of(const plan *plan)
+{
+    int64_t each = plan->algorithm->rows_per_grain ? plan->algorithm->rows_per_grain(plan->config, &plan->shape) : 0;
+    return each > 0 ? ceil((double)plan->shape.rows / (double)each) : 0;
+}
+
 static int find_job(plan *plan)
 {
     const cli_plan_settings *set = plan->set;
@@ -110,6 +117,11 @@ static int find_job(plan *plan)
         status = plan->algorithm->cost(&plan->cost, plan->config, shape);
     if (status == SHOAL_OK)
         status = check_learner(plan);
+    if (plan->asked->classes > 0) {
+        char text[64];
+        snprintf(text, sizeof text, "%lld classes (--classes)", (long long)plan->asked->classes);
+        assume(plan, text);
+    }
     if (status == SHOAL_OK)
         status = check_rounds(plan);
     plan->answer.question.job = (shoal_plan_job){.cost = &plan->cost,
@@ -119,6 +131,7 @@ static int find_job(plan *plan)
                                                  .value_bytes = (double)shoal_type_size(shape->type),
                                                  .source = source_of(plan),
                                                  .reduce = set->reduce,
+                                                 .grains = status == SHOAL_OK ? grains_of(plan) : 0,
                                                  .split_roles = set->roles == ROLES_SPLIT};
     return status;
 }
@@ -138,9 +151,7 @@ static int find_machines(plan *plan)
     const cli_plan_settings *set = plan->set;
     const char *pattern = set->machines, *table = set->prices;
     if (!pattern && !table)
-        return set->spot ? shoal_fail(SHOAL_USAGE, "--spot: which machines? --machines says it") : SHOAL_OK;
-    if (plan->workers.local)
-        return shoal_fail(SHOAL_USAGE, "--workers local: are processes of this machine, and --machines names others");
+        return SHOAL_OK;
     if (pattern && is_table(pattern)) {
         if (table)
             return shoal_fail(SHOAL_USAGE, "--machines %s and --prices %s are two price tables", pattern, table);
@@ -163,15 +174,15 @@ static int find_times(plan *plan)
     plan_question *question = &plan->answer.question;
     shoal_plan_crew *crew = &question->crew;
     int status = SHOAL_OK;
-    if (set->start && strcmp(set->start, "0") != 0 && strcmp(set->start, "0s") != 0)
-        status = cli_parse_duration(&crew->start, "--start", set->start);
-    else if (!set->start && question->machines) {
+    if (set->start)
+        status = cli_parse_pause(&crew->start, "--start", set->start);
+    else if (question->machines) {
         crew->start = 60;
         assume(plan, "a machine is there after 60 s (--start)");
-    } else if (!set->start && plan->workers.local)
-        crew->start = plan->answer.question.site.start;
+    } else if (plan->workers.local)
+        crew->start = question->site.start;
     if (status == SHOAL_OK)
-        status = cli_parse_duration(&crew->replace, "--replace", set->replace);
+        status = cli_parse_pause(&crew->replace, "--replace", set->replace);
     if (status == SHOAL_OK)
         status = cli_parse_duration(&crew->billed, "--billed", set->billed);
     if (status == SHOAL_OK && set->deadline)
@@ -197,17 +208,26 @@ static int find_crew(plan *plan)
 {
     const cli_plan_settings *set = plan->set;
     plan_question *question = &plan->answer.question;
-    question->crew = (shoal_plan_crew){.cores = base_cores(), .speed = set->speed, .dollars_per_hour = set->price};
+    question->crew = (shoal_plan_crew){.cores = base_cores(), .speed = set->speed};
     question->crew.machines = plan->workers.local ? 1 : 0;
     question->threads = (double)set->threads;
     question->workers = plan->workers.number;
     question->workers_count = plan->workers.count;
     question->spot = set->spot;
     question->wish = (plan_wish)set->objective;
+    plan->answer.priced = cli_plan_is_priced(set);
+    if (!plan->answer.priced) {
+        if (question->wish == PLAN_WISH_NONE)
+            question->wish = PLAN_WISH_TIME;
+        if (!plan->workers.local)
+            assume(plan, "each worker has a machine like this one, of unknown price (--machines, --price)");
+    }
     question->crew.losses = set->spot ? 0.05 : 0;
     if (set->spot && !set->losses)
         assume(plan, "a spot machine is lost 0.05 times an hour (--losses)");
     int status = read_real(&question->crew.losses, "--losses", set->losses, 1e6);
+    if (status == SHOAL_OK)
+        status = read_real(&question->crew.dollars_per_hour, "--price", set->price, 1e9);
     return status == SHOAL_OK ? find_times(plan) : status;
 }
 
@@ -220,13 +240,22 @@ static void choose_store(plan *plan)
         store = "dir";
     if (!store && plan->machines.machines > 0)
         store = strcmp(plan->machines.machine[0]->cloud, "azure") == 0 ? "az" : "s3";
-    snprintf(plan->answer.store, sizeof plan->answer.store, "%s", store ? store : "s3");
+    plan->answer.store = store ? store : "s3";
 }
 
 static void set_if(double *constant, double value)
 {
     if (value > 0)
         *constant = value;
+}
+
+static void assume_store(plan *plan)
+{
+    const cli_plan_settings *set = plan->set;
+    char text[200];
+    snprintf(text, sizeof text, "%s of store %.64s as published (shoal calibrate --store URL)",
+             set->bandwidth > 0 || set->latency > 0 ? "what else is known" : "rates and latencies", plan->answer.store);
+    assume(plan, text);
 }
 
 /* Estimates for machines that nobody measured are that much less sure. */
@@ -239,8 +268,8 @@ static int find_site(plan *plan)
     choose_store(plan);
     plan_calibration_site(site, &plan->answer.site_measured, plan->calibrated ? &plan->calibration : NULL,
                           plan->answer.store);
-    if (!plan->answer.site_measured && !set->bandwidth)
-        assume(plan, "rates of the store as published (shoal calibrate --store URL)");
+    if (!plan->answer.site_measured)
+        assume_store(plan);
     if (set->latency > 0)
         site->get = site->put = site->wait = set->latency;
     set_if(&site->read, set->bandwidth);
@@ -302,6 +331,8 @@ static int find_paces(plan *plan)
     if (!plan->set->no_probe) {
         status = cli_measure_probe(plan->pace, &question->paces, &loss, plan->algorithm, plan->config, plan->data,
                                    &plan->shape, plan->asked->classes, PROBE);
+        if (status == SHOAL_INVALID && plan->data)
+            status = shoal_fail(status, "%s: of the rows that were tried: %s", plan->asked->path, shoal_error());
         plan->answer.probed = status == SHOAL_OK;
         take_rounds(plan);
     }
@@ -323,12 +354,17 @@ static int find_paces(plan *plan)
     return status;
 }
 
+/* None is there before the first `shoal calibrate`, nor where there is no place for one. */
 static int read_calibration(plan *plan)
 {
     char *path = NULL;
     int status = plan_calibration_path(&path);
+    if (status == SHOAL_USAGE)
+        return SHOAL_OK;
     if (status == SHOAL_OK)
         status = plan_calibration_read(&plan->calibration, path);
+    if (status == SHOAL_INVALID)
+        status = shoal_fail(status, "%s; shoal calibrate --fresh makes a new one", shoal_error());
     plan->calibrated = status == SHOAL_OK;
     if (plan->calibrated)
         plan->answer.calibration = &plan->calibration;
@@ -342,11 +378,6 @@ static int find_paper(plan *plan)
 {
     const cli_plan_settings *set = plan->set;
     cli_plan_answer *answer = &plan->answer;
-    if (plan->algorithm != &shoal_kmeans)
-        return shoal_fail(SHOAL_USAGE, "--model paper: the paper has a model of k-means only, not of %s",
-                          plan->algorithm->name);
-    if (answer->question.machines)
-        return shoal_fail(SHOAL_USAGE, "--model paper: its machines are all alike: --price instead of --machines");
     const shoal_kmeans_config *config = plan->config;
     answer->paper = (shoal_paper){.rows = answer->question.job.rows,
                                   .columns = answer->question.job.columns,
@@ -355,10 +386,11 @@ static int find_paper(plan *plan)
                                   .flops = set->flops > 0 ? set->flops : 669e6,
                                   .read = set->bandwidth > 0 ? set->bandwidth : 8e6,
                                   .write = set->write_bandwidth,
-                                  .dollars_per_hour = set->price > 0 ? set->price : 0.1,
+                                  .dollars_per_hour = set->price ? answer->question.crew.dollars_per_hour : 0.1,
                                   .dollars_per_request = 1e-6,
                                   .billed = answer->question.crew.billed};
     answer->question.paper = &answer->paper;
+    answer->question.job.value_bytes = 8; /* doubles, whatever DATA has */
     answer->formula = shoal_paper_best(&answer->paper);
     answer->optimum = (plan_option){.workers = (int64_t)fmax(1, fmin(round(answer->formula), CLI_PLAN_WORKERS_MOST)),
                                     .fits = true,
@@ -381,6 +413,8 @@ static int ask(plan *plan)
     enum { OPTIONS_MOST = 2000000 };
     plan_question *question = &plan->answer.question;
     int status = cli_plan_workers_parse(&plan->workers, plan->set->workers);
+    if (status == SHOAL_OK)
+        status = cli_plan_check(plan->asked, plan->workers.local);
     if (status == SHOAL_OK)
         status = find_job(plan);
     if (status == SHOAL_OK)

@@ -4,11 +4,10 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/option.h"
 #include "plan/plan_picture.h"
 #include "plan_units.h"
 #include "plan_verb.h"
-
-enum { ROWS_SHOWN = 18, LIST_SHOWN = 40 };
 
 /* ---- words --------------------------------------------------------------------------------------------------------- */
 
@@ -17,20 +16,39 @@ static const char *machine_of(const plan_option *option)
     return option->machine ? option->machine->id : "";
 }
 
-static bool is_priced(const plan_option *option)
-{
-    return option->estimate.cost > 0;
-}
-
-/* "12 workers on aws:us-east-1/c7i.large: 3.1 h, $7.10" */
-static void describe(char *out, size_t size, const plan_option *option)
+/* "12 workers on aws:us-east-1/c7i.large, 3.1 h, $7.10"; with the limits that 95% of runs keep where they matter. */
+static void describe(char *out, size_t size, const cli_plan_answer *answer, const plan_option *option, bool limits)
 {
     const char *name = machine_of(option);
-    char time[CLI_UNITS_BYTES], money[CLI_UNITS_BYTES];
-    cli_format_duration(time, option->estimate.seconds);
-    cli_format_money(money, option->estimate.cost);
-    snprintf(out, size, "%lld worker%s%s%s, %s%s%s", (long long)option->workers, option->workers == 1 ? "" : "s",
-             name[0] ? " on " : "", name, time, is_priced(option) ? ", " : "", is_priced(option) ? money : "");
+    const shoal_estimate *estimate = &option->estimate;
+    char time[CLI_UNITS_BYTES], money[CLI_UNITS_BYTES], late[CLI_UNITS_BYTES + 16] = "",
+                                                                               dear[CLI_UNITS_BYTES + 16] = "";
+    char limit[CLI_UNITS_BYTES];
+    cli_format_duration(time, estimate->seconds);
+    cli_format_money(money, estimate->cost);
+    cli_format_duration(limit, estimate->high);
+    if (limits && answer->question.deadline > 0 && estimate->high > estimate->seconds)
+        snprintf(late, sizeof late, " (at most %s)", limit);
+    cli_format_money(limit, estimate->cost_high);
+    if (limits && answer->question.budget > 0 && estimate->cost_high > estimate->cost)
+        snprintf(dear, sizeof dear, " (at most %s)", limit);
+    int used = snprintf(out, size, "%lld worker%s%s%s, %s%s", (long long)option->workers,
+                        option->workers == 1 ? "" : "s", name[0] ? " on " : "", name, time, late);
+    if (answer->priced && used > 0 && (size_t)used < size)
+        snprintf(out + used, size - (size_t)used, ", %s%s", money, dear);
+}
+
+/* P* takes √P for ⌈√P⌉, so that a number near it may be a little faster. */
+static void tell_formula(char *out, size_t size, const cli_plan_answer *answer)
+{
+    const plan_option *fastest = &answer->choice.option[answer->choice.fastest];
+    char time[CLI_UNITS_BYTES];
+    int used = snprintf(out, size, "the paper's P* = (3 N F / %s)^(2/3) = %.1f",
+                        answer->paper.write > 0 ? "(B + B2 / 2)" : "B", answer->formula);
+    cli_format_duration(time, fastest->estimate.seconds);
+    if (fastest->estimate.seconds < answer->optimum.estimate.seconds)
+        snprintf(out + used, size - (size_t)used, "; of those that were asked for %lld take least, %s",
+                 (long long)fastest->workers, time);
 }
 
 static void tell_why(char *out, size_t size, const cli_plan_answer *answer)
@@ -41,12 +59,16 @@ static void tell_why(char *out, size_t size, const cli_plan_answer *answer)
     const plan_question *question = &answer->question;
     char time[CLI_UNITS_BYTES], money[CLI_UNITS_BYTES];
     if (answer->best == &answer->optimum) {
-        snprintf(out, size, "the fastest of all, by P* = (3 N F / B)^(2/3) = %.1f", answer->formula);
+        tell_formula(out, size, answer);
         return;
     }
     cli_format_duration(time, question->deadline);
     cli_format_money(money, question->budget);
-    snprintf(out, size, "%s of %lld%s%s%s%s%s", best[answer->choice.wish], (long long)answer->choice.meeting,
+    if (answer->choice.meeting == 1)
+        snprintf(out, size, "the only one");
+    else
+        snprintf(out, size, "%s of %lld", best[answer->choice.wish], (long long)answer->choice.meeting);
+    snprintf(out + strlen(out), size - strlen(out), "%s%s%s%s%s",
              question->deadline > 0 || question->budget > 0 ? " that" : "",
              question->deadline > 0 ? " end within " : "", question->deadline > 0 ? time : "",
              question->deadline > 0 && question->budget > 0 ? " and" : "",
@@ -73,8 +95,8 @@ int cli_plan_nothing(const cli_plan_answer *answer)
                           "larger --machines",
                           last->memory / 1073741824.0, (long long)last->workers);
     }
-    describe(fast, sizeof fast, &choice->option[choice->fastest]);
-    describe(cheap, sizeof cheap, &choice->option[choice->cheapest]);
+    describe(fast, sizeof fast, answer, &choice->option[choice->fastest], true);
+    describe(cheap, sizeof cheap, answer, &choice->option[choice->cheapest], true);
     bool late = choice->option[choice->fastest].in_time == false;
     if (late)
         cli_format_duration(asked, question->deadline);
@@ -85,107 +107,24 @@ int cli_plan_nothing(const cli_plan_answer *answer)
                       late ? "--deadline" : "--budget", asked, both && !late ? " and the deadline" : "", fast, cheap);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------- */
-
-/* The best of each machine, or some numbers of workers of the only one. */
-static void show_machines(bool *shown, const plan_choice *choice)
-{
-    for (int64_t first = 0, end; first < choice->options; first = end) {
-        int64_t best = first;
-        for (end = first; end < choice->options && choice->option[end].machine == choice->option[first].machine; end++)
-            if (plan_is_better(&choice->option[end], &choice->option[best], choice->wish))
-                best = end;
-        shown[best] = choice->option[best].fits;
-    }
-}
-
-static void show_spread(bool *shown, const plan_choice *choice)
-{
-    double step =
-        pow((double)choice->option[choice->options - 1].workers / (double)choice->option[0].workers, 1.0 / ROWS_SHOWN);
-    double next = 0;
-    for (int64_t i = 0; i < choice->options; i++)
-        if ((double)choice->option[i].workers >= next) {
-            shown[i] = true;
-            next = (double)choice->option[i].workers * step;
-        }
-    shown[choice->options - 1] = true;
-}
-
-/* All that were asked for, if these are few; otherwise some, and always the best, the fastest and the cheapest. */
-static void choose_shown(bool *shown, const cli_plan_answer *answer)
-{
-    const plan_choice *choice = &answer->choice;
-    if (answer->settings->all || choice->options <= LIST_SHOWN) {
-        memset(shown, true, (size_t)choice->options * sizeof *shown);
-        return;
-    }
-    if (answer->question.machines && answer->question.machines->machines > 1)
-        show_machines(shown, choice);
-    else
-        show_spread(shown, choice);
-    shown[choice->best] = shown[choice->fastest] = shown[choice->cheapest] = true;
-}
-
-/* Which columns a table has beside those of all. */
-typedef struct columns {
-    bool machines, interval, priced;
-} columns;
-
-static void print_option(FILE *stream, const plan_option *option, bool best, columns columns)
-{
-    const shoal_estimate *estimate = &option->estimate;
-    char time[CLI_UNITS_BYTES], low[CLI_UNITS_BYTES], high[CLI_UNITS_BYTES], money[CLI_UNITS_BYTES],
-        requests[CLI_UNITS_BYTES];
-    cli_format_duration(time, estimate->seconds);
-    cli_format_duration(low, estimate->low);
-    cli_format_duration(high, estimate->high);
-    cli_format_money(money, estimate->cost);
-    cli_format_money(requests, estimate->request_price);
-    fprintf(stream, "%s %7lld", best ? "*" : " ", (long long)option->workers);
-    if (columns.machines)
-        fprintf(stream, "  %-36s", machine_of(option));
-    fprintf(stream, " %9s", time);
-    if (columns.interval)
-        fprintf(stream, " %9s to %-9s", low, high);
-    fprintf(stream, " %9.1f %10.2f", estimate->speedup, estimate->efficiency);
-    if (columns.priced)
-        fprintf(stream, " %11s %10s", money, requests);
-    fprintf(stream, "%s%s\n", option->fits ? "" : "  too little memory",
-            option->fits && !(option->in_time && option->in_budget) ? option->in_time ? "  too dear" : "  too late"
-                                                                    : "");
-}
-
-static int print_table(FILE *stream, const cli_plan_answer *answer)
-{
-    const plan_choice *choice = &answer->choice;
-    const columns columns = {answer->question.machines != NULL, !answer->question.paper, is_priced(answer->best)};
-    bool *shown = NULL;
-    int64_t hidden = 0;
-    int status = base_alloc(&shown, (size_t)choice->options, sizeof *shown, "the rows of a table");
-    if (status < 0)
-        return status;
-    choose_shown(shown, answer);
-    fprintf(stream, "  workers");
-    if (columns.machines)
-        fprintf(stream, "  %-36s", "machine");
-    fprintf(stream, " %9s%s %9s %10s", "time", columns.interval ? "   90% of runs take    " : "", "speed-up",
-            "efficiency");
-    if (columns.priced)
-        fprintf(stream, " %11s %10s", "price", "requests");
-    fputc('\n', stream);
-    for (int64_t i = 0; i < choice->options; i++) {
-        hidden += !shown[i];
-        if (shown[i])
-            print_option(stream, &choice->option[i], &choice->option[i] == answer->best, columns);
-    }
-    if (hidden > 0)
-        fprintf(stream, "  and %lld more (--all, --json)\n", (long long)hidden);
-    base_free(&shown);
-    return SHOAL_OK;
-}
-
 /* ---- below the table --------------------------------------------------------------------------------------------------- */
+
+enum { INDENT = 12 }; /* of what is told below the table */
+
+/* A heading, and text that goes on below itself. */
+static void print_text(FILE *stream, const char *heading, const char *text)
+{
+    fprintf(stream, "%-*s", INDENT, heading);
+    base_wrap(stream, text, INDENT, INDENT, cli_width());
+}
+
+static double rounds_of(const shoal_estimate *estimate)
+{
+    double rounds = 0;
+    for (int i = 0; i < estimate->phases; i++)
+        rounds += estimate->phase[i].rounds;
+    return rounds;
+}
 
 static void print_parts(FILE *stream, const shoal_estimate *estimate)
 {
@@ -195,58 +134,92 @@ static void print_parts(FILE *stream, const shoal_estimate *estimate)
     } parts[] = {{"start", estimate->start},         {"load", estimate->load},        {"map", estimate->map},
                  {"stragglers", estimate->straggle}, {"reduce", estimate->reduce},    {"update", estimate->update},
                  {"publish", estimate->publish},     {"lost workers", estimate->lost}};
-    const char *before = "of it       ";
+    char text[512] = "";
+    const char *before = "";
+    if (estimate->phases > 0)
+        snprintf(text, sizeof text, "%.0f rounds, if it does not converge earlier: ", rounds_of(estimate));
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         char time[CLI_UNITS_BYTES];
+        size_t used = strlen(text);
         if (parts[i].seconds < 0.001 * estimate->seconds)
             continue;
         cli_format_duration(time, parts[i].seconds);
-        fprintf(stream, "%s%s %s", before, parts[i].name, time);
+        snprintf(text + used, sizeof text - used, "%s%s %s", before, parts[i].name, time);
         before = ", ";
     }
-    fputc('\n', stream);
+    print_text(stream, "its time", text);
+}
+
+static void print_price(FILE *stream, const shoal_estimate *estimate)
+{
+    char machines[CLI_UNITS_BYTES], requests[CLI_UNITS_BYTES], low[CLI_UNITS_BYTES], high[CLI_UNITS_BYTES], text[256];
+    cli_format_money(machines, estimate->cost - estimate->request_price);
+    cli_format_money(requests, estimate->request_price);
+    cli_format_money(low, estimate->cost_low);
+    cli_format_money(high, estimate->cost_high);
+    int used = snprintf(text, sizeof text, "machines %s, requests %s", machines, requests);
+    if (estimate->cost_high > estimate->cost_low)
+        snprintf(text + used, sizeof text - (size_t)used, "; 90%% of runs cost %s to %s", low, high);
+    print_text(stream, "its price", text);
+}
+
+static void format_day(char out[16], int64_t seconds)
+{
+    struct tm calendar;
+    time_t then = (time_t)seconds;
+    gmtime_r(&then, &calendar);
+    strftime(out, 16, "%Y-%m-%d", &calendar);
+}
+
+/* What was measured, and when. */
+static void print_measured(FILE *stream, const cli_plan_answer *answer)
+{
+    char day[16] = "", learner[96] = "", store[320] = "", text[sizeof learner + sizeof store];
+    const char *name = answer->algorithm->name;
+    if (answer->calibration)
+        format_day(day, answer->calibration->date);
+    if (answer->probed || answer->measured_now)
+        snprintf(learner, sizeof learner, "%s now%s", name, answer->probed ? ", with these options" : "");
+    else if (!(answer->settings->flops > 0))
+        snprintf(learner, sizeof learner, "%s on %s", name, day);
+    if (answer->site_measured)
+        snprintf(store, sizeof store, "%sstore %.256s on %s", learner[0] ? "; " : "", answer->store, day);
+    snprintf(text, sizeof text, "%s%s", learner, store);
+    if (text[0])
+        print_text(stream, "measured", text);
 }
 
 /* Where the constants come from. */
 static void print_sources(FILE *stream, const cli_plan_answer *answer)
 {
-    char date[16] = "";
     if (answer->question.paper)
         return;
-    if (answer->calibration) {
-        struct tm calendar;
-        time_t then = (time_t)answer->calibration->date;
-        gmtime_r(&then, &calendar);
-        strftime(date, sizeof date, "%Y-%m-%d", &calendar);
+    print_measured(stream, answer);
+    if (answer->prices) {
+        char text[512];
+        snprintf(text, sizeof text, "%s%s%s", answer->prices->name, answer->prices->date[0] ? ", " : "",
+                 answer->prices->date);
+        print_text(stream, "prices", text);
     }
-    if (answer->probed)
-        fprintf(stream, "measured    %s now, with these options; ", answer->algorithm->name);
-    else if (answer->measured_now)
-        fprintf(stream, "measured    %s now; ", answer->algorithm->name);
-    else if (!answer->settings->flops)
-        fprintf(stream, "measured    %s on %s; ", answer->algorithm->name, date);
-    else
-        fprintf(stream, "measured    ");
-    fprintf(stream, "store %s%s%s\n", answer->store, answer->site_measured ? " on " : " as published",
-            answer->site_measured ? date : "");
-    if (answer->prices)
-        fprintf(stream, "prices      %s%s%s\n", answer->prices->name, answer->prices->date[0] ? ", " : "",
-                answer->prices->date);
     if (answer->assumed[0])
-        fprintf(stream, "assumed     %s\n", answer->assumed);
+        print_text(stream, "assumed", answer->assumed);
 }
 
 int cli_plan_print(FILE *stream, const cli_plan_answer *answer)
 {
-    char best[320], why[320];
+    char best[320], why[320], text[sizeof best + sizeof why + 2];
     const plan_option *option = answer->best;
-    int status = print_table(stream, answer);
+    int status = cli_plan_print_table(stream, answer);
     if (status < 0)
         return status;
-    describe(best, sizeof best, option);
+    describe(best, sizeof best, answer, option, false);
     tell_why(why, sizeof why, answer);
-    fprintf(stream, "\nbest        %s: %s\n", best, why);
+    snprintf(text, sizeof text, "%s: %s", best, why);
+    fputc('\n', stream);
+    print_text(stream, "best", text);
     print_parts(stream, &option->estimate);
+    if (answer->priced)
+        print_price(stream, &option->estimate);
     print_sources(stream, answer);
     return SHOAL_OK;
 }
@@ -287,61 +260,136 @@ static json_t *json_option(const plan_option *option)
     cli_json_put(&row, "request_price", cli_json_real(estimate->request_price));
     cli_json_put(&row, "memory", cli_json_real(option->memory));
     cli_json_put(&row, "fits", json_boolean(option->fits));
+    cli_json_put(&row, "in_time", json_boolean(option->in_time));
+    cli_json_put(&row, "in_budget", json_boolean(option->in_budget));
     cli_json_put(&row, "front", json_boolean(option->front));
     cli_json_put(&row, "parts", json_parts(estimate));
     return row;
 }
 
-static json_t *json_job(const plan_question *question)
+static json_t *json_job(const cli_plan_answer *answer)
 {
+    const plan_question *question = &answer->question;
     json_t *job = json_object();
     cli_json_put(&job, "rows", cli_json_real(question->job.rows));
     cli_json_put(&job, "columns", cli_json_real(question->job.columns));
     cli_json_put(&job, "value_bytes", cli_json_real(question->job.value_bytes));
+    if (answer->best->estimate.phases > 0)
+        cli_json_put(&job, "rounds", cli_json_real(rounds_of(&answer->best->estimate)));
     return job;
 }
 
-/* What calibrate wrote, or null. */
-static json_t *json_calibration(const cli_plan_answer *answer)
+static json_t *json_positive(double value)
+{
+    return value > 0 ? cli_json_real(value) : json_null();
+}
+
+static json_t *json_wish(const cli_plan_answer *answer)
+{
+    static const char *const names[] = {
+        [PLAN_WISH_TIME] = "time", [PLAN_WISH_COST] = "cost", [PLAN_WISH_BOTH] = "cost*time"};
+    const plan_choice *choice = &answer->choice;
+    json_t *wish = json_object();
+    cli_json_put(&wish, "objective", json_string(names[choice->wish]));
+    cli_json_put(&wish, "deadline", json_positive(answer->question.deadline));
+    cli_json_put(&wish, "budget", json_positive(answer->question.budget));
+    cli_json_put(&wish, "fitting", json_integer(choice->fitting));
+    cli_json_put(&wish, "meeting", json_integer(choice->meeting));
+    return wish;
+}
+
+/* A machine as it counts where no table says otherwise. */
+static json_t *json_crew(const cli_plan_answer *answer)
+{
+    const plan_question *question = &answer->question;
+    json_t *crew = json_object();
+    cli_json_put(&crew, "local", json_boolean(question->crew.machines == 1));
+    cli_json_put(&crew, "threads", json_positive(question->threads));
+    cli_json_put(&crew, "cores", cli_json_real(question->crew.cores));
+    cli_json_put(&crew, "speed", cli_json_real(question->crew.speed));
+    cli_json_put(&crew, "spot", json_boolean(question->spot));
+    cli_json_put(&crew, "price",
+                 answer->priced && !question->machines ? cli_json_real(question->crew.dollars_per_hour) : json_null());
+    cli_json_put(&crew, "start", cli_json_real(question->crew.start));
+    cli_json_put(&crew, "losses", cli_json_real(question->crew.losses));
+    cli_json_put(&crew, "replace", cli_json_real(question->crew.replace));
+    cli_json_put(&crew, "billed", cli_json_real(question->crew.billed));
+    return crew;
+}
+
+/* A calibration as it is kept, or null. */
+static json_t *json_calibration(const plan_calibration *calibration)
 {
     char *text = NULL;
     json_t *object = NULL;
-    if (answer->calibration && plan_calibration_json(&text, answer->calibration) == SHOAL_OK)
+    if (calibration && plan_calibration_json(&text, calibration) == SHOAL_OK)
         object = json_loads(text, 0, NULL);
     base_free(&text);
     return object ? object : json_null();
+}
+
+/* The constants that this answer was made with, in the form of a calibration. */
+static json_t *json_constants(const cli_plan_answer *answer)
+{
+    const plan_question *question = &answer->question;
+    plan_calibration *used = NULL;
+    if (base_alloc(&used, 1, sizeof *used, "constants") < 0)
+        return NULL;
+    used->paces = question->paces;
+    used->sites = 1;
+    memcpy(used->pace, question->pace, (size_t)question->paces * sizeof *used->pace);
+    used->site[0].site = question->site;
+    snprintf(used->site[0].store, sizeof used->site[0].store, "%s", answer->store);
+    json_t *whole = json_calibration(used), *constants = json_object();
+    cli_json_put(&constants, "paces", json_incref(json_object_get(whole, "paces")));
+    cli_json_put(&constants, "site", json_incref(json_array_get(json_object_get(whole, "sites"), 0)));
+    json_decref(whole);
+    base_free(&used);
+    return constants;
+}
+
+static json_t *json_rows(const plan_choice *choice)
+{
+    json_t *rows = json_array();
+    for (int64_t i = 0; i < choice->options && rows; i++)
+        if (json_array_append_new(rows, json_option(&choice->option[i])) != 0) {
+            json_decref(rows);
+            rows = NULL;
+        }
+    return rows;
 }
 
 int cli_plan_print_json(const cli_plan_answer *answer)
 {
     const plan_choice *choice = &answer->choice;
     char why[320];
-    json_t *object = json_object(), *rows = json_array();
+    json_t *object = json_object();
     tell_why(why, sizeof why, answer);
     cli_json_put(&object, "learner", json_string(answer->algorithm->name));
     cli_json_put(&object, "model", json_string(answer->question.paper ? "paper" : "ours"));
-    cli_json_put(&object, "job", json_job(&answer->question));
+    cli_json_put(&object, "job", json_job(answer));
     cli_json_put(&object, "best", json_option(answer->best));
     cli_json_put(&object, "why", json_string(why));
     cli_json_put(&object, "fastest", json_option(&choice->option[choice->fastest]));
     cli_json_put(&object, "cheapest", json_option(&choice->option[choice->cheapest]));
     if (answer->formula > 0)
         cli_json_put(&object, "formula", cli_json_real(answer->formula));
-    for (int64_t i = 0; i < choice->options && rows; i++)
-        if (json_array_append_new(rows, json_option(&choice->option[i])) != 0) {
-            json_decref(rows);
-            rows = NULL;
-        }
-    cli_json_put(&object, "rows", rows);
+    cli_json_put(&object, "wish", json_wish(answer));
+    cli_json_put(&object, "priced", json_boolean(answer->priced));
+    cli_json_put(&object, "rows", json_rows(choice));
     if (!answer->question.paper) {
         cli_json_put(&object, "store", cli_json_text(answer->store));
         cli_json_put(&object, "probed", json_boolean(answer->probed));
         cli_json_put(&object, "store_measured", json_boolean(answer->site_measured));
         cli_json_put(&object, "assumed", cli_json_text(answer->assumed));
-        cli_json_put(&object, "calibration", json_calibration(answer));
+        cli_json_put(&object, "crew", json_crew(answer));
+        cli_json_put(&object, "constants", json_constants(answer));
+        cli_json_put(&object, "calibration", json_calibration(answer->calibration));
     }
-    if (answer->prices)
+    if (answer->prices) {
         cli_json_put(&object, "prices", cli_json_text(answer->prices->name));
+        cli_json_put(&object, "prices_date", cli_json_text(answer->prices->date));
+    }
     return cli_print_json(object);
 }
 
@@ -350,17 +398,6 @@ int cli_plan_print_json(const cli_plan_answer *answer)
 static const char *name_of(const plan_option *option)
 {
     return option->machine ? option->machine->name : "";
-}
-
-/* Whether names alone tell all machines apart. */
-static bool is_one_place(const plan_choice *choice)
-{
-    bool one = true;
-    for (int64_t i = 1; i < choice->options && choice->option[0].machine; i++) {
-        const plan_machine *a = choice->option[0].machine, *b = choice->option[i].machine;
-        one &= strcmp(a->cloud, b->cloud) == 0 && strcmp(a->region, b->region) == 0;
-    }
-    return one;
 }
 
 int cli_plan_draw(const char *path, const cli_plan_answer *answer)
@@ -372,7 +409,7 @@ int cli_plan_draw(const char *path, const cli_plan_answer *answer)
     if (status < 0)
         return status;
     int64_t points = 0;
-    bool one_place = is_one_place(choice);
+    bool one_place = cli_plan_is_one_place(choice);
     for (int64_t i = 0; i < choice->options; i++) {
         const plan_option *option = &choice->option[i];
         const shoal_estimate *estimate = &option->estimate;

@@ -41,6 +41,7 @@ static size_t name_length(const char *text)
 static void step(scan *self)
 {
     char c = *self->at++;
+    bool word = self->word;
     if (self->quote) {
         if (c == '\\' && self->quote == '"' && *self->at)
             self->at++;
@@ -53,7 +54,8 @@ static void step(scan *self)
     } else if (c == '#' && !self->word) {
         self->at += strcspn(self->at, "\n");
     }
-    self->word = !strchr(" \t\n;&|()", c);
+    bool joined = c == '\\' && !self->quote && self->at[-1] == '\n'; /* the line goes on as if nothing were there */
+    self->word = joined ? word : !strchr(" \t\n;&|()<>", c);
 }
 
 /* The next piece; false at the end. */

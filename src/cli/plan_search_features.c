@@ -41,6 +41,11 @@ static bool is_wanted(const cli_search_space *space, const char *name)
     return false;
 }
 
+static bool is_named(const cli_search_space *space, const char *name)
+{
+    return json_object_get(space->file, "features") && is_wanted(space, name);
+}
+
 /* One feature of all candidates, `value` being that of each value of a dimension. */
 static int add_numbers(cli_search_space *space, const char *name, int dimension, const double *value)
 {
@@ -169,7 +174,7 @@ static int tell_apart(cli_search_space *space)
     int status = SHOAL_OK;
     double *value = NULL;
     space->alike = count_alike(space);
-    if (space->alike > 0 && space->priced) {
+    if ((space->alike > 0 || is_named(space, "price")) && space->priced) {
         status = base_alloc(&value, (size_t)space->machines.machines, sizeof *value, "features");
         for (int64_t i = 0; i < space->machines.machines && status == SHOAL_OK; i++) {
             const plan_machine *machine = &space->machines.machine[i].known;
@@ -224,6 +229,24 @@ static int add_known(cli_search_space *space)
     return status;
 }
 
+/* What "features" names must be known of every machine: a feature that is left out in silence would be missed. */
+static int check_known(const cli_search_space *space)
+{
+    for (int64_t i = 0; i < space->machines.machines; i++) {
+        const plan_machine *known = &space->machines.machine[i].known;
+        const int64_t first = i * (space->plan.candidates / space->machines.machines);
+        const char *lacks = is_named(space, "vcpus") && !(known->vcpus > 0)             ? "vcpus"
+                            : is_named(space, "memory_gib") && !(known->memory_gib > 0) ? "memory_gib"
+                            : is_named(space, "price") && !(space->candidate[first].dollars_per_hour > 0)
+                                ? "price"
+                                : NULL;
+        if (lacks)
+            return shoal_fail(SHOAL_INVALID, "%s: \"features\" names %s, which nobody told of machine %s", space->path,
+                              lacks, known->name);
+    }
+    return SHOAL_OK;
+}
+
 /* ---- "features" ------------------------------------------------------------------------------------------------ */
 
 static int check_wanted(const cli_search_space *space)
@@ -254,6 +277,8 @@ int cli_search_features(cli_search_space *space)
     bool known = all_have(&space->machines, offsetof(plan_machine, vcpus)) &&
                  all_have(&space->machines, offsetof(plan_machine, memory_gib));
     int status = check_wanted(space);
+    if (status == SHOAL_OK)
+        status = check_known(space);
     if (status == SHOAL_OK)
         status = describe(space, known);
     if (status == SHOAL_OK && known && json_object_get(space->file, "features"))

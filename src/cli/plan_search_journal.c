@@ -127,6 +127,10 @@ static int read_trial(cli_search_journal *journal, const cli_search_space *space
                        "trials");
     if (status == SHOAL_OK)
         journal->trial[journal->trials++] = trial;
+    /* Lines may have been removed: what comes next must not take a number that another one has. */
+    int64_t number = json_integer_value(json_object_get(object, "trial"));
+    if (number > journal->last && number < INT32_MAX)
+        journal->last = number;
     return status;
 }
 
@@ -253,9 +257,8 @@ static int read_lines(cli_search_journal *journal, const cli_search_purpose *pur
     for (size_t at = 0; at < size && status == SHOAL_OK; line++) {
         const char *newline = memchr(text + at, '\n', size - at);
         size_t next = newline ? (size_t)(newline - text) + 1 : size;
-        bool broken = !newline;
-        if (newline)
-            status = read_line(journal, purpose, text + at, next - at - 1, line, &broken);
+        bool broken = false;
+        status = read_line(journal, purpose, text + at, next - at - (newline != NULL), line, &broken);
         if (broken && line == 1 && !(size < 4096 && strncmp(text, "{\"journal\":", size < 11 ? size : 11) == 0))
             return shoal_fail(SHOAL_INVALID,
                               "%s: is no journal of a search, and is left alone; --journal names another",
@@ -265,6 +268,7 @@ static int read_lines(cli_search_journal *journal, const cli_search_purpose *pur
         if (!broken)
             journal->bytes = (int64_t)next;
         journal->cut = broken;
+        journal->open = !broken && !newline;
         at = next;
     }
     return status;
@@ -280,6 +284,9 @@ static int take_over(cli_search_journal *journal, const cli_search_purpose *purp
     base_free(&text);
     if (status == SHOAL_OK && journal->cut && ftruncate(journal->descriptor, (off_t)journal->bytes) < 0)
         status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", journal->path);
+    if (status == SHOAL_OK && journal->open && write(journal->descriptor, "\n", 1) != 1)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", journal->path);
+    journal->bytes += journal->open;
     if (status == SHOAL_OK && journal->bytes == 0) {
         status = write_line(journal, header_json(purpose));
         sync_folder(journal->path);
@@ -310,14 +317,21 @@ int cli_search_journal_open(cli_search_journal **out, const char *path, const cl
     return status;
 }
 
+int64_t cli_search_journal_next(const cli_search_journal *journal)
+{
+    return (journal->last > journal->trials ? journal->last : journal->trials) + 1;
+}
+
 int cli_search_journal_add(cli_search_journal *journal, const cli_search_space *space, const cli_search_trial *trial)
 {
     int status = base_grow(&journal->trial, (size_t)journal->trials, (size_t)journal->trials + 1,
                            sizeof *journal->trial, "trials");
     if (status == SHOAL_OK)
-        status = write_line(journal, cli_search_trial_json(trial, space, journal->trials + 1));
-    if (status == SHOAL_OK)
+        status = write_line(journal, cli_search_trial_json(trial, space, cli_search_journal_next(journal)));
+    if (status == SHOAL_OK) {
+        journal->last = cli_search_journal_next(journal);
         journal->trial[journal->trials++] = *trial;
+    }
     return status;
 }
 

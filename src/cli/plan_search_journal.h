@@ -4,7 +4,7 @@
  *     {"trial":1,"machine":"c7i.large","count":4,"outcome":"done","seconds":812.4,"cost":0.0806,"why":"start 1 of 3"}
  *
  * A line is written in one piece and is on the disk before the next trial starts.  A last line that is not whole was cut off by a crash, and
- * is dropped. */
+ * is dropped; one that only lacks its newline, as some editors leave it, is whole. */
 #ifndef CLI_PLAN_SEARCH_JOURNAL_H
 #define CLI_PLAN_SEARCH_JOURNAL_H
 
@@ -16,7 +16,9 @@ typedef struct cli_search_journal {
     int64_t bytes; /* of the lines that are whole */
     cli_search_trial *trial;
     int64_t trials;
-    bool cut; /* a last line was dropped */
+    int64_t last; /* the greatest number that a trial has */
+    bool cut;     /* a last line was dropped */
+    bool open;    /* the last line is whole but for its newline */
 } cli_search_journal;
 
 /* What a journal is of. */
@@ -28,6 +30,8 @@ typedef struct cli_search_purpose {
 /* Opens or starts it, and reads its trials.  Nobody else can have it open.  SHOAL_USAGE when it is of another space, objective or command,
  * SHOAL_INVALID, with the line, when it is damaged or no journal at all. */
 int cli_search_journal_open(cli_search_journal **out, const char *path, const cli_search_purpose *purpose);
+/* The number that the next trial gets: no other has it, also where lines were removed. */
+int64_t cli_search_journal_next(const cli_search_journal *journal);
 int cli_search_journal_add(cli_search_journal *journal, const cli_search_space *space, const cli_search_trial *trial);
 void cli_search_journal_close(cli_search_journal **journal);
 

@@ -24,39 +24,46 @@ static const double GRACE = 5, LOOK = 0.1; /* seconds from SIGTERM to SIGKILL; b
 
 /* ---- figures --------------------------------------------------------------------------------------------------- */
 
+/* What a command told; NaN and "" for what it did not. */
+typedef struct figures {
+    double seconds, dollars;
+    char said[96]; /* the last figure that is none */
+} figures;
+
 /* Reads one word; false when it is no figure's name at all. */
-static bool take_word(double *seconds, double *dollars, char said[96], const char *word)
+static bool take_word(figures *out, const char *word)
 {
     bool is_seconds = strncmp(word, "seconds=", 8) == 0, is_cost = strncmp(word, "cost=", 5) == 0;
+    double value = 0;
     if (!is_seconds && !is_cost)
         return false;
-    double value = 0, *out = is_seconds ? seconds : dollars;
-    if (base_parse_real(&value, word + (is_seconds ? 8 : 5)) && isfinite(value) && value > 0) {
-        if (isnan(*out)) /* the last one counts, and that is met first */
-            *out = value;
-    } else if (!said[0]) {
-        snprintf(said, 96, "%s", word);
-    }
+    if (base_parse_real(&value, word + (is_seconds ? 8 : 5)) && isfinite(value) && value > 0)
+        *(is_seconds ? &out->seconds : &out->dollars) = value;
+    else
+        snprintf(out->said, sizeof out->said, "%s", word);
     return true;
 }
 
-/* Whether the line has figures and nothing else. */
-static bool take_line(double *seconds, double *dollars, char said[96], char *line)
+/* Takes a line that has figures and nothing else; what `out` has already, from lines behind it, stays. */
+static bool take_line(figures *out, char *line)
 {
-    char *rest = NULL, *word;
-    bool any = false;
-    while ((word = strtok_r(any ? NULL : line, " \t\r", &rest))) {
-        if (!take_word(seconds, dollars, said, word))
+    figures own = {.seconds = NAN, .dollars = NAN};
+    char *rest = NULL, *word = strtok_r(line, " \t\r", &rest);
+    if (!word)
+        return false;
+    for (; word; word = strtok_r(NULL, " \t\r", &rest))
+        if (!take_word(&own, word))
             return false;
-        any = true;
-    }
-    return any;
+    out->seconds = isnan(out->seconds) ? own.seconds : out->seconds;
+    out->dollars = isnan(out->dollars) ? own.dollars : out->dollars;
+    if (!out->said[0])
+        memcpy(out->said, own.said, sizeof own.said);
+    return true;
 }
 
 bool cli_search_figures(double *seconds, double *dollars, char said[96], char *text)
 {
-    double told_seconds = NAN, told_dollars = NAN;
-    said[0] = '\0';
+    figures told = {.seconds = NAN, .dollars = NAN};
     for (size_t end = strlen(text); end > 0;) {
         while (end > 0 && strchr("\n\r\t ", text[end - 1]))
             end--;
@@ -64,14 +71,15 @@ bool cli_search_figures(double *seconds, double *dollars, char said[96], char *t
         char *line = strrchr(text, '\n');
         line = line ? line + 1 : text;
         size_t start = (size_t)(line - text);
-        if (end == 0 || !take_line(&told_seconds, &told_dollars, said, line))
+        if (end == 0 || !take_line(&told, line))
             break;
         end = start;
     }
-    if (!isnan(told_seconds))
-        *seconds = told_seconds;
-    if (!isnan(told_dollars))
-        *dollars = told_dollars;
+    if (!isnan(told.seconds))
+        *seconds = told.seconds;
+    if (!isnan(told.dollars))
+        *dollars = told.dollars;
+    memcpy(said, told.said, sizeof told.said);
     return said[0] == '\0';
 }
 

@@ -126,8 +126,9 @@ static int read_list(cli_search_dimension *out, const char *path, const char *te
                 SHOAL_INVALID,
                 "%s: \"%s\" has the range %.*s, whose ends must be whole numbers that rise, with at most %d values",
                 path, out->name, (int)length, text, VALUES_MOST);
-        for (double number = low; status == SHOAL_OK && number <= (is_range ? high : low); number++)
-            status = add_number(out, path, number);
+        const int64_t last = is_range ? (int64_t)(high - low) : 0;
+        for (int64_t i = 0; status == SHOAL_OK && i <= last; i++)
+            status = add_number(out, path, low + (double)i);
         text += length;
         if (status < 0 || !*text)
             return status;

@@ -71,17 +71,28 @@ static bool read_duration(double *out, const char *text)
     return true;
 }
 
-int cli_parse_duration(double *seconds, const char *called, const char *text)
+static int parse_duration(double *seconds, const char *called, const char *text, bool may_be_nothing)
 {
     double value = 0;
     if (!read_duration(&value, text))
         return shoal_fail(SHOAL_USAGE, "%s: '%s' is no duration, such as 30s, 90m, 2h, 1d or 1h30m", called, text);
-    if (!(value > 0))
-        return shoal_fail(SHOAL_USAGE, "%s: '%s' is not more than nothing", called, text);
+    if (!(value > 0) && !(may_be_nothing && value == 0))
+        return shoal_fail(SHOAL_USAGE, "%s: '%s' is %s", called, text,
+                          may_be_nothing ? "less than nothing" : "not more than nothing");
     if (!(value <= 36525 * DAY))
         return shoal_fail(SHOAL_USAGE, "%s: '%s' is more than 100 years", called, text);
     *seconds = value;
     return SHOAL_OK;
+}
+
+int cli_parse_duration(double *seconds, const char *called, const char *text)
+{
+    return parse_duration(seconds, called, text, false);
+}
+
+int cli_parse_pause(double *seconds, const char *called, const char *text)
+{
+    return parse_duration(seconds, called, text, true);
 }
 
 int cli_parse_money(double *dollars, const char *called, const char *text)

@@ -7,6 +7,8 @@
 /* Reads "30s", "90m" (or "90min"), "2h", "1d", several of them one behind the other ("1h30m"), or a plain number of seconds.  More than
  * nothing and at most 100 years.  SHOAL_USAGE with a sentence that starts with `called`, such as "--deadline". */
 int cli_parse_duration(double *seconds, const char *called, const char *text);
+/* The same, and 0 is one too. */
+int cli_parse_pause(double *seconds, const char *called, const char *text);
 /* Reads "5", "5usd", "5 USD" or "$5".  More than nothing.  SHOAL_USAGE as above. */
 int cli_parse_money(double *dollars, const char *called, const char *text);
 

@@ -17,9 +17,9 @@ typedef struct cli_plan_settings {
     const char *workers, *machines, *prices;
     int64_t threads;
     bool spot;
-    double price, speed;
+    double speed;
     const char *start, *replace, *billed;
-    const char *losses;
+    const char *price, *losses; /* numbers, of which 0 is one; NULL: not given */
     /* What is wanted. */
     const char *deadline, *budget;
     int objective; /* choice: plan_wish */
@@ -43,6 +43,11 @@ typedef struct cli_plan_asked {
 } cli_plan_asked;
 
 int cli_plan_make(const cli_plan_asked *asked);
+/* SHOAL_USAGE names an option that would have no effect beside the others, so that nobody believes it had one.  `local`: the workers
+ * are processes of this machine. */
+int cli_plan_check(const cli_plan_asked *asked, bool local);
+/* Whether it is said what a machine costs. */
+bool cli_plan_is_priced(const cli_plan_settings *settings);
 
 /* An answer, and what it was made from. */
 typedef struct cli_plan_answer {
@@ -59,13 +64,18 @@ typedef struct cli_plan_answer {
     bool probed;                         /* the learner was tried with these very options */
     bool measured_now;                   /* the learner was measured for this plan alone */
     bool site_measured;
-    char store[64];    /* the scheme or address whose constants were taken */
-    char assumed[512]; /* what was neither measured nor given, for people */
+    const char *store;  /* the scheme or address whose constants were taken */
+    bool priced;        /* it is known what a machine costs; if not, `cost` has requests alone */
+    char assumed[1024]; /* what was neither measured nor given, for people */
 } cli_plan_answer;
 
 int cli_plan_print(FILE *stream, const cli_plan_answer *answer);
+/* The table of it: every option, or the most telling ones when these are many. */
+int cli_plan_print_table(FILE *stream, const cli_plan_answer *answer);
 int cli_plan_print_json(const cli_plan_answer *answer);
 int cli_plan_draw(const char *path, const cli_plan_answer *answer);
+/* Whether all machines are of one cloud and region, so that their names alone tell them apart. */
+bool cli_plan_is_one_place(const plan_choice *choice);
 /* Fails with a sentence about a plan that nothing meets: what the cheapest and the fastest would be. */
 int cli_plan_nothing(const cli_plan_answer *answer);
 

@@ -77,6 +77,8 @@ static void note_phases(plan_run *run, const cli_job *job, const shoal_cost *cos
         out->operations_per_row = known->operations_per_row;
         out->model_bytes = known->model_bytes;
         out->partial_bytes = known->partial_bytes;
+        out->row_bytes = known->row_bytes;
+        out->kept_bytes = known->kept_bytes;
     }
 }
 
@@ -93,6 +95,7 @@ static void note_workers(plan_run *run, const cli_job_away *away)
     run->cores = away->local ? base_cores() : run->threads;
     run->split_roles = away->split_roles;
     run->source = away->source;
+    run->slices = (double)away->slices;
     snprintf(run->reduce, sizeof run->reduce, "%s", away->reduce ? away->reduce : "");
     run->partial = run->partial || away->resumed;
     for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
@@ -135,7 +138,7 @@ static bool read_calibration(plan_calibration *out)
     if (named)
         status = plan_calibration_read(out, path);
     if (named && status < 0 && status != SHOAL_ABSENT)
-        warn("so nothing is predicted: shoal calibrate makes a new one");
+        warn("so nothing is predicted: shoal calibrate --fresh makes a new one");
     base_free(&path);
     return status == SHOAL_OK;
 }

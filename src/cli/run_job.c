@@ -260,6 +260,7 @@ static void note_crew(following *self, const launch_ask *ask)
     }
     away->split_roles = self->settings->roles && strcmp(self->settings->roles, "split") == 0;
     away->reduce = self->settings->reduce;
+    away->slices = self->settings->slices;
 }
 
 static int start_workers(following *self)
@@ -383,6 +384,8 @@ static int on_forgot(void *context)
 static int say_stopped(const following *self, const char *why)
 {
     char *command = NULL;
+    if (self->settings->passing)
+        return CLI_RESUMABLE;
     int status = cli_jobs_command(&command, self->jobs, "resume", self->id);
     if (status == SHOAL_OK) {
         fputs("shoal: ", stderr);
@@ -442,7 +445,7 @@ static int end_failed(const following *self, int failure, const char *why)
         cli_jobs_forget(self->id);
         verb = NULL;
     }
-    if (verb && cli_jobs_command(&command, self->jobs, verb, self->id) == SHOAL_OK)
+    if (verb && !self->settings->passing && cli_jobs_command(&command, self->jobs, verb, self->id) == SHOAL_OK)
         failure = shoal_fail(failure, "%s%s%s; %s `%s`", name, colon, why, hint, command);
     else
         failure = shoal_fail(failure, "%s%s%s", name, colon, why);
@@ -690,7 +693,7 @@ int cli_workers_run(cli_job *job, const cli_workers_wish *wish, const cli_run_se
     if (status == SHOAL_OK)
         status = submit(job, &jobs, wish, run, settings);
     if (status == SHOAL_STOPPED && job->away.id[0]) {
-        const following self = {.jobs = &jobs, .id = job->away.id};
+        const following self = {.jobs = &jobs, .id = job->away.id, .settings = settings};
         cli_progress_clear(&job->progress);
         status = say_stopped(&self, "stopped while rows were uploaded");
     }

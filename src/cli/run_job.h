@@ -16,6 +16,7 @@ typedef struct cli_workers_settings {
     bool detach;
     bool write_outputs; /* of `shoal job resume`: also those that only the store names */
     bool as_scaled;     /* what `shoal job scale` asked for before counts more than `workers` */
+    bool passing;       /* it is removed however it ends, so nobody is told how it could go on */
 } cli_workers_settings;
 
 extern const shoal_option *const cli_workers_options; /* of cli_workers_settings */

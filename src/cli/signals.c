@@ -10,7 +10,7 @@
 
 static volatile int stop_requested;
 static atomic_bool stop_seen; /* the same, for threads other than the one that the signal came to */
-static volatile sig_atomic_t stop_allowed;
+static volatile sig_atomic_t stop_allowed, stop_held;
 static _Atomic(const char *const *) removable;
 
 static void say(const char *text)
@@ -43,7 +43,7 @@ static void die_by(int number)
 
 static void handle_stop(int number)
 {
-    if (!stop_allowed || stop_requested)
+    if ((!stop_allowed && !stop_held) || stop_requested)
         die_by(number);
     stop_requested = 1;
     atomic_store(&stop_seen, true);
@@ -93,6 +93,11 @@ void cli_signals_start(void)
 void cli_signals_allow_stop(bool allow)
 {
     stop_allowed = allow;
+}
+
+void cli_signals_hold_stop(bool hold)
+{
+    stop_held = hold;
 }
 
 const volatile int *cli_signals_stop(void)

@@ -346,7 +346,7 @@ static int update_module(shoal_round **next, shoal_result **result, const shoal_
 /* How many rounds a module makes that has an update, only that knows; of what it does to a row there is the least: an addition a value. */
 static int cost_module(shoal_cost *out, const void *config, const shoal_shape *shape)
 {
-    enum { ROUND_WORDS = 190, PARTIAL_WORDS = 20 }; /* names, numbers and a layout around them on the way */
+    enum { ROUND_BYTES = 190, PARTIAL_BYTES = 20 }; /* names, numbers and a layout around them on the way */
     const learn_module_config *asked = config;
     const char *text = asked->params ? asked->params : "{}";
     const shoal_module *module = learn_module_current();
@@ -366,9 +366,9 @@ static int cost_module(shoal_cost *out, const void *config, const shoal_shape *s
     const shoal_cost_phase run = {.name = "run",
                                   .rounds = rounds,
                                   .operations_per_row = (double)shape->columns,
-                                  .model_bytes = ROUND_WORDS + sizeof(model_head) + numbers * sizeof(double) +
+                                  .model_bytes = ROUND_BYTES + sizeof(model_head) + numbers * sizeof(double) +
                                                  (double)strlen(text),
-                                  .partial_bytes = PARTIAL_WORDS + (digits + LEARN_EXACT_RANGE) * sizeof(int64_t)};
+                                  .partial_bytes = PARTIAL_BYTES + (digits + LEARN_EXACT_RANGE) * sizeof(int64_t)};
     *out = (shoal_cost){.operations_per_row = run.operations_per_row,
                         .model_bytes = run.model_bytes,
                         .partial_bytes = run.partial_bytes,

@@ -172,7 +172,8 @@ int plan_calibration_json(char **out, const plan_calibration *calibration)
     if (object && add_lists(object, calibration))
         text = json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     json_decref(object);
-    int status = text ? base_copy_text(out, text) : shoal_fail(SHOAL_MEMORY, "no memory for the calibration");
+    int status = text ? base_copy_text(out, text)
+                      : shoal_fail(SHOAL_MEMORY, "no memory for the calibration, or a number in it that is none");
     free(text);
     return status;
 }

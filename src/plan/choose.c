@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "plan/model.h"
 #include "plan/pareto.h"
 
 static const double GIB = 1073741824.0;
@@ -36,7 +37,7 @@ static shoal_plan_crew crew_of(const plan_question *question, const plan_option 
     return crew;
 }
 
-static int estimate(plan_option *option, const plan_question *question)
+static int estimate(plan_option *option, plan_slowest_memo *memo, const plan_question *question)
 {
     option->fits = true;
     if (question->paper)
@@ -48,7 +49,7 @@ static int estimate(plan_option *option, const plan_question *question)
     option->memory = memory_of(question, option, crew.threads);
     if (option->machine && option->machine->memory_gib > 0)
         option->fits = option->memory <= USABLE * option->machine->memory_gib * GIB;
-    return shoal_plan_estimate(&option->estimate, &question->job, &site, question->pace, question->paces, &crew);
+    return plan_estimate(&option->estimate, memo, &question->job, &site, question->pace, question->paces, &crew);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
@@ -133,15 +134,17 @@ static int mark_front(plan_choice *choice)
 int plan_choose(plan_choice *out, const plan_question *question)
 {
     *out = (plan_choice){.best = -1, .fastest = -1, .cheapest = -1};
-    int64_t machines = question->machines ? question->machines->machines : 1;
-    int status = base_alloc(&out->option, (size_t)(machines * question->workers_count), sizeof *out->option,
-                            "the options of a plan");
-    for (int64_t i = 0; i < machines && status == SHOAL_OK; i++)
-        for (int64_t j = 0; j < question->workers_count && status == SHOAL_OK; j++) {
-            plan_option *option = &out->option[out->options++];
+    int64_t machines = question->machines ? question->machines->machines : 1, count = question->workers_count;
+    plan_slowest_memo memo = {0};
+    int status = base_alloc(&out->option, (size_t)(machines * count), sizeof *out->option, "the options of a plan");
+    out->options = status == SHOAL_OK ? machines * count : 0;
+    for (int64_t j = 0; j < count && status == SHOAL_OK;
+         j++) /* machine by machine for each number: see plan_estimate */
+        for (int64_t i = 0; i < machines && status == SHOAL_OK; i++) {
+            plan_option *option = &out->option[i * count + j];
             *option = (plan_option){.machine = question->machines ? question->machines->machine[i] : NULL,
                                     .workers = question->workers[j]};
-            status = estimate(option, question);
+            status = estimate(option, &memo, question);
         }
     if (status == SHOAL_OK)
         judge(out, question);

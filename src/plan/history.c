@@ -84,6 +84,7 @@ static int open_to_add(int *out, const char *path)
         if (is_still_there(path, *out))
             return SHOAL_OK;
         close(*out);
+        *out = -1;
         status = open_plain(out, path, O_RDWR | O_APPEND | O_CREAT);
     }
     return status == SHOAL_ABSENT ? SHOAL_SYSTEM : status;

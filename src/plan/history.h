@@ -22,7 +22,7 @@ typedef struct plan_run {
     struct plan_run_phase {
         char name[24];
         double rounds, seconds, expected_rounds;
-        double operations_per_row, model_bytes, partial_bytes;
+        double operations_per_row, model_bytes, partial_bytes, row_bytes, kept_bytes;
     } phase[SHOAL_COST_PHASES];
     double seconds;              /* from the first round to the last, with loading and starting */
     double predicted, low, high; /* for the rounds that happened; 0: nothing was predicted */
@@ -30,6 +30,7 @@ typedef struct plan_run {
     char host[64];   /* that started it */
     char reduce[24]; /* as in shoal_plan_job; "" for auto */
     bool split_roles;
+    double slices; /* as in shoal_plan_job; 0: as the job chose them */
     bool partial; /* it was stopped, or went on from where another run of it was: not for what is known of whole runs */
 } plan_run;
 

@@ -12,7 +12,7 @@
 
 enum { VERSION = 1 };
 
-typedef enum kind { REAL, WHOLE, TEXT, TRUTH } kind;
+typedef enum kind { REAL, LATER, WHOLE, TEXT, TRUTH } kind; /* LATER: a REAL that older lines lack, and then is 0 */
 
 typedef struct field {
     const char *name; /* NULL ends a table */
@@ -26,17 +26,29 @@ typedef struct field {
     }
 
 static const field run_fields[] = {
-    FIELD(WHOLE, plan_run, date),        FIELD(TEXT, plan_run, learner),
-    FIELD(TEXT, plan_run, store),        FIELD(TEXT, plan_run, kernel),
-    FIELD(TEXT, plan_run, host),         FIELD(REAL, plan_run, rows),
-    FIELD(REAL, plan_run, columns),      FIELD(REAL, plan_run, value_bytes),
-    FIELD(WHOLE, plan_run, workers),     FIELD(WHOLE, plan_run, machines),
-    FIELD(WHOLE, plan_run, lost),        FIELD(REAL, plan_run, threads),
-    FIELD(REAL, plan_run, cores),        FIELD(REAL, plan_run, seconds),
-    FIELD(REAL, plan_run, predicted),    FIELD(REAL, plan_run, low),
-    FIELD(REAL, plan_run, high),         FIELD(REAL, plan_run, requests),
-    FIELD(TRUTH, plan_run, partial),     FIELD(TEXT, plan_run, reduce),
-    FIELD(TRUTH, plan_run, split_roles), {0},
+    FIELD(WHOLE, plan_run, date),
+    FIELD(TEXT, plan_run, learner),
+    FIELD(TEXT, plan_run, store),
+    FIELD(TEXT, plan_run, kernel),
+    FIELD(TEXT, plan_run, host),
+    FIELD(REAL, plan_run, rows),
+    FIELD(REAL, plan_run, columns),
+    FIELD(REAL, plan_run, value_bytes),
+    FIELD(WHOLE, plan_run, workers),
+    FIELD(WHOLE, plan_run, machines),
+    FIELD(WHOLE, plan_run, lost),
+    FIELD(REAL, plan_run, threads),
+    FIELD(REAL, plan_run, cores),
+    FIELD(REAL, plan_run, seconds),
+    FIELD(REAL, plan_run, predicted),
+    FIELD(REAL, plan_run, low),
+    FIELD(REAL, plan_run, high),
+    FIELD(REAL, plan_run, requests),
+    FIELD(TRUTH, plan_run, partial),
+    FIELD(TEXT, plan_run, reduce),
+    FIELD(TRUTH, plan_run, split_roles),
+    FIELD(LATER, plan_run, slices),
+    {0},
 };
 
 typedef struct plan_run_phase phase;
@@ -49,6 +61,8 @@ static const field phase_fields[] = {
     FIELD(REAL, phase, operations_per_row),
     FIELD(REAL, phase, model_bytes),
     FIELD(REAL, phase, partial_bytes),
+    FIELD(LATER, phase, row_bytes),
+    FIELD(LATER, phase, kept_bytes),
     {0},
 };
 
@@ -64,7 +78,8 @@ static json_t *value_of(const field *of, const void *from)
 {
     const char *place = (const char *)from + of->offset;
     switch (of->kind) {
-    case REAL: return json_real(*(const double *)place);
+    case REAL:
+    case LATER: return json_real(*(const double *)place);
     case WHOLE: return json_integer(*(const int64_t *)place);
     case TRUTH: return json_boolean(*(const bool *)place);
     case TEXT: break;
@@ -134,6 +149,10 @@ static bool read_field(void *to, const field *of, const json_t *value)
 {
     char *place = (char *)to + of->offset;
     switch (of->kind) {
+    case LATER:
+        if (!value)
+            return true;
+        /* fall through */
     case REAL: return read_real((double *)place, value);
     case WHOLE: *(int64_t *)place = json_integer_value(value); return json_is_integer(value) && *(int64_t *)place >= 0;
     case TRUTH: *(bool *)place = json_is_true(value); return json_is_boolean(value);

@@ -1,9 +1,9 @@
 /* The model fitted to what happened.  See history.h and docs/plan.md.
  *
- *  - Paces: what a phase takes is linear in the four constants of its pace, so they are least squares over runs of one process, errors as
+ *  - Paces: what a phase takes is linear in the constants of its pace, so they are least squares over runs of one process, errors as
  *    shares.  What was measured before counts like one more observation of each constant, and runs that are far off count less.
  *  - Rounds that happen for each one that is expected: a geometric mean.
- *  - sync of a store: the median of what is left of a round's time.
+ *  - sync of a store: the median of what is left of a round's time, of several workers: one by itself waits for nobody.
  *  - Errors: the standard deviation of log(happened / estimated); what was assumed before counts like PRIOR_RUNS runs, so that a few
  *    lucky ones do not make it 0. */
 #include <math.h>
@@ -23,6 +23,7 @@ static const double PRIOR_RUNS = 4;
 static const double PRIOR_SYNCS = 2;
 static const double FAR_OFF = 0.3;    /* logarithm of an error from which on a run counts less */
 static const double TOO_SHORT = 2e-4; /* seconds, of which a clock and a busy machine make anything */
+static const double TOO_LONG = 1e10;  /* seconds: three hundred years are no run */
 static const double ERROR_LEAST = 0.02, ERROR_UNKNOWN = 0.4;
 
 /* ---- one run --------------------------------------------------------------------------------------------------- */
@@ -52,7 +53,9 @@ static void add_phase(shoal_cost *cost, const struct plan_run_phase *phase)
                                                      .rounds = phase->rounds,
                                                      .operations_per_row = phase->operations_per_row,
                                                      .model_bytes = phase->model_bytes,
-                                                     .partial_bytes = phase->partial_bytes};
+                                                     .partial_bytes = phase->partial_bytes,
+                                                     .row_bytes = phase->row_bytes,
+                                                     .kept_bytes = phase->kept_bytes};
 }
 
 /* Of the whole run, or of one of its phases. */
@@ -71,6 +74,7 @@ static int estimate(shoal_estimate *out, const plan_run *run, int only, const sh
                                 .value_bytes = run->value_bytes,
                                 .source = run->source,
                                 .reduce = run->reduce[0] ? run->reduce : NULL,
+                                .slices = run->slices,
                                 .split_roles = run->split_roles,
                                 .known_rounds = true};
     crew_of(&crew, site, run);
@@ -89,7 +93,7 @@ static bool is_alike(const plan_calibration *calibration, const plan_run *run)
 {
     bool here = !calibration->host[0] || !run->host[0] || strcmp(calibration->host, run->host) == 0;
     bool same = !calibration->kernel[0] || !run->kernel[0] || strcmp(calibration->kernel, run->kernel) == 0;
-    return here && same && run->phases > 0 && run->seconds > 0;
+    return here && same && run->phases > 0 && run->seconds > 0 && run->seconds < TOO_LONG;
 }
 
 static bool is_alone(const plan_run *run)
@@ -116,7 +120,7 @@ static bool observe(observation *out, const plan_calibration *calibration, const
     shoal_site site;
     site_of(&site, calibration, run);
     out->seconds = run->phase[phase].seconds;
-    if (!(out->seconds > 0) || !(run->phase[phase].rounds > 0))
+    if (!(out->seconds > 0 && out->seconds < TOO_LONG) || !(run->phase[phase].rounds > 0))
         return false;
     for (int c = 0; c < CONSTANTS; c++) {
         shoal_estimate estimated;
@@ -309,6 +313,7 @@ static int fit_sync(shoal_site *site, const plan_calibration *calibration, const
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
         shoal_estimate estimated;
         if (is_whole_of(calibration, &run[i], store) && rounds_of(&run[i]) > 0 &&
+            (run[i].workers > 1 || run[i].split_roles) &&
             estimate(&estimated, &run[i], -1, &without, calibration->pace, calibration->paces) == SHOAL_OK)
             left[found++] = fmax((run[i].seconds - estimated.seconds) / rounds_of(&run[i]), 0);
     }
@@ -353,6 +358,8 @@ static int refit_store(plan_calibration *calibration, int64_t *used, const char 
     for (int i = 0; i < calibration->sites; i++)
         if (strcmp(calibration->site[i].store, entry.store) == 0)
             entry.date = calibration->site[i].date;
+    if (measured && entry.date == 0) /* as another container of its account was */
+        entry.date = calibration->date;
     int status = fit_sync(&entry.site, calibration, store, run, count);
     if (status < 0)
         return status;

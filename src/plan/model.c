@@ -8,7 +8,7 @@
 #include <shoal/plan.h>
 
 #include "plan/bill.h"
-#include "plan/straggle.h"
+#include "plan/model.h"
 #include "plan/tree.h"
 
 /* What stays the same through all phases of an estimate. */
@@ -17,6 +17,7 @@ typedef struct setting {
     const shoal_site *site;
     const shoal_plan_crew *crew;
     double mappers, capacity; /* W; threads' worth of work that one of them does (c) */
+    double part;              /* of the rows, that the one with most of them maps: 1/W where there are slices enough */
     double sharing;           /* workers of one machine (h) */
     plan_tree tree;
     plan_slowest slowest;
@@ -60,7 +61,7 @@ static int check(const shoal_plan_job *job, const shoal_site *site, const shoal_
                  {"bandwidth", crew->alone ? 1 : site->read, 1e-3},
                  {"write-bandwidth", crew->alone ? 1 : site->write, 1e-3},
                  {"connections", crew->alone ? 1 : site->connections, 1}};
-    int status = SHOAL_OK;
+    int status = job->learner ? SHOAL_OK : shoal_fail(SHOAL_USAGE, "a plan needs the name of its learner");
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && status == SHOAL_OK; i++)
         status = check_size(sizes[i].name, sizes[i].value, sizes[i].least);
     if (status == SHOAL_OK && job->cost->phases == 0 && job->cost->rounds <= 0)
@@ -81,10 +82,11 @@ static double sharing_of(const shoal_plan_crew *crew)
     return crew->machines > 0 ? fmax((double)crew->workers / (double)crew->machines, 1) : 1;
 }
 
-/* Workers that share machines share their cores, too. */
-static double capacity_of(const shoal_plan_crew *crew, double sharing, double loss)
+/* Workers that share machines share their cores, too; a thread has at least a grain to do. */
+static double capacity_of(const shoal_plan_crew *crew, double sharing, double grains, double loss)
 {
-    double busy = fmin(sharing * crew->threads, crew->cores);
+    double threads = fmin(crew->threads, ceil(grains / (double)crew->workers));
+    double busy = fmin(sharing * threads, crew->cores);
     return (crew->speed > 0 ? crew->speed : 1) * together(busy, loss) / sharing;
 }
 
@@ -132,17 +134,13 @@ static void add_reduction(round_parts *round, const setting *all, double sums, d
     round->puts += put * all->mappers;
     for (int level = 0; level < tree->levels; level++) {
         const plan_tree_level *at = &tree->level[level];
-        double above = sums + row_bytes * all->job->rows / at->parents;
-        if (at->fetched <= 0) {
-            bytes = above;
-            continue;
-        }
-        double whole = reading(site, at->parents, at->fetched, bytes), last = reading(site, at->parents, 1, bytes);
-        double hidden = level == 0 ? fmin(spread, whole - last) : 0;
+        double above = sums + row_bytes * all->job->rows / at->parents, each = at->parents / at->makers;
+        double whole = reading(site, at->makers, each * at->fetched, bytes), last = reading(site, at->makers, 1, bytes);
+        double hidden = level == 0 ? fmin(spread, fmax(whole - last, 0)) : 0;
         round->reduce += site->wait + whole - hidden;
         round->gets += at->fetched * at->parents;
         if (level + 1 < tree->levels) {
-            round->reduce += writing(site, at->parents, 1, above);
+            round->reduce += writing(site, at->makers, each, above);
             round->puts += at->parents;
         }
         bytes = above;
@@ -168,7 +166,7 @@ static round_parts round_of(const setting *all, const shoal_cost_phase *phase, c
     const shoal_plan_job *job = all->job;
     double speed = all->crew->speed > 0 ? all->crew->speed : 1;
     double row = pace->row + pace->value * job->columns + pace->operation * phase->operations_per_row;
-    double mean = job->rows * row / all->mappers / all->capacity;
+    double mean = job->rows * row * all->part / all->capacity;
     double spread = mean * (all->slowest.mean - 1);
     round_parts round = {.map = mean, .straggle = spread, .deviation = mean * all->slowest.deviation};
     round.update = (pace->round + pace->model_byte * phase->model_bytes) / speed;
@@ -193,7 +191,8 @@ static const shoal_pace *find_pace(const shoal_pace *pace, int paces, const char
     return NULL;
 }
 
-static void add_load(shoal_estimate *out, const setting *all)
+/* Rows that are put into the store are so slice by slice, and fetched so. */
+static void add_load(shoal_estimate *out, double requests[2], const setting *all)
 {
     const shoal_site *site = all->site;
     double bytes = all->job->rows * all->job->columns * all->job->value_bytes;
@@ -205,8 +204,11 @@ static void add_load(shoal_estimate *out, const setting *all)
         out->load += bytes * site->hash * (1 / cores + 1 / (all->mappers * all->capacity));
         return;
     }
-    if (all->job->source == SHOAL_PLAN_UPLOADED)
+    if (all->job->source == SHOAL_PLAN_UPLOADED) {
         out->load += writing(site, 1, 1, bytes);
+        requests[1] += all->tree.slices;
+    }
+    requests[0] += all->tree.slices;
     out->load += reading(site, all->mappers, 1, bytes / all->mappers);
 }
 
@@ -272,7 +274,8 @@ static void add_cost(shoal_estimate *out, const setting *all, const double reque
 {
     const shoal_plan_crew *crew = all->crew;
     double machines = crew->machines > 0 ? (double)crew->machines : out->units;
-    double waited = crew->alone ? 0 : all->site->requests_per_second * out->units * out->seconds;
+    double waiting = out->straggle + out->reduce + out->update + out->publish + out->lost;
+    double waited = crew->alone ? 0 : all->site->requests_per_second * out->units * waiting;
     out->requests = requests[0] + requests[1] + waited;
     out->request_price = (requests[0] + waited) * all->site->get_price + requests[1] * all->site->put_price;
     out->cost = plan_bill(machines, out->seconds, crew->dollars_per_hour, crew->billed) + out->request_price;
@@ -280,8 +283,8 @@ static void add_cost(shoal_estimate *out, const setting *all, const double reque
     out->cost_high = plan_bill(machines, out->high, crew->dollars_per_hour, crew->billed) + out->request_price;
 }
 
-int shoal_plan_estimate(shoal_estimate *out, const shoal_plan_job *job, const shoal_site *site, const shoal_pace *pace,
-                        int paces, const shoal_plan_crew *crew)
+int plan_estimate(shoal_estimate *out, plan_slowest_memo *memo, const shoal_plan_job *job, const shoal_site *site,
+                  const shoal_pace *pace, int paces, const shoal_plan_crew *crew)
 {
     *out = (shoal_estimate){0};
     int status = check(job, site, crew);
@@ -289,11 +292,12 @@ int shoal_plan_estimate(shoal_estimate *out, const shoal_plan_job *job, const sh
         return status;
     setting all = {.job = job, .site = site, .crew = crew, .mappers = (double)crew->workers};
     all.sharing = sharing_of(crew);
-    all.capacity = capacity_of(crew, all.sharing, site->thread_loss);
-    all.slowest = plan_slowest_of(all.mappers, site->straggle);
     status = plan_tree_make(&all.tree, job, site, crew);
     if (status < 0)
         return status;
+    all.capacity = capacity_of(crew, all.sharing, all.tree.grains, site->thread_loss);
+    all.part = crew->alone ? 1 : ceil(all.tree.slices / all.mappers) / all.tree.slices;
+    all.slowest = plan_slowest_again(memo, fmin(all.mappers, all.tree.slices), site->straggle);
     const shoal_cost_phase only = {.name = "run",
                                    .rounds = (double)job->cost->rounds,
                                    .operations_per_row = job->cost->operations_per_row,
@@ -308,7 +312,7 @@ int shoal_plan_estimate(shoal_estimate *out, const shoal_plan_job *job, const sh
         return status;
     out->units = all.mappers + reducers_of(&all);
     out->start = crew->start;
-    add_load(out, &all);
+    add_load(out, requests, &all);
     out->seconds = out->start + out->load + out->map + out->straggle + out->reduce + out->update + out->publish;
     add_losses(out, &variance, &all);
     add_interval(out, variance, site->error);
@@ -316,4 +320,10 @@ int shoal_plan_estimate(shoal_estimate *out, const shoal_plan_job *job, const sh
     out->efficiency = out->speedup / (out->units * fmin(crew->threads, crew->cores));
     add_cost(out, &all, requests);
     return SHOAL_OK;
+}
+
+int shoal_plan_estimate(shoal_estimate *out, const shoal_plan_job *job, const shoal_site *site, const shoal_pace *pace,
+                        int paces, const shoal_plan_crew *crew)
+{
+    return plan_estimate(out, &(plan_slowest_memo){0}, job, site, pace, paces, crew);
 }

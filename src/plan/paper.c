@@ -9,8 +9,8 @@ static int check(const shoal_paper *paper, int64_t mappers)
     const struct {
         const char *name;
         double value;
-    } positive[] = {{"rows", paper->rows},   {"columns", paper->columns}, {"clusters", paper->clusters},
-                    {"flops", paper->flops}, {"bandwidth", paper->read},  {"workers", (double)mappers}};
+    } positive[] = {{"rows", paper->rows},   {"cols", paper->columns},   {"clusters", paper->clusters},
+                    {"flops", paper->flops}, {"bandwidth", paper->read}, {"workers", (double)mappers}};
     for (size_t i = 0; i < sizeof positive / sizeof positive[0]; i++)
         if (!(positive[i].value > 0 && isfinite(positive[i].value)))
             return shoal_fail(SHOAL_USAGE, "--%s: must be above 0 for the paper's model, not %g", positive[i].name,

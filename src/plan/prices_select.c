@@ -62,7 +62,7 @@ static int pattern_init(pattern *out, const char *text, size_t length)
     *out = (pattern){.cloud = "*", .region = "*"};
     if (length == 0)
         return shoal_fail(SHOAL_USAGE,
-                          "a pattern of machines is empty; it is CLOUD:REGION/MACHINE, and * stands for all");
+                          "--machines: a pattern is empty; it is CLOUD:REGION/MACHINE, and * stands for all");
     int status = base_copy_text_n(&out->text, text, length);
     if (status == SHOAL_OK)
         status = base_copy_text_n(&out->parts, text, length);
@@ -82,7 +82,10 @@ static int pattern_init(pattern *out, const char *text, size_t length)
     }
     out->machine = at;
     if (!*out->cloud || !*out->region || !*out->machine)
-        return shoal_fail(SHOAL_USAGE, "the pattern '%s' has an empty part; * stands for all", out->text);
+        return shoal_fail(
+            SHOAL_USAGE,
+            "--machines %s has an empty part; it is CLOUD:REGION/MACHINE, where * stands for all, or FILE.csv",
+            out->text);
     return SHOAL_OK;
 }
 

@@ -138,6 +138,9 @@ int plan_search_new(plan_search **out, const plan_space *space, const plan_searc
         search->options = *options;
         search->best = -1;
         search->limit = options->deadline;
+        search->priced = true;
+        for (int64_t c = 0; c < space->candidates; c++)
+            search->priced = search->priced && space->candidate[c].dollars_per_hour > 0;
         status = place_candidates(search);
     }
     if (status == SHOAL_OK)
@@ -201,14 +204,17 @@ static bool counts(const plan_search *search, const plan_trial *trial)
            (budget == 0 || exp(search_value(search, trial, SEARCH_DOLLARS)) <= budget * (1 + 1e-12));
 }
 
-/* Who ended one run will end others that take as long. */
+/* Who ended one run will end others that take as long, unless one that took longer got done since. */
 static void learn_limit(plan_search *search, const plan_trial *trial)
 {
-    const double deadline = search->options.deadline, longest = fmax(search->timed_out, trial->seconds);
-    if (trial->outcome != PLAN_TRIAL_TIMED_OUT || search->options.method != PLAN_METHOD_BEST)
-        return;
-    search->timed_out = longest;
-    search->limit = deadline > 0 ? fmin(deadline, longest) : longest;
+    const double deadline = search->options.deadline;
+    if (trial->outcome == PLAN_TRIAL_DONE)
+        search->longest = fmax(search->longest, trial->seconds);
+    if (trial->outcome == PLAN_TRIAL_TIMED_OUT)
+        search->timed_out = fmax(search->timed_out, trial->seconds);
+    search->limit = deadline;
+    if (search->options.method == PLAN_METHOD_BEST && search->timed_out > 0 && search->timed_out >= search->longest)
+        search->limit = deadline > 0 ? fmin(deadline, search->timed_out) : search->timed_out;
 }
 
 int plan_search_tell(plan_search *search, const plan_trial *trial)

@@ -8,7 +8,7 @@
  *     plan_search_free(&search);
  *
  * The same space, options and trials give the same next candidate: nothing else is looked at, so a search that was broken off goes on from
- * its trials.  docs/plan.md tells how the next one is chosen. */
+ * its trials.  docs/plan-search.md tells how the next one is chosen. */
 #ifndef PLAN_SEARCH_H
 #define PLAN_SEARCH_H
 
@@ -60,7 +60,7 @@ typedef struct plan_search_options {
 
 typedef enum plan_method {
     PLAN_METHOD_BEST,       /* ours */
-    PLAN_METHOD_CHERRYPICK, /* as published: the Gaussian process sees the objective alone */
+    PLAN_METHOD_CHERRYPICK, /* as published: one kernel by maximum likelihood, its own stopping rule */
     PLAN_METHOD_RANDOM      /* for comparison */
 } plan_method;
 

@@ -13,9 +13,6 @@
 
 enum { DRAWS_A_START = 4, GAIN_STEPS = 24 };
 
-/* Gains below this share are not worth a trial of their own: measurements vary as much. */
-static const double gain_least = 0.03;
-
 static double normal_below(double x)
 {
     return 0.5 * erfc(-x * 0.70710678118654752);
@@ -75,8 +72,9 @@ static double meets_all(const plan_search *search, int member, int64_t candidate
 /* E max(0, 1 - e^(f - best)) for normal f. */
 static double improvement(double mean, double deviation, double best)
 {
-    const double z = (best - mean) / deviation;
-    return normal_below(z) - exp(mean - best + deviation * deviation / 2) * normal_below(z - deviation);
+    const double z = (best - mean) / deviation, gained = normal_below(z), lost = normal_below(z - deviation);
+    /* Without a chance of it the power may be infinite. */
+    return lost > 0 ? gained - exp(mean - best + deviation * deviation / 2) * lost : gained;
 }
 
 /* What a trial of one candidate that works is expected to gain.  While nothing meets deadline and budget, the chance
@@ -152,20 +150,29 @@ static double middle_of_untried(const plan_search *search)
 static int64_t choose_by_model(plan_search *search, double *gain)
 {
     const double best = best_so_far(search), middle = isfinite(best) ? 0 : middle_of_untried(search);
-    const double target = search->options.method == PLAN_METHOD_BEST ? best + log1p(-gain_least) : best;
     int64_t chosen = -1;
     *gain = -1;
     for (int64_t c = 0; c < search->space->candidates; c++) {
         if (search->tried[c])
             continue;
         search->works[c] = search_works(search, c);
-        const double expected = search->works[c] * expected_gain(search, c, target, middle);
+        const double expected = search->works[c] * expected_gain(search, c, best, middle);
         if (expected > *gain) {
             *gain = expected;
             chosen = c;
         }
     }
     return chosen;
+}
+
+/* What none of the trials did. */
+static const char *wish_of(const plan_search *search)
+{
+    const bool deadline = search->options.deadline > 0, budget = search->options.budget > 0;
+    return deadline && budget ? "meets deadline and budget"
+           : deadline         ? "meets the deadline"
+           : budget           ? "meets the budget"
+                              : "works";
 }
 
 /* Whether to stop, given what the next trial is expected to gain; says why. */
@@ -179,8 +186,8 @@ static bool stops(plan_search *search, double gain)
         return false;
     const double percent = 100 * expected;
     if (!any)
-        snprintf(search->why, sizeof search->why,
-                 "stops: the chance that any other meets deadline and budget is %.2g%%", percent);
+        snprintf(search->why, sizeof search->why, "stops: the chance that any other %s is %.2g%%", wish_of(search),
+                 percent);
     else if (ours)
         snprintf(search->why, sizeof search->why, "stops: all others together are expected to gain %.2g%%", percent);
     else
@@ -212,6 +219,6 @@ int64_t search_choose(plan_search *search)
     if (search->best >= 0)
         snprintf(search->why, sizeof search->why, "expects to gain %.2g%%", 100 * gain);
     else
-        snprintf(search->why, sizeof search->why, "none has met deadline and budget yet: this one may");
+        snprintf(search->why, sizeof search->why, "none %s yet: this one may", wish_of(search));
     return chosen;
 }

@@ -26,11 +26,13 @@ struct plan_search {
     plan_search_options options;
     int features;  /* in which candidates differ */
     double *place; /* candidates x features, each from -1 to 1 */
+    bool priced;   /* all candidates; the prices of only some would tell them apart for no reason */
     plan_trial *trial;
     int64_t trials, room;
     bool *tried;
     double timed_out; /* the longest that a run was let go on before it counted as timed out; 0: none did */
-    double limit;     /* of a run's seconds: that or the deadline, whichever is less; 0: none */
+    double longest;   /* that a run took which got done */
+    double limit;     /* of a run's seconds: timed_out or the deadline, whichever is less; 0: none */
     int64_t best;     /* index of the trial; -1 */
     double *works;    /* for each candidate; of search_choose */
     search_model model;

@@ -48,10 +48,10 @@ static double share_of_dollars(const plan_search *search, search_quantity quanti
     return quantity == SEARCH_DOLLARS || (quantity == SEARCH_OBJECTIVE && objective != PLAN_TIME);
 }
 
+/* Of a second; 0 where there are no prices. */
 static double log_price(const plan_search *search, int64_t candidate)
 {
-    const double price = search->space->candidate[candidate].dollars_per_hour;
-    return price > 0 ? log(price / 3600) : 0;
+    return search->priced ? log(search->space->candidate[candidate].dollars_per_hour) - log(3600) : 0;
 }
 
 double search_value(const plan_search *search, const plan_trial *trial, search_quantity quantity)

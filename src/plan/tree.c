@@ -5,18 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As jobs choose them: two slices for every thread, at least four, none of more bytes than this; merged in one step up to so many. */
-static const double SLICES_A_SLOT = 2, SLICES_LEAST = 4, SLICE_BYTES = 256e6, FLAT_MOST = 16;
+/* As jobs choose them: two slices for every thread, at least four, none of more bytes than this; merged in one step up to so many, and where
+ * a further step costs next to nothing, first by who made them. */
+static const double SLICES_A_SLOT = 2, SLICES_LEAST = 4, SLICES_MOST = 65536, SLICE_BYTES = 256e6, FLAT_MOST = 16,
+                    GROUPED_MOST = 16;
 
-static double choose_slices(const shoal_plan_job *job, const shoal_plan_crew *crew)
+/* As src/engine/engine.c chooses them: about a mebibyte each, at least 64 of them where rows allow it. */
+static double usual_grains(const shoal_plan_job *job)
+{
+    double row_bytes = fmax(job->columns * job->value_bytes, 1), whole = fmin(0x1p20 / row_bytes, job->rows / 64);
+    return ceil(job->rows / fmin(fmax(floor(whole / 84) * 84, 252), 8064));
+}
+
+static double choose_slices(const shoal_plan_job *job, const shoal_plan_crew *crew, double grains)
 {
     double bytes = job->rows * job->columns * job->value_bytes;
     if (job->slices > 0)
-        return fmin(job->slices, job->rows);
-    if (job->split_roles)
-        return fmin((double)crew->workers, job->rows);
+        return fmin(job->slices, grains);
+    if (job->slices < 0)
+        return fmin((double)crew->workers, grains);
     double wanted = fmax((double)crew->workers * floor(fmax(crew->threads, 1)) * SLICES_A_SLOT, SLICES_LEAST);
-    return fmin(fmax(wanted, ceil(bytes / SLICE_BYTES)), job->rows);
+    return fmin(fmin(fmax(wanted, ceil(bytes / SLICE_BYTES)), SLICES_MOST), grains);
 }
 
 /* How many pieces one of the first level above the slices merges, 0 for all; and whether the levels above merge as many each, or all. */
@@ -31,49 +40,55 @@ static int choose_fan(double *out, bool *all_above, const char *reduce, double s
         *out = slices < 4 ? 0 : ceil(slices / ceil(sqrt(slices)));
         return SHOAL_OK;
     }
-    char *end = NULL;
-    if (strncmp(reduce, "tree:", 5) == 0 && reduce[5] >= '1' && reduce[5] <= '9') {
-        *out = strtod(reduce + 5, &end);
+    if (strncmp(reduce, "tree:", 5) == 0 && reduce[5] && strspn(reduce + 5, "0123456789") == strlen(reduce + 5)) {
+        *out = strtod(reduce + 5, NULL);
         *all_above = false;
-        if (*end == '\0' && *out >= 2 && *out <= 1e9 && *out == floor(*out))
+        if (*out >= 2)
             return SHOAL_OK;
     }
     return shoal_fail(SHOAL_USAGE, "--reduce: '%.40s' is none of auto, flat, two-level and tree:F, as in tree:8",
                       reduce);
 }
 
-/* Makers of a piece hold some of its children themselves: at first all slices that one worker maps, then one piece. */
-static void add_level(plan_tree *tree, double *pieces, double *own, double fan)
+/* Makers of a piece hold some of its children themselves: at first all slices that one worker maps, then one piece.  A level whose pieces
+ * have all their children with one worker takes nothing and is left out. */
+static void add_level(plan_tree *tree, double *pieces, double *own, double fan, double makers)
 {
-    plan_tree_level *at = &tree->level[tree->levels++];
-    double merged = fan > 0 && fan < *pieces ? fan : *pieces;
-    at->parents = ceil(*pieces / merged);
-    at->fetched = fmax(merged - *own, 0);
-    *pieces = at->parents;
-    *own = *own > 0 ? 1 : 0;
+    double merged = fan > 0 && fan < *pieces ? fan : *pieces, parents = ceil(*pieces / merged);
+    if (*own >= merged) {
+        *own = fmax(*own / merged, 1);
+    } else {
+        if (tree->levels == 0) {
+            tree->pieces = *pieces;
+            tree->put_by_mapper = *own;
+        }
+        tree->level[tree->levels++] =
+            (plan_tree_level){.parents = parents, .makers = fmin(parents, makers), .fetched = merged - *own};
+        *own = *own > 0 ? 1 : 0;
+    }
+    *pieces = parents;
 }
 
 int plan_tree_make(plan_tree *out, const shoal_plan_job *job, const shoal_site *site, const shoal_plan_crew *crew)
 {
-    *out = (plan_tree){.slices = choose_slices(job, crew)};
-    double fan = 0, workers = fmin((double)crew->workers, out->slices), each = out->slices / workers;
-    double pieces = out->slices, own = job->split_roles ? 0 : each;
-    bool all_above = false;
-    int status = choose_fan(&fan, &all_above, job->reduce, pieces);
+    double grains = job->grains > 0 ? fmin(job->grains, job->rows) : usual_grains(job);
+    double slices = choose_slices(job, crew, grains), fan = 0, workers = fmin((double)crew->workers, slices);
+    double pieces = slices, own = job->split_roles ? 0 : slices / workers;
+    double makers = job->split_roles ? ceil(sqrt((double)crew->workers)) : workers;
+    bool all_above = false, automatic = !job->reduce || strcmp(job->reduce, "auto") == 0;
+    *out = (plan_tree){.grains = grains, .slices = slices, .pieces = slices};
+    int status = choose_fan(&fan, &all_above, job->reduce, slices);
     if (status < 0)
         return status;
-    /* Where a further step costs next to nothing, the slices of a worker's thread are merged by itself before anything is put. */
-    bool automatic = !job->reduce || strcmp(job->reduce, "auto") == 0;
-    if (automatic && !job->split_roles && job->slices <= 0 && site->requests_per_second <= 0 &&
-        pieces <= 8 * SLICES_A_SLOT) {
-        pieces = ceil(pieces / SLICES_A_SLOT);
-        own = fmin(fmax(own / SLICES_A_SLOT, 1), pieces);
-        each = own;
-    }
-    out->pieces = pieces;
-    do
-        add_level(out, &pieces, &own, out->levels > 0 && all_above ? 0 : fan);
-    while (pieces > 1 && out->levels < PLAN_LEVELS_MOST);
-    out->put_by_mapper = out->level[0].fetched > 0 ? each : 0;
+    if (automatic && job->slices == 0 && site->requests_per_second <= 0 && slices > SLICES_A_SLOT &&
+        slices <= GROUPED_MOST)
+        fan = SLICES_A_SLOT;
+    bool first = true;
+    do {
+        add_level(out, &pieces, &own, first || !all_above ? fan : 0, makers);
+        first = false;
+    } while (pieces > 1 && out->levels < PLAN_LEVELS_MOST);
+    if (job->split_roles && out->levels > 0) /* each has what it mapped to put, and none of what it reduces */
+        out->put_by_mapper = slices / workers;
     return SHOAL_OK;
 }

@@ -9,13 +9,14 @@ enum { PLAN_LEVELS_MOST = 24 };
 
 typedef struct plan_tree_level {
     double parents; /* pieces that are made at this level */
-    double fetched; /* children that the maker of one has to fetch: all but its own */
+    double makers;  /* who make them, each as many */
+    double fetched; /* children of one that its maker has to fetch: all but its own */
 } plan_tree_level;
 
 typedef struct plan_tree {
-    double slices;
+    double grains, slices;        /* that the rows are cut into; no slice has less than a grain */
     double pieces, put_by_mapper; /* that are merged at the first level; of these, what a worker puts */
-    int levels;                   /* of merging; the last one has one parent */
+    int levels; /* of merging, but for those at which nobody needs what others have; the last one has one parent */
     plan_tree_level level[PLAN_LEVELS_MOST];
 } plan_tree;
 

@@ -98,7 +98,8 @@ def what_was_not_measured_stays():
     assert phases(after, "logistic") == phases(before, "logistic")
     check_paces(after, "kmeans", {"scan", "seed", "run"})
     assert after["sites"][1] == old and check_site(after, "dir") != check_site(before, "dir")
-    assert os.path.isdir("st") and "there are no jobs" in shoal("job", "list", "--store", "st").stdout
+    assert os.path.isdir("st") and not shoal("store", "ls", "--recursive", "st").stdout
+    assert "there are no jobs" in shoal("job", "list", "--store", "st").stdout
     after["host"] = "elsewhere"
     with open("a.json", "w") as file:
         json.dump(after, file)
@@ -148,22 +149,35 @@ def wrong_input_is_told_before_anything_is_measured():
     assert done.stderr.startswith("shoal: ") and not os.path.exists("config/shoal/calibration.json"), done.stderr
 
 
-@apart.test
-def a_signal_leaves_nothing():
-    process = subprocess.Popen([SHOAL, "calibrate", "--quiet", "--seconds", "60", "--learner", "kmeans", "--store", "st"],
+def stop_when(seen, seconds):
+    """Sends a signal once a key of the store is as wanted, and looks at what is left."""
+    process = subprocess.Popen([SHOAL, "calibrate", "--quiet", "--seconds", seconds, "--learner", "logistic", "--store", "st"],
                                env=environment(), stderr=subprocess.PIPE)
 
     def keys():
-        return shoal("store", "ls", "--recursive", "st").stdout.split() if os.path.isdir("st") else []
+        """None while there is no store yet."""
+        listed = subprocess.run([SHOAL, "store", "ls", "--recursive", "st"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        return listed.stdout.split() if listed.returncode == 0 else None
 
     deadline = time.monotonic() + 60
-    while not keys() and time.monotonic() < deadline:
+    while not any(map(seen, keys() or [])) and time.monotonic() < deadline:
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 130 and said == b"shoal: stopped\n", (process.returncode, said)
-    assert not keys() and not os.path.exists("config/shoal/calibration.json"), keys()
+    assert keys() == [] and not os.path.exists("config/shoal/calibration.json"), keys()
 
+
+@apart.test
+def a_signal_leaves_nothing():
+    stop_when(lambda key: "bench" in key, "60")
+
+
+@apart.test
+def a_signal_during_a_job_leaves_nothing():
+    stop_when(lambda key: key.startswith("jobs/calibrate-"), "20")
+    left = [name for _, _, files in os.walk("state") for name in files if "calibrate" in name]
+    assert not left, left
 
 
 @apart.test
@@ -213,7 +227,7 @@ def a_store_elsewhere_is_measured_and_left_clean():
         assert site["get_price"] == 0.0044e-4 and site["put_price"] == 0.055e-4 and site["connections"] == 8, site
         assert site["requests_per_second"] > 0 and site["requests"] > 0, site
         names = shoal("store", "ls", "--recursive", url, env=env).stdout.split()
-        assert not [name for name in names if "bench" in name or "jobs/" in name], names
+        assert names == ["hello"], names
         assert "there are no jobs" in shoal("job", "list", "--store", url, env=env).stdout
 
 

@@ -46,7 +46,8 @@ def the_paper_by_its_command():
         assert row["cost"] > 0
     assert answer["best"]["workers"] == 171
     assert abs(answer["best"]["sequential"] - 22421.5) < 1
-    assert "171" in shoal("plan", "kmeans", *PAPER, "--workers", "10,160")
+    said = " ".join(shoal("plan", "kmeans", *PAPER, "--workers", "10,160").split())
+    assert "171 workers" in said and "= 171.3; of those that were asked for 160 take least" in said
 
 
 @apart.test
@@ -114,6 +115,63 @@ def a_picture():
 
 
 @apart.test
+def json_has_all_of_it():
+    answer = plan("kmeans", *CLOUD, "--machines", "aws:us-east-1/c7i.*", "--workers", "1..100", "--deadline", "1d", "--budget", "900usd",
+                  "--latency", "0.5", "--start", "0m")
+    assert answer["wish"] == {"objective": "cost", "deadline": 86400, "budget": 900, **{key: answer["wish"][key] for key in ("fitting", "meeting")}}
+    met = [row for row in answer["rows"] if row["fits"] and row["in_time"] and row["in_budget"]]
+    assert len(met) == answer["wish"]["meeting"] and 0 < len(met) < len(answer["rows"])
+    assert all(row["in_time"] == (row["high"] <= 86400) and row["in_budget"] == (row["cost_high"] <= 900) for row in answer["rows"])
+    assert answer["constants"]["site"]["get"] == 0.5 and answer["constants"]["paces"][0]["operation"] == 1 / 5e9
+    assert answer["crew"]["start"] == 0 and answer["job"]["rounds"] >= 20 and answer["prices_date"] == "2026-08"
+    assert answer["priced"] and not plan("kmeans", *CLOUD)["priced"]
+
+
+@apart.test
+def a_table_fits_a_terminal():
+    header = "cloud,region,machine,vcpus,memory_gib,usd_per_hour\n"
+    with open("many.csv", "w") as file:
+        file.write(header + "".join(f"here,one,machine{i},{1 + i % 64},{16 + i % 256},{0.01 * (1 + i % 97):.2f}\n" for i in range(3000)))
+    for words in (["--workers", "1..3000"], ["--machines", "aws:us-east-1/c7i.*"], ["--machines", "many.csv"],
+                  ["--machines", "many.csv", "--objective", "cost"], ["--workers", "local:1..8"], ["--price", "0.5", "--workers", "1..3000"]):
+        lines = shoal("plan", "kmeans", *CLOUD, *words).splitlines()
+        assert max(map(len, lines)) <= 80 and len(lines) <= 50, "\n".join(lines)
+        assert sum(line.startswith("*") for line in lines) == 1
+        assert any(line.startswith("best ") for line in lines)
+
+
+@apart.test
+def without_prices_there_is_no_price():
+    said = shoal("plan", "kmeans", *CLOUD, "--deadline", "9d")
+    assert "$" not in said and "price" not in said.splitlines()[0] and "unknown price" in " ".join(said.split())
+    assert "fastest" in said
+
+
+@apart.test
+def calibrations_that_are_none():
+    variables = dict(os.environ, XDG_CONFIG_HOME=os.path.abspath("config"))
+    words = [SHOAL, "plan", "kmeans", *CLOUD]
+    os.makedirs("config/shoal")
+    with open("config/shoal/calibration.json", "w") as file:
+        file.write('{"version": 1')
+    done = subprocess.run(words, env=variables, capture_output=True, text=True)
+    assert done.returncode == 1 and "calibration.json" in done.stderr and "--fresh" in done.stderr and not done.stdout
+    assert subprocess.run([*words[:3], *PAPER], env=variables, capture_output=True).returncode == 0
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        variables.pop(name, None)
+    done = subprocess.run(words, env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@apart.test
+def rows_that_a_learner_refuses():
+    with open("rows.csv", "w") as file:
+        file.write("".join(f"{i},{'nan' if i == 40 else i * i}\n" for i in range(200)))
+    said = shoal("plan", "kmeans", "rows.csv", "-k", "3", "--workers", "local:2", code=1)
+    assert said.startswith("shoal: rows.csv: ") and "row 41" in said
+
+
+@apart.test
 def the_same_twice():
     words = ["plan", "kmeans", *CLOUD, "--machines", "*", "--spot", "--workers", "1..50", "--json"]
     assert shoal(*words) == shoal(*words)
@@ -145,6 +203,23 @@ WRONG = [
     (["logistic", "--model", "paper", "--rows", "5", "--cols", "3"], 2, "k-means only"),
     (["kmeans", *CLOUD, "--picture", "/nowhere/plan.svg"], 1, "/nowhere"),
     (["exec", "--rows", "5"], 2, "plan exec"),
+    # What would have no effect.
+    (["kmeans", *CLOUD, "--price", "1", "--machines", "aws:*"], 2, "--price"),
+    (["kmeans", *CLOUD, "--budget", "5usd"], 2, "--budget: what does a machine cost"),
+    (["kmeans", *CLOUD, "--objective", "cost"], 2, "--objective: what does a machine cost"),
+    (["kmeans", *CLOUD, "--billed", "1h"], 2, "--billed: what does a machine cost"),
+    (["kmeans", *CLOUD, "--replace", "5m"], 2, "--losses"),
+    (["kmeans", *CLOUD, "--price", "x"], 2, "--price"),
+    (["kmeans", *CLOUD, "--store", "foo://x"], 2, "--store foo://x"),
+    (["kmeans", *CLOUD, "--store", ""], 2, "--store"),
+    (["kmeans", *CLOUD, "--picture", "plan.png"], 2, ".svg"),
+    (["kmeans", "no.npy", "--type", "float64", "-k", "2"], 2, "--type"),
+    (["kmeans", *CLOUD, "--machines", "aws:"], 2, "--machines aws:"),
+    *((["kmeans", *PAPER, *words], 2, words[0]) for words in (
+        ["--threads", "2"], ["--type", "uint8"], ["--source", "file"], ["--reduce", "flat"], ["--roles", "split"], ["--spot"],
+        ["--speed", "2"], ["--start", "5s"], ["--losses", "1"], ["--replace", "1m"], ["--store", "dir"], ["--no-probe"],
+        ["--account-bandwidth", "1e9"], ["--latency", "1"], ["--connections", "2"], ["--straggle", "1"], ["--workers", "local:2"],
+        ["--machines", "*"], ["--prices", "prices.csv"])),
 ]
 
 

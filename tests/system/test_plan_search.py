@@ -256,6 +256,7 @@ def wrong_spaces_are_told():
         ({**here, "mode": ["a", ""]}, told + '"mode" has an empty text'),
         ({**here, "features": ["speed"]}, told + '"features" names speed, which is no parameter and no number of a machine'),
         ({**here, "features": "count"}, told + '"features" must be a list of names'),
+        ({**here, "machines": [{"name": "mine", "usd_per_hour": 1}], "features": ["vcpus"]}, told + '"features" names vcpus, which nobody told of machine mine'),
         ({**here, "count": "1..9000", "batch": "1..9000"}, told + "there are more than 10000 configurations"),
         ({**here, "mode": [str(i) + "x" for i in range(17)]}, told + '"mode" has 17 values that are known by their names alone; 16 is the most'),
     ]
@@ -306,7 +307,7 @@ def placeholders_are_checked():
 
 @apart.test
 def figures_that_a_command_tells_count():
-    write("space.json", {"machines": [{"name": "a", "usd_per_hour": 3600}], "case": "0..12"})
+    write("space.json", {"machines": [{"name": "a", "usd_per_hour": 3600}], "case": "0..15"})
     script("say", r"""#!/bin/sh
 case $1 in
 0) echo seconds=12.5;;
@@ -322,15 +323,18 @@ case $1 in
 10) echo 'it took seconds=3';;
 11) head -c 100000 /dev/zero; echo; echo seconds=4;;
 12) echo seconds=5; exit 1;;
+13) echo 'seconds=500 were wasted';;
+14) echo 'seconds=1 seconds=2';;
+15) echo 'seconds=none at all';;
 esac
 """)
     found = json.loads(shoal("plan", "search", "--space", "space.json", "--run", "./say {case}", "--objective", "cost", "--improvement", 0, "--json").stdout)
     trials = {trial["case"]: trial for trial in found["trials"]}
-    expected = {0: (12.5, 12.5), 1: (12.5, 12.5), 2: (7, 0.25), 3: (7, 0.25), 4: (2, 2), 5: (2, 2), 11: (4, 4)}
+    expected = {0: (12.5, 12.5), 1: (12.5, 12.5), 2: (7, 0.25), 3: (7, 0.25), 4: (2, 2), 5: (2, 2), 11: (4, 4), 14: (2, 2)}
     for case, (seconds, cost) in expected.items():
         assert trials[case]["outcome"] == "done" and (trials[case]["seconds"], trials[case]["cost"]) == (seconds, cost), trials[case]
         assert trials[case].get("cost_told", False) == (case in (2, 3)), trials[case]
-    for case in (6, 9, 10):
+    for case in (6, 9, 10, 13, 15):
         assert trials[case]["outcome"] == "done" and 0 < trials[case]["seconds"] < 1 and trials[case]["seconds"] != 1, trials[case]
     for case, said in ((7, "seconds=nothing"), (8, "seconds=-1")):
         assert trials[case]["outcome"] == "failed" and trials[case]["said"] == said, trials[case]
@@ -479,6 +483,23 @@ def a_line_that_was_cut_off_is_dropped():
         done = shoal(*words("--objective", "cost", "--journal", "cut.jsonl"))
         assert pathlib.Path("cut.jsonl").read_bytes() == whole, text
         assert ("shoal: cut.jsonl: the last line was cut off and is dropped\n" in done.stderr) == bool(text), (text, done.stderr)
+
+
+@apart.test
+def lines_can_be_removed_and_a_last_newline_too():
+    prepare()
+    shoal(*words("--objective", "cost", "--improvement", 0))
+    path, output = pathlib.Path("space.trials.jsonl"), pathlib.Path("space.trials.output")
+    lines = path.read_text().splitlines()
+    kept = {name.name: name.read_bytes() for name in output.iterdir()}
+    gone = json.loads(lines.pop(3))
+    path.write_text("\n".join(lines))
+    done = shoal(*words("--objective", "cost", "--improvement", 0))
+    assert "took over 11 trials" in done.stderr and "cut off" not in done.stderr, done.stderr
+    header, *trials = journal()
+    assert [json.loads(line) for line in lines] == [header, *trials[:-1]]
+    assert (trials[-1]["machine"], trials[-1]["count"], trials[-1]["trial"]) == (gone["machine"], gone["count"], 13), trials[-1]
+    assert all((output / name).read_bytes() == text for name, text in kept.items()) and (output / "13.stdout.txt").exists()
 
 
 @apart.test

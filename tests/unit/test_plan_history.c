@@ -73,9 +73,10 @@ static plan_run make_run(int number)
                     .host = "here",
                     .reduce = "tree:4",
                     .split_roles = true,
+                    .slices = 12,
                     .partial = true};
-    run.phase[0] = (struct plan_run_phase){"scan", 2, 0.5, 2, 0, 4096, 512};
-    run.phase[1] = (struct plan_run_phase){"run", 28, 11, 301, 6400, 25600, 25856};
+    run.phase[0] = (struct plan_run_phase){"scan", 2, 0.5, 2, 0, 4096, 512, 0, 0};
+    run.phase[1] = (struct plan_run_phase){"run", 28, 11, 301, 6400, 25600, 25856, 4, 1e6};
     return run;
 }
 
@@ -91,14 +92,15 @@ static void expect_same(const plan_run *a, const plan_run *b)
     assert_true(a->source == b->source && a->workers == b->workers && a->machines == b->machines && a->lost == b->lost);
     assert_true(a->threads == b->threads && a->cores == b->cores && a->seconds == b->seconds);
     assert_true(a->predicted == b->predicted && a->low == b->low && a->high == b->high && a->requests == b->requests);
-    assert_true(a->partial == b->partial && a->split_roles == b->split_roles);
+    assert_true(a->partial == b->partial && a->split_roles == b->split_roles && a->slices == b->slices);
     assert_int_equal(a->phases, b->phases);
     for (int i = 0; i < a->phases; i++) {
         const struct plan_run_phase *x = &a->phase[i], *y = &b->phase[i];
         assert_string_equal(x->name, y->name);
         assert_true(x->rounds == y->rounds && x->seconds == y->seconds && x->expected_rounds == y->expected_rounds);
         assert_true(x->operations_per_row == y->operations_per_row && x->model_bytes == y->model_bytes &&
-                    x->partial_bytes == y->partial_bytes);
+                    x->partial_bytes == y->partial_bytes && x->row_bytes == y->row_bytes &&
+                    x->kept_bytes == y->kept_bytes);
     }
 }
 
@@ -386,9 +388,9 @@ static plan_run alone_run(int i)
                     .threads = 1 + i % 4,
                     .cores = 4,
                     .phases = 2};
-    run.phase[0] = (struct plan_run_phase){"scan", 2, 0, 2, 0, 8 * k * columns, 16 * columns};
+    run.phase[0] = (struct plan_run_phase){"scan", 2, 0, 2, 0, 8 * k * columns, 16 * columns, 0, 0};
     run.phase[1] =
-        (struct plan_run_phase){"run", 10 + i % 5, 0, 100, 2 * k * columns, 8 * k * columns, 8 * k * columns};
+        (struct plan_run_phase){"run", 10 + i % 5, 0, 100, 2 * k * columns, 8 * k * columns, 8 * k * columns, 0, 0};
     return run;
 }
 
@@ -562,6 +564,85 @@ static void test_refit_store(void **state)
     assert_int_equal(found.site[0].date, 0);
 }
 
+/* One worker by itself waits for nobody: what its rounds take besides says nothing of sync. */
+static void test_refit_one_worker(void **state)
+{
+    plan_calibration found = known_truth(), wanted = known_truth();
+    plan_calibrated_site box = {.store = "az://acct/other", .date = 5};
+    plan_run run[8];
+    int64_t used = 0;
+    bool measured;
+    (void)state;
+    found.date = wanted.date = 7;
+    plan_calibration_site(&box.site, &measured, NULL, "az");
+    assert_int_equal(plan_calibration_set_site(&found, &box), SHOAL_OK);
+    wanted = found;
+    for (int i = 0; i < 8; i++) {
+        run[i] = alone_run(i);
+        snprintf(run[i].store, sizeof run[i].store, "az://acct/box");
+        happen(&run[i], &wanted, i, 0);
+        run[i].seconds *= 3;
+    }
+    assert_int_equal(plan_history_refit(&found, &used, run, 8), SHOAL_OK);
+    assert_int_equal(used, 8);
+    assert_int_equal(found.sites, 2);
+    assert_string_equal(found.site[1].store, "az://acct/box");
+    assert_true(found.site[1].site.sync == box.site.sync);
+    assert_int_equal(found.site[1].date, 7); /* it was measured, in another container of the account */
+}
+
+/* What no run can have taken is left out, and what is left is finite. */
+static void test_refit_absurd(void **state)
+{
+    plan_calibration wanted = known_truth(), found = wanted;
+    plan_run run[4];
+    int64_t used = 0;
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        run[i] = alone_run(i);
+        happen(&run[i], &wanted, i, 0);
+    }
+    run[0].seconds = run[1].seconds = run[0].phase[1].seconds = run[1].phase[1].seconds = 1.7e308;
+    run[2].rows = 1e300;
+    run[3].phase[1].operations_per_row = 1e300;
+    assert_int_equal(plan_history_refit(&found, &used, run, 4), SHOAL_OK);
+    for (int i = 0; i < found.paces; i++)
+        assert_true(isfinite(found.pace[i].value) && isfinite(found.pace[i].operation) &&
+                    isfinite(found.pace[i].round) && isfinite(found.pace[i].model_byte) && isfinite(found.pace[i].row));
+    assert_true(isfinite(found.error));
+}
+
+/* Labels and what is kept travel, too; and lines from before these were written are read. */
+static void test_bytes_of_rows(void **state)
+{
+    plan_calibration calibration = known_truth();
+    plan_run run = alone_run(1), *found = NULL;
+    shoal_estimate without, with;
+    int64_t damaged = -1;
+    static const char *const later[] = {",\"slices\":0.0", ",\"row_bytes\":0.0", ",\"kept_bytes\":0.0"};
+    char *line = NULL;
+    size_t size = 0;
+    (void)state;
+    snprintf(run.store, sizeof run.store, "az://acct/box");
+    run.workers = 4;
+    assert_int_equal(plan_history_line_write(&line, &size, &run), SHOAL_OK);
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+        for (char *at; (at = strstr(line, later[i])) != NULL;)
+            memmove(at, at + strlen(later[i]), strlen(at + strlen(later[i])) + 1);
+    assert_true(strlen(line) < size && !strstr(line, "kept_bytes"));
+    write_text(line, strlen(line));
+    assert_int_equal(read_all(&found, &damaged, 0), 1);
+    assert_int_equal(damaged, 0);
+    expect_same(found, &run);
+    assert_int_equal(plan_history_estimate(&without, &calibration, &run), SHOAL_OK);
+    run.phase[1].row_bytes = 4;
+    run.phase[1].kept_bytes = 1e6;
+    assert_int_equal(plan_history_estimate(&with, &calibration, &run), SHOAL_OK);
+    assert_true(with.reduce > without.reduce && with.publish > without.publish);
+    base_free(&line);
+    base_free(&found);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -571,7 +652,8 @@ int main(void)
         cmocka_unit_test(test_no_plain_file),    cmocka_unit_test(test_path),
         cmocka_unit_test(test_refit_paces),      cmocka_unit_test(test_refit_unmeasured),
         cmocka_unit_test(test_refit_is_careful), cmocka_unit_test(test_refit_leaves_out),
-        cmocka_unit_test(test_refit_store),
+        cmocka_unit_test(test_refit_store),      cmocka_unit_test(test_refit_one_worker),
+        cmocka_unit_test(test_refit_absurd),     cmocka_unit_test(test_bytes_of_rows),
     };
     return cmocka_run_group_tests_name("history", tests, make_folder, remove_folder);
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "engine/store/job_tree.h"
 #include "plan/choose.h"
 #include "plan/straggle.h"
 #include "plan/tree.h"
@@ -147,6 +148,8 @@ static void test_free_store(void **state)
     shoal_estimate out;
     (void)state;
     run.job.cost = &only;
+    run.job.rows = 1e9;
+    run.job.slices = 16384;
     run.site = (shoal_site){.read = 1e9, .write = 1e9, .connections = 1};
     run.job.source = SHOAL_PLAN_GENERATED;
     for (run.crew.workers = 1; run.crew.workers <= 4096; run.crew.workers *= 4) {
@@ -167,6 +170,45 @@ static void test_shared_machine(void **state)
     shared.crew.workers = 1;
     shared.crew.threads = 2;
     assert_near(estimate(&shared).map, 8 * estimate(&own).map, 1e-12);
+}
+
+/* No more workers have something to do than there are grains, nor more threads. */
+static void test_few_rows(void **state)
+{
+    run few = usual(30), many = usual(1000);
+    (void)state;
+    few.job.rows = many.job.rows = 252 * 40;
+    few.site.straggle = many.site.straggle = 0;
+    shoal_estimate alone = estimate(&few);
+    double row = 10 * (100e-9 + 3e-3) + 2 * 100e-9;
+    assert_near(alone.map, 2 * 252 * row / 2, 1e-12); /* some have two of them, one for each thread */
+    assert_near(estimate(&many).map, 252 * row, 1e-12);
+    few.job.grains = 10;
+    assert_near(estimate(&few).map, 1008 * row, 1e-12);
+}
+
+/* One worker by itself puts its models while it maps the next round. */
+static void test_one_worker(void **state)
+{
+    run run = usual(1);
+    (void)state;
+    run.site.sync = run.site.crowd = 5;
+    shoal_estimate found = estimate(&run);
+    assert_true(found.publish == 0 && found.reduce == 0);
+    run.site.write = 1e3; /* 8 MB take longer than the rows do, which take 1500.05 s: the difference is left */
+    assert_near(estimate(&run).publish, 10 * (0.03 + 8e6 / 4e3 - 1500.05) + 2 * (0.03 + 1e3 / 4e3 - 0.05), 1e-9);
+}
+
+/* What is kept is written once a round by one of them. */
+static void test_kept(void **state)
+{
+    run run = usual(8);
+    shoal_cost keeping = cost;
+    (void)state;
+    keeping.phase[1].kept_bytes = 4e6;
+    shoal_estimate before = estimate(&run);
+    run.job.cost = &keeping;
+    assert_near(estimate(&run).publish - before.publish, 10 * (0.03 + 4e6 / 160e6), 1e-9);
 }
 
 static void test_nothing_gets_worse(void **state)
@@ -269,6 +311,7 @@ static void test_trees(void **state)
     run paper = usual(100);
     (void)state;
     paper.job.split_roles = true;
+    paper.job.slices = -1;
     plan_tree two = tree(paper, "two-level");
     assert_true(two.slices == 100 && two.put_by_mapper == 1 && two.levels == 2);
     assert_true(two.level[0].parents == 10 && two.level[0].fetched == 10);
@@ -290,11 +333,43 @@ static void test_trees(void **state)
     assert_true(tree(usual(1), "auto").put_by_mapper == 0 && tree(usual(1), "auto").level[0].fetched == 0);
     run wrong = usual(3);
     plan_tree out;
-    static const char *const none[] = {"tree:1", "tree:", "tree:2x", "tree:-3", "star", ""};
+    static const char *const none[] = {"tree:1", "tree:", "tree:2x", "tree:-3", "tree:8e3", "star", ""};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         wrong.job.reduce = none[i];
         assert_int_equal(plan_tree_make(&out, &wrong.job, &wrong.site, &wrong.crew), SHOAL_USAGE);
     }
+}
+
+/* The levels of a tree are those of jobs' own; nothing is left out where those who map do not reduce. */
+static void test_trees_of_jobs(void **state)
+{
+    static const char *const shapes[] = {"flat",    "two-level",       "auto", "tree:2", "tree:3",
+                                         "tree:08", "tree:70000000000"};
+    (void)state;
+    for (size_t shape = 0; shape < sizeof shapes / sizeof shapes[0]; shape++)
+        for (int64_t slices = 1; slices <= 300; slices++) {
+            run run = usual(100);
+            job_tree jobs;
+            run.job.split_roles = true;
+            run.job.slices = (double)slices;
+            plan_tree found = tree(run, shapes[shape]);
+            assert_int_equal(job_tree_choose(&jobs, shapes[shape], slices), SHOAL_OK);
+            assert_int_equal(found.levels, jobs.levels - 1);
+            for (int level = 0; level < found.levels; level++) {
+                assert_true(found.level[level].parents == (double)jobs.count[level + 1]);
+                assert_true(found.level[level].fetched == (double)jobs.fan[level]);
+            }
+        }
+}
+
+/* Few workers with many slices merge their own first, and put what is left. */
+static void test_own_groups(void **state)
+{
+    run run = usual(4);
+    (void)state;
+    run.job.slices = 64;
+    plan_tree two = tree(run, "two-level");
+    assert_true(two.levels == 1 && two.pieces == 8 && two.put_by_mapper == 2 && two.level[0].fetched == 6);
 }
 
 /* ---- refusing ------------------------------------------------------------------------------------------------------------- */
@@ -331,6 +406,8 @@ static void test_refuses(void **state)
     run = usual(4);
     run.job.learner = "logistic";
     refuses(&run, "shoal calibrate --learner logistic");
+    run.job.learner = NULL;
+    refuses(&run, "learner");
 }
 
 /* ---- choosing --------------------------------------------------------------------------------------------------------------- */
@@ -397,6 +474,9 @@ int main(void)
                                        cmocka_unit_test(test_shared_machine), cmocka_unit_test(test_nothing_gets_worse),
                                        cmocka_unit_test(test_account),        cmocka_unit_test(test_losses),
                                        cmocka_unit_test(test_money),          cmocka_unit_test(test_trees),
-                                       cmocka_unit_test(test_refuses),        cmocka_unit_test(test_choosing)};
+                                       cmocka_unit_test(test_refuses),        cmocka_unit_test(test_choosing),
+                                       cmocka_unit_test(test_few_rows),       cmocka_unit_test(test_one_worker),
+                                       cmocka_unit_test(test_kept),           cmocka_unit_test(test_trees_of_jobs),
+                                       cmocka_unit_test(test_own_groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

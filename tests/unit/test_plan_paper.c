@@ -119,6 +119,7 @@ static plan_fit ours(void)
                               .columns = 1000,
                               .value_bytes = 8,
                               .reduce = "two-level",
+                              .slices = -1,
                               .split_roles = true},
                       .crew = {.threads = 1, .cores = 1},
                       .site = {.read = 8e6, .write = 8e6, .connections = 1, .account = 800e6},

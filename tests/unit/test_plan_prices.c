@@ -341,13 +341,14 @@ static void prices_that_are_missing_are_told(void **state)
 static void empty_parts_are_refused(void **state)
 {
     (void)state;
-    static const char empty[] = "a pattern of machines is empty; it is CLOUD:REGION/MACHINE, and * stands for all";
+#define PARTS "it is CLOUD:REGION/MACHINE, where * stands for all, or FILE.csv"
+    static const char empty[] = "--machines: a pattern is empty; it is CLOUD:REGION/MACHINE, and * stands for all";
     assert_string_equal(choose("", false), empty);
     assert_string_equal(choose("c7i.large,", false), empty);
     assert_string_equal(choose(" , ", false), empty);
-    assert_string_equal(choose("aws:", false), "the pattern 'aws:' has an empty part; * stands for all");
-    assert_string_equal(choose(":/", false), "the pattern ':/' has an empty part; * stands for all");
-    assert_string_equal(choose("aws:/x", false), "the pattern 'aws:/x' has an empty part; * stands for all");
+    assert_string_equal(choose("aws:", false), "--machines aws: has an empty part; " PARTS);
+    assert_string_equal(choose(":/", false), "--machines :/ has an empty part; " PARTS);
+    assert_string_equal(choose("aws:/x", false), "--machines aws:/x has an empty part; " PARTS);
 }
 
 /* ---- out of memory ---------------------------------------------------------------------------------------------- */

@@ -287,6 +287,67 @@ static void ends_where_nothing_works(void **state)
         }
 }
 
+/* That one was ended after a second says nothing of runs that may take longer, once such ones got done. */
+static void a_limit_is_lifted_by_what_takes_longer(void **state)
+{
+    (void)state;
+    world w;
+    const plan_trial ended = {.candidate = 39, .outcome = PLAN_TRIAL_TIMED_OUT, .seconds = 1};
+    const char *why = NULL;
+    int64_t next = -1;
+    make_world(&w);
+    plan_search_options options = usual;
+    options.least = 1;
+    plan_search *search = start(&w, options);
+    assert_int_equal(plan_search_tell(search, &ended), SHOAL_OK);
+    assert_int_equal(plan_search_tell(search, &w.trial[9]), SHOAL_OK);
+    assert_int_equal(plan_search_tell(search, &w.trial[19]), SHOAL_OK);
+    assert_int_equal(plan_search_next(&next, &why, search), SHOAL_OK);
+    if (next < 0)
+        fail_msg("it %s", why);
+    plan_search_free(&search);
+}
+
+/* Prices that only some have must not make the others look a thousand times as slow. */
+static void prices_of_only_some_change_nothing(void **state)
+{
+    (void)state;
+    world with, without;
+    int64_t order[ALL], other[ALL], best = -1, other_best = -1;
+    make_world(&with);
+    make_world(&without);
+    for (int64_t i = 0; i < ALL; i++) {
+        without.candidate[i].dollars_per_hour = 0;
+        with.candidate[i].dollars_per_hour *= i % 2;
+    }
+    plan_search_options options = usual;
+    options.objective = PLAN_TIME;
+    const int64_t count = run(order, &best, &with, options);
+    assert_int_equal(run(other, &other_best, &without, options), count);
+    assert_memory_equal(order, other, (size_t)count * sizeof *order);
+}
+
+/* Ratios that no double can hold leave the search in working order. */
+static void absurd_spans_of_values_do_no_harm(void **state)
+{
+    (void)state;
+    for (int method = PLAN_METHOD_BEST; method <= PLAN_METHOD_RANDOM; method++)
+        for (int objective = PLAN_TIME; objective <= PLAN_COST_TIME; objective++) {
+            world w;
+            int64_t order[ALL], best = -1;
+            plan_search_options options = usual;
+            options.method = method;
+            options.objective = (plan_objective)objective;
+            options.improvement = 0;
+            make_world(&w);
+            w.space.candidates = 15;
+            for (int64_t i = 0; i < ALL; i++)
+                w.trial[i].seconds = i % 3 == 0 ? 1e-300 : i % 3 == 1 ? 1 : 1e300;
+            assert_int_equal(run(order, &best, &w, options), 15);
+            assert_int_equal(best % 3, 0);
+        }
+}
+
 static void small_and_flat_spaces_do_no_harm(void **state)
 {
     (void)state;
@@ -477,6 +538,9 @@ int main(void)
         cmocka_unit_test(gives_up_on_a_deadline_that_nothing_meets),
         cmocka_unit_test(learns_from_failures_and_time_outs),
         cmocka_unit_test(ends_where_nothing_works),
+        cmocka_unit_test(a_limit_is_lifted_by_what_takes_longer),
+        cmocka_unit_test(prices_of_only_some_change_nothing),
+        cmocka_unit_test(absurd_spans_of_values_do_no_harm),
         cmocka_unit_test(small_and_flat_spaces_do_no_harm),
         cmocka_unit_test(never_stops_before_the_least_nor_after_the_most),
         cmocka_unit_test(opinions_grow_firm),

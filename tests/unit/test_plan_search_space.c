@@ -2,6 +2,7 @@
 #include "data_support.h"
 
 #include <math.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "cli/plan_search_command.c"
@@ -88,6 +89,9 @@ static void features_tell_configurations_apart(void **state)
     space = read_space("{\"machines\": [\"small\", \"large\"], \"count\": [1, 2], \"features\": [\"count\"]}");
     assert_true(feature_named(space, "count") == 0 && space->plan.features == 1 && space->alike == 1);
     cli_search_space_free(&space);
+    space = read_space("{\"machines\": [\"small\", \"large\"], \"features\": [\"vcpus\", \"price\"]}");
+    assert_true(feature_named(space, "vcpus") >= 0 && feature_named(space, "price") >= 0 && space->plan.features == 2);
+    cli_search_space_free(&space);
 }
 
 static void the_hash_is_of_configurations_and_prices(void **state)
@@ -122,6 +126,8 @@ static void values_are_put_into_commands(void **state)
         {"{{count}} {} {a,b} { count} ${count} {count}{machine}", "{count} {} {a,b} { count} ${count} 2'it'\\''s $1'"},
         {"\\{count} {machine} $({count})", "\\{count} 'it'\\''s $1' $(2)"},
         {"# don't {count}\n{machine} {count}", "# don't {count}\n'it'\\''s $1' 2"},
+        {"a \\\n# don't\n{machine} {count}", "a \\\n# don't\n'it'\\''s $1' 2"},
+        {"a >b# don't' {machine} {count}", "a >b# don't' 'it'\\''s $1' 2"},
     };
     cli_search_space *space =
         read_space("{\"machines\": [{\"name\": \"it's $1\", \"usd_per_hour\": 1}], \"count\": 2}");
@@ -160,6 +166,12 @@ static void every_allocation_may_fail(void **state)
     cli_search_space_free(&space);
 }
 
+/* Files go where nobody else looks. */
+static int enter_folder(void **state)
+{
+    return folder_setup(state) == 0 ? chdir(test_folder) : -1;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,5 +181,5 @@ int main(void)
         cmocka_unit_test(values_are_put_into_commands),
         cmocka_unit_test(every_allocation_may_fail),
     };
-    return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+    return cmocka_run_group_tests(tests, enter_folder, folder_teardown);
 }

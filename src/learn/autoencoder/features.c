@@ -159,15 +159,15 @@ static int update(shoal_round **next, shoal_result **result, const shoal_round *
 
 static int cost(shoal_cost *out, const void *untyped, const shoal_shape *shape)
 {
-    enum { ROUND_WORDS = 200, PARTIAL_WORDS = 28 }; /* names, numbers and a layout around them on the way */
+    enum { ROUND_BYTES = 200, PARTIAL_BYTES = 28 }; /* names, numbers and a layout around them on the way */
     const shoal_features_config *config = untyped;
     double hidden = (double)config->hidden, weights = hidden * (double)shape->columns;
     const shoal_cost_phase run = {.name = "run",
                                   .rounds = 1,
                                   .operations_per_row = 2 * weights,
                                   .model_bytes =
-                                      ROUND_WORDS + sizeof(autoencoder_own) + (weights + hidden) * sizeof(double),
-                                  .partial_bytes = PARTIAL_WORDS,
+                                      ROUND_BYTES + sizeof(autoencoder_own) + (weights + hidden) * sizeof(double),
+                                  .partial_bytes = PARTIAL_BYTES,
                                   .row_bytes = hidden * (config->precision == 2 ? sizeof(double) : sizeof(float))};
     *out = (shoal_cost){.operations_per_row = run.operations_per_row,
                         .model_bytes = run.model_bytes,

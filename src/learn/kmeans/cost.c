@@ -7,7 +7,7 @@
 #include "learn/kmeans/seed.h"
 
 /* What a round and a partial have around their numbers on the way: names, numbers, a layout. */
-enum { ROUND_WORDS = 256, PARTIAL_WORDS = 28, RECORD_KEY = sizeof(shoal_key) };
+enum { ROUND_BYTES = 256, PARTIAL_BYTES = 28, RECORD_KEY = sizeof(shoal_key) };
 
 /* What several rounds ask for together. */
 typedef struct tally {
@@ -19,7 +19,7 @@ static void add_rounds(tally *sum, double rounds, tally each)
     sum->rounds += rounds;
     sum->operations += rounds * each.operations;
     sum->model += rounds * each.model;
-    sum->partial += rounds * (each.partial + PARTIAL_WORDS);
+    sum->partial += rounds * (each.partial + PARTIAL_BYTES);
     sum->row += rounds * each.row;
 }
 
@@ -58,7 +58,7 @@ static sizes sizes_of(int64_t k, int64_t runs, const shoal_shape *shape)
     is.vector = is.columns * sizeof(double);
     double centres = is.k * is.vector;
     is.model =
-        ROUND_WORDS + sizeof(kmeans_model) + 2 * is.vector + (runs > 1 ? 2 : 1) * centres + 2 * is.k * sizeof(double);
+        ROUND_BYTES + sizeof(kmeans_model) + 2 * is.vector + (runs > 1 ? 2 : 1) * centres + 2 * is.k * sizeof(double);
     return is;
 }
 

@@ -190,15 +190,15 @@ static int update_predict(shoal_round **next, shoal_result **out, const shoal_ro
 
 static int cost_predict(shoal_cost *out, const void *untyped, const shoal_shape *shape)
 {
-    enum { ROUND_WORDS = 256, PARTIAL_WORDS = 28 }; /* names, numbers and a layout around them on the way */
+    enum { ROUND_BYTES = 256, PARTIAL_BYTES = 28 }; /* names, numbers and a layout around them on the way */
     const shoal_logistic_predict_config *config = untyped;
     double outputs = (double)config->outputs, columns = (double)shape->columns, word = sizeof(double);
     double numbers = outputs * (columns + 1) + (double)config->classes_count;
     const shoal_cost_phase run = {.name = "run",
                                   .rounds = 1,
                                   .operations_per_row = 2 * outputs * columns,
-                                  .model_bytes = ROUND_WORDS + sizeof(predict_model) + numbers * word,
-                                  .partial_bytes = PARTIAL_WORDS,
+                                  .model_bytes = ROUND_BYTES + sizeof(predict_model) + numbers * word,
+                                  .partial_bytes = PARTIAL_BYTES,
                                   .row_bytes =
                                       word * (1 + (config->probabilities ? (double)config->classes_count : 0))};
     *out = (shoal_cost){.operations_per_row = run.operations_per_row,
