@@ -150,11 +150,19 @@ def print_markdown(report):
                   f"{row['high']:.2f} | {row['median']:.2f} s | {row['error']:+.0%} |")
         print(f"\nMedian error {runs['median']:.0%} (bar {MEDIAN_BAR:.0%}), worst {runs['worst']:.0%} (bar {WORST_BAR:.0%}); "
               f"{runs['inside']} of {len(runs['rows'])} within their interval; calibrated in {report['calibrate_seconds']:.0f} s.")
-    for row in report.get("paper", []):
-        print(f"paper's times, {row['model']}: mean error {row['mean_error']:.1%}, worst {row['worst_error']:.1%}"
-              + (f", each left out in turn {row['left_out']:.1%}" if row["left_out"] is not None else ""))
+    if "paper" in report:
+        print("\n| model of the paper's fourteen times | mean error | worst | each left out in turn |\n|---|---:|---:|---:|")
+        for row in report["paper"]:
+            left_out = "" if row["left_out"] is None else f"{row['left_out']:.1%}"
+            print(f"| {row['model']} | {row['mean_error']:.1%} | {row['worst_error']:.1%} | {left_out} |")
     if "search" in report:
-        print(json.dumps(report["search"], indent=1))
+        print("\n| search | runs | optimum found | above it: median | 90% | mean |\n|---|---:|---:|---:|---:|---:|")
+        for row in report["search"]["scores"]:
+            if row["workload"] is None:
+                own = "as many runs" if row["method"] == "random" else "stopping by itself"
+                stops = f"{row['fixed']} runs" if row["fixed"] else own
+                print(f"| {row['method']}, {stops} | {row['runs']:.1f} | {row['found']:.0%} | {row['median']:.1%} | "
+                      f"{row['p90']:.1%} | {row['mean']:.1%} |")
 
 
 def main():

@@ -408,6 +408,8 @@ static int check(const settings *settings)
         return SHOAL_OK;
     if (settings->history && settings->refit)
         return shoal_fail(SHOAL_USAGE, "--history and --refit: one at a time");
+    if (settings->history && settings->out)
+        return shoal_fail(SHOAL_USAGE, "--history writes nothing: leave out --out");
     if (settings->stores.count || settings->learners.count || settings->fresh)
         return shoal_fail(SHOAL_USAGE, "%s measures nothing: leave out %s", which,
                           settings->stores.count     ? "--store"

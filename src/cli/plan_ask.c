@@ -9,8 +9,6 @@
 #include "plan_units.h"
 #include "plan_verb.h"
 
-enum { MODEL_PAPER = 1, ROLES_SPLIT = 1 }; /* of the choices in cli_plan.c */
-
 /* ---- the question ------------------------------------------------------------------------------------------------ */
 
 /* Everything that lives as long as one plan. */
@@ -132,18 +130,18 @@ static int find_job(plan *plan)
                                                  .source = source_of(plan),
                                                  .reduce = set->reduce,
                                                  .grains = status == SHOAL_OK ? grains_of(plan) : 0,
-                                                 .split_roles = set->roles == ROLES_SPLIT};
+                                                 .split_roles = set->roles == CLI_PLAN_SPLIT};
     return status;
 }
 
 /* ---- machines ----------------------------------------------------------------------------------------------------- */
 
+/* A file, rather than a pattern: "prices.csv", "../prices.csv". */
 static bool is_table(const char *text)
 {
     size_t length = strlen(text);
-    return strchr(text, '/') == NULL
-               ? length > 4 && strcmp(text + length - 4, ".csv") == 0
-               : length > 4 && strcmp(text + length - 4, ".csv") == 0 && strchr(text, ':') == NULL;
+    bool pattern = strchr(text, '/') && strchr(text, ':');
+    return length > 4 && strcmp(text + length - 4, ".csv") == 0 && !pattern;
 }
 
 static int find_machines(plan *plan)
@@ -241,6 +239,11 @@ static void choose_store(plan *plan)
     if (!store && plan->machines.machines > 0)
         store = strcmp(plan->machines.machine[0]->cloud, "azure") == 0 ? "az" : "s3";
     plan->answer.store = store ? store : "s3";
+    bool several = false;
+    for (int64_t i = 1; i < plan->machines.machines && !plan->set->store; i++)
+        several |= strcmp(plan->machines.machine[i]->cloud, plan->machines.machine[0]->cloud) != 0;
+    if (several)
+        assume(plan, "the same store for machines of every cloud (--store)");
 }
 
 static void set_if(double *constant, double value)
@@ -419,13 +422,13 @@ static int ask(plan *plan)
         status = find_job(plan);
     if (status == SHOAL_OK)
         status = find_machines(plan);
-    if (status == SHOAL_OK && plan->set->model != MODEL_PAPER)
+    if (status == SHOAL_OK && plan->set->model != CLI_PLAN_PAPER)
         status = read_calibration(plan);
-    if (status == SHOAL_OK && plan->set->model != MODEL_PAPER)
+    if (status == SHOAL_OK && plan->set->model != CLI_PLAN_PAPER)
         status = find_site(plan);
     if (status == SHOAL_OK)
         status = find_crew(plan);
-    if (status == SHOAL_OK && plan->set->model == MODEL_PAPER)
+    if (status == SHOAL_OK && plan->set->model == CLI_PLAN_PAPER)
         return find_paper(plan);
     if (status == SHOAL_OK && plan->machines.machines * question->workers_count > OPTIONS_MOST)
         status = shoal_fail(

@@ -5,8 +5,6 @@
 
 #include "plan_verb.h"
 
-enum { MODEL_PAPER = 1, OBJECTIVE_COST = 2 }; /* of the choices in cli_plan.c */
-
 typedef struct given {
     const char *name;
     bool is;
@@ -27,7 +25,7 @@ static bool is_other(const char *text, const char *fallback)
 
 bool cli_plan_is_priced(const cli_plan_settings *set)
 {
-    return set->model == MODEL_PAPER || set->machines || set->prices || set->price;
+    return set->model == CLI_PLAN_PAPER || set->machines || set->prices || set->price;
 }
 
 static int check_paper(const cli_plan_asked *asked, bool local)
@@ -65,7 +63,7 @@ static int check_paper(const cli_plan_asked *asked, bool local)
 static int check_prices(const cli_plan_settings *set)
 {
     const given priced[] = {{"--budget", set->budget != NULL},
-                            {"--objective", set->objective >= OBJECTIVE_COST},
+                            {"--objective", set->objective >= PLAN_WISH_COST},
                             {"--billed", is_other(set->billed, "1s")},
                             {0}};
     const char *name = cli_plan_is_priced(set) ? NULL : first_given(priced);
@@ -124,7 +122,7 @@ int cli_plan_check(const cli_plan_asked *asked, bool local)
     if (asked->path && set->type != 0)
         return shoal_fail(SHOAL_USAGE, "%s says which type its values have: --type is for data that are not here",
                           asked->path);
-    int status = set->model == MODEL_PAPER ? check_paper(asked, local) : SHOAL_OK;
+    int status = set->model == CLI_PLAN_PAPER ? check_paper(asked, local) : SHOAL_OK;
     if (status == SHOAL_OK)
         status = check_crew(set, local);
     if (status == SHOAL_OK)

@@ -64,18 +64,19 @@ static void tell_why(char *out, size_t size, const cli_plan_answer *answer)
     }
     cli_format_duration(time, question->deadline);
     cli_format_money(money, question->budget);
-    if (answer->choice.meeting == 1)
-        snprintf(out, size, "the only one");
+    bool limited = question->deadline > 0 || question->budget > 0, one = answer->choice.meeting == 1;
+    if (one)
+        snprintf(out, size, "the only one%s",
+                 answer->choice.fitting == 1 && answer->choice.options > 1 && !limited ? " that fits and ends" : "");
     else
         snprintf(out, size, "%s of %lld", best[answer->choice.wish], (long long)answer->choice.meeting);
-    snprintf(out + strlen(out), size - strlen(out), "%s%s%s%s%s",
-             question->deadline > 0 || question->budget > 0 ? " that" : "",
-             question->deadline > 0 ? " end within " : "", question->deadline > 0 ? time : "",
+    snprintf(out + strlen(out), size - strlen(out), "%s%s%s%s%s", limited ? " that" : "",
+             question->deadline > 0 ? one ? " ends within " : " end within " : "", question->deadline > 0 ? time : "",
              question->deadline > 0 && question->budget > 0 ? " and" : "",
-             question->budget > 0 ? " cost at most " : "");
+             question->budget > 0 ? one ? " costs at most " : " cost at most " : "");
     if (question->budget > 0)
         snprintf(out + strlen(out), size - strlen(out), "%s", money);
-    if (question->deadline > 0 || question->budget > 0)
+    if (limited)
         snprintf(out + strlen(out), size - strlen(out), " in 95%% of runs");
 }
 
@@ -126,8 +127,20 @@ static double rounds_of(const shoal_estimate *estimate)
     return rounds;
 }
 
-static void print_parts(FILE *stream, const shoal_estimate *estimate)
+/* Whether the rounds are those that earlier runs made, rather than all that may be made. */
+static bool by_history(const cli_plan_answer *answer)
 {
+    const plan_question *question = &answer->question;
+    bool any = false;
+    for (int i = 0; i < question->paces; i++)
+        any |= strcmp(question->pace[i].learner, answer->algorithm->name) == 0 && question->pace[i].rounds > 0 &&
+               question->pace[i].rounds != 1;
+    return any;
+}
+
+static void print_parts(FILE *stream, const cli_plan_answer *answer)
+{
+    const shoal_estimate *estimate = &answer->best->estimate;
     const struct {
         const char *name;
         double seconds;
@@ -137,7 +150,9 @@ static void print_parts(FILE *stream, const shoal_estimate *estimate)
     char text[512] = "";
     const char *before = "";
     if (estimate->phases > 0)
-        snprintf(text, sizeof text, "%.0f rounds, if it does not converge earlier: ", rounds_of(estimate));
+        snprintf(text, sizeof text, "%.0f rounds, %s: ", rounds_of(estimate),
+                 by_history(answer) ? "by how many of those allowed runs made before"
+                                    : "if it does not converge earlier");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         char time[CLI_UNITS_BYTES];
         size_t used = strlen(text);
@@ -217,7 +232,7 @@ int cli_plan_print(FILE *stream, const cli_plan_answer *answer)
     snprintf(text, sizeof text, "%s: %s", best, why);
     fputc('\n', stream);
     print_text(stream, "best", text);
-    print_parts(stream, &option->estimate);
+    print_parts(stream, answer);
     if (answer->priced)
         print_price(stream, &option->estimate);
     print_sources(stream, answer);
@@ -341,6 +356,7 @@ static json_t *json_constants(const cli_plan_answer *answer)
     used->site[0].site = question->site;
     snprintf(used->site[0].store, sizeof used->site[0].store, "%s", answer->store);
     json_t *whole = json_calibration(used), *constants = json_object();
+    (void)json_object_del(json_array_get(json_object_get(whole, "sites"), 0), "date"); /* nothing of this was kept */
     cli_json_put(&constants, "paces", json_incref(json_object_get(whole, "paces")));
     cli_json_put(&constants, "site", json_incref(json_array_get(json_object_get(whole, "sites"), 0)));
     json_decref(whole);

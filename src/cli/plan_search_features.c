@@ -235,11 +235,10 @@ static int check_known(const cli_search_space *space)
     for (int64_t i = 0; i < space->machines.machines; i++) {
         const plan_machine *known = &space->machines.machine[i].known;
         const int64_t first = i * (space->plan.candidates / space->machines.machines);
-        const char *lacks = is_named(space, "vcpus") && !(known->vcpus > 0)             ? "vcpus"
-                            : is_named(space, "memory_gib") && !(known->memory_gib > 0) ? "memory_gib"
-                            : is_named(space, "price") && !(space->candidate[first].dollars_per_hour > 0)
-                                ? "price"
-                                : NULL;
+        const char *lacks = is_named(space, "vcpus") && !(known->vcpus > 0)                               ? "vcpus"
+                            : is_named(space, "memory_gib") && !(known->memory_gib > 0)                   ? "memory_gib"
+                            : is_named(space, "price") && !(space->candidate[first].dollars_per_hour > 0) ? "price"
+                                                                                                          : NULL;
         if (lacks)
             return shoal_fail(SHOAL_INVALID, "%s: \"features\" names %s, which nobody told of machine %s", space->path,
                               lacks, known->name);

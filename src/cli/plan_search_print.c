@@ -253,6 +253,8 @@ int cli_search_check_best(const cli_search_state *state)
         return SHOAL_OK;
     if (!quick) {
         cli_search_trouble(trouble, &state->trial[state->trials - 1]);
+        if (state->trials == 1)
+            return shoal_fail(SHOAL_INVALID, "the only trial did not get done: %s", trouble);
         return shoal_fail(SHOAL_INVALID, "none of the %" PRId64 " trials got done; the last: %s", state->trials,
                           trouble);
     }

@@ -123,6 +123,8 @@ static void cell_interval(char *out, const table *table, const plan_option *opti
     if (unit && other && strcmp(unit, other) == 0)
         *unit = '\0';
     snprintf(out, CELL_BYTES, "%s to %s", low, high);
+    if (!isfinite(option->estimate.seconds))
+        out[0] = '\0';
 }
 
 static void cell_speedup(char *out, const table *table, const plan_option *option)

@@ -7,6 +7,9 @@
 #include "plan/choose.h"
 #include "plan_workers.h"
 
+/* Of the choices in cli_plan.c. */
+enum { CLI_PLAN_PAPER = 1, CLI_PLAN_SPLIT = 1 };
+
 typedef struct cli_plan_settings {
     /* The job. */
     int64_t rows, columns;

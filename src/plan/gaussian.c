@@ -9,8 +9,7 @@
 #include "base/memory.h"
 #include "minimise.h"
 
-/* A row of the factor is never shorter than this share of the place's variance, so that rounding can't make it nothing.
- * */
+/* A row of the factor is never shorter than this share of the variance, so that rounding cannot make it nothing. */
 static const double least_pivot = 1e-12;
 
 static double matern(double squared)

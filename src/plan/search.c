@@ -78,8 +78,7 @@ static int check_space(const plan_space *space, const plan_search_options *optio
     return status;
 }
 
-/* ---- places of candidates ------------------------------------------------------------------------------------------
- * */
+/* ---- places of candidates ---------------------------------------------------------------------------------------- */
 
 static double feature_of(const plan_space *space, int64_t candidate, int feature)
 {

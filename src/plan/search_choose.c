@@ -200,7 +200,9 @@ int64_t search_choose(plan_search *search)
     const int64_t candidates = search->space->candidates, most = search->options.most;
     if (search->trials == candidates || (most > 0 && search->trials >= most)) {
         snprintf(search->why, sizeof search->why,
-                 search->trials == candidates ? "stops: all were tried" : "stops: %lld were tried",
+                 search->trials == candidates ? "stops: all were tried"
+                 : search->trials == 1        ? "stops: one was tried"
+                                              : "stops: %lld were tried",
                  (long long)search->trials);
         return -1;
     }

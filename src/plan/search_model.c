@@ -86,8 +86,7 @@ static double normal_quantile(double p)
     return (low + high) / 2;
 }
 
-/* Draws of the standard normal distribution, one in each of SEARCH_MEMBERS equal parts of it, in an order of their own.
- * */
+/* Draws of the standard normal distribution, one in each of SEARCH_MEMBERS equal parts of it, in a random order. */
 static void draw_evenly(double *out, uint64_t dimension)
 {
     for (int i = 0; i < SEARCH_MEMBERS; i++)

@@ -42,8 +42,7 @@ typedef struct plan_table {
 int plan_table_read(plan_table **out, const char *path, const plan_prices *prices);
 void plan_table_free(plan_table **table);
 
-/* ---- the features that are looked at where a machine's cores and memory are known ----------------------------------
- * */
+/* ---- the features that are looked at where a machine's cores and memory are known -------------------------------- */
 
 /* Sets features, feature_name and logarithmic. */
 void plan_space_describe(plan_space *space);

@@ -132,6 +132,7 @@ def wrong_input_is_told_before_anything_is_measured():
     refuses(2, "--store needs the URL of a store", "--store", "")
     refuses(2, "--store mem:x: workers of their own processes can't meet in such a store", "--store", "mem:x")
     refuses(2, "--history and --refit: one at a time", "--history", "--refit")
+    refuses(2, "--history writes nothing: leave out --out", "--history", "--out", "x.json")
     refuses(2, "--refit measures nothing: leave out --learner", "--refit", "--learner", "kmeans")
     refuses(2, "--out needs a file", "--out", "")
     refuses(2, "--workers must be at least 1, not 0", "--workers", 0)

@@ -82,8 +82,7 @@ static int64_t run(int64_t *order, int64_t *best, const world *w, plan_search_op
 
 static const plan_search_options usual = {.objective = PLAN_COST, .seed = 7, .least = 6, .improvement = 0.1};
 
-/* ---- tests ---------------------------------------------------------------------------------------------------------
- * */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void finds_what_is_best(void **state)
 {

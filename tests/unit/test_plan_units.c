@@ -57,6 +57,19 @@ static void what_is_no_duration_is_told(void **state)
     assert_true(seconds == 7);
 }
 
+static void a_pause_may_be_nothing(void **state)
+{
+    (void)state;
+    double seconds = 7;
+    assert_int_equal(cli_parse_pause(&seconds, "--start", "0m"), SHOAL_OK);
+    assert_true(seconds == 0);
+    assert_int_equal(cli_parse_pause(&seconds, "--start", "2m"), SHOAL_OK);
+    assert_true(seconds == 120);
+    assert_int_equal(cli_parse_pause(&seconds, "--start", "-1"), SHOAL_USAGE);
+    assert_string_equal(shoal_error(), "--start: '-1' is less than nothing");
+    assert_true(seconds == 120);
+}
+
 static void money_is_read(void **state)
 {
     (void)state;
@@ -121,9 +134,10 @@ static void money_is_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(durations_are_read),    cmocka_unit_test(what_is_no_duration_is_told),
-        cmocka_unit_test(money_is_read),         cmocka_unit_test(what_is_no_money_is_told),
-        cmocka_unit_test(durations_are_written), cmocka_unit_test(money_is_written),
+        cmocka_unit_test(durations_are_read),       cmocka_unit_test(what_is_no_duration_is_told),
+        cmocka_unit_test(a_pause_may_be_nothing),   cmocka_unit_test(money_is_read),
+        cmocka_unit_test(what_is_no_money_is_told), cmocka_unit_test(durations_are_written),
+        cmocka_unit_test(money_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
