@@ -28,7 +28,7 @@ typedef struct shoal_pace {
     char learner[32], phase[24]; /* as the algorithm and its reports call them */
     double value, operation;
     double round, model_byte;
-    double rounds; /* rounds that happened, for each one that cost() expects; 0 counts as 1 */
+    double rounds; /* after which earlier runs ended by themselves, where cost() allowed more; 0: not known */
     double row;    /* whatever a row holds: its memo, its place in loops */
 } shoal_pace;
 
@@ -46,11 +46,12 @@ typedef struct shoal_site {
     double
         requests_per_second; /* of a worker that waits, looking again and again; 0 for a store that wakes who waits */
     double start;            /* of a job with local workers, besides its rounds: submitting, starting, ending */
-    double hash;        /* seconds a byte: rows in files are hashed by who submits them and again by who maps them */
-    double sync;        /* what a round takes besides, however little there is to do: finding out, lists, records */
-    double crowd;       /* the same for each further worker on the same machine: they get in each other's way */
-    double straggle;    /* standard deviation of the logarithm of the time a worker takes for its part of a round */
-    double thread_loss; /* t threads of one machine do the work of t / (1 + (t - 1) thread_loss) */
+    double hash;         /* seconds a byte: rows in files are hashed by who submits them and again by who maps them */
+    double sync;         /* what a round takes besides, however little there is to do: finding out, lists, records */
+    double crowd;        /* the same for each further worker on the same machine: they get in each other's way */
+    double straggle;     /* standard deviation of the logarithm of the time a worker takes for its part of a round */
+    double thread_loss;  /* t threads of one machine do the work of t / (1 + (t - 1) thread_loss) */
+    double loss_threads; /* with how many that was measured: more of them lose no more; 0: any number */
     double
         error; /* standard deviation of the logarithm of (happened / estimated): how far estimates are to be trusted */
 } shoal_site;

@@ -288,7 +288,7 @@ static int fit_phase(shoal_pace *out, const measuring *self, const char *phase)
     if (status == SHOAL_OK)
         status = plan_least_squares(x, a, b, rows, CONSTANTS);
     base_free(&a);
-    *out = (shoal_pace){.value = x[0], .operation = x[1], .round = x[2], .model_byte = x[3], .rounds = 1, .row = x[4]};
+    *out = (shoal_pace){.value = x[0], .operation = x[1], .round = x[2], .model_byte = x[3], .row = x[4]};
     snprintf(out->learner, sizeof out->learner, "%s", self->recipe->algorithm->name);
     snprintf(out->phase, sizeof out->phase, "%s", phase);
     return status;

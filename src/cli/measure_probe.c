@@ -156,14 +156,16 @@ static int measure(shoal_pace *pace, int *paces, double *thread_loss, probe *sel
     shoal_report many = {0}, few = {0}, together = {0};
     int64_t rows = 0;
     int threads = base_cores();
+    double ends = base_seconds() + seconds;
     int status = find_rows(&rows, &many, self, seconds);
-    if (status == SHOAL_OK)
+    bool slow = base_seconds() >= ends; /* a round, or an update, that can't be broken off: once is enough */
+    if (status == SHOAL_OK && !slow)
         status = run_again(&many, self, rows, 1, seconds / 3);
-    if (status == SHOAL_OK && run(&few, self, rows / SHRINK, 1, seconds / 6) < 0)
+    if (status == SHOAL_OK && !slow && run(&few, self, rows / SHRINK, 1, seconds / 6) < 0)
         few = (shoal_report){0}; /* that few are refused: all time counts as the rows' */
-    if (status == SHOAL_OK && threads > 1)
+    if (status == SHOAL_OK && !slow && threads > 1)
         status = run(&together, self, rows, threads, seconds / 6);
-    if (status == SHOAL_OK && threads > 1)
+    if (status == SHOAL_OK && !slow && threads > 1)
         status = run_again(&together, self, rows, threads, seconds / 6);
     for (int i = 0; i < self->cost.phases && status == SHOAL_OK; i++)
         if (round_seconds(&many, self->cost.phase[i].name) > 0)

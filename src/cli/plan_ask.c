@@ -353,7 +353,7 @@ static int find_paces(plan *plan)
         status = cli_measure_learner(plan->pace, &question->paces, &loss, plan->algorithm, MEASURE);
     }
     if (isfinite(loss))
-        question->site.thread_loss = loss;
+        question->site.thread_loss = loss, question->site.loss_threads = base_cores();
     return status;
 }
 

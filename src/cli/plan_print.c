@@ -133,8 +133,7 @@ static bool by_history(const cli_plan_answer *answer)
     const plan_question *question = &answer->question;
     bool any = false;
     for (int i = 0; i < question->paces; i++)
-        any |= strcmp(question->pace[i].learner, answer->algorithm->name) == 0 && question->pace[i].rounds > 0 &&
-               question->pace[i].rounds != 1;
+        any |= strcmp(question->pace[i].learner, answer->algorithm->name) == 0 && question->pace[i].rounds > 0;
     return any;
 }
 

@@ -91,6 +91,7 @@ static shoal_site assume(const char *scheme)
     out.hash = 1 / (1000 * MB);
     out.straggle = 0.1;
     out.thread_loss = 0.03;
+    out.loss_threads = 8;
     out.error = 0.4; /* nobody measured: nine runs of ten within a factor of two */
     return out;
 }
@@ -170,11 +171,14 @@ void plan_calibration_site(shoal_site *out, bool *measured, const plan_calibrati
     *measured = site && site->date > 0;
     if (site) {
         *out = site->site;
+        out->loss_threads = calibration->threads;
         return;
     }
     *out = assume(scheme);
-    if (calibration && calibration->threads > 1)
+    if (calibration && calibration->threads > 1) {
         out->thread_loss = calibration->thread_loss;
+        out->loss_threads = calibration->threads;
+    }
 }
 
 /* ---- changing -------------------------------------------------------------------------------------------------- */

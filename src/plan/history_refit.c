@@ -222,16 +222,18 @@ static bool is_of(const plan_run *run, int phase, const shoal_pace *pace)
     return strcmp(run->learner, pace->learner) == 0 && strcmp(run->phase[phase].name, pace->phase) == 0;
 }
 
+/* Runs that used up what they were allowed tell nothing of when they would have ended. */
 static void fit_rounds(shoal_pace *pace, const plan_run *run, int64_t count)
 {
-    double sum = log(pace->rounds > 0 ? pace->rounds : 1), runs = 1;
+    double sum = 0, runs = 0;
     for (int64_t i = 0; i < count; i++)
         for (int p = 0; p < run[i].phases && !run[i].partial; p++)
-            if (is_of(&run[i], p, pace) && run[i].phase[p].expected_rounds > 0 && run[i].phase[p].rounds > 0) {
-                sum += log(run[i].phase[p].rounds / run[i].phase[p].expected_rounds);
+            if (is_of(&run[i], p, pace) && run[i].phase[p].rounds > 0 &&
+                run[i].phase[p].rounds < 0.9 * run[i].phase[p].expected_rounds) {
+                sum += log(run[i].phase[p].rounds);
                 runs++;
             }
-    if (runs > 1)
+    if (runs > 0)
         pace->rounds = exp(sum / runs);
 }
 

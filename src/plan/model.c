@@ -72,9 +72,10 @@ static int check(const shoal_plan_job *job, const shoal_site *site, const shoal_
 /* ---- machines --------------------------------------------------------------------------------------------------- */
 
 /* What t threads do together, as a multiple of one. */
-static double together(double threads, double loss)
+static double together(double threads, const shoal_site *site)
 {
-    return threads <= 1 ? threads : threads / (1 + (threads - 1) * loss);
+    double known = site->loss_threads > 1 ? fmin(threads, site->loss_threads) : threads;
+    return threads <= 1 ? threads : threads / (1 + (known - 1) * site->thread_loss);
 }
 
 static double sharing_of(const shoal_plan_crew *crew)
@@ -83,11 +84,11 @@ static double sharing_of(const shoal_plan_crew *crew)
 }
 
 /* Workers that share machines share their cores, too; a thread has at least a grain to do. */
-static double capacity_of(const shoal_plan_crew *crew, double sharing, double grains, double loss)
+static double capacity_of(const shoal_plan_crew *crew, double sharing, double grains, const shoal_site *site)
 {
     double threads = fmin(crew->threads, ceil(grains / (double)crew->workers));
     double busy = fmin(sharing * threads, crew->cores);
-    return (crew->speed > 0 ? crew->speed : 1) * together(busy, loss) / sharing;
+    return (crew->speed > 0 ? crew->speed : 1) * together(busy, site) / sharing;
 }
 
 static double reducers_of(const setting *all)
@@ -200,7 +201,7 @@ static void add_load(shoal_estimate *out, double requests[2], const setting *all
         return;
     if (all->job->source ==
         SHOAL_PLAN_FILE) { /* by who starts the job, on a machine like the others, and by who maps */
-        double cores = together(all->crew->cores, site->thread_loss);
+        double cores = together(all->crew->cores, site);
         out->load += bytes * site->hash * (1 / cores + 1 / (all->mappers * all->capacity));
         return;
     }
@@ -221,7 +222,7 @@ static int add_phase(shoal_estimate *out, double *variance, double requests[2], 
         return shoal_fail(SHOAL_USAGE,
                           "nothing is known of how fast %s is here (its phase '%s'): shoal calibrate --learner %s",
                           all->job->learner, phase->name, all->job->learner);
-    double rounds = phase->rounds * (all->job->known_rounds || own->rounds <= 0 ? 1 : own->rounds);
+    double rounds = all->job->known_rounds || own->rounds <= 0 ? phase->rounds : fmin(phase->rounds, own->rounds);
     round_parts round = round_of(all, phase, own);
     double seconds = round.map + round.straggle + round.reduce + round.update + round.publish;
     out->map += rounds * round.map;
@@ -295,7 +296,7 @@ int plan_estimate(shoal_estimate *out, plan_slowest_memo *memo, const shoal_plan
     status = plan_tree_make(&all.tree, job, site, crew);
     if (status < 0)
         return status;
-    all.capacity = capacity_of(crew, all.sharing, all.tree.grains, site->thread_loss);
+    all.capacity = capacity_of(crew, all.sharing, all.tree.grains, site);
     all.part = crew->alone ? 1 : ceil(all.tree.slices / all.mappers) / all.tree.slices;
     all.slowest = plan_slowest_again(memo, fmin(all.mappers, all.tree.slices), site->straggle);
     const shoal_cost_phase only = {.name = "run",

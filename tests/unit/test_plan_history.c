@@ -432,8 +432,8 @@ static void test_refit_paces(void **state)
     assert_int_equal(found.paces, 2);
     expect_near(found.pace[0].value, truth[0].value, 0.03);
     expect_near(found.pace[1].operation, truth[1].operation, 0.03);
-    expect_near(found.pace[1].rounds, 0.12, 0.1); /* 10 to 14 of 100, and what was before */
-    expect_near(found.pace[0].rounds, 1, 1e-12);
+    expect_near(found.pace[1].rounds, 12, 0.1);  /* 10 to 14 of 100 */
+    expect_near(found.pace[0].rounds, 1, 1e-12); /* as it was: none ended early */
     shoal_estimate estimate;
     for (int i = 0; i < RUNS; i++) {
         assert_int_equal(plan_history_estimate(&estimate, &found, &run[i]), SHOAL_OK);

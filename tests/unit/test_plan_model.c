@@ -33,7 +33,7 @@ static const shoal_pace paces[] = {{.learner = "other", .phase = "run", .operati
                                     .operation = 1e-9,
                                     .round = 1e-3,
                                     .model_byte = 1e-10,
-                                    .rounds = 0.5}};
+                                    .rounds = 5}};
 enum { PACES = 3 };
 
 typedef struct run {
