@@ -22,7 +22,7 @@
 #include "plan/least_squares.h"
 #include "run_job.h"
 
-enum { COLUMNS = 16, CLUSTERS = 32, ROWS = 100000, SHORT = 4, LONGEST = 60, REPEATS = 5, TIMES_MOST = 64 };
+enum { SHORT = 4, LONGEST = 60, REPEATS = 5, TIMES_MOST = 64 };
 
 /* What differs more does so because the machine is busy with something else. */
 static const double STRAGGLE_MOST = 0.3;
@@ -34,6 +34,10 @@ typedef struct task {
     const char *url;
     int64_t workers, rows, columns, clusters, iterations;
 } task;
+
+/* Some milliseconds of work and little to send; and much to send. */
+static const task light = {.rows = 100000, .columns = 16, .clusters = 32},
+                  heavy = {.rows = 4000, .columns = 128, .clusters = 512};
 
 /* What came of it; `start` is all but the rounds. */
 typedef struct outcome {
@@ -152,10 +156,13 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
-static int measure_crew(cli_engine_measured *out, const char *url, int64_t workers, double seconds)
+static int measure_crew(struct cli_crew_measured *out, double *start, const task *kind, const char *url,
+                        int64_t workers, double seconds)
 {
-    task task = {
-        .url = url, .workers = workers, .rows = ROWS, .columns = COLUMNS, .clusters = CLUSTERS, .iterations = SHORT};
+    task task = *kind;
+    task.url = url;
+    task.workers = workers;
+    task.iterations = SHORT;
     outcome brief = {0}, whole = {0};
     double round[REPEATS], began = base_seconds();
     int rounds = 0, status = run_task(&brief, &task);
@@ -174,9 +181,12 @@ static int measure_crew(cli_engine_measured *out, const char *url, int64_t worke
         round[rounds++] = brief.seconds / fmax(brief.rounds, 1);
     }
     double more = whole.all_rounds - brief.all_rounds;
-    out->start += (brief.start + whole.start) / 2;
-    out->crew[out->crews++] = (struct cli_crew_measured){
+    *start += (brief.start + whole.start) / 2;
+    *out = (struct cli_crew_measured){
         .workers = workers,
+        .rows = kind->rows,
+        .columns = kind->columns,
+        .clusters = kind->clusters,
         .seconds = median(round, rounds),
         .requests =
             fmax(more > 0 ? (whole.requests - brief.requests) / more : whole.requests / fmax(whole.all_rounds, 1), 0)};
@@ -184,9 +194,9 @@ static int measure_crew(cli_engine_measured *out, const char *url, int64_t worke
 }
 
 /* What the rounds of such a job take in this process, with one thread and with as many as there are cores. */
-static int measure_alone(double *out, int threads, double seconds)
+static int measure_alone(double *out, const task *kind, int threads, double seconds)
 {
-    const task task = {.clusters = CLUSTERS, .iterations = LONGEST / 3};
+    const task task = {.clusters = kind->clusters, .iterations = LONGEST / 3};
     const shoal_run_options options = {.threads = threads, .stop = cli_signals_stop()};
     char address[128];
     double round[REPEATS], began = base_seconds();
@@ -194,7 +204,8 @@ static int measure_alone(double *out, int threads, double seconds)
     shoal_kmeans_config config = {0};
     shoal_data *data = NULL;
     int status = set_config(&config, &task);
-    snprintf(address, sizeof address, "gen:uniform?rows=%d&cols=%d&seed=1", ROWS, COLUMNS);
+    snprintf(address, sizeof address, "gen:uniform?rows=%" PRId64 "&cols=%" PRId64 "&seed=1", kind->rows,
+             kind->columns);
     if (status == SHOAL_OK)
         status = shoal_data_open(&data, address, NULL);
     for (int i = 0; i < REPEATS && status == SHOAL_OK && (i == 0 || base_seconds() - began < seconds); i++) {
@@ -268,18 +279,25 @@ int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t worker
     const int64_t counts[CLI_CREWS_MOST] = {1, 2, 4, workers};
     int crews = workers > 4 ? 4 : 3;
     *out = (cli_engine_measured){.straggle = NAN};
-    double ends = base_seconds() + 0.8 * seconds, alone[2] = {0};
-    int status = measure_alone(&alone[0], 1, 0.1 * seconds);
+    double ends = base_seconds() + 0.8 * seconds, alone[2] = {0}, ignored = 0;
+    int status = measure_alone(&alone[0], &light, 1, 0.1 * seconds);
     if (status == SHOAL_OK)
-        status = measure_alone(&alone[1], base_cores(), 0.1 * seconds);
+        status = measure_alone(&alone[1], &light, base_cores(), 0.1 * seconds);
     status = unless_stopped(status);
     for (int i = 0; i < crews && status == SHOAL_OK; i++) {
-        status = measure_crew(out, url, counts[i], fmax(ends - base_seconds(), 0) / (crews - i));
+        double share = fmax(ends - base_seconds(), 0) / (crews - i + 1);
+        status = measure_crew(&out->crew[i], &out->start, &light, url, counts[i], share);
         /* A worker has one thread here, so with fewer of them than cores the work takes longer than with all threads. */
         double busy = fmin((double)counts[i], base_cores());
         out->crew[i].alone = fmax(alone[0] / busy, alone[1]);
+        out->crews++;
     }
     out->start /= crews;
+    if (status == SHOAL_OK)
+        status = measure_crew(&out->heavy, &ignored, &heavy, url, 4, fmax(ends - base_seconds(), 0));
+    if (status == SHOAL_OK)
+        status = unless_stopped(
+            measure_alone(&out->heavy.alone, &heavy, base_cores() < 4 ? base_cores() : 4, 0.1 * seconds));
     if (status == SHOAL_OK)
         status = measure_straggle(&out->straggle, 0.2 * seconds);
     return unless_stopped(status);
@@ -290,10 +308,10 @@ int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t worker
 /* What is estimated of one crew's rounds besides their work: seconds, and requests. */
 static int estimate(double *seconds, double *requests, const shoal_site *site, const struct cli_crew_measured *crew)
 {
-    const task task = {.clusters = CLUSTERS, .iterations = LONGEST};
-    const shoal_shape shape = {.rows = ROWS, .columns = COLUMNS, .type = SHOAL_FLOAT32};
+    const task task = {.clusters = crew->clusters, .iterations = LONGEST};
+    const shoal_shape shape = {.rows = crew->rows, .columns = crew->columns, .type = SHOAL_FLOAT32};
     const shoal_plan_crew who = {.workers = crew->workers, .threads = 1, .cores = base_cores(), .machines = 1};
-    const shoal_pace work = {.learner = "kmeans", .phase = "run", .row = crew->alone / ROWS};
+    const shoal_pace work = {.learner = "kmeans", .phase = "run", .row = crew->alone / (double)crew->rows};
     shoal_kmeans_config config = {0};
     shoal_cost cost = {0};
     shoal_estimate out = {0};
@@ -306,8 +324,8 @@ static int estimate(double *seconds, double *requests, const shoal_site *site, c
     cost.phases = 1;
     const shoal_plan_job job = {.cost = &cost,
                                 .learner = "kmeans",
-                                .rows = ROWS,
-                                .columns = COLUMNS,
+                                .rows = (double)crew->rows,
+                                .columns = (double)crew->columns,
                                 .value_bytes = 4,
                                 .source = SHOAL_PLAN_GENERATED,
                                 .known_rounds = true};
@@ -316,6 +334,28 @@ static int estimate(double *seconds, double *requests, const shoal_site *site, c
     *seconds = (out.straggle + out.reduce + out.publish) / cost.phase[0].rounds;
     *requests = out.requests / cost.phase[0].rounds;
     return status;
+}
+
+/* Bytes of rounds take longer than those of a bench: they are encoded, checked and merged, by cores that have other things to do. */
+static int fit_rates(shoal_site *site, const struct cli_crew_measured *crew)
+{
+    static const double SLOWEST = 0.05;
+    shoal_site free = *site;
+    double whole = 0, latency = 0, requests = 0;
+    free.read = free.write = 1e15;
+    free.account = free.account_write = 0;
+    int status = estimate(&whole, &requests, site, crew);
+    if (status == SHOAL_OK)
+        status = estimate(&latency, &requests, &free, crew);
+    double rest = crew->seconds - crew->alone - latency;
+    if (status < 0 || crew->workers == 0 || !(rest > whole - latency))
+        return status;
+    double slower = fmax((whole - latency) / rest, SLOWEST);
+    site->read *= slower;
+    site->write *= slower;
+    site->account *= slower;
+    site->account_write *= slower;
+    return SHOAL_OK;
 }
 
 /* What estimates lack is sync, and crowd for each further worker; where they are too long already, workers wait less than a thread that
@@ -348,5 +388,5 @@ int cli_fit_engine(shoal_site *site, const cli_engine_measured *measured)
     if (sum < 0) /* a round waits twice: for pieces and for the model */
         site->wait = fmax(site->wait + sum / several / 2, 1e-6);
     site->requests = requests / several;
-    return status;
+    return status == SHOAL_OK ? fit_rates(site, &measured->heavy) : status;
 }

@@ -16,20 +16,20 @@ enum { CLI_CREWS_MOST = 4 };
 typedef struct cli_engine_measured {
     int crews;
     struct cli_crew_measured {
-        int64_t workers;
-        double seconds;  /* of a round */
-        double alone;    /* of the same round without a store */
-        double requests; /* of all workers in a round */
-    } crew[CLI_CREWS_MOST];
-    double start;    /* of a run, besides its rounds: submitting, until the workers are there, removing */
-    double straggle; /* as in shoal_site */
+        int64_t workers, rows, columns, clusters;
+        double seconds;            /* of a round */
+        double alone;              /* of the same round without a store */
+        double requests;           /* of all workers in a round */
+    } crew[CLI_CREWS_MOST], heavy; /* heavy: whose models and partials have half a megabyte */
+    double start;                  /* of a run, besides its rounds: submitting, until the workers are there, removing */
+    double straggle;               /* as in shoal_site */
 } cli_engine_measured;
 
 /* Runs jobs with 1, 2, 4 and, where that is more, `workers` workers through the store at `url`, in about so many
  * seconds, and removes them. SHOAL_STOPPED after a signal. */
 int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t workers, double seconds);
 
-/* Sets start, sync, crowd, requests and straggle, and where need be lowers wait, so that estimates come nearest to what was measured;
+/* Sets start, sync, crowd, requests and straggle, makes rates as slow as rounds find them, and where need be lowers wait, so that estimates come nearest to what was measured;
  * the rest of *site is there already. */
 int cli_fit_engine(shoal_site *site, const cli_engine_measured *measured);
 
