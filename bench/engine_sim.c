@@ -12,19 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "paper_times.h"
 #include "sim_calm.h"
 
 static const double ROWS = 500000, COLUMNS = 1000, CLUSTERS = 1000, FLOPS = 669e6, LATENCY = 0.02;
 enum { ITERATIONS = 10 };
-
-/* Total seconds that the paper reports, data loading included. */
-static const struct {
-    int mappers;
-    double seconds, efficiency;
-} paper[] = {{10, 2223, 0.67}, {50, 657, 0.58},  {60, 574, 0.57},  {70, 551, 0.51},  {80, 560, 0.44},
-             {90, 525, 0.42},  {95, 521, 0.41},  {100, 539, 0.37}, {110, 544, 0.34}, {120, 544, 0.31},
-             {130, 574, 0.27}, {140, 603, 0.24}, {150, 605, 0.23}, {160, 674, 0.19}};
-enum { RUNS = sizeof paper / sizeof *paper };
 
 static double slices_now; /* for weigh, which has no context */
 
@@ -71,19 +63,19 @@ static sim_calm_figures run(int mappers, bool split)
 
 static void print_run(int i, const sim_calm_figures figures[2], bool json, bool last)
 {
-    int units = units_of(paper[i].mappers);
+    int units = units_of(paper_times[i].mappers);
     double whole = sequential_seconds();
     double speedup[2] = {whole / figures[0].seconds, whole / figures[1].seconds};
     if (json)
         printf("  {\"mappers\": %d, \"units\": %d, \"split_seconds\": %.1f, \"default_seconds\": %.1f, "
                "\"split_speedup\": %.2f, "
                "\"default_speedup\": %.2f, \"paper_seconds\": %.0f}%s\n",
-               paper[i].mappers, units, figures[0].seconds, figures[1].seconds, speedup[0], speedup[1],
-               paper[i].seconds, last ? "" : ",");
+               paper_times[i].mappers, units, figures[0].seconds, figures[1].seconds, speedup[0], speedup[1],
+               paper_times[i].seconds, last ? "" : ",");
     else
-        printf("%4d %6d | %8.0f %8.1f %10.2f | %8.0f %8.1f %10.2f | %8.0f %8.1f %10.2f\n", paper[i].mappers, units,
-               figures[0].seconds, speedup[0], speedup[0] / units, figures[1].seconds, speedup[1], speedup[1] / units,
-               paper[i].seconds, whole / paper[i].seconds, paper[i].efficiency);
+        printf("%4d %6d | %8.0f %8.1f %10.2f | %8.0f %8.1f %10.2f | %8.0f %8.1f %10.2f\n", paper_times[i].mappers,
+               units, figures[0].seconds, speedup[0], speedup[0] / units, figures[1].seconds, speedup[1],
+               speedup[1] / units, paper_times[i].seconds, whole / paper_times[i].seconds, paper_times[i].efficiency);
     fflush(stdout);
 }
 
@@ -91,7 +83,7 @@ int main(int count, char **arguments)
 {
     bool json = false;
     int only = 0, best[2] = {0, 0}, best_paper = 0;
-    sim_calm_figures figures[RUNS][2];
+    sim_calm_figures figures[PAPER_RUNS][2];
     for (int i = 1; i < count; i++) {
         if (strcmp(arguments[i], "--json") == 0)
             json = true;
@@ -107,22 +99,22 @@ int main(int count, char **arguments)
             "               the paper's roles              |  all roles, as many machines   |  measured in the paper\n"
             "   P  units |  seconds speed-up efficiency |  seconds speed-up efficiency |  seconds speed-up "
             "efficiency\n");
-    for (int i = 0; i < RUNS; i++) {
-        if (only > 0 && paper[i].mappers != only)
+    for (int i = 0; i < PAPER_RUNS; i++) {
+        if (only > 0 && paper_times[i].mappers != only)
             continue;
         for (int split = 0; split < 2; split++) {
-            figures[i][split] = run(paper[i].mappers, split == 0);
+            figures[i][split] = run(paper_times[i].mappers, split == 0);
             if (figures[i][split].seconds < figures[best[split]][split].seconds || only > 0)
                 best[split] = i;
         }
-        if (paper[i].seconds < paper[best_paper].seconds)
+        if (paper_times[i].seconds < paper_times[best_paper].seconds)
             best_paper = i;
-        print_run(i, figures[i], json, i == RUNS - 1 || only > 0);
+        print_run(i, figures[i], json, i == PAPER_RUNS - 1 || only > 0);
     }
     if (json)
         printf("]\n");
     else if (only == 0)
-        printf("best P: %d, %d; in the paper %d\n", paper[best[0]].mappers, paper[best[1]].mappers,
-               paper[best_paper].mappers);
+        printf("best P: %d, %d; in the paper %d\n", paper_times[best[0]].mappers, paper_times[best[1]].mappers,
+               paper_times[best_paper].mappers);
     return 0;
 }

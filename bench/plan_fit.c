@@ -3,26 +3,20 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "plan/fit.h"
-
-enum { RUNS = 14 };
-static const plan_measured measured[RUNS] = {{10, 2223}, {50, 657},  {60, 574},  {70, 551},  {80, 560},
-                                             {90, 525},  {95, 521},  {100, 539}, {110, 544}, {120, 544},
-                                             {130, 574}, {140, 603}, {150, 605}, {160, 674}};
-static const shoal_cost cost = {.operations_per_row = 3e6, .model_bytes = 8e6, .partial_bytes = 8e6, .rounds = 10};
+#include "paper_fit.h"
 
 static int print_paper(void)
 {
     const shoal_paper paper = {
         .rows = 5e5, .columns = 1e3, .clusters = 1e3, .iterations = 10, .flops = 669e6, .read = 8e6};
     double mean = 0, worst = 0;
-    for (int i = 0; i < RUNS; i++) {
+    for (int i = 0; i < PAPER_RUNS; i++) {
         shoal_estimate estimate;
-        int status = shoal_paper_estimate(&estimate, &paper, measured[i].workers);
+        int status = shoal_paper_estimate(&estimate, &paper, paper_times[i].mappers);
         if (status < 0)
             return status;
-        double error = fabs(estimate.seconds / measured[i].seconds - 1);
-        mean += error / RUNS;
+        double error = fabs(estimate.seconds / paper_times[i].seconds - 1);
+        mean += error / PAPER_RUNS;
         worst = fmax(worst, error);
     }
     printf("[{\"model\": \"the paper's own\", \"mean_error\": %.5f, \"worst_error\": %.5f, \"left_out\": null}", mean,
@@ -32,24 +26,9 @@ static int print_paper(void)
 
 static int print_ours(bool stragglers)
 {
-    plan_fit fit = {
-        .job = {.cost = &cost,
-                .learner = "kmeans",
-                .rows = 500000,
-                .columns = 1000,
-                .value_bytes = 8,
-                .reduce = "two-level",
-                .slices = -1,
-                .split_roles = true},
-        .crew = {.threads = 1, .cores = 1},
-        .site = {.read = 8e6, .write = 8e6, .connections = 1, .account = 800e6, .straggle = stragglers ? 0.05 : 0},
-        .pace = {.learner = "kmeans", .phase = "run", .operation = 1 / 669e6},
-        .frees = stragglers ? 3 : 2};
+    plan_fit fit;
     plan_fitted found;
-    fit.free[0] = &fit.pace.operation;
-    fit.free[1] = &fit.site.account;
-    fit.free[2] = &fit.site.straggle;
-    int status = plan_fit_run(&found, &fit, measured, RUNS);
+    int status = paper_fit_run(&found, &fit, stragglers);
     if (status == SHOAL_OK)
         printf(",\n {\"model\": \"ours, %d constants\", \"mean_error\": %.5f, \"worst_error\": %.5f, \"left_out\": "
                "%.5f, \"flops\": "

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "plan/history.h"
 #include "plan_units.h"
 
@@ -36,12 +37,6 @@ static bool was_predicted(const plan_run *run)
     return run->predicted > 0 && run->seconds > 0;
 }
 
-static int compare_reals(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The median and the greatest of |happened / predicted - 1|, and how many lay in their interval; NAN without any. */
 static int find_errors(double *median, double *worst, int64_t *predicted, int64_t *within, const history *history)
 {
@@ -56,7 +51,7 @@ static int find_errors(double *median, double *worst, int64_t *predicted, int64_
         *within += run->seconds >= run->low && run->seconds <= run->high;
     }
     if (*predicted > 0)
-        qsort(error, (size_t)*predicted, sizeof *error, compare_reals);
+        base_sort_reals(error, (size_t)*predicted);
     *median = *predicted > 0 ? error[(*predicted - 1) / 2] : NAN;
     *worst = *predicted > 0 ? error[*predicted - 1] : NAN;
     base_free(&error);

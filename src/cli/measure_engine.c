@@ -16,6 +16,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/sort.h"
 #include "cli.h"
 #include "engine/store/job_keys.h"
 #include "job_store.h"
@@ -144,15 +145,9 @@ static int64_t iterations_in(double seconds, const outcome *brief)
     return (int64_t)fmax(fmin((seconds - brief->start) / fmax(round, 1e-6), LONGEST), 2 * SHORT);
 }
 
-static int compare_reals(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(double *values, int count)
 {
-    qsort(values, (size_t)count, sizeof *values, compare_reals);
+    base_sort_reals(values, (size_t)count);
     return values[count / 2];
 }
 
@@ -249,7 +244,7 @@ static double deviation(const double *times, int count)
         step[i] = fabs(log(times[i + 1] / times[i]));
     if (count < 4)
         return NAN;
-    qsort(step, (size_t)(count - 1), sizeof *step, compare_reals);
+    base_sort_reals(step, (size_t)(count - 1));
     return 1.4826 * step[(count - 1) / 2] / sqrt(2);
 }
 

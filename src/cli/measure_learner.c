@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "base/option.h"
 #include "base/pool.h"
+#include "base/sort.h"
 #include "cli.h"
 #include "plan/least_squares.h"
 
@@ -308,12 +309,6 @@ static int fit(shoal_pace *pace, int *paces, const measuring *self)
     return status;
 }
 
-static int compare_reals(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int cli_measure_learner(shoal_pace *pace, int *paces, double *thread_loss, const shoal_algorithm *algorithm,
                         double seconds)
 {
@@ -337,7 +332,7 @@ int cli_measure_learner(shoal_pace *pace, int *paces, double *thread_loss, const
     if (status == SHOAL_OK)
         status = fit(pace, paces, self);
     if (self->losses > 0) {
-        qsort(self->loss, (size_t)self->losses, sizeof *self->loss, compare_reals);
+        base_sort_reals(self->loss, (size_t)self->losses);
         *thread_loss = self->loss[self->losses / 4]; /* what else the machine does only adds to it */
     }
     base_free(&self);

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/random.h"
+#include "base/sort.h"
 #include "base/world.h"
 
 typedef cli_samples samples;
@@ -25,12 +26,6 @@ const int cli_measured_connections[LEVELS] = {1, 2, 4, 8, 16};
 static const double LATENCY_SHARE = 0.07, SEEN_SHARE = 0.1, BANDWIDTH_SHARE = 0.7;
 
 /* ---- samples ------------------------------------------------------------------------------------------------- */
-
-static int compare_reals(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static int add_sample(samples *self, double seconds)
 {
@@ -56,7 +51,7 @@ static void summarise(samples *self)
 {
     if (self->count == 0)
         return;
-    qsort(self->seconds, (size_t)self->count, sizeof *self->seconds, compare_reals);
+    base_sort_reals(self->seconds, (size_t)self->count);
     self->median = quantile(self, 0.5);
     self->high = quantile(self, 0.99);
     self->mean = 0;

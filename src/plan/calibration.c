@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include <jansson.h>
@@ -326,6 +327,9 @@ static int read_object(plan_calibration *out, const json_t *object, const char *
 
 static int read_bytes(char **out, size_t *size, const char *path)
 {
+    struct stat about;
+    if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode)) /* nobody may ever write there */
+        return shoal_fail(SHOAL_INVALID, "%s: this is no calibration: it is a pipe", path);
     FILE *file = fopen(path, "re");
     if (!file)
         return shoal_fail_errno(errno == ENOENT || errno == ENOTDIR ? SHOAL_ABSENT : SHOAL_SYSTEM, errno,

@@ -14,6 +14,7 @@
 #include <shoal/error.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "plan/history.h"
 #include "plan/least_squares.h"
 
@@ -285,12 +286,6 @@ static int refit_paces(plan_calibration *calibration, const plan_run *run, int64
 
 /* ---- stores and errors ----------------------------------------------------------------------------------------- */
 
-static int compare_numbers(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 static bool is_whole_of(const plan_calibration *calibration, const plan_run *run, const char *store)
 {
     return is_alike(calibration, run) && !run->partial && run->lost == 0 && strcmp(run->store, store) == 0;
@@ -322,7 +317,7 @@ static int fit_sync(shoal_site *site, const plan_calibration *calibration, const
     if (status == SHOAL_OK && found > 0) {
         for (int i = 0; i < PRIOR_SYNCS; i++)
             left[found++] = site->sync;
-        qsort(left, (size_t)found, sizeof *left, compare_numbers);
+        base_sort_reals(left, (size_t)found);
         site->sync = (left[(found - 1) / 2] + left[found / 2]) / 2;
     }
     base_free(&left);

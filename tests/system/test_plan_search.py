@@ -18,7 +18,7 @@ import processes
 
 sys.dont_write_bytecode = True
 SHOAL = os.path.abspath(sys.argv[1])
-CLOUDS = pathlib.Path("/work/shared/data/clouds")
+CLOUDS = pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "data" / "clouds"
 PRICES = """cloud,region,machine,vcpus,memory_gib,usd_per_hour,usd_per_hour_spot
 x,here,small,2,4,0.1,0.03
 x,here,medium,4,16,0.2,0.07

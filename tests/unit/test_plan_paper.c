@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "plan/fit.h"
+#include "../../bench/paper_fit.h"
 
 /* "Communication challenges in cloud k-means" and its supplement: 500,000 rows of 1,000 columns, 1,000 clusters, 10 iterations. */
 static const shoal_paper experiment = {.rows = 500000,
@@ -18,10 +18,6 @@ static const shoal_paper experiment = {.rows = 500000,
                                        .read = 8e6,
                                        .dollars_per_hour = 0.1,
                                        .dollars_per_request = 1e-6};
-enum { RUNS = 14 };
-static const plan_measured measured[RUNS] = {{10, 2223}, {50, 657},  {60, 574},  {70, 551},  {80, 560},
-                                             {90, 525},  {95, 521},  {100, 539}, {110, 544}, {120, 544},
-                                             {130, 574}, {140, 603}, {150, 605}, {160, 674}};
 
 static shoal_estimate estimate(const shoal_paper *paper, int64_t mappers)
 {
@@ -32,15 +28,15 @@ static shoal_estimate estimate(const shoal_paper *paper, int64_t mappers)
 
 static void test_efficiencies(void **state)
 {
-    static const double printed[RUNS] = {0.63, 0.61, 0.60, 0.55, 0.53, 0.49, 0.48,
-                                         0.47, 0.43, 0.41, 0.37, 0.36, 0.33, 0.32};
+    static const double printed[PAPER_RUNS] = {0.63, 0.61, 0.60, 0.55, 0.53, 0.49, 0.48,
+                                               0.47, 0.43, 0.41, 0.37, 0.36, 0.33, 0.32};
     (void)state;
-    for (int i = 0; i < RUNS; i++) {
-        shoal_estimate found = estimate(&experiment, measured[i].workers);
+    for (int i = 0; i < PAPER_RUNS; i++) {
+        shoal_estimate found = estimate(&experiment, paper_times[i].mappers);
         if (fabs(found.efficiency - printed[i]) > 0.01)
-            fail_msg("%lld mappers: efficiency %.4f, printed %.2f", (long long)measured[i].workers, found.efficiency,
+            fail_msg("%lld mappers: efficiency %.4f, printed %.2f", (long long)paper_times[i].mappers, found.efficiency,
                      printed[i]);
-        assert_true(found.units == (double)measured[i].workers + ceil(sqrt((double)measured[i].workers)) + 1);
+        assert_true(found.units == (double)paper_times[i].mappers + ceil(sqrt((double)paper_times[i].mappers)) + 1);
     }
 }
 
@@ -109,65 +105,41 @@ static void test_refuses(void **state)
 
 /* ---- ours ------------------------------------------------------------------------------------------------------------ */
 
-static const shoal_cost cost = {.operations_per_row = 3e6, .model_bytes = 8e6, .partial_bytes = 8e6, .rounds = 10};
-
-static plan_fit ours(void)
-{
-    return (plan_fit){.job = {.cost = &cost,
-                              .learner = "kmeans",
-                              .rows = 500000,
-                              .columns = 1000,
-                              .value_bytes = 8,
-                              .reduce = "two-level",
-                              .slices = -1,
-                              .split_roles = true},
-                      .crew = {.threads = 1, .cores = 1},
-                      .site = {.read = 8e6, .write = 8e6, .connections = 1, .account = 800e6},
-                      .pace = {.learner = "kmeans", .phase = "run", .operation = 1 / 669e6}};
-}
-
 static double error_of_paper(void)
 {
     double sum = 0;
-    for (int i = 0; i < RUNS; i++)
-        sum += fabs(estimate(&experiment, measured[i].workers).seconds / measured[i].seconds - 1) / RUNS;
+    for (int i = 0; i < PAPER_RUNS; i++)
+        sum += fabs(estimate(&experiment, paper_times[i].mappers).seconds / paper_times[i].seconds - 1) / PAPER_RUNS;
     return sum;
 }
 
-/* Two constants: operations a second, and bytes a second of the whole account.  A third: how much workers differ. */
 static void test_fit(void **state)
 {
-    plan_fit two = ours(), three = ours();
+    plan_fit two, three;
     plan_fitted with_two, with_three;
     (void)state;
     assert_true(fabs(error_of_paper() - 0.193) < 0.001);
-    two.free[0] = &two.pace.operation;
-    two.free[1] = &two.site.account;
-    two.frees = 2;
-    assert_int_equal(plan_fit_run(&with_two, &two, measured, RUNS), SHOAL_OK);
+    assert_int_equal(paper_fit_run(&with_two, &two, false), SHOAL_OK);
     assert_true(with_two.mean_error < 0.05);
     assert_true(with_two.left_out < 0.05);
-    three.site.straggle = 0.05;
-    three.free[0] = &three.pace.operation;
-    three.free[1] = &three.site.account;
-    three.free[2] = &three.site.straggle;
-    three.frees = 3;
-    assert_int_equal(plan_fit_run(&with_three, &three, measured, RUNS), SHOAL_OK);
+    assert_int_equal(paper_fit_run(&with_three, &three, true), SHOAL_OK);
     assert_true(with_three.mean_error < with_two.mean_error);
     assert_true(with_three.left_out < 0.05);
 }
 
 static void test_fit_refuses(void **state)
 {
-    plan_fit fit = ours();
+    static const plan_measured good[] = {{1, 5}, {2, 3}}, negative[] = {{1, 5}, {2, -1}};
+    plan_fit fit;
     plan_fitted out;
     (void)state;
-    fit.free[0] = &fit.pace.operation;
+    assert_int_equal(paper_fit_run(&out, &fit, false), SHOAL_OK);
     fit.frees = 1;
-    assert_int_equal(plan_fit_run(&out, &fit, measured, 1), SHOAL_USAGE);
-    assert_int_equal(plan_fit_run(&out, &fit, (const plan_measured[]){{1, 5}, {2, -1}}, 2), SHOAL_USAGE);
+    assert_int_equal(plan_fit_run(&out, &fit, good, 2), SHOAL_OK);
+    assert_int_equal(plan_fit_run(&out, &fit, good, 1), SHOAL_USAGE);
+    assert_int_equal(plan_fit_run(&out, &fit, negative, 2), SHOAL_USAGE);
     fit.pace.operation = 0;
-    assert_int_equal(plan_fit_run(&out, &fit, measured, RUNS), SHOAL_USAGE);
+    assert_int_equal(plan_fit_run(&out, &fit, good, 2), SHOAL_USAGE);
 }
 
 int main(void)
