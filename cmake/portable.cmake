@@ -27,7 +27,7 @@ target_link_options(portable_shared PRIVATE -static-libgcc LINKER:--exclude-libs
 
 add_executable(portable_static ${objects} src/portable/no_modules.c)
 set_target_properties(portable_static PROPERTIES OUTPUT_NAME shoal-static)
-target_link_options(portable_static PRIVATE -static-pie LINKER:--wrap=dlopen,--wrap=dlsym,--wrap=dlclose,--wrap=dlerror)
+target_link_options(portable_static PRIVATE -static-pie LINKER:--wrap=dlopen,--wrap=dlsym,--wrap=dlclose,--wrap=dlerror,--wrap=dladdr)
 
 add_custom_target(portable DEPENDS portable_shared portable_static)
 foreach(program portable_shared portable_static)

@@ -1,4 +1,4 @@
-/* Running a learner over a data set on this machine.
+/* Running a learner over a data set: on the threads of this process, or of several that run in step (shoal/ranks.h).
  *
  *     shoal_run_options options = {.threads = 0};                        // all cores
  *     shoal_result *result = NULL;
@@ -11,6 +11,7 @@
 
 #include <shoal/data.h>
 #include <shoal/learn.h>
+#include <shoal/ranks.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,13 +28,19 @@ enum { SHOAL_PHASES_MOST = 8 };
 
 /* What a run did. */
 typedef struct shoal_report {
-    int threads;
+    int threads; /* of this process */
+    int ranks, hosts, idle; /* processes that ran it, the machines they were on, and ranks that got no rows; 1, 1 and 0 without ranks */
+    int all_threads;        /* of all ranks */
     const char *kernel;
-    int64_t rounds;
+    int64_t rounds; /* with those before what was resumed */
+    int64_t resumed; /* the round it went on with; 0 from the start */
     int phases;
     shoal_phase phase[SHOAL_PHASES_MOST]; /* "load" first */
     int64_t counter[SHOAL_COUNTERS];
     bool stopped; /* asked to stop while there was more to do */
+    /* Seconds of this rank, of all rounds together: in maps, in what ranks share (with waiting for slower ones), and of that in rows
+     * that were still on their way to rank 0; in updates. */
+    double map_seconds, reduce_seconds, row_seconds, update_seconds;
 } shoal_report;
 
 /* Called after every round, from the thread that called shoal_run. `next` is the round about to start, or NULL
@@ -52,12 +59,20 @@ typedef struct shoal_run_options {
     void *progress_context;
     const volatile int *stop; /* set by a signal handler of this process, non-zero asks the run to end after the round;
                                * NULL when nobody will */
+    shoal_ranks *ranks;       /* the processes that run it in step, all with the same options; NULL: this one alone */
+    int64_t verify;           /* ranks compare the hash of their models every so many rounds; 0: never */
+    double checkpoint_seconds;   /* write the round to `checkpoint` every so many seconds, by rank 0; 0: never */
+    const char *checkpoint;      /* a file, or the URL of a blob in a store; NULL: no checkpoints */
+    bool resume;                 /* go on with what `checkpoint` has, if it is there; without it, one that is there is refused */
 } shoal_run_options;
 
 /* Runs `algorithm` to its end.  `weights` has one value a row, or is NULL.  report and options may be NULL.  *report is
  * filled also on failure; *out is then NULL. */
 SHOAL_API int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *algorithm, const void *config,
                         shoal_data *data, const double *weights, const shoal_run_options *options);
+
+/* Removes a checkpoint: the last thing to do, once the result is safe.  SHOAL_OK when there is none. */
+SHOAL_API int shoal_checkpoint_remove(const char *place);
 
 #ifdef __cplusplus
 }

@@ -56,9 +56,9 @@ typedef struct shoal_job_options {
     const volatile int *stop; /* as in shoal_run_options: ends the upload with SHOAL_STOPPED */
 } shoal_job_options;
 
-/* Opens rows that lie in a store as a data set that can be described and submitted, not read: a blob that is .npy, or
- * raw as the options say.  `url` names the store and the key.  Workers fetch ranges of the blob, which must not change:
- * its etag is in the spec.  SHOAL_INVALID for what can't be used as it lies there: Fortran order, the other byte order,
+/* Opens rows that lie in a store as a data set that can be described, run on (shoal_run) and submitted, not read: a blob
+ * that is .npy, or raw as the options say.  `url` names the store and the key.  Runs and workers fetch ranges of the blob,
+ * which must not change: its etag is remembered.  SHOAL_INVALID for what can't be used as it lies there: Fortran order, the other byte order,
  * other formats. */
 SHOAL_API int shoal_job_data_open(shoal_data **out, const char *url, const shoal_data_options *options,
                                   int64_t deadline);

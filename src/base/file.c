@@ -259,13 +259,30 @@ FILE *base_output_stream(base_output *output)
     return output->stream;
 }
 
-int base_output_commit(base_output **inout)
+/* Brings the name in its folder to the disk; a file system that can't do it has no more to offer. */
+static void sync_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = NULL;
+    if (base_copy_text_n(&folder, slash ? path : ".", slash ? (size_t)(slash - path) + 1 : 1) < 0)
+        return;
+    int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor >= 0) {
+        (void)fsync(descriptor);
+        close(descriptor);
+    }
+    base_free(&folder);
+}
+
+static int commit(base_output **inout, bool to_disk)
 {
     base_output *output = *inout;
     bool failed = ferror(output->stream) != 0;
     failed |= fclose(output->stream) != 0;
     output->stream = NULL;
     int error = output->error ? output->error : failed ? EIO : 0;
+    if (!error && to_disk && output->temporary && fsync(output->descriptor) != 0)
+        error = errno;
     if (close(output->descriptor) != 0 && !error)
         error = errno;
     output->descriptor = -1;
@@ -273,11 +290,23 @@ int base_output_commit(base_output **inout)
         error = errno;
     int status = error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't write", output->name) : SHOAL_OK;
     if (status == SHOAL_OK) {
+        if (to_disk && output->temporary)
+            sync_folder(output->path);
         forget(output);
         base_free(&output->temporary);
     }
     base_output_discard(inout);
     return status;
+}
+
+int base_output_commit(base_output **inout)
+{
+    return commit(inout, false);
+}
+
+int base_output_commit_to_disk(base_output **inout)
+{
+    return commit(inout, true);
 }
 
 void base_output_discard(base_output **inout)

@@ -44,6 +44,7 @@ typedef struct cli_verb {
     const cli_example *examples;      /* ended by a row without a command */
     const base_option_group *options;
     size_t settings_size; /* of the struct the options fill; it starts with a cli_common */
+    bool of_ranks;        /* several ranks run it together (ranks.h) */
     /* Does the work.  `word` has `words` entries, the rest NULL.  Returns SHOAL_OK, a failure with its message set,
      * or CLI_INTERRUPTED or CLI_RESUMABLE after it has said what there is. */
     int (*run)(void *settings, const char *const *word, int words);
@@ -82,6 +83,17 @@ typedef struct cli_run_settings {
     const char *kernel;
     int64_t rows_per_grain;
 } cli_run_settings;
+
+enum { CLI_ENGINE_AUTO, CLI_ENGINE_THREADS, CLI_ENGINE_MPI };
+
+/* With whom, and what is kept on the way.  Options and the rest: ranks.h. */
+typedef struct cli_ranks_settings {
+    int engine; /* CLI_ENGINE_AUTO, ... */
+    int64_t verify;
+    double checkpoint; /* seconds; 0: never */
+    const char *file;  /* or URL of the checkpoint; NULL: LEARNER.checkpoint */
+    bool resume;
+} cli_ranks_settings;
 
 typedef struct cli_print_settings {
     bool json, quiet;
@@ -235,11 +247,15 @@ typedef struct cli_job {
     cli_trace trace;
     double started, load_seconds, write_seconds;
     cli_predicted predicted;
+    char *checkpoint; /* of the run; NULL when there are none */
     bool keeps_part; /* a signal ends the run after its round, which leaves a result; otherwise it ends the program */
 } cli_job;
 
 void cli_job_init(cli_job *job, const shoal_algorithm *algorithm, bool quiet);
 void cli_job_release(cli_job *job);
+/* Whether DATA is a blob of a store, whose rows stay there until a run fetches those that it needs. */
+bool cli_is_in_store(const char *path);
+/* Opens the data and reads the weights. */
 int cli_job_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path);
 /* Tells of a round, as a shoal_progress whose context is the job. */
 void cli_job_on_round(void *job, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds);
@@ -248,8 +264,11 @@ int cli_job_note_data(cli_job *job, const char *name, int64_t rows, int64_t colu
 /* Reads job->weights. */
 int cli_job_load_weights(cli_job *job, const char *path);
 /* Runs it.  job->report.stopped says that a signal ended it after a round. */
-int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settings, int64_t memory,
-                const cli_trace_settings *trace);
+int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settings, const cli_ranks_settings *ranks,
+                int64_t memory, const cli_trace_settings *trace);
+/* Once all outputs are written: the checkpoint is not needed any more.  `status` is how writing them went, and is returned unless that is
+ * SHOAL_OK. */
+int cli_job_close(cli_job *job, int status);
 /* What every learner's --json says; the caller adds to it and owns it.  NULL when out of memory. */
 json_t *cli_job_json(const cli_job *job);
 /* "data       rows.npy: 150 rows, 4 columns, float64" */

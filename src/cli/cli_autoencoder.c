@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "learn_verb.h"
+#include "ranks.h"
 #include "model_file.h"
 #include "picture_shape.h"
 
@@ -24,6 +25,7 @@ typedef struct settings {
     shoal_data_options data;
     inputs inputs;
     cli_run_settings run;
+    cli_ranks_settings ranks;
     cli_workers_settings workers;
     outputs outputs;
     cli_picture_settings picture;
@@ -57,6 +59,7 @@ static const base_option_group groups[] = {
     {"Following the run", &cli_trace_options, offsetof(settings, trace)},
     {"Reading the data", &cli_data_options, offsetof(settings, data)},
     {"Running", &cli_run_options, offsetof(settings, run)},
+    {"Ranks and checkpoints", &cli_ranks_options, offsetof(settings, ranks)},
     {"Running on workers", &cli_workers_options, offsetof(settings, workers)},
     {"Printing", &cli_print_options, offsetof(settings, print)},
     {"Help", &cli_common_options, offsetof(settings, common)},
@@ -137,17 +140,12 @@ static int load_start(start *out, shoal_autoencoder_config *config, const char *
 }
 
 /* What can be refused before anything is read. */
-static int check_settings(const settings *settings, const char *data)
+static int check_settings(const settings *settings)
 {
     if (settings->config.hidden == 0 && !settings->inputs.start)
         return shoal_fail(SHOAL_USAGE, "autoencoder needs --hidden H, the number of hidden units");
     if (settings->config.seed != 0 && settings->inputs.start)
         return shoal_fail(SHOAL_USAGE, "--seed: the first weights are those of --start, so that none are drawn");
-    if (settings->outputs.features && cli_workers_only(data))
-        return shoal_fail(SHOAL_USAGE,
-                          "--features: the rows of %s are in a store, where only workers read them; the model can be "
-                          "applied to a copy by shoal predict",
-                          data);
     return cli_picture_check(&settings->picture, settings->outputs.picture);
 }
 
@@ -173,8 +171,9 @@ static int option_given(int *out, const ending *end, const char *name)
     return shoal_fail(SHOAL_BROKEN, "the job's options have no --%s", name);
 }
 
-static int write_features(const cli_job *job, const ending *end)
+static int write_features(const cli_job *job, const void *context)
 {
+    const ending *end = context;
     const shoal_tensor *encoder = shoal_result_tensor(job->result, "encoder.weight");
     shoal_features_config config = {.encoder = encoder->values,
                                     .bias = shoal_result_tensor(job->result, "encoder.bias")->values,
@@ -185,7 +184,8 @@ static int write_features(const cli_job *job, const ending *end)
     const shoal_run_options options = {.threads = (int)end->run.threads,
                                        .kernel = end->run.kernel,
                                        .rows_per_grain = end->run.rows_per_grain,
-                                       .memory = end->memory};
+                                       .memory = end->memory,
+                                       .ranks = cli_ranks()};
     shoal_result *result = NULL;
     if (!end->outputs.features)
         return SHOAL_OK;
@@ -195,8 +195,8 @@ static int write_features(const cli_job *job, const ending *end)
     if (config.precision == 0)
         config.precision = job->type == SHOAL_FLOAT64 ? 2 : 1;
     if (status == SHOAL_OK)
-        status = shoal_run(&result, NULL, &shoal_features, &config, job->data, NULL, &options);
-    if (status == SHOAL_OK)
+        status = cli_ranks_settled(shoal_run(&result, NULL, &shoal_features, &config, job->data, NULL, &options));
+    if (status == SHOAL_OK && cli_is_first())
         status = cli_write_tensor(end->outputs.features, result, "features");
     shoal_result_free(&result);
     return status;
@@ -316,6 +316,7 @@ static int end_run(cli_job *job, const ending *end, const cli_trace_settings *tr
                                                .print = print,
                                                .check = check_result,
                                                .write = write_outputs,
+                                               .follow = write_features,
                                                .summary = print_summary,
                                                .json = add_json,
                                                .kept = "the weights are those",
@@ -376,6 +377,7 @@ static int run_autoencoder(void *from_main, const char *const *word, int words)
                              .config = &settings->config,
                              .data = &settings->data,
                              .run = &settings->run,
+                             .ranks = &settings->ranks,
                              .workers = &settings->workers,
                              .trace = &settings->trace,
                              .print = &settings->print,
@@ -389,7 +391,7 @@ static int run_autoencoder(void *from_main, const char *const *word, int words)
     list_outputs(written, &settings->outputs, &settings->trace);
     cli_job_init(&job, &shoal_autoencoder, settings->print.quiet);
     job.keeps_part = true;
-    int status = check_settings(settings, word[0]);
+    int status = check_settings(settings);
     if (status == SHOAL_OK)
         status = cli_learning_check(&learning, sources);
     if (status == SHOAL_OK)
@@ -460,5 +462,6 @@ const cli_verb cli_autoencoder = {
     .examples = examples,
     .options = groups,
     .settings_size = sizeof(settings),
+    .of_ranks = true,
     .run = run_autoencoder,
 };

@@ -114,7 +114,7 @@ static int upload_missing(cli_job *job, const cli_jobs *jobs, const shoal_job *a
     if (!path)
         return shoal_fail(SHOAL_STOPPED, "job %s lacks rows that were to be uploaded, and nothing says where they are",
                           about->id);
-    int status = cli_workers_load(job, path, &options, weights);
+    int status = cli_job_load(job, path, &options, weights);
     if (status == SHOAL_OK && labels)
         status = cli_labels_join(job, labels);
     if (status == SHOAL_OK)

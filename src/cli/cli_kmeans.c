@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "learn_verb.h"
+#include "ranks.h"
 #include "model_file.h"
 #include "picture_shape.h"
 
@@ -24,6 +25,7 @@ typedef struct settings {
     shoal_data_options data;
     inputs inputs;
     cli_run_settings run;
+    cli_ranks_settings ranks;
     cli_workers_settings workers;
     outputs outputs;
     cli_picture_settings picture;
@@ -59,6 +61,7 @@ static const base_option_group groups[] = {
     {"Following the run", &cli_trace_options, offsetof(settings, trace)},
     {"Reading the data", &cli_data_options, offsetof(settings, data)},
     {"Running", &cli_run_options, offsetof(settings, run)},
+    {"Ranks and checkpoints", &cli_ranks_options, offsetof(settings, ranks)},
     {"Running on workers", &cli_workers_options, offsetof(settings, workers)},
     {"Printing", &cli_print_options, offsetof(settings, print)},
     {"Help", &cli_common_options, offsetof(settings, common)},
@@ -259,6 +262,7 @@ static int run_kmeans(void *from_main, const char *const *word, int words)
                              .data = &settings->data,
                              .weights_path = settings->inputs.weights,
                              .run = &settings->run,
+                             .ranks = &settings->ranks,
                              .workers = &settings->workers,
                              .trace = &settings->trace,
                              .print = &settings->print,
@@ -336,5 +340,6 @@ const cli_verb cli_kmeans = {
     .examples = examples,
     .options = groups,
     .settings_size = sizeof(settings),
+    .of_ranks = true,
     .run = run_kmeans,
 };

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "learn_verb.h"
+#include "ranks.h"
 #include "model_file.h"
 
 typedef struct inputs {
@@ -23,6 +24,7 @@ typedef struct settings {
     shoal_data_options data;
     inputs inputs;
     cli_run_settings run;
+    cli_ranks_settings ranks;
     cli_workers_settings workers;
     outputs outputs;
     cli_trace_settings trace;
@@ -57,6 +59,7 @@ static const base_option_group groups[] = {
     {"Following the run", &cli_trace_options, offsetof(settings, trace)},
     {"Reading the data", &cli_data_options, offsetof(settings, data)},
     {"Running", &cli_run_options, offsetof(settings, run)},
+    {"Ranks and checkpoints", &cli_ranks_options, offsetof(settings, ranks)},
     {"Running on workers", &cli_workers_options, offsetof(settings, workers)},
     {"Printing", &cli_print_options, offsetof(settings, print)},
     {"Help", &cli_common_options, offsetof(settings, common)},
@@ -127,10 +130,10 @@ static int check_settings(const settings *settings, const char *data)
     const inputs *in = &settings->inputs;
     if (in->labels && in->target)
         return shoal_fail(SHOAL_USAGE, "--labels FILE and --target COLUMN both say where the labels are");
-    if (in->labels && cli_workers_only(data))
+    if (in->labels && cli_is_in_store(data))
         return shoal_fail(SHOAL_USAGE,
-                          "--labels: the rows of %s are read by workers alone, so the labels must be one of "
-                          "its columns",
+                          "--labels: the rows of %s stay in their store, so the labels must be one of its columns; or "
+                          "fetch it first with shoal store get",
                           data);
     return SHOAL_OK;
 }
@@ -228,6 +231,7 @@ static int run_logistic(void *from_main, const char *const *word, int words)
                              .weights_path = in->weights,
                              .labels_path = in->labels,
                              .run = &settings->run,
+                             .ranks = &settings->ranks,
                              .workers = &settings->workers,
                              .trace = &settings->trace,
                              .print = &settings->print,
@@ -303,5 +307,6 @@ const cli_verb cli_logistic = {
     .examples = examples,
     .options = groups,
     .settings_size = sizeof(settings),
+    .of_ranks = true,
     .run = run_logistic,
 };

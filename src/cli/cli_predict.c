@@ -8,6 +8,7 @@
 #include "base/pool.h"
 #include "kernel/kernel.h"
 #include "predict.h"
+#include "ranks.h"
 
 static const cli_predictor *const predictors[] = {
     &cli_predict_kmeans,
@@ -23,6 +24,7 @@ typedef struct settings {
     const char *outputs[CLI_PREDICT_OUTPUTS];
     shoal_data_options data;
     cli_run_settings run;
+    cli_ranks_settings ranks;
     cli_print_settings print;
 } settings;
 
@@ -44,6 +46,7 @@ static const base_option_group groups[] = {
     {"Output", &output_options, offsetof(settings, outputs)},
     {"Reading the data", &cli_data_options, offsetof(settings, data)},
     {"Running", &cli_run_options, offsetof(settings, run)},
+    {"Ranks", &cli_engine_options, offsetof(settings, ranks)},
     {"Printing", &cli_print_options, offsetof(settings, print)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
@@ -140,6 +143,17 @@ static int print_result(const cli_job *job, const cli_predictor *predictor, cons
     return SHOAL_OK;
 }
 
+typedef struct loading {
+    const char *path;
+    const shoal_data_options *options;
+} loading;
+
+static int load(cli_job *job, void *context)
+{
+    const loading *what = context;
+    return cli_job_load(job, what->path, what->options, NULL);
+}
+
 static int run_model(const settings *settings, const char *const *word, const cli_file *written)
 {
     const cli_predictor *predictor = NULL;
@@ -151,16 +165,17 @@ static int run_model(const settings *settings, const char *const *word, const cl
         return status;
     }
     cli_job_init(&job, predictor->algorithm, settings->print.quiet);
-    status = cli_job_load(&job, word[1], &settings->data, NULL);
+    status = cli_load(&job, load, &(loading){word[1], &settings->data});
     if (status == SHOAL_OK)
         status = check_columns(&prediction, predictor, &job, word[0]);
     if (status == SHOAL_OK && predictor->settle)
         status = predictor->settle(&prediction, &job);
     if (status == SHOAL_OK)
-        status = cli_job_run(&job, &prediction.config, &settings->run, settings->data.memory, NULL);
-    if (status == SHOAL_OK)
+        status =
+            cli_job_run(&job, &prediction.config, &settings->run, &settings->ranks, settings->data.memory, NULL);
+    if (status == SHOAL_OK && cli_is_first())
         status = write_outputs(&job, settings->outputs);
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK && cli_is_first())
         status = print_result(&job, predictor, &prediction, &settings->print, written);
     cli_job_release(&job);
     release_model(&prediction);
@@ -180,6 +195,8 @@ static int run_predict(void *from_main, const char *const *word, int words)
     (void)words;
     int status = kernel_choose(&set, settings->run.kernel);
     if (status == SHOAL_OK)
+        status = cli_ranks_begin(&settings->ranks, false);
+    if (status == SHOAL_OK && cli_is_first())
         status = cli_files_check(written, sources, settings->print.json);
     return status == SHOAL_OK ? run_model(settings, word, written) : status;
 }
@@ -214,5 +231,6 @@ const cli_verb cli_predict = {
     .examples = examples,
     .options = groups,
     .settings_size = sizeof(settings),
+    .of_ranks = true,
     .run = run_predict,
 };

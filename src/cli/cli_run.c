@@ -10,6 +10,7 @@
 #include "kernel/kernel.h"
 #include "learn/module.h"
 #include "learn_verb.h"
+#include "ranks.h"
 #include "run_code.h"
 #include "run_job.h"
 #include "run_params.h"
@@ -31,6 +32,7 @@ typedef struct settings {
     shoal_exec_config config;
     shoal_data_options data;
     cli_run_settings run;
+    cli_ranks_settings ranks;
     cli_workers_settings workers;
     outputs outputs;
     cli_trace_settings trace;
@@ -74,6 +76,7 @@ static const base_option_group groups[] = {
     {"Following the run", &cli_trace_options, offsetof(settings, trace)},
     {"Reading the data", &cli_data_options, offsetof(settings, data)},
     {"Running", &run_options, offsetof(settings, run)},
+    {"Ranks and checkpoints", &cli_ranks_options, offsetof(settings, ranks)},
     {"Running on workers", &cli_workers_options, offsetof(settings, workers)},
     {"Printing", &cli_print_options, offsetof(settings, print)},
     {"Help", &cli_common_options, offsetof(settings, common)},
@@ -119,8 +122,10 @@ static int end_run(cli_job *job, const outputs *out, const cli_trace_settings *t
 {
     cli_file written[OUTPUTS + 1];
     list_outputs(written, out, trace);
+    if (!cli_is_first())
+        return SHOAL_OK;
     FILE *summary = cli_summary_stream(written);
-    int status = cli_workers_close(job, write_outputs(job, out));
+    int status = cli_workers_close(job, cli_job_close(job, write_outputs(job, out)));
     if (status < 0)
         return status;
     if (print->json) {
@@ -168,7 +173,7 @@ static int check_function(const settings *settings, int words)
     return SHOAL_OK;
 }
 
-static int check_settings(const settings *settings, const char *data, int words, bool *on_workers)
+static int check_settings(const settings *settings, int words, bool *on_workers)
 {
     const kernel_set *set = NULL;
     int status = check_function(settings, words);
@@ -178,8 +183,6 @@ static int check_settings(const settings *settings, const char *data, int words,
         status = kernel_choose(&set, settings->run.kernel);
     if (status == SHOAL_OK)
         status = cli_run_check_output(settings->outputs.out);
-    if (status == SHOAL_OK && !*on_workers && cli_workers_only(data))
-        status = shoal_fail(SHOAL_USAGE, "%s is in a store, whose rows only workers read: add --workers local:N", data);
     return status;
 }
 
@@ -214,7 +217,7 @@ static int run_here(cli_job *job, const run *self, const void *config)
 {
     const settings *settings = self->settings;
     job->code = self->code.folder;
-    return cli_job_run(job, config, &settings->run, settings->data.memory, &settings->trace);
+    return cli_job_run(job, config, &settings->run, &settings->ranks, settings->data.memory, &settings->trace);
 }
 
 static int run_on_workers(cli_job *job, const run *self, const void *config, const cli_file *written)
@@ -231,6 +234,12 @@ static int run_on_workers(cli_job *job, const run *self, const void *config, con
     return cli_workers_run(job, &wish, &settings->run, &settings->workers, &settings->print);
 }
 
+static int load(cli_job *job, void *context)
+{
+    const run *self = context;
+    return cli_job_load(job, self->data, &self->settings->data, self->settings->function.weights);
+}
+
 static int run_job(const run *self, const cli_file *written)
 {
     const settings *settings = self->settings;
@@ -238,8 +247,7 @@ static int run_job(const run *self, const cli_file *written)
     cli_job job;
     cli_job_init(&job, self->algorithm, settings->print.quiet);
     job.keeps_part = self->algorithm != &shoal_exec;
-    int status = (self->on_workers ? cli_workers_load : cli_job_load)(&job, self->data, &settings->data,
-                                                                      settings->function.weights);
+    int status = cli_load(&job, load, (void *)self);
     if (status == SHOAL_OK)
         status = self->on_workers ? run_on_workers(&job, self, config, written) : run_here(&job, self, config);
     if (status == SHOAL_OK && !job.away.detached)
@@ -261,10 +269,12 @@ static int run_run(void *from_main, const char *const *word, int words)
                                 {0}};
     cli_file written[OUTPUTS + 1];
     list_outputs(written, &settings->outputs, &settings->trace);
-    int status = check_settings(settings, self.data, words, &self.on_workers);
+    int status = check_settings(settings, words, &self.on_workers);
     if (status == SHOAL_OK)
+        status = cli_ranks_begin(&settings->ranks, self.on_workers);
+    if (status == SHOAL_OK && cli_is_first())
         status = cli_files_check(written, sources, settings->print.json);
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK && cli_is_first())
         status = cli_trace_check(&settings->trace);
     if (status == SHOAL_OK)
         status = prepare_code(&self);
@@ -311,5 +321,6 @@ const cli_verb cli_run = {
     .examples = examples,
     .options = groups,
     .settings_size = sizeof(settings),
+    .of_ranks = true,
     .run = run_run,
 };

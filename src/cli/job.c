@@ -10,11 +10,14 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "predicted.h"
+#include "ranks.h"
+
+enum { STORE_PATIENCE = 60 }; /* seconds */
 
 void cli_job_init(cli_job *job, const shoal_algorithm *algorithm, bool quiet)
 {
     *job = (cli_job){.algorithm = algorithm, .started = base_seconds()};
-    cli_progress_start(&job->progress, quiet);
+    cli_progress_start(&job->progress, quiet || !cli_is_first());
 }
 
 void cli_job_release(cli_job *job)
@@ -26,6 +29,7 @@ void cli_job_release(cli_job *job)
     base_free(&job->joined);
     base_free(&job->data_name);
     base_free(&job->away.store);
+    base_free(&job->checkpoint);
     base_free(&job->weights);
 }
 
@@ -62,16 +66,30 @@ int cli_job_note_data(cli_job *job, const char *name, int64_t rows, int64_t colu
     return base_copy_text(&job->data_name, name);
 }
 
+bool cli_is_in_store(const char *path)
+{
+    return strstr(path, "://") || strncmp(path, "dir:", 4) == 0;
+}
+
+/* Messages call a blob as the command line does. */
+static int open_data(cli_job *job, const char *path, const shoal_data_options *options)
+{
+    bool in_store = cli_is_in_store(path);
+    int status = in_store ? shoal_job_data_open(&job->data, path, options, shoal_after(STORE_PATIENCE))
+                          : shoal_data_open(&job->data, path, options);
+    if (status < 0)
+        return status;
+    return cli_job_note_data(job, in_store ? path : shoal_data_path(job->data), shoal_data_rows(job->data),
+                             shoal_data_columns(job->data), shoal_data_type(job->data));
+}
+
 int cli_job_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path)
 {
     char text[256];
     snprintf(text, sizeof text, "loading %s", path);
     cli_progress_say(&job->progress, text);
     double started = base_seconds();
-    int status = shoal_data_open(&job->data, path, options);
-    if (status == SHOAL_OK)
-        status = cli_job_note_data(job, shoal_data_path(job->data), shoal_data_rows(job->data),
-                                   shoal_data_columns(job->data), shoal_data_type(job->data));
+    int status = open_data(job, path, options);
     if (status == SHOAL_OK && weights_path)
         status = cli_job_load_weights(job, weights_path);
     job->load_seconds = base_seconds() - started;
@@ -87,9 +105,26 @@ void cli_job_on_round(void *context, const shoal_round *done, const shoal_round 
     cli_trace_round(&job->trace, done, next, seconds);
 }
 
-int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settings, int64_t memory,
-                const cli_trace_settings *trace)
+/* The place of the checkpoint, when there is to be one. */
+static int name_checkpoint(cli_job *job, const cli_ranks_settings *ranks)
 {
+    if (ranks->checkpoint <= 0 && !ranks->resume)
+        return SHOAL_OK;
+    return ranks->file ? base_copy_text(&job->checkpoint, ranks->file)
+                       : base_format(&job->checkpoint, "%s.checkpoint", job->algorithm->name);
+}
+
+static void tell_idle(const shoal_report *report)
+{
+    if (report->idle > 0 && cli_is_first())
+        fprintf(stderr, "shoal: %d of %d ranks had nothing to do: there are only %d grains of rows\n", report->idle,
+                report->ranks, report->ranks - report->idle);
+}
+
+int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settings, const cli_ranks_settings *ranks,
+                int64_t memory, const cli_trace_settings *trace)
+{
+    int status = name_checkpoint(job, ranks);
     shoal_run_options options = {.threads = (int)settings->threads,
                                  .kernel = settings->kernel,
                                  .rows_per_grain = settings->rows_per_grain,
@@ -97,19 +132,33 @@ int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settin
                                  .code = job->code,
                                  .progress = cli_job_on_round,
                                  .progress_context = job,
-                                 .stop = cli_signals_stop()};
-    int status = cli_trace_open(&job->trace, trace);
+                                 .stop = cli_signals_stop(),
+                                 .ranks = cli_ranks(),
+                                 .verify = ranks->verify,
+                                 .checkpoint_seconds = ranks->checkpoint,
+                                 .checkpoint = job->checkpoint,
+                                 .resume = ranks->resume};
+    if (status == SHOAL_OK && cli_is_first())
+        status = cli_trace_open(&job->trace, trace);
     if (status < 0)
         return status;
     cli_signals_allow_stop(job->keeps_part);
     status = shoal_run(&job->result, &job->report, job->algorithm, config, job->data, job->weights, &options);
     cli_signals_allow_stop(false);
     cli_progress_clear(&job->progress);
-    if (status == SHOAL_INVALID) /* a learner sees rows, not files */
+    if (status == SHOAL_INVALID && !strstr(shoal_error(), shoal_data_path(job->data))) /* a learner sees rows, not files */
         status = shoal_fail(status, "%s: %s", job->data_name, shoal_error());
-    if (status == SHOAL_OK)
+    tell_idle(&job->report);
+    if (status == SHOAL_OK && job->report.ranks == 1 && job->report.resumed == 0)
         cli_predicted_note(job, config);
-    return status;
+    return cli_ranks_settled(status);
+}
+
+int cli_job_close(cli_job *job, int status)
+{
+    if (status < 0 || !job->checkpoint || job->report.stopped)
+        return status;
+    return shoal_checkpoint_remove(job->checkpoint);
 }
 
 /* ---- output -------------------------------------------------------------------------------------------------- */
@@ -301,6 +350,29 @@ static void print_away(const cli_job_away *away, FILE *stream)
     fputc('\n', stream);
 }
 
+static void json_ranks(json_t **object, const shoal_report *report)
+{
+    json_t *seconds = json_object();
+    cli_json_put(&seconds, "map", cli_json_real(report->map_seconds));
+    cli_json_put(&seconds, "reduce", cli_json_real(report->reduce_seconds));
+    cli_json_put(&seconds, "rows", cli_json_real(report->row_seconds));
+    cli_json_put(&seconds, "update", cli_json_real(report->update_seconds));
+    cli_json_put(object, "ranks", json_integer(report->ranks));
+    cli_json_put(object, "hosts", json_integer(report->hosts));
+    cli_json_put(object, "all_threads", json_integer(report->all_threads));
+    cli_json_put(object, "rank0", seconds);
+}
+
+/* "kernel     avx2, 4 ranks on 2 hosts, 8 threads" */
+static void print_kernel(const shoal_report *report, FILE *stream)
+{
+    fprintf(stream, "kernel     %s, ", report->kernel);
+    if (cli_ranks())
+        fprintf(stream, "%d rank%s on %d host%s, ", report->ranks, report->ranks == 1 ? "" : "s", report->hosts,
+                report->hosts == 1 ? "" : "s");
+    fprintf(stream, "%d thread%s\n", report->all_threads, report->all_threads == 1 ? "" : "s");
+}
+
 json_t *cli_job_json(const cli_job *job)
 {
     json_t *object = json_object();
@@ -315,6 +387,10 @@ json_t *cli_job_json(const cli_job *job)
     cli_json_put(&object, "seconds", json_seconds(job));
     cli_json_put(&object, "kernel", json_string(job->report.kernel));
     cli_json_put(&object, "threads", json_integer(job->report.threads));
+    if (cli_ranks())
+        json_ranks(&object, &job->report);
+    if (job->report.resumed > 0)
+        cli_json_put(&object, "resumed", json_integer(job->report.resumed));
     for (int i = 0; i < SHOAL_COUNTERS; i++)
         if (job->algorithm->counter[i])
             cli_json_put(&object, job->algorithm->counter[i], json_integer(job->report.counter[i]));
@@ -354,8 +430,9 @@ void cli_job_print(const cli_job *job, FILE *stream)
             print_phase(stream, &comma, job->report.phase[i].name, job->report.phase[i].seconds);
     fprintf(stream, "%swrite %.3f s\n", comma, job->write_seconds);
     cli_predicted_print(stream, job);
-    fprintf(stream, "kernel     %s, %d thread%s\n", job->report.kernel, job->report.threads,
-            job->report.threads == 1 ? "" : "s");
+    print_kernel(&job->report, stream);
+    if (job->report.resumed > 0)
+        fprintf(stream, "resumed    with round %" PRId64 "\n", job->report.resumed);
     if (job->away.id[0])
         print_away(&job->away, stream);
 }

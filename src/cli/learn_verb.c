@@ -5,28 +5,33 @@
 #include "kernel/kernel.h"
 #include "learn/lbfgs.h"
 #include "labels.h"
+#include "ranks.h"
 
 int cli_learning_check(cli_learning *learning, const cli_file *inputs)
 {
     const kernel_set *set = NULL;
     int status = cli_workers_check(&learning->on_workers, learning->workers);
     if (status == SHOAL_OK)
+        status = cli_ranks_begin(learning->ranks, learning->on_workers);
+    if (status == SHOAL_OK)
         status = kernel_choose(&set, learning->run->kernel);
-    if (status == SHOAL_OK && !learning->on_workers && cli_workers_only(learning->data_path))
-        status = shoal_fail(SHOAL_USAGE, "%s is in a store, whose rows only workers read: add --workers local:N",
-                            learning->data_path);
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK && cli_is_first())
         status = cli_files_check(learning->outputs, inputs, learning->print->json);
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK && cli_is_first())
         status = cli_trace_check(learning->trace);
     return status;
 }
 
+static int load(cli_job *job, void *context)
+{
+    const cli_learning *learning = context;
+    int status = cli_job_load(job, learning->data_path, learning->data, learning->weights_path);
+    return status == SHOAL_OK && learning->labels_path ? cli_labels_join(job, learning->labels_path) : status;
+}
+
 int cli_learning_load(cli_job *job, const cli_learning *learning)
 {
-    int status = (learning->on_workers ? cli_workers_load : cli_job_load)(job, learning->data_path, learning->data,
-                                                                          learning->weights_path);
-    return status == SHOAL_OK && learning->labels_path ? cli_labels_join(job, learning->labels_path) : status;
+    return cli_load(job, load, (void *)learning);
 }
 
 int cli_learning_run(cli_job *job, const cli_learning *learning, json_t *more)
@@ -42,7 +47,7 @@ int cli_learning_run(cli_job *job, const cli_learning *learning, json_t *more)
     if (learning->on_workers)
         return cli_workers_run(job, &wish, learning->run, learning->workers, learning->print);
     json_decref(more);
-    return cli_job_run(job, learning->config, learning->run, learning->data->memory, learning->trace);
+    return cli_job_run(job, learning->config, learning->run, learning->ranks, learning->data->memory, learning->trace);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------------- */
@@ -85,10 +90,12 @@ static int fail_diverged(const cli_job *job)
 
 int cli_learning_end(cli_job *job, const cli_ending *ending)
 {
+    if (!cli_is_first())
+        return ending->follow ? ending->follow(job, ending->context) : SHOAL_OK;
     FILE *stream = cli_summary_stream(ending->outputs);
     int status = job->away.id[0] ? ending->check(job, ending->context) : SHOAL_OK;
     if (status == SHOAL_OK)
-        status = cli_workers_close(job, write_all(job, ending));
+        status = cli_workers_close(job, cli_job_close(job, write_all(job, ending)));
     if (status < 0)
         return status;
     if (ending->print->json)

@@ -3,7 +3,7 @@
  *
  *     cli_learning learning = {.data_path = word[0], .config = &settings->config, ..., .outputs = written};
  *     cli_job_init(&job, &shoal_kmeans, settings->print.quiet);
- *     status = cli_learning_check(&learning, sources);          // the verb's own checks beside it
+ *     status = cli_learning_check(&learning, sources);          // meets other ranks; then the verb's own checks
  *     if (status == SHOAL_OK) status = cli_learning_load(&job, &learning);
  *     ...                                                       // what depends on the shape of the data
  *     if (status == SHOAL_OK) status = cli_learning_run(&job, &learning);
@@ -26,6 +26,7 @@ typedef struct cli_learning {
     const char *weights_path; /* or NULL */
     const char *labels_path;  /* a file whose values become the last column; NULL for none */
     const cli_run_settings *run;
+    const cli_ranks_settings *ranks;
     const cli_workers_settings *workers;
     const cli_trace_settings *trace;
     const cli_print_settings *print;
@@ -33,8 +34,7 @@ typedef struct cli_learning {
     bool on_workers;         /* set by cli_learning_check */
 } cli_learning;
 
-/* Refuses what can be refused before anything is read: the options of workers, the kernel, rows that only workers reach, outputs that
- * can't be written or are one of `inputs`, which end with a row without a name. */
+/* Refuses what can be refused before anything is read: the options of workers, the kernel, outputs that can't be written or are one of `inputs`, which end with a row without a name. */
 int cli_learning_check(cli_learning *learning, const cli_file *inputs);
 /* Opens the data and reads the weights. */
 int cli_learning_load(cli_job *job, const cli_learning *learning);
@@ -50,6 +50,8 @@ typedef struct cli_ending {
     int (*check)(const cli_job *job, const void *context);
     /* Writes all outputs but the trace. */
     int (*write)(const cli_job *job, const void *context);
+    /* Optional.  What other ranks do while rank 0 writes: their part of what all of them compute for it. */
+    int (*follow)(const cli_job *job, const void *context);
     /* Prints the lines for people between "data" and "time": a word padded to 11 columns, then what there is to say. */
     void (*summary)(FILE *stream, const cli_job *job, const void *context);
     /* Optional.  Adds to the object that --json prints, which may become NULL. */

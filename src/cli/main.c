@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "learn/module.h"
+#include "ranks.h"
 
 const cli_verb *const cli_verbs[] = {
     &cli_kmeans,
@@ -221,7 +222,8 @@ int main(int argc, char **argv)
     const cli_verb *verb = NULL;
     hold_standard_streams();
     cli_signals_start();
-    int status = finish_stdout(dispatch(&verb, argc, argv));
+    int status = dispatch(&verb, argc, argv);
+    status = finish_stdout(cli_ranks_end(status, verb && verb->of_ranks));
     if (status >= 0)
         return status;
     fprintf(stderr, "shoal: %s\n", shoal_error());

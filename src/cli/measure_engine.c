@@ -119,7 +119,7 @@ static int run_task(outcome *out, const task *task)
     double began = base_seconds();
     int status = set_config(&config, task);
     if (status == SHOAL_OK)
-        status = cli_workers_load(&job, address, &data, NULL);
+        status = cli_job_load(&job, address, &data, NULL);
     if (status == SHOAL_OK)
         status = cli_workers_run(&job, &wish, &run, &settings, &print);
     if (status == SHOAL_OK)

@@ -92,35 +92,12 @@ int cli_workers_check(bool *asked, const cli_workers_settings *settings)
     return SHOAL_OK;
 }
 
-/* ---- data -------------------------------------------------------------------------------------------------------- */
-
-bool cli_workers_only(const char *path)
-{
-    return strstr(path, "://") || strncmp(path, "dir:", 4) == 0;
-}
-
-int cli_workers_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path)
-{
-    if (!cli_workers_only(path))
-        return cli_job_load(job, path, options, weights_path);
-    cli_progress_say(&job->progress, "looking at the data");
-    double started = base_seconds();
-    int status = shoal_job_data_open(&job->data, path, options, shoal_after(60));
-    if (status == SHOAL_OK)
-        status = cli_job_note_data(job, path, shoal_data_rows(job->data), shoal_data_columns(job->data),
-                                   shoal_data_type(job->data));
-    if (status == SHOAL_OK && weights_path)
-        status = cli_job_load_weights(job, weights_path);
-    job->load_seconds = base_seconds() - started;
-    return status;
-}
-
 /* ---- what the job says of itself --------------------------------------------------------------------------------- */
 
 /* The same file from any folder. */
 static json_t *json_path(const char *path)
 {
-    char *here = path[0] == '/' || cli_workers_only(path) || strncmp(path, "gen:", 4) == 0 ? NULL : getcwd(NULL, 0);
+    char *here = path[0] == '/' || cli_is_in_store(path) || strncmp(path, "gen:", 4) == 0 ? NULL : getcwd(NULL, 0);
     char *whole = NULL;
     json_t *text = NULL;
     if (base_format(&whole, "%s%s%s", here ? here : "", here ? "/" : "", path) == SHOAL_OK)

@@ -23,10 +23,6 @@ extern const shoal_option *const cli_workers_options; /* of cli_workers_settings
 
 /* Whether the options ask for workers; SHOAL_USAGE when they ask for something of workers without asking for them. */
 int cli_workers_check(bool *asked, const cli_workers_settings *settings);
-/* Whether DATA lies in a store, where only workers read it. */
-bool cli_workers_only(const char *path);
-/* Opens DATA for workers: rows that lie in a store stay there. */
-int cli_workers_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path);
 
 /* What a verb tells about a run, so that whoever resumes the job can end it as the verb would have. */
 typedef struct cli_workers_wish {

@@ -71,6 +71,37 @@ void engine_add_phase(shoal_phase phase[SHOAL_PHASES_MOST], int *phases, const c
     phase[i].rounds += rounds;
 }
 
+/* What can be wrong before anything is shared. */
+static int check_job(engine_job *job, int64_t rows_per_grain)
+{
+    const shoal_run_options *options = job->options;
+    if (options->threads < 0 || options->threads > THREADS_MOST)
+        return shoal_fail(SHOAL_USAGE, "threads must be 1 to %d, not %d", THREADS_MOST, options->threads);
+    if (!(options->checkpoint_seconds >= 0) || options->verify < 0)
+        return shoal_fail(SHOAL_USAGE, "neither the seconds between checkpoints nor the rounds between comparisons can be negative");
+    if (!options->checkpoint && (options->checkpoint_seconds > 0 || options->resume))
+        return shoal_fail(SHOAL_USAGE, "a checkpoint needs a file");
+    int status = kernel_choose(&job->kernel, options->kernel);
+    if (status == SHOAL_OK)
+        status = engine_fill_shape(&job->shape, job->algorithm, job->config, job->data, job->weights, rows_per_grain);
+    return status;
+}
+
+static int share_cores(engine_job *job)
+{
+    shoal_ranks *ranks = job->options->ranks;
+    int asked = job->options->threads;
+    int threads = asked ? asked : base_cores();
+    job->shares = (engine_shares){.threads = threads, .all = threads, .hosts = 1, .here = 1};
+    int status = ranks ? engine_share_cores(&job->shares, ranks, asked) : SHOAL_OK;
+    job->threads = job->shares.threads;
+    job->report->threads = job->threads;
+    job->report->all_threads = job->shares.all;
+    job->report->hosts = job->shares.hosts;
+    job->report->ranks = ranks ? ranks->size : 1;
+    return status;
+}
+
 int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *algorithm, const void *config,
               shoal_data *data, const double *weights, const shoal_run_options *options)
 {
@@ -84,20 +115,20 @@ int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *a
                       .report = report ? report : &unwanted};
     *out = NULL;
     memset(job.report, 0, sizeof *job.report);
-    if (job.options->threads < 0 || job.options->threads > THREADS_MOST)
-        return shoal_fail(SHOAL_USAGE, "threads must be 1 to %d, not %d", THREADS_MOST, job.options->threads);
-    int status = kernel_choose(&job.kernel, job.options->kernel);
+    int status = check_job(&job, job.options->rows_per_grain);
+    if (job.options->ranks)
+        status = engine_agree(job.options->ranks, status);
     if (status == SHOAL_OK)
-        status = engine_fill_shape(&job.shape, algorithm, config, data, weights, job.options->rows_per_grain);
+        status = share_cores(&job);
     if (status < 0)
         return status;
-    job.threads = job.options->threads ? job.options->threads : base_cores();
-    job.report->threads = job.threads;
     job.report->kernel = job.kernel->name;
     fenv_t callers; /* whatever the caller rounds like, results are the same */
     fegetenv(&callers);
     base_default_arithmetic();
-    status = engine_threads.run(out, &job);
+    if (job.options->ranks || job.options->checkpoint)
+        job.kernel_check = kernel_fingerprint(job.kernel, algorithm->kernel_free);
+    status = engine_run_rounds(out, &job);
     fesetenv(&callers);
     return status;
 }

@@ -1,9 +1,10 @@
-/* What engines share: the run as shoal_run has checked it, and the table every engine fills. */
+/* What engines share: the run as shoal_run has checked it, and what runs it. */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
 
 #include <shoal/engine.h>
 
+#include "engine/in_step.h"
 #include "kernel/kernel.h"
 
 /* One run, checked: shapes agree, the kernel set exists, threads and grains are chosen. */
@@ -14,19 +15,15 @@ typedef struct engine_job {
     const double *weights;
     shoal_shape shape;
     int threads;
+    engine_shares shares; /* of ranks; without them all of it is this process's */
     const kernel_set *kernel;
+    uint64_t kernel_check; /* kernel_fingerprint, as far as it matters to the learner */
     const shoal_run_options *options; /* never NULL */
     shoal_report *report;             /* never NULL; the engine adds phases, rounds and counters */
 } engine_job;
 
-/* One way of running rounds. */
-typedef struct engine_class {
-    const char *name;
-    /* Runs the job to its end.  The result must equal the threads engine's bit for bit. */
-    int (*run)(shoal_result **out, const engine_job *job);
-} engine_class;
-
-extern const engine_class engine_threads;
+/* Runs the job to its end.  The result has the same bits with every number of threads and ranks. */
+int engine_run_rounds(shoal_result **out, const engine_job *job);
 
 /* The shape of a run, grains included: a function of the data, of what the learner wishes and of rows_per_grain (0: chosen), the same for
  * every engine. */

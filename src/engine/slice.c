@@ -26,6 +26,8 @@ struct engine_mapper {
     base_pool *pool;
     shoal_crew crew;
     const _Atomic uint32_t *stop;
+    void (*poll)(void *context);
+    void *poll_context;
     const shoal_round *round; /* NULL before the first one began, or when that failed */
     void *prepared;
     mapper_thread *thread;
@@ -112,6 +114,12 @@ void engine_mapper_watch(engine_mapper *mapper, const _Atomic uint32_t *stop)
     mapper->stop = stop;
 }
 
+void engine_mapper_poll(engine_mapper *mapper, void (*poll)(void *context), void *context)
+{
+    mapper->poll = poll;
+    mapper->poll_context = context;
+}
+
 void engine_mapper_counted(engine_mapper *mapper, int64_t *counter)
 {
     for (int i = 0; i < mapper->crew.threads; i++)
@@ -160,7 +168,7 @@ int engine_mapper_begin(engine_mapper *mapper, const shoal_round *round)
 int64_t engine_rows_of(const shoal_shape *shape, int64_t first_grain, int64_t grains)
 {
     int64_t first = first_grain * shape->rows_per_grain, rows = grains * shape->rows_per_grain;
-    return rows < shape->rows - first ? rows : shape->rows - first;
+    return grains == 0 || rows < shape->rows - first ? rows : shape->rows - first;
 }
 
 int engine_slice_new(engine_slice **out, int64_t first_grain, int64_t grains, const engine_rows *rows)
@@ -193,6 +201,7 @@ typedef struct mapping {
     engine_mapper *mapper;
     engine_slice *slice;
     int64_t first_row, rows; /* of the slice */
+    int64_t first_item;      /* grains of the slice before the part that is being mapped */
     shoal_partial *merged;
     bool carried;
 } mapping;
@@ -297,7 +306,7 @@ static int map_grain(void *context, int64_t item, int by)
     const engine_slice *slice = job->slice;
     const shoal_shape *shape = mapper->shape;
     mapper_thread *thread = &mapper->thread[by];
-    int64_t index = slice->first_grain + item, first = index * shape->rows_per_grain, before = first - job->first_row;
+    int64_t index = slice->first_grain + job->first_item + item, first = index * shape->rows_per_grain, before = first - job->first_row;
     shoal_grain grain = {.shape = shape,
                          .index = index,
                          .first_row = first,
@@ -305,6 +314,8 @@ static int map_grain(void *context, int64_t item, int by)
                          .weights = slice->rows.weights ? slice->rows.weights + before : NULL,
                          .memo = slice->memo ? slice->memo + (size_t)before * slice->memo_row_bytes : NULL,
                          .carried = job->carried};
+    if (mapper->poll && by == 0)
+        mapper->poll(mapper->poll_context);
     if (mapper->stop && atomic_load_explicit(mapper->stop, memory_order_relaxed))
         return shoal_fail(SHOAL_STOPPED, "stopped while mapping rows");
     int status = slice->rows.read(slice->rows.context, &grain.values, first, grain.rows, by);
@@ -350,7 +361,31 @@ static int merge(mapping *job)
     return status == SHOAL_OK ? learn_partial_settle(job->merged) : status;
 }
 
+int64_t engine_part_begin(int64_t grains, int64_t parts, int64_t part)
+{
+    return grains / parts * part + (grains % parts) * part / parts;
+}
+
+static int map_parts(mapping *job, const engine_parts *parts)
+{
+    const engine_slice *slice = job->slice;
+    int status = SHOAL_OK;
+    for (int64_t part = 0; status == SHOAL_OK && part < parts->parts; part++) {
+        job->first_item = engine_part_begin(slice->grains, parts->parts, part);
+        int64_t grains = engine_part_begin(slice->grains, parts->parts, part + 1) - job->first_item;
+        status = base_pool_each(job->mapper->pool, grains, map_grain, job);
+        if (status == SHOAL_OK && parts->done)
+            parts->done(parts->context, job->merged, part);
+    }
+    return status;
+}
+
 int engine_slice_map(shoal_partial **out, engine_mapper *mapper, engine_slice *slice)
+{
+    return engine_slice_map_parts(out, mapper, slice, &(engine_parts){.parts = 1});
+}
+
+int engine_slice_map_parts(shoal_partial **out, engine_mapper *mapper, engine_slice *slice, const engine_parts *parts)
 {
     if (!mapper->round)
         SHOAL_BUG("a slice was to be mapped before a round began");
@@ -371,7 +406,7 @@ int engine_slice_map(shoal_partial **out, engine_mapper *mapper, engine_slice *s
     if (status == SHOAL_OK)
         status = make_partials_of_threads(&job, layout);
     if (status == SHOAL_OK)
-        status = base_pool_each(mapper->pool, slice->grains, map_grain, &job);
+        status = map_parts(&job, parts);
     if (status == SHOAL_OK)
         status = merge(&job);
     if (status < 0)

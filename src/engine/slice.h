@@ -26,6 +26,8 @@ const shoal_crew *engine_mapper_crew(const engine_mapper *mapper);
 base_pool *engine_mapper_pool(engine_mapper *mapper);
 /* Non-zero at *stop ends a map between two grains with SHOAL_STOPPED; NULL, as at first, for never. */
 void engine_mapper_watch(engine_mapper *mapper, const _Atomic uint32_t *stop);
+/* Called between two grains by the thread that called the map, for as long as `poll` is set; NULL, as at first, for never. */
+void engine_mapper_poll(engine_mapper *mapper, void (*poll)(void *context), void *context);
 
 /* Where the files are that the run brings along, which must last as long as the mapper; NULL, as at first, for none. */
 void engine_mapper_bring(engine_mapper *mapper, const char *code);
@@ -50,6 +52,17 @@ void engine_slice_free(engine_slice **slice);
 /* Maps all grains of the slice for the round that was begun.  *out is settled, belongs to the slice, and is valid until
  * its next map; its ROW cells may be taken. */
 int engine_slice_map(shoal_partial **out, engine_mapper *mapper, engine_slice *slice);
+
+/* The same in `parts` parts, one after the other; after each `done` is told of the grains that now have all their ROW cells in *partial.  NULL
+ * for what nobody needs to know. */
+typedef struct engine_parts {
+    int64_t parts; /* at least 1 */
+    void (*done)(void *context, shoal_partial *partial, int64_t part);
+    void *context;
+} engine_parts;
+int engine_slice_map_parts(shoal_partial **out, engine_mapper *mapper, engine_slice *slice, const engine_parts *parts);
+/* The grains of part `part` of a slice: how many come before it; part == parts gives all. */
+int64_t engine_part_begin(int64_t grains, int64_t parts, int64_t part);
 
 /* The rows that `grains` grains from `first_grain` have. */
 int64_t engine_rows_of(const shoal_shape *shape, int64_t first_grain, int64_t grains);

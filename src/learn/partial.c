@@ -19,6 +19,56 @@ int64_t learn_cell_values(const shoal_cell *cell)
     return 0;
 }
 
+static const size_t TOO_MANY = SIZE_MAX / 2;
+
+static bool is_summed(const shoal_cell *cell)
+{
+    return cell->kind == SHOAL_CELL_SUM || cell->kind == SHOAL_CELL_WIDE;
+}
+
+/* Gives the cells of one kind of merging their places from *used on, each at the beginning of a cache line. */
+static void place_values(shoal_partial *partial, bool summed, size_t *used)
+{
+    for (int i = 0; i < partial->layout.cells; i++) {
+        const shoal_cell *cell = &partial->layout.cell[i];
+        if (cell->kind == SHOAL_CELL_RECORD || cell->kind == SHOAL_CELL_ROW || is_summed(cell) != summed)
+            continue;
+        if (partial->block)
+            partial->values[i] = partial->block + *used;
+        size_t lines = (size_t)learn_cell_values(cell) / 8 + 1;
+        if (!base_add(used, *used, lines * 8))
+            *used = TOO_MANY; /* layouts may come from elsewhere */
+    }
+}
+
+static int make_values(shoal_partial *partial)
+{
+    size_t used = 0;
+    place_values(partial, true, &used);
+    partial->sums = used + LEARN_PARTIAL_WORDS;
+    used = partial->sums;
+    place_values(partial, false, &used);
+    partial->maxima = used - partial->sums;
+    int status = base_alloc(&partial->block, used, sizeof(int64_t), "the sums of a partial");
+    used = 0;
+    place_values(partial, true, &used);
+    used = partial->sums;
+    place_values(partial, false, &used);
+    return status;
+}
+
+int64_t *learn_partial_sums(shoal_partial *partial, size_t *count)
+{
+    *count = partial->sums;
+    return partial->block;
+}
+
+int64_t *learn_partial_maxima(shoal_partial *partial, size_t *count)
+{
+    *count = partial->maxima;
+    return partial->block + partial->sums;
+}
+
 int learn_partial_new(shoal_partial **out, const shoal_layout *layout, int64_t first_row, int64_t rows,
                       shoal_partial *rows_of)
 {
@@ -31,15 +81,10 @@ int learn_partial_new(shoal_partial **out, const shoal_layout *layout, int64_t f
     partial->row_count = rows;
     if (rows_of)
         learn_partial_lend_rows(partial, rows_of);
-    for (int i = 0; status == SHOAL_OK && i < layout->cells; i++) {
-        const shoal_cell *cell = &layout->cell[i];
-        if (cell->kind == SHOAL_CELL_ROW) {
-            if (!rows_of)
-                status = base_alloc(&partial->rows[i], (size_t)rows, cell->bytes, cell->name);
-        } else if (cell->kind != SHOAL_CELL_RECORD) {
-            status = base_alloc(&partial->values[i], (size_t)learn_cell_values(cell), sizeof(int64_t), cell->name);
-        }
-    }
+    status = make_values(partial);
+    for (int i = 0; status == SHOAL_OK && i < layout->cells; i++)
+        if (layout->cell[i].kind == SHOAL_CELL_ROW && !rows_of)
+            status = base_alloc(&partial->rows[i], (size_t)rows, layout->cell[i].bytes, layout->cell[i].name);
     if (status < 0) {
         learn_partial_free(&partial);
         return status;
@@ -55,12 +100,12 @@ void learn_partial_free(shoal_partial **inout)
     if (!partial)
         return;
     for (int i = 0; i < SHOAL_CELLS_MOST; i++) {
-        base_free(&partial->values[i]);
         if (!partial->rows_lent[i])
             base_free(&partial->rows[i]);
         base_free(&partial->records[i].keys);
         base_free(&partial->records[i].bytes);
     }
+    base_free(&partial->block);
     base_free(inout);
 }
 
@@ -88,11 +133,17 @@ bool learn_layout_equal(const shoal_layout *a, const shoal_layout *b)
     return true;
 }
 
+void learn_partial_clear_records(shoal_partial *partial)
+{
+    for (int i = 0; i < partial->layout.cells; i++)
+        partial->records[i].count = 0;
+}
+
 void learn_partial_clear(shoal_partial *partial, bool keep_carried)
 {
+    learn_partial_clear_records(partial);
     for (int i = 0; i < partial->layout.cells; i++) {
         const shoal_cell *cell = &partial->layout.cell[i];
-        partial->records[i].count = 0;
         if (!partial->values[i] || (keep_carried && cell->carried))
             continue;
         if (cell->kind == SHOAL_CELL_MAX)

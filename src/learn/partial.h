@@ -18,8 +18,17 @@ bool learn_layout_equal(const shoal_layout *a, const shoal_layout *b);
 /* Back to the neutral element: sums 0, maxima -infinity, no records.  With keep_carried, carried sums stay. */
 void learn_partial_clear(shoal_partial *partial, bool keep_carried);
 
+/* Only drops the records: for a partial whose values are all about to be overwritten. */
+void learn_partial_clear_records(shoal_partial *partial);
+
 /* How many int64 a cell has; 0 for RECORD and ROW. */
 int64_t learn_cell_values(const shoal_cell *cell);
+
+/* All that is merged by addition as one array, the values of SUM and WIDE cells and behind them LEARN_PARTIAL_WORDS words that are the
+ * engine's own; and all that is merged by maximum.  Partials of equal layouts have arrays of equal length and order. */
+enum { LEARN_PARTIAL_WORDS = 8 };
+int64_t *learn_partial_sums(shoal_partial *partial, size_t *count);
+int64_t *learn_partial_maxima(shoal_partial *partial, size_t *count);
 
 /* Merges values [first, first + count) of a SUM, WIDE or MAX cell of `from` into `into`. */
 void learn_partial_merge_values(shoal_partial *into, const shoal_partial *from, int cell, int64_t first, int64_t count);

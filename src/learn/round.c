@@ -1,15 +1,25 @@
 /* Rounds, and the bytes that several rounds keep together. */
+#include "learn/round.h"
+
 #include <math.h>
-#include <shoal/learn.h>
+#include <string.h>
 
 #include "base/memory.h"
 
 int shoal_round_new(shoal_round **out, size_t model_bytes)
 {
+    int status = learn_round_new_unset(out, model_bytes);
+    if (status == SHOAL_OK)
+        memset((*out)->model, 0, model_bytes);
+    return status;
+}
+
+int learn_round_new_unset(shoal_round **out, size_t model_bytes)
+{
     shoal_round *round = NULL;
     int status = base_alloc(&round, 1, sizeof *round, "a round");
     if (status == SHOAL_OK)
-        status = base_alloc(&round->model, model_bytes, 1, "a model");
+        status = base_alloc_unset(&round->model, model_bytes, 1, "a model");
     if (status < 0) {
         shoal_round_free(&round);
         return status;

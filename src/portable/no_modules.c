@@ -4,6 +4,7 @@
 void *__wrap_dlopen(const char *file, int mode);
 void *__wrap_dlsym(void *handle, const char *name);
 int __wrap_dlclose(void *handle);
+int __wrap_dladdr(const void *address, void *info);
 char *__wrap_dlerror(void);
 
 void *__wrap_dlopen(const char *file, int mode)
@@ -24,7 +25,13 @@ int __wrap_dlclose(void *handle)
     return -1;
 }
 
+int __wrap_dladdr(const void *address, void *info)
+{
+    (void)address, (void)info;
+    return 0;
+}
+
 char *__wrap_dlerror(void)
 {
-    return "this is the static build of shoal, which loads no modules";
+    return "this is the static build of shoal, which loads no modules and no plug-ins";
 }

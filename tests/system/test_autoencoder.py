@@ -365,8 +365,6 @@ def test_bad_input():
            "search starts")
     refuse(save(np.full((8, 3), 1e39)), [*hidden, "--output", "linear", "--precision", "float32"],
            "row 1, column 1: 1e+39 is beyond float32: only a model of --precision float64 takes it")
-    refuse("az://account/box/rows.npy", [*hidden, "--features", fresh(".npy"), "--workers", "local:1"],
-           "are in a store, where only workers read them", 2)
 
 
 def write_model(path, metadata, tensors):

@@ -546,8 +546,6 @@ def wrong_usage_is_told_in_one_sentence():
     kmeans(2, "a job that runs on with --detach has no standard output", "--store", "st", "--detach",
            "--centres", "/dev/stdout")
     assert not os.path.exists("st") or jobs() == [], "nothing of that has been submitted"
-    for data in ("s3://b/x.npy", "dir:b/x.npy"):
-        fails(2, f"{data} is in a store, whose rows only workers read", "kmeans", data, "-k", "2")
     fails(1, "there is no job nothing in st", "job", "show", "nothing", "--store", made("st"))
     fails(1, "there are no jobs in st", "job", "show", "--store", "st")
     fails(1, "there is no", "job", "list", "--store", "nowhere")

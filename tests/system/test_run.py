@@ -417,7 +417,6 @@ def usage(folder):
                                                                 "--workers", "local:2"]),
         ("--timeout", ["--exec", "cat", "d.npy", "--timeout", "-1"]),
         ("--detach", ["--exec", "cat", "d.npy", "--detach"]),
-        ("in a store, whose rows only workers read", ["--exec", "cat", "dir:st/x.npy"]),
         ("too many for a variable of a program", ["--exec", "cat", "d.npy", "-p", json.dumps({"a": "x" * 120000})]),
     ]:
         folder.fails(2, sentence, run=["run", *run])

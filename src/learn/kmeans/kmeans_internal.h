@@ -87,6 +87,8 @@ kmeans_view kmeans_view_of(const shoal_round *round);
 int kmeans_round_from(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, size_t extra_bytes);
 /* The first one. */
 int kmeans_round_first(shoal_round **out, const kmeans_model *header);
+/* Like kmeans_round_from, but for the centres: the caller writes all of them. */
+int kmeans_round_moved(shoal_round **out, const shoal_round *from, kmeans_phase_id phase);
 /* Like kmeans_round_from, with another number of wide columns (all zero). */
 int kmeans_round_widen(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t wide);
 
@@ -206,8 +208,12 @@ void kmeans_pack_release(kmeans_pack *pack);
 /* The byte panels as the kernels take them. */
 kernel_byte_centres kmeans_pack_bytes(const kmeans_pack *pack);
 
-/* Sets copy[i] to the lowest index of a bitwise equal centre (i itself when there is none before it). */
-int kmeans_find_copies(int32_t *copy, const double *centres, int64_t count, int64_t columns);
+/* The same for rows of the same bits. */
+uint64_t kmeans_hash_row(const double *row, int64_t columns);
+/* Sets copy[i] to the lowest index of a bitwise equal centre (i itself when there is none before it).  `hash` has those of all centres. */
+int kmeans_find_copies(int32_t *copy, const double *centres, const uint64_t *hash, int64_t count, int64_t columns);
+/* The same, hashing them first. */
+int kmeans_hash_and_find_copies(int32_t *copy, const double *centres, int64_t count, int64_t columns, const shoal_crew *crew);
 
 /* What a process derives from a round's model.  Reused from round to round. */
 typedef struct kmeans_prepared {

@@ -123,7 +123,8 @@ static int map_lloyd(shoal_partial *partial, const shoal_round *round, const kme
 typedef struct moving {
     kmeans_view old, fresh;
     const kmeans_sums *sums;
-    const int32_t *copy;
+    double *quantum;   /* of each column's sums; 0 where they are wide */
+    uint64_t *hash;    /* of each old centre */
     double *moved;     /* squared movement of each centre */
     double *objective; /* what each cluster adds to the objective under the old centres, less the rows' own squares */
 } moving;
@@ -134,10 +135,11 @@ static double cluster_weight(const moving *job, int64_t j)
                              : (double)job->sums->rows[j];
 }
 
-static double sum_of(const moving *job, int64_t j, int64_t k)
+/* Quanta are powers of two: to multiply by one rounds as to divide by its inverse does, and is faster. */
+static void find_quanta(moving *job)
 {
-    double inverse = job->old.inverse[k];
-    return inverse > 0 ? (double)job->sums->values[j * job->old.model->columns + k] / inverse : 0;
+    for (int64_t k = 0; k < job->old.model->columns; k++)
+        job->quantum[k] = job->old.inverse[k] > 0 ? 1 / job->old.inverse[k] : 0;
 }
 
 static void add_wide(const moving *job, int64_t j, double *sum)
@@ -149,30 +151,71 @@ static void add_wide(const moving *job, int64_t j, double *sum)
                                        job->old.wide_inverse[w];
 }
 
+/* What is added up in the order of the columns; a block of them at a time, whose terms are computed on vectors. */
+enum { MOVE_BLOCK = 32 };
+
+typedef struct movement {
+    double objective, moved;
+} movement;
+
+/* Turns the sums of up to MOVE_BLOCK columns into the centre, in place. */
+static void move_block(movement *total, double *restrict sum, const double *restrict old, const double *restrict origin,
+                       int64_t columns, double weight, bool empty)
+{
+    double gain[MOVE_BLOCK], square[MOVE_BLOCK];
+    for (int64_t k = 0; k < columns; k++) {
+        double from = old[k] - origin[k];
+        gain[k] = weight * from * from - 2 * from * sum[k];
+    }
+    if (empty)
+        memcpy(sum, old, (size_t)columns * sizeof *sum);
+    else
+        for (int64_t k = 0; k < columns; k++)
+            sum[k] = origin[k] + sum[k] / weight;
+    for (int64_t k = 0; k < columns; k++)
+        square[k] = (sum[k] - old[k]) * (sum[k] - old[k]);
+    for (int64_t k = 0; k < columns; k++) {
+        total->objective += gain[k];
+        total->moved += square[k];
+    }
+}
+
 static int move_centre(void *context, int64_t j, int thread)
 {
     const moving *job = context;
-    const kmeans_model *model = job->old.model;
-    int64_t columns = model->columns;
-    const double *old = job->old.centres + j * columns, *origin = job->old.origin;
+    int64_t columns = job->old.model->columns;
+    const double *old = job->old.centres + j * columns, *origin = job->old.origin, *quantum = job->quantum;
+    const int64_t *values = job->sums->values + j * columns;
     double *sum = job->fresh.centres + j * columns; /* sums first, turned into the centre in place */
-    double weight = cluster_weight(job, j), objective = 0, moved = 0;
+    double weight = cluster_weight(job, j);
     bool empty = kmeans_sums_empty(job->sums, j);
+    movement total = {0};
     (void)thread;
     for (int64_t k = 0; k < columns; k++)
-        sum[k] = sum_of(job, j, k);
+        sum[k] = (double)values[k] * quantum[k];
     add_wide(job, j, sum);
-    for (int64_t k = 0; k < columns; k++) {
-        double from = old[k] - origin[k];
-        objective += weight * from * from - 2 * from * sum[k];
-        sum[k] = empty ? old[k] : origin[k] + sum[k] / weight;
-        moved += (sum[k] - old[k]) * (sum[k] - old[k]);
-    }
-    job->moved[j] = moved;
-    job->objective[j] = objective;
-    /* A copy of a lower centre was not scored: whatever it does now, rows must look at it. */
-    job->fresh.drift[j] = job->copy[j] != j ? INFINITY : sqrt(moved) * (1 + 0x1p-30);
+    for (int64_t k = 0; k < columns; k += MOVE_BLOCK)
+        move_block(&total, sum + k, old + k, origin + k, columns - k < MOVE_BLOCK ? columns - k : MOVE_BLOCK, weight, empty);
+    job->moved[j] = total.moved;
+    job->objective[j] = total.objective;
+    job->hash[j] = kmeans_hash_row(old, columns);
+    job->fresh.drift[j] = sqrt(total.moved) * (1 + 0x1p-30);
     return SHOAL_OK;
+}
+
+/* A copy of a lower centre was not scored: whatever it does now, rows must look at it. */
+static int void_copies(const moving *job)
+{
+    int64_t k = job->old.model->k;
+    int32_t *copy = NULL;
+    int status = base_alloc_unset(&copy, (size_t)k, sizeof *copy, "copies of centres");
+    if (status == SHOAL_OK)
+        status = kmeans_find_copies(copy, job->old.centres, job->hash, k, job->old.model->columns);
+    for (int64_t j = 0; status == SHOAL_OK && j < k; j++)
+        if (copy[j] != j)
+            job->fresh.drift[j] = INFINITY;
+    base_free(&copy);
+    return status;
 }
 
 /* The largest cluster (the lowest on ties) gives half its rows to each empty one: two centres a hair apart. */
@@ -222,34 +265,43 @@ static int apply_split(moving *job, const kmeans_sums *sums)
     return SHOAL_OK;
 }
 
+static int move_all(moving *job, const shoal_crew *crew)
+{
+    size_t k = (size_t)job->old.model->k;
+    int status = base_alloc_unset(&job->quantum, (size_t)job->old.model->columns, sizeof *job->quantum, "quanta");
+    if (status == SHOAL_OK)
+        status = base_alloc_unset(&job->hash, k, sizeof *job->hash, "hashes of centres");
+    if (status == SHOAL_OK)
+        status = base_alloc_unset(&job->moved, k, sizeof *job->moved, "movements");
+    if (status == SHOAL_OK)
+        status = base_alloc_unset(&job->objective, k, sizeof *job->objective, "objectives");
+    if (status < 0)
+        return status;
+    find_quanta(job);
+    status = crew->each(crew, (int64_t)k, move_centre, job);
+    if (status == SHOAL_OK)
+        status = void_copies(job);
+    if (status == SHOAL_OK && job->old.model->empty == SHOAL_EMPTY_SPLIT)
+        status = apply_split(job, job->sums);
+    return status;
+}
+
 static int move_centres(shoal_round *next, const shoal_round *round, const kmeans_sums *sums, const shoal_crew *crew,
                         double *objective)
 {
-    int32_t *copy = NULL;
     moving job = {.old = kmeans_view_of(round), .fresh = kmeans_view_of(next), .sums = sums};
-    int64_t k = job.old.model->k;
-    int status = base_alloc(&copy, (size_t)k, sizeof *copy, "copies of centres");
-    if (status == SHOAL_OK)
-        status = base_alloc(&job.moved, (size_t)k, sizeof *job.moved, "movements");
-    if (status == SHOAL_OK)
-        status = base_alloc(&job.objective, (size_t)k, sizeof *job.objective, "objectives");
-    if (status == SHOAL_OK)
-        status = kmeans_find_copies(copy, job.old.centres, k, job.old.model->columns);
-    job.copy = copy;
-    if (status == SHOAL_OK)
-        status = crew->each(crew, k, move_centre, &job);
-    if (status == SHOAL_OK && job.old.model->empty == SHOAL_EMPTY_SPLIT)
-        status = apply_split(&job, sums);
+    int status = move_all(&job, crew);
     if (status == SHOAL_OK) {
         double total = 0, moved = 0;
-        for (int64_t j = 0; j < k; j++) {
+        for (int64_t j = 0; j < job.old.model->k; j++) {
             total += job.objective[j];
             moved += job.moved[j];
         }
         *objective = fmax(job.old.model->square_total + total, 0);
         next->change = moved;
     }
-    base_free(&copy);
+    base_free(&job.quantum);
+    base_free(&job.hash);
     base_free(&job.moved);
     base_free(&job.objective);
     return status;
@@ -273,7 +325,7 @@ int kmeans_finish_iteration(shoal_round **next, const shoal_round *round, const 
                             const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     double objective = NAN;
-    int status = kmeans_round_from(next, round, KMEANS_LLOYD, 0);
+    int status = kmeans_round_moved(next, round, KMEANS_LLOYD);
     if (status == SHOAL_OK)
         status = move_centres(*next, round, sums, crew, &objective);
     if (status < 0)

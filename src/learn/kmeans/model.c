@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "learn/kmeans/kmeans_internal.h"
+#include "learn/round.h"
 
 /* Every section starts at a multiple of 64 bytes. */
 static size_t round_up(size_t bytes)
@@ -55,7 +56,8 @@ kmeans_view kmeans_view_of(const shoal_round *round)
                          .extra = at[8]};
 }
 
-int kmeans_round_first(shoal_round **out, const kmeans_model *header)
+/* The header is in place; all behind it holds anything. */
+static int new_round(shoal_round **out, const kmeans_model *header)
 {
     size_t bytes[SECTIONS], total = round_up(sizeof *header);
     if (!section_bytes(bytes, header))
@@ -63,31 +65,56 @@ int kmeans_round_first(shoal_round **out, const kmeans_model *header)
                           (long long)header->columns);
     for (int i = 0; i < SECTIONS; i++)
         total += bytes[i];
-    int status = shoal_round_new(out, total);
-    if (status == SHOAL_OK)
-        memcpy((*out)->model, header, sizeof *header);
+    int status = learn_round_new_unset(out, total);
+    if (status < 0)
+        return status;
+    memset((*out)->model, 0, round_up(sizeof *header));
+    memcpy((*out)->model, header, sizeof *header);
+    return SHOAL_OK;
+}
+
+int kmeans_round_first(shoal_round **out, const kmeans_model *header)
+{
+    int status = new_round(out, header);
+    if (status == SHOAL_OK) {
+        unsigned char *behind = (unsigned char *)(*out)->model + round_up(sizeof *header);
+        memset(behind, 0, (*out)->model_bytes - round_up(sizeof *header));
+    }
     return status;
 }
 
-static int copy_round(shoal_round **out, const shoal_round *from, const kmeans_model *header)
+/* Fills a section from `from`, or with zeros where that is NULL, and with zeros up to where the next one starts: models are compared
+ * byte by byte. */
+static void fill(void *section, const void *from, size_t bytes)
+{
+    if (from && bytes)
+        memcpy(section, from, bytes);
+    size_t set = from ? bytes : 0;
+    memset((unsigned char *)section + set, 0, round_up(bytes) - set);
+}
+
+static int copy_round(shoal_round **out, const shoal_round *from, const kmeans_model *header, bool moved)
 {
     kmeans_view old = kmeans_view_of(from);
-    int status = kmeans_round_first(out, header);
+    int status = new_round(out, header);
     if (status < 0)
         return status;
     kmeans_view fresh = kmeans_view_of(*out);
-    size_t columns = (size_t)header->columns, k = (size_t)header->k;
-    memcpy(fresh.origin, old.origin, columns * sizeof(double));
-    memcpy(fresh.inverse, old.inverse, columns * sizeof(double));
-    if (header->wide == old.model->wide && header->wide > 0) {
-        memcpy(fresh.wide_column, old.wide_column, (size_t)header->wide * sizeof(int64_t));
-        memcpy(fresh.wide_inverse, old.wide_inverse, (size_t)header->wide * sizeof(double));
-    }
-    memcpy(fresh.centres, old.centres, k * columns * sizeof(double));
-    memcpy(fresh.drift, old.drift, k * sizeof(double));
-    memcpy(fresh.travel, old.travel, k * sizeof(double));
+    size_t columns = (size_t)header->columns * sizeof(double), k = (size_t)header->k, wide = (size_t)header->wide;
+    bool same_wide = header->wide == old.model->wide;
+    fill(fresh.origin, old.origin, columns);
+    fill(fresh.inverse, old.inverse, columns);
+    fill(fresh.wide_column, same_wide ? old.wide_column : NULL, wide * sizeof(int64_t));
+    fill(fresh.wide_inverse, same_wide ? old.wide_inverse : NULL, wide * sizeof(double));
+    if (moved)
+        memset((unsigned char *)fresh.centres + k * columns, 0, round_up(k * columns) - k * columns);
+    else
+        fill(fresh.centres, old.centres, k * columns);
+    fill(fresh.drift, old.drift, k * sizeof(double));
+    fill(fresh.travel, old.travel, k * sizeof(double));
     if (fresh.best)
-        memcpy(fresh.best, old.best, k * columns * sizeof(double));
+        fill(fresh.best, old.best, k * columns);
+    fill(fresh.extra, NULL, (size_t)header->extra_bytes);
     return SHOAL_OK;
 }
 
@@ -96,7 +123,15 @@ int kmeans_round_from(shoal_round **out, const shoal_round *from, kmeans_phase_i
     kmeans_model header = *(const kmeans_model *)from->model;
     header.phase = phase;
     header.extra_bytes = (int64_t)extra_bytes;
-    return copy_round(out, from, &header);
+    return copy_round(out, from, &header, false);
+}
+
+int kmeans_round_moved(shoal_round **out, const shoal_round *from, kmeans_phase_id phase)
+{
+    kmeans_model header = *(const kmeans_model *)from->model;
+    header.phase = phase;
+    header.extra_bytes = 0;
+    return copy_round(out, from, &header, true);
 }
 
 int kmeans_round_widen(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t wide)
@@ -105,5 +140,5 @@ int kmeans_round_widen(shoal_round **out, const shoal_round *from, kmeans_phase_
     header.phase = phase;
     header.extra_bytes = 0;
     header.wide = wide;
-    return copy_round(out, from, &header);
+    return copy_round(out, from, &header, false);
 }

@@ -19,51 +19,78 @@ static const double value_most = 0x1p60;
 
 /* ---- copies ------------------------------------------------------------------------------------------------ */
 
-typedef struct hashed {
-    uint64_t hash;
-    int32_t index;
-} hashed;
+enum { HASH_LANES = 8 }; /* products that do not wait for each other */
+static const uint64_t hash_factor = 0x9E3779B97F4A7C15;
 
-static uint64_t hash_row(const double *row, int64_t columns)
+static inline uint64_t hash_value(uint64_t lane, const double *value)
 {
-    uint64_t lane[4] = {1, 2, 3, 4};
-    for (int64_t k = 0; k < columns; k++) {
-        uint64_t bits;
-        memcpy(&bits, &row[k], sizeof bits);
-        lane[k & 3] = (lane[k & 3] ^ bits ^ bits >> 29) * UINT64_C(0x9E3779B97F4A7C15);
-    }
-    return ((lane[0] * 31 + lane[1]) * 31 + lane[2]) * 31 + lane[3];
+    uint64_t bits;
+    memcpy(&bits, value, sizeof bits);
+    return (lane ^ bits ^ bits >> 29) * hash_factor;
 }
 
-static int compare_hashed(const void *a, const void *b)
+uint64_t kmeans_hash_row(const double *row, int64_t columns)
 {
-    const hashed *x = a, *y = b;
-    if (x->hash != y->hash)
-        return x->hash < y->hash ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
+    uint64_t lane[HASH_LANES] = {1, 2, 3, 4, 5, 6, 7, 8}, hash = 0;
+    int64_t k = 0;
+    for (; k + HASH_LANES <= columns; k += HASH_LANES)
+        for (int i = 0; i < HASH_LANES; i++)
+            lane[i] = hash_value(lane[i], row + k + i);
+    for (int i = 0; k + i < columns; i++)
+        lane[i] = hash_value(lane[i], row + k + i);
+    for (int i = 0; i < HASH_LANES; i++)
+        hash = (hash ^ lane[i] ^ lane[i] >> 29) * hash_factor;
+    return hash;
 }
 
-int kmeans_find_copies(int32_t *copy, const double *centres, int64_t count, int64_t columns)
+/* A table of the centres that are no copies, in which each looks for its equal from where its hash points. */
+int kmeans_find_copies(int32_t *copy, const double *centres, const uint64_t *hash, int64_t count, int64_t columns)
 {
-    hashed *list = NULL;
+    int32_t *table = NULL; /* 1 + the index; 0 where nobody is */
     size_t bytes = (size_t)columns * sizeof(double);
-    int status = base_alloc(&list, (size_t)count, sizeof *list, "hashes of centres");
+    int bits = 1;
+    while (INT64_C(1) << bits < 2 * count)
+        bits++;
+    int status = base_alloc(&table, (size_t)1 << bits, sizeof *table, "a table of centres");
     if (status < 0)
         return status;
-    for (int64_t j = 0; j < count; j++)
-        list[j] = (hashed){hash_row(centres + j * columns, columns), (int32_t)j};
-    qsort(list, (size_t)count, sizeof *list, compare_hashed);
     for (int64_t j = 0; j < count; j++) {
-        int32_t index = list[j].index;
-        copy[index] = index;
-        for (int64_t before = j - 1; before >= 0 && list[before].hash == list[j].hash; before--)
-            if (memcmp(centres + list[before].index * columns, centres + index * columns, bytes) == 0) {
-                copy[index] = copy[list[before].index];
-                break;
-            }
+        size_t at = (size_t)(hash[j] >> (64 - bits));
+        while (table[at] && (hash[table[at] - 1] != hash[j] ||
+                             memcmp(centres + (table[at] - 1) * columns, centres + j * columns, bytes) != 0))
+            at = (at + 1) & (((size_t)1 << bits) - 1);
+        if (!table[at])
+            table[at] = (int32_t)j + 1;
+        copy[j] = table[at] - 1;
     }
-    base_free(&list);
+    base_free(&table);
     return SHOAL_OK;
+}
+
+typedef struct hashing {
+    uint64_t *hash;
+    const double *centres;
+    int64_t columns;
+} hashing;
+
+static int hash_centre(void *context, int64_t j, int thread)
+{
+    const hashing *job = context;
+    (void)thread;
+    job->hash[j] = kmeans_hash_row(job->centres + j * job->columns, job->columns);
+    return SHOAL_OK;
+}
+
+int kmeans_hash_and_find_copies(int32_t *copy, const double *centres, int64_t count, int64_t columns, const shoal_crew *crew)
+{
+    hashing job = {.centres = centres, .columns = columns};
+    int status = base_alloc_unset(&job.hash, (size_t)count, sizeof *job.hash, "hashes of centres");
+    if (status == SHOAL_OK)
+        status = crew->each(crew, count, hash_centre, &job);
+    if (status == SHOAL_OK)
+        status = kmeans_find_copies(copy, centres, job.hash, count, columns);
+    base_free(&job.hash);
+    return status;
 }
 
 /* ---- order ------------------------------------------------------------------------------------------------- */
@@ -83,7 +110,7 @@ static int compare_places(const void *a, const void *b)
 
 /* Fills count, id, position and the drifts. */
 static int order_centres(kmeans_pack *pack, const double *centres, const double *drift, const double *travel,
-                         int64_t count, double scale)
+                         int64_t count, double scale, const shoal_crew *crew)
 {
     place *places = NULL;
     int32_t *copy = NULL;
@@ -91,7 +118,7 @@ static int order_centres(kmeans_pack *pack, const double *centres, const double 
     if (status == SHOAL_OK)
         status = base_alloc(&copy, (size_t)count, sizeof *copy, "copies of centres");
     if (status == SHOAL_OK)
-        status = kmeans_find_copies(copy, centres, count, pack->columns);
+        status = kmeans_hash_and_find_copies(copy, centres, count, pack->columns, crew);
     if (status < 0)
         goto done;
     pack->count = 0;
@@ -126,45 +153,119 @@ typedef struct packing {
     const kernel_set *kernel;
     const double *centres;
     const kmeans_view *view;
-    double *norms; /* one a place */
+    double *norms;     /* one a place */
+    double *workspace; /* three rows a thread */
 } packing;
 
+/* Sums are taken in lanes, so that vectors hold them. */
+enum { LANES = 4 };
+
 /* Centred and scaled, in float64. */
-static double centred(const packing *job, int64_t place, int64_t k)
+static void centre_row(double *restrict out, const packing *job, int64_t place)
 {
-    const kmeans_view *view = job->view;
-    double value = job->centres[(int64_t)job->pack->id[place] * job->pack->columns + k];
-    return fmax(-value_most, fmin(value_most, (value - view->origin[k]) * view->model->scale));
+    const double *restrict centre = job->centres + (int64_t)job->pack->id[place] * job->pack->columns;
+    const double *restrict origin = job->view->origin;
+    double scale = job->view->model->scale;
+    for (int64_t k = 0; k < job->pack->columns; k++) {
+        double value = (centre[k] - origin[k]) * scale;
+        value = value < value_most ? value : value_most;
+        out[k] = value > -value_most ? value : -value_most;
+    }
 }
 
-static void pack_bytes(const packing *job, int64_t place, double norm)
+static double add_lanes(const double lane[LANES])
+{
+    return (lane[0] + lane[2]) + (lane[1] + lane[3]);
+}
+
+static double product(const double *restrict a, const double *restrict b, int64_t columns)
+{
+    double lane[LANES] = {0};
+    int64_t k = 0;
+    for (; k + LANES <= columns; k += LANES)
+        for (int i = 0; i < LANES; i++)
+            lane[i] += a[k + i] * b[k + i];
+    for (; k < columns; k++)
+        lane[k % LANES] += a[k] * b[k];
+    return add_lanes(lane);
+}
+
+static double greatest(const double *values, int64_t columns)
+{
+    double lane[LANES] = {0}, most = 0;
+    int64_t k = 0;
+    for (; k + LANES <= columns; k += LANES)
+        for (int i = 0; i < LANES; i++) {
+            double size = fabs(values[k + i]);
+            lane[i] = lane[i] > size ? lane[i] : size;
+        }
+    for (; k < columns; k++)
+        lane[k % LANES] = fmax(lane[k % LANES], fabs(values[k]));
+    for (int i = 0; i < LANES; i++)
+        most = fmax(most, lane[i]);
+    return most;
+}
+
+/* Whole numbers near values / step, and what they are off, squared and added.  Which ones they are is no matter: what they are off is known.
+ * Numbers below 2^51 are rounded by adding and taking away 3 * 2^51. */
+static double quantise(double *restrict whole, double *restrict off, const double *restrict values, int64_t columns, double step,
+                       double most)
+{
+    double inverse = step > 0 ? 1 / step : 0;
+    for (int64_t k = 0; k < columns; k++) {
+        double v = values[k] * inverse;
+        v = v < most ? v : most;
+        v = v > -most ? v : -most;
+        whole[k] = (v + 0x1.8p52) - 0x1.8p52;
+        off[k] = values[k] - whole[k] * step;
+    }
+    return product(off, off, columns);
+}
+
+static void store_bytes(int8_t *restrict out, const double *restrict whole, int64_t columns, int64_t width)
+{
+    int64_t k = 0;
+    for (; k + 4 <= columns; k += 4) {
+        int8_t four[4];
+        for (int i = 0; i < 4; i++)
+            four[i] = (int8_t)whole[k + i];
+        memcpy(out + k * width, four, sizeof four);
+    }
+    for (; k < columns; k++)
+        out[k / 4 * 4 * width + k % 4] = (int8_t)whole[k];
+}
+
+static double sum_of(const double *values, int64_t columns)
+{
+    double lane[LANES] = {0};
+    int64_t k = 0;
+    for (; k + LANES <= columns; k += LANES)
+        for (int i = 0; i < LANES; i++)
+            lane[i] += values[k + i];
+    for (; k < columns; k++)
+        lane[k % LANES] += values[k];
+    return add_lanes(lane);
+}
+
+static void pack_bytes(const packing *job, int64_t place, const double *values, double *workspace, double norm)
 {
     kmeans_pack *pack = job->pack;
     int64_t columns = pack->columns, groups = (columns + 3) / 4, width = pack->panel;
-    int8_t *out = pack->byte_panels + (place / width) * width * groups * 4 + place % width * 4;
-    double most = 0, residual = 0, rounded = 0, from_origin = 0;
-    int32_t sum = 0;
-    for (int64_t k = 0; k < columns; k++)
-        most = fmax(most, fabs(centred(job, place, k)));
-    float step = most >= 0x1p-100 ? (float)(most / job->kernel->byte_centre_most) : 0;
-    for (int64_t k = 0; k < columns; k++) {
-        double value = centred(job, place, k);
-        double v = step > 0 ? rint(value / step) : 0;
-        v = fmax(-job->kernel->byte_centre_most, fmin(job->kernel->byte_centre_most, v));
-        double off = value - v * step;
-        residual += off * off;
-        rounded += v * step * v * step;
-        sum += (int32_t)v;
-        from_origin += v * job->view->origin[k];
-        out[k / 4 * width * 4 + k % 4] = (int8_t)v;
-    }
+    double most = greatest(values, columns), limit = job->kernel->byte_centre_most;
+    float step = most >= 0x1p-100 ? (float)(most / limit) : 0;
+    double *whole = workspace, *off = workspace + columns;
+    double residual = quantise(whole, off, values, columns, step, limit);
+    double rounded = product(whole, whole, columns) * step * step;
+    store_bytes(pack->byte_panels + (place / width) * width * groups * 4 + place % width * 4, whole, columns, width);
     /* 2^-20 is 16 units of float32: what score_bytes rounds away, the rounding of z, and these sums. */
     pack->byte_step[place] = step;
-    pack->byte_offset[place] = job->kernel->byte_row_excess * sum;
     double bias = norm * norm / 2;
     if (pack->direct) { /* x.v stands for (x - origin).v: what is not whole of origin.v goes into the bias */
+        double from_origin = product(whole, job->view->origin, columns);
         pack->byte_offset[place] = (int32_t)floor(from_origin);
         bias += job->view->model->scale * step * (from_origin - floor(from_origin));
+    } else {
+        pack->byte_offset[place] = job->kernel->byte_row_excess * (int32_t)sum_of(whole, columns);
     }
     pack->byte_bias[place] = (float)(bias * (1 - 0x1p-20));
     pack->byte_residual[place] = (float)(sqrt(residual) * (1 + 0x1p-20) + 0x1p-20 * norm);
@@ -185,17 +286,15 @@ static int pack_place(void *context, int64_t place, int thread)
     const packing *job = context;
     kmeans_pack *pack = job->pack;
     float *row = pack->rows + place * pack->columns;
-    double square = 0;
-    (void)thread;
-    for (int64_t k = 0; k < pack->columns; k++) {
-        double value = centred(job, place, k);
-        square += value * value;
-        row[k] = (float)value;
-    }
+    double *values = job->workspace + 3 * pack->columns * thread;
+    centre_row(values, job, place);
+    double square = product(values, values, pack->columns);
+    for (int64_t k = 0; k < pack->columns; k++)
+        row[k] = (float)values[k];
     job->norms[place] = sqrt(square);
     pack->bias[place] = (float)(square / 2);
     if (pack->bytes)
-        pack_bytes(job, place, sqrt(square));
+        pack_bytes(job, place, values, values + pack->columns, sqrt(square));
     else if (!pack->few)
         pack_float(job, place);
     return SHOAL_OK;
@@ -317,18 +416,22 @@ int kmeans_pack_fill(kmeans_pack *pack, const kernel_set *kernel, const double *
     choose_form(pack, kernel, count, type);
     if ((status = reserve_panels(pack)) < 0)
         return status;
-    if ((status = order_centres(pack, centres, drift, view->travel, count, view->model->scale)) < 0)
+    if ((status = order_centres(pack, centres, drift, view->travel, count, view->model->scale, crew)) < 0)
         return status;
     int64_t multiple = pack->panel > 16 ? pack->panel : 16;
     pack->padded = (pack->count + multiple - 1) / multiple * multiple;
-    status = base_alloc(&job.norms, (size_t)pack->count, sizeof *job.norms, "norms of centres");
-    if (status < 0)
-        return status;
-    pad(pack);
-    status = crew->each(crew, pack->count, pack_place, &job);
+    status = base_alloc_unset(&job.norms, (size_t)pack->count, sizeof *job.norms, "norms of centres");
+    if (status == SHOAL_OK)
+        status = base_alloc_unset(&job.workspace, (size_t)crew->threads, 3 * (size_t)pack->columns * sizeof(double),
+                                  "packed centres");
+    if (status == SHOAL_OK) {
+        pad(pack);
+        status = crew->each(crew, pack->count, pack_place, &job);
+    }
     if (status == SHOAL_OK)
         set_error_bounds(pack, job.norms);
     base_free(&job.norms);
+    base_free(&job.workspace);
     return status;
 }
 

@@ -175,7 +175,7 @@ static int map_sample(shoal_partial *partial, const shoal_round *round, const km
 /* ---- update: after sampling --------------------------------------------------------------------------------- */
 
 /* Adds the sampled rows, less copies, to the candidates. */
-static int add_samples(shoal_round **next, const shoal_round *round, shoal_partial *merged)
+static int add_samples(shoal_round **next, const shoal_round *round, shoal_partial *merged, const shoal_crew *crew)
 {
     seed_view old = seed_view_of(round);
     int64_t columns = old.base.model->columns, before = old.state->candidates;
@@ -191,7 +191,7 @@ static int add_samples(shoal_round **next, const shoal_round *round, shoal_parti
     memcpy(view.candidate, old.candidate, (size_t)before * bytes);
     for (int64_t s = 0; s < samples; s++)
         memcpy(view.candidate + (before + s) * columns, shoal_partial_record_at(merged, SAMPLE_ROWS, s, NULL), bytes);
-    status = kmeans_find_copies(copy, view.candidate, before + samples, columns);
+    status = kmeans_hash_and_find_copies(copy, view.candidate, before + samples, columns, crew);
     for (int64_t s = before; status == SHOAL_OK && s < before + samples; s++)
         if (copy[s] == s)
             memmove(view.candidate + count++ * columns, view.candidate + s * columns, bytes);
@@ -214,7 +214,7 @@ static int update_sample(shoal_round **next, shoal_result **result, const shoal_
     if (stop)
         return kmeans_stop_early(next, round, "choosing the first centres");
     if (view.state->sampling)
-        return add_samples(next, round, merged);
+        return add_samples(next, round, merged, crew);
     int64_t potential = shoal_partial_values(merged, SAMPLE_POTENTIAL)[0];
     double most = shoal_max_value(shoal_partial_values(merged, SAMPLE_MOST)[0]);
     bool enough = view.state->step >= SEED_SAMPLING_ROUNDS && view.state->candidates >= model->k;

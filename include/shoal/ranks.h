@@ -1,0 +1,97 @@
+/* Ranks: processes that run one job in step, as MPI starts them.
+ *
+ *     shoal_ranks *ranks = NULL;
+ *     shoal_ranks_started started;
+ *     if (shoal_ranks_find(&started))                                  // by mpirun or srun, as the environment tells
+ *         status = shoal_ranks_open(&ranks, NULL);                     // loads libshoal-mpi.so and calls MPI_Init
+ *     options.ranks = ranks;                                           // NULL: this process alone
+ *     status = shoal_run(&result, &report, &shoal_kmeans, &config, data, NULL, &options);
+ *     shoal_ranks_close(&ranks);                                       // MPI_Finalize
+ *
+ * Every rank makes the same calls with the same data and options; each maps its own part of the rows, and every rank gets the same
+ * result, but for what is written for each row (labels, say), which only rank 0 has.
+ *
+ * shoal itself knows nothing of MPI: what it asks for is this table of functions, and libshoal-mpi.so fills it.  A program that has
+ * ranks of another kind may fill one itself. */
+#ifndef SHOAL_RANKS_H
+#define SHOAL_RANKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <shoal/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct shoal_ranks shoal_ranks;
+
+/* Only the thread that opened the ranks may call these.  What they can't do ends the whole job, on all ranks, with a sentence on
+ * stderr: they do not return then.
+ *
+ * All but post_send, post_receive, poll, wait, alarm, alarmed and abort are collective: every rank calls them, in the same order and
+ * with the same sizes.  Counts and sizes may be greater than an int holds, and 0. */
+struct shoal_ranks {
+    uint32_t version; /* SHOAL_RANKS_VERSION */
+    uint32_t bytes;   /* of this struct */
+    int rank, size;
+    char name[64]; /* "Open MPI 4.1.4" */
+
+    /* out[i] becomes the sum, or the greatest, of all ranks' in[i].  `in` may be `out`; otherwise they do not overlap. */
+    void (*sum)(shoal_ranks *self, int64_t *out, const int64_t *in, size_t count);
+    void (*max)(shoal_ranks *self, int64_t *out, const int64_t *in, size_t count);
+    /* `bytes` bytes of every rank, one behind the other in the order of ranks, on every rank. */
+    void (*gather)(shoal_ranks *self, void *out, const void *in, size_t bytes);
+    /* The same where rank i has bytes[i] of them; `bytes` has an entry for each rank and is the same on all. */
+    void (*gather_some)(shoal_ranks *self, void *out, const size_t *bytes, const void *in);
+    /* Every rank gets what rank `from` has. */
+    void (*share)(shoal_ranks *self, void *inout, size_t bytes, int from);
+
+    /* Sums, sends and receives that go on while this process computes.  Their memory must stay until wait returned, or poll was true.
+     * Sums are posted by all ranks in the same order; between two ranks the first sent is the first received, and it may be shorter
+     * than what the other was ready to receive. */
+    void (*post_sum)(shoal_ranks *self, int64_t *out, const int64_t *in, size_t count);
+    void (*post_send)(shoal_ranks *self, const void *bytes, size_t size, int to);
+    void (*post_receive)(shoal_ranks *self, void *bytes, size_t size, int from);
+    bool (*poll)(shoal_ranks *self); /* helps what was posted along; true when all of it is done */
+    void (*wait)(shoal_ranks *self); /* until all of it is done */
+
+    /* Tells all other ranks that this one failed, without waiting for them; and whether one of the others did.  An alarm holds until
+     * the next collective call, but for posted ones: its ranks have met since, and agreed on what to do. */
+    void (*alarm)(shoal_ranks *self);
+    bool (*alarmed)(shoal_ranks *self);
+
+    /* Ends all ranks at once with this exit code, after `message` (or NULL) on stderr with the rank and its host. */
+    void (*abort)(shoal_ranks *self, const char *message, int code);
+    /* Leaves.  Collective, but for ranks that were aborted. */
+    void (*close)(shoal_ranks *self);
+    void *own; /* of who filled the table */
+};
+
+enum { SHOAL_RANKS_VERSION = 1 };
+
+/* What libshoal-mpi.so exports, under this name: calls MPI_Init and fills a table that lasts until its close.  0, or -1 with a sentence
+ * in message. */
+#define SHOAL_RANKS_ENTRY "shoal_ranks_mpi"
+typedef int shoal_ranks_entry(shoal_ranks **out, uint32_t version, char *message, size_t size);
+
+/* How this process was started, as its environment tells. */
+typedef struct shoal_ranks_started {
+    int rank, size;       /* of the processes that were started together */
+    const char *launcher; /* "mpirun", "srun" */
+    const char *kind;     /* the MPI that the launcher is of: "openmpi", "mpich"; NULL when any may be */
+    bool bare;            /* they were started without anything by which MPI could find the others: srun without --mpi */
+} shoal_ranks_started;
+
+/* Whether this process was started as one of several ranks, or as the only one by a launcher of ranks. */
+SHOAL_API bool shoal_ranks_find(shoal_ranks_started *out);
+/* Loads libshoal-mpi.so and meets the others.  `path` names the file, or is NULL: SHOAL_MPI_PLUGIN from the environment, or the one of
+ * started.kind that lies where shoal was installed or built.  SHOAL_ABSENT, naming where was looked, when there is none. */
+SHOAL_API int shoal_ranks_open(shoal_ranks **out, const char *path);
+SHOAL_API void shoal_ranks_close(shoal_ranks **ranks);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,38 @@
+/* Being one of several ranks: mpirun and srun start the same command line many times, and it runs once.
+ *
+ *     status = cli_ranks_begin(&settings->ranks, on_workers);       // first thing in a verb that ranks can run
+ *     ...                                                           // stages; each may fail on one rank alone
+ *     return status;                                                // main ends with cli_ranks_end
+ *
+ * A rank that fails goes straight to the end, where it tells the others.  They hear of it where they next agree: every stage in which
+ * ranks meet (cli_ranks_begin, cli_load, cli_job_run) begins by agreeing that all are fine, and is followed by cli_ranks_settled
+ * when it failed, which is then known to all. */
+#ifndef CLI_RANKS_H
+#define CLI_RANKS_H
+
+#include "cli.h"
+
+extern const shoal_option *const cli_ranks_options;  /* of cli_ranks_settings */
+extern const shoal_option *const cli_engine_options; /* the first of them: for verbs that have no rounds to speak of */
+
+/* Finds out how this process was started and meets the others, if there are any.  SHOAL_USAGE when workers or checkpoints were asked for in ways
+ * that do not go together. */
+int cli_ranks_begin(const cli_ranks_settings *settings, bool on_workers);
+/* The ranks, or NULL when this process is alone. */
+shoal_ranks *cli_ranks(void);
+/* Whether this process prints and writes: it is alone, or rank 0. */
+bool cli_is_first(void);
+
+/* That all ranks are fine so far; SHOAL_OK at once when this process is alone. */
+int cli_ranks_agree(void);
+/* Notes that a failure is known to all ranks; returns it. */
+int cli_ranks_settled(int status);
+
+/* Loads the data of a verb by `load`, on every rank or once a host (ranks_data.h).  Collective. */
+int cli_load(cli_job *job, int (*load)(cli_job *job, void *context), void *context);
+
+/* What the program returns: tells the others of a failure that only this rank has, hears of theirs, and leaves.  `of_ranks`: the verb is one
+ * that they can run, so the others may wait to be met.  On all but rank 0 the status is SHOAL_OK. */
+int cli_ranks_end(int status, bool of_ranks);
+
+#endif

@@ -1,0 +1,230 @@
+/* What ranks agree on.  See in_step.h. */
+#include "engine/in_step.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/pool.h"
+
+enum { MESSAGE_BYTES = 1024 };
+
+void engine_host(char out[ENGINE_HOST_BYTES])
+{
+    if (gethostname(out, ENGINE_HOST_BYTES) < 0)
+        snprintf(out, ENGINE_HOST_BYTES, "an unnamed host");
+    out[ENGINE_HOST_BYTES - 1] = '\0';
+}
+
+/* The first 63 bits of the SHA-256, which is never negative and has an opposite. */
+static int64_t hash_of(const void *bytes, size_t size)
+{
+    unsigned char all[BASE_HASH_SIZE];
+    base_hash hash = {0};
+    uint64_t first;
+    base_hash_add(&hash, bytes, size);
+    base_hash_end(&hash, all);
+    memcpy(&first, all, sizeof first);
+    return (int64_t)(first >> 1);
+}
+
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
+
+void engine_must(shoal_ranks *ranks, int status)
+{
+    if (status < 0)
+        ranks->abort(ranks, shoal_error(), 1);
+}
+
+/* A failure as it is told to the others. */
+typedef struct failure {
+    int32_t status;
+    char host[ENGINE_HOST_BYTES];
+    char message[MESSAGE_BYTES];
+} failure;
+
+/* Who has a failure of its own counts before who only heard of one, and the lower rank before the higher. */
+static int64_t precedence(const shoal_ranks *ranks, int status)
+{
+    if (status >= 0)
+        return 0;
+    return (status == SHOAL_STOPPED ? 0 : (int64_t)1 << 40) + ranks->size - ranks->rank;
+}
+
+int engine_agree(shoal_ranks *ranks, int status)
+{
+    int64_t first = precedence(ranks, status), failed = status < 0;
+    ranks->max(ranks, &first, &first, 1);
+    if (first == 0)
+        return SHOAL_OK;
+    failure told = {.status = status};
+    engine_host(told.host);
+    if (failed)
+        snprintf(told.message, sizeof told.message, "%s", shoal_error());
+    int64_t words = failed ? hash_of(told.message, strlen(told.message)) : 0, range[2] = {words, -words};
+    ranks->sum(ranks, &failed, &failed, 1);
+    ranks->max(ranks, range, range, 2);
+    int by = ranks->size - (int)(first & (((int64_t)1 << 40) - 1));
+    ranks->share(ranks, &told, sizeof told, by);
+    if (ranks->size == 1 || (failed == ranks->size && range[0] == -range[1]))
+        return shoal_fail(told.status, "%s", told.message);
+    return shoal_fail(told.status, "rank %d on %s: %s", by, told.host, told.message);
+}
+
+int engine_follow_first(shoal_ranks *ranks, int status)
+{
+    failure told = {.status = status};
+    if (ranks->rank == 0 && status < 0)
+        snprintf(told.message, sizeof told.message, "%s", shoal_error());
+    ranks->share(ranks, &told.status, sizeof told.status, 0);
+    if (told.status >= 0)
+        return told.status;
+    ranks->share(ranks, &told, sizeof told, 0);
+    return shoal_fail(told.status, "%s", told.message);
+}
+
+/* ---- the same everywhere ----------------------------------------------------------------------------------------- */
+
+static int count_equal(const int64_t *hash, int count, int of)
+{
+    int equal = 0;
+    for (int i = 0; i < count; i++)
+        equal += hash[i] == hash[of];
+    return equal;
+}
+
+/* The first rank that has something else than most have; -1 when all have the same. */
+static int find_odd(const int64_t *hash, int count)
+{
+    int right = 0, most = count_equal(hash, count, 0);
+    if (most == count)
+        return -1;
+    for (int i = 1; i < count; i++) {
+        int equal = count_equal(hash, count, i);
+        if (equal > most) {
+            most = equal;
+            right = i;
+        }
+    }
+    int odd = 0;
+    while (hash[odd] == hash[right])
+        odd++;
+    return odd;
+}
+
+int engine_compare(shoal_ranks *ranks, const void *bytes, size_t size, const char *what)
+{
+    int64_t mine = hash_of(bytes, size), range[2] = {mine, -mine};
+    ranks->max(ranks, range, range, 2);
+    if (range[0] == -range[1])
+        return SHOAL_OK;
+    int64_t *all = NULL;
+    char host[ENGINE_HOST_BYTES];
+    engine_must(ranks, base_alloc(&all, (size_t)ranks->size, sizeof *all, "the hashes of ranks"));
+    ranks->gather(ranks, all, &mine, sizeof mine);
+    int odd = find_odd(all, ranks->size);
+    base_free(&all);
+    engine_host(host);
+    ranks->share(ranks, host, sizeof host, odd);
+    return shoal_fail(SHOAL_CONFLICT, "rank %d on %s has another %s than %s", odd, host, what,
+                      odd == 0          ? "the others"
+                      : ranks->size > 2 ? "most others"
+                                        : "rank 0");
+}
+
+/* ---- cores ------------------------------------------------------------------------------------------------------- */
+
+typedef struct place {
+    int64_t machine, host; /* hashes: of what has these cores, and of its name */
+    int32_t asked, cores;  /* cores: as many as it may use at once */
+    cpu_set_t may_use;
+} place;
+
+/* What tells machines apart even where they have one name, or one has several; the name where the system does not say. */
+static int64_t machine_hash(const char *host)
+{
+    char boot[64];
+    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? -1 : read(file, boot, sizeof boot);
+    if (file >= 0)
+        close(file);
+    return length > 0 ? hash_of(boot, (size_t)length) : hash_of(host, strlen(host));
+}
+
+static place find_place(int asked)
+{
+    char host[ENGINE_HOST_BYTES];
+    engine_host(host);
+    place here = {
+        .machine = machine_hash(host), .host = hash_of(host, strlen(host)), .asked = asked, .cores = base_cores()};
+    if (sched_getaffinity(0, sizeof here.may_use, &here.may_use) < 0)
+        CPU_ZERO(&here.may_use);
+    return here;
+}
+
+/* The part of a core that a rank has when all that may use it get as much; of all its cores together. */
+static double cores_of(const place *all, int count, int rank)
+{
+    double share = 0;
+    for (int core = 0; core < CPU_SETSIZE; core++) {
+        int users = 0;
+        if (!CPU_ISSET(core, &all[rank].may_use))
+            continue;
+        for (int i = 0; i < count; i++)
+            users += all[i].machine == all[rank].machine && CPU_ISSET(core, &all[i].may_use);
+        share += 1.0 / users;
+    }
+    return share;
+}
+
+/* What ranks with the same cores have left over after whole ones goes to the last of them. */
+static int threads_of(const place *all, int count, int rank)
+{
+    if (all[rank].asked > 0)
+        return all[rank].asked;
+    int before = 0;
+    for (int i = 0; i < rank; i++)
+        before +=
+            all[i].machine == all[rank].machine && memcmp(&all[i].may_use, &all[rank].may_use, sizeof(cpu_set_t)) == 0;
+    double share = cores_of(all, count, rank) + 1e-9;
+    int threads = (int)(floor(share * (before + 1)) - floor(share * before));
+    threads = threads < all[rank].cores ? threads : all[rank].cores;
+    return threads > 0 ? threads : 1;
+}
+
+static bool is_first_of_host(const place *all, int rank)
+{
+    for (int i = 0; i < rank; i++)
+        if (all[i].host == all[rank].host)
+            return false;
+    return true;
+}
+
+int engine_share_cores(engine_shares *out, shoal_ranks *ranks, int asked)
+{
+    place mine = find_place(asked), *all = NULL;
+    int64_t threads = 0;
+    engine_must(ranks, base_alloc(&all, (size_t)ranks->size, sizeof *all, "the places of ranks"));
+    ranks->gather(ranks, all, &mine, sizeof mine);
+    *out = (engine_shares){.threads = threads_of(all, ranks->size, ranks->rank)};
+    for (int i = 0; i < ranks->size; i++) {
+        out->here += all[i].machine == mine.machine;
+        out->hosts += is_first_of_host(all, i);
+    }
+    base_free(&all);
+    int64_t *each = NULL;
+    engine_must(ranks, base_alloc(&each, (size_t)ranks->size, sizeof *each, "the threads of ranks"));
+    threads = out->threads;
+    ranks->gather(ranks, each, &threads, sizeof threads);
+    for (int i = 0; i < ranks->size; i++) {
+        out->before += i < ranks->rank ? (int)each[i] : 0;
+        out->all += (int)each[i];
+    }
+    base_free(&each);
+    return SHOAL_OK;
+}

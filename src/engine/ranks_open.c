@@ -1,0 +1,282 @@
+/* Ranks of MPI: whether we were started as one of several, as the environment tells, and finding and loading the plug-in that meets
+ * the others (libshoal-mpi.so, src/mpi).  Nothing here calls MPI. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <shoal/ranks.h>
+#include "base/memory.h"
+
+#define PLUGIN "libshoal-mpi.so"
+
+/* From the folder of an installed program to where plug-ins are installed; set by the build. */
+#ifndef SHOAL_PLUGINS_FROM_PROGRAM
+#define SHOAL_PLUGINS_FROM_PROGRAM "../lib/shoal"
+#endif
+
+/* ---- how this process was started --------------------------------------------------------------------------------- */
+
+/* A variable that is a number; -1 when it is not there, or something else. */
+static int number_in(const char *variable)
+{
+    const char *text = getenv(variable);
+    char *end = NULL;
+    if (text == NULL || *text < '0' || *text > '9')
+        return -1;
+    long number = strtol(text, &end, 10);
+    return *end == '\0' && number <= INT_MAX ? (int)number : -1;
+}
+
+static bool started_as(shoal_ranks_started *out, const char *rank, const char *size, const char *launcher,
+                       const char *kind)
+{
+    *out = (shoal_ranks_started){.rank = number_in(rank), .size = number_in(size), .launcher = launcher, .kind = kind};
+    return out->rank >= 0 && out->size > out->rank;
+}
+
+/* A task of srun; neither a batch script nor the shell of salloc is one. */
+static bool in_step(void)
+{
+    return getenv("SLURM_STEP_ID") != NULL && number_in("SLURM_PROCID") >= 0;
+}
+
+/* By a launcher of MPI, or by srun with what such a launcher gives its processes. */
+static bool find_launcher(shoal_ranks_started *out)
+{
+    const char *simple =
+        in_step() && getenv("HYDI_CONTROL_FD") == NULL ? "srun" : "mpirun"; /* Hydra may itself be below srun */
+    return started_as(out, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "mpirun", "openmpi") ||
+           started_as(out, "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "mpirun", "mpich") ||
+           started_as(out, "PMI_RANK", "PMI_SIZE", simple, "mpich") ||
+           (getenv("PMIX_NAMESPACE") != NULL && in_step() &&
+            started_as(out, "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "srun", NULL));
+}
+
+bool shoal_ranks_find(shoal_ranks_started *out)
+{
+    if (find_launcher(out))
+        return true;
+    if (in_step() && started_as(out, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun", NULL) && out->size > 1) {
+        out->bare = true;
+        return true;
+    }
+    *out = (shoal_ranks_started){.size = 1};
+    return false;
+}
+
+static const char *name_of(const char *kind)
+{
+    return kind == NULL ? "MPI" : strcmp(kind, "openmpi") == 0 ? "Open MPI" : "MPICH";
+}
+
+/* ---- where the plug-in may be ------------------------------------------------------------------------------------- */
+
+enum { PLACES_MOST = 16 };
+
+typedef struct places {
+    char *path[PLACES_MOST];
+    int count;
+} places;
+
+static int add_place(places *places, const char *format, ...)
+{
+    char path[PATH_MAX];
+    va_list list;
+    va_start(list, format);
+    int length = vsnprintf(path, sizeof path, format, list);
+    va_end(list);
+    if (length < 0 || length >= (int)sizeof path || places->count == PLACES_MOST)
+        return SHOAL_OK; /* no file has such a name */
+    for (int i = 0; i < places->count; i++)
+        if (strcmp(places->path[i], path) == 0)
+            return SHOAL_OK;
+    int status = base_copy_text(&places->path[places->count], path);
+    if (status == SHOAL_OK)
+        places->count++;
+    return status;
+}
+
+static void release_places(places *places)
+{
+    while (places->count > 0)
+        base_free(&places->path[--places->count]);
+}
+
+/* The folder of the running program, and that of the library when this code is in one; "" where that is not known. */
+static void find_folders(char program[PATH_MAX], char library[PATH_MAX])
+{
+    Dl_info info;
+    char *slash;
+    ssize_t length = readlink("/proc/self/exe", program, PATH_MAX - 1);
+    program[length < 0 ? 0 : length] = '\0';
+    library[0] = '\0';
+    if (dladdr(PLUGIN, &info) != 0 && info.dli_fname != NULL && realpath(info.dli_fname, library) == NULL)
+        library[0] = '\0';
+    if (strcmp(library, program) == 0)
+        library[0] = '\0';
+    if ((slash = strrchr(program, '/')) != NULL)
+        *slash = '\0';
+    if ((slash = strrchr(library, '/')) != NULL)
+        *slash = '\0';
+}
+
+/* Where the plug-in of one kind of MPI may be: in a build folder, or beside a program that was copied; then where it is installed. */
+static int find_places(places *places, const char *kind)
+{
+    char program[PATH_MAX], library[PATH_MAX];
+    int status = SHOAL_OK;
+    find_folders(program, library);
+    if (program[0] != '\0')
+        status = add_place(places, "%s/mpi/%s/" PLUGIN, program, kind);
+    if (status == SHOAL_OK && library[0] != '\0')
+        status = add_place(places, "%s/mpi/%s/" PLUGIN, library, kind);
+    if (status == SHOAL_OK && library[0] != '\0')
+        status = add_place(places, "%s/shoal/%s/" PLUGIN, library, kind);
+    if (status == SHOAL_OK && program[0] != '\0') {
+        const char *installed = SHOAL_PLUGINS_FROM_PROGRAM;
+        for (char *slash; strncmp(installed, "../", 3) == 0 && (slash = strrchr(program, '/')) != NULL; installed += 3)
+            *slash = '\0';
+        status = add_place(places, "%s/%s/%s/" PLUGIN, program, installed, kind);
+    }
+    return status;
+}
+
+/* ---- loading it --------------------------------------------------------------------------------------------------- */
+
+/* Into the names that all see, since MPI loads parts of its own that look for it there.  It stays loaded: MPI can't be unloaded. */
+static int load(shoal_ranks_entry **out, const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (handle == NULL) {
+        const char *why = dlerror();
+        size_t length = strlen(path);
+        if (why == NULL)
+            why = "it can't be loaded";
+        if (strncmp(why, path, length) == 0 && strncmp(why + length, ": ", 2) == 0)
+            why += length + 2;
+        return shoal_fail(SHOAL_SYSTEM, "%s: the MPI plug-in can't be loaded: %s", path, why);
+    }
+    void *entry = dlsym(handle, SHOAL_RANKS_ENTRY);
+    if (entry == NULL)
+        return shoal_fail(SHOAL_INVALID, "%s: not an MPI plug-in of shoal: it has no " SHOAL_RANKS_ENTRY, path);
+    memcpy(out, &entry, sizeof entry); /* C has no cast from an object to a function */
+    return SHOAL_OK;
+}
+
+/* The plug-in that was named, as `path` or in the environment. */
+static int load_named(shoal_ranks_entry **out, char **where, const char *path)
+{
+    char whole[PATH_MAX]; /* with its folder: the loader looks for a bare name elsewhere */
+    if (realpath(path, whole) == NULL)
+        return shoal_fail_errno(SHOAL_ABSENT, errno, "%s: the MPI plug-in can't be loaded", path);
+    int status = base_copy_text(where, whole);
+    return status == SHOAL_OK ? load(out, whole) : status;
+}
+
+static int fail_absent(const places *places, const shoal_ranks_started *started)
+{
+    char looked[2 * PATH_MAX] = "", by[96] = "";
+    size_t length = 0;
+    for (int i = 0; i < places->count && length < sizeof looked; i++)
+        length += (size_t)snprintf(looked + length, sizeof looked - length, "%s%s",
+                                   i == 0                  ? ""
+                                   : i + 1 < places->count ? ", "
+                                                           : " and ",
+                                   places->path[i]);
+    if (started->launcher != NULL)
+        snprintf(by, sizeof by, "started by %s (%s), but ", started->launcher, name_of(started->kind));
+    return shoal_fail(SHOAL_ABSENT,
+                      "%s" PLUGIN " is not here: looked for %s; install it, build shoal where %s's mpicc is, or name "
+                      "the file in SHOAL_MPI_PLUGIN",
+                      by, looked, started->kind == NULL ? "an MPI" : name_of(started->kind));
+}
+
+/* The first that loads of those where they may be; the first one's failure when none does. */
+static int load_found(shoal_ranks_entry **out, char **where, const shoal_ranks_started *started)
+{
+    places places = {.count = 0};
+    const char *failed = NULL;
+    int status = find_places(&places, started->kind != NULL ? started->kind : "openmpi");
+    if (status == SHOAL_OK && started->kind == NULL)
+        status = find_places(&places, "mpich");
+    for (int i = 0; status == SHOAL_OK && i < places.count && *out == NULL; i++)
+        if (access(places.path[i], F_OK) == 0) {
+            if (load(out, places.path[i]) == SHOAL_OK)
+                status = base_copy_text(where, places.path[i]);
+            else if (failed == NULL)
+                failed = places.path[i];
+        }
+    if (status == SHOAL_OK && *out == NULL)
+        status = failed != NULL ? load(out, failed) : fail_absent(&places, started);
+    release_places(&places);
+    return status;
+}
+
+static int load_plugin(shoal_ranks_entry **out, char **where, const char *path, const shoal_ranks_started *started)
+{
+    if (dlopen(NULL, RTLD_NOW) == NULL) /* not even this program: it is a static one */
+        return shoal_fail(SHOAL_USAGE, "%s%s%sMPI can't be used: %s", started->launcher != NULL ? "started by " : "",
+                          started->launcher != NULL ? started->launcher : "", started->launcher != NULL ? ", but " : "",
+                          dlerror());
+    if (path == NULL || *path == '\0')
+        path = getenv("SHOAL_MPI_PLUGIN");
+    if (path != NULL && *path != '\0')
+        return load_named(out, where, path);
+    return load_found(out, where, started);
+}
+
+/* A plug-in of another MPI than the launcher's does not find the others: every process is then rank 0 of 1. */
+static int check_size(const shoal_ranks *ranks, const shoal_ranks_started *started, const char *where)
+{
+    if (started->launcher == NULL || ranks->size == started->size)
+        return SHOAL_OK;
+    if (strcmp(started->launcher, "srun") == 0)
+        return shoal_fail(
+            SHOAL_INVALID,
+            "%s: this is for %s, which sees only %d of the %d processes that srun started: choose another --mpi "
+            "for srun, or another MPI's plug-in by SHOAL_MPI_PLUGIN",
+            where, ranks->name, ranks->size, started->size);
+    return shoal_fail(
+        SHOAL_INVALID,
+        "%s: this is for %s, which sees only %d of the %d processes that %s's %s started: use the plug-in for %s, "
+        "or the other %s",
+        where, ranks->name, ranks->size, started->size, name_of(started->kind), started->launcher,
+        name_of(started->kind), started->launcher);
+}
+
+int shoal_ranks_open(shoal_ranks **out, const char *path)
+{
+    shoal_ranks_started started;
+    shoal_ranks_entry *enter = NULL;
+    shoal_ranks *ranks = NULL;
+    char *where = NULL, message[512] = "";
+    *out = NULL;
+    /* Also of a single one: MPI itself would give up in many words. */
+    if ((shoal_ranks_find(&started) && started.bare) || (started.launcher == NULL && in_step()))
+        return shoal_fail(SHOAL_USAGE,
+                          "started by srun without anything by which MPI could find the other processes: add "
+                          "--mpi=pmix or --mpi=pmi2 (srun --mpi=list tells what there is)");
+    int status = load_plugin(&enter, &where, path, &started);
+    if (status == SHOAL_OK && enter(&ranks, SHOAL_RANKS_VERSION, message, sizeof message) != 0)
+        status = shoal_fail(SHOAL_SYSTEM, "%s: %s", where, message);
+    else if (status == SHOAL_OK && (ranks->version != SHOAL_RANKS_VERSION || ranks->bytes < sizeof *ranks))
+        status = shoal_fail(SHOAL_INVALID, "%s: it is of another version of shoal", where);
+    else if (status == SHOAL_OK)
+        status = check_size(ranks, &started, where);
+    if (status != SHOAL_OK)
+        shoal_ranks_close(&ranks);
+    *out = ranks;
+    base_free(&where);
+    return status;
+}
+
+void shoal_ranks_close(shoal_ranks **ranks)
+{
+    if (*ranks != NULL)
+        (*ranks)->close(*ranks);
+    *ranks = NULL;
+}

@@ -1,0 +1,288 @@
+/* The engine for one process and for ranks: a pool of threads over the grains of this process, rounds of map and update.
+ *
+ * Without ranks all grains are of this process.  With them each maps its own run of grains, their partials become one (reduce.h), and
+ * every rank makes the same update of it.  Whatever fails on a rank is carried to the next point where all ranks agree. */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "engine/engine_internal.h"
+#include "engine/in_step.h"
+#include "engine/reduce.h"
+#include "engine/saves.h"
+#include "engine/slice.h"
+#include "engine/source.h"
+#include "learn/wire.h"
+
+typedef struct rounds_run {
+    const engine_job *job;
+    shoal_ranks *ranks; /* NULL: this process alone */
+    engine_mapper *mapper;
+    engine_source *source;
+    engine_slice *slice;
+    engine_reduction *reduction;
+    int64_t *first; /* the first grain of each rank, and behind them all grains */
+    engine_saves saves;
+    int saved; /* how writing the last checkpoint went: the others hear of a failure in the next round */
+    shoal_round *round;
+} rounds_run;
+
+static int agree(const rounds_run *run, int status)
+{
+    return run->ranks ? engine_agree(run->ranks, status) : status;
+}
+
+/* ---- before the first round -------------------------------------------------------------------------------------- */
+
+/* Ranks get grains as they have threads. */
+static int share_grains(rounds_run *run)
+{
+    const engine_job *job = run->job;
+    shoal_ranks *ranks = run->ranks;
+    int size = ranks ? ranks->size : 1;
+    int status = base_alloc(&run->first, (size_t)size + 1, sizeof *run->first, "the grains of ranks");
+    if (status < 0 && ranks)
+        engine_must(ranks, status);
+    if (status < 0)
+        return status;
+    run->first[size] = job->shape.grains;
+    if (!ranks)
+        return SHOAL_OK;
+    int64_t begin = (int64_t)((__int128)job->shape.grains * job->shares.before / job->shares.all);
+    ranks->gather(ranks, run->first, &begin, sizeof begin);
+    for (int i = 0; i < size; i++)
+        job->report->idle += run->first[i] == run->first[i + 1];
+    return SHOAL_OK;
+}
+
+static int open_run(rounds_run *run)
+{
+    const engine_job *job = run->job;
+    int rank = run->ranks ? run->ranks->rank : 0;
+    int64_t memory = job->options->memory ? job->options->memory : base_memory_available() / 2 / job->shares.here;
+    int64_t begin = run->first[rank], grains = run->first[rank + 1] - begin;
+    int status = engine_mapper_new(&run->mapper, job->algorithm, &job->shape, job->threads, job->kernel);
+    if (status == SHOAL_OK) {
+        engine_mapper_bring(run->mapper, job->options->code);
+        status = engine_source_new(&run->source, job->data, &job->shape, begin, grains, job->threads, memory);
+    }
+    if (status == SHOAL_OK)
+        status = engine_source_load(run->source, engine_mapper_pool(run->mapper));
+    if (status == SHOAL_OK) {
+        engine_rows rows = engine_source_rows(run->source, job->weights);
+        status = engine_slice_new(&run->slice, begin, grains, &rows);
+    }
+    if (status == SHOAL_OK && run->ranks)
+        status = engine_reduction_new(&run->reduction, run->ranks, &job->shape, run->first);
+    if (status == SHOAL_OK && run->ranks) {
+        engine_mapper_watch(run->mapper, engine_reduction_watch(run->reduction));
+        engine_mapper_poll(run->mapper, engine_reduction_poll, run->reduction);
+    }
+    return status;
+}
+
+static int compare_rounds(shoal_ranks *ranks, const shoal_round *round, const char *what)
+{
+    base_writer out = {0};
+    void *bytes = NULL;
+    size_t size = 0;
+    learn_round_write(&out, round);
+    for (int i = 0; i < round->keeps; i++)
+        if (round->kept[i]->born == round->number)
+            base_write_bytes(&out, round->kept[i]->values, round->kept[i]->bytes);
+    engine_must(ranks, base_writer_take(&out, &bytes, &size));
+    int status = engine_compare(ranks, bytes, size, what);
+    base_free(&bytes);
+    return status;
+}
+
+/* Ranks that were started with different programs, options or data can't come to one result. */
+static int compare_runs(const rounds_run *run)
+{
+    const engine_job *job = run->job;
+    const shoal_run_options *options = job->options;
+    const int64_t agreed[] = {options->verify, options->resume, options->checkpoint != NULL};
+    const int64_t shape[] = {job->shape.rows, job->shape.columns, job->shape.type, job->shape.weighted};
+    shoal_ranks *ranks = run->ranks;
+    int status = engine_compare(ranks, SHOAL_VERSION, strlen(SHOAL_VERSION), "version of shoal");
+    if (status == SHOAL_OK)
+        status = engine_compare(ranks, job->algorithm->name, strlen(job->algorithm->name), "learner");
+    if (status == SHOAL_OK)
+        status = engine_compare(ranks, &job->kernel_check, sizeof job->kernel_check,
+                                "kernel set (--kernel names one that all have)");
+    if (status == SHOAL_OK)
+        status = engine_compare(ranks, shape, sizeof shape, "shape of the data");
+    if (status == SHOAL_OK)
+        status = engine_compare(ranks, agreed, sizeof agreed, "--verify, --resume or --checkpoint");
+    return status == SHOAL_OK ? compare_rounds(ranks, run->round, "set of options") : status;
+}
+
+static int prepare_saves(rounds_run *run)
+{
+    const engine_job *job = run->job;
+    uint64_t fingerprint = 0;
+    if (!job->options->checkpoint)
+        return SHOAL_OK;
+    int status = agree(run, engine_source_fingerprint(&fingerprint, run->source, job->weights,
+                                                      engine_mapper_pool(run->mapper)));
+    if (status == SHOAL_OK && run->ranks) {
+        int64_t sum = (int64_t)fingerprint;
+        run->ranks->sum(run->ranks, &sum, &sum, 1);
+        fingerprint = (uint64_t)sum;
+    }
+    if (status == SHOAL_OK)
+        status = agree(run, engine_saves_init(&run->saves, job, run->round, fingerprint));
+    return status == SHOAL_OK ? engine_saves_resume(&run->saves, &run->round) : status;
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
+
+static void tell(const rounds_run *run, const shoal_round *done, const shoal_round *next, double began)
+{
+    const shoal_run_options *options = run->job->options;
+    if (options->progress && (!run->ranks || run->ranks->rank == 0))
+        options->progress(options->progress_context, done, next, run->job->shape.rows, base_seconds() - began);
+}
+
+static bool asked_to_stop(const rounds_run *run)
+{
+    return run->job->options->stop && *run->job->options->stop;
+}
+
+static int map_here(shoal_partial **out, rounds_run *run)
+{
+    static const engine_parts whole = {.parts = 1};
+    int status = engine_mapper_begin(run->mapper, run->round);
+    if (status < 0)
+        return status;
+    return engine_slice_map_parts(out, run->mapper, run->slice,
+                                  run->reduction ? engine_reduction_parts(run->reduction) : &whole);
+}
+
+/* The partial of this round, of all ranks. */
+static int map_all(shoal_partial **merged, bool *stop, rounds_run *run)
+{
+    shoal_report *report = run->job->report;
+    double began = base_seconds();
+    if (run->reduction)
+        engine_reduction_begin(run->reduction, &run->round->layout);
+    int status = run->saved < 0 ? run->saved : map_here(merged, run);
+    double mapped = base_seconds();
+    report->map_seconds += mapped - began;
+    *stop = asked_to_stop(run);
+    if (run->reduction) {
+        status = engine_reduction_end(merged, stop, run->reduction, *merged, status);
+        report->reduce_seconds += base_seconds() - mapped;
+    }
+    return status;
+}
+
+/* One round.  *stop: some rank was asked to stop while this round was mapped. */
+static int run_round(shoal_round **next, shoal_result **result, bool *stop, rounds_run *run)
+{
+    const engine_job *job = run->job;
+    shoal_partial *merged = NULL;
+    int status = map_all(&merged, stop, run);
+    double began = base_seconds();
+    if (status == SHOAL_OK)
+        status = job->algorithm->update(next, result, run->round, merged, &job->shape,
+                                        engine_mapper_crew(run->mapper), *stop);
+    if (status == SHOAL_OK && *next)
+        engine_number_round(*next, run->round->number + 1);
+    if (status == SHOAL_OK && *result && run->reduction)
+        engine_reduction_drop_rows(run->reduction, *result);
+    double updated = base_seconds();
+    job->report->update_seconds += updated - began;
+    status = agree(run, status);
+    if (status == SHOAL_OK && *next && run->ranks && job->options->verify > 0 &&
+        (*next)->number % job->options->verify == 0)
+        status = compare_rounds(run->ranks, *next, "model after the same rounds");
+    job->report->reduce_seconds += run->ranks ? base_seconds() - updated : 0;
+    return status;
+}
+
+/* What a stopped run has found is its result; so that it can go on all the same, its last round is saved. */
+static void save(rounds_run *run, const shoal_round *next)
+{
+    const engine_job *job = run->job;
+    bool stopped = job->report->stopped;
+    if (!job->options->checkpoint || (!next && !stopped))
+        return;
+    engine_mapper_counted(run->mapper, job->report->counter);
+    run->saved = engine_saves_pass(&run->saves, stopped ? run->round : next, stopped);
+}
+
+static int run_rounds(shoal_result **result, rounds_run *run, double began)
+{
+    shoal_report *report = run->job->report;
+    while (!*result) {
+        shoal_round *next = NULL;
+        bool stop = false;
+        double round_began = base_seconds();
+        int status = run_round(&next, result, &stop, run);
+        engine_add_phase(report->phase, &report->phases, run->round->phase, base_seconds() - round_began, 1);
+        if (status < 0) {
+            report->stopped = status == SHOAL_STOPPED;
+            shoal_round_free(&next);
+            return status;
+        }
+        report->stopped |= stop && (next || (*result)->incomplete);
+        save(run, next);
+        report->rounds++;
+        tell(run, run->round, next, began);
+        shoal_round_free(&run->round);
+        run->round = next;
+    }
+    return run->job->options->checkpoint ? agree(run, run->saved) : SHOAL_OK;
+}
+
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
+
+/* What only this rank has counted, of all ranks. */
+static void add_counters(const rounds_run *run)
+{
+    shoal_report *report = run->job->report;
+    engine_mapper_counted(run->mapper, report->counter);
+    if (!run->ranks)
+        return;
+    run->ranks->sum(run->ranks, report->counter, report->counter, SHOAL_COUNTERS);
+    report->row_seconds = engine_reduction_row_seconds(run->reduction);
+}
+
+static void close_run(rounds_run *run)
+{
+    engine_slice_free(&run->slice);
+    engine_reduction_free(&run->reduction);
+    engine_mapper_free(&run->mapper);
+    engine_source_free(&run->source);
+    shoal_round_free(&run->round);
+    base_free(&run->first);
+}
+
+int engine_run_rounds(shoal_result **out, const engine_job *job)
+{
+    rounds_run run = {.job = job, .ranks = job->options->ranks};
+    shoal_result *result = NULL;
+    double began = base_seconds();
+    int status = job->algorithm->start(&run.round, job->config, &job->shape);
+    status = agree(&run, status);
+    if (status == SHOAL_OK && run.ranks)
+        status = compare_runs(&run);
+    if (status == SHOAL_OK) {
+        status = share_grains(&run);
+        status = agree(&run, status == SHOAL_OK ? open_run(&run) : status);
+    }
+    if (status == SHOAL_OK)
+        status = prepare_saves(&run);
+    engine_add_phase(job->report->phase, &job->report->phases, "load", base_seconds() - began, 0);
+    if (status == SHOAL_OK)
+        status = run_rounds(&result, &run, began);
+    if (status == SHOAL_OK)
+        add_counters(&run);
+    else
+        shoal_result_free(&result);
+    close_run(&run);
+    *out = result;
+    return status;
+}

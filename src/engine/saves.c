@@ -1,0 +1,149 @@
+/* The checkpoints of one run.  See saves.h. */
+#include "engine/saves.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "engine/in_step.h"
+#include "learn/wire.h"
+
+static bool is_first(const engine_job *job)
+{
+    return !job->options->ranks || job->options->ranks->rank == 0;
+}
+
+static void write_shape(base_writer *out, const shoal_shape *shape)
+{
+    base_write_i64(out, shape->rows);
+    base_write_i64(out, shape->columns);
+    base_write_i64(out, shape->type);
+    base_write_i64(out, shape->weighted);
+    base_write_i64(out, shape->rows_per_grain);
+}
+
+int engine_saves_init(engine_saves *saves, const engine_job *job, const shoal_round *first, uint64_t fingerprint)
+{
+    base_writer out = {0};
+    base_hash hash = {0};
+    *saves = (engine_saves){.job = job, .last = base_seconds()};
+    base_write_text(&out, SHOAL_VERSION);
+    base_write_text(&out, job->algorithm->name);
+    base_write_u64(&out, job->kernel_check);
+    write_shape(&out, &job->shape);
+    base_write_u64(&out, fingerprint);
+    learn_round_write(&out, first);
+    void *bytes = NULL;
+    size_t size = 0;
+    int status = base_writer_take(&out, &bytes, &size);
+    if (status < 0)
+        return status;
+    base_hash_add(&hash, bytes, size);
+    base_hash_end(&hash, saves->identity);
+    base_free(&bytes);
+    return SHOAL_OK;
+}
+
+/* ---- going on ---------------------------------------------------------------------------------------------------- */
+
+/* What rank 0 finds; *size is 0 when that is nothing. */
+static int find(void **bytes, size_t *size, const engine_saves *saves)
+{
+    const shoal_run_options *options = saves->job->options;
+    int status = engine_checkpoint_get(bytes, size, options->checkpoint);
+    if (status == SHOAL_ABSENT) {
+        *size = 0;
+        return options->checkpoint_seconds > 0 ? engine_checkpoint_check(options->checkpoint) : SHOAL_OK;
+    }
+    if (status == SHOAL_OK && !options->resume)
+        status = shoal_fail(SHOAL_CONFLICT, "%s is there, from a run that did not end: --resume goes on with it, or remove it",
+                            options->checkpoint);
+    return status;
+}
+
+/* What rank 0 found, to all. */
+static int share(void **bytes, size_t *size, shoal_ranks *ranks)
+{
+    uint64_t length = *size;
+    ranks->share(ranks, &length, sizeof length, 0);
+    if (length == 0)
+        return SHOAL_OK;
+    if (ranks->rank > 0)
+        engine_must(ranks, base_alloc_unset(bytes, length, 1, "a checkpoint"));
+    *size = length;
+    ranks->share(ranks, *bytes, length, 0);
+    return SHOAL_OK;
+}
+
+static int go_on(engine_saves *saves, shoal_round **round, const void *bytes, size_t size)
+{
+    const char *place = saves->job->options->checkpoint;
+    shoal_report *report = saves->job->report;
+    engine_checkpoint found = {0};
+    int status = engine_checkpoint_decode(&found, bytes, size, place);
+    if (status < 0)
+        return status;
+    if (memcmp(found.identity, saves->identity, sizeof found.identity) != 0) {
+        status = shoal_fail(SHOAL_CONFLICT, "%s is of another run: other data, other options or another version of shoal",
+                            place);
+    } else {
+        shoal_round_free(round);
+        *round = found.round;
+        found.round = NULL;
+        report->rounds = found.rounds;
+        report->resumed = (*round)->number;
+        for (int i = 0; i < found.phases; i++)
+            engine_add_phase(report->phase, &report->phases, found.phase[i].name, found.phase[i].seconds,
+                             found.phase[i].rounds);
+        if (is_first(saves->job)) /* counters of all ranks are added in the end */
+            memcpy(report->counter, found.counter, sizeof found.counter);
+    }
+    engine_checkpoint_release(&found);
+    return status;
+}
+
+int engine_saves_resume(engine_saves *saves, shoal_round **round)
+{
+    shoal_ranks *ranks = saves->job->options->ranks;
+    void *bytes = NULL;
+    size_t size = 0;
+    int status = is_first(saves->job) ? find(&bytes, &size, saves) : SHOAL_OK;
+    if (ranks)
+        status = engine_follow_first(ranks, status);
+    if (status == SHOAL_OK && ranks)
+        status = share(&bytes, &size, ranks);
+    if (status == SHOAL_OK && size > 0)
+        status = go_on(saves, round, bytes, size);
+    base_free(&bytes);
+    return ranks ? engine_agree(ranks, status) : status;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+int engine_saves_pass(engine_saves *saves, const shoal_round *next, bool at_once)
+{
+    const engine_job *job = saves->job;
+    double interval = job->options->checkpoint_seconds;
+    if (!is_first(job) || interval <= 0 || (!at_once && base_seconds() - saves->last < interval))
+        return SHOAL_OK;
+    engine_checkpoint save = {.round = (shoal_round *)next, .rounds = job->report->rounds, .phases = job->report->phases};
+    memcpy(save.identity, saves->identity, sizeof save.identity);
+    memcpy(save.phase, job->report->phase, sizeof save.phase);
+    memcpy(save.counter, job->report->counter, sizeof save.counter);
+    for (int i = 0; i < save.phases; i++)
+        save.seconds += save.phase[i].seconds;
+    void *bytes = NULL;
+    size_t size = 0;
+    int status = engine_checkpoint_encode(&bytes, &size, &save);
+    if (status == SHOAL_OK)
+        status = engine_checkpoint_put(job->options->checkpoint, bytes, size);
+    base_free(&bytes);
+    saves->last = base_seconds();
+    return status;
+}
+
+int shoal_checkpoint_remove(const char *place)
+{
+    return engine_checkpoint_remove(place);
+}
