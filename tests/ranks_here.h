@@ -76,7 +76,8 @@ typedef struct here_rank {
     here_call call;
     int64_t calls;
     here_post *posts; /* oldest first */
-    bool alarmed;
+    int64_t met;   /* collective calls but for posted ones */
+    int64_t alarm; /* how many there had been when it raised the alarm; -1 before */
     jmp_buf leave;
     void (*body)(shoal_ranks *, void *);
     void *context;
@@ -253,6 +254,7 @@ static inline void here_meet(shoal_ranks *ranks, here_call call)
             world->rank[i].state = HERE_RUNS;
         pthread_cond_broadcast(&world->changed);
     }
+    self->met++;
     here_look_for_deadlock(world);
     while (self->state == HERE_MEETS && !world->end.aborted)
         pthread_cond_wait(&world->changed, &world->lock);
@@ -437,11 +439,12 @@ static inline void wait_here(shoal_ranks *ranks)
 
 /* ---- failures ---------------------------------------------------------------------------------------------------------------- */
 
+/* Until the next collective call. */
 static inline void alarm_here(shoal_ranks *ranks)
 {
     here_rank *self = here_of(ranks);
     here_lock(self);
-    self->alarmed = true;
+    self->alarm = self->met;
     here_unlock(self);
 }
 
@@ -451,7 +454,7 @@ static inline bool alarmed_here(shoal_ranks *ranks)
     bool alarmed = false;
     here_lock(self);
     for (int i = 0; i < self->world->size; i++)
-        alarmed |= i != ranks->rank && self->world->rank[i].alarmed;
+        alarmed |= i != ranks->rank && self->world->rank[i].alarm >= self->met;
     here_unlock(self);
     return alarmed;
 }
@@ -489,6 +492,7 @@ static inline void *here_thread(void *argument)
 static inline void here_fill(here_rank *rank, here_world *world, int number)
 {
     rank->world = world;
+    rank->alarm = -1;
     rank->table = (shoal_ranks){
         .version = SHOAL_RANKS_VERSION,
         .bytes = sizeof rank->table,

@@ -53,7 +53,8 @@ typedef struct shoal_run_options {
     const char *kernel;     /* NULL: the best this CPU has; otherwise its name, or SHOAL_USAGE */
     int64_t rows_per_grain; /* 0: chosen from the shape */
     int64_t memory;         /* generated rows are kept when they take no more bytes than this, and made again each round
-                             * when they take more; 0: half of what is free */
+                             * when they take more; rows from a store lie in a temporary file when they take more; 0: half of
+                             * what is free */
     const char *code;       /* the folder with the files that the run brings along; NULL for none */
     shoal_progress *progress;
     void *progress_context;

@@ -239,6 +239,7 @@ typedef struct cli_job {
     shoal_type type;
     cli_job_away away;
     double *weights;  /* one a row, or NULL */
+    shoal_data *lent_weights; /* what `weights` points into, when ranks of this host share them; NULL otherwise */
     void *joined;     /* the rows of `data`, when labels were put beside them; NULL otherwise */
     const char *code; /* the folder of what a run of this process brings along; NULL for none; not owned */
     shoal_result *result;

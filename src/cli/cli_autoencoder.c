@@ -416,9 +416,8 @@ static const char *const description[] = {
     "plus --weight-decay times half the squared weights, plus --sparsity-weight times the divergence of each hidden "
     "unit's mean activation, over all rows, from --sparsity: the sparse autoencoder of Stanford's notes. What the "
     "hidden "
-    "units come to prefer are features of the data. DATA is any file that shoal data info reads; shoal data patches "
-    "cuts "
-    "one from images.",
+    "units come to prefer are features of the data. DATA is any file that shoal data info reads, or the URL of a .npy "
+    "blob in a store; shoal data patches cuts one from images.",
     "Logistic outputs reach 0 to 1 and tanh outputs -1 to 1: data outside has to be mapped there by --scale, or "
     "--output linear reaches all. relu units have no mean activation to aim at: their sparsity is --sparsity-weight "
     "times the sum of the mean activations.",
@@ -428,6 +427,9 @@ static const char *const description[] = {
     "With --workers or --store the same is done by worker processes that meet only in a store, and the result has the "
     "same bits. Any of them may die or leave at any moment, and more may join; shoal job shows, stops, resumes and "
     "removes jobs.",
+    "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the same "
+    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with any "
+    "number of ranks or threads.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the files are written from the best "
     "point so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and "
     "nothing "

@@ -300,7 +300,8 @@ static const char *const description[] = {
     "Finds K centres such that the sum of squared distances from each row to its nearest centre, the objective, is "
     "small: seeding, then Lloyd's iteration until the centres stay where they are. DATA is a .npy, IDX, text (CSV, "
     "TSV, spaces) or raw file, .gz included where that is usual, or a generated data set such as "
-    "gen:blobs?rows=1000&cols=2&seed=1; see shoal data info.",
+    "gen:blobs?rows=1000&cols=2&seed=1, or the URL of a .npy or raw blob in a store, such as az://acct/box/rows.npy; "
+    "see shoal data info and docs/data.md.",
     "The result depends on the data, the options under Clustering and the weights alone. The number of threads, the "
     "kernel and the grain never change one bit of it.",
     "Without an option for output a summary is printed and nothing is written. Every file is written under a temporary "
@@ -312,6 +313,9 @@ static const char *const description[] = {
     "shows, stops, resumes and removes jobs. A signal then ends the workers that were started here, nothing is "
     "written, a "
     "sentence says how the job can go on, and the exit code is 3.",
+    "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the same "
+    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with any "
+    "number of ranks or threads.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the files are written from what has "
     "been found so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and "
     "nothing is written. While the first centres are still sought there is nothing to write.",
@@ -327,6 +331,7 @@ static const cli_example examples[] = {
     {"shoal kmeans data.npy -k 100 --workers local:4 --centres centres.npy",
      "with four processes, any of which may die"},
     {"shoal kmeans az://acct/box/data.npy -k 100 --store az://acct/box/jobs --detach", "for workers on other machines"},
+    {"mpirun -n 64 shoal kmeans data.npy -k 100 --checkpoint 60 --resume", "on a cluster; again after a crash"},
     {NULL, NULL},
 };
 

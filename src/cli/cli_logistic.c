@@ -271,7 +271,8 @@ static const char *const description[] = {
     "for more. It minimises the sum over rows of -log(probability of the row's label), plus l2/2 times the squared "
     "weights, plus l1 times the absolute weights; the intercept is free of both. That is scikit-learn's objective with "
     "C = 1 / l2. Labels are any finite numbers, of at most 1,000 different values. DATA is any file that shoal data "
-    "info reads, and holds the labels in one of its columns, or --labels brings them.",
+    "info reads, or the URL of a .npy blob in a store, and holds the labels in one of its columns, or --labels brings "
+    "them to a file.",
     "Columns of very different size make the search long: it helps to scale them alike beforehand. On data that a "
     "plane "
     "separates there is no minimum without l2 or l1: then the weights grow until --iterations ends it.",
@@ -280,6 +281,9 @@ static const char *const description[] = {
     "With --workers or --store the same is done by worker processes that meet only in a store, and the result has the "
     "same bits. Any of them may die or leave at any moment, and more may join; shoal job shows, stops, resumes and "
     "removes jobs.",
+    "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the same "
+    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with any "
+    "number of ranks or threads.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the model is written from the best "
     "point "
     "so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and nothing is "

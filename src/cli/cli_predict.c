@@ -204,9 +204,8 @@ static int run_predict(void *from_main, const char *const *word, int words)
 static const char *const description[] = {
     "Applies MODEL, which shoal kmeans, shoal logistic or shoal autoencoder wrote with --model, to the rows of DATA. "
     "The model says which learner it is of, and that decides what there is to write: of kmeans --labels and "
-    "--distances, of logistic --labels and --probabilities, of autoencoder --features. DATA is any file that the "
-    "learners "
-    "read, with the columns the model was found with; for logistic without the one with the labels.",
+    "--distances, of logistic --labels and --probabilities, of autoencoder --features. DATA is any file or URL that "
+    "the learners read, with the columns the model was found with; for logistic without the one with the labels.",
     "Of centres at the same distance the one with the lowest number wins. Any data file whose rows are centres is a "
     "model of kmeans, too, such as what --centres wrote.",
     "What is written has the bits that the learner itself would give, whatever the number of threads and the kernel.",

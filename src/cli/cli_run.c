@@ -298,6 +298,9 @@ static const char *const description[] = {
     "and --send name in its current folder. A program that exits, writes anything else or takes longer than --timeout "
     "ends the run with a sentence that shows the rows, the machine and the last lines of its standard error.",
     "Without --out the numbers of the result are printed, a row a line, if there are at most 10,000.",
+    "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the same "
+    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with any "
+    "number of ranks or threads.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run of a module after the round it is in, and what it has found so "
     "far "
     "is the result; the exit code is 130. A second signal, and the first one with --exec, ends it at once.",

@@ -30,6 +30,9 @@ void cli_job_release(cli_job *job)
     base_free(&job->data_name);
     base_free(&job->away.store);
     base_free(&job->checkpoint);
+    if (job->lent_weights)
+        job->weights = NULL;
+    shoal_data_free(&job->lent_weights);
     base_free(&job->weights);
 }
 
@@ -116,9 +119,16 @@ static int name_checkpoint(cli_job *job, const cli_ranks_settings *ranks)
 
 static void tell_idle(const shoal_report *report)
 {
+    int grains = report->ranks - report->idle;
     if (report->idle > 0 && cli_is_first())
-        fprintf(stderr, "shoal: %d of %d ranks had nothing to do: there are only %d grains of rows\n", report->idle,
-                report->ranks, report->ranks - report->idle);
+        fprintf(stderr, "shoal: %d of %d ranks had nothing to do: there %s only %d grain%s of rows\n", report->idle,
+                report->ranks, grains == 1 ? "is" : "are", grains, grains == 1 ? "" : "s");
+}
+
+/* Whether the failure is one of fetching rows, which says where they are. */
+static bool names_blob(const cli_job *job)
+{
+    return cli_is_in_store(job->data_name) && strstr(shoal_error(), shoal_data_path(job->data));
 }
 
 int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settings, const cli_ranks_settings *ranks,
@@ -146,7 +156,7 @@ int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settin
     status = shoal_run(&job->result, &job->report, job->algorithm, config, job->data, job->weights, &options);
     cli_signals_allow_stop(false);
     cli_progress_clear(&job->progress);
-    if (status == SHOAL_INVALID && !strstr(shoal_error(), shoal_data_path(job->data))) /* a learner sees rows, not files */
+    if (status == SHOAL_INVALID && !names_blob(job)) /* a learner sees rows, not files */
         status = shoal_fail(status, "%s: %s", job->data_name, shoal_error());
     tell_idle(&job->report);
     if (status == SHOAL_OK && job->report.ranks == 1 && job->report.resumed == 0)

@@ -140,6 +140,8 @@ static int run_verb(const cli_verb *verb, int argc, char *const *argv)
     void *settings = NULL;
     const char **word = NULL;
     int count = 0;
+    if (verb->of_ranks)
+        cli_ranks_expect();
     int status = base_alloc(&settings, 1, verb->settings_size, "the settings");
     if (status == SHOAL_OK)
         status = base_alloc(&word, (size_t)argc + CLI_WORDS_MOST, sizeof *word, "the arguments");
@@ -223,7 +225,7 @@ int main(int argc, char **argv)
     hold_standard_streams();
     cli_signals_start();
     int status = dispatch(&verb, argc, argv);
-    status = finish_stdout(cli_ranks_end(status, verb && verb->of_ranks));
+    status = finish_stdout(cli_ranks_end(status));
     if (status >= 0)
         return status;
     fprintf(stderr, "shoal: %s\n", shoal_error());

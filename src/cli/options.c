@@ -22,7 +22,8 @@ static const shoal_option data_rows[] = {
      .help = "text files: columns to leave out, such as a label, by name or number from 1, with commas between"},
     {"memory", 0, SHOAL_OPTION_BYTES, offsetof(shoal_data_options, memory), "BYTES",
      .help = "bytes that decoded, fetched or generated rows may take in memory, such as 500MB or 2GiB; above that "
-             "decoded and fetched rows go to a temporary file and generated rows are made again each round; half of what is free when left out"},
+             "decoded and fetched rows go to a temporary file and generated rows are made again each round; half of "
+             "what is free when left out"},
     {0},
 };
 

@@ -35,6 +35,7 @@ const shoal_option *const cli_ranks_options = rows, *const cli_engine_options = 
 
 /* How this process was started, and with whom it runs. */
 static struct {
+    bool expected;        /* the verb is one that ranks can run */
     bool looked, started; /* started: as one of several */
     shoal_ranks_started how;
     shoal_ranks *ranks;
@@ -51,6 +52,11 @@ static bool was_started(void)
     return self.started;
 }
 
+void cli_ranks_expect(void)
+{
+    self.expected = true;
+}
+
 shoal_ranks *cli_ranks(void)
 {
     return self.ranks;
@@ -60,7 +66,7 @@ bool cli_is_first(void)
 {
     if (self.ranks)
         return self.ranks->rank == 0;
-    return self.alone || !was_started() || self.how.rank == 0;
+    return !self.expected || self.alone || !was_started() || self.how.rank == 0;
 }
 
 int cli_ranks_settled(int status)
@@ -127,10 +133,10 @@ int cli_load(cli_job *job, int (*load)(cli_job *job, void *context), void *conte
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
-int cli_ranks_end(int status, bool of_ranks)
+int cli_ranks_end(int status)
 {
     bool first;
-    if (!self.ranks && !self.failed && !self.alone && status < 0 && of_ranks && was_started())
+    if (self.expected && !self.ranks && !self.failed && !self.alone && status < 0 && was_started())
         status = meet(status);
     first = cli_is_first();
     if (self.ranks && !self.settled) {

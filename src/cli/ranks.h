@@ -1,5 +1,6 @@
 /* Being one of several ranks: mpirun and srun start the same command line many times, and it runs once.
  *
+ *     cli_ranks_expect();                                           // main, for a verb that ranks can run
  *     status = cli_ranks_begin(&settings->ranks, on_workers);       // first thing in a verb that ranks can run
  *     ...                                                           // stages; each may fail on one rank alone
  *     return status;                                                // main ends with cli_ranks_end
@@ -15,6 +16,8 @@
 extern const shoal_option *const cli_ranks_options;  /* of cli_ranks_settings */
 extern const shoal_option *const cli_engine_options; /* the first of them: for verbs that have no rounds to speak of */
 
+/* From here on other ranks may be there; without it this process is alone, whoever started it. */
+void cli_ranks_expect(void);
 /* Finds out how this process was started and meets the others, if there are any.  SHOAL_USAGE when workers or checkpoints were asked for in ways
  * that do not go together. */
 int cli_ranks_begin(const cli_ranks_settings *settings, bool on_workers);
@@ -31,8 +34,7 @@ int cli_ranks_settled(int status);
 /* Loads the data of a verb by `load`, on every rank or once a host (ranks_data.h).  Collective. */
 int cli_load(cli_job *job, int (*load)(cli_job *job, void *context), void *context);
 
-/* What the program returns: tells the others of a failure that only this rank has, hears of theirs, and leaves.  `of_ranks`: the verb is one
- * that they can run, so the others may wait to be met.  On all but rank 0 the status is SHOAL_OK. */
-int cli_ranks_end(int status, bool of_ranks);
+/* What the program returns: tells the others of a failure that only this rank has, hears of theirs, and leaves.  On all but rank 0 the status is SHOAL_OK. */
+int cli_ranks_end(int status);
 
 #endif

@@ -126,6 +126,14 @@ static bool recognise_memory(const data_hint *hint)
 
 const struct data_format data_memory = {.name = "memory", .without_file = true, .recognise = recognise_memory};
 
+const struct data_format *data_format_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(formats[i]->name, name) == 0)
+            return formats[i];
+    return &data_memory;
+}
+
 int shoal_data_wrap(shoal_data **out, const void *values, int64_t rows, int64_t columns, shoal_type type)
 {
     shoal_data *data = NULL;
@@ -248,10 +256,11 @@ int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t c
         return SHOAL_OK;
     }
     if (!data->format->make_rows)
-        return shoal_fail(SHOAL_USAGE,
-                          "%s: the rows lie in a store, and a run of a learner is all that fetches them from there; for "
-                          "anything else fetch them first with shoal store get",
-                          data->path);
+        return shoal_fail(
+            SHOAL_USAGE,
+            "%s: the rows lie in a store, and a run of a learner is all that fetches them from there; for "
+            "anything else fetch them first with shoal store get",
+            data->path);
     if (!scratch && count > 0)
         return shoal_fail(SHOAL_USAGE, "%s: %s rows are made when they are read, which needs scratch memory",
                           data->path, data->format->name);

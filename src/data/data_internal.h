@@ -150,6 +150,8 @@ struct data_format {
     void (*make_rows)(const shoal_data *data, int64_t first, int64_t count, void *out);
 };
 extern const struct data_format data_generated, data_raw, data_npy, data_idx, data_text, data_memory, data_described;
+/* The format of that name; data_memory when there is none. */
+const struct data_format *data_format_named(const char *name);
 
 struct shoal_data {
     const struct data_format *format;

@@ -63,16 +63,21 @@ static void write_run(base_writer *out, const engine_checkpoint *checkpoint)
     }
 }
 
+/* The round itself stays as it is on ranks that write none: they compare theirs byte by byte. */
 static void write_round(base_writer *out, const shoal_round *round)
 {
+    uint32_t before[SHOAL_KEPT_MOST];
     for (int i = 0; i < round->keeps; i++) {
         if (!round->kept[i]->values)
             SHOAL_BUG("round %lld of a checkpoint lacks values that it keeps", (long long)round->number);
+        before[i] = round->kept[i]->check;
         round->kept[i]->check = base_crc32c(0, round->kept[i]->values, round->kept[i]->bytes);
     }
     learn_round_write(out, round);
-    for (int i = 0; i < round->keeps; i++)
+    for (int i = 0; i < round->keeps; i++) {
+        round->kept[i]->check = before[i];
         base_write_bytes(out, round->kept[i]->values, round->kept[i]->bytes);
+    }
 }
 
 int engine_checkpoint_encode(void **out, size_t *size, const engine_checkpoint *checkpoint)

@@ -1,12 +1,14 @@
-/* Ranks of MPI: whether we were started as one of several, as the environment tells, and finding and loading the plug-in that meets
- * the others (libshoal-mpi.so, src/mpi).  Nothing here calls MPI. */
+/* Ranks of MPI: whether we were started as one of several, as the environment tells, and finding and loading the
+ * plug-in that meets the others (libshoal-mpi.so, src/mpi).  Nothing here calls MPI. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <shoal/ranks.h>
 #include "base/memory.h"
@@ -18,7 +20,7 @@
 #define SHOAL_PLUGINS_FROM_PROGRAM "../lib/shoal"
 #endif
 
-/* ---- how this process was started --------------------------------------------------------------------------------- */
+/* ---- how this process was started ----------------------------------------------------------------------------- */
 
 /* A variable that is a number; -1 when it is not there, or something else. */
 static int number_in(const char *variable)
@@ -73,7 +75,7 @@ static const char *name_of(const char *kind)
     return kind == NULL ? "MPI" : strcmp(kind, "openmpi") == 0 ? "Open MPI" : "MPICH";
 }
 
-/* ---- where the plug-in may be ------------------------------------------------------------------------------------- */
+/* ---- where the plug-in may be --------------------------------------------------------------------------------- */
 
 enum { PLACES_MOST = 16 };
 
@@ -124,7 +126,8 @@ static void find_folders(char program[PATH_MAX], char library[PATH_MAX])
         *slash = '\0';
 }
 
-/* Where the plug-in of one kind of MPI may be: in a build folder, or beside a program that was copied; then where it is installed. */
+/* Where the plug-in of one kind of MPI may be: in a build folder, or beside a program that was copied; then where
+ * it is installed. */
 static int find_places(places *places, const char *kind)
 {
     char program[PATH_MAX], library[PATH_MAX];
@@ -145,17 +148,41 @@ static int find_places(places *places, const char *kind)
     return status;
 }
 
-/* ---- loading it --------------------------------------------------------------------------------------------------- */
+/* ---- loading it ----------------------------------------------------------------------------------------------- */
 
-/* Into the names that all see, since MPI loads parts of its own that look for it there.  It stays loaded: MPI can't be unloaded. */
+/* A library that was cut off, by a copy that broke off say, kills the process in the loader.  Other damage it finds
+ * itself. */
+static bool is_whole(const char *path)
+{
+    ElfW(Ehdr) head;
+    ElfW(Phdr) part;
+    struct stat size;
+    bool whole = true;
+    FILE *file = fopen(path, "rb");
+    if (file == NULL || fstat(fileno(file), &size) != 0 || fread(&head, sizeof head, 1, file) != 1 ||
+        memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof part ||
+        fseek(file, (long)head.e_phoff, SEEK_SET) != 0) {
+        if (file != NULL)
+            fclose(file);
+        return true; /* which dlopen will not take for a library of ours */
+    }
+    for (int i = 0; i < head.e_phnum && whole; i++)
+        whole = fread(&part, sizeof part, 1, file) == 1 &&
+                (part.p_type != PT_LOAD ||
+                 (part.p_offset <= (uint64_t)size.st_size && part.p_filesz <= (uint64_t)size.st_size - part.p_offset));
+    fclose(file);
+    return whole;
+}
+
+/* Into the names that all see, since MPI loads parts of its own that look for it there.  It stays loaded: MPI can't
+ * be unloaded. */
 static int load(shoal_ranks_entry **out, const char *path)
 {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    bool whole = is_whole(path);
+    void *handle = whole ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL;
     if (handle == NULL) {
-        const char *why = dlerror();
+        const char *why = whole ? dlerror() : "its end is missing";
         size_t length = strlen(path);
-        if (why == NULL)
-            why = "it can't be loaded";
         if (strncmp(why, path, length) == 0 && strncmp(why + length, ": ", 2) == 0)
             why += length + 2;
         return shoal_fail(SHOAL_SYSTEM, "%s: the MPI plug-in can't be loaded: %s", path, why);

@@ -24,6 +24,7 @@ typedef struct rounds_run {
     engine_reduction *reduction;
     int64_t *first; /* the first grain of each rank, and behind them all grains */
     engine_saves saves;
+    bool kept; /* the round in which a stop was asked for is saved: what follows only makes its result */
     int saved; /* how writing the last checkpoint went: the others hear of a failure in the next round */
     shoal_round *round;
 } rounds_run;
@@ -102,7 +103,7 @@ static int compare_runs(const rounds_run *run)
 {
     const engine_job *job = run->job;
     const shoal_run_options *options = job->options;
-    const int64_t agreed[] = {options->verify, options->resume, options->checkpoint != NULL};
+    const int64_t agreed[] = {job->shape.rows_per_grain, options->verify, options->resume, options->checkpoint != NULL};
     const int64_t shape[] = {job->shape.rows, job->shape.columns, job->shape.type, job->shape.weighted};
     shoal_ranks *ranks = run->ranks;
     int status = engine_compare(ranks, SHOAL_VERSION, strlen(SHOAL_VERSION), "version of shoal");
@@ -114,7 +115,7 @@ static int compare_runs(const rounds_run *run)
     if (status == SHOAL_OK)
         status = engine_compare(ranks, shape, sizeof shape, "shape of the data");
     if (status == SHOAL_OK)
-        status = engine_compare(ranks, agreed, sizeof agreed, "--verify, --resume or --checkpoint");
+        status = engine_compare(ranks, agreed, sizeof agreed, "--grain, --verify, --resume or --checkpoint");
     return status == SHOAL_OK ? compare_rounds(ranks, run->round, "set of options") : status;
 }
 
@@ -178,6 +179,14 @@ static int map_all(shoal_partial **merged, bool *stop, rounds_run *run)
     return status;
 }
 
+/* Compares what all ranks should have: now and then the model that comes next, and in the end the one that the result was made from. */
+static int verify(const rounds_run *run, const shoal_round *next)
+{
+    if (next && next->number % run->job->options->verify != 0)
+        return SHOAL_OK;
+    return compare_rounds(run->ranks, next ? next : run->round, "model after the same rounds");
+}
+
 /* One round.  *stop: some rank was asked to stop while this round was mapped. */
 static int run_round(shoal_round **next, shoal_result **result, bool *stop, rounds_run *run)
 {
@@ -195,9 +204,8 @@ static int run_round(shoal_round **next, shoal_result **result, bool *stop, roun
     double updated = base_seconds();
     job->report->update_seconds += updated - began;
     status = agree(run, status);
-    if (status == SHOAL_OK && *next && run->ranks && job->options->verify > 0 &&
-        (*next)->number % job->options->verify == 0)
-        status = compare_rounds(run->ranks, *next, "model after the same rounds");
+    if (status == SHOAL_OK && run->ranks && job->options->verify > 0)
+        status = verify(run, *next);
     job->report->reduce_seconds += run->ranks ? base_seconds() - updated : 0;
     return status;
 }
@@ -207,8 +215,9 @@ static void save(rounds_run *run, const shoal_round *next)
 {
     const engine_job *job = run->job;
     bool stopped = job->report->stopped;
-    if (!job->options->checkpoint || (!next && !stopped))
+    if (!job->options->checkpoint || run->kept || (!next && !stopped))
         return;
+    run->kept = stopped;
     engine_mapper_counted(run->mapper, job->report->counter);
     run->saved = engine_saves_pass(&run->saves, stopped ? run->round : next, stopped);
 }

@@ -127,7 +127,7 @@ int engine_saves_pass(engine_saves *saves, const shoal_round *next, bool at_once
     double interval = job->options->checkpoint_seconds;
     if (!is_first(job) || interval <= 0 || (!at_once && base_seconds() - saves->last < interval))
         return SHOAL_OK;
-    engine_checkpoint save = {.round = (shoal_round *)next, .rounds = job->report->rounds, .phases = job->report->phases};
+    engine_checkpoint save = {.round = (shoal_round *)next, .rounds = next->number, .phases = job->report->phases};
     memcpy(save.identity, saves->identity, sizeof save.identity);
     memcpy(save.phase, job->report->phase, sizeof save.phase);
     memcpy(save.counter, job->report->counter, sizeof save.counter);

@@ -26,8 +26,8 @@ struct engine_source {
 
 /* ---- a source ------------------------------------------------------------------------------------------------ */
 
-int engine_source_new(engine_source **out, shoal_data *data, const shoal_shape *shape, int64_t first_grain, int64_t grains,
-                      int threads, int64_t memory)
+int engine_source_new(engine_source **out, shoal_data *data, const shoal_shape *shape, int64_t first_grain,
+                      int64_t grains, int threads, int64_t memory)
 {
     engine_source *source = NULL;
     *out = NULL;
@@ -154,8 +154,7 @@ static int read_rows(void *context, const void **out, int64_t first_row, int64_t
 
 engine_rows engine_source_rows(engine_source *source, const double *weights)
 {
-    return (engine_rows){
-        .read = read_rows, .context = source, .weights = weights ? weights + source->first_row : NULL};
+    return (engine_rows){.read = read_rows, .context = source, .weights = weights ? weights + source->first_row : NULL};
 }
 
 /* ---- what the rows are known by ------------------------------------------------------------------------------ */

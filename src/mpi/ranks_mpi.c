@@ -1,11 +1,13 @@
 /* libshoal-mpi.so: the functions of shoal/ranks.h by MPI.
  *
- * The one file of shoal that knows MPI, and it knows nothing else of shoal: it is built once for every MPI that is there, and who
- * has none never loads it.  All traffic goes through communicators of our own, so that a host program's messages can't be mixed up
- * with ours.  MPI itself ends all ranks when something goes wrong, so no call's result is looked at.
+ * The one file of shoal that knows MPI, and it knows nothing else of shoal: it is built once for every MPI that is
+ * there, and who has none never loads it.  All traffic goes through communicators of our own, so that a host
+ * program's messages can't be mixed up with ours.  MPI itself ends all ranks when something goes wrong, so no
+ * call's result is looked at.
  *
- * MPI polls while it waits.  That is the fastest way where every rank has a core; where ranks are crowded, it burns the core that the
- * one waited for needs.  So crowded ranks wait by loops of our own that give the core away between two looks. */
+ * MPI polls while it waits.  That is the fastest way where every rank has a core; where ranks are crowded, it burns
+ * the core that the one waited for needs.  So crowded ranks wait by loops of our own that give the core away
+ * between two looks. */
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
@@ -62,10 +64,10 @@ static int piece_of(size_t left)
     return left < RANKS_PIECE ? (int)left : RANKS_PIECE;
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------------ */
+/* ---- waiting -------------------------------------------------------------------------------------------------- */
 
-/* Gives the core to whoever can use it.  Some schedulers give it back at once when asked to yield, so that after a few looks only
- * sleeping helps. */
+/* Gives the core to whoever can use it.  Some schedulers give it back at once when asked to yield, so that after a
+ * few looks only sleeping helps. */
 static void step_back(int looks)
 {
     const struct timespec moment = {.tv_nsec = 20000};
@@ -75,8 +77,8 @@ static void step_back(int looks)
         nanosleep(&moment, NULL);
 }
 
-/* Until a request is done.  Several are waited for one after the other: all of them go on in any call, and MPICH 4.0 fails when it
- * is asked about several that are not all sends and receives. */
+/* Until a request is done.  Several are waited for one after the other: all of them go on in any call, and MPICH
+ * 4.0 fails when it is asked about several that are not all sends and receives. */
 static void finish(ranks_mpi *mpi, MPI_Request *request)
 {
     int done = 0;
@@ -87,7 +89,7 @@ static void finish(ranks_mpi *mpi, MPI_Request *request)
             step_back(looks);
 }
 
-/* ---- collective calls --------------------------------------------------------------------------------------------- */
+/* ---- collective calls ----------------------------------------------------------------------------------------- */
 
 static void reduce(ranks_mpi *mpi, int64_t *out, const int64_t *in, size_t count, MPI_Op op)
 {
@@ -192,7 +194,7 @@ static void gather_some_mpi(shoal_ranks *self, void *out, const size_t *bytes, c
     }
 }
 
-/* ---- what goes on while we compute -------------------------------------------------------------------------------- */
+/* ---- what goes on while we compute ---------------------------------------------------------------------------- */
 
 static MPI_Request *next_posted(ranks_mpi *mpi)
 {
@@ -218,24 +220,43 @@ static void post_sum_mpi(shoal_ranks *self, int64_t *out, const int64_t *in, siz
     }
 }
 
+/* The type and count that stand for so many bytes as one message, though counts are ints: a send that is shorter than
+ * its receive has to end it all the same. */
+static MPI_Datatype bytes_as_one(int *count, size_t size)
+{
+    MPI_Datatype block, whole;
+    *count = (int)size;
+    if (size <= RANKS_PIECE)
+        return MPI_BYTE;
+    int lengths[] = {(int)(size / RANKS_PIECE), (int)(size % RANKS_PIECE)};
+    MPI_Aint places[] = {0, (MPI_Aint)(size - size % RANKS_PIECE)};
+    MPI_Type_contiguous(RANKS_PIECE, MPI_BYTE, &block);
+    MPI_Datatype types[] = {block, MPI_BYTE};
+    MPI_Type_create_struct(2, lengths, places, types, &whole);
+    MPI_Type_commit(&whole);
+    MPI_Type_free(&block);
+    *count = 1;
+    return whole;
+}
+
 static void post_send_mpi(shoal_ranks *self, const void *bytes, size_t size, int to)
 {
     ranks_mpi *mpi = (ranks_mpi *)self;
-    for (size_t done = 0; done < size;) {
-        int piece = piece_of(size - done);
-        MPI_Isend((const char *)bytes + done, piece, MPI_BYTE, to, TAG_DATA, mpi->data, next_posted(mpi));
-        done += (size_t)piece;
-    }
+    int count;
+    MPI_Datatype type = bytes_as_one(&count, size);
+    MPI_Isend(bytes, count, type, to, TAG_DATA, mpi->data, next_posted(mpi));
+    if (type != MPI_BYTE)
+        MPI_Type_free(&type);
 }
 
 static void post_receive_mpi(shoal_ranks *self, void *bytes, size_t size, int from)
 {
     ranks_mpi *mpi = (ranks_mpi *)self;
-    for (size_t done = 0; done < size;) {
-        int piece = piece_of(size - done);
-        MPI_Irecv((char *)bytes + done, piece, MPI_BYTE, from, TAG_DATA, mpi->data, next_posted(mpi));
-        done += (size_t)piece;
-    }
+    int count;
+    MPI_Datatype type = bytes_as_one(&count, size);
+    MPI_Irecv(bytes, count, type, from, TAG_DATA, mpi->data, next_posted(mpi));
+    if (type != MPI_BYTE)
+        MPI_Type_free(&type);
 }
 
 static bool poll_mpi(shoal_ranks *self)
@@ -260,9 +281,9 @@ static void wait_mpi(shoal_ranks *self)
     mpi->posted_count = mpi->posted_done = 0;
 }
 
-/* ---- alarms -------------------------------------------------------------------------------------------------------
- * An alarm carries the number of collective calls that its rank has made.  Whoever has made more has met that rank since, and need
- * not be alarmed any more; so none is left over for what comes after. */
+/* ---- alarms ------------------------------------------------------------------------------------------------------
+ * An alarm carries the number of collective calls that its rank has made.  Whoever has made more has met that rank
+ * since, and need not be alarmed any more; so none is left over for what comes after. */
 
 static void listen(ranks_mpi *mpi)
 {
@@ -315,7 +336,7 @@ static void silence(ranks_mpi *mpi)
     finish(mpi, &mpi->listening);
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------------------ */
+/* ---- opening and closing -------------------------------------------------------------------------------------- */
 
 static void abort_mpi(shoal_ranks *self, const char *message, int code)
 {

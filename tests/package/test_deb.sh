@@ -21,3 +21,12 @@ depends=$(dpkg-deb --field "$package" Depends)
 for library in libc6 zlib1g libpng16-16 libjpeg62-turbo libjansson4; do
     [[ $depends == *"$library (>= "* ]] || { echo "Depends lacks $library: $depends"; exit 1; }
 done
+
+# The plug-in of each MPI has a package of its own: shoal itself needs no MPI.
+[[ $depends != *mpi* ]] || { echo "the program needs MPI: $depends"; exit 1; }
+for kind in openmpi mpich; do
+    [ -e "$build/mpi/$kind/libshoal-mpi.so" ] || continue
+    package=$(echo "$scratch/shoal-$kind"_*.deb)
+    dpkg-deb --contents "$package" | grep -q " ./usr/lib/shoal/$kind/libshoal-mpi.so$" || { echo "no plug-in in $package"; exit 1; }
+    [[ $(dpkg-deb --field "$package" Depends) == *"lib$kind"* ]] || { echo "$package does not need lib$kind"; exit 1; }
+done

@@ -36,6 +36,12 @@ static unsigned char byte(int rank, size_t i)
     return (unsigned char)value(rank, i);
 }
 
+/* The place to be looked at after `i`: in many values some, and the last ones. */
+static size_t next_place(size_t i, size_t count)
+{
+    return count < 100000 || i + 1000 > count ? i + 1 : i + 29;
+}
+
 static void *room(shoal_ranks *ranks, size_t bytes)
 {
     void *memory = malloc(bytes + 1);
@@ -43,11 +49,11 @@ static void *room(shoal_ranks *ranks, size_t bytes)
     return memory;
 }
 
-/* ---- collective calls --------------------------------------------------------------------------------------------- */
+/* ---- collective calls ----------------------------------------------------------------------------------------- */
 
 static void check_sum(shoal_ranks *ranks, const int64_t *got, size_t count, const char *what)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i = next_place(i, count)) {
         int64_t wanted = 0;
         for (int rank = 0; rank < ranks->size; rank++)
             wanted += value(rank, i);
@@ -62,10 +68,10 @@ static void try_reductions(shoal_ranks *ranks, size_t count)
         in[i] = value(ranks->rank, i);
     ranks->sum(ranks, out, in, count);
     check_sum(ranks, out, count, "sum");
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i = next_place(i, count))
         CHECK(ranks, in[i] == value(ranks->rank, i), "sum changed what was given to it at %zu", i);
     ranks->max(ranks, out, in, count);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i = next_place(i, count)) {
         int64_t wanted = INT64_MIN;
         for (int rank = 0; rank < ranks->size; rank++)
             wanted = value(rank, i) > wanted ? value(rank, i) : wanted;
@@ -99,27 +105,27 @@ static void try_gathers(shoal_ranks *ranks, size_t bytes)
     for (size_t i = 0; i < bytes; i++)
         in[i] = byte(ranks->rank, i);
     ranks->gather(ranks, out, in, bytes);
-    for (size_t i = 0; i < all; i++)
+    for (size_t i = 0; i < all; i = next_place(i, all))
         CHECK(ranks, out[i] == byte((int)(i / bytes), i % bytes), "gather of %zu at %zu", bytes, i);
     memset(out, 0, all);
     for (int rank = 0; rank < ranks->size; rank++) /* every third has nothing */
         counts[rank] = rank % 3 == 1 ? 0 : bytes / (size_t)(rank + 1);
     ranks->gather_some(ranks, out, counts, counts[ranks->rank] > 0 ? in : NULL);
     for (int rank = 0; rank < ranks->size; place += counts[rank++])
-        for (size_t i = 0; i < counts[rank]; i++)
+        for (size_t i = 0; i < counts[rank]; i = next_place(i, counts[rank]))
             CHECK(ranks, out[place + i] == byte(rank, i), "gather_some of %zu: rank %d at %zu", bytes, rank, i);
     for (int from = 0; from<ranks->size; from += ranks->size> 1 ? ranks->size - 1 : 1) {
         for (size_t i = 0; i < bytes; i++)
             out[i] = byte(ranks->rank, i);
         ranks->share(ranks, out, bytes, from);
-        for (size_t i = 0; i < bytes; i++)
+        for (size_t i = 0; i < bytes; i = next_place(i, bytes))
             CHECK(ranks, out[i] == byte(from, i), "share of %zu from %d at %zu", bytes, from, i);
     }
     free(in);
     free(out);
 }
 
-/* ---- what goes on while we compute -------------------------------------------------------------------------------- */
+/* ---- what goes on while we compute ---------------------------------------------------------------------------- */
 
 /* Everybody sends to the next and to the one before at once, each twice, with a sum between them. */
 static void try_sends(shoal_ranks *ranks, size_t bytes)
@@ -146,13 +152,36 @@ static void try_sends(shoal_ranks *ranks, size_t bytes)
     }
     ranks->wait(ranks);
     CHECK(ranks, all == ranks->size, "sum between sends: %" PRId64, all);
-    for (size_t i = 0; i < 2 * bytes; i++) {
+    for (size_t i = 0; i < 2 * bytes; i = next_place(i, 2 * bytes)) {
         CHECK(ranks, got[0][i] == byte(before, i), "send of %zu: at %zu", bytes, i);
         CHECK(ranks, next == before || got[1][i] == byte(next, i), "send of %zu backwards: at %zu", bytes, i);
     }
     free(sent);
     free(got[0]);
     free(got[1]);
+}
+
+/* What is shorter than its receiver expects, or empty, takes the place of the whole. */
+static void try_short_sends(shoal_ranks *ranks, size_t bytes)
+{
+    size_t sent[] = {bytes, 0, bytes / 2, bytes / 30, 0, bytes};
+    enum { SENDS = sizeof sent / sizeof *sent };
+    int next = (ranks->rank + 1) % ranks->size, before = (ranks->rank + ranks->size - 1) % ranks->size;
+    unsigned char *in = room(ranks, bytes), *out = room(ranks, bytes * SENDS);
+    for (size_t i = 0; i < bytes; i++)
+        in[i] = byte(ranks->rank, i);
+    memset(out, 0xaa, bytes * SENDS);
+    for (int i = 0; i < SENDS; i++) {
+        ranks->post_receive(ranks, out + (size_t)i * bytes, bytes, before);
+        ranks->post_send(ranks, sent[i] > 0 ? in : NULL, sent[i], next);
+    }
+    ranks->wait(ranks);
+    for (int i = 0; i < SENDS; i++)
+        for (size_t j = 0; j < bytes; j = next_place(j, bytes))
+            CHECK(ranks, out[(size_t)i * bytes + j] == (j < sent[i] ? byte(before, j) : 0xaa), "send %d of %zu: at %zu",
+                  i, sent[i], j);
+    free(in);
+    free(out);
 }
 
 /* More messages than there is room for at first, as rows go to rank 0, while sums go on. */
@@ -188,11 +217,12 @@ static void table(shoal_ranks *ranks)
         try_reductions(ranks, size);
         try_gathers(ranks, size);
         try_sends(ranks, size);
+        try_short_sends(ranks, size);
     }
     CHECK(ranks, !ranks->alarmed(ranks), "an alarm that nobody raised");
 }
 
-/* ---- alarms, abort ------------------------------------------------------------------------------------------------ */
+/* ---- alarms, abort -------------------------------------------------------------------------------------------- */
 
 static void meet(shoal_ranks *ranks)
 {
@@ -260,7 +290,7 @@ static void nothing(shoal_ranks *ranks)
     meet(ranks);
 }
 
-/* ---- in a program that uses MPI itself ---------------------------------------------------------------------------- */
+/* ---- in a program that uses MPI itself ------------------------------------------------------------------------ */
 
 typedef int mpi_init(int *count, char ***words);
 typedef int mpi_finalized(int *flag);

@@ -213,7 +213,8 @@ uint64_t kmeans_hash_row(const double *row, int64_t columns);
 /* Sets copy[i] to the lowest index of a bitwise equal centre (i itself when there is none before it).  `hash` has those of all centres. */
 int kmeans_find_copies(int32_t *copy, const double *centres, const uint64_t *hash, int64_t count, int64_t columns);
 /* The same, hashing them first. */
-int kmeans_hash_and_find_copies(int32_t *copy, const double *centres, int64_t count, int64_t columns, const shoal_crew *crew);
+int kmeans_hash_and_find_copies(int32_t *copy, const double *centres, int64_t count, int64_t columns,
+                                const shoal_crew *crew);
 
 /* What a process derives from a round's model.  Reused from round to round. */
 typedef struct kmeans_prepared {

@@ -195,7 +195,8 @@ static int move_centre(void *context, int64_t j, int thread)
         sum[k] = (double)values[k] * quantum[k];
     add_wide(job, j, sum);
     for (int64_t k = 0; k < columns; k += MOVE_BLOCK)
-        move_block(&total, sum + k, old + k, origin + k, columns - k < MOVE_BLOCK ? columns - k : MOVE_BLOCK, weight, empty);
+        move_block(&total, sum + k, old + k, origin + k, columns - k < MOVE_BLOCK ? columns - k : MOVE_BLOCK, weight,
+                   empty);
     job->moved[j] = total.moved;
     job->objective[j] = total.objective;
     job->hash[j] = kmeans_hash_row(old, columns);

@@ -26,7 +26,8 @@ static inline uint64_t hash_value(uint64_t lane, const double *value)
 {
     uint64_t bits;
     memcpy(&bits, value, sizeof bits);
-    return (lane ^ bits ^ bits >> 29) * hash_factor;
+    lane ^= bits;
+    return (lane << 29 | lane >> 35) * hash_factor; /* rounded numbers have only high bits: they become low ones */
 }
 
 uint64_t kmeans_hash_row(const double *row, int64_t columns)
@@ -81,7 +82,8 @@ static int hash_centre(void *context, int64_t j, int thread)
     return SHOAL_OK;
 }
 
-int kmeans_hash_and_find_copies(int32_t *copy, const double *centres, int64_t count, int64_t columns, const shoal_crew *crew)
+int kmeans_hash_and_find_copies(int32_t *copy, const double *centres, int64_t count, int64_t columns,
+                                const shoal_crew *crew)
 {
     hashing job = {.centres = centres, .columns = columns};
     int status = base_alloc_unset(&job.hash, (size_t)count, sizeof *job.hash, "hashes of centres");
@@ -208,8 +210,8 @@ static double greatest(const double *values, int64_t columns)
 
 /* Whole numbers near values / step, and what they are off, squared and added.  Which ones they are is no matter: what they are off is known.
  * Numbers below 2^51 are rounded by adding and taking away 3 * 2^51. */
-static double quantise(double *restrict whole, double *restrict off, const double *restrict values, int64_t columns, double step,
-                       double most)
+static double quantise(double *restrict whole, double *restrict off, const double *restrict values, int64_t columns,
+                       double step, double most)
 {
     double inverse = step > 0 ? 1 / step : 0;
     for (int64_t k = 0; k < columns; k++) {
