@@ -4,11 +4,13 @@
  *     ranks_here_end end = ranks_here_run(4, body, &context, NULL);
  *     assert_false(end.aborted);
  *
- * What MPI would answer by a hang or by nonsense ends the run here, with a sentence: ranks that call different things or with different
- * sizes, a rank that waits for one that has returned, all of them waiting, a call from a thread that is not the rank's.
- * abort ends the bodies of all ranks, each at its next call; what they had is lost, so who tests that under a leak checker forks.
+ * What MPI would answer by a hang or by nonsense ends the run here, with a sentence: ranks that call different things
+ * or with different sizes, a rank that waits for one that has returned, all of them waiting, a call from a thread that
+ * is not the rank's.  abort ends the bodies of all ranks, each at its next call; what they had is lost, so who tests
+ * that under a leak checker forks.
  *
- * cmocka's asserts jump to the main thread and are not for bodies: these note what they see, and the test looks when all is over. */
+ * cmocka's asserts jump to the main thread and are not for bodies: these note what they see, and the test looks when
+ * all is over. */
 #ifndef RANKS_HERE_H
 #define RANKS_HERE_H
 
@@ -29,15 +31,15 @@ typedef struct ranks_here_end {
     bool aborted;
     int rank, code; /* who aborted, and with what; code -1: the ranks did not keep to their contract */
     char message[1200];
-    int64_t calls;          /* collective ones of each rank */
-    int64_t sums, bytes;    /* posted sums; and bytes of posted sends */
+    int64_t calls;       /* collective ones of each rank */
+    int64_t sums, bytes; /* posted sums; and bytes of posted sends */
 } ranks_here_end;
 
 /* All of it may be zero, for ranks that are as fast as they are. */
 typedef struct ranks_here_options {
     int slow_rank;      /* sleeps before each of its calls ... */
     int slow_us;        /* ... for so many microseconds; 0: nobody does */
-    int64_t abort_call; /* this many collective calls after the start, counted from 1, abort_rank aborts instead; 0: never */
+    int64_t abort_call; /* in this collective call, counted from 1, abort_rank aborts instead; 0: never */
     int abort_rank;
 } ranks_here_options;
 
@@ -76,8 +78,8 @@ typedef struct here_rank {
     here_call call;
     int64_t calls;
     here_post *posts; /* oldest first */
-    int64_t met;   /* collective calls but for posted ones */
-    int64_t alarm; /* how many there had been when it raised the alarm; -1 before */
+    int64_t met;      /* collective calls but for posted ones */
+    int64_t alarm;    /* how many there had been when it raised the alarm; -1 before */
     jmp_buf leave;
     void (*body)(shoal_ranks *, void *);
     void *context;
@@ -97,7 +99,7 @@ static inline here_rank *here_of(shoal_ranks *ranks)
     return (here_rank *)ranks;
 }
 
-/* ---- ends ------------------------------------------------------------------------------------------------------------ */
+/* ---- ends -------------------------------------------------------------------------------------------------------- */
 
 /* With the lock held.  The first reason is the one that counts. */
 static inline void here_end(here_world *world, int rank, int code, const char *message)
@@ -139,7 +141,8 @@ static inline void here_look_for_deadlock(here_world *world)
 {
     char text[1000];
     int length = 0, waiting = 0;
-    static const char *const states[] = {"runs", "is in a collective call", "waits for what was posted", "has returned"};
+    static const char *const states[] = {"runs", "is in a collective call", "waits for what was posted",
+                                         "has returned"};
     for (int i = 0; i < world->size; i++) {
         here_state state = world->rank[i].state;
         if (state == HERE_RUNS)
@@ -153,7 +156,7 @@ static inline void here_look_for_deadlock(here_world *world)
         here_end(world, 0, -1, text);
 }
 
-/* ---- collective calls -------------------------------------------------------------------------------------------------- */
+/* ---- collective calls -------------------------------------------------------------------------------------------- */
 
 static inline bool here_is_same(const here_call *a, const here_call *b, int size)
 {
@@ -215,11 +218,11 @@ static inline void here_perform(here_world *world)
         if (!here_is_same(&world->rank[0].call, &world->rank[i].call, world->size)) {
             const here_call *a = &world->rank[0].call, *b = &world->rank[i].call;
             char text[300];
-            snprintf(text, sizeof text,
-                     "rank 0's call %lld is of kind %d with %zu from %d, and rank %d's call %lld is of kind %d with %zu "
-                     "from %d",
-                     (long long)a->number, a->kind, a->count, a->from, i, (long long)b->number, b->kind, b->count,
-                     b->from);
+            snprintf(
+                text, sizeof text,
+                "rank 0's call %lld is of kind %d with %zu from %d, and rank %d's call %lld is of kind %d with %zu "
+                "from %d",
+                (long long)a->number, a->kind, a->count, a->from, i, (long long)b->number, b->kind, b->count, b->from);
             here_end(world, i, -1, text);
             return;
         }
@@ -291,7 +294,7 @@ static inline void close_here(shoal_ranks *self)
     here_meet(self, (here_call){.kind = HERE_CLOSE});
 }
 
-/* ---- what is posted -------------------------------------------------------------------------------------------------------- */
+/* ---- what is posted ---------------------------------------------------------------------------------------------- */
 
 static inline void here_post_one(shoal_ranks *ranks, here_post post)
 {
@@ -437,7 +440,7 @@ static inline void wait_here(shoal_ranks *ranks)
     here_unlock(self);
 }
 
-/* ---- failures ---------------------------------------------------------------------------------------------------------------- */
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 /* Until the next collective call. */
 static inline void alarm_here(shoal_ranks *ranks)
@@ -467,7 +470,7 @@ static inline void abort_here(shoal_ranks *ranks, const char *message, int code)
     here_unlock(self);
 }
 
-/* ---- running -------------------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static inline void *here_thread(void *argument)
 {

@@ -4,8 +4,8 @@
  *    24  identity    56  seconds, rounds; counters; phases, for each: name, seconds, rounds
  *        the round as learn/wire.h has it, then the values of all that it keeps, one behind the other
  *
- * The first 24 bytes stay where they are in every version: so one of another version is told from a damaged one, and bytes that are
- * something else are refused before they are read. */
+ * The first 24 bytes stay where they are in every version: so one of another version is told from a damaged one, and
+ * bytes that are something else are refused before they are read. */
 #include "engine/checkpoint.h"
 
 #include <ctype.h>
@@ -320,15 +320,16 @@ static double patience(size_t size)
     return 60 + (double)size / (1 << 20);
 }
 
-/* Also on failure they are to be closed.  The sentences come from the store, which knows what of a URL may be shown.  A store that is not there is a failure, not a
- * checkpoint that is not there. */
+/* Also on failure they are to be closed.  The sentences come from the store, which knows what of a URL may be shown.  A
+ * store that is not there is a failure, not a checkpoint that is not there. */
 static int open_blob(shoal_store **store, char **key, const char *url, bool read_only)
 {
-    int status = shoal_store_open_at(store, key, url, &(shoal_store_options){.read_only = read_only},
-                                     shoal_after(patience(0)));
+    int status =
+        shoal_store_open_at(store, key, url, &(shoal_store_options){.read_only = read_only}, shoal_after(patience(0)));
     if (status == SHOAL_OK && !**key)
         return shoal_fail(SHOAL_USAGE, "%s: names a store and no blob in it", url);
-    return status == SHOAL_ABSENT ? shoal_fail(SHOAL_SYSTEM, "%s: %s; a checkpoint makes none", url, shoal_error()) : status;
+    return status == SHOAL_ABSENT ? shoal_fail(SHOAL_SYSTEM, "%s: %s; a checkpoint makes none", url, shoal_error())
+                                  : status;
 }
 
 static void close_blob(shoal_store **store, char **key)
@@ -362,7 +363,8 @@ static int fetch(void **out, size_t *size, shoal_store *store, const char *key, 
     if (status == SHOAL_OK)
         status = base_alloc_unset(&bytes, *size, 1, "a checkpoint");
     if (status == SHOAL_OK)
-        status = shoal_store_get_range(store, key, 0, head.whole, &head.etag, bytes, &all, shoal_after(patience(*size)));
+        status =
+            shoal_store_get_range(store, key, 0, head.whole, &head.etag, bytes, &all, shoal_after(patience(*size)));
     if (status == SHOAL_OK && all.size != *size)
         status = shoal_fail(SHOAL_BROKEN, "%s: the checkpoint is cut short", url);
     shoal_blob_release(&head);

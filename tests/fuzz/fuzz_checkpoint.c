@@ -1,5 +1,6 @@
-/* Fuzzes the reader of checkpoints, which lie where others may write.  What is read is whole and is written to the bytes that were read; what is
- * not comes with a sentence and leaves nothing.  It is read as it is, and then with a head that fits: nobody would guess the checksum. */
+/* Fuzzes the reader of checkpoints, which lie where others may write.  What is read is whole and is written to the
+ * bytes that were read; what is not comes with a sentence and leaves nothing.  It is read as it is, and then with a
+ * head that fits: nobody would guess the checksum. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -70,7 +70,8 @@ def install(folder):
 def environment(more=None):
     """Nothing of a launcher that this test itself may be below."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-    return {**clean, **SETTINGS, "TMPDIR": os.getcwd(), **(more or {})}
+    here = os.getcwd()  # also what ranks of one host share, which stays behind when all are killed
+    return {**clean, **SETTINGS, "TMPDIR": here, "OMPI_MCA_btl_vader_backing_directory": here, **(more or {})}
 
 
 # ---- starting and ending -----------------------------------------------------------------------------------------------

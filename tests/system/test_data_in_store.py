@@ -16,6 +16,7 @@ import sys
 
 import apart
 import azurite
+import mpi
 from gradient_work import LEARNERS, make_data
 
 SHOAL = os.path.abspath(sys.argv[1])
@@ -124,6 +125,21 @@ def every_learner_on_a_folder():
 def every_learner_on_azure():
     with azure() as store:
         every_learner(store)
+
+
+@apart.test
+def ranks_on_azure():
+    if not mpi.KINDS:
+        raise apart.Skipped("; ".join(filter(None, map(mpi.lacks, ("openmpi", "mpich")))))
+    with azure() as store:
+        run("data", "convert", "gen:blobs?rows=5000&cols=7&centres=9", "rows.npy")
+        put(store, "rows.npy")
+        run("kmeans", "rows.npy", "-k", 9, "--centres", "expected.npy", "--labels", "expected_labels.npy", "--quiet")
+        for kind in mpi.KINDS:
+            words = ["kmeans", f"{store}rows.npy", "-k", "9", "--centres", "found.npy", "--labels", "labels.npy", "--quiet"]
+            subprocess.run([*mpi.launcher(kind, 3), SHOAL, *words], env=mpi.environment(), stdin=subprocess.DEVNULL, check=True, timeout=SECONDS)
+            same("expected.npy", "found.npy")
+            same("expected_labels.npy", "labels.npy")
 
 
 def changes(store, change, *reasons):

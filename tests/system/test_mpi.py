@@ -12,6 +12,7 @@ import re
 import sys
 
 import apart
+import azurite
 import mpi
 
 sys.dont_write_bytecode = True
@@ -135,7 +136,8 @@ def modules_and_programs():
     mpi.Work("run", "--exec", command, "x.npy", "--grain", 300, "--threads", 1, files=out).agrees(another(0), 2)
     with open("double.py", "w", encoding="ascii") as file:
         file.write(open(f"{EXAMPLES}/sum.py", encoding="utf-8").read().replace("rows.sum(axis=0)", "rows * 2"))
-    mpi.Work("run", "--exec", f"{sys.executable} double.py", "x.npy", "--collect", "--grain", 300, "--threads", 1, files=out).agrees(another(1), 3)
+    command = f"{sys.executable} double.py"
+    mpi.Work("run", "--exec", command, "x.npy", "--collect", "--grain", 300, "--threads", 1, files=out).agrees(another(1), 3)
     # Without a file the numbers are printed, by one rank.
     words = ["run", f"{EXAMPLES}/sum_rows.c", "x.npy"]
     assert mpi.run(another(0), 3, *words).out == mpi.alone(*words).out
@@ -153,8 +155,8 @@ def files_of_every_kind():
     (X * 1000).astype("<i2").tofile("x.raw")
     mpi.alone("store", "put", "x.npy", "st/", "--quiet")
     outputs = {"--centres": "c.npy", "--labels": "l.npy"}
-    for number, words in enumerate((["x.csv"], ["x.csv.gz"], ["x.raw", "--cols", "9", "--type", "i2"], ["gen:blobs?rows=1500&cols=9&seed=2"],
-                                    ["dir:st/x.npy"])):
+    for number, words in enumerate((["x.csv"], ["x.csv.gz"], ["x.raw", "--cols", "9", "--type", "i2"],
+                                    ["gen:blobs?rows=1500&cols=9&seed=2"], ["dir:st/x.npy"])):
         local = ["x.npy"] if words == ["dir:st/x.npy"] else words
         work = mpi.Work("kmeans", *local, "-k", 8, files=outputs)
         work.words = ("kmeans", *words, "-k", 8)
@@ -171,6 +173,24 @@ def standard_input():
 
 
 @apart.test
+def rows_on_azure():
+    """Each rank fetches its own; and the checkpoint is there as well."""
+    if azurite.PROGRAM is None:
+        raise apart.Skipped("Azurite is not installed (./dev deps test)")
+    np.save("x.npy", rows(1500))
+    words = ["-k", 8, "--tolerance", 0]
+    work = mpi.Work("kmeans", "x.npy", *words, files={"--centres": "c.npy", "--labels": "l.npy"})
+    os.mkdir("azure")
+    with azurite.Server(os.path.abspath("azure"), "azurite") as server:
+        server.wait()
+        place = f"az://{azurite.ACCOUNT}/box"
+        mpi.alone("store", "put", "x.npy", f"{place}/", "--create", "--quiet", env=server.variables())
+        work.words = ("kmeans", f"{place}/x.npy", *words)
+        work.agrees(another(0), 3, "--checkpoint", 0.01, "--checkpoint-file", f"{place}/saved", env=server.variables())
+        assert mpi.alone("store", "ls", f"{place}/", env=server.variables()).out.split()[-1] == "x.npy"
+
+
+@apart.test
 def rows_that_are_made_again_each_round():
     work = mpi.Work("kmeans", "gen:uniform?rows=4000&cols=16&seed=2", "-k", 8, "--iterations", 4, files={"--labels": "l.npy"})
     work.agrees(another(0), 3, "--memory", "10k")
@@ -184,7 +204,8 @@ def seeding_and_weights():
     np.save("w.npy", np.arange(len(X)) % 7 / 3)
     save_csv("w.csv", (np.arange(len(X)) % 7 / 3)[:, None])
     np.save("first.npy", X[:40])
-    cases = [["x.npy", "-k", 60, "--init", "parallel", "--weights", "w.npy"], ["x4.npy", "-k", 40, "--init", "kmeans++", "--weights", "w.csv"],
+    cases = [["x.npy", "-k", 60, "--init", "parallel", "--weights", "w.npy"],
+             ["x4.npy", "-k", 40, "--init", "kmeans++", "--weights", "w.csv"],
              ["x.npy", "--init", "first.npy", "--empty", "split"], ["x4.npy", "-k", 300, "--init", "random", "--empty", "farthest"]]
     for number, words in enumerate(cases):
         mpi.Work("kmeans", *words, files=KMEANS).agrees(another(number), 3 + number % 2)
@@ -201,7 +222,8 @@ def without_times(summary):
 @apart.test
 def one_rank_prints():
     np.save("x.npy", rows())
-    for number, (words, files) in enumerate(((["kmeans", "x.npy", "-k", 6], KMEANS), (["autoencoder", "x.npy", "--hidden", 3, "--iterations", 9], AUTOENCODER))):
+    cases = [(["kmeans", "x.npy", "-k", 6], KMEANS), (["autoencoder", "x.npy", "--hidden", 3, "--iterations", 9], AUTOENCODER)]
+    for number, (words, files) in enumerate(cases):
         work = mpi.Work(*words, files=files)
         done = work.agrees(another(number), 4)
         assert without_times(done.out) == without_times(work.printed) and len(without_times(done.out)) >= 3, (done, work.printed)

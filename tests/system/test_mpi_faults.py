@@ -91,10 +91,8 @@ def outputs_that_can_not_be_written():
     np.save("x.npy", rows())
     done = mpi.run(FIRST, 3, "kmeans", "x.npy", "-k", 3, "--centres", "/dev/full", "--quiet")
     assert done.code == 1 and len(done.told()) == 1 and "/dev/full" in done.told()[0], done
-    with open("/dev/full", "w", encoding="ascii") as full:
-        job = mpi.Job([*mpi.launcher(LAST, 3), *mpi.by_rank("[ $RANK != 0 ] || exec >/dev/full"), "kmeans", "x.npy", "-k", 3])
-        done = job.end()
-        assert full and done.code == 1 and len(done.told()) == 1, done
+    done = mpi.run(LAST, 3, "kmeans", "x.npy", "-k", 3, program=mpi.by_rank("[ $RANK != 0 ] || exec >/dev/full"))
+    assert done.code == 1 and len(done.told()) == 1, done
 
 
 # ---- what one rank finds -----------------------------------------------------------------------------------------------
@@ -216,7 +214,11 @@ MODULE = """#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <shoal/module.h>
-static int rank(void) { const char *text = getenv("OMPI_COMM_WORLD_RANK"); return atoi(text ? text : getenv("PMI_RANK") ? getenv("PMI_RANK") : "0"); }
+static int rank(void)
+{
+    const char *text = getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMI_RANK");
+    return text ? atoi(text) : 0;
+}
 static void map(double *sum, const double *model, const shoal_rows *rows, const shoal_setting *setting)
 { sum[0] += rows->count; MAP }
 static bool update(double *model, const double *sum, int64_t round, const shoal_setting *setting)
@@ -371,11 +373,13 @@ def checkpoints_that_do_not_fit():
         whole = file.read()
     of_another = "kmeans.checkpoint is of another run: other data, other options or another version of shoal"
     go_on = [*OFTEN, "--resume"]
-    mpi.refuses(FIRST, 3, 1, "kmeans.checkpoint is there, from a run that did not end: --resume goes on with it, or remove it", *LONG, *OFTEN)
+    mpi.refuses(FIRST, 3, 1, "kmeans.checkpoint is there, from a run that did not end: --resume goes on with it, or remove it",
+                *LONG, *OFTEN)
     mpi.refuses(FIRST, 3, 1, of_another, *LONG[:3], 47, *LONG[4:], *go_on)
     mpi.refuses(LAST, 2, 1, of_another, "kmeans", "y.npy", *LONG[2:], *go_on)
     mpi.refuses(LAST, 2, 1, of_another, *LONG, "--seed", 5, *go_on)
-    for number, broken in enumerate((whole[:-1], whole[:len(whole) // 2], b"", whole[:40] + bytes([whole[40] ^ 1]) + whole[41:], whole + b"x")):
+    changed = whole[:40] + bytes([whole[40] ^ 1]) + whole[41:]
+    for number, broken in enumerate((whole[:-1], whole[:len(whole) // 2], b"", changed, whole + b"x")):
         with open("kmeans.checkpoint", "wb") as file:
             file.write(broken)
         mpi.refuses(mpi.KINDS[number % len(mpi.KINDS)], 2, 1, "kmeans.checkpoint", *LONG, *go_on)

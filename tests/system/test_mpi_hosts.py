@@ -80,7 +80,7 @@ def learners(far):
     done = agrees(Ranks(mpi.KINDS[0], far), 6, kmeans, "--json")
     assert '"ranks": 6, "hosts": 3' in done.out, done
     agrees(Ranks(mpi.KINDS[0], far), 4, autoencoder)
-    agrees(Ranks(mpi.KINDS[-1], far), 6, kmeans, "--verify", 1)
+    agrees(Ranks(mpi.KINDS[-1], far), 3, mpi.Work(*KMEANS[:6], files=KMEANS_FILES), "--verify", 1)  # MPICH waits by computing
 
 
 def rows_that_are_parsed(far):
@@ -94,7 +94,7 @@ def data_that_a_host_lacks(far):
         for host in far:
             host.run("mkdir", "-p", "/tmp/data")
             host.run("sh", "-c", "cp /run/mpi-test/x.npy /run/mpi-test/x.csv /tmp/data" if host is not lacking else "rm -f /tmp/data/*")
-        for name in ("x.npy", "x.csv"):
+        for name in ("x.npy", "x.csv")[:rank + 1]:
             done = Ranks(mpi.KINDS[0], far).run(3, "kmeans", f"/tmp/data/{name}", "-k", 3, "--labels", "l.npy")
             expected = f"shoal: rank {rank} on {lacking.name}: /tmp/data/{name}: can't read: No such file or directory"
             assert done.code == 1 and done.told() == [expected] and not os.path.exists("l.npy"), done
@@ -107,10 +107,11 @@ def a_host_fails(far):
         os.mkdir("found")
         followed = mpi.Followed()
         words = [*work.words, *work.outputs("found"), "--checkpoint", 1e-6, "--trace", f"{SHARED}/{followed.path}"]
-        with Ranks(kind, far).start(6, *words) as job:
+        each = 2 if kind == "openmpi" else 1
+        with Ranks(kind, far).start(3 * each, *words) as job:
             followed.rounds(job, 30)
             there = programs(far[3])
-            assert len(there) == 2, there
+            assert len(there) == each, there
             for pid in there:
                 os.kill(pid, signal.SIGKILL)
             done = job.end()
@@ -118,7 +119,7 @@ def a_host_fails(far):
         followed.remove()
         wait_until(lambda: not any(programs(host) for host in far), mpi.SOON, "no rank is left anywhere")
         os.rmdir("found")
-        done = agrees(Ranks(kind, far, ("h1", "h2")), 4, work, "--checkpoint", 100, "--resume", "--json")
+        done = agrees(Ranks(kind, far, ("h1", "h2")), 2 * each, work, "--checkpoint", 100, "--resume", "--json")
         assert '"hosts": 2' in done.out and not os.path.exists("kmeans.checkpoint"), done
 
 

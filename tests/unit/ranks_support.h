@@ -1,5 +1,5 @@
-/* What the tests of runs in step share: running a learner in ranks that are threads, comparing what each rank has with what a run alone has, and
- * a learner that uses every kind of cell and goes wrong as it is told to.
+/* What the tests of runs in step share: running a learner in ranks that are threads, comparing what each rank has with
+ * what a run alone has, and a learner that uses every kind of cell and goes wrong as it is told to.
  *
  *     scene of = toy_scene();
  *     set_fault(IN_UPDATE, 2, 4, SHOAL_INVALID);            // on rank 2, in round 4
@@ -33,7 +33,7 @@ enum { RANKS_MOST = 7 };
 static const int sizes[] = {1, 2, 3, 4, 7};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-/* ---- runs ---------------------------------------------------------------------------------------------------------------- */
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 typedef struct outcome {
     int status;
@@ -55,14 +55,15 @@ typedef struct scene {
     int64_t other_grain; /* or 0 */
     int odd_rank;
     void (*enter)(shoal_ranks *ranks); /* called first on each rank; may be NULL */
-    int64_t told[RANKS_MOST]; /* calls of progress */
+    int64_t told[RANKS_MOST];          /* calls of progress */
     outcome got[RANKS_MOST];
 } scene;
 
 static _Thread_local int this_rank;
 static volatile int stops[RANKS_MOST];
 
-static inline void count_told(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
+static inline void count_told(void *context, const shoal_round *done, const shoal_round *next, int64_t rows,
+                              double seconds)
 {
     (void)done, (void)next, (void)rows, (void)seconds;
     ++*(int64_t *)context;
@@ -84,8 +85,9 @@ static inline void run_one(shoal_ranks *ranks, void *context)
     options.stop = &stops[me];
     options.progress = count_told;
     options.progress_context = &of->told[me];
-    got->status = shoal_run(&got->result, &got->report, of->algorithm, odd && of->other_config ? of->other_config : of->config,
-                            odd && of->other_data ? of->other_data : of->data, of->weights, &options);
+    got->status =
+        shoal_run(&got->result, &got->report, of->algorithm, odd && of->other_config ? of->other_config : of->config,
+                  odd && of->other_data ? of->other_data : of->data, of->weights, &options);
     snprintf(got->message, sizeof got->message, "%s", got->status < 0 ? shoal_error() : "");
 }
 
@@ -231,7 +233,7 @@ static inline char *named(int rank, const char *words)
     return out;
 }
 
-/* ---- data ------------------------------------------------------------------------------------------------------------------ */
+/* ---- data -------------------------------------------------------------------------------------------------------- */
 
 static inline shoal_data *open_data(const char *path)
 {
@@ -256,10 +258,10 @@ static inline shoal_data *make_classes(double **values, int64_t rows, int64_t co
     *values = calloc((size_t)(rows * columns), sizeof **values);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < columns; k++)
-            (*values)[i * columns + k] =
-                k + 1 == columns ? (double)(i % classes)
-                                 : base_random_unit(3, BASE_FOR_DATA, (uint64_t)(i * columns + k), 0) * 2 +
-                                       (double)((i % classes + k) % 3);
+            (*values)[i * columns + k] = k + 1 == columns
+                                             ? (double)(i % classes)
+                                             : base_random_unit(3, BASE_FOR_DATA, (uint64_t)(i * columns + k), 0) * 2 +
+                                                   (double)((i % classes + k) % 3);
     assert_int_equal(shoal_data_wrap(&data, *values, rows, columns, SHOAL_FLOAT64), SHOAL_OK);
     return data;
 }
@@ -284,7 +286,7 @@ static inline shoal_autoencoder_config autoencoder_config(void)
     return config;
 }
 
-/* ---- a learner that fails as it is told to ---------------------------------------------------------------------------------- */
+/* ---- a learner that fails as it is told to ----------------------------------------------------------------------- */
 
 enum { STEPS = 9, TOY_ROWS = 500, TOY_GRAIN = 20, TOY_GRAINS = TOY_ROWS / TOY_GRAIN, PARTS_KEPT = 3 };
 
@@ -350,7 +352,8 @@ static inline int start_toy(shoal_round **out, const void *config, const shoal_s
     return status;
 }
 
-static inline int prepare_toy(void **prepared, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
+static inline int prepare_toy(void **prepared, const shoal_round *round, const shoal_shape *shape,
+                              const shoal_crew *crew)
 {
     (void)prepared, (void)shape, (void)crew;
     return goes_wrong(IN_PREPARE, round->number) ? fail_as_told() : SHOAL_OK;
@@ -367,8 +370,8 @@ static inline size_t scratch_toy(const shoal_round *round, const void *prepared,
     return 8;
 }
 
-static inline int map_toy(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
-                   const shoal_scratch *scratch)
+static inline int map_toy(shoal_partial *partial, const shoal_round *round, const void *prepared,
+                          const shoal_grain *grain, const shoal_scratch *scratch)
 {
     const toy_model *model = round->model;
     const float *values = grain->values;
@@ -424,7 +427,8 @@ static inline int keep_toy(shoal_round *next, const shoal_round *round, uint64_t
     return part ? SHOAL_OK : SHOAL_MEMORY;
 }
 
-static inline int finish_toy(shoal_result **result, shoal_partial *merged, const shoal_shape *shape, uint64_t digest, bool whole)
+static inline int finish_toy(shoal_result **result, shoal_partial *merged, const shoal_shape *shape, uint64_t digest,
+                             bool whole)
 {
     int status = shoal_result_new(result);
     if (status < 0)
@@ -439,7 +443,7 @@ static inline int finish_toy(shoal_result **result, shoal_partial *merged, const
 }
 
 static inline int update_toy(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
-                      const shoal_shape *shape, const shoal_crew *crew, bool stop)
+                             const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     const toy_model *old = round->model;
     uint64_t digest = digest_of(merged, old->digest);

@@ -1,5 +1,5 @@
-/* Checkpoints: what comes back is what went in, with all that the round keeps; anything else is refused, by a sentence that names the
- * place; and a place has the old one or the new one, never half of either, and nothing beside it. */
+/* Checkpoints: what comes back is what went in, with all that the round keeps; anything else is refused, by a sentence
+ * that names the place; and a place has the old one or the new one, never half of either, and nothing beside it. */
 #include "job_support.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 enum { KEEPS = 3, MODEL = 40 };
 
-/* ---- making one ---------------------------------------------------------------------------------------------------- */
+/* ---- making one -------------------------------------------------------------------------------------------------- */
 
 /* Each part of another size, the middle one empty. */
 static void keep_part(shoal_round *round, int64_t born, int i)
@@ -135,7 +135,7 @@ static void expect_refused(const void *bytes, size_t size, const char *words)
     free(copy);
 }
 
-/* ---- bytes --------------------------------------------------------------------------------------------------------- */
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
 static void test_there_and_back(void **state)
 {
@@ -228,7 +228,8 @@ static void test_another_version_is_told_from_damage(void **state)
     base_free(&of.bytes);
 }
 
-/* With a checksum that fits, every byte may be anything: refused or read, never a crash, and never memory that is not there. */
+/* With a checksum that fits, every byte may be anything: refused or read, never a crash, and never memory that is not
+ * there. */
 static void test_sealed_nonsense_is_harmless(void **state)
 {
     (void)state;
@@ -316,7 +317,7 @@ static void test_numbers_that_make_no_sense(void **state)
     engine_checkpoint_release(&of);
 }
 
-/* ---- places ---------------------------------------------------------------------------------------------------------- */
+/* ---- places ------------------------------------------------------------------------------------------------------ */
 
 /* Everything in the test's folder but a store's own. */
 static int count_here(void)
@@ -545,7 +546,7 @@ static void test_urls_that_can_not_be(void **state)
     assert_int_equal(access(at("nowhere"), F_OK), -1);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 typedef int attempt(const char *place, encoded of);
 

@@ -1,6 +1,6 @@
 /* Labels: threads
- * What ranks agree on: one status of all, whose sentence names who failed; what differs is found and laid at the right door; cores are
- * shared out.  And, first, that the ranks these tests run with are ranks. */
+ * What ranks agree on: one status of all, whose sentence names who failed; what differs is found and laid at the right
+ * door; cores are shared out.  And, first, that the ranks these tests run with are ranks. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static void expect_end(int size, void (*body)(shoal_ranks *, void *), scene *of)
     assert_int_equal(of->wrong, 0);
 }
 
-/* ---- the ranks of these tests ------------------------------------------------------------------------------------------ */
+/* ---- the ranks of these tests ------------------------------------------------------------------------------------ */
 
 static void use_all(shoal_ranks *ranks, void *context)
 {
@@ -185,7 +185,7 @@ static void test_ranks_alarm_abort_and_never_hang(void **state)
     assert_true(end.aborted && end.rank == 2 && end.code == 9);
 }
 
-/* ---- agreeing -------------------------------------------------------------------------------------------------------------- */
+/* ---- agreeing ---------------------------------------------------------------------------------------------------- */
 
 static void agree_all(shoal_ranks *ranks, void *context)
 {
@@ -339,7 +339,7 @@ static void test_what_must_be_ends_all(void **state)
     assert_int_equal(of.wrong, 0);
 }
 
-/* ---- comparing --------------------------------------------------------------------------------------------------------------- */
+/* ---- comparing --------------------------------------------------------------------------------------------------- */
 
 static void compare(shoal_ranks *ranks, void *context)
 {
@@ -386,7 +386,7 @@ static void test_what_differs_is_found(void **state)
     expect_odd(&each, 3, 1, "most others");
 }
 
-/* ---- cores --------------------------------------------------------------------------------------------------------------------- */
+/* ---- cores ------------------------------------------------------------------------------------------------------- */
 
 static void pin(int core)
 {

@@ -1,11 +1,11 @@
 /* Labels: threads
- * Runs in step that go wrong: a failure of one rank is the failure of all, with a sentence that names it, and what differs between them is
- * found; who is asked to stop stops all. */
+ * Runs in step that go wrong: a failure of one rank is the failure of all, with a sentence that names it, and what
+ * differs between them is found; who is asked to stop stops all. */
 #include "ranks_support.h"
 
 #include <stdatomic.h>
 
-/* ---- failures ---------------------------------------------------------------------------------------------------------------- */
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 /* The rank that has a grain when each has one thread. */
 static int rank_of_grain(int64_t grain, int size)
@@ -109,7 +109,8 @@ static void test_rows_on_their_way_when_one_fails(void **state)
     const double centres[3] = {0.1, 0.5, 0.8};
     shoal_predict_config config = {.centres = centres, .k = 3, .columns = 1, .distances = true};
     algorithm.map = map_parts;
-    scene of = {.algorithm = &algorithm, .config = &config, .data = data, .threads = 1, .options = {.rows_per_grain = 5000}};
+    scene of = {
+        .algorithm = &algorithm, .config = &config, .data = data, .threads = 1, .options = {.rows_per_grain = 5000}};
     for (int bad = 0; bad < 3; bad++) {
         set_fault(IN_MAP, 0, 0, SHOAL_INVALID);
         fault.grain = GRAINS * (bad + 1) / 3 - 1; /* the last of its rank */
@@ -118,6 +119,38 @@ static void test_rows_on_their_way_when_one_fails(void **state)
     }
     memset(&fault, 0, sizeof fault);
     clear(&of);
+    shoal_data_free(&data);
+}
+
+/* What failed is over: the same ranks may run again. */
+static void run_two(shoal_ranks *ranks, void *context)
+{
+    scene *both = context;
+    run_one(ranks, &both[0]);
+    run_one(ranks, &both[1]);
+}
+
+static void test_a_run_after_one_that_failed(void **state)
+{
+    (void)state;
+    shoal_data *data = open_data("gen:blobs?rows=900&cols=3&centres=4&seed=5");
+    shoal_kmeans_config config = kmeans_config(4, "auto");
+    scene both[2] = {toy_scene(), {.algorithm = &shoal_kmeans, .config = &config, .data = data}};
+    shoal_report report;
+    both[1].options = (shoal_run_options){.rows_per_grain = 30, .verify = 1};
+    shoal_result *alone = run_alone(&both[1], &report);
+    for (int size = 2; size <= 4; size++) {
+        clear(&both[0]);
+        clear(&both[1]);
+        set_fault(IN_MAP, 0, 3, SHOAL_INVALID);
+        fault.grain = TOY_GRAINS - 1;
+        assert_false(ranks_here_run(size, run_two, both, NULL).aborted);
+        expect_failed(&both[0], size, SHOAL_INVALID, named(size - 1, "as told"));
+        expect_same(&both[1], size, alone, &report);
+    }
+    shoal_result_free(&alone);
+    clear(&both[1]);
+    end_toy(&both[0]);
     shoal_data_free(&data);
 }
 
@@ -224,7 +257,7 @@ static void test_a_stop_on_one_rank(void **state)
         of.got[0].result = NULL;
         assert_int_equal(alone.status, round == 0 ? SHOAL_STOPPED : SHOAL_OK);
         for (int s = 0; s < SIZES; s++)
-            for (int who = 0; who < sizes[s]; who += sizes[s] > 3 ? 3 : 1) {
+            for (int who = 0; who<sizes[s]; who += sizes[s]> 3 ? 3 : 1) {
                 set_fault(IN_STOP, who, round, SHOAL_OK);
                 run(&of, sizes[s]);
                 for (int i = 0; i < sizes[s]; i++) {
@@ -246,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_a_map_that_fails_on_one_rank),
         cmocka_unit_test(test_others_hear_of_a_failure_at_once),
         cmocka_unit_test(test_rows_on_their_way_when_one_fails),
+        cmocka_unit_test(test_a_run_after_one_that_failed),
         cmocka_unit_test(test_anything_that_fails_on_one_rank),
         cmocka_unit_test(test_an_update_whose_bits_differ),
         cmocka_unit_test(test_ranks_that_differ),

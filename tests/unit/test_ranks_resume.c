@@ -1,6 +1,6 @@
 /* Labels: threads
- * Runs in step that were broken off: whoever dies where, others take up what was saved, in any number, and come to the same bytes; and
- * nobody waits for one who is gone. */
+ * Runs in step that were broken off: whoever dies where, others take up what was saved, in any number, and come to the
+ * same bytes; and nobody waits for one who is gone. */
 #include "ranks_support.h"
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- checkpoints ---------------------------------------------------------------------------------------------------------------- */
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
 
 static char folder[64], place[128];
 
@@ -44,8 +44,8 @@ static void save_all(scene *of, bool resume)
 
 static const int pairs[][2] = {{0, 0}, {0, 3}, {3, 0}, {2, 7}, {7, 2}, {1, 4}, {4, 3}};
 
-/* Broken off in round `round` with the first number of ranks, gone on with by the second, and by the first once more if that is broken
- * off as well. */
+/* Broken off in round `round` with the first number of ranks, gone on with by the second, which is broken off
+ * as well and goes on once more. */
 static void break_and_go_on(scene *of, const int pair[2], int64_t round, const shoal_result *alone,
                             const shoal_report *report)
 {
@@ -287,7 +287,7 @@ static void test_a_place_that_vanishes(void **state)
     }
 }
 
-/* ---- ends that leave nothing in order, each in a process of its own --------------------------------------------------------------- */
+/* ---- ends that leave nothing in order, each in a process of its own ---------------------------------------------- */
 
 enum { FINE = 0, ABORTED = 3, WRONG = 4 };
 
@@ -351,17 +351,21 @@ static void test_a_rank_that_dies_anywhere(void **state)
     end_toy(&of);
 }
 
-/* Memory runs out at any allocation of all ranks together: all of them say so, or are ended, and nobody waits for ever. */
+/* Memory runs out at any allocation of all ranks together: all of them say so, or are ended, and nobody
+ * waits for ever. */
 static void test_memory_runs_out(void **state)
 {
     (void)state;
     scene of = toy_scene();
     int64_t ends = 0;
-    of.options.verify = 2;
     for (int64_t n = 0;; n += n < 40 ? 1 : 11) {
         clear(&of);
+        save_all(&of, false);
+        if (n % 3 == 0)
+            of.options.checkpoint_seconds = 0;
         if (run_in_child(&of, 2 + (int)(n % 2), NULL, n) == FINE)
             break;
+        assert_int_equal(shoal_checkpoint_remove(place), SHOAL_OK);
         ends++;
     }
     assert_true(ends > 40);
@@ -380,7 +384,7 @@ int main(void)
         IN_A_FOLDER(test_a_place_where_nothing_can_be_written),
         IN_A_FOLDER(test_a_place_that_vanishes),
         IN_A_FOLDER(test_a_rank_that_dies_anywhere),
-        cmocka_unit_test(test_memory_runs_out),
+        IN_A_FOLDER(test_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Labels: threads
- * Runs in step: with any number of ranks every learner comes to the bytes that it comes to alone, and tells the same of it. */
+ * Runs in step: with any number of ranks every learner comes to the bytes that it comes to alone, and tells the same of
+ * it. */
 #include "ranks_support.h"
 
 #include <shoal/logistic.h>
@@ -25,7 +26,7 @@ static void test_counters_are_of_all(void **state)
     end_toy(&of);
 }
 
-/* ---- learners ---------------------------------------------------------------------------------------------------------------- */
+/* ---- learners ---------------------------------------------------------------------------------------------------- */
 
 static void test_kmeans(void **state)
 {
@@ -67,7 +68,8 @@ static void test_kmeans_predict(void **state)
         centres[i] = base_random_unit(9, BASE_FOR_DATA, (uint64_t)i, 0) * 10 - 5;
     for (int distances = 0; distances < 2; distances++) {
         shoal_predict_config config = {.centres = centres, .k = 7, .columns = 4, .distances = distances};
-        scene of = {.algorithm = &shoal_kmeans_predict, .config = &config, .data = data, .options = {.rows_per_grain = 90}};
+        scene of = {
+            .algorithm = &shoal_kmeans_predict, .config = &config, .data = data, .options = {.rows_per_grain = 90}};
         expect_same_everywhere(&of, NULL);
     }
     shoal_data_free(&data);
@@ -80,7 +82,8 @@ static void test_rows_go_in_parts(void **state)
     shoal_data *data = open_data("gen:uniform?rows=1000000&cols=1&type=float32");
     const double centres[3] = {0.1, 0.5, 0.8};
     shoal_predict_config config = {.centres = centres, .k = 3, .columns = 1, .distances = true};
-    scene of = {.algorithm = &shoal_kmeans_predict, .config = &config, .data = data, .options = {.rows_per_grain = 5000}};
+    scene of = {
+        .algorithm = &shoal_kmeans_predict, .config = &config, .data = data, .options = {.rows_per_grain = 5000}};
     shoal_report report;
     shoal_result *alone = run_alone(&of, &report);
     for (int size = 2; size <= 3; size++) {
@@ -120,7 +123,8 @@ static void test_logistic(void **state)
                                                  .classes_count = classes,
                                                  .columns = 4,
                                                  .probabilities = true};
-        scene later = {.algorithm = &shoal_logistic_predict, .config = &predict, .data = rows, .options = {.rows_per_grain = 30}};
+        scene later = {
+            .algorithm = &shoal_logistic_predict, .config = &predict, .data = rows, .options = {.rows_per_grain = 30}};
         expect_same_everywhere(&later, NULL);
         shoal_data_free(&rows);
         shoal_data_free(&data);
@@ -157,7 +161,11 @@ static void test_more_ranks_than_grains(void **state)
     shoal_data *data = open_data("gen:blobs?rows=250&cols=3&centres=3&seed=5");
     shoal_kmeans_config config = kmeans_config(3, "auto");
     for (int64_t grain = 100; grain <= 300; grain += 100) {
-        scene of = {.algorithm = &shoal_kmeans, .config = &config, .data = data, .threads = 1, .options = {.rows_per_grain = grain}};
+        scene of = {.algorithm = &shoal_kmeans,
+                    .config = &config,
+                    .data = data,
+                    .threads = 1,
+                    .options = {.rows_per_grain = grain}};
         int64_t grains = (250 + grain - 1) / grain;
         shoal_report report;
         shoal_result *alone = run_alone(&of, &report);
@@ -181,7 +189,8 @@ static void test_a_slow_rank(void **state)
     (void)state;
     shoal_data *data = open_data("gen:blobs?rows=900&cols=3&centres=6&seed=5");
     shoal_kmeans_config config = kmeans_config(6, "parallel");
-    scene of = {.algorithm = &shoal_kmeans, .config = &config, .data = data, .options = {.rows_per_grain = 50, .verify = 3}};
+    scene of = {
+        .algorithm = &shoal_kmeans, .config = &config, .data = data, .options = {.rows_per_grain = 50, .verify = 3}};
     shoal_report report;
     shoal_result *alone = run_alone(&of, &report);
     for (int slow = 0; slow < 3; slow++) {

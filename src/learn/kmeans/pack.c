@@ -160,7 +160,7 @@ typedef struct packing {
 } packing;
 
 /* Sums are taken in lanes, so that vectors hold them. */
-enum { LANES = 4 };
+enum { LANES = 8 };
 
 /* Centred and scaled, in float64. */
 static void centre_row(double *restrict out, const packing *job, int64_t place)
@@ -177,7 +177,7 @@ static void centre_row(double *restrict out, const packing *job, int64_t place)
 
 static double add_lanes(const double lane[LANES])
 {
-    return (lane[0] + lane[2]) + (lane[1] + lane[3]);
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
 static double product(const double *restrict a, const double *restrict b, int64_t columns)
