@@ -53,9 +53,11 @@ static void watch_alarm(shoal_ranks *ranks)
     ranks->alarm = note_alarm;
 }
 
+/* At most a minute for all of it. */
 static void await(const atomic_int *what)
 {
-    for (int i = 0; i < 60000 && !atomic_load(what); i++)
+    static atomic_int waits;
+    while (!atomic_load(what) && atomic_fetch_add(&waits, 1) < 60000)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 

@@ -332,7 +332,7 @@ static void test_a_rank_that_dies_anywhere(void **state)
     shoal_report report;
     shoal_result *alone = run_alone(&of, &report);
     int64_t resumed = 0, died = 0;
-    for (int64_t call = 1;; call += 5) {
+    for (int64_t call = 1;; call += 7) {
         save_all(&of, false);
         clear(&of);
         int end = run_in_child(&of, 3, &(ranks_here_options){.abort_call = call, .abort_rank = (int)(call % 3)}, -1);
@@ -358,7 +358,7 @@ static void test_memory_runs_out(void **state)
     (void)state;
     scene of = toy_scene();
     int64_t ends = 0;
-    for (int64_t n = 0;; n += n < 40 ? 1 : 11) {
+    for (int64_t n = 0;; n += n < 20 ? 2 : 13) {
         clear(&of);
         save_all(&of, false);
         if (n % 3 == 0)
@@ -368,7 +368,7 @@ static void test_memory_runs_out(void **state)
         assert_int_equal(shoal_checkpoint_remove(place), SHOAL_OK);
         ends++;
     }
-    assert_true(ends > 40);
+    assert_true(ends > 12);
     end_toy(&of);
 }
 
