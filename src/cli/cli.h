@@ -241,6 +241,7 @@ typedef struct cli_job {
     double *weights;  /* one a row, or NULL */
     shoal_data *lent_weights; /* what `weights` points into, when ranks of this host share them; NULL otherwise */
     void *joined;     /* the rows of `data`, when labels were put beside them; NULL otherwise */
+    bool read_once;   /* some of it came through a pipe, and can't be read again */
     const char *code; /* the folder of what a run of this process brings along; NULL for none; not owned */
     shoal_result *result;
     shoal_report report;
@@ -256,7 +257,9 @@ void cli_job_init(cli_job *job, const shoal_algorithm *algorithm, bool quiet);
 void cli_job_release(cli_job *job);
 /* Whether DATA is a blob of a store, whose rows stay there until a run fetches those that it needs. */
 bool cli_is_in_store(const char *path);
-/* Opens the data and reads the weights. */
+/* Whether a file can be read only once, and by one process: standard input, a pipe. */
+bool cli_is_read_once(const char *path);
+/* Opens the data and reads the weights, unless the job has them. */
 int cli_job_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path);
 /* Tells of a round, as a shoal_progress whose context is the job. */
 void cli_job_on_round(void *job, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds);

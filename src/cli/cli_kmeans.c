@@ -100,7 +100,9 @@ static int load_start(double **start, shoal_kmeans_config *config, const cli_job
     if (is_init_word(config->init))
         return SHOAL_OK;
     int64_t rows = 0, columns = 0;
-    int status = cli_read_float64(start, &rows, &columns, config->init);
+    int status = cli_ranks_can_read("--init", config->init);
+    if (status == SHOAL_OK)
+        status = cli_read_float64(start, &rows, &columns, config->init);
     if (status < 0)
         return status;
     if (columns != job->columns)

@@ -80,9 +80,11 @@ static int check_outputs(const cli_predictor *predictor, const char *path, const
 
 static int load_model(cli_prediction *out, const cli_predictor **predictor, const char *path, const char *const *wanted)
 {
-    const bool plain = !data_safetensors_is(path); /* rows of numbers are centres */
     cli_model model = {0};
-    int status = plain ? SHOAL_OK : cli_model_open(&model, path);
+    int status = cli_ranks_can_read("MODEL", path);
+    const bool plain = status == SHOAL_OK && !data_safetensors_is(path); /* rows of numbers are centres */
+    if (status == SHOAL_OK && !plain)
+        status = cli_model_open(&model, path);
     if (status < 0)
         return status;
     *predictor = find_predictor(plain ? "kmeans" : model.learner);

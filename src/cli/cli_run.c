@@ -200,7 +200,10 @@ typedef struct run {
 static int prepare_code(run *self)
 {
     const function *function = &self->settings->function;
-    int status = cli_params_read(&self->params, self->settings->config.params);
+    const char *params = self->settings->config.params;
+    int status = params && !cli_params_are_json(params) ? cli_ranks_can_read("--params", params) : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = cli_params_read(&self->params, params);
     self->algorithm = &shoal_exec;
     self->settings->config.params = self->params;
     if (status < 0)

@@ -11,6 +11,7 @@
 #include "base/pool.h"
 #include "predicted.h"
 #include "ranks.h"
+#include "store_open.h"
 
 enum { STORE_PATIENCE = 60 }; /* seconds */
 
@@ -74,11 +75,20 @@ bool cli_is_in_store(const char *path)
     return strstr(path, "://") || strncmp(path, "dir:", 4) == 0;
 }
 
+bool cli_is_read_once(const char *path)
+{
+    struct stat about;
+    return strcmp(path, "-") == 0 || (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode));
+}
+
 /* Messages call a blob as the command line does. */
 static int open_data(cli_job *job, const char *path, const shoal_data_options *options)
 {
     bool in_store = cli_is_in_store(path);
-    int status = in_store ? shoal_job_data_open(&job->data, path, options, shoal_after(STORE_PATIENCE))
+    int status = in_store ? cli_store_protect(path) : SHOAL_OK;
+    if (status < 0)
+        return status;
+    status = in_store ? shoal_job_data_open(&job->data, path, options, shoal_after(STORE_PATIENCE))
                           : shoal_data_open(&job->data, path, options);
     if (status < 0)
         return status;
@@ -92,8 +102,10 @@ int cli_job_load(cli_job *job, const char *path, const shoal_data_options *optio
     snprintf(text, sizeof text, "loading %s", path);
     cli_progress_say(&job->progress, text);
     double started = base_seconds();
+    bool reads_weights = weights_path && !job->weights;
+    job->read_once |= cli_is_read_once(path) || (reads_weights && cli_is_read_once(weights_path));
     int status = open_data(job, path, options);
-    if (status == SHOAL_OK && weights_path)
+    if (status == SHOAL_OK && reads_weights)
         status = cli_job_load_weights(job, weights_path);
     job->load_seconds = base_seconds() - started;
     return status;
@@ -113,6 +125,8 @@ static int name_checkpoint(cli_job *job, const cli_ranks_settings *ranks)
 {
     if (ranks->checkpoint <= 0 && !ranks->resume)
         return SHOAL_OK;
+    if (ranks->file && cli_is_in_store(ranks->file) && cli_store_protect(ranks->file) < 0)
+        return SHOAL_USAGE;
     return ranks->file ? base_copy_text(&job->checkpoint, ranks->file)
                        : base_format(&job->checkpoint, "%s.checkpoint", job->algorithm->name);
 }

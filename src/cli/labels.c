@@ -192,6 +192,7 @@ int cli_labels_join(cli_job *job, const char *path)
     joining self = {.data = job->data};
     shoal_data *joined = NULL;
     double *labels = NULL;
+    job->read_once |= cli_is_read_once(path);
     int status = read_labels(&labels, job, path);
     if (status == SHOAL_OK)
         status = check_classes(labels, job->rows, path);

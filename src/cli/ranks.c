@@ -80,6 +80,14 @@ int cli_ranks_agree(void)
     return self.ranks ? cli_ranks_settled(engine_agree(self.ranks, SHOAL_OK)) : SHOAL_OK;
 }
 
+int cli_ranks_can_read(const char *name, const char *path)
+{
+    if (!path || !self.ranks || self.ranks->size == 1 || !cli_is_read_once(path))
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_USAGE, "%s %s: every rank reads it, and a pipe can be read only once: write it to a file first",
+                      name, path);
+}
+
 /* ---- the beginning ----------------------------------------------------------------------------------------------- */
 
 static int check_settings(const cli_ranks_settings *settings, bool on_workers)

@@ -31,6 +31,9 @@ int cli_ranks_agree(void);
 /* Notes that a failure is known to all ranks; returns it. */
 int cli_ranks_settled(int status);
 
+/* SHOAL_USAGE when several ranks would have to read what can be read once, as a pipe.  `name` is what the command line calls it; the path may be
+ * NULL.  Fails on all ranks or on none where all have the same files. */
+int cli_ranks_can_read(const char *name, const char *path);
 /* Loads the data of a verb by `load`, on every rank or once a host (ranks_data.h).  Collective. */
 int cli_load(cli_job *job, int (*load)(cli_job *job, void *context), void *context);
 

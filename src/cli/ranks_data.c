@@ -24,6 +24,7 @@ typedef struct notice {
     int32_t status;
     int32_t process;                 /* whose descriptors these are */
     int32_t rows, weights;           /* descriptors; -1: every rank reads the data itself; there are no weights */
+    int32_t read_once, unused;       /* cli_job.read_once */
     int64_t rows_note, weights_note; /* bytes of what is told of both, */
     int64_t text;                    /* and of what comes behind: a failure's message, or the name of the data */
 } notice;
@@ -108,24 +109,32 @@ static int lend_weights(int *descriptor, void **note, size_t *size, cli_job *job
     return SHOAL_OK;
 }
 
+static int lend_rows(int *descriptor, void **note, size_t *size, cli_job *job)
+{
+    int status = data_lend(descriptor, job->data);
+    if (status < 0)
+        return status;
+    base_free(&job->joined); /* which were only wrapped */
+    return data_lent_describe(note, size, job->data);
+}
+
+/* Rows that only this process has, and weights, which are always of that kind. */
 static int lend(loading *self, notice *out, base_writer *notes)
 {
     cli_job *job = self->job;
     void *rows = NULL, *weights = NULL;
     size_t rows_size = 0, weights_size = 0;
-    int status = data_lend(&out->rows, job->data);
-    if (status == SHOAL_OK)
-        base_free(&job->joined); /* which were only wrapped */
-    if (status == SHOAL_OK)
-        status = data_lent_describe(&rows, &rows_size, job->data);
+    int status = SHOAL_OK;
+    if (data_place_of(job->data).kind == DATA_HERE)
+        status = lend_rows(&out->rows, &rows, &rows_size, job);
     if (status == SHOAL_OK && job->weights)
         status = lend_weights(&out->weights, &weights, &weights_size, job);
-    if (status == SHOAL_OK) {
+    if (status == SHOAL_OK) { /* otherwise a message is all that follows the notice */
         base_write_bytes(notes, rows, rows_size);
         base_write_bytes(notes, weights, weights_size);
+        out->rows_note = (int64_t)rows_size;
+        out->weights_note = (int64_t)weights_size;
     }
-    out->rows_note = (int64_t)rows_size;
-    out->weights_note = (int64_t)weights_size;
     base_free(&rows);
     base_free(&weights);
     return status;
@@ -156,10 +165,11 @@ static int load_first(loading *self, notice *mine)
 {
     base_writer notes = {0};
     int status = self->load(self->job, self->context);
-    if (status == SHOAL_OK && self->here > 1 && data_place_of(self->job->data).kind == DATA_HERE)
+    if (status == SHOAL_OK && self->here > 1)
         status = lend(self, mine, &notes);
     const char *text = status < 0 ? shoal_error() : self->job->data_name;
     mine->status = status;
+    mine->read_once = self->job->read_once;
     mine->text = (int64_t)strlen(text) + 1;
     base_write_bytes(&notes, text, (size_t)mine->text);
     engine_must(self->ranks, base_writer_take(&notes, &self->note, &self->note_bytes));
@@ -176,18 +186,21 @@ static int borrow_one(shoal_data **out, const notice *from, int descriptor, cons
     return data_borrow(out, note, (size_t)size, path);
 }
 
+/* What the first one has in memory and lends. */
 static int borrow(cli_job *job, const notice *from, const char *notes)
 {
     const char *name = notes + from->rows_note + from->weights_note;
     const void *weights = NULL;
-    int status = borrow_one(&job->data, from, from->rows, notes, from->rows_note);
+    int status = SHOAL_OK;
+    if (from->rows >= 0)
+        status = borrow_one(&job->data, from, from->rows, notes, from->rows_note);
+    if (status == SHOAL_OK && from->rows >= 0)
+        status = cli_job_note_data(job, name, shoal_data_rows(job->data), shoal_data_columns(job->data),
+                                   shoal_data_type(job->data));
     if (status == SHOAL_OK && from->weights >= 0)
         status = borrow_one(&job->lent_weights, from, from->weights, notes + from->rows_note, from->weights_note);
     if (status == SHOAL_OK && from->weights >= 0)
         status = shoal_data_read(&weights, job->lent_weights, 0, shoal_data_rows(job->lent_weights), NULL);
-    if (status == SHOAL_OK)
-        status = cli_job_note_data(job, name, shoal_data_rows(job->data), shoal_data_columns(job->data),
-                                   shoal_data_type(job->data));
     if (status < 0) {
         shoal_data_free(&job->data);
         shoal_data_free(&job->lent_weights);
@@ -197,16 +210,19 @@ static int borrow(cli_job *job, const notice *from, const char *notes)
     return SHOAL_OK;
 }
 
+/* Who can't see what is lent reads it as the first one did, where it is still there to be read. */
 static int load_other(loading *self, const notice *first, const char *notes)
 {
     double started = base_seconds();
     if (first->status < 0)
         return shoal_fail(first->status, "%s", notes);
-    if (first->rows >= 0 && borrow(self->job, first, notes) == SHOAL_OK) {
-        self->job->load_seconds = base_seconds() - started;
-        return SHOAL_OK;
-    }
-    return self->load(self->job, self->context);
+    int status = borrow(self->job, first, notes);
+    if (status < 0 && first->read_once)
+        return status;
+    if (status < 0 || first->rows < 0)
+        return self->load(self->job, self->context);
+    self->job->load_seconds = base_seconds() - started;
+    return SHOAL_OK;
 }
 
 /* ---- all ----------------------------------------------------------------------------------------------------- */

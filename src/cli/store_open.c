@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "ranks.h"
 #include "store/store_internal.h"
 
 static const shoal_option rows[] = {
@@ -29,7 +31,9 @@ static void protect_secrets(const char *scheme)
     bool remote = strcmp(scheme, "dir") != 0 && strcmp(scheme, "mem") != 0; /* these also find keys in files */
     for (size_t i = 0; i < sizeof given / sizeof *given && !remote; i++)
         remote = getenv(given[i]) != NULL;
-    if (remote)
+    if (remote && cli_ranks()) /* MPI moves messages by reading the memory of other ranks: only dumps can be kept away */
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+    else if (remote)
         prctl(PR_SET_DUMPABLE, 0);
 }
 
