@@ -227,7 +227,7 @@ def size_cells(size):
 
 
 def print_markdown(report):
-    print(f"Measured {report['when']} on {report['cpu']}, {report['cores']} cores, {report['repetitions']} repetitions, "
+    print(f"Measured {'with --quick ' if report['quick'] else ''}{report['when']} on {report['cpu']}, {report['cores']} cores, {report['repetitions']} repetitions, "
           f"load {report['load'][0]:.1f} before.\n")
     print("| work | unit | figure | bar | met | |\n|---|---|---:|---:|---|---|")
     for row in report["rows"]:

@@ -2,14 +2,16 @@
  *
  *     mpirun -n 2 bench_mpi_rounds_openmpi [ROUNDS [K D]...]
  *
- * Prints JSON, on rank 0.  For every K x D two jobs of ROUNDS rounds (60): a learner of our own that maps and updates nothing and
- * whose partial has K*D + K sums, and k-means on a few rows.  A round of the empty learner also makes one MPI_Allreduce of as many int64,
- * on rank 0's clock, between buffers that are filled before as the engine fills its own: so both meet the same neighbours, and ranks that are
- * as much in step.  "communication" is all of a round that is neither mapping nor update: from the end of the last map to the beginning of
- * update, and from its end until the round is over.  The figures are medians of all rounds but the first ten, in microseconds.
+ * Prints JSON, on rank 0.  For every K x D two jobs of ROUNDS rounds (60): a learner of our own that maps and
+ * updates nothing and whose partial has K*D + K sums, and k-means on a few rows.  A round of the empty learner also
+ * makes one MPI_Allreduce of as many int64, on rank 0's clock, between buffers that are filled before as the engine
+ * fills its own: so both meet the same neighbours, and ranks that are as much in step.  "communication" is all of a
+ * round that is neither mapping nor update: from the end of the last map to the beginning of update, and from its
+ * end until the round is over.  The figures are medians of all rounds but the first ten, in microseconds.
  *
- * "rows" is a labelling of many rows: how long rank 0 waited for labels and distances of the others when it had mapped its own, beside what
- * plain sends of the same bytes take.  What of that was not waited for was hidden behind mapping. */
+ * "rows" is a labelling of many rows: how long rank 0 waited for labels and distances of the others when it had
+ * mapped its own, beside what plain sends of the same bytes take.  What of that was not waited for was hidden behind
+ * mapping. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,7 +195,7 @@ static const shoal_algorithm empty_learner = {.name = "empty",
                                               .map = map_empty,
                                               .update = update_empty};
 
-/* ---- k-means, whose functions are timed ---------------------------------------------------------------------------- */
+/* ---- k-means, whose functions are timed -------------------------------------------------------------------------- */
 
 static int prepare_timed(void **prepared, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
 {
@@ -241,7 +243,7 @@ static int run_kmeans(shoal_ranks *ranks, shoal_report *report)
     return status == SHOAL_OK ? run(&timed, &config, url, ranks, report) : status;
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------ */
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
 
 static void print_empty(figures *found, const shoal_report *report)
 {
@@ -288,7 +290,7 @@ static int measure(shoal_ranks *ranks, int64_t k, int64_t columns, bool last)
     return status;
 }
 
-/* ---- rows on their way ----------------------------------------------------------------------------------------------- */
+/* ---- rows on their way ------------------------------------------------------------------------------------------- */
 
 /* Seconds until rank 0 has what the other ranks have of `bytes`, which all have in equal shares. */
 static double send_plain(shoal_ranks *ranks, char *rows, size_t bytes)

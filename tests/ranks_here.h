@@ -32,7 +32,7 @@ typedef struct ranks_here_end {
     int rank, code; /* who aborted, and with what; code -1: the ranks did not keep to their contract */
     char message[1200];
     int64_t calls;       /* collective ones of each rank */
-    int64_t sums, bytes; /* posted sums; and bytes of posted sends */
+    int64_t bytes; /* of posted sends */
 } ranks_here_end;
 
 /* All of it may be zero, for ranks that are as fast as they are. */
@@ -58,12 +58,11 @@ typedef struct here_call {
 } here_call;
 
 typedef struct here_post {
-    enum { HERE_POST_SUM, HERE_POST_SEND, HERE_POST_RECEIVE } kind;
+    enum { HERE_POST_SEND, HERE_POST_RECEIVE } kind;
     void *out;
     const void *in;
     size_t count;
     int peer;
-    int64_t number;
     bool done;
     struct here_post *next;
 } here_post;
@@ -301,21 +300,13 @@ static inline void here_post_one(shoal_ranks *ranks, here_post post)
     here_rank *self = here_of(ranks);
     here_lock(self);
     here_post **last = &self->posts, *fresh = malloc(sizeof *fresh);
-    post.number = post.kind == HERE_POST_SUM ? ++self->calls : 0;
     *fresh = post;
     while (*last)
         last = &(*last)->next;
     *last = fresh;
-    if (post.kind == HERE_POST_SUM)
-        self->world->end.sums += ranks->rank == 0;
-    else if (post.kind == HERE_POST_SEND)
+    if (post.kind == HERE_POST_SEND)
         self->world->end.bytes += (int64_t)post.count;
     here_unlock(self);
-}
-
-static inline void post_sum_here(shoal_ranks *self, int64_t *out, const int64_t *in, size_t count)
-{
-    here_post_one(self, (here_post){.kind = HERE_POST_SUM, .out = out, .in = in, .count = count});
 }
 
 static inline void post_send_here(shoal_ranks *self, const void *bytes, size_t size, int to)
@@ -328,38 +319,13 @@ static inline void post_receive_here(shoal_ranks *self, void *bytes, size_t size
     here_post_one(self, (here_post){.kind = HERE_POST_RECEIVE, .out = bytes, .count = size, .peer = from});
 }
 
-/* The oldest of a rank's posts that is not done, of a kind and, unless it is a sum, with a peer. */
+/* The oldest of a rank's posts that is not done, of a kind and with a peer. */
 static inline here_post *here_oldest(here_rank *rank, int kind, int peer)
 {
     for (here_post *post = rank->posts; post; post = post->next)
-        if (!post->done && (int)post->kind == kind && (kind == HERE_POST_SUM || post->peer == peer))
+        if (!post->done && (int)post->kind == kind && post->peer == peer)
             return post;
     return NULL;
-}
-
-static inline bool here_try_sum(here_world *world)
-{
-    here_post *of[RANKS_HERE_MOST] = {NULL};
-    for (int i = 0; i < world->size; i++)
-        if (!(of[i] = here_oldest(&world->rank[i], HERE_POST_SUM, 0)))
-            return false;
-    int64_t *all = calloc(of[0]->count + 1, sizeof *all);
-    for (int i = 0; i < world->size; i++) {
-        if (of[i]->count != of[0]->count || of[i]->number != of[0]->number) {
-            here_end(world, i, -1, "ranks posted different sums, or other calls between them");
-            free(all);
-            return false;
-        }
-        for (size_t k = 0; k < of[0]->count; k++)
-            all[k] = here_add(all[k], ((const int64_t *)of[i]->in)[k]);
-    }
-    for (int i = 0; i < world->size; i++) {
-        if (of[0]->count)
-            memcpy(of[i]->out, all, of[0]->count * sizeof *all);
-        of[i]->done = true;
-    }
-    free(all);
-    return true;
 }
 
 /* As with MPI, less than was awaited may come. */
@@ -383,7 +349,7 @@ static inline void here_progress(here_world *world)
 {
     bool more = true;
     while (more) {
-        more = here_try_sum(world);
+        more = false;
         for (int from = 0; from < world->size; from++)
             for (int to = 0; to < world->size; to++)
                 more |= here_try_send(world, from, to);
@@ -507,7 +473,6 @@ static inline void here_fill(here_rank *rank, here_world *world, int number)
         .gather = gather_here,
         .gather_some = gather_some_here,
         .share = share_here,
-        .post_sum = post_sum_here,
         .post_send = post_send_here,
         .post_receive = post_receive_here,
         .poll = poll_here,

@@ -29,10 +29,11 @@ enum { SHOAL_PHASES_MOST = 8 };
 /* What a run did. */
 typedef struct shoal_report {
     int threads; /* of this process */
-    int ranks, hosts, idle; /* processes that ran it, the machines they were on, and ranks that got no rows; 1, 1 and 0 without ranks */
-    int all_threads;        /* of all ranks */
+    int ranks, hosts,
+        idle; /* processes that ran it, the machines they were on, and ranks that got no rows; 1, 1 and 0 without ranks */
+    int all_threads; /* of all ranks */
     const char *kernel;
-    int64_t rounds; /* with those before what was resumed */
+    int64_t rounds;  /* with those before what was resumed */
     int64_t resumed; /* the round it went on with; 0 from the start */
     int phases;
     shoal_phase phase[SHOAL_PHASES_MOST]; /* "load" first */
@@ -56,15 +57,17 @@ typedef struct shoal_run_options {
                              * when they take more; rows from a store lie in a temporary file when they take more; 0: half of
                              * what is free */
     const char *code;       /* the folder with the files that the run brings along; NULL for none */
+    const char *code_hash;  /* tells what the learner runs, a module or a command, from all others: ranks, and who
+                             * resumes, must have the same; NULL for a learner that is all of shoal's */
     shoal_progress *progress;
     void *progress_context;
-    const volatile int *stop; /* set by a signal handler of this process, non-zero asks the run to end after the round;
+    const volatile int *stop;  /* set by a signal handler of this process, non-zero asks the run to end after the round;
                                * NULL when nobody will */
-    shoal_ranks *ranks;       /* the processes that run it in step, all with the same options; NULL: this one alone */
-    int64_t verify;           /* ranks compare the hash of their models every so many rounds; 0: never */
-    double checkpoint_seconds;   /* write the round to `checkpoint` every so many seconds, by rank 0; 0: never */
-    const char *checkpoint;      /* a file, or the URL of a blob in a store; NULL: no checkpoints */
-    bool resume;                 /* go on with what `checkpoint` has, if it is there; without it, one that is there is refused */
+    shoal_ranks *ranks;        /* the processes that run it in step, all with the same options; NULL: this one alone */
+    int64_t verify;            /* ranks compare the hash of their models every so many rounds; 0: never */
+    double checkpoint_seconds; /* write the round to `checkpoint` every so many seconds, by rank 0; 0: never */
+    const char *checkpoint;    /* a file, or the URL of a blob in a store; NULL: no checkpoints */
+    bool resume; /* go on with what `checkpoint` has, if it is there; without it, one that is there is refused */
 } shoal_run_options;
 
 /* Runs `algorithm` to its end.  `weights` has one value a row, or is NULL.  report and options may be NULL.  *report is

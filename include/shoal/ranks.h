@@ -8,8 +8,11 @@
  *     status = shoal_run(&result, &report, &shoal_kmeans, &config, data, NULL, &options);
  *     shoal_ranks_close(&ranks);                                       // MPI_Finalize
  *
- * Every rank makes the same calls with the same data and options; each maps its own part of the rows, and every rank gets the same
- * result, but for what is written for each row (labels, say), which only rank 0 has.
+ * Every rank makes the same calls with the same data and options; each maps its own part of the rows, and every rank
+ * gets the same result, but for what is written for each row (labels, say): only rank 0 has it, and the others have a
+ * tensor of no rows.  What fails on one rank inside shoal_run fails on all, with the same message.  A rank that fails
+ * elsewhere, when it opens the data, say, must not go its own way, since the others wait for it in shoal_run:
+ * ranks->abort(ranks, shoal_error(), 1) ends all of them.
  *
  * shoal itself knows nothing of MPI: what it asks for is this table of functions, and libshoal-mpi.so fills it.  A program that has
  * ranks of another kind may fill one itself. */
@@ -38,7 +41,8 @@ struct shoal_ranks {
     int rank, size;
     char name[64]; /* "Open MPI 4.1.4" */
 
-    /* out[i] becomes the sum, or the greatest, of all ranks' in[i].  `in` may be `out`; otherwise they do not overlap. */
+    /* out[i] becomes the sum, or the greatest, of all ranks' in[i].  On all ranks `in` is `out`, or on none, and
+     * then they do not overlap. */
     void (*sum)(shoal_ranks *self, int64_t *out, const int64_t *in, size_t count);
     void (*max)(shoal_ranks *self, int64_t *out, const int64_t *in, size_t count);
     /* `bytes` bytes of every rank, one behind the other in the order of ranks, on every rank. */
@@ -48,17 +52,15 @@ struct shoal_ranks {
     /* Every rank gets what rank `from` has. */
     void (*share)(shoal_ranks *self, void *inout, size_t bytes, int from);
 
-    /* Sums, sends and receives that go on while this process computes.  Their memory must stay until wait returned, or poll was true.
-     * Sums are posted by all ranks in the same order; between two ranks the first sent is the first received, and it may be shorter
-     * than what the other was ready to receive. */
-    void (*post_sum)(shoal_ranks *self, int64_t *out, const int64_t *in, size_t count);
+    /* Sends and receives that go on while this process computes.  Their memory must stay until wait returned, or poll was true.
+     * Between two ranks the first sent is the first received, and it may be shorter than what the other was ready to receive. */
     void (*post_send)(shoal_ranks *self, const void *bytes, size_t size, int to);
     void (*post_receive)(shoal_ranks *self, void *bytes, size_t size, int from);
     bool (*poll)(shoal_ranks *self); /* helps what was posted along; true when all of it is done */
     void (*wait)(shoal_ranks *self); /* until all of it is done */
 
     /* Tells all other ranks that this one failed, without waiting for them; and whether one of the others did.  An alarm holds until
-     * the next collective call, but for posted ones: its ranks have met since, and agreed on what to do. */
+     * the next collective call: its ranks have met since, and agreed on what to do. */
     void (*alarm)(shoal_ranks *self);
     bool (*alarmed)(shoal_ranks *self);
 

@@ -187,9 +187,11 @@ static int write_features(const cli_job *job, const void *context)
                                        .memory = end->memory,
                                        .ranks = cli_ranks()};
     shoal_result *result = NULL;
-    if (!end->outputs.features)
-        return SHOAL_OK;
-    int status = option_given(&config.activation, end, "activation");
+    bool wanted = end->outputs.features != NULL;
+    int status = cli_ranks_follow(&wanted);
+    if (status < 0 || !wanted)
+        return status;
+    status = option_given(&config.activation, end, "activation");
     if (status == SHOAL_OK)
         status = option_given(&config.precision, end, "precision");
     if (config.precision == 0)
@@ -427,8 +429,10 @@ static const char *const description[] = {
     "With --workers or --store the same is done by worker processes that meet only in a store, and the result has the "
     "same bits. Any of them may die or leave at any moment, and more may join; shoal job shows, stops, resumes and "
     "removes jobs.",
-    "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the same "
-    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with any "
+    "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the "
+    "same "
+    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with "
+    "any "
     "number of ranks or threads.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the files are written from the best "
     "point so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and "

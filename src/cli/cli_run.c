@@ -206,20 +206,20 @@ static int prepare_code(run *self)
         status = cli_params_read(&self->params, params);
     self->algorithm = &shoal_exec;
     self->settings->config.params = self->params;
-    if (status < 0)
-        return status;
-    if (!function->exec) {
-        self->module_config.params = self->params;
-        return cli_code_module(&self->code, &self->algorithm, self->module);
-    }
-    status = cli_code_command(&self->code, function->exec, &function->send, self->on_workers);
-    return status == SHOAL_OK && !self->on_workers ? cli_code_folder(&self->code) : status;
+    self->module_config.params = self->params;
+    if (status == SHOAL_OK)
+        status = function->exec ? cli_code_command(&self->code, function->exec, &function->send, self->on_workers)
+                                : cli_code_module(&self->code, &self->algorithm, self->module);
+    if (status == SHOAL_OK)
+        cli_code_name(&self->code);
+    return status == SHOAL_OK && function->exec && !self->on_workers ? cli_code_folder(&self->code) : status;
 }
 
 static int run_here(cli_job *job, const run *self, const void *config)
 {
     const settings *settings = self->settings;
     job->code = self->code.folder;
+    job->code_hash = self->code.hash;
     return cli_job_run(job, config, &settings->run, &settings->ranks, settings->data.memory, &settings->trace);
 }
 
@@ -250,6 +250,7 @@ static int run_job(const run *self, const cli_file *written)
     cli_job job;
     cli_job_init(&job, self->algorithm, settings->print.quiet);
     job.keeps_part = self->algorithm != &shoal_exec;
+    job.outputs = written;
     int status = cli_load(&job, load, (void *)self);
     if (status == SHOAL_OK)
         status = self->on_workers ? run_on_workers(&job, self, config, written) : run_here(&job, self, config);
@@ -301,8 +302,10 @@ static const char *const description[] = {
     "and --send name in its current folder. A program that exits, writes anything else or takes longer than --timeout "
     "ends the run with a sentence that shows the rows, the machine and the last lines of its standard error.",
     "Without --out the numbers of the result are printed, a row a line, if there are at most 10,000.",
-    "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the same "
-    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with any "
+    "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the "
+    "same "
+    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with "
+    "any "
     "number of ranks or threads.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run of a module after the round it is in, and what it has found so "
     "far "

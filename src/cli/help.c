@@ -33,6 +33,7 @@ static const struct {
      "Credentials and address of s3:// stores."},
     {"SHOAL_STORE", "The store that jobs are in when --store is not given."},
     {"SHOAL_SSH", "The command that --workers ssh: uses when --ssh is not given; ssh when it is not set."},
+    {"SHOAL_MPI_PLUGIN", "The file libshoal-mpi.so to use; the one of the MPI that started this when it is not set."},
     {"SHOAL_PORTABLE",
      "A folder with the builds of this program that are copied to other machines, or none to copy this one."},
     {"SHOAL_HISTORY", "off: runs leave no line in the history of what was predicted and what happened."},

@@ -89,7 +89,7 @@ static int open_data(cli_job *job, const char *path, const shoal_data_options *o
     if (status < 0)
         return status;
     status = in_store ? shoal_job_data_open(&job->data, path, options, shoal_after(STORE_PATIENCE))
-                          : shoal_data_open(&job->data, path, options);
+                      : shoal_data_open(&job->data, path, options);
     if (status < 0)
         return status;
     return cli_job_note_data(job, in_store ? path : shoal_data_path(job->data), shoal_data_rows(job->data),
@@ -111,6 +111,48 @@ int cli_job_load(cli_job *job, const char *path, const shoal_data_options *optio
     return status;
 }
 
+/* ---- files that must not be one another ---------------------------------------------------------------------- */
+
+/* Whether two paths mean one file that would be replaced.  Pipes, terminals and what stdout and stderr are redirected
+ * to take one output after the other. */
+static int is_same_file(bool *same, const char *output, const char *other)
+{
+    struct stat a, b;
+    bool has_a = stat(output, &a) == 0;
+    bool has_b = strcmp(other, "-") == 0 ? fstat(STDIN_FILENO, &b) == 0 : stat(other, &b) == 0;
+    *same = false;
+    if ((has_a && !S_ISREG(a.st_mode)) || base_output_standard(output) >= 0)
+        return SHOAL_OK;
+    if (has_a && has_b)
+        *same = a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    if (has_a || has_b)
+        return SHOAL_OK;
+    char *path = NULL, *other_path = NULL;
+    int status = base_output_resolve(&path, output);
+    if (status == SHOAL_OK)
+        status = base_output_resolve(&other_path, other);
+    if (status == SHOAL_OK)
+        *same = strcmp(path, other_path) == 0;
+    base_free(&path);
+    base_free(&other_path);
+    return status;
+}
+
+/* Refuses an output that is one of the files of a list, up to `end`. */
+static int check_apart(const cli_file *output, const cli_file *list, const cli_file *end, const char *why)
+{
+    for (; list != end && list->name; list++) {
+        bool same = false;
+        int status = list->path ? is_same_file(&same, output->path, list->path) : SHOAL_OK;
+        if (status < 0)
+            return status;
+        if (same)
+            return shoal_fail(SHOAL_USAGE, "%s %s and %s %s are the same file%s", output->name, output->path,
+                              list->name, list->path, why);
+    }
+    return SHOAL_OK;
+}
+
 /* ---- the run ------------------------------------------------------------------------------------------------- */
 
 void cli_job_on_round(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
@@ -120,15 +162,18 @@ void cli_job_on_round(void *context, const shoal_round *done, const shoal_round 
     cli_trace_round(&job->trace, done, next, seconds);
 }
 
-/* The place of the checkpoint, when there is to be one. */
+/* The place of the checkpoint, when there is to be one.  It is removed in the end, and so would be an output there. */
 static int name_checkpoint(cli_job *job, const cli_ranks_settings *ranks)
 {
     if (ranks->checkpoint <= 0 && !ranks->resume)
         return SHOAL_OK;
-    if (ranks->file && cli_is_in_store(ranks->file) && cli_store_protect(ranks->file) < 0)
-        return SHOAL_USAGE;
-    return ranks->file ? base_copy_text(&job->checkpoint, ranks->file)
-                       : base_format(&job->checkpoint, "%s.checkpoint", job->algorithm->name);
+    if (ranks->file && cli_is_in_store(ranks->file))
+        return cli_store_protect(ranks->file) < 0 ? SHOAL_USAGE : base_copy_text(&job->checkpoint, ranks->file);
+    int status = ranks->file ? base_copy_text(&job->checkpoint, ranks->file)
+                             : base_format(&job->checkpoint, "%s.checkpoint", job->algorithm->name);
+    if (status < 0 || !job->outputs || !cli_is_first())
+        return status;
+    return check_apart(&(cli_file){"the checkpoint", job->checkpoint}, job->outputs, NULL, ": each needs its own");
 }
 
 static void tell_idle(const shoal_report *report)
@@ -154,6 +199,7 @@ int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settin
                                  .rows_per_grain = settings->rows_per_grain,
                                  .memory = memory,
                                  .code = job->code,
+                                 .code_hash = job->code_hash,
                                  .progress = cli_job_on_round,
                                  .progress_context = job,
                                  .stop = cli_signals_stop(),
@@ -195,46 +241,6 @@ static bool is_stdout(const char *path)
         file.st_ino != out.st_ino)
         return false;
     return stat("/dev/null", &null) < 0 || null.st_dev != out.st_dev || null.st_ino != out.st_ino;
-}
-
-/* Whether two paths mean one file that would be replaced.  Pipes, terminals and what stdout and stderr are redirected
- * to take one output after the other. */
-static int is_same_file(bool *same, const char *output, const char *other)
-{
-    struct stat a, b;
-    bool has_a = stat(output, &a) == 0;
-    bool has_b = strcmp(other, "-") == 0 ? fstat(STDIN_FILENO, &b) == 0 : stat(other, &b) == 0;
-    *same = false;
-    if ((has_a && !S_ISREG(a.st_mode)) || base_output_standard(output) >= 0)
-        return SHOAL_OK;
-    if (has_a && has_b)
-        *same = a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-    if (has_a || has_b)
-        return SHOAL_OK;
-    char *path = NULL, *other_path = NULL;
-    int status = base_output_resolve(&path, output);
-    if (status == SHOAL_OK)
-        status = base_output_resolve(&other_path, other);
-    if (status == SHOAL_OK)
-        *same = strcmp(path, other_path) == 0;
-    base_free(&path);
-    base_free(&other_path);
-    return status;
-}
-
-/* Refuses an output that is one of the files of a list, up to `end`. */
-static int check_apart(const cli_file *output, const cli_file *list, const cli_file *end, const char *why)
-{
-    for (; list != end && list->name; list++) {
-        bool same = false;
-        int status = list->path ? is_same_file(&same, output->path, list->path) : SHOAL_OK;
-        if (status < 0)
-            return status;
-        if (same)
-            return shoal_fail(SHOAL_USAGE, "%s %s and %s %s are the same file%s", output->name, output->path,
-                              list->name, list->path, why);
-    }
-    return SHOAL_OK;
 }
 
 int cli_files_check(const cli_file *outputs, const cli_file *inputs, bool json)

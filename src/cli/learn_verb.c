@@ -47,6 +47,7 @@ int cli_learning_run(cli_job *job, const cli_learning *learning, json_t *more)
     if (learning->on_workers)
         return cli_workers_run(job, &wish, learning->run, learning->workers, learning->print);
     json_decref(more);
+    job->outputs = learning->outputs;
     return cli_job_run(job, learning->config, learning->run, learning->ranks, learning->data->memory, learning->trace);
 }
 

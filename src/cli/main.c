@@ -149,9 +149,10 @@ static int run_verb(const cli_verb *verb, int argc, char *const *argv)
         status = base_options_default(settings, verb->options);
     if (status == SHOAL_OK)
         status = base_options_parse(settings, verb->options, word, &count, argc, argv);
-    if (status == SHOAL_OK && ((cli_common *)settings)->help)
+    bool help = status == SHOAL_OK && ((cli_common *)settings)->help;
+    if (help && cli_is_first())
         cli_help_verb(stdout, verb);
-    else if (status == SHOAL_OK && (status = check_words(verb, word, count)) == SHOAL_OK)
+    else if (!help && status == SHOAL_OK && (status = check_words(verb, word, count)) == SHOAL_OK)
         status = verb->run(settings, word, count);
     base_free(&word);
     base_free(&settings);
@@ -170,8 +171,10 @@ static int dispatch(const cli_verb **verb, int argc, char *const *argv)
 {
     const char *const *words = (const char *const *)argv + 1;
     int count = argc - 1;
-    if (count == 0)
+    if (count == 0) {
+        cli_ranks_expect(); /* one of them says it */
         return shoal_fail(SHOAL_USAGE, "a verb is missing, such as kmeans");
+    }
     if (is_one_of(words[0], "-h", "--help")) {
         cli_help_program(stdout);
         return SHOAL_OK;
@@ -192,6 +195,7 @@ static int dispatch(const cli_verb **verb, int argc, char *const *argv)
         cli_help_family(stdout, words[0]);
         return SHOAL_OK;
     }
+    cli_ranks_expect();
     if (words[0][0] == '-')
         return shoal_fail(SHOAL_USAGE, "there is no option %s before the verb", words[0]);
     return cli_verb_unknown(words, count);
@@ -233,5 +237,6 @@ int main(int argc, char **argv)
         const char *about = verb ? verb->name : argc > 1 && cli_verb_family(argv[1]) ? argv[1] : "";
         fprintf(stderr, "try 'shoal %s%s-h'\n", about, *about ? " " : "");
     }
+    cli_ranks_give_up();
     return status == SHOAL_USAGE ? CLI_WRONG_USAGE : status == SHOAL_STOPPED ? CLI_INTERRUPTED : CLI_FAILED;
 }

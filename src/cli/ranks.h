@@ -28,16 +28,22 @@ bool cli_is_first(void);
 
 /* That all ranks are fine so far; SHOAL_OK at once when this process is alone. */
 int cli_ranks_agree(void);
+/* The same, and *wish becomes that of rank 0, for what all make together and rank 0 alone writes. */
+int cli_ranks_follow(bool *wish);
 /* Notes that a failure is known to all ranks; returns it. */
 int cli_ranks_settled(int status);
 
-/* SHOAL_USAGE when several ranks would have to read what can be read once, as a pipe.  `name` is what the command line calls it; the path may be
- * NULL.  Fails on all ranks or on none where all have the same files. */
+/* SHOAL_USAGE when several ranks would have to read what can be read once, as a pipe.  `name` is what the command
+ * line calls it; the path may be NULL. */
 int cli_ranks_can_read(const char *name, const char *path);
 /* Loads the data of a verb by `load`, on every rank or once a host (ranks_data.h).  Collective. */
 int cli_load(cli_job *job, int (*load)(cli_job *job, void *context), void *context);
 
-/* What the program returns: tells the others of a failure that only this rank has, hears of theirs, and leaves.  On all but rank 0 the status is SHOAL_OK. */
+/* What the program returns: tells the others of a failure that only this rank has, hears of theirs, and leaves.  On all
+ * but rank 0 the status is SHOAL_OK, unless this one could not even meet the others. */
 int cli_ranks_end(int status);
+/* After a failure was told: ends the others if they could not be met.  mpirun of Open MPI does that because of the exit
+ * code, but that of MPICH minds only who has spoken to it, and is told in its own words (PMI-1). */
+void cli_ranks_give_up(void);
 
 #endif

@@ -257,7 +257,8 @@ static int compare_one(const loading *self, const void *bytes, size_t size, cons
     return status;
 }
 
-/* A file may be another one on another host, though it has the same name, and a blob may be replaced while ranks open it. */
+/* A file may be another one on another host, though it has the same name, and a blob may be replaced while ranks
+ * open it. */
 static int compare(const loading *self)
 {
     const cli_job *job = self->job;

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "engine/store/job_code.h"
+#include "engine/store/job_hash.h"
 #include "learn/module.h"
 #include "run_compile.h"
 
@@ -182,6 +183,20 @@ int cli_code_command(cli_code *code, const char *command, const shoal_texts *sen
     for (int i = 0; status == SHOAL_OK && i < send->count; i++)
         status = send_file(code, send->text[i]);
     return status == SHOAL_OK && for_workers ? send_words(code, command) : status;
+}
+
+void cli_code_name(cli_code *code)
+{
+    base_hash hash = {0};
+    unsigned char bytes[BASE_HASH_SIZE];
+    for (int i = 0; i < code->count; i++) {
+        const uint64_t size = code->file[i].size;
+        base_hash_add(&hash, code->file[i].name, strlen(code->file[i].name) + 1);
+        base_hash_add(&hash, &size, sizeof size);
+        base_hash_add(&hash, code->file[i].bytes, code->file[i].size);
+    }
+    base_hash_end(&hash, bytes);
+    job_hex_write(code->hash, bytes, sizeof bytes);
 }
 
 /* ---- a folder without workers ------------------------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* Lending rows to other processes.  See data_lend.h.
  *
- * They lie in a file that has no name, in memory or, if they were too large for it, on a disk; both sides have it as the data set's
- * buffer, so that everything else takes them for rows that were decoded. */
+ * They lie in a file that has no name, in memory or, if they were too large for it, on a disk; both sides have it as
+ * the data set's buffer, so that everything else takes them for rows that were decoded. */
 #include "data/data_lend.h"
 
 #include <errno.h>
@@ -46,7 +46,8 @@ static void drop_pages(unsigned char *start, unsigned char *end)
         (void)madvise((void *)first, last - first, MADV_DONTNEED);
 }
 
-/* Copies the rows; those of the data set's own buffer are given back as they are copied, so that they are never there twice. */
+/* Copies the rows; those of the data set's own buffer are given back as they are copied, so that they are never
+ * there twice. */
 static int copy_values(int file, shoal_data *data)
 {
     const size_t size = values_bytes(data), step = (size_t)16 << 20;

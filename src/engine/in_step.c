@@ -56,12 +56,10 @@ static int64_t precedence(const shoal_ranks *ranks, int status)
     return (status == SHOAL_STOPPED ? 0 : (int64_t)1 << 40) + ranks->size - ranks->rank;
 }
 
-int engine_agree(shoal_ranks *ranks, int status)
+/* The failure that counts, which precedence has found, on every rank. */
+static int tell_failure(shoal_ranks *ranks, int status, int64_t first)
 {
-    int64_t first = precedence(ranks, status), failed = status < 0;
-    ranks->max(ranks, &first, &first, 1);
-    if (first == 0)
-        return SHOAL_OK;
+    int64_t failed = status < 0;
     failure told = {.status = status};
     engine_host(told.host);
     if (failed)
@@ -74,6 +72,20 @@ int engine_agree(shoal_ranks *ranks, int status)
     if (ranks->size == 1 || (failed == ranks->size && range[0] == -range[1]))
         return shoal_fail(told.status, "%s", told.message);
     return shoal_fail(told.status, "rank %d on %s: %s", by, told.host, told.message);
+}
+
+int engine_agree(shoal_ranks *ranks, int status)
+{
+    return engine_agree_on(ranks, status, 0, "");
+}
+
+int engine_agree_on(shoal_ranks *ranks, int status, uint32_t same, const char *what)
+{
+    int64_t all[] = {precedence(ranks, status), same, -(int64_t)same};
+    ranks->max(ranks, all, all, 3);
+    if (all[0] > 0)
+        return tell_failure(ranks, status, all[0]);
+    return all[1] == -all[2] ? SHOAL_OK : engine_compare(ranks, &same, sizeof same, what);
 }
 
 int engine_follow_first(shoal_ranks *ranks, int status)

@@ -15,6 +15,8 @@ void engine_host(char out[ENGINE_HOST_BYTES]);
 /* Makes one status of all ranks': SHOAL_OK when it is that everywhere.  Otherwise the failure of the lowest rank that has one of its own, with
  * its message on every rank, in front of it "rank 3 on h2: " unless all ranks failed with the same words. */
 int engine_agree(shoal_ranks *ranks, int status);
+/* The same, and when none failed SHOAL_CONFLICT, as engine_compare says it, unless all ranks have the same number. */
+int engine_agree_on(shoal_ranks *ranks, int status, uint32_t same, const char *what);
 /* For what only rank 0 does: every rank gets its status and its message; `status` counts on rank 0 alone. */
 int engine_follow_first(shoal_ranks *ranks, int status);
 /* For what can't be agreed on any more: a failure ends the whole job, with this rank's message. */

@@ -118,7 +118,9 @@ static void find_folders(char program[PATH_MAX], char library[PATH_MAX])
     library[0] = '\0';
     if (dladdr(PLUGIN, &info) != 0 && info.dli_fname != NULL && realpath(info.dli_fname, library) == NULL)
         library[0] = '\0';
-    if (strcmp(library, program) == 0)
+    if (length < 0) /* without /proc; the one that has this code has its plug-ins in the same places */
+        strcpy(program, library);
+    else if (strcmp(library, program) == 0)
         library[0] = '\0';
     if ((slash = strrchr(program, '/')) != NULL)
         *slash = '\0';
@@ -267,6 +269,13 @@ static int check_size(const shoal_ranks *ranks, const shoal_ranks_started *start
             "%s: this is for %s, which sees only %d of the %d processes that srun started: choose another --mpi "
             "for srun, or another MPI's plug-in by SHOAL_MPI_PLUGIN",
             where, ranks->name, ranks->size, started->size);
+    if (strncmp(ranks->name, name_of(started->kind), strlen(name_of(started->kind))) == 0)
+        return shoal_fail(
+            SHOAL_INVALID,
+            "%s: this is for %s, which sees only %d of the %d processes that %s's %s started: build it with the mpicc "
+            "of that %s; or, if none started this, unset the variables that tell of one",
+            where, ranks->name, ranks->size, started->size, name_of(started->kind), started->launcher,
+            started->launcher);
     return shoal_fail(
         SHOAL_INVALID,
         "%s: this is for %s, which sees only %d of the %d processes that %s's %s started: use the plug-in for %s, "

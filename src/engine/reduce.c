@@ -16,16 +16,18 @@
 enum { PART_BYTES = 1 << 20, PARTS_MOST = 16, PARTS_OF_ALL = 4096 };
 
 /* The engine's own words behind the sums. */
-enum { WORD_FAILED, WORD_STOP };
+enum { WORD_FAILED, WORD_STOP, WORD_COUNTED, WORDS_USED = WORD_COUNTED + SHOAL_COUNTERS };
+_Static_assert((int)WORDS_USED <= (int)LEARN_PARTIAL_WORDS, "the words behind the sums are too few");
 
 struct engine_reduction {
     shoal_ranks *ranks;
     const shoal_shape *shape;
     const int64_t *first;
-    shoal_partial *merged; /* of all ranks */
-    engine_parts parts;    /* of this rank, in this round */
-    int64_t sent;          /* parts that were posted */
-    bool rows_under_way;   /* in this round there are rows that go to rank 0 */
+    shoal_partial *merged;  /* of all ranks */
+    shoal_partial *nothing; /* what a rank whose map failed adds */
+    engine_parts parts;     /* of this rank, in this round */
+    int64_t sent;           /* parts that were posted */
+    bool rows_under_way;    /* in this round there are rows that go to rank 0 */
     double row_seconds;
     const void *row_memory[SHOAL_CELLS_MOST]; /* of the merged partial */
     _Atomic uint32_t alarmed;
@@ -56,6 +58,7 @@ void engine_reduction_free(engine_reduction **reduction)
     if (!*reduction)
         return;
     learn_partial_free(&(*reduction)->merged);
+    learn_partial_free(&(*reduction)->nothing);
     base_free(&(*reduction)->record_bytes);
     base_free(reduction);
 }
@@ -97,8 +100,7 @@ static int64_t parts_of(const engine_reduction *reduction, int rank, const shoal
     int64_t grains = grains_of(reduction, rank), most = PARTS_OF_ALL / reduction->ranks->size;
     if (rank == 0 || grains == 0 || row_bytes(layout) == 0)
         return 1;
-    double bytes = (double)row_bytes(layout) *
-                   (double)engine_rows_of(reduction->shape, reduction->first[rank], grains);
+    double bytes = (double)row_bytes(layout) * (double)engine_rows_of(reduction->shape, reduction->first[rank], grains);
     int64_t parts = bytes / PART_BYTES < PARTS_MOST ? (int64_t)(bytes / PART_BYTES) : PARTS_MOST;
     parts = parts < most ? parts : most;
     parts = parts < grains ? parts : grains;
@@ -283,18 +285,22 @@ void engine_reduction_begin(engine_reduction *reduction, const shoal_layout *lay
         receive_rows(reduction, layout);
 }
 
-/* Sums of all ranks, and behind them how many failed and how many were asked to stop. */
-static void reduce_sums(engine_reduction *reduction, shoal_partial *mine, bool failed, bool *stop, int64_t *failures)
+/* Sums of all ranks, and behind them how many failed and how many were asked to stop, and what they counted. */
+static void reduce_sums(engine_reduction *reduction, shoal_partial *mine, bool failed, bool *stop, int64_t *counted,
+                        int64_t *failures)
 {
     shoal_ranks *ranks = reduction->ranks;
     size_t count;
-    int64_t *out = learn_partial_sums(reduction->merged, &count), *in = mine ? learn_partial_sums(mine, &count) : out;
+    int64_t *out = learn_partial_sums(reduction->merged, &count), *in = learn_partial_sums(mine, &count);
     int64_t *own = in + count - LEARN_PARTIAL_WORDS;
     own[WORD_FAILED] = failed;
     own[WORD_STOP] = *stop;
+    memcpy(own + WORD_COUNTED, counted, SHOAL_COUNTERS * sizeof *counted);
     ranks->sum(ranks, out, in, count);
-    *failures = out[count - LEARN_PARTIAL_WORDS + WORD_FAILED];
-    *stop = out[count - LEARN_PARTIAL_WORDS + WORD_STOP] > 0;
+    const int64_t *all = out + count - LEARN_PARTIAL_WORDS;
+    *failures = all[WORD_FAILED];
+    *stop = all[WORD_STOP] > 0;
+    memcpy(counted, all + WORD_COUNTED, SHOAL_COUNTERS * sizeof *counted);
 }
 
 static void reduce_maxima(engine_reduction *reduction, shoal_partial *mine)
@@ -305,18 +311,21 @@ static void reduce_maxima(engine_reduction *reduction, shoal_partial *mine)
         reduction->ranks->max(reduction->ranks, learn_partial_maxima(reduction->merged, &count), in, count);
 }
 
-int engine_reduction_end(shoal_partial **merged, bool *stop, engine_reduction *reduction, shoal_partial *mine, int status)
+int engine_reduction_end(shoal_partial **merged, bool *stop, int64_t counted[SHOAL_COUNTERS],
+                         engine_reduction *reduction, shoal_partial *mine, int status)
 {
     int64_t failures;
     if (status < 0) {
-        mine = NULL;
+        const shoal_layout *layout = shoal_partial_layout(reduction->merged);
+        learn_partial_free(&reduction->nothing);
+        engine_must(reduction->ranks, learn_partial_new(&reduction->nothing, layout, 0, 0, NULL));
         if (!atomic_load(&reduction->alarmed))
             reduction->ranks->alarm(reduction->ranks);
         for (int64_t part = reduction->sent; part < reduction->parts.parts; part++)
             send_part(reduction, NULL, part);
     }
-    reduce_sums(reduction, mine, status < 0, stop, &failures);
-    finish_rows(reduction, mine);
+    reduce_sums(reduction, status < 0 ? reduction->nothing : mine, status < 0, stop, counted, &failures);
+    finish_rows(reduction, status < 0 ? NULL : mine);
     if (failures > 0)
         return status < 0 ? status : shoal_fail(SHOAL_STOPPED, "another rank failed");
     reduce_maxima(reduction, mine);

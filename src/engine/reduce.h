@@ -2,7 +2,7 @@
  *
  *     engine_reduction_begin(reduction, &round->layout);                     // rank 0 gets ready for rows
  *     engine_slice_map_parts(&mine, mapper, slice, engine_reduction_parts(reduction));      // rows go while the rest is mapped
- *     status = engine_reduction_end(&merged, &stop, reduction, mine, status, stop);         // NULL and a failure are fine, too
+ *     status = engine_reduction_end(&merged, &stop, counted, reduction, mine, status);      // or NULL and a failure
  *
  * Sums and maxima meet in one call each, over all cells.  Records are gathered in the order of ranks.  What there is for each row goes
  * to rank 0 alone: elsewhere the ROW cells of the merged partial have no rows. */
@@ -26,10 +26,11 @@ const engine_parts *engine_reduction_parts(engine_reduction *reduction);
 void engine_reduction_poll(void *reduction);
 const _Atomic uint32_t *engine_reduction_watch(const engine_reduction *reduction);
 
-/* Collective.  `status` is how this rank's map went, `mine` what it made, NULL after a failure.  *merged is settled and valid until the next
- * begin.  *stop, in: this rank was asked to stop; out: one of them was.  When one rank failed all fail,
- * and still have to agree on how. */
-int engine_reduction_end(shoal_partial **merged, bool *stop, engine_reduction *reduction, shoal_partial *mine, int status);
+/* Collective.  `status` is how this rank's map went, `mine` what it made, NULL after a failure.  *merged is settled and
+ * valid until the next begin.  *stop, in: this rank was asked to stop; out: one of them was.  `counted`, in: by this rank
+ * in this round; out: by all.  When one rank failed all fail, and still have to agree on how. */
+int engine_reduction_end(shoal_partial **merged, bool *stop, int64_t counted[SHOAL_COUNTERS],
+                         engine_reduction *reduction, shoal_partial *mine, int status);
 /* Rows that are not here are not in a result either. */
 void engine_reduction_drop_rows(const engine_reduction *reduction, shoal_result *result);
 

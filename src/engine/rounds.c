@@ -105,6 +105,7 @@ static int compare_runs(const rounds_run *run)
     const shoal_run_options *options = job->options;
     const int64_t agreed[] = {job->shape.rows_per_grain, options->verify, options->resume, options->checkpoint != NULL};
     const int64_t shape[] = {job->shape.rows, job->shape.columns, job->shape.type, job->shape.weighted};
+    const char *code = options->code_hash ? options->code_hash : "";
     shoal_ranks *ranks = run->ranks;
     int status = engine_compare(ranks, SHOAL_VERSION, strlen(SHOAL_VERSION), "version of shoal");
     if (status == SHOAL_OK)
@@ -116,6 +117,8 @@ static int compare_runs(const rounds_run *run)
         status = engine_compare(ranks, shape, sizeof shape, "shape of the data");
     if (status == SHOAL_OK)
         status = engine_compare(ranks, agreed, sizeof agreed, "--grain, --verify, --resume or --checkpoint");
+    if (status == SHOAL_OK)
+        status = engine_compare(ranks, code, strlen(code), "module or command");
     return status == SHOAL_OK ? compare_rounds(ranks, run->round, "set of options") : status;
 }
 
@@ -125,8 +128,8 @@ static int prepare_saves(rounds_run *run)
     uint64_t fingerprint = 0;
     if (!job->options->checkpoint)
         return SHOAL_OK;
-    int status = agree(run, engine_source_fingerprint(&fingerprint, run->source, job->weights,
-                                                      engine_mapper_pool(run->mapper)));
+    int status =
+        agree(run, engine_source_fingerprint(&fingerprint, run->source, job->weights, engine_mapper_pool(run->mapper)));
     if (status == SHOAL_OK && run->ranks) {
         int64_t sum = (int64_t)fingerprint;
         run->ranks->sum(run->ranks, &sum, &sum, 1);
@@ -165,6 +168,7 @@ static int map_here(shoal_partial **out, rounds_run *run)
 static int map_all(shoal_partial **merged, bool *stop, rounds_run *run)
 {
     shoal_report *report = run->job->report;
+    int64_t counted[SHOAL_COUNTERS] = {0};
     double began = base_seconds();
     if (run->reduction)
         engine_reduction_begin(run->reduction, &run->round->layout);
@@ -172,22 +176,29 @@ static int map_all(shoal_partial **merged, bool *stop, rounds_run *run)
     double mapped = base_seconds();
     report->map_seconds += mapped - began;
     *stop = asked_to_stop(run);
+    engine_mapper_counted(run->mapper, counted);
     if (run->reduction) {
-        status = engine_reduction_end(merged, stop, run->reduction, *merged, status);
+        status = engine_reduction_end(merged, stop, counted, run->reduction, *merged, status);
         report->reduce_seconds += base_seconds() - mapped;
     }
+    for (int i = 0; i < SHOAL_COUNTERS; i++)
+        report->counter[i] += counted[i];
     return status;
 }
+
+static const char same_model[] = "model after the same rounds";
 
 /* Compares what all ranks should have: now and then the model that comes next, and in the end the one that the result was made from. */
 static int verify(const rounds_run *run, const shoal_round *next)
 {
     if (next && next->number % run->job->options->verify != 0)
         return SHOAL_OK;
-    return compare_rounds(run->ranks, next ? next : run->round, "model after the same rounds");
+    return compare_rounds(run->ranks, next ? next : run->round, same_model);
 }
 
-/* One round.  *stop: some rank was asked to stop while this round was mapped. */
+/* One round.  *stop: some rank was asked to stop while this round was mapped.  Ranks whose next rounds have different
+ * layouts, or of which only some have come to the end, would wait for each other in different calls: so all agree on that
+ * in every round, whether models are compared or not. */
 static int run_round(shoal_round **next, shoal_result **result, bool *stop, rounds_run *run)
 {
     const engine_job *job = run->job;
@@ -195,15 +206,16 @@ static int run_round(shoal_round **next, shoal_result **result, bool *stop, roun
     int status = map_all(&merged, stop, run);
     double began = base_seconds();
     if (status == SHOAL_OK)
-        status = job->algorithm->update(next, result, run->round, merged, &job->shape,
-                                        engine_mapper_crew(run->mapper), *stop);
+        status = job->algorithm->update(next, result, run->round, merged, &job->shape, engine_mapper_crew(run->mapper),
+                                        *stop);
     if (status == SHOAL_OK && *next)
         engine_number_round(*next, run->round->number + 1);
     if (status == SHOAL_OK && *result && run->reduction)
         engine_reduction_drop_rows(run->reduction, *result);
     double updated = base_seconds();
     job->report->update_seconds += updated - began;
-    status = agree(run, status);
+    if (run->ranks)
+        status = engine_agree_on(run->ranks, status, *next ? learn_layout_hash(&(*next)->layout) | 1 : 0, same_model);
     if (status == SHOAL_OK && run->ranks && job->options->verify > 0)
         status = verify(run, *next);
     job->report->reduce_seconds += run->ranks ? base_seconds() - updated : 0;
@@ -218,7 +230,6 @@ static void save(rounds_run *run, const shoal_round *next)
     if (!job->options->checkpoint || run->kept || (!next && !stopped))
         return;
     run->kept = stopped;
-    engine_mapper_counted(run->mapper, job->report->counter);
     run->saved = engine_saves_pass(&run->saves, stopped ? run->round : next, stopped);
 }
 
@@ -237,9 +248,9 @@ static int run_rounds(shoal_result **result, rounds_run *run, double began)
             return status;
         }
         report->stopped |= stop && (next || (*result)->incomplete);
-        save(run, next);
-        report->rounds++;
         tell(run, run->round, next, began);
+        save(run, next); /* the last thing: the message of a failure stays */
+        report->rounds++;
         shoal_round_free(&run->round);
         run->round = next;
     }
@@ -247,17 +258,6 @@ static int run_rounds(shoal_result **result, rounds_run *run, double began)
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
-
-/* What only this rank has counted, of all ranks. */
-static void add_counters(const rounds_run *run)
-{
-    shoal_report *report = run->job->report;
-    engine_mapper_counted(run->mapper, report->counter);
-    if (!run->ranks)
-        return;
-    run->ranks->sum(run->ranks, report->counter, report->counter, SHOAL_COUNTERS);
-    report->row_seconds = engine_reduction_row_seconds(run->reduction);
-}
 
 static void close_run(rounds_run *run)
 {
@@ -275,6 +275,8 @@ int engine_run_rounds(shoal_result **out, const engine_job *job)
     shoal_result *result = NULL;
     double began = base_seconds();
     int status = job->algorithm->start(&run.round, job->config, &job->shape);
+    if (status == SHOAL_OK)
+        engine_number_round(run.round, 0);
     status = agree(&run, status);
     if (status == SHOAL_OK && run.ranks)
         status = compare_runs(&run);
@@ -287,9 +289,9 @@ int engine_run_rounds(shoal_result **out, const engine_job *job)
     engine_add_phase(job->report->phase, &job->report->phases, "load", base_seconds() - began, 0);
     if (status == SHOAL_OK)
         status = run_rounds(&result, &run, began);
-    if (status == SHOAL_OK)
-        add_counters(&run);
-    else
+    if (run.reduction)
+        job->report->row_seconds = engine_reduction_row_seconds(run.reduction);
+    if (status < 0)
         shoal_result_free(&result);
     close_run(&run);
     *out = result;

@@ -33,7 +33,10 @@ int engine_saves_init(engine_saves *saves, const engine_job *job, const shoal_ro
     base_write_u64(&out, job->kernel_check);
     write_shape(&out, &job->shape);
     base_write_u64(&out, fingerprint);
+    base_write_text(&out, job->options->code_hash ? job->options->code_hash : "");
     learn_round_write(&out, first);
+    for (int i = 0; i < first->keeps; i++)
+        base_write_bytes(&out, first->kept[i]->values, first->kept[i]->bytes);
     void *bytes = NULL;
     size_t size = 0;
     int status = base_writer_take(&out, &bytes, &size);
@@ -57,7 +60,8 @@ static int find(void **bytes, size_t *size, const engine_saves *saves)
         return options->checkpoint_seconds > 0 ? engine_checkpoint_check(options->checkpoint) : SHOAL_OK;
     }
     if (status == SHOAL_OK && !options->resume)
-        status = shoal_fail(SHOAL_CONFLICT, "%s is there, from a run that did not end: --resume goes on with it, or remove it",
+        status = shoal_fail(SHOAL_CONFLICT,
+                            "%s is there, from a run that did not end: --resume goes on with it, or remove it",
                             options->checkpoint);
     return status;
 }
@@ -85,7 +89,8 @@ static int go_on(engine_saves *saves, shoal_round **round, const void *bytes, si
     if (status < 0)
         return status;
     if (memcmp(found.identity, saves->identity, sizeof found.identity) != 0) {
-        status = shoal_fail(SHOAL_CONFLICT, "%s is of another run: other data, other options or another version of shoal",
+        status = shoal_fail(SHOAL_CONFLICT,
+                            "%s is of another run: other data, options, module or command, or another version of shoal",
                             place);
     } else {
         shoal_round_free(round);
@@ -96,8 +101,7 @@ static int go_on(engine_saves *saves, shoal_round **round, const void *bytes, si
         for (int i = 0; i < found.phases; i++)
             engine_add_phase(report->phase, &report->phases, found.phase[i].name, found.phase[i].seconds,
                              found.phase[i].rounds);
-        if (is_first(saves->job)) /* counters of all ranks are added in the end */
-            memcpy(report->counter, found.counter, sizeof found.counter);
+        memcpy(report->counter, found.counter, sizeof found.counter);
     }
     engine_checkpoint_release(&found);
     return status;

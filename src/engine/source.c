@@ -159,8 +159,8 @@ engine_rows engine_source_rows(engine_source *source, const double *weights)
 
 /* ---- what the rows are known by ------------------------------------------------------------------------------ */
 
-/* Four lanes of multiplications and rotations that a CPU does side by side, as in Collet's XXH64; not against someone who wants two data
- * sets to look alike. */
+/* Four lanes of multiplications and rotations that a CPU does side by side, as in Collet's XXH64; not against
+ * someone who wants two data sets to look alike. */
 enum { LANES = 4 };
 static const uint64_t odd_1 = UINT64_C(0x9e3779b97f4a7c15), odd_2 = UINT64_C(0xd1b54a32d192ed03);
 

@@ -6,8 +6,8 @@
 #include <shoal/store.h>
 
 static const size_t most_at_once = (size_t)8 << 20;
-static const double patience = 60; /* seconds, for one request */
-enum { FAR_AT_ONCE = 8 };          /* requests whose answers take a while: as many as a host's line is worth */
+static const double patience = 300; /* seconds for one request, as workers have: eight at once may share a slow line */
+enum { FAR_AT_ONCE = 8 };           /* requests whose answers take a while: as many as a host's line is worth */
 
 typedef struct fetching {
     const data_place *place;

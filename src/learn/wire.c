@@ -106,8 +106,7 @@ static void read_layout(shoal_layout *layout, base_reader *in)
     in->bad |= layout->memo_row_bytes > INT64_MAX / 16 || layout->carry_from < -1;
 }
 
-/* Of the cells, which is all that partials of one layout share. */
-static uint32_t hash_of_layout(const shoal_layout *layout)
+uint32_t learn_layout_hash(const shoal_layout *layout)
 {
     uint32_t crc = 0;
     for (int i = 0; i < layout->cells; i++) {
@@ -224,7 +223,7 @@ static size_t size_of_partial(const shoal_partial *partial)
 void learn_partial_write(base_writer *out, const shoal_partial *partial)
 {
     base_write_reserve(out, size_of_partial(partial));
-    base_write_u32(out, hash_of_layout(&partial->layout));
+    base_write_u32(out, learn_layout_hash(&partial->layout));
     base_write_i64(out, partial->first_row);
     base_write_i64(out, partial->row_count);
     for (int i = 0; i < partial->layout.cells; i++) {
@@ -310,7 +309,7 @@ static int view_partial(partial_view *view, const shoal_partial *like, base_read
     uint32_t hash = base_read_u32(in);
     view->first_row = base_read_i64(in);
     view->rows = base_read_i64(in);
-    if (!in->bad && hash != hash_of_layout(layout))
+    if (!in->bad && hash != learn_layout_hash(layout))
         return shoal_fail(SHOAL_BROKEN, "a partial has another layout than the round's");
     int64_t before = view->first_row >= like->first_row ? view->first_row - like->first_row : INT64_MAX;
     if (!in->bad && (view->rows < 0 || before > like->row_count || view->rows > like->row_count - before))

@@ -7,7 +7,7 @@
  *
  * MPI polls while it waits.  That is the fastest way where every rank has a core; where ranks are crowded, it burns
  * the core that the one waited for needs.  So crowded ranks wait by loops of our own that give the core away
- * between two looks. */
+ * between two looks, and where some are crowded all use the calls that can be waited for so. */
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
@@ -29,6 +29,7 @@ typedef struct ranks_mpi {
     MPI_Comm data, alarms;
     bool finalize;         /* nobody had called MPI_Init before */
     bool crowded;          /* more ranks on this host than cores they may use */
+    bool any_crowded;      /* on some host: all ranks make the same calls, since blocking ones do not meet others */
     int64_t step;          /* how many collective calls were made */
     int64_t heard;         /* the step of the last alarm that came, -1 for none */
     int64_t arriving;      /* where the next one is put */
@@ -97,7 +98,7 @@ static void reduce(ranks_mpi *mpi, int64_t *out, const int64_t *in, size_t count
     for (size_t done = 0; done < count;) {
         int piece = piece_of(count - done);
         const void *from = in == out ? MPI_IN_PLACE : (const void *)(in + done);
-        if (mpi->crowded) {
+        if (mpi->any_crowded) {
             MPI_Request request;
             MPI_Iallreduce(from, out + done, piece, MPI_INT64_T, op, mpi->data, &request);
             finish(mpi, &request);
@@ -122,7 +123,7 @@ static void broadcast(ranks_mpi *mpi, char *bytes, size_t size, int from)
 {
     for (size_t done = 0; done < size;) {
         int piece = piece_of(size - done);
-        if (mpi->crowded) {
+        if (mpi->any_crowded) {
             MPI_Request request;
             MPI_Ibcast(bytes + done, piece, MPI_BYTE, from, mpi->data, &request);
             finish(mpi, &request);
@@ -150,7 +151,7 @@ static void gather_mpi(shoal_ranks *self, void *out, const void *in, size_t byte
         memcpy((char *)out + bytes * (size_t)self->rank, in, bytes);
         for (int rank = 0; rank < self->size; rank++)
             broadcast(mpi, (char *)out + bytes * (size_t)rank, bytes, rank);
-    } else if (mpi->crowded) {
+    } else if (mpi->any_crowded) {
         MPI_Request request;
         MPI_Iallgather(in, (int)bytes, MPI_BYTE, out, (int)bytes, MPI_BYTE, mpi->data, &request);
         finish(mpi, &request);
@@ -185,7 +186,7 @@ static void gather_some_mpi(shoal_ranks *self, void *out, const size_t *bytes, c
     }
     if (all == 0)
         return;
-    if (mpi->crowded) {
+    if (mpi->any_crowded) {
         MPI_Request request;
         MPI_Iallgatherv(in, counts[self->rank], MPI_BYTE, out, counts, places, MPI_BYTE, mpi->data, &request);
         finish(mpi, &request);
@@ -207,17 +208,6 @@ static MPI_Request *next_posted(ranks_mpi *mpi)
         mpi->posted_room = room;
     }
     return &mpi->posted[mpi->posted_count++];
-}
-
-static void post_sum_mpi(shoal_ranks *self, int64_t *out, const int64_t *in, size_t count)
-{
-    ranks_mpi *mpi = (ranks_mpi *)self;
-    for (size_t done = 0; done < count;) {
-        int piece = piece_of(count - done);
-        const void *from = in == out ? MPI_IN_PLACE : (const void *)(in + done);
-        MPI_Iallreduce(from, out + done, piece, MPI_INT64_T, MPI_SUM, mpi->data, next_posted(mpi));
-        done += (size_t)piece;
-    }
 }
 
 /* The type and count that stand for so many bytes as one message, though counts are ints: a send that is shorter than
@@ -395,6 +385,13 @@ static bool is_crowded(void)
     return ranks > CPU_COUNT(&all);
 }
 
+static bool is_any(MPI_Comm data, bool here)
+{
+    int any = here;
+    MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, data);
+    return any != 0;
+}
+
 static const shoal_ranks functions = {
     .version = SHOAL_RANKS_VERSION,
     .bytes = sizeof(shoal_ranks),
@@ -403,7 +400,6 @@ static const shoal_ranks functions = {
     .gather = gather_mpi,
     .gather_some = gather_some_mpi,
     .share = share_mpi,
-    .post_sum = post_sum_mpi,
     .post_send = post_send_mpi,
     .post_receive = post_receive_mpi,
     .poll = poll_mpi,
@@ -469,6 +465,7 @@ int shoal_ranks_mpi(shoal_ranks **out, uint32_t version, char *message, size_t s
     MPI_Comm_rank(mpi->data, &mpi->table.rank);
     MPI_Comm_size(mpi->data, &mpi->table.size);
     mpi->crowded = is_crowded();
+    mpi->any_crowded = is_any(mpi->data, mpi->crowded);
     mpi->telling = malloc((size_t)mpi->table.size * sizeof *mpi->telling);
     mpi->counts = malloc((size_t)mpi->table.size * 2 * sizeof *mpi->counts);
     if (mpi->telling == NULL || mpi->counts == NULL)

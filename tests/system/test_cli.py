@@ -164,6 +164,13 @@ def files_of_one_run_are_apart():
     fails(2, ["--distances x.npy", "DATA x.npy"], "predict", "start.npy", "x.npy", "--distances", "x.npy")
     with open("x.npy", "rb") as file:
         fails(2, ["--labels x.npy", "DATA -"], "kmeans", "-", "-k", 3, "--labels", "x.npy", stdin=file)
+    # A checkpoint is removed when all is written, and would take the output with it.
+    fails(2, ["checkpoint ./o.npy", "--centres o.npy", "same file"], *kmeans, "--centres", "o.npy", "--checkpoint", 9, "--checkpoint-file",
+          "./o.npy")
+    fails(2, ["kmeans.checkpoint", "--labels", "same file"], *kmeans, "--labels", "kmeans.checkpoint", "--resume")
+    fails(2, ["t.npy", "--out", "same file"], "run", "--exec", "cat", "x.npy", "-o", "t.npy", "--resume", "--checkpoint-file", "t.npy")
+    fails(1, ["x.npy", "no checkpoint"], *kmeans, "--checkpoint", 9, "--checkpoint-file", "x.npy")
+    fails(2, ["--checkpoint-file mem:here/c", "gone"], *kmeans, "--checkpoint", 9, "--checkpoint-file", "mem:here/c")
     assert open("x.npy", "rb").read() == before
     succeeds(*kmeans, "--labels", "/dev/null", "--centres", "/dev/null", "--quiet")
 

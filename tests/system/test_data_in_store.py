@@ -127,10 +127,35 @@ def every_learner_on_azure():
         every_learner(store)
 
 
-@apart.test
-def ranks_on_azure():
+def need_ranks():
     if not mpi.KINDS:
         raise apart.Skipped("; ".join(filter(None, map(mpi.lacks, ("openmpi", "mpich")))))
+
+
+@apart.test
+def ranks_on_a_folder():
+    """The weights come through a pipe, which can be read once: one rank does, for all."""
+    need_ranks()
+    with folder() as store:
+        run("data", "convert", "gen:blobs?rows=5000&cols=7&centres=9", "rows.npy")
+        run("data", "convert", "gen:uniform?rows=5000&cols=1", "weights.csv")
+        put(store, "rows.npy")
+        run("kmeans", "rows.npy", "-k", 9, "--weights", "weights.csv", "--centres", "expected.npy", "--quiet")
+        os.mkfifo("pipe")
+        for kind in mpi.KINDS:
+            words = ["kmeans", f"{store}rows.npy", "-k", "9", "--weights", "pipe", "--centres", f"{kind}.npy", "--quiet"]
+            with subprocess.Popen(["sh", "-c", "exec cat weights.csv > pipe"]) as writer:
+                try:
+                    subprocess.run([*mpi.launcher(kind, 3), SHOAL, *words], env=mpi.environment(), stdin=subprocess.DEVNULL, check=True,
+                                   timeout=SECONDS)
+                finally:
+                    writer.kill()
+            same("expected.npy", f"{kind}.npy")
+
+
+@apart.test
+def ranks_on_azure():
+    need_ranks()
     with azure() as store:
         run("data", "convert", "gen:blobs?rows=5000&cols=7&centres=9", "rows.npy")
         put(store, "rows.npy")

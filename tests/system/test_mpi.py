@@ -265,6 +265,17 @@ def more_ranks_than_grains():
 
 
 @apart.test
+def words_that_are_no_run():
+    """Told once, also where it is not known what ranks should do."""
+    for kind in mpi.KINDS:
+        mpi.refuses(kind, 3, 2, "there is no verb 'kmean'; did you mean 'kmeans'?", "kmean", "x.npy")
+        mpi.refuses(kind, 3, 2, "a verb is missing")
+        mpi.refuses(kind, 3, 2, "there is no option --wrong before the verb", "--wrong")
+        done = mpi.run(kind, 3, "kmeans", "-h")
+        assert done.code == 0 and done.out == mpi.alone("kmeans", "-h").out, done
+
+
+@apart.test
 def the_engine_that_was_asked_for():
     np.save("x.npy", rows(800))
     words = ["kmeans", "x.npy", "-k", 9]

@@ -131,6 +131,13 @@ def options_that_differ():
     for kind in mpi.KINDS:
         others = [*words, "--labels", "l.npy", ":", "-n", 1, mpi.SHOAL, "autoencoder", "x.npy", "--hidden", 3, "--model", "m.safetensors"]
         mpi.refuses(kind, 1, 1, f"rank 1 on {HOST} has another learner than rank 0", *others)
+    # What rank 0 alone writes is its own wish, though all make it.
+    network = mpi.Work("autoencoder", "x.npy", "--hidden", 3, "--iterations", 5, files={"--features": "f.npy"})
+    for kind in mpi.KINDS:
+        os.mkdir("found")
+        done = mpi.run(kind, 1, *network.words, *network.outputs("found"), ":", "-n", 2, mpi.SHOAL, *network.words)
+        assert done.code == 0, done
+        network.compare("found", kind)
     # One that is wrong alone.
     program = mpi.by_rank('[ $RANK != 2 ] || set -- "$@" --seed none')
     mpi.refuses(FIRST, 3, 2, f"rank 2 on {HOST}: ", *words, program=program)
@@ -191,6 +198,10 @@ def without_the_plugin():
         mpi.refuses(kind, 4, 1, "/nowhere/lib.so", *words, env={"SHOAL_MPI_PLUGIN": "/nowhere/lib.so"})
         told = mpi.refuses(kind, 4, 1, "libshoal-mpi.so", *words, program=["alone/shoal"])
         assert "mpirun" in told, told
+        # One host lacks it: the others do not wait for ever.
+        lacking = mpi.by_rank("test $RANK != 2 || export SHOAL_MPI_PLUGIN=/nowhere/lib.so")
+        told = mpi.refuses(kind, 3, 1, "/nowhere/lib.so", *words, program=lacking)
+        assert told.startswith("shoal: rank 2 on "), told
         # A file that is something else.
         mpi.refuses(kind, 2, 1, "x.npy", *words, env={"SHOAL_MPI_PLUGIN": f"{os.getcwd()}/x.npy"})
     told = mpi.alone(*words, "--engine", "mpi", program="alone/shoal", code=1).told()
@@ -371,7 +382,7 @@ def checkpoints_that_do_not_fit():
     break_off(job, job.ranks()[1])
     with open("kmeans.checkpoint", "rb") as file:
         whole = file.read()
-    of_another = "kmeans.checkpoint is of another run: other data, other options or another version of shoal"
+    of_another = "kmeans.checkpoint is of another run: other data, options, module or command, or another version of shoal"
     go_on = [*OFTEN, "--resume"]
     mpi.refuses(FIRST, 3, 1, "kmeans.checkpoint is there, from a run that did not end: --resume goes on with it, or remove it",
                 *LONG, *OFTEN)

@@ -48,12 +48,13 @@ LAUNCHERS = {"openmpi": launcher_openmpi, "mpich": launcher_mpich}
 class Ranks:
     """What mpi.Work runs with, on these hosts."""
 
-    def __init__(self, kind, far, names=("h1", "h2", "h3")):
-        self.kind, self.far, self.names = kind, far, names
+    def __init__(self, kind, far, names=("h1", "h2", "h3"), before=()):
+        self.kind, self.far, self.names, self.before = kind, far, names, before
 
     def start(self, ranks, *words):
         # Paths that a launcher leaves things in are of the hosts' own /tmp, not of this machine's.
-        return mpi.Job([*LAUNCHERS[self.kind](self.far, ranks, self.names), f"{SHARED}/bin/shoal", *words], env={"TMPDIR": "/tmp"})
+        launcher = LAUNCHERS[self.kind](self.far, ranks, self.names)
+        return mpi.Job([*launcher, *self.before, f"{SHARED}/bin/shoal", *words], env={"TMPDIR": "/tmp"})
 
     def run(self, ranks, *words):
         with self.start(ranks, *words) as job:
@@ -86,6 +87,13 @@ def learners(far):
 def rows_that_are_parsed(far):
     """By one rank of each host."""
     agrees(Ranks(mpi.KINDS[0], far), 5, mpi.Work("kmeans", "x.csv", "-k", 9, "--weights", "w.csv", files=KMEANS_FILES))
+
+
+def crowded_on_one_host(far):
+    """Two ranks share the only core that they may use, and two others have one each: they wait in other ways, and still meet."""
+    core = min(os.sched_getaffinity(0))
+    for kind in mpi.KINDS:
+        agrees(Ranks(kind, far, before=("taskset", "-c", core)), 4, mpi.Work(*KMEANS[:6], files=KMEANS_FILES), "--verify", 1)
 
 
 def data_that_a_host_lacks(far):
@@ -123,7 +131,7 @@ def a_host_fails(far):
         assert '"hosts": 2' in done.out and not os.path.exists("kmeans.checkpoint"), done
 
 
-CASES = [learners, rows_that_are_parsed, data_that_a_host_lacks, a_host_fails]
+CASES = [learners, rows_that_are_parsed, crowded_on_one_host, data_that_a_host_lacks, a_host_fails]
 
 
 def make_data():

@@ -52,7 +52,8 @@ typedef struct scene {
     int threads;               /* of each rank; 0: one more than its number, but no more than three */
     shoal_data *other_data;    /* what odd_rank has instead, or NULL */
     const void *other_config;
-    int64_t other_grain; /* or 0 */
+    int64_t other_grain;    /* or 0 */
+    const char *other_code; /* or NULL */
     int odd_rank;
     void (*enter)(shoal_ranks *ranks); /* called first on each rank; may be NULL */
     int64_t told[RANKS_MOST];          /* calls of progress */
@@ -81,6 +82,7 @@ static inline void run_one(shoal_ranks *ranks, void *context)
         of->enter(ranks);
     options.ranks = ranks;
     options.rows_per_grain = odd && of->other_grain ? of->other_grain : options.rows_per_grain;
+    options.code_hash = odd && of->other_code ? of->other_code : options.code_hash;
     options.threads = of->threads ? of->threads : 1 + me % 3;
     options.stop = &stops[me];
     options.progress = count_told;
@@ -290,7 +292,17 @@ static inline shoal_autoencoder_config autoencoder_config(void)
 
 enum { STEPS = 9, TOY_ROWS = 500, TOY_GRAIN = 20, TOY_GRAINS = TOY_ROWS / TOY_GRAIN, PARTS_KEPT = 3 };
 
-typedef enum fault_place { NOWHERE, IN_START, IN_PREPARE, IN_MAP, IN_UPDATE, IN_BITS, IN_KEPT, IN_STOP } fault_place;
+typedef enum fault_place {
+    NOWHERE,
+    IN_START,
+    IN_PREPARE,
+    IN_MAP,
+    IN_UPDATE,
+    IN_BITS,
+    IN_KEPT,
+    IN_STOP,
+    IN_END
+} fault_place;
 
 /* What goes wrong: on which rank and in which round; a map goes wrong at the grain. */
 static struct {
@@ -454,7 +466,7 @@ static inline int update_toy(shoal_round **next, shoal_result **result, const sh
         return fail_as_told();
     if (stop && round->number < 2)
         return shoal_fail(SHOAL_STOPPED, "stopped before there was anything");
-    if (stop || old->step == STEPS)
+    if (stop || old->step == STEPS || goes_wrong(IN_END, round->number))
         return finish_toy(result, merged, shape, digest, old->step == STEPS);
     int status = shoal_round_new(next, sizeof *old);
     if (status == SHOAL_OK)

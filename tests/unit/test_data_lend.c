@@ -1,4 +1,5 @@
-/* Rows that are lent: who borrows them has the same data set, and the same memory; what was described or lent wrongly is refused. */
+/* Rows that are lent: who borrows them has the same data set, and the same memory; what was described or lent
+ * wrongly is refused. */
 #include <fcntl.h>
 #include <sys/stat.h>
 

@@ -1,10 +1,12 @@
-/* k-means' models: the same bytes whatever memory held before, since engines compare and hash them; and finding copies of centres. */
+/* k-means' models: the same bytes whatever memory held before, since engines compare and hash them; and finding
+ * copies of centres. */
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -19,7 +21,7 @@
 
 /* All that rounds of the last run had, mixed. */
 static uint64_t seen;
-static int64_t rounds, phases;
+static int64_t rounds, phases, wide;
 
 static void look(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
 {
@@ -29,24 +31,31 @@ static void look(void *context, const shoal_round *done, const shoal_round *next
         seen = (seen ^ bytes[i]) * UINT64_C(0x100000001B3);
     rounds++;
     phases |= INT64_C(1) << ((const kmeans_model *)done->model)->phase;
+    wide = ((const kmeans_model *)done->model)->wide;
     (void)next;
 }
 
 /* Every byte that malloc hands out is `perturb`, inverted, and every one that is freed becomes it. */
-static uint64_t models_with(int perturb, const char *url, const shoal_kmeans_config *config)
+static uint64_t models_of(int perturb, shoal_data *data, const double *weights, const shoal_kmeans_config *config)
 {
     shoal_run_options options = {.threads = 1, .progress = look};
-    shoal_data *data = NULL;
     shoal_result *result = NULL;
     seen = UINT64_C(0xCBF29CE484222325);
     rounds = phases = 0;
     mallopt(M_PERTURB, perturb);
-    assert_int_equal(shoal_data_open(&data, url, NULL), SHOAL_OK);
-    assert_int_equal(shoal_run(&result, NULL, &shoal_kmeans, config, data, NULL, &options), SHOAL_OK);
+    assert_int_equal(shoal_run(&result, NULL, &shoal_kmeans, config, data, weights, &options), SHOAL_OK);
     shoal_result_free(&result);
-    shoal_data_free(&data);
     mallopt(M_PERTURB, 0);
     return seen;
+}
+
+static uint64_t models_with(int perturb, const char *url, const shoal_kmeans_config *config)
+{
+    shoal_data *data = NULL;
+    assert_int_equal(shoal_data_open(&data, url, NULL), SHOAL_OK);
+    uint64_t found = models_of(perturb, data, NULL, config);
+    shoal_data_free(&data);
+    return found;
 }
 
 static void test_memory_shows_nowhere(void **state)
@@ -76,6 +85,61 @@ static void test_memory_shows_nowhere(void **state)
     /* Those through which models go most: it tested something. */
     assert_true(all & INT64_C(1) << KMEANS_LLOYD && all & INT64_C(1) << KMEANS_LABEL &&
                 all & INT64_C(1) << KMEANS_SAMPLE && all & INT64_C(1) << KMEANS_JUDGE);
+}
+
+static void expect_same_models(const float *values, int64_t count, int64_t columns, const double *weights,
+                               const shoal_kmeans_config *config)
+{
+    shoal_data *data = NULL;
+    assert_int_equal(shoal_data_wrap(&data, values, count, columns, SHOAL_FLOAT32), SHOAL_OK);
+    uint64_t zeros = models_of(0xFF, data, weights, config);
+    assert_true(zeros == models_of(0x5A, data, weights, config));
+    shoal_data_free(&data);
+}
+
+/* Rows that are there many times leave clusters empty. */
+static void test_memory_shows_nowhere_when_clusters_are_empty(void **state)
+{
+    enum { ROWS = 300, COLUMNS = 3 };
+    static float values[ROWS * COLUMNS];
+    static double weights[ROWS];
+    (void)state;
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        values[i] = (float)base_random_below(3, 5, BASE_FOR_DATA, 0, (uint32_t)i);
+    for (int i = 0; i < ROWS; i++)
+        weights[i] = i % 4;
+    for (int i = 0; i < 6; i++) {
+        shoal_kmeans_config config = {0};
+        assert_int_equal(shoal_options_default(&config, shoal_kmeans.options), SHOAL_OK);
+        config.k = 13;
+        config.init = "random";
+        config.tolerance = 0;
+        config.empty = i / 2;
+        expect_same_models(values, ROWS, COLUMNS, i % 2 ? weights : NULL, &config);
+        if (config.empty == SHOAL_EMPTY_FARTHEST)
+            assert_true(phases & INT64_C(1) << KMEANS_RELOCATE);
+    }
+}
+
+/* Outliers on both sides of very many rows make a column wide. */
+static void test_memory_shows_nowhere_with_wide_columns(void **state)
+{
+    enum { ROWS = 1 << 20 };
+    float *values = calloc(ROWS, sizeof *values);
+    shoal_kmeans_config config = {0};
+    (void)state;
+    assert_non_null(values);
+    for (int i = 0; i < ROWS; i++)
+        values[i] = (float)(i % 3);
+    values[0] = 0x1p60F;
+    values[1] = -0x1p60F;
+    assert_int_equal(shoal_options_default(&config, shoal_kmeans.options), SHOAL_OK);
+    config.k = 3;
+    config.init = "random";
+    config.iterations = 2;
+    expect_same_models(values, ROWS, 1, NULL, &config);
+    assert_int_equal(wide, 1);
+    free(values);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------------------------- */
@@ -133,6 +197,8 @@ static void test_copies_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_shows_nowhere),
+                                       cmocka_unit_test(test_memory_shows_nowhere_when_clusters_are_empty),
+                                       cmocka_unit_test(test_memory_shows_nowhere_with_wide_columns),
                                        cmocka_unit_test(test_copies_are_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

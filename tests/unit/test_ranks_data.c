@@ -1,6 +1,7 @@
 /* Labels: threads
- * The input of a run on ranks: what has to be parsed is parsed by the first rank of each host and lent to the others, all have what load
- * would have given them, and what fails or differs anywhere is told to all.  The ranks are threads of this process. */
+ * The input of a run on ranks: what has to be parsed is parsed by the first rank of each host and lent to the others,
+ * all have what load would have given them, and what fails or differs anywhere is told to all.  The ranks are
+ * threads of this process. */
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -8,11 +9,14 @@
 
 static ssize_t readlink_here(const char *path, char *out, size_t size);
 static pid_t process_here(void);
+static int wrap_here(shoal_data **out, const void *values, int64_t rows, int64_t columns, shoal_type type);
 #define readlink readlink_here
 #define getpid process_here
+#define shoal_data_wrap wrap_here
 #include "cli/ranks_data.c"
 #undef readlink
 #undef getpid
+#undef shoal_data_wrap
 
 #include "ranks_here.h"
 
@@ -24,7 +28,7 @@ static const double values[] = {1, 2, 3, 4, 5, 6}, weights[] = {0.5, 1, 2};
 
 static _Thread_local int of_rank;
 static int ranks_a_host; /* 0: all are on one */
-static bool without_namespaces, unseen;
+static bool without_namespaces, unseen, wraps_nothing;
 
 static ssize_t readlink_here(const char *path, char *out, size_t size)
 {
@@ -35,6 +39,11 @@ static ssize_t readlink_here(const char *path, char *out, size_t size)
 static pid_t process_here(void)
 {
     return unseen ? 1 << 29 : getpid(); /* there is no such process */
+}
+
+static int wrap_here(shoal_data **out, const void *from, int64_t rows, int64_t columns, shoal_type type)
+{
+    return wraps_nothing ? shoal_fail(SHOAL_MEMORY, "no room") : shoal_data_wrap(out, from, rows, columns, type);
 }
 
 /* ---- loading ------------------------------------------------------------------------------------------------- */
@@ -53,8 +62,10 @@ typedef struct scene {
     char path[RANKS_MOST][512]; /* of each rank */
     bool weighted, joins;
     bool expects_names, alone;
-    bool replaces;           /* rank 1 writes the blob again */
-    bool loaded[RANKS_MOST]; /* who called load */
+    bool replaces;            /* rank 1 writes the blob again */
+    bool read_once;           /* from a pipe */
+    bool loaded[RANKS_MOST];  /* who called load */
+    bool weighed[RANKS_MOST]; /* who read the weights */
     int status[RANKS_MOST];
     char message[RANKS_MOST][512];
     char wrong[512]; /* what a rank that was fine had wrong; "" when nothing */
@@ -84,10 +95,13 @@ static int load(cli_job *job, void *context)
     if (status == SHOAL_OK)
         status = cli_job_note_data(job, "DATA", shoal_data_rows(job->data), shoal_data_columns(job->data),
                                    shoal_data_type(job->data));
-    if (status == SHOAL_OK && of->weighted)
+    job->read_once = of->read_once;
+    if (status == SHOAL_OK && of->weighted && !job->weights) {
+        of->weighed[of_rank] = true;
         status = base_alloc(&job->weights, 3, sizeof *weights, "weights");
-    if (status == SHOAL_OK && of->weighted)
-        memcpy(job->weights, weights, sizeof weights);
+        if (status == SHOAL_OK)
+            memcpy(job->weights, weights, sizeof weights);
+    }
     if (status == SHOAL_OK && of->joins) { /* as labels.c does */
         shoal_data_free(&job->data);
         status = base_alloc(&job->joined, 1, sizeof values, "rows");
@@ -151,6 +165,7 @@ static void body(shoal_ranks *ranks, void *context)
 static int64_t run(scene *of, int ranks)
 {
     memset(of->loaded, 0, sizeof of->loaded);
+    memset(of->weighed, 0, sizeof of->weighed);
     of->wrong[0] = '\0';
     ranks_here_end end = ranks_here_run(ranks, body, of, NULL);
     if (end.aborted)
@@ -200,7 +215,7 @@ static int count_descriptors(void)
 static int start(void **state)
 {
     ranks_a_host = 0;
-    without_namespaces = unseen = false;
+    without_namespaces = unseen = wraps_nothing = false;
     if (folder_setup(state) != 0)
         return -1;
     for (int i = 0; i < 2; i++) {
@@ -266,6 +281,28 @@ static void who_shares_nothing_parses(void **state)
     expect_fine(&of, 3);
 }
 
+/* Whoever opened a pipe that was read already would wait for ever. */
+static void what_was_read_from_a_pipe(void **state)
+{
+    const char *paths[] = {file_path("t.csv"), file_path("t.npy")}; /* the rows, or only the weights */
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        scene of = scene_of(paths[i]);
+        of.weighted = of.read_once = true;
+        unseen = false;
+        assert_int_equal(run(&of, 3), i ? 3 : 1);
+        expect_fine(&of, 3);
+        assert_true(of.weighed[0] && !of.weighed[1] && !of.weighed[2]);
+        unseen = true;
+        assert_int_equal(run(&of, 3), 1);
+        for (int rank = 0; rank < 3; rank++) {
+            assert_int_equal(of.status[rank], SHOAL_SYSTEM);
+            assert_non_null(strstr(of.message[rank], "rank 1 on "));
+            assert_non_null(strstr(of.message[rank], "can't see the rows that another process has at /proc/"));
+        }
+    }
+}
+
 static void what_need_not_be_parsed(void **state)
 {
     const char *paths[] = {file_path("t.npy"), "gen:uniform?rows=3&cols=2"};
@@ -275,7 +312,23 @@ static void what_need_not_be_parsed(void **state)
         of.weighted = true;
         assert_int_equal(run(&of, 3), 3);
         expect_fine(&of, 3);
+        assert_true(of.weighed[0] && !of.weighed[1] && !of.weighed[2]);
+        unseen = true;
+        assert_int_equal(run(&of, 3), 3);
+        expect_fine(&of, 3);
+        assert_true(of.weighed[0] && of.weighed[1] && of.weighed[2]);
+        unseen = false;
     }
+}
+
+/* The rows were lent when it turned out that the weights can't be. */
+static void weights_that_cant_be_lent(void **state)
+{
+    scene of = scene_of(file_path("t.csv"));
+    (void)state;
+    of.weighted = wraps_nothing = true;
+    assert_int_equal(run(&of, 3), 1);
+    expect_failure(&of, 3, SHOAL_MEMORY, "no room");
 }
 
 static void failures(void **state)
@@ -352,7 +405,9 @@ int main(void)
         CASE(text_is_parsed_once_a_host),
         CASE(rows_beside_labels),
         CASE(who_shares_nothing_parses),
+        CASE(what_was_read_from_a_pipe),
         CASE(what_need_not_be_parsed),
+        CASE(weights_that_cant_be_lent),
         CASE(failures),
         CASE(other_data_elsewhere),
         CASE(a_blob_that_is_replaced),

@@ -200,6 +200,26 @@ static void test_an_update_whose_bits_differ(void **state)
     end_toy(&of);
 }
 
+/* A rank that went wrong so that it is at its end, and calls nobody any more while the others go on, is found without a
+ * comparison. */
+static void test_a_rank_that_ends_before_the_others(void **state)
+{
+    (void)state;
+    scene of = toy_scene();
+    for (int s = 1; s < SIZES; s++)
+        for (int bad = 0; bad < sizes[s]; bad++)
+            for (int64_t verify = 0; verify <= 1; verify++) {
+                char words[100];
+                snprintf(words, sizeof words, "rank %d on ", sizes[s] == 2 ? 1 : bad);
+                set_fault(IN_END, bad, 4, SHOAL_OK);
+                of.options.verify = verify;
+                run(&of, sizes[s]);
+                expect_failed(&of, sizes[s], SHOAL_CONFLICT, words);
+                assert_non_null(strstr(of.got[0].message, " has another model"));
+            }
+    end_toy(&of);
+}
+
 /* Ranks that have something else before they begin. */
 static void test_ranks_that_differ(void **state)
 {
@@ -225,6 +245,12 @@ static void test_ranks_that_differ(void **state)
         expect_failed(&of, 3, SHOAL_CONFLICT, words);
         assert_non_null(strstr(of.got[0].message, "--grain"));
         of.other_grain = 0;
+        of.options.code_hash = "one";
+        of.other_code = "two";
+        run(&of, 3);
+        expect_failed(&of, 3, SHOAL_CONFLICT, words);
+        assert_non_null(strstr(of.got[0].message, "module or command"));
+        of.other_code = NULL;
     }
     end_toy(&of);
 }
@@ -284,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_a_run_after_one_that_failed),
         cmocka_unit_test(test_anything_that_fails_on_one_rank),
         cmocka_unit_test(test_an_update_whose_bits_differ),
+        cmocka_unit_test(test_a_rank_that_ends_before_the_others),
         cmocka_unit_test(test_ranks_that_differ),
         cmocka_unit_test(test_what_all_refuse_names_no_rank),
         cmocka_unit_test(test_a_stop_on_one_rank),

@@ -69,6 +69,7 @@ static void break_and_go_on(scene *of, const int pair[2], int64_t round, const s
     else
         expect_same_result(of->got[0].result, alone, 0);
     assert_int_equal(of->got[0].report.rounds, report->rounds);
+    assert_int_equal(of->got[0].report.counter[0], report->counter[0]); /* of all ranks that there ever were */
     assert_int_equal(of->got[0].report.resumed, round);
     assert_int_equal(shoal_checkpoint_remove(place), SHOAL_OK);
     assert_false(is_there());
@@ -213,6 +214,10 @@ static void test_checkpoints_that_are_refused(void **state)
         run(&of, size);
         expect_failed(&of, ranks, SHOAL_CONFLICT, "is of another run");
         of.config = &toy_plain;
+        of.options.code_hash = "another module";
+        run(&of, size);
+        expect_failed(&of, ranks, SHOAL_CONFLICT, "is of another run");
+        of.options.code_hash = NULL;
         toy_values[33] += 1;
         run(&of, size);
         expect_failed(&of, ranks, SHOAL_CONFLICT, "is of another run");

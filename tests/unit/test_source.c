@@ -1,6 +1,7 @@
 /* Labels: threads
- * Rows of a process: from wherever they come, those of any run of grains are the data set's own, only they take memory, and the
- * fingerprint of all is the same however the grains are dealt out, and another one when anything differs. */
+ * Rows of a process: from wherever they come, those of any run of grains are the data set's own, only they take
+ * memory, and the fingerprint of all is the same however the grains are dealt out, and another one when anything
+ * differs. */
 #include "job_support.h"
 
 #include "data/data_place.h"
@@ -272,7 +273,8 @@ static uint64_t of_values(void)
     return found;
 }
 
-/* One bit anywhere, two rows that change places, grains that do: each gives another one, and about half of all bits differ. */
+/* One bit anywhere, two rows that change places, grains that do: each gives another one, and about half of all bits
+ * differ. */
 static void another_when_anything_differs(void **state)
 {
     const uint64_t before = of_values();

@@ -210,7 +210,8 @@ kernel_byte_centres kmeans_pack_bytes(const kmeans_pack *pack);
 
 /* The same for rows of the same bits. */
 uint64_t kmeans_hash_row(const double *row, int64_t columns);
-/* Sets copy[i] to the lowest index of a bitwise equal centre (i itself when there is none before it).  `hash` has those of all centres. */
+/* Sets copy[i] to the lowest index of a bitwise equal centre (i itself when there is none before it).  `hash` has
+ * those of all centres. */
 int kmeans_find_copies(int32_t *copy, const double *centres, const uint64_t *hash, int64_t count, int64_t columns);
 /* The same, hashing them first. */
 int kmeans_hash_and_find_copies(int32_t *copy, const double *centres, int64_t count, int64_t columns,

@@ -83,8 +83,8 @@ int kmeans_round_first(shoal_round **out, const kmeans_model *header)
     return status;
 }
 
-/* Fills a section from `from`, or with zeros where that is NULL, and with zeros up to where the next one starts: models are compared
- * byte by byte. */
+/* Fills a section from `from`, or with zeros where that is NULL, and with zeros up to where the next one starts:
+ * models are compared byte by byte. */
 static void fill(void *section, const void *from, size_t bytes)
 {
     if (from && bytes)

@@ -208,8 +208,8 @@ static double greatest(const double *values, int64_t columns)
     return most;
 }
 
-/* Whole numbers near values / step, and what they are off, squared and added.  Which ones they are is no matter: what they are off is known.
- * Numbers below 2^51 are rounded by adding and taking away 3 * 2^51. */
+/* Whole numbers near values / step, and what they are off, squared and added.  Which ones they are is no matter:
+ * what they are off is known.  Numbers below 2^51 are rounded by adding and taking away 3 * 2^51. */
 static double quantise(double *restrict whole, double *restrict off, const double *restrict values, int64_t columns,
                        double step, double most)
 {
