@@ -31,7 +31,7 @@ typedef struct ranks_here_end {
     bool aborted;
     int rank, code; /* who aborted, and with what; code -1: the ranks did not keep to their contract */
     char message[1200];
-    int64_t calls;       /* collective ones of each rank */
+    int64_t calls; /* collective ones of each rank */
     int64_t bytes; /* of posted sends */
 } ranks_here_end;
 

@@ -83,7 +83,7 @@ typedef struct shoal_ranks_started {
     int rank, size;       /* of the processes that were started together */
     const char *launcher; /* "mpirun", "srun" */
     const char *kind;     /* the MPI that the launcher is of: "openmpi", "mpich"; NULL when any may be */
-    bool bare;            /* they were started without anything by which MPI could find the others: srun without --mpi */
+    bool bare; /* they were started without anything by which MPI could find the others: srun without --mpi */
 } shoal_ranks_started;
 
 /* Whether this process was started as one of several ranks, or as the only one by a launcher of ranks. */

@@ -238,19 +238,19 @@ typedef struct cli_job {
     int64_t rows, columns;
     shoal_type type;
     cli_job_away away;
-    double *weights;  /* one a row, or NULL */
+    double *weights;          /* one a row, or NULL */
     shoal_data *lent_weights; /* what `weights` points into, when ranks of this host share them; NULL otherwise */
-    void *joined;     /* the rows of `data`, when labels were put beside them; NULL otherwise */
-    bool read_once;   /* some of it came through a pipe, and can't be read again */
-    const char *code; /* the folder of what a run of this process brings along; NULL for none; not owned */
-    const char *code_hash; /* of the module or command that is run; NULL for a learner of shoal's own; not owned */
+    void *joined;             /* the rows of `data`, when labels were put beside them; NULL otherwise */
+    bool read_once;           /* some of it came through a pipe, and can't be read again */
+    const char *code;         /* the folder of what a run of this process brings along; NULL for none; not owned */
+    const char *code_hash;    /* of the module or command that is run; NULL for a learner of shoal's own; not owned */
     shoal_result *result;
     shoal_report report;
     cli_progress progress;
     cli_trace trace;
     double started, load_seconds, write_seconds;
     cli_predicted predicted;
-    char *checkpoint; /* of the run; NULL when there are none */
+    char *checkpoint;               /* of the run; NULL when there are none */
     const struct cli_file *outputs; /* of the verb, none of which may be the checkpoint; may be NULL */
     bool keeps_part; /* a signal ends the run after its round, which leaves a result; otherwise it ends the program */
 } cli_job;

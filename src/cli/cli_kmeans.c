@@ -315,8 +315,10 @@ static const char *const description[] = {
     "shows, stops, resumes and removes jobs. A signal then ends the workers that were started here, nothing is "
     "written, a "
     "sentence says how the job can go on, and the exit code is 3.",
-    "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the same "
-    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with any "
+    "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the "
+    "same "
+    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with "
+    "any "
     "number of ranks or threads.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the files are written from what has "
     "been found so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and "

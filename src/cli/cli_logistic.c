@@ -281,8 +281,10 @@ static const char *const description[] = {
     "With --workers or --store the same is done by worker processes that meet only in a store, and the result has the "
     "same bits. Any of them may die or leave at any moment, and more may join; shoal job shows, stops, resumes and "
     "removes jobs.",
-    "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the same "
-    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with any "
+    "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the "
+    "same "
+    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with "
+    "any "
     "number of ranks or threads.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the model is written from the best "
     "point "

@@ -173,8 +173,7 @@ static int run_model(const settings *settings, const char *const *word, const cl
     if (status == SHOAL_OK && predictor->settle)
         status = predictor->settle(&prediction, &job);
     if (status == SHOAL_OK)
-        status =
-            cli_job_run(&job, &prediction.config, &settings->run, &settings->ranks, settings->data.memory, NULL);
+        status = cli_job_run(&job, &prediction.config, &settings->run, &settings->ranks, settings->data.memory, NULL);
     if (status == SHOAL_OK && cli_is_first())
         status = write_outputs(&job, settings->outputs);
     if (status == SHOAL_OK && cli_is_first())

@@ -31,7 +31,8 @@ static void protect_secrets(const char *scheme)
     bool remote = strcmp(scheme, "dir") != 0 && strcmp(scheme, "mem") != 0; /* these also find keys in files */
     for (size_t i = 0; i < sizeof given / sizeof *given && !remote; i++)
         remote = getenv(given[i]) != NULL;
-    if (remote && cli_ranks()) /* MPI moves messages by reading the memory of other ranks: only dumps can be kept away */
+    if (remote &&
+        cli_ranks()) /* MPI moves messages by reading the memory of other ranks: only dumps can be kept away */
         setrlimit(RLIMIT_CORE, &(struct rlimit){0});
     else if (remote)
         prctl(PR_SET_DUMPABLE, 0);

@@ -78,7 +78,8 @@ static int check_job(engine_job *job, int64_t rows_per_grain)
     if (options->threads < 0 || options->threads > THREADS_MOST)
         return shoal_fail(SHOAL_USAGE, "threads must be 1 to %d, not %d", THREADS_MOST, options->threads);
     if (!(options->checkpoint_seconds >= 0) || options->verify < 0)
-        return shoal_fail(SHOAL_USAGE, "neither the seconds between checkpoints nor the rounds between comparisons can be negative");
+        return shoal_fail(SHOAL_USAGE,
+                          "neither the seconds between checkpoints nor the rounds between comparisons can be negative");
     if (!options->checkpoint && (options->checkpoint_seconds > 0 || options->resume))
         return shoal_fail(SHOAL_USAGE, "a checkpoint needs a file");
     int status = kernel_choose(&job->kernel, options->kernel);

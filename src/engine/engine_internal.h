@@ -17,7 +17,7 @@ typedef struct engine_job {
     int threads;
     engine_shares shares; /* of ranks; without them all of it is this process's */
     const kernel_set *kernel;
-    uint64_t kernel_check; /* kernel_fingerprint, as far as it matters to the learner */
+    uint64_t kernel_check;            /* kernel_fingerprint, as far as it matters to the learner */
     const shoal_run_options *options; /* never NULL */
     shoal_report *report;             /* never NULL; the engine adds phases, rounds and counters */
 } engine_job;

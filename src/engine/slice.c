@@ -306,7 +306,8 @@ static int map_grain(void *context, int64_t item, int by)
     const engine_slice *slice = job->slice;
     const shoal_shape *shape = mapper->shape;
     mapper_thread *thread = &mapper->thread[by];
-    int64_t index = slice->first_grain + job->first_item + item, first = index * shape->rows_per_grain, before = first - job->first_row;
+    int64_t index = slice->first_grain + job->first_item + item, first = index * shape->rows_per_grain,
+            before = first - job->first_row;
     shoal_grain grain = {.shape = shape,
                          .index = index,
                          .first_row = first,

@@ -12,7 +12,7 @@ typedef struct record_list {
 
 struct shoal_partial {
     shoal_layout layout;
-    int64_t first_row, row_count; /* the rows it covers, which its ROW cells have room for */
+    int64_t first_row, row_count;      /* the rows it covers, which its ROW cells have room for */
     int64_t *block;                    /* all values: of SUM and WIDE cells, the engine's own words, of MAX cells */
     size_t sums, maxima;               /* how many of them, gaps and the engine's words included */
     int64_t *values[SHOAL_CELLS_MOST]; /* in the block */

@@ -297,7 +297,7 @@ def of_another_version():
 static void leave(shoal_ranks *self) { self->version = 0; }
 int shoal_ranks_mpi(shoal_ranks **out, uint32_t version, char *message, size_t size)
 {
-    static shoal_ranks ranks = {.version = 2, .bytes = sizeof ranks, .size = 1, .close = leave};
+    static shoal_ranks ranks = {.version = SHOAL_RANKS_VERSION + 1, .bytes = sizeof ranks, .size = 1, .close = leave};
     (void)version, (void)message, (void)size;
     *out = &ranks;
     return 0;
