@@ -28,10 +28,10 @@ enum { SHOAL_PHASES_MOST = 8 };
 
 /* What a run did. */
 typedef struct shoal_report {
-    int threads; /* of this process */
-    int ranks, hosts,
-        idle; /* processes that ran it, the machines they were on, and ranks that got no rows; 1, 1 and 0 without ranks */
-    int all_threads; /* of all ranks */
+    int threads;      /* of this process */
+    int ranks, hosts; /* processes that ran it, and the machines they were on; 1 and 1 without ranks */
+    int idle;         /* ranks that got no rows */
+    int all_threads;  /* of all ranks */
     const char *kernel;
     int64_t rounds;  /* with those before what was resumed */
     int64_t resumed; /* the round it went on with; 0 from the start */

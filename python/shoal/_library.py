@@ -43,7 +43,9 @@ PROGRESS = CFUNCTYPE(None, c_void_p, POINTER(Round), POINTER(Round), c_int64, c_
 
 class RunOptions(Structure):
     _fields_ = [("threads", c_int), ("kernel", c_char_p), ("rows_per_grain", c_int64), ("memory", c_int64),
-                ("code", c_char_p), ("progress", PROGRESS), ("progress_context", c_void_p), ("stop", POINTER(c_int))]
+                ("code", c_char_p), ("code_hash", c_char_p), ("progress", PROGRESS), ("progress_context", c_void_p),
+                ("stop", POINTER(c_int)), ("ranks", c_void_p), ("verify", c_int64), ("checkpoint_seconds", c_double),
+                ("checkpoint", c_char_p), ("resume", c_bool)]
 
 
 class KMeansConfig(Structure):

@@ -166,7 +166,7 @@ int cli_load(cli_job *job, int (*load)(cli_job *job, void *context), void *conte
  * of every host one rank tells it. */
 static int fail_unmet(int status)
 {
-    const struct timespec a_while = {.tv_sec = 2};
+    const struct timespec a_while = {.tv_sec = 10};
     const char *here = getenv("SLURM_LOCALID");
     char host[ENGINE_HOST_BYTES];
     if (strcmp(self.how.launcher, "srun") == 0 && here && strcmp(here, "0") != 0)

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# Labels: asan
 """DATA in a store, without workers: every learner fetches the rows itself and finds the same bytes as from the file.
 
     test_data_in_store.py PATH_TO_shoal [NAME...]

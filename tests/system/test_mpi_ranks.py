@@ -246,7 +246,7 @@ shoal.shoal_error.restype = ctypes.c_char_p
 ranks = ctypes.c_void_p()
 status = shoal.shoal_ranks_open(ctypes.byref(ranks), None)
 shoal.shoal_ranks_close(ctypes.byref(ranks))
-print(status, shoal.shoal_error().decode())
+sys.stdout.write(f"{{status}} {{shoal.shoal_error().decode()}}\\n")  # at once: ranks share one output
 """
     for kind in KINDS:
         done = run(kind, 2, sys.executable, "-c", script)

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# Labels: asan
 """Machines that have nothing but a shell, and what can be wrong with them: --workers ssh: and shoal check over a stand-in for ssh.
 
     test_ssh_bootstrap.py PATH_TO_shoal [NAME...]
