@@ -81,7 +81,7 @@ bool cli_is_read_once(const char *path)
     return strcmp(path, "-") == 0 || (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode));
 }
 
-/* Messages call a blob as the command line does. */
+/* Once it is open, messages call a blob as the command line does. */
 static int open_data(cli_job *job, const char *path, const shoal_data_options *options)
 {
     bool in_store = cli_is_in_store(path);

@@ -107,7 +107,7 @@ int engine_checkpoint_encode(void **out, size_t *size, const engine_checkpoint *
 static int check_head(const unsigned char *head, uint64_t size, const char *place)
 {
     if (size < sizeof magic || memcmp(head, magic, sizeof magic) != 0)
-        return shoal_fail(SHOAL_BROKEN, "%s: is no checkpoint of shoal's", place);
+        return shoal_fail(SHOAL_BROKEN, "%s: is no checkpoint of shoal's: remove it, or name another file", place);
     if (size < HEAD_BYTES)
         return shoal_fail(SHOAL_BROKEN, "%s: the checkpoint is cut short", place);
     base_reader in = base_reader_of(head + LENGTH_AT, sizeof(uint64_t));
