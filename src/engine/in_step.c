@@ -183,6 +183,12 @@ static place find_place(int asked)
 static double cores_of(const place *all, int count, int rank)
 {
     double share = 0;
+    int here = 0;
+    if (CPU_COUNT(&all[rank].may_use) == 0) { /* not known: there are more cores than the set has room for */
+        for (int i = 0; i < count; i++)
+            here += all[i].machine == all[rank].machine;
+        return (double)all[rank].cores / here;
+    }
     for (int core = 0; core < CPU_SETSIZE; core++) {
         int users = 0;
         if (!CPU_ISSET(core, &all[rank].may_use))
