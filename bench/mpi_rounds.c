@@ -187,9 +187,18 @@ static int update_empty(shoal_round **next, shoal_result **result, const shoal_r
     return status;
 }
 
-static const shoal_algorithm empty_learner = {.name = "empty",
+static int check_empty(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
+{
+    (void)self, (void)round, (void)shape;
+    return SHOAL_OK; /* nothing comes from elsewhere here */
+}
+
+static const shoal_algorithm empty_learner = {.version = SHOAL_ALGORITHM_VERSION,
+                                              .bytes = sizeof(shoal_algorithm),
+                                              .name = "empty",
                                               .summary = "sums of nothing",
                                               .start = start_empty,
+                                              .check = check_empty,
                                               .rows_per_grain = rows_per_grain_empty,
                                               .scratch_bytes = scratch_bytes_empty,
                                               .map = map_empty,

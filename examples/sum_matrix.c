@@ -23,6 +23,16 @@ static int start(shoal_round **out, const void *config, const shoal_shape *shape
     return status;
 }
 
+/* Rounds that came from elsewhere are looked at before anything is done with them.  This one has no model that could be wrong. */
+static int check(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
+{
+    const shoal_layout *layout = &round->layout;
+    (void)self, (void)shape;
+    if (layout->cells == 1 && layout->cell[0].kind == SHOAL_CELL_SUM && layout->cell[0].count == 1)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_BROKEN, "round %lld does not sum a matrix", (long long)round->number);
+}
+
 static size_t scratch_bytes(const shoal_round *round, const void *prepared, const shoal_shape *shape)
 {
     (void)round, (void)prepared, (void)shape;
@@ -49,10 +59,13 @@ static int update(shoal_round **next, shoal_result **result, const shoal_round *
     return status;
 }
 
-static const shoal_algorithm sum_matrix = {.name = "sum_matrix",
+static const shoal_algorithm sum_matrix = {.version = SHOAL_ALGORITHM_VERSION,
+                                           .bytes = sizeof(shoal_algorithm),
+                                           .name = "sum_matrix",
                                            .summary = "the sum of all values",
                                            .kernel_free = true,
                                            .start = start,
+                                           .check = check,
                                            .scratch_bytes = scratch_bytes,
                                            .map = map,
                                            .update = update};

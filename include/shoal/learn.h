@@ -199,7 +199,7 @@ SHOAL_API void shoal_result_set_truth(shoal_result *result, const char *name, bo
 SHOAL_API const shoal_tensor *shoal_result_tensor(const shoal_result *result, const char *name);
 /* The number's value; NaN when there is none of that name. */
 SHOAL_API double shoal_result_number(const shoal_result *result, const char *name);
-/* Moves a ROW cell of the merged partial into a tensor of the result without copying. */
+/* Moves a ROW cell of the merged partial into a tensor of the result without copying.  SHOAL_BROKEN when it has another number of rows. */
 SHOAL_API int shoal_result_take_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial,
                                      int cell, int64_t rows);
 /* The same where a row has `columns` values: a tensor of rank 2. */
@@ -233,7 +233,11 @@ typedef struct shoal_cost {
     shoal_cost_phase phase[SHOAL_COST_PHASES];
 } shoal_cost;
 
+enum { SHOAL_ALGORITHM_VERSION = 1 };
+
 typedef struct shoal_algorithm {
+    uint32_t version,
+        bytes; /* SHOAL_ALGORITHM_VERSION, sizeof(shoal_algorithm): one that was compiled for another is refused */
     const char *name;    /* "kmeans" */
     const char *summary; /* one line */
     const shoal_option *options;
@@ -245,6 +249,15 @@ typedef struct shoal_algorithm {
 
     /* Checks config against the shape and makes round 0.  SHOAL_USAGE names the option, SHOAL_INVALID the data. */
     int (*start)(shoal_round **out, const void *config, const shoal_shape *shape);
+
+    /* Whether a round that came from elsewhere (a store, a checkpoint, another rank) is one that this learner can have made for data of
+     * this shape: sizes, counts, phases, layout, every number that is used as an index or a length.  Called before
+     * anything else sees the round, and for rounds that are about to be handed on.  Whoever writes to a store can make a
+     * job's result wrong; what passes must do no worse.  SHOAL_BROKEN, with a sentence, for what does not. */
+    int (*check)(const struct shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape);
+    /* Optional.  The same for a result: whether it is one that a run which begins with `first`, its round 0, can end with. */
+    int (*check_result)(const struct shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
+                        const shoal_shape *shape);
 
     /* Optional.  How many rows a grain should have; 0 leaves it to the engine.  shape->rows_per_grain and grains are not
      * known yet. */
@@ -264,7 +277,9 @@ typedef struct shoal_algorithm {
                const shoal_scratch *scratch);
 
     /* Makes the next round, or the result: exactly one of *next and *result is set.  `stop` means: no more work
-     * than it takes to return what there is; SHOAL_STOPPED when there is nothing yet.  Deterministic, but for `stop`. */
+     * than it takes to return what there is; SHOAL_STOPPED when there is nothing yet.  Deterministic, but for `stop`.
+     * `merged` may have come from elsewhere: it has the round's layout, but any values and any number of records.
+     * SHOAL_BROKEN for what maps of this learner can't have added up to. */
     int (*update)(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
                   const shoal_shape *shape, const shoal_crew *crew, bool stop);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/pool.h"
+#include "learn/check.h"
 
 enum { THREADS_MOST = 4096, GRAIN_BYTES = 1 << 20, GRAIN_ROWS_LEAST = 252, GRAIN_ROWS_MOST = 8064, GRAINS_WANTED = 64 };
 
@@ -39,6 +40,9 @@ int engine_fill_shape(shoal_shape *shape, const shoal_algorithm *algorithm, cons
     shape->columns = shoal_data_columns(data);
     shape->type = shoal_data_type(data);
     shape->weighted = weights != NULL;
+    int status = learn_algorithm_check(algorithm);
+    if (status < 0)
+        return status;
     if (rows_per_grain < 0)
         return shoal_fail(SHOAL_USAGE, "rows per grain can't be %lld", (long long)rows_per_grain);
     if (!rows_per_grain && algorithm->rows_per_grain)

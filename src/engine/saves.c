@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "engine/in_step.h"
+#include "learn/check.h"
 #include "learn/wire.h"
 
 static bool is_first(const engine_job *job)
@@ -92,6 +93,8 @@ static int go_on(engine_saves *saves, shoal_round **round, const void *bytes, si
         status = shoal_fail(SHOAL_CONFLICT,
                             "%s is of another run: other data, options, module or command, or another version of shoal",
                             place);
+    } else if ((status = learn_round_check(saves->job->algorithm, found.round, &saves->job->shape)) < 0) {
+        status = shoal_fail(status, "%s: %s", place, shoal_error());
     } else {
         shoal_round_free(round);
         *round = found.round;

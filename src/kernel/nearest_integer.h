@@ -6,26 +6,37 @@
 #include <stdint.h>
 #include <string.h>
 
-/* rint(v) for |v| <= 2^51.  Adding 1.5 * 2^52 leaves no bits for a fraction, so that the addition itself rounds to the
+/* Sums that overflow only where a quantum from elsewhere was a lie: then they are any number, and nothing worse. */
+static inline int64_t add_wrapping(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline int64_t subtract_wrapping(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+/* rint(v) for |v| <= 2^51; some integer for any other.  Adding 1.5 * 2^52 leaves no bits for a fraction, so that the addition itself rounds to the
  * nearest, ties to even, and the result's low bits are the integer in two's complement. */
 static inline int64_t nearest_small(double v)
 {
     const double large = 0x1.8p52;
     double sum = v + large;
-    int64_t bits, bits_large;
+    uint64_t bits, bits_large;
     memcpy(&bits, &sum, sizeof bits);
     memcpy(&bits_large, &large, sizeof bits_large);
-    return bits - bits_large;
+    return (int64_t)(bits - bits_large);
 }
 
-/* rint(v) for |v| < 2^62, in operations that vectorise everywhere.  v = high * 2^32 + low with |low| <= 2^31: both the
+/* rint(v) for |v| < 2^62 (some integer for any other), in operations that vectorise everywhere.  v = high * 2^32 + low with |low| <= 2^31: both the
  * product and the difference are exact, and since high * 2^32 is an even integer, ties in low are the ties of v. */
 static inline int64_t nearest_integer(double v)
 {
     const double large = 0x1.8p52;
     double high = (v * 0x1p-32 + large) - large;
     double low = v - high * 0x1p32;
-    return nearest_small(high) * ((int64_t)1 << 32) + nearest_small(low);
+    return add_wrapping((int64_t)((uint64_t)nearest_small(high) << 32), nearest_small(low));
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "learn/check.h"
 #include "learn/exact.h"
 #include "learn/module_internal.h"
 #include "learn/partial.h"
@@ -63,19 +64,19 @@ static int make_round(shoal_round **out, const model_head *head, const double *v
     return SHOAL_OK;
 }
 
-/* Models travel, so what a model says is looked at before it is believed: that it agrees with itself, and the round's partials
- * with it. */
-static int check_model(const shoal_round *round)
+/* That a model agrees with itself, and the round's partials with it. */
+static int check_module(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
 {
     const model_head *model = round->model;
-    shoal_layout expected = {0};
+    shoal_layout expected = {.carry_from = -1};
+    (void)self, (void)shape;
     bool good = round->model_bytes > sizeof *model && ((const char *)model)[round->model_bytes - 1] == '\0';
-    good = good && model->sums > 0 && model->sums <= NUMBERS_MOST && model->numbers >= 0 &&
-           (size_t)model->numbers <= (round->model_bytes - 1 - sizeof *model) / sizeof(double) &&
+    good = good && model->round >= 0 && model->round < INT64_MAX && model->sums > 0 && model->sums <= NUMBERS_MOST &&
+           model->numbers >= 0 && (size_t)model->numbers <= (round->model_bytes - 1 - sizeof *model) / sizeof(double) &&
            learn_window_good(&model->window);
     if (good)
         lay_out(&expected, model);
-    return good && learn_layout_equal(&round->layout, &expected)
+    return good && learn_layout_is(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "the model of a round is not that of a module");
 }
@@ -189,8 +190,6 @@ static int prepare_module(void **prepared, const shoal_round *round, const shoal
         return status;
     *prepared = ready;
     status = need_module(&ready->module);
-    if (status == SHOAL_OK)
-        status = check_model(round);
     return status == SHOAL_OK ? make_setting(&ready->setting, &ready->params, round->model, shape) : status;
 }
 
@@ -328,8 +327,6 @@ static int update_module(shoal_round **next, shoal_result **result, const shoal_
     double *sum = NULL;
     (void)crew;
     int status = need_module(&module);
-    if (status == SHOAL_OK)
-        status = check_model(round);
     if (status < 0)
         return status;
     learn_window window = model->window;
@@ -385,12 +382,15 @@ const shoal_option learn_module_options[] = {
 };
 
 const shoal_algorithm learn_module = {
+    .version = SHOAL_ALGORITHM_VERSION,
+    .bytes = sizeof(shoal_algorithm),
     .name = "module",
     .summary = "a learner of your own",
     .options = learn_module_options,
     .config_size = sizeof(learn_module_config),
     .kernel_free = true,
     .start = start_module,
+    .check = check_module,
     .prepare = prepare_module,
     .forget = forget_module,
     .scratch_bytes = scratch_module,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "learn/check.h"
 #include "learn/module_internal.h"
 
 static const size_t MODULE_BYTES_MOST = (size_t)256 << 20;
@@ -69,6 +70,22 @@ static int start_whole(shoal_round **out, const void *config, const shoal_shape 
     return status;
 }
 
+/* They see their own table as `self`. */
+static int check_whole(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
+{
+    const shoal_algorithm *own = current.table->algorithm;
+    (void)self;
+    return own->check(own, round, shape);
+}
+
+static int check_result_whole(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
+                              const shoal_shape *shape)
+{
+    const shoal_algorithm *own = current.table->algorithm;
+    (void)self;
+    return own->check_result ? own->check_result(own, result, first, shape) : SHOAL_OK;
+}
+
 static const shoal_algorithm *make_algorithm(void)
 {
     if (!current.table->algorithm)
@@ -79,6 +96,8 @@ static const shoal_algorithm *make_algorithm(void)
     current.whole.config_size = sizeof(learn_module_config);
     current.whole.runs_code = false; /* it is the code: crew->code has nothing for it */
     current.whole.start = start_whole;
+    current.whole.check = check_whole;
+    current.whole.check_result = check_result_whole;
     return &current.whole;
 }
 
@@ -143,9 +162,8 @@ static int check_table(const shoal_module *table)
                           table->version, SHOAL_MODULE_VERSION);
     if (!table->map && !table->algorithm)
         return shoal_fail(SHOAL_INVALID, "the module's SHOAL_MODULE(...) has neither .map nor .algorithm");
-    const shoal_algorithm *whole = table->algorithm;
-    if (whole && (!whole->start || !whole->scratch_bytes || !whole->map || !whole->update))
-        return shoal_fail(SHOAL_INVALID, "the module's .algorithm lacks start, scratch_bytes, map or update");
+    if (table->algorithm && learn_algorithm_check(table->algorithm) < 0)
+        return shoal_fail(SHOAL_INVALID, "the module's .algorithm: %s", shoal_error());
     return SHOAL_OK;
 }
 

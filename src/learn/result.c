@@ -6,7 +6,7 @@
 #include <shoal/learn.h>
 
 #include "base/memory.h"
-#include "learn/partial.h"
+#include "learn/partial_internal.h"
 
 int shoal_result_new(shoal_result **out)
 {
@@ -50,35 +50,36 @@ void *shoal_result_add(shoal_result *result, const char *name, shoal_type type, 
     return values;
 }
 
-static shoal_tensor *take_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial,
-                               int cell, int64_t rows)
+/* The rows of a partial that covers none are elsewhere (another rank has them): any number may be said of them. */
+static int take_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial, int cell,
+                     int rank, const int64_t *shape)
 {
+    size_t bytes = shoal_type_size(type) * (rank == 2 ? (size_t)shape[1] : 1);
+    if (shoal_partial_layout(partial)->cell[cell].bytes != bytes)
+        SHOAL_BUG("the rows of cell %d have no %zu bytes each", cell, bytes);
+    if (partial->row_count != 0 && partial->row_count != shape[0])
+        return shoal_fail(SHOAL_BROKEN, "%s: %lld rows were asked for, and there are %lld", name, (long long)shape[0],
+                          (long long)partial->row_count);
     void *values = learn_partial_take_rows(partial, cell);
     if (!values)
         SHOAL_BUG("the rows of cell %d were taken before", cell);
     shoal_tensor *tensor = append_tensor(result, name, type);
-    tensor->rank = 1;
-    tensor->shape[0] = rows;
+    tensor->rank = rank;
+    memcpy(tensor->shape, shape, (size_t)rank * sizeof *shape);
     tensor->values = values;
-    return tensor;
+    return SHOAL_OK;
 }
 
 int shoal_result_take_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial, int cell,
                            int64_t rows)
 {
-    take_rows(result, name, type, partial, cell, rows);
-    return SHOAL_OK;
+    return take_rows(result, name, type, partial, cell, 1, &rows);
 }
 
 int shoal_result_take_table(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial, int cell,
                             int64_t rows, int64_t columns)
 {
-    if (shoal_partial_layout(partial)->cell[cell].bytes != (size_t)columns * shoal_type_size(type))
-        SHOAL_BUG("the rows of cell %d have no %lld values each", cell, (long long)columns);
-    shoal_tensor *tensor = take_rows(result, name, type, partial, cell, rows);
-    tensor->rank = 2;
-    tensor->shape[1] = columns;
-    return SHOAL_OK;
+    return take_rows(result, name, type, partial, cell, 2, (int64_t[]){rows, columns});
 }
 
 static shoal_number *append_number(shoal_result *result, const char *name, double value)

@@ -13,8 +13,8 @@ declare -A headers=([base]="error option version" [data]="error option data" [ke
     [launch]="error option store"
     [plan]="error option data learn engine plan"
     [portable]="error" [mpi]="error ranks" [cli]="error option data store learn kmeans exec module logistic autoencoder engine job ranks plan shoal version")
-# Of learn an engine sees the contract, how partials are merged and how they travel, never a learner; of store its public face.
-declare -A single_files=([engine]="learn/partial.h learn/wire.h")
+# Of learn an engine sees the contract, how partials are merged, how they travel and how what travelled is checked, never a learner; of store its public face.
+declare -A single_files=([engine]="learn/check.h learn/partial.h learn/wire.h")
 # Public headers belong to parts too.
 declare -A part_of=([error]=base [option]=base [version]=base [data]=data [store]=store [learn]=learn [kmeans]=learn [exec]=learn [module]=learn [logistic]=learn [autoencoder]=learn [engine]=engine [ranks]=engine [job]=engine [ranks]=engine [plan]=plan [shoal]=cli)
 

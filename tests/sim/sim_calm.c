@@ -8,6 +8,7 @@
 
 #include <shoal/job.h>
 
+#include "../any_round.h"
 #include "sim_world.h"
 
 /* ---- the learner ------------------------------------------------------------------------------------------------ */
@@ -82,6 +83,7 @@ static int cost_count(shoal_cost *out, const void *config, const shoal_shape *sh
 }
 
 static const shoal_algorithm count = {
+    ANY_ROUND,
     .name = "count",
     .summary = "Counts rows, again and again",
     .config_size = sizeof(int64_t),

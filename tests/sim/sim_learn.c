@@ -7,6 +7,7 @@
 
 #include <shoal/kmeans.h>
 
+#include "../any_round.h"
 #include "base/world.h"
 #include "sim_world.h"
 
@@ -373,6 +374,7 @@ static int cost_toy(shoal_cost *out, const void *config, const shoal_shape *shap
 }
 
 const shoal_algorithm sim_toy = {
+    ANY_ROUND,
     .name = "toy",
     .summary = "Uses all of the contract",
     .config_size = sizeof(sim_toy_config),

@@ -17,6 +17,7 @@
 
 #include <shoal/job.h>
 
+#include "any_round.h"
 #include "base/memory.h"
 #include "engine/store/job_keys.h"
 #include "engine/store/job_rows.h"
@@ -103,7 +104,30 @@ static inline int start_toy(shoal_round **out, const void *config, const shoal_s
     return SHOAL_OK;
 }
 
-static const shoal_algorithm toy = {.name = "toy", .summary = "a toy", .start = start_toy, .kernel_free = true};
+static inline size_t scratch_toy(const shoal_round *round, const void *prepared, const shoal_shape *shape)
+{
+    (void)round, (void)prepared, (void)shape;
+    return 0;
+}
+
+/* Jobs of it are looked at, never done. */
+static inline int map_toy(shoal_partial *partial, const shoal_round *round, const void *prepared,
+                          const shoal_grain *grain, const shoal_scratch *scratch)
+{
+    (void)partial, (void)round, (void)prepared, (void)grain, (void)scratch;
+    return shoal_fail(SHOAL_USAGE, "toy: no map");
+}
+
+static inline int update_toy(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                             const shoal_shape *shape, const shoal_crew *crew, bool stop)
+{
+    (void)next, (void)result, (void)round, (void)merged, (void)shape, (void)crew, (void)stop;
+    return shoal_fail(SHOAL_USAGE, "toy: no update");
+}
+
+static const shoal_algorithm toy = {
+    ANY_ROUND,      .name = "toy",        .summary = "a toy", .start = start_toy, .scratch_bytes = scratch_toy,
+    .map = map_toy, .update = update_toy, .kernel_free = true};
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 

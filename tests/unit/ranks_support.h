@@ -24,6 +24,7 @@
 #include <shoal/engine.h>
 #include <shoal/kmeans.h>
 
+#include "any_round.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "engine/in_step.h"
@@ -483,7 +484,8 @@ static inline int update_toy(shoal_round **next, shoal_result **result, const sh
     return SHOAL_OK;
 }
 
-static const shoal_algorithm toy = {.name = "toy",
+static const shoal_algorithm toy = {ANY_ROUND,
+                                    .name = "toy",
                                     .summary = "does as it is told",
                                     .config_size = sizeof(toy_config),
                                     .counter = {"rows"},

@@ -16,6 +16,7 @@
 
 #include <shoal/engine.h>
 
+#include "any_round.h"
 #include "base/memory.h"
 #include "base/random.h"
 
@@ -363,7 +364,8 @@ static int toy_update(shoal_round **next, shoal_result **result, const shoal_rou
     return SHOAL_OK;
 }
 
-static const shoal_algorithm toy = {.name = "toy",
+static const shoal_algorithm toy = {ANY_ROUND,
+                                    .name = "toy",
                                     .summary = "uses all of the contract",
                                     .config_size = sizeof(toy_config),
                                     .counter = {"rows", NULL, NULL, "grains"},

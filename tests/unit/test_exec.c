@@ -383,11 +383,9 @@ static void a_model_that_does_not_fit_its_partials_is_refused(void **state)
 {
     const shoal_exec_config config = {.timeout = 1};
     const shoal_shape shape = {.rows = 10, .columns = 2, .type = SHOAL_FLOAT64, .rows_per_grain = 5, .grains = 2};
-    const shoal_crew crew = {.threads = 1, .code = folder};
     (void)state;
     for (int wrong = 0; wrong < 4; wrong++) {
         shoal_round *round = NULL;
-        void *prepared = NULL;
         assert_int_equal(shoal_exec.start(&round, &config, &shape), SHOAL_OK);
         switch (wrong) {
         case 0: round->layout.cell[0].bytes = 8; break;
@@ -395,9 +393,8 @@ static void a_model_that_does_not_fit_its_partials_is_refused(void **state)
         case 2: *(int32_t *)round->model = 1; break; /* as if it were the next round */
         default: round->layout.cells = 2; break;
         }
-        assert_int_equal(shoal_exec.prepare(&prepared, round, &shape, &crew), SHOAL_BROKEN);
+        assert_int_equal(shoal_exec.check(&shoal_exec, round, &shape), SHOAL_BROKEN);
         assert_says("not one of exec");
-        shoal_exec.forget(&prepared);
         shoal_round_free(&round);
     }
 }

@@ -177,6 +177,12 @@ static int start_it(shoal_round **out, const void *config, const shoal_shape *sh
     return gradient_start(out, &class, &now, sizeof now, shape);
 }
 
+static int check_it(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
+{
+    (void)self;
+    return gradient_check(&class, round, shape);
+}
+
 static int prepare_it(void **prepared, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
 {
     return gradient_prepare(prepared, &class, round, shape, crew);
@@ -204,7 +210,10 @@ static int update_it(shoal_round **next, shoal_result **result, const shoal_roun
     return gradient_update(next, result, &class, round, merged, shape, crew, stop);
 }
 
-static const shoal_algorithm learner = {.name = "squares",
+static const shoal_algorithm learner = {.version = SHOAL_ALGORITHM_VERSION,
+                                        .bytes = sizeof(shoal_algorithm),
+                                        .check = check_it,
+                                        .name = "squares",
                                         .kernel_free = true,
                                         .start = start_it,
                                         .prepare = prepare_it,
@@ -480,8 +489,9 @@ static bool suffer(journey *self)
     shoal_partial *merged = NULL;
     shoal_round *next = NULL;
     shoal_result *result = NULL;
-    if (engine_mapper_begin(self->run.mapper, self->round) < 0)
+    if (self->run.algorithm->check(self->run.algorithm, self->round, &self->run.shape) < 0)
         return true;
+    hand_check(engine_mapper_begin(self->run.mapper, self->round));
     hand_check(engine_slice_map(&merged, self->run.mapper, self->run.slice[0]));
     self->run.algorithm->update(&next, &result, self->round, merged, &self->run.shape,
                                 engine_mapper_crew(self->run.mapper), false);
@@ -511,10 +521,10 @@ static void foreign_models(void **state)
     }
     assert_true(refused > tried / 8);
     self.round->model_bytes -= 8;
-    assert_int_equal(engine_mapper_begin(self.run.mapper, self.round), SHOAL_BROKEN);
+    assert_int_equal(learner.check(&learner, self.round, &self.run.shape), SHOAL_BROKEN);
     self.round->model_bytes += 8;
     self.round->kept[0]->bytes -= 8;
-    assert_int_equal(engine_mapper_begin(self.run.mapper, self.round), SHOAL_BROKEN);
+    assert_int_equal(learner.check(&learner, self.round, &self.run.shape), SHOAL_BROKEN);
     self.round->kept[0]->bytes += 8;
     end_journey(&self);
     base_free(&rows);

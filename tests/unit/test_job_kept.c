@@ -22,7 +22,8 @@ static int begin(void **state)
     strcpy(all->spec.id, "toy-1");
     all->spec.tree.pieces = 1;
     all->flag = JOB_MINE; /* the top: this worker leads */
-    all->run = (job_run){.worker = all->worker, .store = all->store, .spec = &all->spec, .flag = &all->flag};
+    all->run = (job_run){
+        .worker = all->worker, .store = all->store, .spec = &all->spec, .algorithm = &toy, .flag = &all->flag};
     EXPECT_OK(base_alloc(&all->run.model, 1, sizeof *all->run.model, "a model"));
     EXPECT_OK(start_toy(&all->run.model->round, NULL, &(shoal_shape){.columns = 3}));
     *state = all;

@@ -472,7 +472,6 @@ static void test_models_from_elsewhere(void **state)
 {
     rows data;
     shoal_logistic_config config = usual();
-    void *prepared = NULL;
     (void)state;
     make_rows(&data, 2, 3);
     config.target = 3;
@@ -487,11 +486,10 @@ static void test_models_from_elsewhere(void **state)
             *numbers[i] = lies[k];
             if (i == 0 && lies[k] == 1)
                 continue; /* another column may be the target */
-            assert_int_equal(shoal_logistic.prepare(&prepared, round, &data.shape, &alone), SHOAL_BROKEN);
+            assert_int_equal(shoal_logistic.check(&shoal_logistic, round, &data.shape), SHOAL_BROKEN);
         }
     *own = before;
-    assert_int_equal(shoal_logistic.prepare(&prepared, round, &data.shape, &alone), SHOAL_OK);
-    shoal_logistic.forget(&prepared);
+    assert_int_equal(shoal_logistic.check(&shoal_logistic, round, &data.shape), SHOAL_OK);
     shoal_round_free(&round);
 }
 

@@ -97,7 +97,13 @@ static void what_is_no_module_is_refused(void **state)
             "sizeof(shoal_module)};\n");
     assert_refused("compiled for version 77 of shoal/module.h, and this program has version 1: compile it again");
     compile(HEADER "static const shoal_algorithm none = {.name = \"none\"};\nSHOAL_MODULE(.algorithm = &none);\n");
-    assert_refused("lacks start, scratch_bytes, map or update");
+    assert_refused("version 0 of shoal_algorithm");
+    compile(HEADER "static const shoal_algorithm none = {SHOAL_ALGORITHM_VERSION, 8, .name = \"none\"};\n"
+                   "SHOAL_MODULE(.algorithm = &none);\n");
+    assert_refused("and 8 bytes; this library");
+    compile(HEADER "static const shoal_algorithm none = {SHOAL_ALGORITHM_VERSION, sizeof none, .name = \"none\"};\n"
+                   "SHOAL_MODULE(.algorithm = &none);\n");
+    assert_refused("'none' lacks one of name, start, check, scratch_bytes, map and update");
     compile(HEADER "extern void nowhere(void);\nvoid call(void) { nowhere(); }\n");
     assert_refused("undefined symbol: nowhere");
     assert_int_equal(truncate(object, 0), 0);
@@ -263,7 +269,10 @@ static const char whole[] = HEADER
     "    int status = shoal_result_new(result);\n"
     "    if (status == SHOAL_OK) shoal_result_set_whole(*result, \"rows\", shoal_partial_values(merged, 0)[0]);\n"
     "    return status;\n}\n"
-    "static const shoal_algorithm mine = {.name = \"mine\", .options = options, .config_size = sizeof(config), "
+    "static int check(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *s) {\n"
+    "    return round->model_bytes == sizeof(int64_t) ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, \"not mine\");\n}\n"
+    "static const shoal_algorithm mine = {.version = SHOAL_ALGORITHM_VERSION, .bytes = sizeof(shoal_algorithm), "
+    ".check = check, .name = \"mine\", .options = options, .config_size = sizeof(config), "
     ".start = start, .scratch_bytes = scratch, .map = map, .update = update};\n"
     "SHOAL_MODULE(.algorithm = &mine);\n";
 
@@ -333,7 +342,6 @@ static void nothing_runs_before_a_module_is_loaded(void **state)
 static void a_model_that_does_not_fit_its_partials_is_refused(void **state)
 {
     const shoal_shape shape = {.rows = ROWS, .columns = 2, .type = SHOAL_FLOAT64, .rows_per_grain = ROWS, .grains = 1};
-    const shoal_crew crew = {.threads = 1};
     const learn_module_config config = {0};
     const shoal_algorithm *algorithm = NULL;
     (void)state;
@@ -341,7 +349,6 @@ static void a_model_that_does_not_fit_its_partials_is_refused(void **state)
     assert_int_equal(load(&algorithm), SHOAL_OK);
     for (int wrong = 0; wrong < 4; wrong++) {
         shoal_round *round = NULL;
-        void *prepared = NULL;
         assert_int_equal(algorithm->start(&round, &config, &shape), SHOAL_OK);
         switch (wrong) {
         case 0: round->layout.cell[1].count = 1; break;
@@ -349,9 +356,8 @@ static void a_model_that_does_not_fit_its_partials_is_refused(void **state)
         case 2: round->layout.cell[0].count--; break;
         default: round->layout.cells = 1; break;
         }
-        assert_int_equal(algorithm->prepare(&prepared, round, &shape, &crew), SHOAL_BROKEN);
+        assert_int_equal(algorithm->check(algorithm, round, &shape), SHOAL_BROKEN);
         assert_says("not that of a module");
-        algorithm->forget(&prepared);
         shoal_round_free(&round);
     }
 }

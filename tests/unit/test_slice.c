@@ -3,6 +3,7 @@
  * used where it may be and only there. */
 #include <stdatomic.h>
 
+#include "any_round.h"
 #include "unit/slice_support.h"
 
 /* ---- a learner that is watched ----------------------------------------------------------------------------------- */
@@ -219,7 +220,8 @@ static size_t no_scratch(const shoal_round *round, const void *prepared, const s
     return 0;
 }
 
-static const shoal_algorithm counting = {.name = "counting", .scratch_bytes = no_scratch, .map = map_counting};
+static const shoal_algorithm counting = {ANY_ROUND, .name = "counting", .scratch_bytes = no_scratch,
+                                         .map = map_counting};
 
 /* The memo may be of the right round, and still the sums not: because that round had others, because this one would
  * keep them from the next, or because its partial was made anew for those who may take its rows. */

@@ -184,8 +184,10 @@ int job_lead(job_run *run)
             engine_number_round(model->round, model->number);
             job_kept_seal(model->round);
         }
-        status = make_trailer(&model->trailer, run);
+        status = job_check_content(run, model);
     }
+    if (status == SHOAL_OK)
+        status = make_trailer(&model->trailer, run);
     if (status == SHOAL_OK)
         status = put_model(run, &model);
     /* Behind the model, for which others wait: should this worker die in between, the job goes back by one round. */

@@ -11,6 +11,7 @@
 #include "base/world.h"
 #include "engine/store/job_run.h"
 #include "kernel/kernel.h"
+#include "learn/check.h"
 
 struct shoal_worker {
     shoal_store *store;
@@ -78,9 +79,24 @@ void job_log(job_run *run, const char *format, ...)
     tell(run->worker, line);
 }
 
-/* A model that is broken is removed, and then as good as absent. */
-static int remove_broken(job_run *run, int64_t number, int status)
+int job_check_content(const job_run *run, const job_model *model)
 {
+    const job_spec *spec = run->spec;
+    if (model->state == SHOAL_JOB_RUNNING)
+        return learn_round_check(run->algorithm, model->round, &spec->shape);
+    if (model->state == SHOAL_JOB_DONE)
+        return learn_result_check(run->algorithm, model->result, spec->first, &spec->shape);
+    return SHOAL_OK;
+}
+
+/* A model that is broken is removed, and then as good as absent. */
+static int remove_broken(job_model **out, job_run *run, int64_t number, int status)
+{
+    if (status == SHOAL_OK && (status = job_check_content(run, *out)) < 0) {
+        job_model_free(out);
+        if (status == SHOAL_BROKEN)
+            shoal_fail(status, "%s: %s", job_key_model(run->spec->id, number).text, shoal_error());
+    }
     if (status != SHOAL_BROKEN)
         return status;
     job_log(run, "%s: removed", shoal_error());
@@ -90,12 +106,12 @@ static int remove_broken(job_run *run, int64_t number, int status)
 
 int job_take_model(job_model **out, job_run *run, int64_t number)
 {
-    return remove_broken(run, number, job_model_get(out, run->store, run->spec->id, number, job_deadline(run)));
+    return remove_broken(out, run, number, job_model_get(out, run->store, run->spec->id, number, job_deadline(run)));
 }
 
 int job_await_model(job_model **out, job_run *run, int64_t number, int64_t until)
 {
-    return remove_broken(run, number,
+    return remove_broken(out, run, number,
                          job_model_await(out, run->store, run->spec->id, number, until, job_deadline(run)));
 }
 
@@ -152,6 +168,8 @@ static int choose_algorithm(job_run *run)
             SHOAL_INVALID,
             "job %s: the arithmetic of this machine (kernel set %s) gives other bits than that of the job", spec->id,
             worker->kernel->name);
+    if (learn_round_check(run->algorithm, spec->first, &spec->shape) < 0)
+        return shoal_fail(SHOAL_INVALID, "job %s: %s", spec->id, shoal_error());
     return SHOAL_OK;
 }
 
@@ -442,6 +460,8 @@ int shoal_worker_new(shoal_worker **out, shoal_store *store, const shoal_worker_
     if (worker->options.slots <= 0)
         worker->options.slots = base_cores();
     status = kernel_choose(&worker->kernel, options->kernel);
+    for (int i = 0; status == SHOAL_OK && options->algorithms && options->algorithms[i]; i++)
+        status = learn_algorithm_check(options->algorithms[i]);
     if (status < 0) {
         base_free(&worker);
         return status;

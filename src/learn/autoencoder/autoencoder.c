@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/option.h"
 #include "learn/autoencoder/autoencoder_internal.h"
+#include "learn/check.h"
 
 /* The defaults of the sparsity are made for logistic units; relu has to be told its own, and these tell whether it was. */
 #define SPARSITY "0.01"
@@ -301,6 +302,28 @@ static int64_t rows_per_grain(const void *config, const shoal_shape *shape)
     return rows < ROWS_LEAST ? ROWS_LEAST : rows > ROWS_MOST ? ROWS_MOST : rows;
 }
 
+static int check_round(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
+{
+    (void)self;
+    return gradient_check(&autoencoder_class, round, shape);
+}
+
+static int check_result(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
+                        const shoal_shape *shape)
+{
+    const autoencoder_own *own = gradient_own_of(first);
+    const int64_t encoder[2] = {own->hidden, shape->columns}, decoder[2] = {shape->columns, own->hidden};
+    (void)self;
+    return learn_result_has(result, "encoder.weight", SHOAL_FLOAT64, 2, encoder) &&
+                   learn_result_has(result, "encoder.bias", SHOAL_FLOAT64, 1, encoder) &&
+                   (own->tied || learn_result_has(result, "decoder.weight", SHOAL_FLOAT64, 2, decoder)) &&
+                   learn_result_has(result, "decoder.bias", SHOAL_FLOAT64, 1, decoder) &&
+                   learn_result_has(result, "activity", SHOAL_FLOAT64, 1, encoder)
+               ? SHOAL_OK
+               : shoal_fail(SHOAL_BROKEN, "the result is no autoencoder of %lld hidden units for these rows",
+                            (long long)own->hidden);
+}
+
 static int prepare(void **prepared, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
 {
     return gradient_prepare(prepared, &autoencoder_class, round, shape, crew);
@@ -348,13 +371,17 @@ static int cost(shoal_cost *out, const void *untyped, const shoal_shape *shape)
     return SHOAL_OK;
 }
 
-const shoal_algorithm shoal_autoencoder = {.name = "autoencoder",
+const shoal_algorithm shoal_autoencoder = {.version = SHOAL_ALGORITHM_VERSION,
+                                           .bytes = sizeof(shoal_algorithm),
+                                           .name = "autoencoder",
                                            .summary = "one hidden layer that reproduces its input",
                                            .options = autoencoder_options,
                                            .config_size = sizeof(shoal_autoencoder_config),
                                            .kernel_free = true,
                                            .start = start_autoencoder,
                                            .rows_per_grain = rows_per_grain,
+                                           .check = check_round,
+                                           .check_result = check_result,
                                            .prepare = prepare,
                                            .forget = forget,
                                            .scratch_bytes = scratch_bytes,

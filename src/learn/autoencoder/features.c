@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "learn/autoencoder/autoencoder_internal.h"
-#include "learn/partial.h"
+#include "learn/check.h"
 
 enum { CELL_FEATURES, CELL_BAD };
 
@@ -81,31 +81,42 @@ static int start(shoal_round **out, const void *untyped, const shoal_shape *shap
     return SHOAL_OK;
 }
 
-/* A round may come from a store, where anyone can have put it. */
-static int check_round(const shoal_round *round, const shoal_shape *shape)
+static int check(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
 {
     const autoencoder_own *own = round->model;
     shoal_layout expected;
+    (void)self;
     bool good = round->model_bytes >= sizeof *own && own->columns == shape->columns && own->columns >= 1 &&
                 own->hidden >= 1 && own->hidden <= AUTOENCODER_WEIGHTS_MOST / own->columns &&
                 round->model_bytes == model_bytes(own->hidden, own->columns) && own->activation >= KERNEL_LOGISTIC &&
                 own->activation <= KERNEL_RELU && own->wide >> 1 == 0 && isfinite(own->scale) && isfinite(own->shift);
     if (good)
         lay_out(&expected, own);
-    return good && learn_layout_equal(&expected, &round->layout)
+    return good && learn_layout_is(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "the model of a round is not an encoder for these rows");
+}
+
+static int check_result(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
+                        const shoal_shape *shape)
+{
+    const autoencoder_own *own = first->model;
+    (void)self;
+    return learn_result_has(result, "features", own->wide ? SHOAL_FLOAT64 : SHOAL_FLOAT32, 2,
+                            (int64_t[]){shape->rows, own->hidden})
+               ? SHOAL_OK
+               : shoal_fail(SHOAL_BROKEN, "the result is not the features of these rows");
 }
 
 static int prepare(void **inout, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
 {
     const autoencoder_own *own = round->model;
     autoencoder_prepared *shared = *inout;
-    int status = check_round(round, shape);
-    if (status < 0 || shared) /* there is one round only */
-        return status;
+    if (shared) /* there is one round only */
+        return SHOAL_OK;
     int64_t weights = own->hidden * own->columns;
-    if ((status = base_alloc(inout, 1, sizeof *shared, "what rounds share")) < 0)
+    int status = base_alloc(inout, 1, sizeof *shared, "what rounds share");
+    if (status < 0)
         return status;
     shared = *inout;
     shared->block_rows = autoencoder_block_rows(own->hidden, own->columns, shape);
@@ -144,9 +155,7 @@ static int update(shoal_round **next, shoal_result **result, const shoal_round *
 {
     const autoencoder_own *own = round->model;
     (void)next, (void)crew, (void)stop;
-    int status = check_round(round, shape);
-    if (status == SHOAL_OK)
-        status = autoencoder_refuse_bad(merged, CELL_BAD);
+    int status = autoencoder_refuse_bad(merged, CELL_BAD);
     if (status == SHOAL_OK)
         status = shoal_result_new(result);
     if (status == SHOAL_OK)
@@ -178,11 +187,15 @@ static int cost(shoal_cost *out, const void *untyped, const shoal_shape *shape)
     return SHOAL_OK;
 }
 
-const shoal_algorithm shoal_features = {.name = "features",
+const shoal_algorithm shoal_features = {.version = SHOAL_ALGORITHM_VERSION,
+                                        .bytes = sizeof(shoal_algorithm),
+                                        .name = "features",
                                         .summary = "the hidden layer of an autoencoder for each row",
                                         .config_size = sizeof(shoal_features_config),
                                         .kernel_free = true,
                                         .start = start,
+                                        .check = check,
+                                        .check_result = check_result,
                                         .prepare = prepare,
                                         .forget = autoencoder_forget,
                                         .scratch_bytes = scratch_bytes,

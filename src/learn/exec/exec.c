@@ -12,6 +12,7 @@
 #include <shoal/exec.h>
 
 #include "base/memory.h"
+#include "learn/check.h"
 #include "learn/exact.h"
 #include "learn/exec/exec_pool.h"
 #include "learn/partial.h"
@@ -109,12 +110,12 @@ static bool count_values(int64_t *out, const exec_form *form, bool collect)
     return good && count < (size_t)INT64_MAX / 16 / LEARN_EXACT_DIGITS_MOST;
 }
 
-/* Models travel, so what a model says is looked at before it is believed: that it agrees with itself, and the round's partials
- * with it. */
-static int check_model(const shoal_round *round)
+/* That a model agrees with itself, and the round's partials with it. */
+static int check_exec(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
 {
     const exec_model *model = round->model;
-    shoal_layout expected = {0};
+    shoal_layout expected = {.carry_from = -1};
+    (void)self, (void)shape;
     int64_t values = 0;
     bool good = round->model_bytes > sizeof *model && ((const char *)model)[round->model_bytes - 1] == '\0' &&
                 learn_window_good(&model->window);
@@ -124,7 +125,7 @@ static int check_model(const shoal_round *round)
                model->part_bytes % (int64_t)sizeof(exec_part) == 0;
     if (good)
         lay_out(&expected, model);
-    return good && learn_layout_equal(&round->layout, &expected)
+    return good && learn_layout_is(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "the model of a round is not one of exec");
 }
@@ -156,8 +157,8 @@ static int prepare_exec(void **prepared, const shoal_round *round, const shoal_s
 {
     exec_pool *pool = *prepared;
     const exec_model *model = round->model;
-    int status = check_model(round);
-    if (status == SHOAL_OK && !crew->code)
+    int status = SHOAL_OK;
+    if (!crew->code)
         status = shoal_fail(SHOAL_USAGE, "exec needs the folder that holds its command");
     if (status == SHOAL_OK && !pool) {
         const exec_pool_options asked = {.code = crew->code, .params = model->params, .timeout = model->timeout};
@@ -475,9 +476,6 @@ static int update_exec(shoal_round **next, shoal_result **result, const shoal_ro
 {
     const exec_model *model = round->model;
     (void)crew;
-    int status = check_model(round);
-    if (status < 0)
-        return status;
     exec_model wider = *model;
     bool again = model->runs && !model->collect &&
                  learn_window_widen(&wider.window, shoal_partial_values_const(merged, CELL_RANGE));
@@ -487,7 +485,7 @@ static int update_exec(shoal_round **next, shoal_result **result, const shoal_ro
         return begin_run(next, model, merged, shape);
     if (!again)
         return finish_run(result, model, merged);
-    status = make_round(next, &wider, model->params);
+    int status = make_round(next, &wider, model->params);
     if (status == SHOAL_OK)
         lay_out(&(*next)->layout, &wider);
     return status;
@@ -502,6 +500,8 @@ static int cost_exec(shoal_cost *out, const void *config, const shoal_shape *sha
 }
 
 const shoal_algorithm shoal_exec = {
+    .version = SHOAL_ALGORITHM_VERSION,
+    .bytes = sizeof(shoal_algorithm),
     .name = "exec",
     .summary = "any program that reads and writes .npy arrays",
     .options = options,
@@ -509,6 +509,7 @@ const shoal_algorithm shoal_exec = {
     .kernel_free = true,
     .runs_code = true,
     .start = start_exec,
+    .check = check_exec,
     .prepare = prepare_exec,
     .forget = forget_exec,
     .scratch_bytes = scratch_exec,

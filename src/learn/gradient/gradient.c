@@ -27,8 +27,8 @@ int gradient_prepare(void **prepared, const gradient_class *of, const shoal_roun
 {
     const gradient_model *model = round->model;
     gradient_ready *ready = *prepared;
-    int status = gradient_round_check(of, round, shape);
-    if (status == SHOAL_OK && !ready)
+    int status = SHOAL_OK;
+    if (!ready)
         status = base_alloc(prepared, 1, sizeof *ready, "what maps share");
     if (status < 0)
         return status;
@@ -283,9 +283,6 @@ int gradient_update(shoal_round **next, shoal_result **result, const gradient_cl
                     shoal_partial *merged, const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     const gradient_model *model = round->model;
-    int status = gradient_round_check(of, round, shape);
-    if (status < 0)
-        return status;
     if (model->phase == GRADIENT_DESCEND)
         return descend(next, result, of, round, merged, shape, crew, stop);
     return stop ? shoal_fail(SHOAL_STOPPED, "stopped before there was a first result")

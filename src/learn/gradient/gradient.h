@@ -94,12 +94,17 @@ typedef struct gradient_sizes {
     double iterations;         /* at most */
 } gradient_sizes;
 
+/* The learner's own struct in a round that was checked. */
+const void *gradient_own_of(const shoal_round *round);
+
 /* Fills both phases: a scan, and an evaluation for each iteration and some more. */
 void gradient_cost(shoal_cost *out, const gradient_sizes *sizes);
 
 /* The functions of a shoal_algorithm.  gradient_start makes round 0 with a copy of `own`. */
 int gradient_start(shoal_round **out, const gradient_class *of, const void *own, size_t own_bytes,
                    const shoal_shape *shape);
+/* SHOAL_BROKEN for a model that the layer can't have made for this class. */
+int gradient_check(const gradient_class *of, const shoal_round *round, const shoal_shape *shape);
 int gradient_prepare(void **prepared, const gradient_class *of, const shoal_round *round, const shoal_shape *shape,
                      const shoal_crew *crew);
 void gradient_forget(void **prepared, const gradient_class *of);

@@ -29,8 +29,6 @@ const double *gradient_point(const gradient_model *model);
 /* Makes a round with a copy of the head and of own; `point` is zero in a descending round. */
 int gradient_round_new(shoal_round **out, const gradient_class *of, const gradient_model *head, const void *own,
                        const shoal_shape *shape);
-/* SHOAL_BROKEN for a model that the layer can't have made: it may come from a store. */
-int gradient_round_check(const gradient_class *of, const shoal_round *round, const shoal_shape *shape);
 /* SHOAL_USAGE for a plan that makes no sense. */
 int gradient_plan_check(const gradient_plan *plan);
 

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "learn/gradient/gradient_internal.h"
-#include "learn/partial.h"
+#include "learn/check.h"
 
 static const int64_t NUMBERS_MOST = INT64_C(1) << 40;
 
@@ -17,6 +17,11 @@ static size_t padded(int64_t own_bytes)
 const void *gradient_own(const gradient_model *model)
 {
     return model + 1;
+}
+
+const void *gradient_own_of(const shoal_round *round)
+{
+    return gradient_own(round->model);
 }
 
 const double *gradient_point(const gradient_model *model)
@@ -113,7 +118,7 @@ static bool kept_good(const shoal_round *round, const gradient_model *model)
            learn_lbfgs_good(&model->search, model->plan.search.parameters, round->keeps);
 }
 
-int gradient_round_check(const gradient_class *of, const shoal_round *round, const shoal_shape *shape)
+int gradient_check(const gradient_class *of, const shoal_round *round, const shoal_shape *shape)
 {
     const gradient_model *model = round->model;
     shoal_layout expected;
@@ -127,7 +132,7 @@ int gradient_round_check(const gradient_class *of, const shoal_round *round, con
                     model->phase == GRADIENT_DESCEND ? &model->plan : NULL, shape);
     if (good)
         lay_out(&expected, of, model, gradient_own(model), shape);
-    return good && learn_layout_equal(&expected, &round->layout)
+    return good && learn_layout_is(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "the model of a round is not that of a gradient learner");
 }

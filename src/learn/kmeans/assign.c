@@ -41,6 +41,16 @@ kmeans_memo kmeans_memo_of(const shoal_grain *grain)
         .label = memo, .upper = (float *)(memo + grain->rows), .lower = (float *)(memo + 2 * grain->rows)};
 }
 
+int kmeans_memo_check(const shoal_grain *grain, const int32_t *index, int64_t limit)
+{
+    uint32_t greatest = 0;
+    for (int64_t i = 0; i < grain->rows; i++)
+        greatest = (uint32_t)index[i] > greatest ? (uint32_t)index[i] : greatest;
+    if (greatest < limit)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_BROKEN, "a round goes on from a memo that is not of the rounds before it");
+}
+
 /* ---- workspace --------------------------------------------------------------------------------------------- */
 
 static int choose_block(const kmeans_pack *pack, const kernel_set *kernel)
@@ -442,6 +452,9 @@ int kmeans_assign(const kmeans_rows *rows, const kmeans_pack *pack, const double
     t.a.bounds = kmeans_keeps_bounds(rows->view->model) ? t.a.memo.lower + count : NULL;
     t.a.changed = changed;
     t.a.context = context;
+    int status = carried ? kmeans_memo_check(rows->grain, t.a.memo.label, rows->view->model->k) : SHOAL_OK;
+    if (status < 0)
+        return status;
     if (pack->far) {
         assign_by_definition(&t.a, count, carried);
         return SHOAL_OK;

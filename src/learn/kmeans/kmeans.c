@@ -25,7 +25,7 @@ static const shoal_option kmeans_options[] = {
      "stop when the centres' squared movement is at most T times the mean variance of the columns", "1e-4", 0, INFINITY,
      NULL},
     {"runs", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, runs), "N",
-     "independent runs with different first centres; the best is kept", "1", 1, 1 << 20, NULL},
+     "independent runs with different first centres; the best is kept", "1", 1, KMEANS_RUNS_MOST, NULL},
     {"seed", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, seed), "N", "seed of all random choices", "0", 0,
      0x1p53, NULL},
     {"empty", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_kmeans_config, empty), "HOW",
@@ -39,14 +39,14 @@ static const kmeans_phase *const phases[KMEANS_PHASES] = {
     [KMEANS_LLOYD] = &kmeans_lloyd, [KMEANS_RELOCATE] = &kmeans_relocate, [KMEANS_LABEL] = &kmeans_label,
 };
 
-static const kmeans_phase *phase_of(const shoal_round *round)
+const kmeans_phase *kmeans_phase_of(const shoal_round *round)
 {
     return phases[((const kmeans_model *)round->model)->phase];
 }
 
-static void describe(shoal_round *round, const shoal_shape *shape)
+void kmeans_describe(shoal_round *round, const shoal_shape *shape)
 {
-    const kmeans_phase *phase = phase_of(round);
+    const kmeans_phase *phase = kmeans_phase_of(round);
     snprintf(round->phase, sizeof round->phase, "%s", phase->name);
     phase->describe(round, shape);
 }
@@ -93,8 +93,8 @@ static int check(const shoal_kmeans_config *config, const shoal_shape *shape)
                           (long long)shape->rows);
     if (!(config->tolerance >= 0))
         return shoal_fail(SHOAL_USAGE, "--tolerance must be at least 0, not %g", config->tolerance);
-    if (config->iterations < 0 || config->runs < 1)
-        return shoal_fail(SHOAL_USAGE, "--iterations must be at least 0 and --runs at least 1");
+    if (config->iterations < 0 || config->runs < 1 || config->runs > KMEANS_RUNS_MOST)
+        return shoal_fail(SHOAL_USAGE, "--iterations must be at least 0 and --runs 1 to %d", KMEANS_RUNS_MOST);
     return config->start ? check_centres("--init", config->start, config->k, shape->columns) : SHOAL_OK;
 }
 
@@ -129,7 +129,7 @@ static int start_kmeans(shoal_round **out, const void *untyped, const shoal_shap
     if (config->start)
         memcpy(kmeans_view_of(*out).centres, config->start,
                (size_t)(config->k * shape->columns) * sizeof *config->start);
-    describe(*out, shape);
+    kmeans_describe(*out, shape);
     return SHOAL_OK;
 }
 
@@ -164,7 +164,7 @@ static int start_predict(shoal_round **out, const void *untyped, const shoal_sha
     if (status < 0)
         return status;
     memcpy(kmeans_view_of(*out).centres, config->centres, (size_t)(config->k * config->columns) * sizeof(double));
-    describe(*out, shape);
+    kmeans_describe(*out, shape);
     return SHOAL_OK;
 }
 
@@ -189,7 +189,7 @@ static int64_t origin_copies(const shoal_shape *shape)
 
 static int prepare_kmeans(void **inout, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
 {
-    const kmeans_phase *phase = phase_of(round);
+    const kmeans_phase *phase = kmeans_phase_of(round);
     kmeans_view view = kmeans_view_of(round);
     kmeans_prepared *prepared = *inout;
     int status = SHOAL_OK;
@@ -211,29 +211,31 @@ static int prepare_kmeans(void **inout, const shoal_round *round, const shoal_sh
 
 static size_t scratch_bytes_kmeans(const shoal_round *round, const void *prepared, const shoal_shape *shape)
 {
-    return phase_of(round)->scratch_bytes(round, prepared, shape);
+    return kmeans_phase_of(round)->scratch_bytes(round, prepared, shape);
 }
 
 static int map_kmeans(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
                       const shoal_scratch *scratch)
 {
-    return phase_of(round)->map(partial, round, prepared, grain, scratch);
+    return kmeans_phase_of(round)->map(partial, round, prepared, grain, scratch);
 }
 
 static int update_kmeans(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
                          const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
-    int status = phase_of(round)->update(next, result, round, merged, shape, crew, stop);
+    int status = kmeans_phase_of(round)->update(next, result, round, merged, shape, crew, stop);
     if (status < 0) {
         shoal_round_free(next);
         shoal_result_free(result);
     } else if (*next) {
-        describe(*next, shape);
+        kmeans_describe(*next, shape);
     }
     return status;
 }
 
 const shoal_algorithm shoal_kmeans = {
+    .version = SHOAL_ALGORITHM_VERSION,
+    .bytes = sizeof(shoal_algorithm),
     .name = "kmeans",
     .summary = "cluster rows around K centres",
     .options = kmeans_options,
@@ -241,6 +243,8 @@ const shoal_algorithm shoal_kmeans = {
     .counter = {"distances_computed", "distances_skipped", "definitions_evaluated", NULL},
     .kernel_free = true,
     .start = start_kmeans,
+    .check = kmeans_check,
+    .check_result = kmeans_check_result,
     .prepare = prepare_kmeans,
     .forget = forget_kmeans,
     .scratch_bytes = scratch_bytes_kmeans,
@@ -250,12 +254,16 @@ const shoal_algorithm shoal_kmeans = {
 };
 
 const shoal_algorithm shoal_kmeans_predict = {
+    .version = SHOAL_ALGORITHM_VERSION,
+    .bytes = sizeof(shoal_algorithm),
     .name = "predict",
     .summary = "label rows by the nearest of given centres",
     .config_size = sizeof(shoal_predict_config),
     .counter = {"distances_computed", "distances_skipped", "definitions_evaluated", NULL},
     .kernel_free = true,
     .start = start_predict,
+    .check = kmeans_check_predict,
+    .check_result = kmeans_check_result,
     .prepare = prepare_kmeans,
     .forget = forget_kmeans,
     .scratch_bytes = scratch_bytes_kmeans,

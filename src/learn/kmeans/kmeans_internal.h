@@ -32,6 +32,8 @@ typedef enum kmeans_start {
     KMEANS_START_GIVEN
 } kmeans_start;
 
+enum { KMEANS_RUNS_MOST = 1 << 20 }; /* random numbers of a run are drawn by its number, which has so much room */
+
 /* The model: this header, then the arrays of kmeans_view, then what the phase adds. */
 typedef struct kmeans_model {
     int64_t phase; /* kmeans_phase_id */
@@ -92,12 +94,18 @@ int kmeans_round_moved(shoal_round **out, const shoal_round *from, kmeans_phase_
 /* Like kmeans_round_from, with another number of wide columns (all zero). */
 int kmeans_round_widen(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t wide);
 
+/* Whether the round's model is a header and just the sections that the header asks for. */
+bool kmeans_model_is_whole(const shoal_round *round);
+
 /* ---- phases ------------------------------------------------------------------------------------------------ */
 
 struct kmeans_prepared;
 
 typedef struct kmeans_phase {
     const char *name; /* as reported: "scan", "seed", "run" */
+    /* Whether the model's own section is this phase's, and the header is one this phase can have; the header was checked by
+     * itself, and the section is extra_bytes long.  NULL: it has no section. */
+    bool (*check)(const kmeans_view *view, const shoal_shape *shape);
     /* Fills layout and the people's part of a round whose model is done. */
     void (*describe)(shoal_round *round, const shoal_shape *shape);
     /* Optional. */
@@ -115,6 +123,21 @@ extern const kmeans_phase kmeans_range, kmeans_spread, kmeans_weigh, kmeans_fetc
 
 /* Counters of shoal_scratch. */
 enum { KMEANS_COMPUTED, KMEANS_SKIPPED, KMEANS_DEFINITIONS };
+
+/* shoal_algorithm.check and check_result of both learners of this folder. */
+int kmeans_check(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape);
+int kmeans_check_predict(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape);
+int kmeans_check_result(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
+                        const shoal_shape *shape);
+const kmeans_phase *kmeans_phase_of(const shoal_round *round);
+/* Fills layout and the people's part of a round. */
+void kmeans_describe(shoal_round *round, const shoal_shape *shape);
+
+/* Whether numbers are finite, and finite and not negative. */
+bool kmeans_are_finite(const double *values, int64_t count);
+bool kmeans_are_sizes(const double *values, int64_t count);
+/* SHOAL_BROKEN: what was added up can't have come from maps of the round. */
+int kmeans_fail_merged(const shoal_round *round, const char *what);
 
 /* How first centres are found; SHOAL_USAGE for a name that is none. */
 int kmeans_choose_start(int64_t *out, const shoal_kmeans_config *config);
@@ -140,6 +163,7 @@ typedef struct kmeans_rows {
     const kernel_set *kernel;
     const kmeans_view *view;
     kernel_origin origin;
+    double most;  /* whole numbers of quanta that one row adds: so many rows of them can't overflow */
     bool narrow;  /* float32 holds the type exactly */
     float *row32; /* columns each, for types that must be converted */
     double *row64;
@@ -164,6 +188,8 @@ double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *ce
 void kmeans_rows_move(const kmeans_rows *rows, int64_t i, int64_t *to, int64_t *from);
 /* Row i in units, float64. */
 void kmeans_rows_values(double *out, const kmeans_rows *rows, int64_t i);
+/* A number of quanta as an integer.  Beyond what the quantum was made for, which only one from elsewhere can be, it is cut. */
+int64_t kmeans_rows_whole(const kmeans_rows *rows, double quanta);
 /* Its weight, scaled; 1 when there are no weights. */
 double kmeans_rows_weight(const kmeans_rows *rows, int64_t i);
 
@@ -244,6 +270,9 @@ bool kmeans_keeps_bounds(const kmeans_model *model);
 size_t kmeans_memo_bytes(const kmeans_model *model);
 
 kmeans_memo kmeans_memo_of(const shoal_grain *grain);
+/* Whether what a memo has for each row is an index below `limit`.  A round from elsewhere may name a memo that other rounds
+ * than its own have left: SHOAL_BROKEN then. */
+int kmeans_memo_check(const shoal_grain *grain, const int32_t *index, int64_t limit);
 
 /* Called when row i gets `label` and had `before` (-1: none).  May be NULL. */
 typedef void kmeans_changed(void *context, int64_t i, int32_t label, int32_t before);

@@ -45,10 +45,10 @@ void kmeans_sums_move(const kmeans_sums *sums, const kmeans_rows *rows, int64_t 
     if (from >= 0)
         sums->rows[from] -= counts;
     if (sums->weight) {
-        int64_t weight = (int64_t)rint(kmeans_rows_weight(rows, i) * model->weight_inverse);
-        sums->weight[to] += weight;
+        int64_t weight = kmeans_rows_whole(rows, kmeans_rows_weight(rows, i) * model->weight_inverse);
+        sums->weight[to] = base_add_wrapping(sums->weight[to], weight);
         if (from >= 0)
-            sums->weight[from] -= weight;
+            sums->weight[from] = base_add_wrapping(sums->weight[from], -weight);
     }
     if (model->wide > 0)
         move_wide(sums, rows, i, to, from);
@@ -60,6 +60,12 @@ bool kmeans_sums_empty(const kmeans_sums *sums, int64_t cluster)
 }
 
 /* ---- Lloyd: map -------------------------------------------------------------------------------------------- */
+
+static bool check_lloyd(const kmeans_view *view, const shoal_shape *shape)
+{
+    (void)shape;
+    return view->model->extra_bytes == 0 && view->model->iteration < view->model->iterations;
+}
 
 static void describe_lloyd(shoal_round *round, const shoal_shape *shape)
 {
@@ -366,6 +372,7 @@ static int update_lloyd(shoal_round **next, shoal_result **result, const shoal_r
 }
 
 const kmeans_phase kmeans_lloyd = {.name = "run",
+                                   .check = check_lloyd,
                                    .describe = describe_lloyd,
                                    .prepare = kmeans_prepare_centres,
                                    .scratch_bytes = kmeans_scratch_assign,

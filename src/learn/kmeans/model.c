@@ -34,6 +34,19 @@ static bool section_bytes(size_t bytes[SECTIONS], const kmeans_model *model)
     return true;
 }
 
+bool kmeans_model_is_whole(const shoal_round *round)
+{
+    const kmeans_model *model = round->model;
+    size_t bytes[SECTIONS], total = round_up(sizeof *model);
+    bool whole = round->model_bytes >= total && model->k >= 0 && model->columns >= 0 && model->wide >= 0 &&
+                 model->wide <= model->columns && model->extra_bytes >= 0 &&
+                 (size_t)model->extra_bytes <= round->model_bytes && (size_t)model->k <= round->model_bytes &&
+                 (size_t)model->columns <= round->model_bytes && section_bytes(bytes, model);
+    for (int i = 0; whole && i < SECTIONS; i++)
+        whole = base_add(&total, total, bytes[i]);
+    return whole && total == round->model_bytes;
+}
+
 kmeans_view kmeans_view_of(const shoal_round *round)
 {
     kmeans_model *model = round->model;

@@ -72,6 +72,54 @@ static size_t state_bytes(const kmeans_model *model, int64_t moves)
     return sizeof(relocate_state) + sums_count(model) * sizeof(int64_t) + (size_t)moves * sizeof(relocate_move);
 }
 
+static bool check_relocate(const kmeans_view *view, const shoal_shape *shape)
+{
+    const relocate_state *state = view->extra;
+    const kmeans_model *model = view->model;
+    size_t room = (size_t)model->extra_bytes;
+    if (model->empty != SHOAL_EMPTY_FARTHEST || model->iteration >= model->iterations || room < state_bytes(model, 0) ||
+        state->wanted < 0 || state->moves < 0 || state->moves > model->k || room != state_bytes(model, state->moves))
+        return false;
+    const kmeans_sums sums = sums_at(sums_of_state(view), model);
+    for (int64_t j = 0; j < model->k; j++)
+        if (sums.rows[j] < 0 || sums.rows[j] > shape->rows)
+            return false;
+    const relocate_move *move = moves_of(view);
+    for (int64_t m = 0; m < state->moves; m++)
+        if (move[m].row < 0 || move[m].row >= shape->rows || move[m].from < 0 || move[m].from >= model->k ||
+            move[m].to < 0 || move[m].to >= model->k)
+            return false;
+    return true;
+}
+
+/* Whether the merged records are rows far from their centres. */
+static bool are_far_rows(const kmeans_model *model, const shoal_partial *merged)
+{
+    for (int64_t i = 0; i < shoal_partial_records(merged, RELOCATE_ROWS); i++) {
+        shoal_key key;
+        const far_row *far = shoal_partial_record_at(merged, RELOCATE_ROWS, i, &key);
+        if (far->label < 0 || far->label >= model->k || ~key.low >= (uint64_t)model->rows)
+            return false;
+    }
+    return true;
+}
+
+/* Whether they are the rows that are taken, one for each move. */
+static bool are_taken_rows(const kmeans_view *view, const shoal_partial *merged)
+{
+    int64_t moves = ((const relocate_state *)view->extra)->moves;
+    if (shoal_partial_records(merged, RELOCATE_ROWS) != moves)
+        return false;
+    for (int64_t m = 0; m < moves; m++) {
+        shoal_key key;
+        const taken_row *taken = shoal_partial_record_at(merged, RELOCATE_ROWS, m, &key);
+        if (key.high != 0 || key.low != (uint64_t)m || !kmeans_are_sizes(&taken->weight, 1) ||
+            !kmeans_are_finite(taken->values, view->model->columns))
+            return false;
+    }
+    return true;
+}
+
 /* A cluster's last row is passed over.  Of clusters that had one row that is one each; of the others, one for each
  * cluster that gave rows before, so no more than rows were given. */
 static int64_t rows_wanted(const kmeans_sums *sums, int64_t k, int64_t empty)
@@ -170,6 +218,9 @@ static int map_farthest(shoal_partial *partial, const kmeans_view *view, const k
         kmeans_assign(&rows, &prepared->pack, view->centres, false, NULL, NULL, memory, scratch->counters);
     }
     const int32_t *label = kmeans_memo_of(&grain).label;
+    int status = kmeans_memo_check(&grain, label, view->model->k);
+    if (status < 0)
+        return status;
     for (int64_t i = 0; i < grain.rows; i++) /* a row without weight can't fill a cluster */
         distance[i] =
             kmeans_rows_weight(&rows, i) > 0 ? kmeans_rows_distance(&rows, i, view->centres + label[i] * columns) : 0;
@@ -178,7 +229,7 @@ static int map_farthest(shoal_partial *partial, const kmeans_view *view, const k
         if (!(distance[i] > 0) || distance[i] < threshold)
             continue;
         shoal_key key = {(uint64_t)shoal_order_key(distance[i]), ~(uint64_t)(grain.first_row + i)};
-        int status = shoal_partial_record(partial, RELOCATE_ROWS, key, &(far_row){label[i]});
+        status = shoal_partial_record(partial, RELOCATE_ROWS, key, &(far_row){label[i]});
         if (status < 0)
             return status;
     }
@@ -231,6 +282,8 @@ static int update_farthest(shoal_round **next, const shoal_round *round, shoal_p
     kmeans_sums sums = sums_at(sums_of_state(&view), view.model);
     int64_t k = view.model->k, count = 0, *rows = NULL;
     relocate_move *moves = NULL;
+    if (!are_far_rows(view.model, merged))
+        return kmeans_fail_merged(round, "farthest rows");
     int status = base_alloc(&rows, (size_t)k, sizeof *rows, "cluster sizes");
     if (status == SHOAL_OK)
         status = base_alloc(&moves, (size_t)k, sizeof *moves, "rows to move");
@@ -292,6 +345,8 @@ static int update_taken(shoal_round **next, const shoal_round *round, shoal_part
     kmeans_prepared plain = {0};
     int64_t *copy = NULL; /* the sums change: a round's model does not */
     unsigned char *memory = NULL;
+    if (!are_taken_rows(&view, merged))
+        return kmeans_fail_merged(round, "taken rows");
     int status = kernel_choose(&plain.kernel, crew->kernel);
     if (status == SHOAL_OK)
         status = base_alloc(&copy, words, sizeof *copy, "sums of clusters");
@@ -330,6 +385,7 @@ static int update_relocate(shoal_round **next, shoal_result **result, const shoa
 }
 
 const kmeans_phase kmeans_relocate = {.name = "run",
+                                      .check = check_relocate,
                                       .describe = describe_relocate,
                                       .prepare = prepare_relocate,
                                       .scratch_bytes = scratch_relocate,

@@ -1,4 +1,5 @@
 /* Rows of a grain: centred as float32 for the kernels, exact for the definition and the sums. */
+#include <math.h>
 #include <string.h>
 
 #include "learn/kmeans/kmeans_internal.h"
@@ -42,6 +43,7 @@ void kmeans_rows_init(kmeans_rows *rows, const kmeans_prepared *prepared, const 
                       .kernel = prepared->kernel,
                       .view = view,
                       .origin = {.origin32 = prepared->origin32, .origin64 = view->origin, .scale = view->model->scale},
+                      .most = 0x1p62 / (double)view->model->rows,
                       .narrow = kmeans_fits_float32(grain->shape->type)};
     rows->row32 = kmeans_cut(memory, (size_t)columns * sizeof(float));
     rows->row64 = kmeans_cut(memory, (size_t)columns * sizeof(double));
@@ -121,6 +123,11 @@ double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *ce
     int64_t columns = rows->grain->shape->columns;
     return rows->narrow ? rows->kernel->distance32(exact32(rows, i), centre, columns)
                         : rows->kernel->distance64(exact64(rows, i), centre, columns);
+}
+
+int64_t kmeans_rows_whole(const kmeans_rows *rows, double quanta)
+{
+    return llrint(fmax(fmin(quanta, rows->most), -rows->most));
 }
 
 double kmeans_rows_weight(const kmeans_rows *rows, int64_t i)

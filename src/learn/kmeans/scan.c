@@ -206,15 +206,19 @@ static int update_range(shoal_round **next, shoal_result **result, const shoal_r
     }
     if (stop)
         return kmeans_stop_early(next, round, "scanning the data");
+    for (int64_t i = 0; i < 2 * shape->columns; i++)
+        if (!isfinite(shoal_max_value(shoal_partial_values(merged, RANGE_MOST)[i])))
+            return kmeans_fail_merged(round, "ranges");
     shoal_round *ranged = NULL;
     int status = kmeans_round_from(&ranged, round, KMEANS_SPREAD, 0);
     if (status < 0)
         return status;
     kmeans_view view = kmeans_view_of(ranged);
     double heaviest = shape->weighted ? shoal_max_value(shoal_partial_values(merged, RANGE_WEIGHT)[0]) : 1;
-    if (!(heaviest > 0)) {
+    if (!(heaviest > 0) || isinf(heaviest)) {
         shoal_round_free(&ranged);
-        return shoal_fail(SHOAL_INVALID, "all weights are zero");
+        return isinf(heaviest) ? kmeans_fail_merged(round, "weights")
+                               : shoal_fail(SHOAL_INVALID, "all weights are zero");
     }
     view.model->weight_scale = shape->weighted ? inverse_power(heaviest) : 1;
     view.model->weight_most = heaviest * view.model->weight_scale;
@@ -283,15 +287,15 @@ static float deviation_step(const kmeans_view *view, int64_t k)
 }
 
 /* Adds |z| to whole-number deviations: the sum with 1.5 * 2^23 rounds to nearest, and its low bits are the number. */
-static void add_deviations(int32_t *restrict deviation, const float *restrict z, const float *restrict step,
+static void add_deviations(uint32_t *restrict deviation, const float *restrict z, const float *restrict step,
                            int64_t columns)
 {
     for (int64_t k = 0; k < columns; k++) {
         union {
             float value;
-            int32_t bits;
+            uint32_t bits;
         } rounded = {.value = fabsf(z[k]) * step[k] + 0x1.8p23f};
-        deviation[k] += rounded.bits - 0x4b400000;
+        deviation[k] += rounded.bits - 0x4b400000u;
     }
 }
 
@@ -301,7 +305,7 @@ typedef struct spreading {
     kmeans_rows rows;
     shoal_grain unweighted;
     float *z, *step;
-    int32_t *deviation;
+    uint32_t *deviation;
     double square_inverse, weighted_inverse, weight_inverse;
     int wide_bits;
 } spreading;
@@ -316,7 +320,7 @@ static void begin_spread(spreading *job, const shoal_round *round, const kmeans_
     *job = (spreading){.view = view, .unweighted = *grain, .wide_bits = shoal_wide_bits(rows)};
     job->z = kmeans_cut(&memory, (size_t)columns * sizeof(float));
     job->step = kmeans_cut(&memory, (size_t)columns * sizeof(float));
-    job->deviation = kmeans_cut(&memory, (size_t)columns * sizeof(int32_t));
+    job->deviation = kmeans_cut(&memory, (size_t)columns * sizeof(uint32_t));
     job->square_inverse = wide_inverse(squared_width(&view), rows);
     job->weighted_inverse = wide_inverse(squared_width(&view) * view.model->weight_most, rows);
     job->weight_inverse = quantum_inverse(view.model->weight_most, (double)rows);
@@ -340,7 +344,7 @@ static void spread_row(spreading *job, shoal_partial *partial, const shoal_grain
     if (grain->weights) {
         double weight = grain->weights[i] * job->view.model->weight_scale;
         shoal_wide_add(squares, 2, 1, rint(square * weight * job->weighted_inverse), job->wide_bits);
-        shoal_partial_values(partial, SPREAD_WEIGHT)[0] += (int64_t)rint(weight * job->weight_inverse);
+        shoal_partial_values(partial, SPREAD_WEIGHT)[0] += kmeans_rows_whole(&job->rows, weight * job->weight_inverse);
     }
 }
 
@@ -356,7 +360,7 @@ static int map_spread(shoal_partial *partial, const shoal_round *round, const km
         for (int64_t i = first; i < last; i++)
             spread_row(&job, partial, grain, i);
         for (int64_t k = 0; k < columns; k++)
-            deviations[k] += job.deviation[k];
+            deviations[k] += (int32_t)job.deviation[k];
     }
     return SHOAL_OK;
 }

@@ -21,6 +21,23 @@ seed_view seed_view_of(const shoal_round *round)
     return view;
 }
 
+bool seed_section_is_whole(const kmeans_view *view)
+{
+    const seed_state *state = view->extra;
+    size_t room = (size_t)view->model->extra_bytes, rows = (size_t)view->model->columns * sizeof(double);
+    if (room < sizeof *state || state->draws < 0 || state->candidates < 0 ||
+        (size_t)state->draws > (room - sizeof *state) / sizeof(seed_draw))
+        return false;
+    const double sizes[] = {state->inverse, state->most, state->potential};
+    room -= sizeof *state + (size_t)state->draws * sizeof(seed_draw);
+    if ((size_t)state->candidates > room / rows || state->candidates > INT32_MAX || state->by_row >> 1 != 0 ||
+        state->sampling >> 1 != 0 || state->step < 0 || state->step >= INT32_MAX || state->applied < 0 ||
+        !kmeans_are_sizes(sizes, sizeof sizes / sizeof *sizes))
+        return false;
+    const double *candidate = (const double *)((const seed_draw *)(state + 1) + state->draws);
+    return kmeans_are_finite(candidate, state->candidates * view->model->columns);
+}
+
 static bool is_seeding(const shoal_round *round)
 {
     switch (((const kmeans_model *)round->model)->phase) {
@@ -60,7 +77,8 @@ seed_memo seed_memo_of(const shoal_grain *grain)
 int64_t seed_potential(const kmeans_rows *rows, int64_t i, double distance, double inverse)
 {
     double weight = kmeans_rows_weight(rows, i);
-    return llrint(inverse > 0 ? weight * distance * inverse : weight * rows->view->model->weight_inverse);
+    return kmeans_rows_whole(rows,
+                             inverse > 0 ? weight * distance * inverse : weight * rows->view->model->weight_inverse);
 }
 
 double seed_potential_inverse(const kmeans_model *model, double most)
@@ -74,6 +92,15 @@ int seed_too_few(const kmeans_model *model, int64_t distinct)
 {
     return shoal_fail(SHOAL_INVALID, "-k %lld is more than the data's %lld distinct rows%s", (long long)model->k,
                       (long long)distinct, model->weighted ? " of positive weight" : "");
+}
+
+bool seed_are_potentials(const int64_t *potentials, int64_t grains, int64_t least)
+{
+    int64_t total = 0;
+    for (int64_t g = 0; g < grains; g++)
+        if (potentials[g] < 0 || __builtin_add_overflow(total, potentials[g], &total))
+            return false;
+    return total >= least;
 }
 
 /* ---- drawing ----------------------------------------------------------------------------------------------- */
@@ -181,6 +208,12 @@ int kmeans_begin_run(shoal_round **next, const shoal_round *from, const shoal_sh
 
 enum { WEIGH_POTENTIAL };
 
+static bool check_weigh(const kmeans_view *view, const shoal_shape *shape)
+{
+    (void)shape;
+    return view->model->start != KMEANS_START_GIVEN && seed_section_is_whole(view);
+}
+
 static void describe_weigh(shoal_round *round, const shoal_shape *shape)
 {
     round->layout.cells = 1;
@@ -214,6 +247,8 @@ static int update_weigh(shoal_round **next, shoal_result **result, const shoal_r
     (void)result, (void)crew;
     if (stop)
         return kmeans_stop_early(next, round, "choosing the first centres");
+    if (!seed_are_potentials(shoal_partial_values(merged, WEIGH_POTENTIAL), shape->grains, 1))
+        return kmeans_fail_merged(round, "weights");
     int status = seed_round_from(next, round, KMEANS_FETCH, 1, 0);
     if (status < 0)
         return status;
@@ -223,6 +258,7 @@ static int update_weigh(shoal_round **next, shoal_result **result, const shoal_r
 }
 
 const kmeans_phase kmeans_weigh = {.name = "seed",
+                                   .check = check_weigh,
                                    .describe = describe_weigh,
                                    .scratch_bytes = scratch_weigh,
                                    .map = map_weigh,
@@ -231,6 +267,26 @@ const kmeans_phase kmeans_weigh = {.name = "seed",
 /* ---- fetch: rows that were drawn ---------------------------------------------------------------------------- */
 
 enum { FETCH_ROWS };
+
+/* Draws by row are looked for by their order. */
+static bool check_fetch(const kmeans_view *view, const shoal_shape *shape)
+{
+    const seed_state *state = view->extra;
+    const kmeans_model *model = view->model;
+    bool random = model->start == KMEANS_START_RANDOM, greedy = model->start == KMEANS_START_GREEDY;
+    if (!seed_section_is_whole(view) || model->start == KMEANS_START_GIVEN || state->by_row != random ||
+        state->draws != (random                        ? model->k
+                         : greedy && model->filled > 0 ? seed_trials(model->k)
+                                                       : 1) ||
+        (model->filled > 0 && !greedy) || model->filled == model->k || (model->filled > 0) != (state->inverse > 0))
+        return false;
+    const seed_draw *draw = (const seed_draw *)(state + 1);
+    int64_t places = random ? shape->rows : shape->grains;
+    for (int64_t i = 0; i < state->draws; i++)
+        if (draw[i].where < (random && i ? draw[i - 1].where + 1 : 0) || draw[i].where >= places || draw[i].rest < 0)
+            return false;
+    return true;
+}
 
 static void describe_fetch(shoal_round *round, const shoal_shape *shape)
 {
@@ -384,6 +440,9 @@ static int map_fetch(shoal_partial *partial, const shoal_round *round, const kme
     kmeans_rows_init(&rows, prepared, &view.base, grain, &memory);
     if (view.state->by_row)
         return fetch_by_row(partial, &rows, &view, values);
+    int status = grain->carried ? kmeans_memo_check(grain, seed_memo_of(grain).nearest, view.base.model->k) : SHOAL_OK;
+    if (status < 0)
+        return status;
     for (int64_t slot = 0; slot < view.state->draws; slot++) {
         if (view.draw[slot].where != grain->index)
             continue;
@@ -396,12 +455,27 @@ static int map_fetch(shoal_partial *partial, const shoal_round *round, const kme
         while (i < grain->rows && rest >= potential[i])
             rest -= potential[i++];
         if (i == grain->rows)
-            SHOAL_BUG("a draw fell out of its grain");
-        int status = fetch(partial, &rows, slot, i, values);
+            return shoal_fail(SHOAL_BROKEN, "draw %lld of round %lld is beyond the rows of its grain", (long long)slot,
+                              (long long)round->number);
+        status = fetch(partial, &rows, slot, i, values);
         if (status < 0)
             return status;
     }
     return SHOAL_OK;
+}
+
+bool seed_are_drawn(const shoal_round *fetched, const shoal_partial *merged)
+{
+    const seed_view view = seed_view_of(fetched);
+    if (shoal_partial_records(merged, FETCH_ROWS) != view.state->draws)
+        return false;
+    for (int64_t slot = 0; slot < view.state->draws; slot++) {
+        shoal_key key;
+        const double *row = shoal_partial_record_at(merged, FETCH_ROWS, slot, &key);
+        if (key.high != 0 || key.low != (uint64_t)slot || !kmeans_are_finite(row, view.base.model->columns))
+            return false;
+    }
+    return true;
 }
 
 int64_t seed_take_rows(double *out, shoal_partial *merged, int64_t columns)
@@ -427,6 +501,8 @@ static int update_fetch(shoal_round **next, shoal_result **result, const shoal_r
     (void)result, (void)crew;
     if (stop)
         return kmeans_stop_early(next, round, "choosing the first centres");
+    if (!seed_are_drawn(round, merged))
+        return kmeans_fail_merged(round, "drawn rows");
     if (model->start == KMEANS_START_GREEDY)
         return seed_greedy_judge(next, round, merged);
     if (model->start == KMEANS_START_PARALLEL)
@@ -439,6 +515,7 @@ static int update_fetch(shoal_round **next, shoal_result **result, const shoal_r
 }
 
 const kmeans_phase kmeans_fetch = {.name = "seed",
+                                   .check = check_fetch,
                                    .describe = describe_fetch,
                                    .prepare = prepare_fetch,
                                    .scratch_bytes = scratch_fetch,

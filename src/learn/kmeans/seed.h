@@ -33,6 +33,9 @@ seed_view seed_view_of(const shoal_round *round);
 int seed_round_from(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t draws,
                     int64_t candidates);
 
+/* Whether the section of a seeding round is one: room for what it says it has, and numbers that can be. */
+bool seed_section_is_whole(const kmeans_view *view);
+
 /* The memo of seeding rounds: squared distance to the nearest centre so far, by the definition, and which it is. */
 typedef struct seed_memo {
     double *distance;
@@ -71,9 +74,13 @@ int seed_parallel_first(shoal_round **next, const shoal_round *fetched, shoal_pa
 int seed_recluster(double *centres, const kmeans_model *model, const double *points, const int64_t *weights,
                    int64_t count, const shoal_crew *crew);
 
-/* Fills draws of `next` with weighted random rows: potentials lists one sum for each grain. */
+/* Whether `grains` sums of potentials can be: none is negative, and they add up to at least `least` and at most an int64. */
+bool seed_are_potentials(const int64_t *potentials, int64_t grains, int64_t least);
+/* Fills draws of `next` with weighted random rows: potentials lists one sum for each grain, which add up to at least 1. */
 void seed_draw_rows(seed_view *next, const int64_t *potentials, int64_t grains);
 
+/* Whether the merged records of a FETCH round are the rows that were drawn, one for each draw. */
+bool seed_are_drawn(const shoal_round *fetched, const shoal_partial *merged);
 /* Copies the records of a FETCH round, by slot, dropping rows equal to an earlier one.  Returns how many. */
 int64_t seed_take_rows(double *out, shoal_partial *merged, int64_t columns);
 

@@ -38,6 +38,17 @@ int seed_greedy_judge(shoal_round **next, const shoal_round *fetched, shoal_part
     return SHOAL_OK;
 }
 
+/* The memo knows all centres but perhaps the newest. */
+static bool check_judge(const kmeans_view *view, const shoal_shape *shape)
+{
+    const seed_state *state = view->extra;
+    const kmeans_model *model = view->model;
+    (void)shape;
+    return seed_section_is_whole(view) && model->start == KMEANS_START_GREEDY && model->filled < model->k &&
+           state->applied <= model->filled && model->filled - state->applied <= 1 && state->candidates >= 1 &&
+           state->candidates <= trials_of(model);
+}
+
 static void describe_judge(shoal_round *round, const shoal_shape *shape)
 {
     seed_view view = seed_view_of(round);
@@ -222,8 +233,11 @@ static int map_judge(shoal_partial *partial, const shoal_round *round, const kme
     job.saved = kmeans_cut(&memory, (size_t)trials_of(job.view.base.model) * sizeof *job.saved);
     memset(job.saved, 0, (size_t)candidates * sizeof *job.saved);
     double *under = kmeans_cut(&memory, (size_t)grain->rows * sizeof *under);
+    int status = SHOAL_OK;
     if (!grain->carried)
         measure_again(&job);
+    else if ((status = kmeans_memo_check(grain, job.memo.nearest, job.view.base.model->k)) < 0)
+        return status;
     if (candidates == 1) {
         job.under = under;
         memcpy(under, job.memo.distance, (size_t)grain->rows * sizeof *under);
@@ -321,6 +335,12 @@ static int update_judge(shoal_round **next, shoal_result **result, const shoal_r
     (void)result, (void)crew;
     if (stop)
         return kmeans_stop_early(next, round, "choosing the first centres");
+    for (int64_t c = 0; c < view.state->candidates; c++)
+        if (!seed_are_potentials(potentials + c * shape->grains, shape->grains, 0))
+            return kmeans_fail_merged(round, "potentials");
+    for (int i = 0; i < 2; i++)
+        if (!isfinite(shoal_max_value(shoal_partial_values(merged, JUDGE_MOST)[i])))
+            return kmeans_fail_merged(round, "greatest potentials");
     int64_t best = best_candidate(potentials, view.state->candidates, shape->grains);
     bool last = view.base.model->filled + 1 == view.base.model->k; /* then potentials no longer matter */
     if (!last && total_of(potentials + best * shape->grains, shape->grains) == 0)
@@ -329,6 +349,7 @@ static int update_judge(shoal_round **next, shoal_result **result, const shoal_r
 }
 
 const kmeans_phase kmeans_judge = {.name = "seed",
+                                   .check = check_judge,
                                    .describe = describe_judge,
                                    .prepare = prepare_judge,
                                    .scratch_bytes = scratch_judge,

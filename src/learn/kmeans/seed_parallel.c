@@ -29,6 +29,15 @@ int seed_parallel_first(shoal_round **next, const shoal_round *fetched, shoal_pa
     return SHOAL_OK;
 }
 
+/* A round that samples has measured all candidates; one that measures has some to measure. */
+static bool check_sample(const kmeans_view *view, const shoal_shape *shape)
+{
+    const seed_state *state = view->extra;
+    (void)shape;
+    return seed_section_is_whole(view) && view->model->start == KMEANS_START_PARALLEL && state->candidates >= 1 &&
+           (state->sampling ? state->applied == state->candidates : state->applied < state->candidates);
+}
+
 static void describe_sample(shoal_round *round, const shoal_shape *shape)
 {
     seed_view view = seed_view_of(round);
@@ -164,8 +173,11 @@ static int map_sample(shoal_partial *partial, const shoal_round *round, const km
     if (job.view.state->sampling && !grain.carried)
         grain.memo = spare; /* a round that samples does not write the memo */
     job.memo = seed_memo_of(&grain);
+    int status = SHOAL_OK;
     if (!grain.carried)
         measure_again(&job);
+    else if ((status = kmeans_memo_check(&grain, job.memo.nearest, job.view.state->candidates)) < 0)
+        return status;
     if (job.view.state->sampling)
         return sample_rows(partial, &job, values);
     measure_rows(partial, &job, which, memory);
@@ -182,6 +194,8 @@ static int add_samples(shoal_round **next, const shoal_round *round, shoal_parti
     int64_t samples = shoal_partial_records(merged, SAMPLE_ROWS), count = before;
     size_t bytes = (size_t)columns * sizeof(double);
     int32_t *copy = NULL;
+    if (samples > old.base.model->rows || before > INT32_MAX - samples)
+        return kmeans_fail_merged(round, "samples");
     int status = seed_round_from(next, round, KMEANS_SAMPLE, 0, before + samples);
     if (status == SHOAL_OK)
         status = base_alloc(&copy, (size_t)(before + samples), sizeof *copy, "copies of samples");
@@ -217,6 +231,9 @@ static int update_sample(shoal_round **next, shoal_result **result, const shoal_
         return add_samples(next, round, merged, crew);
     int64_t potential = shoal_partial_values(merged, SAMPLE_POTENTIAL)[0];
     double most = shoal_max_value(shoal_partial_values(merged, SAMPLE_MOST)[0]);
+    if (potential < 0 || !isfinite(most) ||
+        !seed_are_potentials(shoal_partial_values(merged, SAMPLE_WEIGHT), view.state->candidates, 0))
+        return kmeans_fail_merged(round, "potentials");
     bool enough = view.state->step >= SEED_SAMPLING_ROUNDS && view.state->candidates >= model->k;
     if (enough || !(most > 0)) {
         if (view.state->candidates < model->k)
@@ -244,6 +261,7 @@ static int update_sample(shoal_round **next, shoal_result **result, const shoal_
 }
 
 const kmeans_phase kmeans_sample = {.name = "seed",
+                                    .check = check_sample,
                                     .describe = describe_sample,
                                     .prepare = prepare_sample,
                                     .scratch_bytes = scratch_sample,

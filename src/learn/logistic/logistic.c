@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "learn/check.h"
 #include "learn/logistic/logistic_internal.h"
 
 enum { COLUMNS_MOST = INT32_MAX };
@@ -406,6 +407,27 @@ static int update_logistic(shoal_round **next, shoal_result **result, const shoa
     return gradient_update(next, result, &logistic_class, round, merged, shape, crew, stop);
 }
 
+static int check_logistic(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
+{
+    (void)self;
+    return gradient_check(&logistic_class, round, shape);
+}
+
+/* How many classes there are only the data tell. */
+static int check_result_logistic(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
+                                 const shoal_shape *shape)
+{
+    const shoal_tensor *classes = shoal_result_tensor(result, "classes");
+    int64_t count = classes && classes->rank == 1 ? classes->shape[0] : 0;
+    const int64_t size[2] = {logistic_outputs(count), shape->columns - 1};
+    (void)self, (void)first;
+    return is_count(count, 2, SHOAL_LOGISTIC_CLASSES_MOST) && classes->type == SHOAL_FLOAT64 &&
+                   learn_result_has(result, "weights", SHOAL_FLOAT64, 2, size) &&
+                   learn_result_has(result, "intercept", SHOAL_FLOAT64, 1, size)
+               ? SHOAL_OK
+               : shoal_fail(SHOAL_BROKEN, "the result is no model of logistic regression for these rows");
+}
+
 /* Two products with the data: outputs, and what each row adds to the gradient.  How many classes there are is only known later. */
 static int cost_logistic(shoal_cost *out, const void *untyped, const shoal_shape *shape)
 {
@@ -429,12 +451,16 @@ static int cost_logistic(shoal_cost *out, const void *untyped, const shoal_shape
 }
 
 const shoal_algorithm shoal_logistic = {
+    .version = SHOAL_ALGORITHM_VERSION,
+    .bytes = sizeof(shoal_algorithm),
     .name = "logistic",
     .summary = "logistic and softmax regression of labels on columns",
     .options = logistic_options,
     .config_size = sizeof(shoal_logistic_config),
     .kernel_free = true,
     .start = start_logistic,
+    .check = check_logistic,
+    .check_result = check_result_logistic,
     .prepare = prepare_logistic,
     .forget = forget_logistic,
     .scratch_bytes = scratch_logistic,

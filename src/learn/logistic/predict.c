@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "learn/check.h"
 #include "learn/logistic/logistic_internal.h"
-#include "learn/partial.h"
 
 enum { PREDICT_LABELS, PREDICT_BAD, PREDICT_SHARES };
 
@@ -105,29 +105,39 @@ static int start_predict(shoal_round **out, const void *untyped, const shoal_sha
     return SHOAL_OK;
 }
 
-/* A round may come from a store, where anyone can have put it. */
-static int check_round(const shoal_round *round, const shoal_shape *shape)
+static int check_predict(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
 {
     const predict_model *model = round->model;
     shoal_layout expected;
+    (void)self;
     bool good = round->model_bytes >= sizeof *model && model->columns == shape->columns && model->columns >= 1 &&
                 model->columns <= INT32_MAX && model->classes >= 2 && model->classes <= SHOAL_LOGISTIC_CLASSES_MOST &&
                 model->outputs == logistic_outputs(model->classes) && round->model_bytes == bytes_of(model);
     if (good)
         lay_out(&expected, model);
-    return good && learn_layout_equal(&expected, &round->layout)
+    return good && learn_layout_is(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "round %" PRId64 " holds no model of logistic regression for these rows",
                             round->number);
 }
 
+static int check_result_predict(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
+                                const shoal_shape *shape)
+{
+    const predict_model *model = first->model;
+    const int64_t size[2] = {shape->rows, model->classes};
+    (void)self;
+    return learn_result_has(result, "labels", SHOAL_FLOAT64, 1, size) &&
+                   (!model->probabilities || learn_result_has(result, "probabilities", SHOAL_FLOAT64, 2, size))
+               ? SHOAL_OK
+               : shoal_fail(SHOAL_BROKEN, "the result is not labels of these rows");
+}
+
 static int prepare_predict(void **prepared, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
 {
     const predict_model *model = round->model;
-    int status = check_round(round, shape);
-    if (status < 0)
-        return status;
     const logistic_own own = own_of(model);
+    (void)shape;
     return logistic_prepare_model((logistic_prepared **)prepared, &own, weights_of(model),
                                   weights_of(model) + model->outputs * model->columns, crew->kernel);
 }
@@ -172,9 +182,7 @@ static int update_predict(shoal_round **next, shoal_result **out, const shoal_ro
     const predict_model *model = round->model;
     shoal_result *result = NULL;
     (void)next, (void)crew, (void)stop;
-    int status = check_round(round, shape);
-    if (status == SHOAL_OK)
-        status = logistic_refuse_not_finite(merged, PREDICT_BAD);
+    int status = logistic_refuse_not_finite(merged, PREDICT_BAD);
     if (status == SHOAL_OK)
         status = shoal_result_new(&result);
     if (status < 0)
@@ -211,11 +219,15 @@ static int cost_predict(shoal_cost *out, const void *untyped, const shoal_shape 
 }
 
 const shoal_algorithm shoal_logistic_predict = {
+    .version = SHOAL_ALGORITHM_VERSION,
+    .bytes = sizeof(shoal_algorithm),
     .name = "logistic-predict",
     .summary = "label rows by a model of logistic regression",
     .config_size = sizeof(shoal_logistic_predict_config),
     .kernel_free = true,
     .start = start_predict,
+    .check = check_predict,
+    .check_result = check_result_predict,
     .prepare = prepare_predict,
     .forget = logistic_forget,
     .scratch_bytes = scratch_predict,
