@@ -1,0 +1,89 @@
+/* Every number of every learner's rounds and partials, one by one, replaced by those that ask whether anybody looked.  See forged.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "forged.h"
+
+/* Values for one word: small ones, its neighbours, powers of two and what lies below them, what is no number. */
+static const forgery lies[] = {
+    {.which = 0, .number = 0},  {.which = 0, .number = 1},  {.which = 0, .number = 2},  {.which = 0, .number = 9},
+    {.which = 0, .number = 97}, {.which = 1, .number = 1},  {.which = 1, .number = 2},  {.which = 2, .number = 1},
+    {.which = 3, .number = 1},  {.which = 2, .number = 64}, {.which = 4, .number = 31}, {.which = 4, .number = 40},
+    {.which = 4, .number = 62}, {.which = 4, .number = 63}, {.which = 5, .number = 31}, {.which = 5, .number = 63},
+    {.which = 6, .number = 0},  {.which = 6, .number = 1},  {.which = 6, .number = 2},  {.which = 6, .number = 3},
+    {.which = 6, .number = 6},
+};
+enum { LIES = sizeof lies / sizeof *lies };
+
+static shoal_round *read_round(const moment *of)
+{
+    shoal_round *round = NULL;
+    base_reader in = base_reader_of(of->round, of->round_bytes);
+    must(learn_round_read(&round, &in));
+    return round;
+}
+
+/* The first round of a phase stands for the others. */
+static bool is_first_of_phase(const run *of, int index)
+{
+    if (index == 0)
+        return true;
+    shoal_round *round = read_round(&of->moment[index]), *before = read_round(&of->moment[index - 1]);
+    bool first = strcmp(round->phase, before->phase) != 0 || round->model_bytes != before->model_bytes ||
+                 !learn_layout_equal(&round->layout, &before->layout);
+    shoal_round_free(&before);
+    shoal_round_free(&round);
+    return first;
+}
+
+/* How many words from the end the head of a model begins, and all that travels before it: those are all tried.  Of arrays, and of
+ * partials, every fifth number is enough. */
+static uint16_t words_behind_head(const moment *of)
+{
+    enum { HEAD_WORDS = 64 };
+    shoal_round *round = read_round(of);
+    size_t words = round->model_bytes / 8;
+    shoal_round_free(&round);
+    return (uint16_t)(words > HEAD_WORDS ? words - HEAD_WORDS : 0);
+}
+
+static void try_words(run *of, int index, bool partial, int64_t *passed, int64_t *refused)
+{
+    const moment *at = &of->moment[index];
+    size_t words = ((partial ? at->partial_bytes : at->round_bytes) + 7) / 8;
+    uint16_t all = partial ? UINT16_MAX : words_behind_head(at);
+    for (uint16_t where = 0; where < words; where++)
+        for (int lie = 0; lie < LIES && (where >= all || where % 5 == index % 5); lie++) {
+            forgery change = lies[lie];
+            change.where = where;
+            change.partial = partial;
+            bool good = try_forged(of, index, &change, 1, lie == 0);
+            *passed += good;
+            *refused += !good;
+        }
+}
+
+static void test_no_number_does_harm(void **state)
+{
+    int64_t passed = 0, refused = 0;
+    (void)state;
+    make_runs();
+    for (int r = 0; r < runs_made; r++)
+        for (int m = 0; m < runs[r].moments; m++)
+            if (is_first_of_phase(&runs[r], m)) {
+                try_words(&runs[r], m, false, &passed, &refused);
+                try_words(&runs[r], m, true, &passed, &refused);
+            }
+    forget_runs();
+    print_message("%lld forgeries passed the check, %lld were refused\n", (long long)passed, (long long)refused);
+    assert_true(passed > 10000 && refused > 10000); /* neither a check that refuses all nor one that refuses nothing */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_number_does_harm)};
+    return cmocka_run_group_tests_name("forged", tests, NULL, NULL);
+}
