@@ -372,4 +372,38 @@ static inline bool try_forged(run *of, int index, const forgery *change, int cha
     return true;
 }
 
+/* ---- a round of any shape ---------------------------------------------------------------------------------------- */
+
+static inline int read_zeros(void *zeros, const void **out, int64_t first_row, int64_t count, int thread)
+{
+    (void)first_row, (void)count, (void)thread;
+    *out = zeros;
+    return SHOAL_OK;
+}
+
+/* Maps and updates a round that was checked, if its rows are few enough to be made here. */
+static inline void do_round(const shoal_algorithm *algorithm, const shoal_round *round, const shoal_shape *shape)
+{
+    enum { BYTES_MOST = 1 << 16 };
+    static double zeros[BYTES_MOST / 8];
+    const kernel_set *set = NULL;
+    engine_mapper *mapper = NULL;
+    engine_slice *slice = NULL;
+    shoal_partial *merged = NULL;
+    shoal_round *next = NULL;
+    shoal_result *result = NULL;
+    const engine_rows rows = {.read = read_zeros, .context = zeros, .weights = shape->weighted ? zeros : NULL};
+    if (shape->rows > BYTES_MOST / 8 / shape->columns || shape->grains > 1024)
+        return;
+    must(kernel_choose(&set, NULL));
+    must(engine_slice_new(&slice, 0, shape->grains, &rows));
+    must(engine_mapper_new(&mapper, algorithm, shape, 1, set));
+    if (engine_mapper_begin(mapper, round) == SHOAL_OK && engine_slice_map(&merged, mapper, slice) == SHOAL_OK)
+        (void)algorithm->update(&next, &result, round, merged, shape, engine_mapper_crew(mapper), false);
+    shoal_round_free(&next);
+    shoal_result_free(&result);
+    engine_mapper_free(&mapper);
+    engine_slice_free(&slice);
+}
+
 #endif

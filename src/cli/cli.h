@@ -295,6 +295,8 @@ typedef struct cli_learner {
 
 /* Ended by a row without an algorithm.  In main.c. */
 extern const cli_learner cli_learners[];
+/* Their algorithms, ended by NULL. */
+const shoal_algorithm *const *cli_algorithms(void);
 int cli_kmeans_finish(cli_job *job, const json_t *settings, const cli_print_settings *print);
 int cli_logistic_finish(cli_job *job, const json_t *settings, const cli_print_settings *print);
 int cli_autoencoder_finish(cli_job *job, const json_t *settings, const cli_print_settings *print);

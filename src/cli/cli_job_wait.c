@@ -50,8 +50,11 @@ static int wait_for(const wait_settings *settings, const cli_jobs *jobs, const c
     cli_progress progress;
     shoal_result *result = NULL;
     cli_progress_start(&progress, settings->quiet);
-    const shoal_follow_options options = {
-        .progress = on_round, .progress_context = &progress, .sparse = true, .patience = settings->patience};
+    const shoal_follow_options options = {.progress = on_round,
+                                          .progress_context = &progress,
+                                          .sparse = true,
+                                          .patience = settings->patience,
+                                          .algorithms = cli_algorithms()};
     int status = shoal_job_follow(&result, NULL, jobs->store, id, &options);
     cli_progress_clear(&progress);
     shoal_result_free(&result);
@@ -225,7 +228,7 @@ static int run_result(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = cli_jobs_find(id, &jobs, word[0]);
     if (status == SHOAL_OK)
-        status = shoal_job_result(&result, jobs.store, id, cli_jobs_deadline(&jobs));
+        status = shoal_job_result(&result, jobs.store, id, cli_algorithms(), cli_jobs_deadline(&jobs));
     if (status == SHOAL_STOPPED)
         status = say_stopped();
     if (status == SHOAL_OK)

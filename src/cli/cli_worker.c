@@ -176,15 +176,6 @@ static int check_data_root(const char *folder)
     return SHOAL_OK;
 }
 
-/* The algorithms that this program has. */
-static void list_algorithms(const shoal_algorithm *out[], size_t room)
-{
-    size_t count = 0;
-    for (; cli_learners[count].algorithm && count + 1 < room; count++)
-        out[count] = cli_learners[count].algorithm;
-    out[count] = NULL;
-}
-
 static int make_options(shoal_worker_options *out, const work_settings *work, char **cache)
 {
     const kernel_set *set = NULL;
@@ -438,8 +429,7 @@ static void say_serving(const shoal_worker_options *options, const char *url)
 static int run_worker(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
-    const shoal_algorithm *algorithms[32];
-    shoal_worker_options options = {.algorithms = algorithms, .load = learn_module_load};
+    shoal_worker_options options = {.algorithms = cli_algorithms(), .load = learn_module_load};
     char id[SHOAL_JOB_ID_BYTES];
     char *cache = NULL;
     cli_jobs jobs = {0};
@@ -451,7 +441,6 @@ static int run_worker(void *from_main, const char *const *word, int words)
         return shoal_fail(SHOAL_USAGE, "--parent %" PRId64 " is not the process that started this worker, or has ended",
                           settings->work.parent);
     block_signals();
-    list_algorithms(algorithms, sizeof algorithms / sizeof *algorithms);
     if (!settings->work.quiet)
         options.log = log_line;
     int status = make_options(&options, &settings->work, &cache);

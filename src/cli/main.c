@@ -65,6 +65,14 @@ const cli_learner cli_learners[] = {
     {NULL, NULL},
 };
 
+const shoal_algorithm *const *cli_algorithms(void)
+{
+    static const shoal_algorithm *list[sizeof cli_learners / sizeof *cli_learners];
+    for (size_t i = 0; cli_learners[i].algorithm; i++)
+        list[i] = cli_learners[i].algorithm;
+    return list;
+}
+
 /* ---- verbs --------------------------------------------------------------------------------------------------- */
 
 /* Whether the words spell the verb's name, with a space where one word has a dash. */

@@ -451,7 +451,8 @@ static int follow(following *self)
                                     .forgot = on_forgot,
                                     .forgot_context = self,
                                     .stop = cli_signals_stop(),
-                                    .patience = patience};
+                                    .patience = patience,
+                                    .algorithms = cli_algorithms()};
     char *why = NULL;
     int status = read_spec(self);
     if (status == SHOAL_OK)

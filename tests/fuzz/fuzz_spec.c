@@ -1,11 +1,14 @@
 /* Fuzzes the reader of specs.  What is read is whole: its slices cover all grains, its tree is one of them, nothing
- * overflows, and it is written to bytes that read back and are written to the same bytes. */
+ * overflows, and it is written to bytes that read back and are written to the same bytes.  A round 0 that passes the check of its
+ * learner is done, over rows of zeros. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "engine/store/job_model.h"
 #include "engine/store/job_spec.h"
+#include "forged.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -36,6 +39,20 @@ static void write_again(job_spec *spec)
     base_free(&twice);
 }
 
+static void do_first_round(job_spec *spec)
+{
+    static const shoal_algorithm *const learners[] = {&shoal_kmeans,
+                                                      &shoal_kmeans_predict,
+                                                      &shoal_logistic,
+                                                      &shoal_logistic_predict,
+                                                      &shoal_autoencoder,
+                                                      &shoal_features,
+                                                      NULL};
+    const shoal_algorithm *algorithm = job_find_algorithm(learners, spec->algorithm);
+    if (algorithm && learn_round_check(algorithm, spec->first, &spec->shape) == SHOAL_OK)
+        do_round(algorithm, spec->first, &spec->shape);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     job_spec *spec = NULL;
@@ -46,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     check(spec);
     write_again(spec);
+    do_first_round(spec);
     job_spec_free(&spec);
     return 0;
 }

@@ -363,7 +363,8 @@ static int fail_not_done(const job_model *model, const char *id)
     }
 }
 
-int shoal_job_result(shoal_result **out, shoal_store *store, const char *id, int64_t deadline)
+int shoal_job_result(shoal_result **out, shoal_store *store, const char *id, const shoal_algorithm *const *algorithms,
+                     int64_t deadline)
 {
     job_spec *spec = NULL;
     job_model *model = NULL;
@@ -372,6 +373,8 @@ int shoal_job_result(shoal_result **out, shoal_store *store, const char *id, int
         status = job_newest(&model, store, spec, deadline);
     if (status == SHOAL_OK && !model->result)
         status = fail_not_done(model, id);
+    if (status == SHOAL_OK && (status = job_model_check_end(model, spec, algorithms)) < 0)
+        status = shoal_fail(status, "job %s: %s", id, shoal_error());
     if (status == SHOAL_OK) {
         *out = model->result;
         model->result = NULL;

@@ -125,6 +125,8 @@ static int look_for(follower *self, int64_t number)
 {
     job_model *model = NULL;
     int status = job_model_get(&model, self->store, self->id, number, deadline_of(self));
+    if (status == SHOAL_OK && (status = job_model_check_end(model, self->spec, self->options.algorithms)) < 0)
+        job_model_free(&model);
     if (status == SHOAL_OK)
         take_model(self, model);
     else if (status == SHOAL_ABSENT || status == SHOAL_BROKEN) /* which workers remove, and make again */

@@ -184,7 +184,7 @@ int job_lead(job_run *run)
             engine_number_round(model->round, model->number);
             job_kept_seal(model->round);
         }
-        status = job_check_content(run, model);
+        status = job_model_check(model, run->spec, run->algorithm);
     }
     if (status == SHOAL_OK)
         status = make_trailer(&model->trailer, run);

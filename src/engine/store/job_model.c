@@ -7,6 +7,7 @@
 #include "base/crc.h"
 #include "base/memory.h"
 #include "engine/store/job_keys.h"
+#include "learn/check.h"
 #include "learn/wire.h"
 
 void job_trailer_release(job_trailer *trailer)
@@ -244,6 +245,34 @@ int job_model_decode(job_model **out, int64_t number, const void *bytes, size_t 
     }
     *out = model;
     return SHOAL_OK;
+}
+
+/* ---- checking -------------------------------------------------------------------------------------------------- */
+
+int job_model_check(const job_model *model, const job_spec *spec, const shoal_algorithm *algorithm)
+{
+    if (model->state == SHOAL_JOB_RUNNING)
+        return learn_round_check(algorithm, model->round, &spec->shape);
+    if (model->state == SHOAL_JOB_DONE)
+        return learn_result_check(algorithm, model->result, spec->first, &spec->shape);
+    return SHOAL_OK;
+}
+
+int job_model_check_end(const job_model *model, const job_spec *spec, const shoal_algorithm *const *algorithms)
+{
+    const shoal_algorithm *algorithm = job_find_algorithm(algorithms, spec->algorithm);
+    if (!algorithm || !algorithm->check_result || model->state != SHOAL_JOB_DONE)
+        return SHOAL_OK;
+    int status = learn_round_check(algorithm, spec->first, &spec->shape);
+    return status == SHOAL_OK ? job_model_check(model, spec, algorithm) : status;
+}
+
+const shoal_algorithm *job_find_algorithm(const shoal_algorithm *const *algorithms, const char *name)
+{
+    for (int i = 0; algorithms && algorithms[i]; i++)
+        if (strcmp(algorithms[i]->name, name) == 0)
+            return algorithms[i];
+    return NULL;
 }
 
 /* ---- in the store ---------------------------------------------------------------------------------------------- */

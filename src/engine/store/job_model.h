@@ -66,6 +66,13 @@ int job_model_get(job_model **out, shoal_store *store, const char *id, int64_t n
 int job_model_await(job_model **out, shoal_store *store, const char *id, int64_t number, int64_t until,
                     int64_t deadline);
 
+/* Whether a model's round or result is the learner's, for the rows of this job, whose round 0 was checked: SHOAL_BROKEN otherwise. */
+int job_model_check(const job_model *model, const job_spec *spec, const shoal_algorithm *algorithm);
+/* The same for who knows the job's learner only if it is among `algorithms`, and nothing of its round 0; anything but a result passes. */
+int job_model_check_end(const job_model *model, const job_spec *spec, const shoal_algorithm *const *algorithms);
+/* The one of that name; NULL when there is none.  `algorithms` ends with NULL, or is NULL. */
+const shoal_algorithm *job_find_algorithm(const shoal_algorithm *const *algorithms, const char *name);
+
 /* The newest model there is, by one listing: its number, 0 when there is none beyond the spec's. */
 int job_head(int64_t *out, shoal_store *store, const char *id, int64_t deadline);
 

@@ -218,9 +218,6 @@ const _Atomic uint32_t *job_leave_word(const job_run *run);
 int job_take_model(job_model **out, job_run *run, int64_t number);
 /* The same once it is there; SHOAL_ABSENT at the moment `until`. */
 int job_await_model(job_model **out, job_run *run, int64_t number, int64_t until);
-/* Whether a model's round or result is the learner's, for the rows of this job: SHOAL_BROKEN otherwise.  Whatever comes from the store goes
- * through this before anything else sees it, and so does what is about to be put there. */
-int job_check_content(const job_run *run, const job_model *model);
 /* The newest model that can be had; older ones are removed as it goes on. */
 int job_find_model(job_model **out, job_run *run);
 /* Numbers that are only told may come from elsewhere, and must not overflow whatever they are. */

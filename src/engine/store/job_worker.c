@@ -79,20 +79,10 @@ void job_log(job_run *run, const char *format, ...)
     tell(run->worker, line);
 }
 
-int job_check_content(const job_run *run, const job_model *model)
-{
-    const job_spec *spec = run->spec;
-    if (model->state == SHOAL_JOB_RUNNING)
-        return learn_round_check(run->algorithm, model->round, &spec->shape);
-    if (model->state == SHOAL_JOB_DONE)
-        return learn_result_check(run->algorithm, model->result, spec->first, &spec->shape);
-    return SHOAL_OK;
-}
-
 /* A model that is broken is removed, and then as good as absent. */
 static int remove_broken(job_model **out, job_run *run, int64_t number, int status)
 {
-    if (status == SHOAL_OK && (status = job_check_content(run, *out)) < 0) {
+    if (status == SHOAL_OK && (status = job_model_check(*out, run->spec, run->algorithm)) < 0) {
         job_model_free(out);
         if (status == SHOAL_BROKEN)
             shoal_fail(status, "%s: %s", job_key_model(run->spec->id, number).text, shoal_error());
@@ -116,14 +106,6 @@ int job_await_model(job_model **out, job_run *run, int64_t number, int64_t until
 }
 
 /* ---- joining ----------------------------------------------------------------------------------------------------- */
-
-static const shoal_algorithm *find_algorithm(const shoal_worker *worker, const char *name)
-{
-    for (int i = 0; worker->options.algorithms && worker->options.algorithms[i]; i++)
-        if (strcmp(worker->options.algorithms[i]->name, name) == 0)
-            return worker->options.algorithms[i];
-    return NULL;
-}
 
 static bool is_hash(const char *hex, const unsigned char hash[JOB_HASH_SIZE])
 {
@@ -155,7 +137,7 @@ static int choose_algorithm(job_run *run)
         if (status < 0)
             return shoal_fail(status, "job %s: %s", spec->id, shoal_error());
     } else {
-        run->algorithm = find_algorithm(worker, spec->algorithm);
+        run->algorithm = job_find_algorithm(worker->options.algorithms, spec->algorithm);
     }
     if (!run->algorithm || strcmp(run->algorithm->name, spec->algorithm) != 0)
         return shoal_fail(SHOAL_INVALID, "job %s is for the learner '%s', which this worker does not have", spec->id,
