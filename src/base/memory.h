@@ -32,10 +32,14 @@ int base_format(char **out, const char *format, ...) __attribute__((format(print
 
 /* a * b and a + b for sizes from outside: false when they do not fit. */
 bool base_multiply(size_t *out, size_t a, size_t b);
-/* a + b modulo 2^64: for sums from elsewhere, which may be anything and still must not overflow. */
+/* a + b and a - b modulo 2^64: for sums from elsewhere, which may be anything and still must not overflow. */
 static inline int64_t base_add_wrapping(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+static inline int64_t base_subtract_wrapping(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a - (uint64_t)b);
 }
 bool base_add(size_t *out, size_t a, size_t b);
 

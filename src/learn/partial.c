@@ -366,7 +366,8 @@ int shoal_wide_bits(int64_t rows)
 void shoal_wide_add(int64_t *digits, int64_t count, int64_t index, double value, int bits)
 {
     const double base = (double)(INT64_C(1) << bits), most = base * base * (1 - 0x1p-53);
-    value = fmax(fmin(value, most), -most); /* what is beyond, or no number, came from a lie: any number will do */
+    value = value < most ? value : most; /* what is beyond, or no number, came from a lie: any number will do */
+    value = value > -most ? value : -most;
     int64_t high = (int64_t)(value / base); /* rounded towards zero, so that -value has just the opposite digits */
     digits[count + index] = base_add_wrapping(digits[count + index], high);
     digits[index] = base_add_wrapping(digits[index], (int64_t)(value - (double)high * base));

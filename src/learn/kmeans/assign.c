@@ -43,10 +43,11 @@ kmeans_memo kmeans_memo_of(const shoal_grain *grain)
 
 int kmeans_memo_check(const shoal_grain *grain, const int32_t *index, int64_t limit)
 {
-    uint32_t greatest = 0;
+    const int32_t most = (int32_t)(limit - 1);
+    int32_t outside = 0; /* a loop that becomes vectors on every CPU */
     for (int64_t i = 0; i < grain->rows; i++)
-        greatest = (uint32_t)index[i] > greatest ? (uint32_t)index[i] : greatest;
-    if (greatest < limit)
+        outside |= (index[i] < 0) | (index[i] > most);
+    if (!outside)
         return SHOAL_OK;
     return shoal_fail(SHOAL_BROKEN, "a round goes on from a memo that is not of the rounds before it");
 }

@@ -8,6 +8,8 @@
 #ifndef KMEANS_INTERNAL_H
 #define KMEANS_INTERNAL_H
 
+#include <math.h>
+
 #include <shoal/kmeans.h>
 
 #include "kernel/kernel.h"
@@ -189,7 +191,11 @@ void kmeans_rows_move(const kmeans_rows *rows, int64_t i, int64_t *to, int64_t *
 /* Row i in units, float64. */
 void kmeans_rows_values(double *out, const kmeans_rows *rows, int64_t i);
 /* A number of quanta as an integer.  Beyond what the quantum was made for, which only one from elsewhere can be, it is cut. */
-int64_t kmeans_rows_whole(const kmeans_rows *rows, double quanta);
+static inline int64_t kmeans_rows_whole(const kmeans_rows *rows, double quanta)
+{
+    quanta = quanta < rows->most ? quanta : rows->most; /* and so is what is no number */
+    return llrint(quanta > -rows->most ? quanta : -rows->most);
+}
 /* Its weight, scaled; 1 when there are no weights. */
 double kmeans_rows_weight(const kmeans_rows *rows, int64_t i);
 

@@ -1,5 +1,4 @@
 /* Rows of a grain: centred as float32 for the kernels, exact for the definition and the sums. */
-#include <math.h>
 #include <string.h>
 
 #include "learn/kmeans/kmeans_internal.h"
@@ -123,11 +122,6 @@ double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *ce
     int64_t columns = rows->grain->shape->columns;
     return rows->narrow ? rows->kernel->distance32(exact32(rows, i), centre, columns)
                         : rows->kernel->distance64(exact64(rows, i), centre, columns);
-}
-
-int64_t kmeans_rows_whole(const kmeans_rows *rows, double quanta)
-{
-    return llrint(fmax(fmin(quanta, rows->most), -rows->most));
 }
 
 double kmeans_rows_weight(const kmeans_rows *rows, int64_t i)

@@ -77,8 +77,7 @@ seed_memo seed_memo_of(const shoal_grain *grain)
 int64_t seed_potential(const kmeans_rows *rows, int64_t i, double distance, double inverse)
 {
     double weight = kmeans_rows_weight(rows, i);
-    return kmeans_rows_whole(rows,
-                             inverse > 0 ? weight * distance * inverse : weight * rows->view->model->weight_inverse);
+    return llrint(inverse > 0 ? weight * distance * inverse : weight * rows->view->model->weight_inverse);
 }
 
 double seed_potential_inverse(const kmeans_model *model, double most)
@@ -237,7 +236,7 @@ static int map_weigh(shoal_partial *partial, const shoal_round *round, const kme
     kmeans_rows rows;
     kmeans_rows_init(&rows, prepared, &view, grain, &memory);
     for (int64_t i = 0; i < grain->rows; i++)
-        *sum += seed_potential(&rows, i, 1, 0);
+        *sum = base_add_wrapping(*sum, seed_potential(&rows, i, 1, 0));
     return SHOAL_OK;
 }
 
@@ -440,12 +439,14 @@ static int map_fetch(shoal_partial *partial, const shoal_round *round, const kme
     kmeans_rows_init(&rows, prepared, &view.base, grain, &memory);
     if (view.state->by_row)
         return fetch_by_row(partial, &rows, &view, values);
-    int status = grain->carried ? kmeans_memo_check(grain, seed_memo_of(grain).nearest, view.base.model->k) : SHOAL_OK;
-    if (status < 0)
-        return status;
+    int status = SHOAL_OK;
     for (int64_t slot = 0; slot < view.state->draws; slot++) {
         if (view.draw[slot].where != grain->index)
             continue;
+        if (!walked && grain->carried)
+            status = kmeans_memo_check(grain, seed_memo_of(grain).nearest, view.base.model->k);
+        if (status < 0)
+            return status;
         if (!walked && view.state->inverse > 0)
             current_distances(distance, &rows, prepared, memory, scratch->counters);
         for (int64_t i = 0; !walked && i < grain->rows; i++)
@@ -453,7 +454,7 @@ static int map_fetch(shoal_partial *partial, const shoal_round *round, const kme
         walked = true;
         int64_t rest = view.draw[slot].rest, i = 0;
         while (i < grain->rows && rest >= potential[i])
-            rest -= potential[i++];
+            rest = base_subtract_wrapping(rest, potential[i++]);
         if (i == grain->rows)
             return shoal_fail(SHOAL_BROKEN, "draw %lld of round %lld is beyond the rows of its grain", (long long)slot,
                               (long long)round->number);

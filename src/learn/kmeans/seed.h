@@ -61,7 +61,8 @@ seed_bytes seed_bytes_of(const shoal_grain *grain, const kernel_set *kernel);
 /* Fills them; z is workspace for a panel's rows. */
 void seed_bytes_fill(const seed_bytes *bytes, const kmeans_rows *rows, float *z);
 
-/* A row's potential: its weight times its distance, as a whole number of quanta. */
+/* A row's potential: its weight times its distance, as a whole number of quanta; any number where the quantum came from elsewhere
+ * and was a lie, so that sums of potentials must not mind an overflow. */
 int64_t seed_potential(const kmeans_rows *rows, int64_t i, double distance, double inverse);
 /* 1 / quantum of potentials when no weight times distance exceeds `most`. */
 double seed_potential_inverse(const kmeans_model *model, double most);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "learn/kmeans/seed.h"
 
 enum { JUDGE_POTENTIAL, JUDGE_MOST };
@@ -152,7 +153,9 @@ static void judge_row(void *context, int64_t i, const int32_t *places, int count
         int64_t candidate = pack->id[places[c]] - fresh;
         if (candidate < 0 || !(distance[c] < *current))
             continue;
-        job->saved[candidate] += potential - seed_potential(job->rows, i, distance[c], job->inverse);
+        job->saved[candidate] = base_add_wrapping(
+            job->saved[candidate],
+            base_subtract_wrapping(potential, seed_potential(job->rows, i, distance[c], job->inverse)));
         if (job->under)
             job->under[i] = distance[c];
     }
@@ -248,13 +251,15 @@ static int map_judge(shoal_partial *partial, const shoal_round *round, const kme
     double most = 0, most_under = 0;
     for (int64_t i = 0; i < grain->rows; i++) {
         double weight = kmeans_rows_weight(&rows, i), term = weight * job.memo.distance[i];
-        total += seed_potential(&rows, i, job.memo.distance[i], job.inverse);
+        total = base_add_wrapping(total, seed_potential(&rows, i, job.memo.distance[i], job.inverse));
         most = term > most ? term : most;
         if (job.under && weight * under[i] > most_under)
             most_under = weight * under[i];
     }
-    for (int64_t c = 0; c < candidates; c++)
-        potentials[c * grains + grain->index] += total - job.saved[c];
+    for (int64_t c = 0; c < candidates; c++) {
+        int64_t *sum = &potentials[c * grains + grain->index];
+        *sum = base_add_wrapping(*sum, base_subtract_wrapping(total, job.saved[c]));
+    }
     shoal_max_raise(shoal_partial_values(partial, JUDGE_MOST), 0, most);
     shoal_max_raise(shoal_partial_values(partial, JUDGE_MOST), 1, most_under);
     return SHOAL_OK;

@@ -150,11 +150,13 @@ static void measure_rows(shoal_partial *partial, sampling *job, int32_t *which, 
     kmeans_nearest(job->rows, &job->prepared->pack, which, grain->rows, job->memo.distance, measure_row, job, memory,
                    job->counters);
     for (int64_t i = 0; i < grain->rows; i++) {
-        potential += seed_potential(job->rows, i, job->memo.distance[i], inverse);
-        weight[job->memo.nearest[i]] += seed_potential(job->rows, i, 1, 0);
+        int64_t *its = &weight[job->memo.nearest[i]];
+        potential = base_add_wrapping(potential, seed_potential(job->rows, i, job->memo.distance[i], inverse));
+        *its = base_add_wrapping(*its, seed_potential(job->rows, i, 1, 0));
         most = fmax(most, kmeans_rows_weight(job->rows, i) * job->memo.distance[i]);
     }
-    shoal_partial_values(partial, SAMPLE_POTENTIAL)[0] += potential;
+    int64_t *all = shoal_partial_values(partial, SAMPLE_POTENTIAL);
+    *all = base_add_wrapping(*all, potential);
     shoal_max_raise(shoal_partial_values(partial, SAMPLE_MOST), 0, most);
 }
 
