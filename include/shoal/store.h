@@ -212,7 +212,8 @@ SHOAL_API void shoal_message_release(shoal_message *message);
 /* Adds a message; the queue is made when it is not there. */
 SHOAL_API int shoal_store_push(shoal_store *store, const char *queue, const void *data, size_t size, int64_t deadline);
 /* Takes a message that nobody holds, for `lease` seconds (1 to 604800, whole seconds are exact everywhere).
- * SHOAL_ABSENT when there is none now.  An answer that was lost costs the message's lease, not the message. */
+ * SHOAL_ABSENT when there is none now.  SHOAL_BROKEN for one that shoal did not write or that is damaged: it is named this once
+ * and removed, so that the next take meets another.  An answer that was lost costs the message's lease, not the message. */
 SHOAL_API int shoal_store_take(shoal_store *store, const char *queue, double lease, shoal_message *out,
                                int64_t deadline);
 /* The lease ends so many seconds from now; 0 gives the message back at once.  SHOAL_LOST: it is no longer mine, or

@@ -33,6 +33,7 @@
 #include "store_internal.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -420,7 +421,18 @@ static int survey_make(survey *out, const blob_queue *queue)
 
 /* ---- taking -------------------------------------------------------------------------------------------------- */
 
-/* A message whose lease is mine: fetches it.  SHOAL_ABSENT when it is gone, and then the lease is, too. */
+/* Removes what is no message and says again what was wrong with it.  Should that fail, its lease lapses and the next taker
+ * comes by here. */
+static void drop_broken(const blob_queue *queue, const char *id)
+{
+    char why[512];
+    snprintf(why, sizeof why, "%s", shoal_error());
+    remove_both(queue, id);
+    shoal_fail(SHOAL_BROKEN, "%s", why);
+}
+
+/* A message whose lease is mine: fetches it.  SHOAL_ABSENT when it is gone, and then the lease is, too.  SHOAL_BROKEN when it is
+ * no message: it is named this once and goes, since nobody could ever finish it. */
 static int deliver(const blob_queue *queue, const blob_receipt *receipt, int64_t started, shoal_message *out)
 {
     char *key = NULL;
@@ -432,6 +444,8 @@ static int deliver(const blob_queue *queue, const blob_receipt *receipt, int64_t
         remove_one(queue, 'l', receipt->id); /* should this fail, the lease lapses and the next taker comes by here */
         store_fail(queue->store, queue->name, status, "a message is gone");
     }
+    if (status == SHOAL_BROKEN)
+        drop_broken(queue, receipt->id);
     if (status == SHOAL_OK)
         status = store_message_room(out, blob.size);
     if (status == SHOAL_OK) {

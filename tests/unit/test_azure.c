@@ -657,8 +657,10 @@ static void test_lost_answers(void **state)
     static const char *const foreign[] = {"", "!!!!", "eA==", "Yg==", "YjAxMjM=", "aGVsbG8"};
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
         message_text = foreign[i];
+        calls = 0;
         assert_int_equal(shoal_store_take(store, "q", 30, &message, shoal_after(20)), SHOAL_BROKEN);
         assert_non_null(strstr(shoal_error(), "az://acct/box/q"));
+        assert_int_equal(calls, 2); /* it was removed */
     }
     message_text = "aWhp";
     message = (shoal_message){.lease_ends = shoal_after(20)}; /* without a receipt */

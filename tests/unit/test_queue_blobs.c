@@ -339,6 +339,7 @@ static void test_a_broken_lease_lapses_after_the_longest(void **state)
     shoal_message_release(&message);
 }
 
+/* Once: then it is gone, and the others are delivered. */
 static void test_a_broken_message_is_named(void **state)
 {
     (void)state;
@@ -352,6 +353,9 @@ static void test_a_broken_message_is_named(void **state)
     assert_int_equal(take(5, &message), SHOAL_BROKEN);
     assert_non_null(strstr(shoal_error(), key));
     assert_null(message.data);
+    assert_int_equal(blobs('m', key), 0);
+    assert_int_equal(blobs('l', key), 0);
+    assert_int_equal(take(5, &message), SHOAL_ABSENT);
     assert_int_equal(shoal_store_drop(store, jobs, SHOAL_NEVER), SHOAL_OK);
 }
 

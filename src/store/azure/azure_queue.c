@@ -278,6 +278,18 @@ static int deliver(azure_store *store, const char *queue, const azure_message *f
     return status;
 }
 
+/* What is no message is named once and removed, since nobody could ever finish it.  Should that fail, it is met again. */
+static void drop_broken(azure_store *store, const char *queue, const azure_message *from, store_attempt *attempt)
+{
+    char why[512];
+    shoal_message message = {0};
+    store_attempt own = {.deadline = attempt->deadline, .number = 1};
+    snprintf(why, sizeof why, "%s", shoal_error());
+    if (set_receipt(store, queue, &message, from->id, from->receipt, "") == SHOAL_OK)
+        finish_azure(&store->base, queue, &message, &own);
+    shoal_fail(SHOAL_BROKEN, "%s", why);
+}
+
 int take_azure(shoal_store *self, const char *queue, double lease, shoal_message *out, store_attempt *attempt)
 {
     azure_store *store = (azure_store *)self;
@@ -304,6 +316,8 @@ int take_azure(shoal_store *self, const char *queue, double lease, shoal_message
         status = store_fail(self, queue, SHOAL_ABSENT, "there is nothing to take");
     if (status == SHOAL_OK)
         status = deliver(store, queue, &message, out, attempt);
+    if (status == SHOAL_BROKEN && found)
+        drop_broken(store, queue, &message, attempt);
     azure_message_release(&message);
     azure_request_release(&request);
     return status;
