@@ -100,9 +100,12 @@ typedef struct shoal_worker_options {
     const char *allow_code;
     /* Makes a learner of the module that a job brings, from the file it is in; NULL: such jobs are refused. */
     int (*load)(const shoal_algorithm **out, int file);
-    const char *data_root; /* files of this machine are read only below this folder; NULL: none, "/": any */
-    double idle;           /* seconds without a job after which it returns; 0: never */
-    double patience;       /* seconds that the store may be out of reach; 0: 300 */
+    /* Files and folder stores of this machine are read only below these folders, and other stores only below these URLs, with
+     * commas between ("%2C" in a URL is one of its own); NULL: nothing but `store`, "/": any file.  With `spec` any store that is
+     * no folder is read, too. */
+    const char *data_root;
+    double idle;     /* seconds without a job after which it returns; 0: never */
+    double patience; /* seconds that the store may be out of reach; 0: 300 */
     void (*log)(void *context,
                 const char *line); /* one line about what it does, from any of its threads; may be NULL */
     void *log_context;

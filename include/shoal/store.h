@@ -70,6 +70,9 @@ typedef struct shoal_store shoal_store;
 typedef struct shoal_store_options {
     bool create;    /* make the folder, container or bucket when it is not there */
     bool read_only; /* nothing will be written: what only writers need is not looked for */
+    /* dir: only a store whose folder is this one or below it, an absolute path without links: SHOAL_DENIED otherwise, and no
+     * link is followed from there on; NULL: any */
+    const char *within;
 } shoal_store_options;
 
 /* Connects to what `url` names; `options` may be NULL.  Credentials come from the environment (docs/store.md), never
@@ -82,6 +85,13 @@ SHOAL_API int shoal_store_open(shoal_store **out, const char *url, const shoal_s
 SHOAL_API int shoal_store_open_at(shoal_store **out, char **rest, const char *url, const shoal_store_options *options,
                                   int64_t deadline);
 SHOAL_API void shoal_store_close(shoal_store **store);
+
+/* Whether a URL names what another names, or something below it: the same scheme, and behind it all that the other has, segment
+ * by segment.  What stands behind '?' names no other place, and is passed over.  False for one with a segment "." or "..", and
+ * below nothing but a scheme.  SHOAL_USAGE for what is no URL. */
+SHOAL_API int shoal_store_url_is_below(bool *out, const char *url, const char *root);
+/* The path in dir:/path or /path, the caller's to free with shoal_text_free; NULL for the URL of another kind of store. */
+SHOAL_API int shoal_store_url_folder(char **out, const char *url);
 SHOAL_API void shoal_text_free(char **text);
 
 typedef struct shoal_store_traits {

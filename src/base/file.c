@@ -358,3 +358,48 @@ int base_output_check(const char *path)
     base_output_discard(&output);
     return status;
 }
+
+/* ---- below a folder ------------------------------------------------------------------------------------------ */
+
+/* To open a device or a pipe is to do something to it, so what is not a plain file is not opened. */
+static int open_last(int folder, const char *name, int flags)
+{
+    struct stat about;
+    if (!(flags & O_DIRECTORY)) {
+        if (fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) < 0)
+            return -1;
+        if (!S_ISREG(about.st_mode)) {
+            errno = S_ISLNK(about.st_mode) ? ELOOP : EINVAL;
+            return -1;
+        }
+        flags |= O_NONBLOCK | O_NOCTTY;
+    }
+    return openat(folder, name, flags | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Name by name, which no kernel is too old for.  A path that is changed meanwhile leads to a failure, not elsewhere. */
+int base_open_beneath(int folder, const char *path, int flags)
+{
+    char name[256];
+    int here = folder, next = -1;
+    for (bool last = false; !last; here = next) {
+        path += strspn(path, "/");
+        size_t length = strcspn(path, "/");
+        last = path[length + strspn(path + length, "/")] == '\0';
+        bool fits = length < sizeof name, climbs = length == 2 && memcmp(path, "..", 2) == 0;
+        snprintf(name, sizeof name, "%.*s", (int)(fits ? length : 0), path);
+        if (!fits || climbs)
+            errno = climbs ? EXDEV : ENAMETOOLONG;
+        next = !fits || climbs ? -1
+               : last          ? open_last(here, *name ? name : ".", flags)
+                               : openat(here, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int error = errno;
+        if (here != folder)
+            close(here);
+        errno = error;
+        if (next < 0)
+            break;
+        path += length;
+    }
+    return next;
+}

@@ -23,6 +23,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "engine/store/job_admin.h"
+#include "engine/store/job_roots.h"
 #include "job_store.h"
 #include "kernel/kernel.h"
 #include "learn/module.h"
@@ -31,7 +32,8 @@ static const double LEAVE_SECONDS = 0.9;                   /* from the order to 
 static const double NOTICE_EVERY = 1, NOTICE_LONGEST = 10; /* seconds between two looks; that a command may take */
 
 typedef struct work_settings {
-    const char *job, *roles, *cache, *data_root, *data_url, *notice, *spec, *id, *kernel, *allow_code;
+    const char *job, *roles, *cache, *data_url, *notice, *spec, *id, *kernel, *allow_code;
+    shoal_texts data_roots;
     int64_t slots, cache_bytes, parent;
     double idle, patience;
     bool quiet;
@@ -76,8 +78,10 @@ static const shoal_option data_rows[] = {
          "nowhere"},
     {"cache-size", 0, SHOAL_OPTION_BYTES, offsetof(work_settings, cache_bytes), "BYTES",
      .help = "how large that may grow; a tenth of what is free on its disk when left out", .least = 1},
-    {"data-root", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, data_root), "FOLDER",
-     .help = "jobs may read files of this machine that are below this folder; none when left out"},
+    {"data-root", 0, SHOAL_OPTION_LIST, offsetof(work_settings, data_roots), "FOLDER|URL,...",
+     .help =
+         "jobs may read files and folder stores of this machine that are below these folders, and other stores that "
+         "are below these URLs; may be given several times; nothing but the store itself when left out"},
     {0},
 };
 static const shoal_option launch_rows[] = {
@@ -166,17 +170,29 @@ static int usual_cache(char **out)
     return SHOAL_OK;
 }
 
-static int check_data_root(const char *folder)
+/* All that was given, as one list; NULL for nothing. */
+static int join_roots(char **out, const shoal_texts *given)
 {
-    struct stat about;
-    if (folder && stat(folder, &about) < 0)
-        return shoal_fail_errno(SHOAL_USAGE, errno, "--data-root %s", folder);
-    if (folder && !S_ISDIR(about.st_mode))
-        return shoal_fail(SHOAL_USAGE, "--data-root %s is no folder", folder);
-    return SHOAL_OK;
+    job_roots *roots = NULL;
+    int status = SHOAL_OK;
+    for (int i = 0; i < given->count && status == SHOAL_OK; i++) {
+        char *longer = NULL;
+        status = base_format(&longer, "%s%s%s", *out ? *out : "", *out ? "," : "", given->text[i]);
+        base_free(out);
+        *out = longer;
+    }
+    if (status == SHOAL_OK)
+        status = job_roots_new(&roots, *out); /* so that a wrong one is told before there is a job */
+    job_roots_free(&roots);
+    return status;
 }
 
-static int make_options(shoal_worker_options *out, const work_settings *work, char **cache)
+/* What options point to that is not in the command line. */
+typedef struct made_texts {
+    char *cache, *roots;
+} made_texts;
+
+static int make_options(shoal_worker_options *out, const work_settings *work, made_texts *texts)
 {
     const kernel_set *set = NULL;
     int status = parse_roles(&out->roles, work->roles);
@@ -189,16 +205,16 @@ static int make_options(shoal_worker_options *out, const work_settings *work, ch
     if (status == SHOAL_OK && work->allow_code)
         status = check_hashes(work->allow_code);
     if (status == SHOAL_OK)
-        status = check_data_root(work->data_root);
+        status = join_roots(&texts->roots, &work->data_roots);
     if (status == SHOAL_OK)
-        status = work->cache ? base_copy_text(cache, work->cache) : usual_cache(cache);
+        status = work->cache ? base_copy_text(&texts->cache, work->cache) : usual_cache(&texts->cache);
     out->job = work->job;
     out->spec = work->spec;
     out->slots = (int)work->slots;
     out->kernel = work->kernel;
-    out->cache = *cache && strcmp(*cache, "none") != 0 ? *cache : NULL;
+    out->cache = texts->cache && strcmp(texts->cache, "none") != 0 ? texts->cache : NULL;
     out->cache_bytes = work->cache_bytes;
-    out->data_root = work->data_root;
+    out->data_root = texts->roots;
     out->data_url = work->data_url;
     out->allow_code = work->allow_code;
     out->load = learn_module_load;
@@ -431,7 +447,7 @@ static int run_worker(void *from_main, const char *const *word, int words)
     settings *settings = from_main;
     shoal_worker_options options = {.algorithms = cli_algorithms(), .load = learn_module_load};
     char id[SHOAL_JOB_ID_BYTES];
-    char *cache = NULL;
+    made_texts texts = {0};
     cli_jobs jobs = {0};
     (void)word;
     (void)words;
@@ -443,7 +459,7 @@ static int run_worker(void *from_main, const char *const *word, int words)
     block_signals();
     if (!settings->work.quiet)
         options.log = log_line;
-    int status = make_options(&options, &settings->work, &cache);
+    int status = make_options(&options, &settings->work, &texts);
     if (settings->work.patience > 0 && settings->work.patience < settings->jobs.patience)
         settings->jobs.patience = settings->work.patience; /* also for the first request */
     if (status == SHOAL_OK)
@@ -457,7 +473,8 @@ static int run_worker(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = work(jobs.store, &options, &settings->work);
     cli_jobs_close(&jobs);
-    base_free(&cache);
+    base_free(&texts.cache);
+    base_free(&texts.roots);
     return status;
 }
 
@@ -472,9 +489,10 @@ static const char *const description[] = {
     "lease.",
     "A worker runs only the learners it has built in and, where --allow-code or --spec vouches for it, the code that a "
     "job "
-    "brings, and opens files of this machine only below --data-root. It "
+    "brings, and opens files of this machine and stores other than its own only below --data-root. It "
     "refuses a job whose "
-    "spec was written by another version, or by a machine whose arithmetic gives other bits; the job is not harmed.",
+    "spec was written by another version, or by a machine whose arithmetic gives other bits"
+    "; the job is not harmed, and the others are served.",
     "It exits 0 when its job has ended or it left, 1 when it can't do the work, and 3 when the store went away while "
     "the job "
     "can go on.",

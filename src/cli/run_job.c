@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -303,23 +304,43 @@ static int obey(following *self)
     return wanted == launch_wanted(self->workers) ? SHOAL_OK : launch_scale(self->workers, wanted);
 }
 
-/* Workers that are started by hand read files of this machine only where they are told to, and run only the code they are. */
+/* What workers that are started by hand have to be allowed to read: the file's folder, or another store than the job's; NULL
+ * for nothing. */
+static int copy_root(char **out, const following *self)
+{
+    shoal_store_traits ours = shoal_store_describe(self->jobs->store);
+    const char *place = self->data_folder ? self->data_folder : self->data_url;
+    char *folder = NULL;
+    struct stat about;
+    bool own = false;
+    int status = place && !self->data_folder ? shoal_store_url_is_below(&own, place, ours.name) : SHOAL_OK;
+    if (!place || own || status < 0)
+        return status;
+    status = shoal_store_url_folder(&folder, place);
+    while (folder && strrchr(folder, '/') > folder && (stat(folder, &about) < 0 || !S_ISDIR(about.st_mode)))
+        *strrchr(folder, '/') = '\0'; /* what lies in a folder store is no file */
+    if (status == SHOAL_OK)
+        status = cli_quote(out, folder ? folder : place);
+    shoal_text_free(&folder);
+    return status;
+}
+
+/* Workers that are started by hand read only what they are told to, and run only the code they are. */
 static void say_waiting(following *self)
 {
-    char *url = NULL, *folder = NULL, *hashes = NULL;
+    char *url = NULL, *root = NULL, *hashes = NULL;
     shoal_job *about = NULL;
     self->said_waiting = true;
     if (self->settings->workers.count > 0 || self->quiet)
         return;
-    if (cli_quote(&url, self->jobs->url) == SHOAL_OK &&
-        (!self->data_folder || cli_quote(&folder, self->data_folder) == SHOAL_OK) &&
+    if (cli_quote(&url, self->jobs->url) == SHOAL_OK && copy_root(&root, self) == SHOAL_OK &&
         shoal_job_describe(&about, self->jobs->store, self->id, false, cli_jobs_deadline(self->jobs)) == SHOAL_OK &&
         cli_job_hashes(&hashes, about) == SHOAL_OK)
         fprintf(stderr, "waiting for workers: shoal worker --store %s --job %s%s%s%s%s\n", url, self->id,
-                folder ? " --data-root " : "", folder ? folder : "", *hashes ? " --allow-code " : "", hashes);
+                root ? " --data-root " : "", root ? root : "", *hashes ? " --allow-code " : "", hashes);
     shoal_job_free(&about);
     base_free(&hashes);
-    base_free(&folder);
+    base_free(&root);
     base_free(&url);
 }
 

@@ -153,6 +153,57 @@ int store_url_check_options(const store_url *url, const char *const *known)
     return SHOAL_OK;
 }
 
+/* ---- where a URL leads ---------------------------------------------------------------------------------------- */
+
+/* Steps to the next segment of a path and tells its length; 0 at the end. */
+static size_t next_segment(const char **at)
+{
+    *at += strspn(*at, "/");
+    return strcspn(*at, "/");
+}
+
+static bool is_dots(const char *segment, size_t length)
+{
+    return length <= 2 && strspn(segment, ".") >= length;
+}
+
+static bool rest_is_below(const char *rest, const char *root)
+{
+    size_t length, wanted, segments = 0;
+    for (; (wanted = next_segment(&root)) > 0; rest += length, root += wanted, segments++) {
+        length = next_segment(&rest);
+        if (length != wanted || memcmp(rest, root, length) != 0 || is_dots(rest, length))
+            return false;
+    }
+    for (; (length = next_segment(&rest)) > 0; rest += length)
+        if (is_dots(rest, length))
+            return false;
+    return segments > 0;
+}
+
+int shoal_store_url_is_below(bool *out, const char *url, const char *root)
+{
+    store_url parsed = {0}, other = {0};
+    int status = store_url_parse(&parsed, url);
+    if (status == SHOAL_OK)
+        status = store_url_parse(&other, root);
+    *out = status == SHOAL_OK && strcmp(parsed.scheme, other.scheme) == 0 && rest_is_below(parsed.rest, other.rest);
+    store_url_release(&parsed);
+    store_url_release(&other);
+    return status;
+}
+
+int shoal_store_url_folder(char **out, const char *url)
+{
+    store_url parsed = {0};
+    *out = NULL;
+    int status = store_url_parse(&parsed, url);
+    if (status == SHOAL_OK && strcmp(parsed.scheme, "dir") == 0)
+        status = base_copy_text(out, parsed.rest);
+    store_url_release(&parsed);
+    return status;
+}
+
 /* ---- keys ---------------------------------------------------------------------------------------------------- */
 
 /* The bytes of the character that starts here; 0 when it is no UTF-8, a control character, or one that XML lacks. */

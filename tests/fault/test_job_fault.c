@@ -84,7 +84,8 @@ static int load(void *context)
     job *of = context;
     job_loader *loader = NULL;
     job_rows *rows = NULL;
-    int status = job_loader_new(&loader, of->spec, of->store, &(job_loader_options){.data_root = "/", .threads = 2});
+    int status =
+        job_loader_new(&loader, of->spec, of->store, &(job_loader_options){.data_root = "/,mem:ranges", .threads = 2});
     assert_int_equal(loader != NULL, status == SHOAL_OK);
     if (status == SHOAL_OK)
         status = job_rows_load(&rows, loader, 0, soon());

@@ -146,14 +146,14 @@ static void files_outside_the_root(void **state)
         assert_null(rows);
         job_loader_free(&loader);
     }
-    EXPECT_FAIL(job_loader_new(&loader, spec, store, &(job_loader_options){.data_root = at("none")}), SHOAL_SYSTEM,
+    EXPECT_FAIL(job_loader_new(&loader, spec, store, &(job_loader_options){.data_root = at("none")}), SHOAL_USAGE,
                 "none");
     /* A link inside that points outside does not help. */
     assert_int_equal(symlink(spec->place, at("in/link.npy")), 0);
     base_free(&spec->place);
     EXPECT_OK(base_copy_text(&spec->place, at("in/link.npy")));
     loader = loader_of(spec, store, at("in"), NULL);
-    EXPECT_FAIL(job_rows_load(&rows, loader, 0, soon()), SHOAL_DENIED, "is not below");
+    EXPECT_FAIL(job_rows_load(&rows, loader, 0, soon()), SHOAL_DENIED, "is not below --data-root");
     job_loader_free(&loader);
     job_spec_free(&spec);
     shoal_data_free(&data);
@@ -222,7 +222,7 @@ static void files_that_are_replaced(void **state)
     EXPECT_FAIL(job_rows_check(rows), SHOAL_INVALID, "the file is gone");
     job_rows_free(&rows);
     assert_int_equal(mkfifo(at("rows.npy"), 0600), 0);
-    EXPECT_FAIL(job_rows_load(&rows, loader, 0, soon()), SHOAL_INVALID, "another size");
+    EXPECT_FAIL(job_rows_load(&rows, loader, 0, soon()), SHOAL_INVALID, "rows.npy is not a plain file");
     job_loader_free(&loader);
     job_spec_free(&spec);
     shoal_data_free(&data);
@@ -271,10 +271,43 @@ static void ranges(void **state)
     (void)state;
     shoal_store *folder = open_store(at("store")), *memory = open_store("mem:rows");
     ranges_of(folder, folder, at("store/in/rows.npy"), NULL); /* its own store */
-    ranges_of(folder, memory, "mem:rows/in/rows.npy", NULL);
+    ranges_of(folder, memory, "mem:rows/in/rows.npy", "/tmp,mem:rows/in");
     ranges_of(memory, folder, at("store/in/rows.npy"), "/");
     shoal_store_close(&memory);
     shoal_store_close(&folder);
+}
+
+/* Another store is opened only if it was named, or if somebody vouched for the spec; then it may be any but a folder of this machine. */
+static void ranges_in_another_store(void **state)
+{
+    (void)state;
+    shoal_store *jobs = open_store("mem:jobs"), *memory = open_store("mem:rows"), *folder = open_store(at("store"));
+    const char *urls[] = {"mem:rows/in/rows.npy", at("store/in/rows.npy")};
+    for (int i = 0; i < 2; i++) {
+        shoal_data *data = NULL;
+        job_rows *rows = NULL;
+        job_loader *loader = NULL;
+        put_npy(i ? folder : memory, "in/rows.npy");
+        EXPECT_OK(shoal_job_data_open(&data, urls[i], NULL, soon()));
+        job_spec *spec = announced(jobs, data, NULL, 2);
+        const char *roots[] = {NULL, "mem:row,mem:rows/i,mem:rows/in/rows.npy/x,mem:jobs", "s3://rows/in"};
+        for (int j = 0; j < 3; j++) {
+            loader = loader_of(spec, jobs, roots[j], NULL);
+            EXPECT_FAIL(job_rows_load(&rows, loader, 0, soon()), SHOAL_DENIED, "--data-root");
+            job_loader_free(&loader);
+        }
+        EXPECT_OK(job_loader_new(&loader, spec, jobs, &(job_loader_options){.threads = 2, .trusted = true}));
+        if (i == 0)
+            expect_rows(loader, spec, job_values, NULL);
+        else
+            EXPECT_FAIL(job_rows_load(&rows, loader, 0, soon()), SHOAL_DENIED, "may not read the store");
+        job_loader_free(&loader);
+        job_spec_free(&spec);
+        shoal_data_free(&data);
+    }
+    shoal_store_close(&folder);
+    shoal_store_close(&memory);
+    shoal_store_close(&jobs);
 }
 
 /* A folder store that is not the job's is files of this machine. */
@@ -467,6 +500,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(files_that_change, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(files_that_are_replaced, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(ranges, job_setup, job_teardown),
+        cmocka_unit_test_setup_teardown(ranges_in_another_store, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(ranges_outside_the_root, job_setup, job_teardown),
         cmocka_unit_test(bools_in_a_store),
         cmocka_unit_test(generated),

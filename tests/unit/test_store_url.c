@@ -158,12 +158,43 @@ static void keys(void **state)
     assert_int_equal(store_prefix_check("\xc3"), SHOAL_USAGE);
 }
 
+static void below(void **state)
+{
+    (void)state;
+    bool is = false;
+    static const char *const yes[][2] = {
+        {"az://acct/box", "az://acct/box"},           {"az://acct/box/", "az://acct/box"},
+        {"az://acct/box/a/b.npy", "az://acct/box/"},  {"az://acct/box/a/b.npy", "az://acct"},
+        {"az://acct/box/a/b.npy", "az://acct/box/a"}, {"az://acct/box/a%20b/c", "az://acct/box/a b"},
+        {"s3://bucket/a?region=eu", "s3://bucket"},   {"mem:rows/a", "mem:rows"},
+    };
+    static const char *const no[][2] = {
+        {"az://acct/boxes/a", "az://acct/box"},
+        {"az://acct/box", "az://acct/box/a"},
+        {"az://acct2/box/a", "az://acct/box"},
+        {"s3://acct/box/a", "az://acct/box"},
+        {"az://acct/box/a/../../other", "az://acct/box"},
+        {"az://acct/box/%2e%2e/other/a", "az://acct/box"},
+        {"az://acct/box/./a", "az://acct/box"},
+        {"mem:rows/a", "mem:"},
+        {"mem:rows/a", "mem:/"},
+    };
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        if (shoal_store_url_is_below(&is, yes[i][0], yes[i][1]) < 0 || !is)
+            fail_msg("%s should be below %s", yes[i][0], yes[i][1]);
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        if (shoal_store_url_is_below(&is, no[i][0], no[i][1]) < 0 || is)
+            fail_msg("%s should not be below %s", no[i][0], no[i][1]);
+    assert_int_equal(shoal_store_url_is_below(&is, "az://user:pass@acct/box", "az://acct/box"), SHOAL_USAGE);
+    assert_int_equal(shoal_store_url_is_below(&is, "", "az://acct/box"), SHOAL_USAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(urls),       cmocka_unit_test(options),
         cmocka_unit_test(wrong_urls), cmocka_unit_test(unknown_kinds_of_store),
-        cmocka_unit_test(keys),
+        cmocka_unit_test(keys),       cmocka_unit_test(below),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,10 +5,8 @@
 #include "engine/store/job_rows.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -17,16 +15,19 @@
 #include "base/memory.h"
 #include "engine/store/job_cache.h"
 #include "engine/store/job_keys.h"
+#include "engine/store/job_roots.h"
 
 struct job_loader {
     const job_spec *spec;
     shoal_store *store;
     job_cache *cache; /* NULL where fetching is as cheap */
-    char *data_root;  /* behind all links; NULL: no file may be read */
+    job_roots *roots; /* what may be read besides the job's own store */
+    bool trusted;     /* the spec is one that somebody vouched for */
     char *data_url;   /* of a store that stands in for the one that ranges are in; NULL for none */
     int threads;
     shoal_data *generator;         /* GENERATED */
     _Atomic(shoal_store *) opened; /* RANGES in another store, once it is needed */
+    atomic_bool away;              /* that one did not answer */
     atomic_llong hits, fetched, bytes;
 };
 
@@ -69,16 +70,6 @@ static int open_generator(job_loader *loader)
     return status;
 }
 
-static int resolve_root(job_loader *loader, const char *data_root)
-{
-    char *real = realpath(data_root, NULL);
-    if (!real)
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't be the folder that data are read from", data_root);
-    int status = base_copy_text(&loader->data_root, real);
-    free(real);
-    return status;
-}
-
 int job_loader_new(job_loader **out, const job_spec *spec, shoal_store *store, const job_loader_options *options)
 {
     job_loader *loader = NULL;
@@ -88,11 +79,12 @@ int job_loader_new(job_loader **out, const job_spec *spec, shoal_store *store, c
         return status;
     loader->spec = spec;
     loader->store = store;
+    loader->trusted = options->trusted;
     loader->threads = options->threads > 0 ? options->threads : 1;
     if (options->cache && (!shoal_store_describe(store).wakes || shoal_store_describe(store).far))
         status = job_cache_new(&loader->cache, options->cache, options->cache_bytes);
-    if (status == SHOAL_OK && options->data_root)
-        status = resolve_root(loader, options->data_root);
+    if (status == SHOAL_OK)
+        status = job_roots_new(&loader->roots, options->data_root);
     if (status == SHOAL_OK && options->data_url)
         status = base_copy_text(&loader->data_url, options->data_url);
     if (status == SHOAL_OK && spec->source == JOB_GENERATED)
@@ -112,7 +104,7 @@ void job_loader_free(job_loader **inout)
     shoal_store_close(&opened);
     shoal_data_free(&loader->generator);
     job_cache_free(&loader->cache);
-    base_free(&loader->data_root);
+    job_roots_free(&loader->roots);
     base_free(&loader->data_url);
     base_free(inout);
 }
@@ -122,6 +114,11 @@ void job_loader_counted(const job_loader *loader, int64_t *hits, int64_t *fetche
     *hits = atomic_load(&loader->hits);
     *fetched = atomic_load(&loader->fetched);
     *bytes = atomic_load(&loader->bytes);
+}
+
+bool job_loader_is_away(const job_loader *loader)
+{
+    return atomic_load(&loader->away);
 }
 
 /* ---- what messages and checks share ---------------------------------------------------------------------------- */
@@ -146,23 +143,6 @@ static int check_bytes(const job_rows *rows, const char *place, const void *data
     if (status == SHOAL_OK && memcmp(found, hash, JOB_HASH_SIZE) != 0)
         status = fail_changed(rows, place, "their SHA-256 is another one");
     return status;
-}
-
-/* DENIED unless the path, which is behind all links, lies below the folder that data may be read from. */
-static int check_root(const job_loader *loader, const char *path)
-{
-    const char *root = loader->data_root;
-    size_t length = root ? strlen(root) : 0;
-    if (root && strcmp(root, "/") == 0)
-        return SHOAL_OK;
-    if (root && strncmp(path, root, length) == 0 && (path[length] == '/' || path[length] == '\0'))
-        return SHOAL_OK;
-    if (!root)
-        return shoal_fail(SHOAL_DENIED,
-                          "job %s reads %s, and this worker may read no files: name a folder with --data-root",
-                          loader->spec->id, path);
-    return shoal_fail(SHOAL_DENIED, "job %s reads %s, which is not below %s (--data-root)", loader->spec->id, path,
-                      root);
 }
 
 static void held_release(held *of)
@@ -208,26 +188,31 @@ static int fetch_upload(held *out, const job_rows *rows, const char *key, const 
     return status;
 }
 
+/* The store that stands in was named by who started this worker, and every other one by the spec. */
+static int open_ranges(shoal_store **out, char **key, job_loader *loader, int64_t deadline)
+{
+    const job_spec *spec = loader->spec;
+    if (loader->data_url)
+        return shoal_store_open_at(out, key, loader->data_url, &(shoal_store_options){.read_only = true}, deadline);
+    int status =
+        job_roots_open_store(out, key, loader->roots, spec->store_url, loader->store, loader->trusted, deadline);
+    if (status < 0)
+        return shoal_fail(status, "job %s: %s", spec->id, shoal_error());
+    if (strcmp(*key, spec->place) != 0)
+        return shoal_fail(SHOAL_INVALID, "job %s: %s names the key '%s', not '%s'", spec->id, spec->store_url, *key,
+                          spec->place);
+    return SHOAL_OK;
+}
+
 /* The store that ranges are in.  Who opens it second, at the same moment, closes his again. */
 static int ranges_store(shoal_store **out, job_loader *loader, int64_t deadline)
 {
-    const job_spec *spec = loader->spec;
     shoal_store *fresh = NULL, *none = NULL;
     char *key = NULL;
-    int status = SHOAL_OK;
-    *out = spec->store_url ? atomic_load(&loader->opened) : loader->store;
+    *out = loader->spec->store_url ? atomic_load(&loader->opened) : loader->store;
     if (*out)
         return SHOAL_OK;
-    status = shoal_store_open_at(&fresh, &key, loader->data_url ? loader->data_url : spec->store_url,
-                                 &(shoal_store_options){.read_only = true}, deadline);
-    if (status == SHOAL_OK && !loader->data_url && strcmp(key, spec->place) != 0)
-        status = shoal_fail(SHOAL_INVALID, "job %s: %s names the key '%s', not '%s'", spec->id, spec->store_url, key,
-                            spec->place);
-    if (status == SHOAL_OK && !loader->data_url) {
-        shoal_store_traits theirs = shoal_store_describe(fresh), ours = shoal_store_describe(loader->store);
-        if (strcmp(theirs.scheme, "dir") == 0 && strcmp(theirs.name, ours.name) != 0)
-            status = check_root(loader, theirs.name + strcspn(theirs.name, "/"));
-    }
+    int status = open_ranges(&fresh, &key, loader, deadline);
     shoal_text_free(&key);
     if (status == SHOAL_OK && atomic_compare_exchange_strong(&loader->opened, &none, fresh))
         fresh = NULL;
@@ -268,12 +253,14 @@ static int fetch_range(job_rows *rows, size_t size, bool *hit, int64_t deadline)
     int status = ranges_store(&store, loader, deadline);
     if (status == SHOAL_OK)
         status = name_range(id, store, spec, offset, size);
+    atomic_store(&loader->away, status == SHOAL_AGAIN);
     if (status < 0)
         return status;
     if ((*hit = hold_cached(&rows->values, loader, id, size)))
         return SHOAL_OK;
     const char *place = spec->store_url ? spec->store_url : spec->place;
     status = shoal_store_get_range(store, spec->place, offset, (int64_t)size, &spec->etag, NULL, blob, deadline);
+    atomic_store(&loader->away, status == SHOAL_AGAIN && store != loader->store);
     if (status == SHOAL_CONFLICT)
         return fail_changed(rows, place, "the blob has another version");
     if (status == SHOAL_ABSENT)
@@ -316,20 +303,6 @@ static int hash_file(const job_rows *rows, int file, int64_t offset, size_t size
     return status;
 }
 
-static int open_file(int *out, const job_rows *rows)
-{
-    const job_loader *loader = rows->loader;
-    const char *place = loader->spec->place;
-    char *real = realpath(place, NULL);
-    if (!real)
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "job %s: %s: can't read", loader->spec->id, place);
-    int status = check_root(loader, real);
-    if (status == SHOAL_OK && (*out = open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
-        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "job %s: %s: can't read", loader->spec->id, place);
-    free(real);
-    return status;
-}
-
 static int map_file(job_rows *rows, int file, int64_t offset, size_t size)
 {
     int64_t page = sysconf(_SC_PAGESIZE), start = offset / page * page;
@@ -348,17 +321,18 @@ static int load_file(job_rows *rows, size_t size)
     const job_spec *spec = rows->loader->spec;
     int64_t offset = spec->offset + rows->first_row * (int64_t)rows->row_bytes;
     int file = -1;
-    int status = open_file(&file, rows);
-    if (status == SHOAL_OK && fstat(file, &rows->seen) < 0)
+    int status = job_roots_open_file(&file, rows->loader->roots, spec->place);
+    if (status < 0)
+        return shoal_fail(status, "job %s: %s", spec->id, shoal_error());
+    if (fstat(file, &rows->seen) < 0)
         status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", spec->place);
-    if (status == SHOAL_OK && (!S_ISREG(rows->seen.st_mode) || rows->seen.st_size != spec->size))
+    if (status == SHOAL_OK && rows->seen.st_size != spec->size)
         status = fail_changed(rows, spec->place, "the file has another size");
     if (status == SHOAL_OK)
         status = hash_file(rows, file, offset, size);
     if (status == SHOAL_OK)
         status = map_file(rows, file, offset, size);
-    if (file >= 0)
-        close(file);
+    close(file);
     return status;
 }
 

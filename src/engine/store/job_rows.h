@@ -13,7 +13,8 @@ typedef struct job_loader_options {
     const char *cache; /* as in shoal_worker_options */
     int64_t cache_bytes;
     const char *data_url, *data_root;
-    int threads; /* of the mapper that will read */
+    bool trusted; /* the spec is one that somebody vouched for: it may name any store but folders of this machine */
+    int threads;  /* of the mapper that will read */
 } job_loader_options;
 
 /* *spec and *store must last as long as the loader. */
@@ -22,10 +23,14 @@ void job_loader_free(job_loader **loader);
 /* Slices that came from the cache, and from elsewhere; bytes fetched from elsewhere. */
 void job_loader_counted(const job_loader *loader, int64_t *hits, int64_t *fetched, int64_t *bytes);
 
+/* Whether the last rows could not be brought because a store other than the job's did not answer. */
+bool job_loader_is_away(const job_loader *loader);
+
 typedef struct job_rows job_rows;
 
 /* Brings a slice.  SHOAL_ABSENT when it has not been uploaded (yet), SHOAL_INVALID, with rows and place, when the data are not what the
- * spec says they are, SHOAL_DENIED for a file outside data_root.  A cached copy that is damaged is removed and fetched again. */
+ * spec says they are, SHOAL_DENIED for a file or store outside data_root, SHOAL_SYSTEM for a file or store that is
+ * missing.  A cached copy that is damaged is removed and fetched again. */
 int job_rows_load(job_rows **out, job_loader *loader, int64_t slice, int64_t deadline);
 void job_rows_free(job_rows **rows);
 /* For engine_slice_new; valid as long as the rows are. */

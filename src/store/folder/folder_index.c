@@ -244,7 +244,8 @@ static int connection_open(folder_connection **out, folder_store *self, bool wri
     folder_connection *connection = NULL;
     char *name = NULL, settings[256];
     int flags = (self->read_only ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI : SQLITE_OPEN_READWRITE) |
-                (create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
+                (create ? SQLITE_OPEN_CREATE : 0) | (self->no_links ? SQLITE_OPEN_NOFOLLOW : 0) | SQLITE_OPEN_NOMUTEX |
+                SQLITE_OPEN_PRIVATECACHE;
     int status = base_alloc(&connection, 1, sizeof *connection, "a connection");
     bool immutable = is_immutable(self);
     if (status == SHOAL_OK)

@@ -124,7 +124,8 @@ typedef struct folder_store {
     char *root; /* absolute, without links */
     bool sync;  /* sync=full */
     bool read_only;
-    pid_t process;                                     /* that opened it: a forked child must not use it */
+    bool no_links; /* none is followed to the folder or in it: the folder must be where it was looked for */
+    pid_t process; /* that opened it: a forked child must not use it */
     int root_folder, bodies_folder, temp_folder, gate; /* descriptors, or -1 */
     folder_shared *shared;                             /* NULL when a reader may not map it */
     uint32_t token;                                    /* of this handle at the gate */
@@ -151,6 +152,8 @@ typedef struct folder_store {
 int folder_find(folder_store *self, char **rest, bool *found, const char *path);
 /* Refuses a file system, that of the root or of the nearest folder above it, where locks can't be relied on. */
 int folder_check_disk(const folder_store *self);
+/* SHOAL_DENIED unless the store's folder is this one or below it. */
+int folder_check_within(const folder_store *self, const char *folder);
 /* The same for a disk of the kind `magic`, as statfs calls it; NULL when it is fine, else what it is called. */
 const char *folder_disk_refused(long magic);
 /* Makes the folder and those above it, and checks that it holds nothing but what a store may. */

@@ -16,6 +16,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 
 static const char marker_name[] = "shoal-store", marker_fresh[] = "shoal-store.new";
@@ -126,6 +127,14 @@ int folder_find(folder_store *self, char **rest, bool *found, const char *path)
     base_free(&below);
     base_free(&whole);
     return status;
+}
+
+int folder_check_within(const folder_store *self, const char *folder)
+{
+    size_t length = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
+    if (strncmp(self->root, folder, length) == 0 && (self->root[length] == '/' || self->root[length] == '\0'))
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_DENIED, "the store at %s is not below %s", self->root, folder);
 }
 
 /* ---- disks ---------------------------------------------------------------------------------------------------- */
@@ -266,7 +275,11 @@ int folder_make_root(folder_store *self)
 
 int folder_open_root(folder_store *self)
 {
-    self->root_folder = open(self->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int top = self->no_links ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    self->root_folder = self->no_links ? base_open_beneath(top, self->root, O_RDONLY | O_DIRECTORY)
+                                       : open(self->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (top >= 0)
+        close(top);
     if (self->root_folder < 0)
         return fail_path(self->root, errno, "can't be opened");
     if (self->read_only)
@@ -316,7 +329,7 @@ static int open_folder_in(const folder_store *self, int *out, const char *name)
 {
     if (!self->read_only && mkdirat(self->root_folder, name, 0777) != 0 && errno != EEXIST)
         return fail_path(self->root, errno, "can't be written to");
-    *out = openat(self->root_folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *out = openat(self->root_folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (self->no_links ? O_NOFOLLOW : 0));
     return *out < 0 ? fail_path(self->root, errno, "a folder in it can't be opened") : SHOAL_OK;
 }
 

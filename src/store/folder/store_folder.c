@@ -91,6 +91,7 @@ static int open_folder(shoal_store *base, char **rest, const store_url *url, con
     self->root_folder = self->bodies_folder = self->temp_folder = self->gate = -1;
     self->process = getpid();
     self->read_only = options->read_only;
+    self->no_links = options->within != NULL;
     pthread_mutex_init(&self->lists_lock, NULL);
     base_entropy(self->id_start, sizeof self->id_start);
     base_entropy(&self->token, sizeof self->token);
@@ -99,6 +100,8 @@ static int open_folder(shoal_store *base, char **rest, const store_url *url, con
         status = folder_find(self, rest, &found, url->rest);
     if (status == SHOAL_OK)
         status = base_format(&base->name, "dir:%s", self->root);
+    if (status == SHOAL_OK && options->within)
+        status = folder_check_within(self, options->within);
     if (status == SHOAL_OK && !found && !create)
         status = fail_absent(self);
     if (status == SHOAL_OK)
