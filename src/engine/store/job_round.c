@@ -11,6 +11,9 @@
 /* How many workers may die of one piece in one round before it is blamed. */
 enum { DEATHS_MOST = 3 };
 
+/* Messages that say nothing and are passed over before the worker looks at what else there is to do. */
+enum { RUBBISH_AT_ONCE = 100 };
+
 /* Rounds after which a worker that never has to wait tidies up all the same. */
 enum { SWEEP_EVERY = 8 };
 
@@ -57,13 +60,17 @@ static int64_t share_of(const job_run *run, int queue)
     return workers > slots ? (all * slots + workers - 1) / workers : all;
 }
 
-/* Takes one message, which says which piece to make; it is finished at once, since a worker that dies is noticed anyway. */
+/* Takes one message, which says which piece to make; it is finished at once, since a worker that dies is noticed anyway.  *piece is -1
+ * when it names none: others may write to the queue. */
 static int take_message(job_run *run, int queue, int64_t *piece)
 {
     job_key name = job_key_of(run->spec->id, queue_name[queue]);
     shoal_message message = {0};
     char text[24] = "";
     int status = shoal_store_take(run->store, name.text, run->spec->lease, &message, job_deadline(run));
+    *piece = -1;
+    if (status == SHOAL_BROKEN || status == SHOAL_MEMORY)
+        return SHOAL_OK; /* the store has dropped it, or it is too large to be a number */
     if (status < 0)
         return status;
     if (message.size < sizeof text)
@@ -84,7 +91,9 @@ static int take_work(job_run *run)
         bool enough = run->taken[queue] >= share_of(run, queue) && base_now() < run->pace.flush_at;
         if (!run->queue_open[queue] || enough)
             continue;
-        int status = take_message(run, queue, &piece);
+        int status = SHOAL_OK;
+        for (int tries = 0; tries < RUBBISH_AT_ONCE && status == SHOAL_OK && piece < 0 && !job_leaving(run); tries++)
+            status = take_message(run, queue, &piece);
         if (status == SHOAL_OK && piece >= 0) {
             run->flag[piece] |= JOB_MINE;
             run->taken[queue]++;
@@ -455,11 +464,16 @@ int job_round_do(job_run *run)
     return status;
 }
 
+void job_round_drop_slices(job_run *run)
+{
+    for (int64_t s = 0; run->held && s < run->spec->slices; s++)
+        drop_slice(&run->held[s]);
+}
+
 void job_round_release(job_run *run)
 {
     int64_t groups = run->spec->tree.pieces - run->spec->slices;
-    for (int64_t s = 0; run->held && s < run->spec->slices; s++)
-        drop_slice(&run->held[s]);
+    job_round_drop_slices(run);
     for (int64_t i = 0; run->sum && i < groups; i++)
         learn_partial_free(&run->sum[i]);
     base_free(&run->held);

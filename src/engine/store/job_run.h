@@ -199,6 +199,7 @@ typedef struct job_run {
     int64_t swept_models; /* models before this round have been removed */
     int64_t watches_from; /* since when it has seen who is alive: a lease later it knows who is dead */
     int64_t known_at;     /* when the store last had the job as this worker knows it */
+    int distrusts;        /* rounds of which this worker removed what the store had */
     int64_t lacking_from; /* since when rows have been missing; 0 when they are not */
     /* Models that stay while younger ones may be forgotten by the store; round 0 for none. */
     struct job_checkpoint {
@@ -231,6 +232,8 @@ void job_log(job_run *run, const char *format, ...) SHOAL_PRINTF(2, 3);
 /* Does the round run->model until run->next is there. */
 int job_round_do(job_run *run);
 void job_round_release(job_run *run);
+/* Lets go of all rows, with their memos and partials. */
+void job_round_drop_slices(job_run *run);
 /* In round 0 the queues may have something again. */
 void job_round_open_queues(job_run *run);
 

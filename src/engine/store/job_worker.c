@@ -10,6 +10,7 @@
 #include "base/pool.h"
 #include "base/world.h"
 #include "engine/store/job_run.h"
+#include "engine/store/job_setup.h"
 #include "kernel/kernel.h"
 #include "learn/check.h"
 
@@ -26,6 +27,7 @@ struct shoal_worker {
     uint64_t searches; /* for a job, so far */
     bool took_part;    /* in the job it served last, which had not ended */
     bool is_done;      /* that one is now, for ever */
+    bool rows_away;    /* another store, in which its rows are, did not answer */
 };
 
 static const double patience_usual = 300;
@@ -209,6 +211,7 @@ static int join(job_run *run)
                                   .cache_bytes = options->cache_bytes,
                                   .data_url = options->data_url,
                                   .data_root = options->data_root,
+                                  .trusted = options->spec != NULL,
                                   .threads = options->slots};
     int status = make_room(run);
     if (status == SHOAL_OK)
@@ -266,12 +269,39 @@ static void release_run(job_run *run)
 
 /* ---- a job ------------------------------------------------------------------------------------------------------- */
 
+/* How often this worker may find a round's model or pieces impossible before it gives up: a stranger may write faster. */
+enum { DISTRUSTS_MOST = 5 };
+
+/* The learner can't go on from what the store has of this round, which therefore is not what workers put there: the model and
+ * the round's pieces go, and are computed again from an older model.  Round 0 is the spec's, and nobody makes that again. */
+static int distrust_round(job_run *run, int status)
+{
+    shoal_listing page = {0};
+    if (status != SHOAL_BROKEN || run->model->number == 0 || run->distrusts++ == DISTRUSTS_MOST)
+        return status;
+    job_log(run, "round %lld: %s; removed, goes back", (long long)run->model->number, shoal_error());
+    do {
+        status = shoal_store_list(run->store, job_key_round(run->spec->id, run->model->number).text, NULL, &page,
+                                  job_deadline(run));
+        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++)
+            status = shoal_store_remove(run->store, page.entries[i].key, job_deadline(run));
+    } while (status == SHOAL_OK && page.more);
+    shoal_listing_release(&page);
+    job_model_free(&run->next);
+    job_round_drop_slices(run); /* their memos may be of what was removed, and must not be carried on */
+    if (status == SHOAL_OK)
+        status = job_find_model(&run->next, run);
+    if (status == SHOAL_OK && run->next->number == 0) /* whose work the queues hand out, and they have been emptied */
+        status = job_setup_open(run->store, run->spec, job_deadline(run));
+    return status;
+}
+
 static int do_rounds(job_run *run)
 {
     int status = SHOAL_OK;
     while (status == SHOAL_OK && run->model->state == SHOAL_JOB_RUNNING) {
         run->next_is_mine = false;
-        status = job_round_do(run);
+        status = distrust_round(run, job_round_do(run));
         if (status == SHOAL_OK)
             status = job_kept_pass(run);
         if (status == SHOAL_OK) {
@@ -315,6 +345,7 @@ static int serve_spec(shoal_worker *worker, const job_spec *spec, const void *by
         tidy_ended(&run);
     worker->is_done =
         status == SHOAL_OK && run.model->state == SHOAL_JOB_DONE && !(shoal_store_describe(run.store).forgets > 0);
+    worker->rows_away = run.loader && job_loader_is_away(run.loader);
     leave(&run, status);
     release_run(&run);
     return status;
@@ -323,7 +354,7 @@ static int serve_spec(shoal_worker *worker, const job_spec *spec, const void *by
 static int serve(shoal_worker *worker, const char *id)
 {
     job_run asking = {.worker = worker};
-    worker->took_part = worker->is_done = false;
+    worker->took_part = worker->is_done = worker->rows_away = false;
     job_key key = job_key_of(id, "spec");
     shoal_blob blob = {0};
     job_spec *spec = NULL;
@@ -398,6 +429,8 @@ static bool wait_for_job(shoal_worker *worker, int64_t since, uint32_t *seen)
     return true;
 }
 
+/* A job that fails is refused from then on, whatever the reason, and its reason told: a job is anyone's who can write to the
+ * store, and must not keep the others from being served.  Should it be the store that refuses, the next search for a job says so. */
 static int serve_any(shoal_worker *worker)
 {
     job_run asking = {.worker = worker};
@@ -410,8 +443,8 @@ static int serve_any(shoal_worker *worker)
         int status = find_job(worker, id, job_deadline(&asking));
         if (status == SHOAL_ABSENT)
             continue;
-        if (status < 0 || (status = serve(worker, id)) == SHOAL_STOPPED || status == SHOAL_AGAIN ||
-            status == SHOAL_DENIED || status == SHOAL_MEMORY)
+        if (status < 0 || (status = serve(worker, id)) == SHOAL_STOPPED ||
+            (status == SHOAL_AGAIN && !worker->rows_away))
             return status;
         if (status < 0) {
             snprintf(line, sizeof line, "does not serve job %s: %s", id, shoal_error());
