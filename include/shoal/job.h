@@ -104,6 +104,9 @@ typedef struct shoal_worker_options {
      * commas between ("%2C" in a URL is one of its own); NULL: nothing but `store`, "/": any file.  With `spec` any store that is
      * no folder is read, too. */
     const char *data_root;
+    /* Bytes it may use: a job that needs more is refused, and slices that do not fit are let go and brought again; 0: three
+     * quarters of the machine's memory, or of what its control group allows where that is less. */
+    int64_t memory;
     double idle;     /* seconds without a job after which it returns; 0: never */
     double patience; /* seconds that the store may be out of reach; 0: 300 */
     void (*log)(void *context,
@@ -113,6 +116,7 @@ typedef struct shoal_worker_options {
 
 typedef struct shoal_worker shoal_worker;
 
+/* From then on the store refuses blobs that the worker could not hold (shoal_store_bound). */
 SHOAL_API int shoal_worker_new(shoal_worker **out, shoal_store *store, const shoal_worker_options *options);
 /* Works until the job it serves has ended (SHOAL_OK, whichever way), it was told to leave (SHOAL_STOPPED), or it
  * can't go on. */

@@ -104,6 +104,10 @@ typedef struct shoal_store_traits {
 
 SHOAL_API shoal_store_traits shoal_store_describe(const shoal_store *store);
 
+/* From now on a blob or message of more than so many bytes is refused with SHOAL_MEMORY before memory is taken for it, unless the
+ * caller brings the memory; 0, as at first: any size.  Before other threads use the store. */
+SHOAL_API void shoal_store_bound(shoal_store *store, int64_t bytes);
+
 /* ---- blobs --------------------------------------------------------------------------------------------------- */
 
 enum { SHOAL_ETAG_BYTES = 128, SHOAL_KEY_MOST = 512 };

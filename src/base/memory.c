@@ -168,19 +168,27 @@ static int64_t read_number(const char *folder, const char *file_name, const char
     return number;
 }
 
+/* Version 1 says "no limit" by a huge number. */
+static int64_t limit_of_group(const char *folder, bool version_2)
+{
+    int64_t limit = read_number(folder, version_2 ? "memory.max" : "memory.limit_in_bytes", NULL);
+    return limit < 0 || limit >= INT64_MAX / 2 ? INT64_MAX : limit;
+}
+
 /* What one group may still take.  Pages of files nobody uses lately are counted as used but given back on demand. */
 static int64_t left_in_group(const char *folder, bool version_2)
 {
-    int64_t limit = read_number(folder, version_2 ? "memory.max" : "memory.limit_in_bytes", NULL);
+    int64_t limit = limit_of_group(folder, version_2);
     int64_t used = read_number(folder, version_2 ? "memory.current" : "memory.usage_in_bytes", NULL);
     int64_t cached = read_number(folder, "memory.stat", version_2 ? "inactive_file" : "total_inactive_file");
-    if (limit < 0 || used < 0 || limit >= INT64_MAX / 2) /* version 1 says "no limit" by a huge number */
+    if (limit == INT64_MAX || used < 0)
         return INT64_MAX;
     used -= cached > 0 && cached < used ? cached : 0;
     return used < limit ? limit - used : 0;
 }
 
-int64_t base_memory_left_in_groups(const char *root, const char *membership)
+/* The least that any of the groups says. */
+static int64_t least_of_groups(const char *root, const char *membership, int64_t (*ask)(const char *, bool))
 {
     char line[4096], folder[4096 + 256];
     int64_t least = INT64_MAX;
@@ -199,13 +207,36 @@ int64_t base_memory_left_in_groups(const char *root, const char *membership)
             *end = '\0';
             int size = snprintf(folder, sizeof folder, "%s%s%s", root, version_2 ? "" : "/memory", path);
             bool fits = size > 0 && (size_t)size < sizeof folder;
-            int64_t left = fits ? left_in_group(folder, version_2) : INT64_MAX;
-            least = left < least ? left : least;
+            int64_t said = fits ? ask(folder, version_2) : INT64_MAX;
+            least = said < least ? said : least;
         }
     }
     if (file)
         fclose(file);
     return least;
+}
+
+int64_t base_memory_left_in_groups(const char *root, const char *membership)
+{
+    return least_of_groups(root, membership, left_in_group);
+}
+
+int64_t base_memory_limit_of_groups(const char *root, const char *membership)
+{
+    return least_of_groups(root, membership, limit_of_group);
+}
+
+int64_t base_memory_limit(void)
+{
+    int64_t all = base_memory_total(), in_groups = base_memory_limit_of_groups("/sys/fs/cgroup", "/proc/self/cgroup");
+    return in_groups < all ? in_groups : all;
+}
+
+int64_t base_memory_share(int64_t processes)
+{
+    const int64_t least = INT64_C(256) << 20;
+    int64_t share = base_memory_limit() / 4 * 3 / (processes > 0 ? processes : 1);
+    return share > least ? share : least;
 }
 
 int64_t base_memory_available(void)

@@ -27,6 +27,7 @@
 #include "job_store.h"
 #include "kernel/kernel.h"
 #include "learn/module.h"
+#include "run_job.h"
 
 static const double LEAVE_SECONDS = 0.9;                   /* from the order to leave to the end of the process */
 static const double NOTICE_EVERY = 1, NOTICE_LONGEST = 10; /* seconds between two looks; that a command may take */
@@ -34,7 +35,7 @@ static const double NOTICE_EVERY = 1, NOTICE_LONGEST = 10; /* seconds between tw
 typedef struct work_settings {
     const char *job, *roles, *cache, *data_url, *notice, *spec, *id, *kernel, *allow_code;
     shoal_texts data_roots;
-    int64_t slots, cache_bytes, parent;
+    int64_t slots, memory, cache_bytes, parent;
     double idle, patience;
     bool quiet;
 } work_settings;
@@ -52,6 +53,11 @@ static const shoal_option work_rows[] = {
      .help =
          "threads to compute with, and the worker's share of the work; all cores this process may use when left out",
      .least = 1, .most = 4096},
+    {"memory", 0, SHOAL_OPTION_BYTES, offsetof(work_settings, memory), "BYTES",
+     .help =
+         "bytes it may use, such as 4GiB: jobs that need more are refused; three quarters of the machine's memory, or "
+         "of what its control group allows where that is less, when left out",
+     .least = CLI_WORKER_MEMORY_LEAST},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, roles), "ROLES",
      .help = "what it does: map, reduce and last, with commas between", .fallback = "map,reduce,last"},
     {"idle", 0, SHOAL_OPTION_REAL, offsetof(work_settings, idle), "SECONDS",
@@ -211,6 +217,7 @@ static int make_options(shoal_worker_options *out, const work_settings *work, ma
     out->job = work->job;
     out->spec = work->spec;
     out->slots = (int)work->slots;
+    out->memory = work->memory;
     out->kernel = work->kernel;
     out->cache = texts->cache && strcmp(texts->cache, "none") != 0 ? texts->cache : NULL;
     out->cache_bytes = work->cache_bytes;
@@ -491,8 +498,8 @@ static const char *const description[] = {
     "job "
     "brings, and opens files of this machine and stores other than its own only below --data-root. It "
     "refuses a job whose "
-    "spec was written by another version, or by a machine whose arithmetic gives other bits"
-    "; the job is not harmed, and the others are served.",
+    "spec was written by another version, or by a machine whose arithmetic gives other bits, or that needs more than "
+    "--memory; the job is not harmed, and the others are served.",
     "It exits 0 when its job has ended or it left, 1 when it can't do the work, and 3 when the store went away while "
     "the job "
     "can go on.",

@@ -33,6 +33,11 @@ static const shoal_option rows[] = {
          "user, and the job is removed from it when it is done"},
     {"ssh", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, ssh), "COMMAND",
      .help = "what ssh: calls instead of ssh, such as 'ssh -F FILE'; $SHOAL_SSH when left out"},
+    {"worker-memory", 0, SHOAL_OPTION_BYTES, offsetof(cli_workers_settings, worker_memory), "BYTES",
+     .help =
+         "bytes that each worker may use, such as 4GiB; its part of three quarters of its machine's memory when left "
+         "out",
+     .least = CLI_WORKER_MEMORY_LEAST},
     {"detach", 0, SHOAL_OPTION_FLAG, offsetof(cli_workers_settings, detach), NULL,
      .help = "print the job's name and return; its workers go on, and outputs are written when it is done"},
     {"job", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, name), "NAME",
@@ -269,6 +274,7 @@ static int start_workers(following *self)
                             .spec = self->spec,
                             .kernel = self->run->kernel,
                             .threads = self->run->threads,
+                            .memory = self->settings->worker_memory,
                             .helpers = self->helpers,
                             .ssh = self->settings->ssh,
                             .gone = tell_death,
@@ -545,9 +551,10 @@ static int print_detached(const cli_job *job, const cli_print_settings *print)
 static int start_supervisor(const cli_job *job, const cli_jobs *jobs, const cli_run_settings *run,
                             const cli_workers_settings *settings)
 {
-    char threads[24], patience[32];
+    char threads[24], memory[24], patience[32];
     char *log = NULL;
     snprintf(threads, sizeof threads, "%lld", (long long)run->threads);
+    snprintf(memory, sizeof memory, "%lld", (long long)settings->worker_memory);
     snprintf(patience, sizeof patience, "%.17g", patience_of(settings));
     const char *arguments[LAUNCH_ARGUMENTS_MOST + 1] = {"job",
                                                         "resume",
@@ -576,6 +583,10 @@ static int start_supervisor(const cli_job *job, const cli_jobs *jobs, const cli_
     if (run->threads > 0) {
         arguments[count++] = "--threads";
         arguments[count++] = threads;
+    }
+    if (settings->worker_memory > 0) {
+        arguments[count++] = "--worker-memory";
+        arguments[count++] = memory;
     }
     int status = cli_jobs_file_path(&log, job->away.id, "log");
     if (status == SHOAL_OK)

@@ -6,12 +6,15 @@
 #include "cli.h"
 #include "job_store.h"
 
+/* With less a worker could not do anything. */
+enum { CLI_WORKER_MEMORY_LEAST = 32 << 20 };
+
 typedef struct cli_workers_settings {
     const char *store;   /* URL */
     shoal_texts workers; /* "local:8", "ssh:corn10,corn11:8" */
     const char *ssh;     /* the command to use for ssh: */
     const char *reduce, *roles, *name;
-    int64_t slices, keep_rounds;
+    int64_t slices, keep_rounds, worker_memory;
     double lease, patience;
     bool detach;
     bool write_outputs; /* of `shoal job resume`: also those that only the store names */

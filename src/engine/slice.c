@@ -28,6 +28,7 @@ struct engine_mapper {
     const _Atomic uint32_t *stop;
     void (*poll)(void *context);
     void *poll_context;
+    int64_t scratch_most;     /* of all threads; 0: any */
     const shoal_round *round; /* NULL before the first one began, or when that failed */
     void *prepared;
     mapper_thread *thread;
@@ -99,6 +100,11 @@ void engine_mapper_bring(engine_mapper *mapper, const char *code)
     mapper->crew.code = code;
 }
 
+void engine_mapper_limit(engine_mapper *mapper, int64_t bytes)
+{
+    mapper->scratch_most = bytes;
+}
+
 const shoal_crew *engine_mapper_crew(const engine_mapper *mapper)
 {
     return &mapper->crew;
@@ -132,6 +138,11 @@ void engine_mapper_counted(engine_mapper *mapper, int64_t *counter)
 static int make_scratch(engine_mapper *mapper, const shoal_round *round)
 {
     size_t bytes = mapper->algorithm->scratch_bytes(round, mapper->prepared, mapper->shape);
+    if (mapper->scratch_most && bytes > (size_t)mapper->scratch_most / (size_t)mapper->crew.threads)
+        return shoal_fail(
+            SHOAL_MEMORY,
+            "round %lld needs %zu bytes of scratch memory for each of %d threads, and %lld are left for all",
+            (long long)round->number, bytes, mapper->crew.threads, (long long)mapper->scratch_most);
     for (int i = 0; i < mapper->crew.threads; i++) {
         shoal_scratch *scratch = &mapper->thread[i].scratch;
         if (scratch->bytes >= bytes)

@@ -55,7 +55,7 @@ typedef struct agent {
     bool has_data, failed;
     launch_crew *crew;
     int64_t wanted;
-    int64_t threads, running; /* of each worker; that was last told */
+    int64_t threads, memory, running; /* of each worker, both; that was last told */
 } agent;
 
 /* ---- hearing ------------------------------------------------------------------------------------------------------- */
@@ -149,6 +149,7 @@ static void compose(void *context, launch_arguments *out, int64_t slot, uint64_t
                         &(launch_worker){.id = worker,
                                          .slot = self->first_slot + slot,
                                          .threads = self->threads,
+                                         .memory = self->memory,
                                          .store_url = self->store_url,
                                          .data_url = self->has_data ? self->data_url : NULL,
                                          .cache = self->options->cache,
@@ -197,6 +198,7 @@ static int start_crew(agent *self, const json_t *note)
                              .kernel = self->kernel,
                              .helpers = agent_note_count(note, "helpers")};
     self->threads = launch_threads_each(agent_note_count(note, "threads"), base_cores(), self->wanted);
+    self->memory = launch_memory_each(agent_note_count(note, "memory"), self->wanted);
     return launch_crew_new(&self->crew, self->wanted, &options);
 }
 

@@ -259,10 +259,11 @@ static int tell(far_host *self, json_t *note)
 static int tell_start(far_host *self, int64_t count)
 {
     const launch_job *job = self->job;
-    return tell(self, json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:b}", "says", "start", "job", job->id, "spec",
-                                job->spec, "kernel", job->kernel, "threads", (json_int_t)job->threads, "helpers",
-                                (json_int_t)job->helpers, "first", (json_int_t)self->options.first_slot, "count",
-                                (json_int_t)count, "data", job->data != NULL));
+    return tell(self,
+                json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:b}", "says", "start", "job", job->id, "spec",
+                          job->spec, "kernel", job->kernel, "threads", (json_int_t)job->threads, "memory",
+                          (json_int_t)job->memory, "helpers", (json_int_t)job->helpers, "first",
+                          (json_int_t)self->options.first_slot, "count", (json_int_t)count, "data", job->data != NULL));
 }
 
 /* What has been told of the wishes so far. */

@@ -33,6 +33,7 @@ typedef struct launch_job {
     const char *id, *spec; /* the job, and the SHA-256 of its spec in hex: they run no other */
     const char *kernel;    /* "auto", say */
     int64_t threads;       /* of each worker; 0: its machine's cores divided among that machine's workers */
+    int64_t memory;        /* bytes of each worker; 0: its part of three quarters of its machine's */
     int64_t helpers; /* with split roles: worker 0 reduces last, 1 to helpers - 1 reduce, the rest map; 0: all do all */
     const char *ssh; /* the command that ssh: uses, "ssh -F FILE", say; NULL: $SHOAL_SSH, or ssh */
     const char *program; /* local: what to start; NULL: this very program */

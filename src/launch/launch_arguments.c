@@ -1,6 +1,7 @@
 /* How a worker is called: the one place that composes its command line.  See launch_internal.h. */
 #include <stdio.h>
 
+#include "base/memory.h"
 #include "launch/launch_internal.h"
 
 static const char *as_text(launch_arguments *out, const char *format, unsigned long long value)
@@ -32,6 +33,8 @@ void launch_arguments_of(launch_arguments *out, const launch_job *job, const lau
     add(out, "--spec", job->spec);
     add(out, "--id", as_text(out, "%016llx", worker->id));
     add(out, "--slots", as_text(out, "%llu", (unsigned long long)worker->threads));
+    if (worker->memory > 0)
+        add(out, "--memory", as_text(out, "%llu", (unsigned long long)worker->memory));
     add(out, "--kernel", job->kernel);
     if (worker->near)
         add(out, "--data-root", "/");
@@ -50,4 +53,9 @@ int64_t launch_threads_each(int64_t wanted, int64_t cores, int64_t workers)
 {
     int64_t each = wanted > 0 ? wanted : workers > 0 ? cores / workers : cores;
     return each > 0 ? each : 1;
+}
+
+int64_t launch_memory_each(int64_t wanted, int64_t workers)
+{
+    return wanted > 0 ? wanted : base_memory_share(workers);
 }

@@ -40,6 +40,7 @@ typedef struct launch_worker {
     uint64_t id;
     int64_t slot; /* within the group */
     int64_t threads;
+    int64_t memory;        /* bytes; 0: what it chooses */
     const char *store_url; /* "pipe:/run/.../socket", say */
     const char *data_url;  /* replaces the address of the rows' store, or NULL */
     const char *cache;     /* folder for slices, or NULL for the usual one */
@@ -51,7 +52,7 @@ typedef struct launch_worker {
 typedef struct launch_arguments {
     int count;
     const char *argument[LAUNCH_ARGUMENTS_MOST + 1]; /* ended by NULL */
-    char number[4][24];                              /* those that are numbers */
+    char number[5][24];                              /* those that are numbers */
     int numbers;
 } launch_arguments;
 
@@ -60,6 +61,8 @@ void launch_arguments_of(launch_arguments *out, const launch_job *job, const lau
 
 /* How threads are shared: at least one each. */
 int64_t launch_threads_each(int64_t wanted, int64_t cores, int64_t workers);
+/* The same with this machine's memory. */
+int64_t launch_memory_each(int64_t wanted, int64_t workers);
 
 extern const struct launcher launch_local, launch_ssh, launch_slurm;
 

@@ -8,7 +8,7 @@
 typedef struct local {
     launch_workers base;
     launch_crew *crew;
-    int64_t threads; /* of each */
+    int64_t threads, memory; /* of each */
 } local;
 
 static int parse(int64_t *count, const char *rest)
@@ -38,6 +38,7 @@ static void compose(void *context, launch_arguments *out, int64_t slot, uint64_t
                         &(launch_worker){.id = worker,
                                          .slot = self->base.first_slot + slot,
                                          .threads = self->threads,
+                                         .memory = self->memory,
                                          .store_url = self->base.job->store_url,
                                          .near = true});
 }
@@ -57,6 +58,7 @@ static int local_start(launch_workers *base, const char *rest, int64_t extra)
     if (status < 0)
         return status;
     self->threads = launch_threads_each(base->job->threads, base_cores(), count);
+    self->memory = launch_memory_each(base->job->memory, count);
     launch_crew_options options = {
         .program = base->job->program, .arguments = compose, .gone = tell_gone, .context = self};
     return launch_crew_new(&self->crew, count + extra, &options);

@@ -42,10 +42,12 @@ static int compose_words(char **out, const slurm_script *self, int64_t slot)
     launch_arguments arguments;
     int status = SHOAL_OK;
     *out = NULL;
-    launch_arguments_of(
-        &arguments, self->job,
-        &(launch_worker){
-            .id = 1, .slot = self->first_slot + slot, .threads = self->threads, .store_url = self->job->store_url});
+    launch_arguments_of(&arguments, self->job,
+                        &(launch_worker){.id = 1,
+                                         .slot = self->first_slot + slot,
+                                         .threads = self->threads,
+                                         .memory = self->job->memory, /* what Slurm gives it, it finds by itself */
+                                         .store_url = self->job->store_url});
     for (int i = 0; i < arguments.count && status == SHOAL_OK; i++) {
         char *quoted = NULL, *longer = NULL;
         bool is_id = i > 0 && strcmp(arguments.argument[i - 1], "--id") == 0;

@@ -447,7 +447,7 @@ static int deliver(const blob_queue *queue, const blob_receipt *receipt, int64_t
     if (status == SHOAL_BROKEN)
         drop_broken(queue, receipt->id);
     if (status == SHOAL_OK)
-        status = store_message_room(out, blob.size);
+        status = store_message_room(queue->store, queue->name, out, blob.size);
     if (status == SHOAL_OK) {
         if (blob.size > 0)
             memcpy(out->data, blob.data, blob.size);

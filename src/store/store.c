@@ -176,6 +176,11 @@ shoal_store_traits shoal_store_describe(const shoal_store *store)
                                 .forgets = class->forgets};
 }
 
+void shoal_store_bound(shoal_store *store, int64_t bytes)
+{
+    store->most = bytes;
+}
+
 /* ---- keys with their prefix ---------------------------------------------------------------------------------- */
 
 typedef struct full_key {
@@ -497,17 +502,30 @@ int store_listing_add(shoal_listing *page, const char *key, size_t length, int64
     return status;
 }
 
-int store_blob_room(shoal_blob *out, size_t size)
+int store_check_size(const shoal_store *self, const char *key, int64_t size)
 {
-    int status = base_alloc_unset(&out->memory, size, 1, "a blob");
+    if (!self->most || size <= self->most)
+        return SHOAL_OK;
+    static const char words[] = "it has %lld bytes, more than the %lld that may be held here";
+    return key ? store_fail(self, key, SHOAL_MEMORY, words, (long long)size, (long long)self->most)
+               : shoal_fail(SHOAL_MEMORY, words, (long long)size, (long long)self->most);
+}
+
+int store_blob_room(const shoal_store *self, const char *key, shoal_blob *out, size_t size)
+{
+    int status = store_check_size(self, key, (int64_t)size);
+    if (status == SHOAL_OK)
+        status = base_alloc_unset(&out->memory, size, 1, "a blob");
     out->data = out->memory;
     out->size = status == SHOAL_OK ? size : 0;
     return status;
 }
 
-int store_message_room(shoal_message *out, size_t size)
+int store_message_room(const shoal_store *self, const char *queue, shoal_message *out, size_t size)
 {
-    int status = base_alloc_unset(&out->data, size, 1, "a message");
+    int status = store_check_size(self, queue, (int64_t)size);
+    if (status == SHOAL_OK)
+        status = base_alloc_unset(&out->data, size, 1, "a message");
     out->size = status == SHOAL_OK ? size : 0;
     return status;
 }

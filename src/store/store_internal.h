@@ -123,6 +123,7 @@ struct shoal_store {
     char *prefix;    /* "" or ends with '/' */
     bool blob_queue; /* queues are made of blobs */
     int page_keys;   /* keys that a listing asks for at once */
+    int64_t most;    /* bytes that a blob or message may take; 0: any */
     struct {
         atomic_llong requests[SHOAL_REQUEST_KINDS], sent, received, causes[SHOAL_CAUSES];
     } counts;
@@ -136,10 +137,13 @@ int store_fail(const shoal_store *self, const char *key, int status, const char 
 void store_count(shoal_store *self, shoal_request kind, int64_t sent, int64_t received);
 /* Adds a key to a page; `key` need not end with NUL. */
 int store_listing_add(shoal_listing *page, const char *key, size_t length, int64_t size, const char *etag);
-/* Memory for what a get found: sets data, memory and size.  Nothing is zeroed. */
-int store_blob_room(shoal_blob *out, size_t size);
+/* Memory for what a get found: sets data, memory and size.  Nothing is zeroed.  SHOAL_MEMORY when the store is
+ * bounded to less; without a key (NULL) the message does not say whose. */
+int store_blob_room(const shoal_store *self, const char *key, shoal_blob *out, size_t size);
 /* The same for a message. */
-int store_message_room(shoal_message *out, size_t size);
+int store_message_room(const shoal_store *self, const char *queue, shoal_message *out, size_t size);
+/* What both ask first. */
+int store_check_size(const shoal_store *self, const char *key, int64_t size);
 /* Copies text into an etag; SHOAL_INVALID when it is empty or too long. */
 int store_etag_set(shoal_etag *etag, const char *text, size_t length);
 

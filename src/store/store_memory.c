@@ -195,7 +195,8 @@ static bool is_version(const blob *found, const shoal_etag *expected)
     return strcmp(etag.text, expected->text) == 0;
 }
 
-static int copy_out(shoal_blob *out, const blob *found, const store_range *range)
+static int copy_out(shoal_blob *out, const shoal_store *self, const char *key, const blob *found,
+                    const store_range *range)
 {
     size_t start = range->offset < (int64_t)found->size ? (size_t)range->offset : found->size;
     size_t left = found->size - start;
@@ -204,7 +205,7 @@ static int copy_out(shoal_blob *out, const blob *found, const store_range *range
     if (range->buffer)
         out->size = size;
     else
-        status = store_blob_room(out, size);
+        status = store_blob_room(self, key, out, size);
     if (status < 0)
         return status;
     memcpy(range->buffer ? range->buffer : out->data, (char *)found->data + start, size);
@@ -226,7 +227,7 @@ static int get_memory(shoal_store *self, const char *key, const store_range *ran
     else if (range->expected && !is_version(found, range->expected))
         status = store_fail(self, key, SHOAL_CONFLICT, "it is another version now");
     else
-        status = copy_out(out, found, range);
+        status = copy_out(out, self, key, found, range);
     leave(own);
     return status;
 }
@@ -411,7 +412,7 @@ static int take_memory(shoal_store *self, const char *name, double lease, shoal_
     if (!next)
         status = store_fail(self, name, SHOAL_ABSENT, "there is nothing to take");
     else
-        status = store_message_room(out, next->size);
+        status = store_message_room(self, name, out, next->size);
     if (status == SHOAL_OK) {
         memcpy(out->data, next->data, next->size);
         next->receipt = ++own->sequence;

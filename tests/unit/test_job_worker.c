@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include "engine/store/job_memory.h"
 #include "engine/store/job_model.h"
 
 /* ---- a learner ----------------------------------------------------------------------------------------------------- */
@@ -288,6 +289,107 @@ static void a_learner_that_is_never_content(void **state)
     shoal_store_close(&store);
 }
 
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+/* What a job of these tests needs in its first round, for two threads. */
+static job_memory need_of(shoal_store *store, const char *id)
+{
+    job_spec *spec = NULL;
+    job_memory need;
+    const job_means means = {.threads = 2, .roles = SHOAL_ROLE_ALL, .limit = INT64_MAX};
+    EXPECT_OK(job_spec_get(&spec, store, id, soon()));
+    EXPECT_OK(job_memory_plan(&need, spec, spec->first, &means));
+    job_spec_free(&spec);
+    return need;
+}
+
+/* A worker of all jobs refuses one that is allowed and absurd, and serves the others. */
+static void a_job_that_needs_too_much_is_refused(void **state)
+{
+    (void)state;
+    shoal_store *store = open_store("mem:jobs");
+    shoal_data *huge = NULL, *data = wrapped();
+    char bad[SHOAL_JOB_ID_BYTES], good[SHOAL_JOB_ID_BYTES];
+    EXPECT_OK(shoal_data_open(&huge, "gen:uniform?rows=134217728&cols=8&type=float64", NULL));
+    EXPECT_OK(shoal_job_submit(bad, store, &adder, NULL, huge, NULL,
+                               &(shoal_job_options){.slices = 1, .rows_per_grain = 134217728}));
+    submit(good, store, data);
+    EXPECT_OK(work(store, (shoal_worker_options){.idle = 0.3, .memory = INT64_C(4) << 30}));
+    expect_sum(store, good);
+    expect_told("needs 8.61 GB of memory in round 0, and this worker may use 4.29 GB (--memory");
+    shoal_data_free(&huge);
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+}
+
+/* A later round may ask for more than the first. */
+static void a_round_that_needs_too_much(void **state)
+{
+    (void)state;
+    shoal_store *store = open_store("mem:jobs");
+    shoal_data *data = wrapped();
+    char id[SHOAL_JOB_ID_BYTES];
+    submit(id, store, data);
+    cells_later = INT64_C(1) << 40;
+    EXPECT_FAIL(work(store, (shoal_worker_options){.job = id}), SHOAL_MEMORY, "of memory in round 1, and this worker");
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+}
+
+static void scratch_that_is_too_much(void **state)
+{
+    (void)state;
+    shoal_store *store = open_store("mem:jobs");
+    shoal_data *data = wrapped();
+    char id[SHOAL_JOB_ID_BYTES];
+    submit(id, store, data);
+    scratch_wanted = SIZE_MAX / 2;
+    EXPECT_FAIL(work(store, (shoal_worker_options){.job = id, .memory = INT64_C(1) << 30}), SHOAL_MEMORY,
+                "bytes of scratch memory for each of 2 threads");
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+}
+
+static void a_model_that_is_too_large(void **state)
+{
+    (void)state;
+    shoal_store *store = open_store("mem:jobs");
+    shoal_data *data = wrapped();
+    char id[SHOAL_JOB_ID_BYTES];
+    size_t size = 33 << 20;
+    void *bytes = calloc(size, 1);
+    submit(id, store, data);
+    EXPECT_OK(
+        shoal_store_put_framed(store, job_key_model(id, 1).text, JOB_KIND_MODEL, bytes, size, NULL, NULL, soon()));
+    EXPECT_FAIL(work(store, (shoal_worker_options){.job = id, .memory = 64 << 20}), SHOAL_MEMORY,
+                "it has 34603056 bytes, more than the 33554432 that may be held here");
+    free(bytes);
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+}
+
+/* Slices that do not fit are let go and brought again; the result is the same. */
+static void slices_that_do_not_fit_together(void **state)
+{
+    (void)state;
+    for (int fit = 1; fit <= 4; fit++) {
+        shoal_store *store = open_store("mem:jobs");
+        shoal_data *data = wrapped();
+        char id[SHOAL_JOB_ID_BYTES];
+        shoal_job *about = NULL;
+        submit(id, store, data);
+        job_memory need = need_of(store, id);
+        EXPECT_OK(work(store, (shoal_worker_options){.job = id, .memory = need.fixed + fit * need.slice + 1}));
+        expect_sum(store, id);
+        EXPECT_OK(shoal_job_describe(&about, store, id, true, soon()));
+        assert_int_equal(about->workers, 1);
+        assert_true(fit < 4 ? about->worker[0].fetched > 4 : about->worker[0].fetched == 4);
+        shoal_job_free(&about);
+        shoal_data_free(&data);
+        shoal_store_close(&store);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +398,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_missing_folder_store, begin, job_teardown),
         cmocka_unit_test_setup_teardown(forged_models_are_removed, begin, job_teardown),
         cmocka_unit_test_setup_teardown(a_learner_that_is_never_content, begin, job_teardown),
+        cmocka_unit_test_setup_teardown(a_job_that_needs_too_much_is_refused, begin, job_teardown),
+        cmocka_unit_test_setup_teardown(a_round_that_needs_too_much, begin, job_teardown),
+        cmocka_unit_test_setup_teardown(scratch_that_is_too_much, begin, job_teardown),
+        cmocka_unit_test_setup_teardown(a_model_that_is_too_large, begin, job_teardown),
+        cmocka_unit_test_setup_teardown(slices_that_do_not_fit_together, begin, job_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,14 +145,15 @@ static void test_arguments_of_a_worker(void **state)
     const launch_worker far = {.id = 0x12,
                                .slot = 1,
                                .threads = 3,
+                               .memory = 5000000000,
                                .store_url = "pipe:/s",
                                .cache = "/c",
                                .parent = 77,
                                .data_url = "pipe:/d"};
     static const char *const expected[] = {
-        "worker",  "--store", "pipe:/s",  "--job",  "kmeans-1",     "--spec",  "abc",     "--id", "0000000000000012",
-        "--slots", "3",       "--kernel", "auto",   "--data-store", "pipe:/d", "--cache", "/c",   "--parent",
-        "77",      "--roles", "reduce",   "--quiet"};
+        "worker",           "--store", "pipe:/s", "--job",    "kmeans-1",   "--spec",   "abc",    "--id",
+        "0000000000000012", "--slots", "3",       "--memory", "5000000000", "--kernel", "auto",   "--data-store",
+        "pipe:/d",          "--cache", "/c",      "--parent", "77",         "--roles",  "reduce", "--quiet"};
     (void)state;
     launch_arguments_of(&made, &job, &far);
     assert_int_equal(made.count, sizeof expected / sizeof *expected);

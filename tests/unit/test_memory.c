@@ -182,10 +182,12 @@ static void test_control_groups(void **state)
     put(a, "memory.max", "5000\n");
     put(a, "memory.current", "3000\n");
     assert_int_equal(base_memory_left_in_groups(root, list), 2000);
+    assert_int_equal(base_memory_limit_of_groups(root, list), 5000);
     put(a, "memory.stat", "anon 1\ninactive_file_x 7\ninactive_file 500\nactive_file 9\n");
     assert_int_equal(base_memory_left_in_groups(root, list), 2500);
     put(b, "memory.max", "1200\n");
     assert_int_equal(base_memory_left_in_groups(root, list), 200);
+    assert_int_equal(base_memory_limit_of_groups(root, list), 1200);
     put(b, "memory.current", "1300\n");
     assert_int_equal(base_memory_left_in_groups(root, list), 0);
 
@@ -196,6 +198,7 @@ static void test_control_groups(void **state)
     assert_true(base_memory_left_in_groups(root, list) == INT64_MAX);
     put(memory, "memory.limit_in_bytes", "700\n");
     assert_int_equal(base_memory_left_in_groups(root, list), 600);
+    assert_int_equal(base_memory_limit_of_groups(root, list), 700);
     make_folder(in_memory, sizeof in_memory, memory, "host");
     put(in_memory, "memory.limit_in_bytes", "400\n");
     put(in_memory, "memory.usage_in_bytes", "50\n");

@@ -35,9 +35,14 @@ static int add_peer(job_peer **out, job_members *members, uint64_t worker)
     return SHOAL_OK;
 }
 
+/* More records than there can be workers: the rest are somebody's who wants them to be counted. */
+enum { PEERS_MOST = 1 << 15 };
+
 static int note(job_members *members, uint64_t worker, const shoal_etag *etag, int64_t now)
 {
     job_peer *peer = find_peer(members, worker);
+    if (!peer && members->peers == PEERS_MOST)
+        return SHOAL_OK;
     int status = peer ? SHOAL_OK : add_peer(&peer, members, worker);
     if (status < 0)
         return status;

@@ -284,8 +284,11 @@ int job_piece_fetch(job_run *run, int64_t parent, bool only_first, int64_t *came
     int64_t asked = only_first && count > 1 ? 1 : 0;
     if (status == SHOAL_OK && asked)
         status = fetch_list(run, missing, asked, came);
-    if (status == SHOAL_OK && count > asked && *came == asked)
-        status = fetch_list(run, missing + asked, count - asked, came);
+    for (bool more = *came == asked; status == SHOAL_OK && more && asked < count;) {
+        int64_t next = count - asked < JOB_FETCHED_AT_ONCE ? count - asked : JOB_FETCHED_AT_ONCE;
+        status = fetch_list(run, missing + asked, next, came);
+        asked += next;
+    }
     base_free(&missing);
     return status;
 }

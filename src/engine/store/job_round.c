@@ -117,13 +117,60 @@ static bool has_unmapped(const job_run *run)
 
 /* ---- acting ---------------------------------------------------------------------------------------------------- */
 
-/* A slice is brought here when it is first mapped, and stays while it is this worker's. */
+static void drop_slice(job_held *held)
+{
+    engine_slice_free(&held->slice);
+    job_rows_free(&held->rows);
+    held->partial = NULL;
+}
+
+/* Which of the slices that are held to let go of: one that is not this worker's, else one that it has mapped in this round, since
+ * that is wanted last of all, else any; -1 when there is none but `slice`. */
+static int64_t choose_to_drop(const job_run *run, int64_t slice)
+{
+    int64_t chosen = -1;
+    int best = -1;
+    for (int64_t s = 0; s < run->spec->slices; s++) {
+        int worth = !(run->flag[s] & JOB_MINE) ? 2 : run->held[s].partial ? 1 : 0;
+        if (s != slice && run->held[s].slice && worth > best) {
+            best = worth;
+            chosen = s;
+        }
+    }
+    return chosen;
+}
+
+/* Lets go of slices until `more` fit into memory.  A partial that is only here is put first: the store has room for it. */
+static int make_place(job_run *run, int64_t slice, int64_t more)
+{
+    int64_t held = 0, drop;
+    int status = SHOAL_OK;
+    for (int64_t s = 0; s < run->spec->slices; s++)
+        held += run->held[s].slice != NULL;
+    for (; held + more > run->memory.slices && (drop = choose_to_drop(run, slice)) >= 0; held--) {
+        bool here = run->held[drop].partial && (run->flag[drop] & JOB_HERE);
+        if (here && !(run->flag[drop] & JOB_STORED))
+            status = job_piece_put(run, drop);
+        if (status < 0)
+            break;
+        if (here)
+            run->flag[drop] |= JOB_STORED;
+        if (here && !run->added[drop])
+            run->flag[drop] &= (unsigned char)~JOB_HERE;
+        drop_slice(&run->held[drop]);
+    }
+    return status;
+}
+
+/* A slice is brought here when it is first mapped, and stays while it is this worker's and fits. */
 static int hold_slice(job_run *run, int64_t slice)
 {
     job_held *held = &run->held[slice];
     if (held->slice)
         return job_rows_check(held->rows);
-    int status = job_rows_load(&held->rows, run->loader, slice, job_deadline(run));
+    int status = make_place(run, slice, 1);
+    if (status == SHOAL_OK)
+        status = job_rows_load(&held->rows, run->loader, slice, job_deadline(run));
     if (status < 0)
         return status;
     engine_rows rows = job_rows_view(held->rows);
@@ -131,13 +178,6 @@ static int hold_slice(job_run *run, int64_t slice)
     if (status < 0)
         job_rows_free(&held->rows);
     return status;
-}
-
-static void drop_slice(job_held *held)
-{
-    engine_slice_free(&held->slice);
-    job_rows_free(&held->rows);
-    held->partial = NULL;
 }
 
 /* What a slice that is not there means: it may still be on its way; after a long time nobody brings it. */
@@ -362,6 +402,10 @@ static int act(job_run *run, job_action action)
     switch (action.act) {
     case JOB_MAP: status = map_slice(run, action.piece); break;
     case JOB_PUT:
+        if (action.piece < run->spec->slices && !run->held[action.piece].partial) {
+            run->flag[action.piece] &= (unsigned char)~JOB_HERE; /* it was let go, and the store forgot it */
+            break;
+        }
         status = job_piece_put(run, action.piece);
         if (status == SHOAL_OK)
             run->flag[action.piece] |= JOB_STORED;
@@ -405,6 +449,7 @@ static void begin_round(job_run *run)
     for (int64_t s = 0; s < run->spec->slices; s++)
         if (run->held[s].slice && !(run->flag[s] & JOB_MINE) && run->held[s].used < run->model->number - 1)
             drop_slice(&run->held[s]);
+    (void)make_place(run, -1, 0); /* puts nothing: no partial is of this round yet */
     run->record.round = run->model->number;
     job_loader_counted(run->loader, &run->record.hits, &run->record.fetched, &run->record.bytes);
     job_beat_set(run->beat, &run->record);

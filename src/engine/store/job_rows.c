@@ -25,16 +25,16 @@ struct job_loader {
     bool trusted;     /* the spec is one that somebody vouched for */
     char *data_url;   /* of a store that stands in for the one that ranges are in; NULL for none */
     int threads;
+    int64_t kept_rows;             /* as in job_loader_options */
     shoal_data *generator;         /* GENERATED */
     _Atomic(shoal_store *) opened; /* RANGES in another store, once it is needed */
     atomic_bool away;              /* that one did not answer */
     atomic_llong hits, fetched, bytes;
 };
 
-/* Bytes and what keeps them there: one of the three, or none. */
+/* Bytes and what keeps them there: one of the two, or none. */
 typedef struct held {
     const void *data;
-    shoal_blob blob;
     job_cached cached;
     void *memory;
 } held;
@@ -80,6 +80,7 @@ int job_loader_new(job_loader **out, const job_spec *spec, shoal_store *store, c
     loader->spec = spec;
     loader->store = store;
     loader->trusted = options->trusted;
+    loader->kept_rows = options->kept_rows ? options->kept_rows : INT64_MAX;
     loader->threads = options->threads > 0 ? options->threads : 1;
     if (options->cache && (!shoal_store_describe(store).wakes || shoal_store_describe(store).far))
         status = job_cache_new(&loader->cache, options->cache, options->cache_bytes);
@@ -148,7 +149,6 @@ static int check_bytes(const job_rows *rows, const char *place, const void *data
 static void held_release(held *of)
 {
     job_cached_release(&of->cached);
-    shoal_blob_release(&of->blob);
     base_free(&of->memory);
     *of = (held){0};
 }
@@ -161,13 +161,23 @@ static bool hold_cached(held *out, job_loader *loader, const unsigned char *id, 
     return true;
 }
 
-/* What was fetched and found right: counted, kept, and the caller's. */
-static void hold_fetched(held *out, job_loader *loader, const unsigned char *id)
+/* Gets bytes whose number the spec tells, so that memory is taken for no more, however large the blob is. */
+static int fetch_bytes(held *out, shoal_blob *about, shoal_store *store, const char *key, int64_t offset, size_t size,
+                       const shoal_etag *etag, int64_t deadline)
 {
-    out->data = out->blob.data;
-    atomic_fetch_add(&loader->bytes, (long long)out->blob.size);
+    int status = base_alloc_unset(&out->memory, size, 1, "rows");
+    if (status == SHOAL_OK)
+        status = shoal_store_get_range(store, key, offset, (int64_t)size, etag, out->memory, about, deadline);
+    return status;
+}
+
+/* What was fetched and found right: counted, kept, and the caller's. */
+static void hold_fetched(held *out, job_loader *loader, const unsigned char *id, size_t size)
+{
+    out->data = out->memory;
+    atomic_fetch_add(&loader->bytes, (long long)size);
     if (loader->cache)
-        job_cache_put(loader->cache, id, out->blob.data, out->blob.size);
+        job_cache_put(loader->cache, id, out->memory, size);
 }
 
 /* ---- sources --------------------------------------------------------------------------------------------------- */
@@ -180,11 +190,12 @@ static int fetch_upload(held *out, const job_rows *rows, const char *key, const 
     *hit = hold_cached(out, loader, hash, size);
     if (*hit)
         return SHOAL_OK;
-    int status = shoal_store_get(loader->store, key, &out->blob, deadline);
+    shoal_blob about = {0};
+    int status = fetch_bytes(out, &about, loader->store, key, 0, size, NULL, deadline);
     if (status == SHOAL_OK)
-        status = check_bytes(rows, key, out->blob.data, out->blob.size, size, hash);
+        status = check_bytes(rows, key, out->memory, (size_t)about.whole, size, hash);
     if (status == SHOAL_OK)
-        hold_fetched(out, loader, hash);
+        hold_fetched(out, loader, hash, size);
     return status;
 }
 
@@ -249,7 +260,7 @@ static int fetch_range(job_rows *rows, size_t size, bool *hit, int64_t deadline)
     int64_t offset = spec->offset + rows->first_row * (int64_t)rows->row_bytes;
     unsigned char id[JOB_HASH_SIZE];
     shoal_store *store = NULL;
-    shoal_blob *blob = &rows->values.blob;
+    shoal_blob about = {0};
     int status = ranges_store(&store, loader, deadline);
     if (status == SHOAL_OK)
         status = name_range(id, store, spec, offset, size);
@@ -259,7 +270,7 @@ static int fetch_range(job_rows *rows, size_t size, bool *hit, int64_t deadline)
     if ((*hit = hold_cached(&rows->values, loader, id, size)))
         return SHOAL_OK;
     const char *place = spec->store_url ? spec->store_url : spec->place;
-    status = shoal_store_get_range(store, spec->place, offset, (int64_t)size, &spec->etag, NULL, blob, deadline);
+    status = fetch_bytes(&rows->values, &about, store, spec->place, offset, size, &spec->etag, deadline);
     atomic_store(&loader->away, status == SHOAL_AGAIN && store != loader->store);
     if (status == SHOAL_CONFLICT)
         return fail_changed(rows, place, "the blob has another version");
@@ -267,11 +278,11 @@ static int fetch_range(job_rows *rows, size_t size, bool *hit, int64_t deadline)
         return fail_changed(rows, place, "the blob is gone");
     if (status < 0)
         return status;
-    if (blob->size != size)
+    if (about.size != size)
         return fail_changed(rows, place, "the blob is shorter");
     if (spec->shape.type == SHOAL_BOOL)
-        clean_bools(blob->data, size);
-    hold_fetched(&rows->values, loader, id);
+        clean_bools(rows->values.memory, size);
+    hold_fetched(&rows->values, loader, id, size);
     return SHOAL_OK;
 }
 
@@ -343,7 +354,7 @@ static int make_rows(job_rows *rows, size_t size)
     size_t threads = (size_t)loader->threads;
     const void *made;
     int status = SHOAL_OK;
-    if ((int64_t)size < base_memory_available() / 8) {
+    if ((int64_t)size <= loader->kept_rows && (int64_t)size < base_memory_available() / 8) {
         status = base_alloc_unset(&rows->values.memory, size, 1, "generated rows");
         if (status == SHOAL_OK)
             status = shoal_data_read(&made, loader->generator, rows->first_row, rows->rows, rows->values.memory);

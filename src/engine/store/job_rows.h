@@ -13,6 +13,7 @@ typedef struct job_loader_options {
     const char *cache; /* as in shoal_worker_options */
     int64_t cache_bytes;
     const char *data_url, *data_root;
+    int64_t kept_rows; /* bytes of a slice's generated rows that are kept, where memory allows it; 0: any */
     bool trusted; /* the spec is one that somebody vouched for: it may name any store but folders of this machine */
     int threads;  /* of the mapper that will read */
 } job_loader_options;

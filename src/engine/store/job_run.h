@@ -18,6 +18,7 @@
 #include "engine/store/job_code.h"
 #include "engine/store/job_decide.h"
 #include "engine/store/job_keys.h"
+#include "engine/store/job_memory.h"
 #include "engine/store/job_model.h"
 #include "engine/store/job_record.h"
 #include "engine/store/job_rows.h"
@@ -199,6 +200,7 @@ typedef struct job_run {
     int64_t swept_models; /* models before this round have been removed */
     int64_t watches_from; /* since when it has seen who is alive: a lease later it knows who is dead */
     int64_t known_at;     /* when the store last had the job as this worker knows it */
+    job_memory memory;    /* what this round needs, and how many slices may be held */
     int distrusts;        /* rounds of which this worker removed what the store had */
     int64_t lacking_from; /* since when rows have been missing; 0 when they are not */
     /* Models that stay while younger ones may be forgotten by the store; round 0 for none. */

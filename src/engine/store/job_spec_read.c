@@ -14,7 +14,8 @@
 #include "engine/store/job_code.h"
 #include "learn/wire.h"
 
-enum { GRAIN_ROWS_MOST = 1 << 30, LEASE_MOST = 604800, TEXT_MOST = 1 << 20, FIELDS_MOST = 16 };
+/* JSON is many times as large once it is read; that of 65536 slices with all hashes has 9 MB. */
+enum { GRAIN_ROWS_MOST = 1 << 30, LEASE_MOST = 604800, TEXT_MOST = 1 << 20, FIELDS_MOST = 16, JSON_MOST = 16 << 20 };
 
 /* One JSON object whose fields are taken one by one.  The first failure stays; from then on takers hand out zeros. */
 typedef struct fields {
@@ -358,6 +359,8 @@ int job_spec_decode(job_spec **out, const char *id, const void *bytes, size_t si
     *out = NULL;
     if (reader.bad)
         return shoal_fail(SHOAL_BROKEN, "job %s: the spec is cut short", id);
+    if (length > JSON_MOST)
+        return shoal_fail(SHOAL_BROKEN, "job %s: the spec's JSON has %zu bytes, more than %d", id, length, JSON_MOST);
     json_error_t error;
     json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     int status = SHOAL_OK;

@@ -204,6 +204,18 @@ int job_find_model(job_model **out, job_run *run)
     return shoal_fail(SHOAL_AGAIN, "the models of job %s go as soon as they come", run->spec->id);
 }
 
+/* What a round needs is known before anything of it is allocated, and may be more than this worker has: a round's model may come
+ * from anyone, and ask for more than the first did. */
+static int plan_memory(job_run *run, const shoal_round *round)
+{
+    const shoal_worker_options *options = &run->worker->options;
+    job_means means = {.threads = options->slots, .roles = options->roles, .limit = options->memory};
+    int status = job_memory_plan(&run->memory, run->spec, round, &means);
+    if (status == SHOAL_OK && run->mapper)
+        engine_mapper_limit(run->mapper, run->memory.spare > 0 ? run->memory.spare : 1);
+    return status;
+}
+
 static int join(job_run *run)
 {
     const shoal_worker_options *options = &run->worker->options;
@@ -212,8 +224,11 @@ static int join(job_run *run)
                                   .data_url = options->data_url,
                                   .data_root = options->data_root,
                                   .trusted = options->spec != NULL,
+                                  .kept_rows = job_memory_kept_rows(options->memory),
                                   .threads = options->slots};
-    int status = make_room(run);
+    int status = plan_memory(run, run->spec->first);
+    if (status == SHOAL_OK)
+        status = make_room(run);
     if (status == SHOAL_OK)
         status =
             engine_mapper_new(&run->mapper, run->algorithm, &run->spec->shape, options->slots, run->worker->kernel);
@@ -301,7 +316,9 @@ static int do_rounds(job_run *run)
     int status = SHOAL_OK;
     while (status == SHOAL_OK && run->model->state == SHOAL_JOB_RUNNING) {
         run->next_is_mine = false;
-        status = distrust_round(run, job_round_do(run));
+        status = plan_memory(run, run->model->round);
+        if (status == SHOAL_OK)
+            status = distrust_round(run, job_round_do(run));
         if (status == SHOAL_OK)
             status = job_kept_pass(run);
         if (status == SHOAL_OK) {
@@ -474,6 +491,9 @@ int shoal_worker_new(shoal_worker **out, shoal_store *store, const shoal_worker_
         worker->options.roles = SHOAL_ROLE_ALL;
     if (worker->options.slots <= 0)
         worker->options.slots = base_cores();
+    if (worker->options.memory <= 0)
+        worker->options.memory = base_memory_share(1);
+    shoal_store_bound(store, worker->options.memory / 2); /* what is decoded is there twice for a while */
     status = kernel_choose(&worker->kernel, options->kernel);
     for (int i = 0; status == SHOAL_OK && options->algorithms && options->algorithms[i]; i++)
         status = learn_algorithm_check(options->algorithms[i]);

@@ -74,7 +74,7 @@ static int place_first(http_request *request, void *context)
     if (range->buffer)
         get->out->size = (size_t)get->wanted;
     else
-        status = store_blob_room(get->out, (size_t)get->wanted);
+        status = store_blob_room(&get->store->base, NULL, get->out, (size_t)get->wanted);
     get->into = range->buffer ? range->buffer : get->out->data;
     request->buffer = get->into;
     request->room = (size_t)(get->wanted < RANGE ? get->wanted : RANGE);
@@ -105,7 +105,7 @@ static int get_nothing(getting *get, store_attempt *attempt)
             attempt->cause = SHOAL_CAUSE_RACE;
             status = store_fail(&get->store->base, get->key, SHOAL_AGAIN, "it was replaced while it was read");
         } else if (!get->range->buffer) {
-            status = store_blob_room(get->out, 0);
+            status = store_blob_room(&get->store->base, get->key, get->out, 0);
         }
     }
     azure_request_release(&request);

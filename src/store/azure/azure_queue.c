@@ -76,7 +76,7 @@ static int get_body(azure_store *store, const char *queue, const char *name, sho
     if (status == SHOAL_ABSENT)
         status = store_fail(&store->base, key, SHOAL_BROKEN, "the body of a message of queue '%s' is gone", queue);
     if (status == SHOAL_OK)
-        status = store_message_room(out, blob.size);
+        status = store_message_room(&store->base, queue, out, blob.size);
     if (status == SHOAL_OK)
         memcpy(out->data, blob.data, blob.size);
     shoal_blob_release(&blob);
@@ -267,7 +267,7 @@ static int deliver(azure_store *store, const char *queue, const azure_message *f
         snprintf(blob, sizeof blob, "%.*s", (int)(size - 1), (const char *)bytes + 1);
         status = get_body(store, queue, blob, out, attempt->deadline);
     } else if (status == SHOAL_OK) {
-        status = store_message_room(out, size - 1);
+        status = store_message_room(&store->base, queue, out, size - 1);
         if (status == SHOAL_OK && size > 1)
             memcpy(out->data, bytes + 1, size - 1);
     }

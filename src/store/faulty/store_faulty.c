@@ -167,7 +167,7 @@ static int copy_before(past_change *out, faulty_store *self, const char *queue, 
     pthread_mutex_lock(&self->lock);
     int status = base_copy_text(&out->name, queue);
     if (status == SHOAL_OK)
-        status = store_blob_room(&out->former, store_body_size(body));
+        status = store_blob_room(&self->store, NULL, &out->former, store_body_size(body));
     char *next = out->former.data;
     for (int i = 0; i < 2 && status == SHOAL_OK; i++) {
         if (body->part[i].iov_len > 0)
@@ -210,7 +210,7 @@ static int copy_former(shoal_blob *out, const faulty_store *self, const past_cha
     if (range->buffer)
         out->size = size;
     else
-        status = store_blob_room(out, size);
+        status = store_blob_room(&self->store, change->name, out, size);
     if (status == SHOAL_OK && size > 0)
         memcpy(range->buffer ? range->buffer : out->data, (char *)former->data + start, size);
     out->whole = former->whole;

@@ -96,7 +96,7 @@ static int read_message(folder_store *self, take_request *request, sqlite3_stmt 
         return store_fail(&self->store, queue, SHOAL_BROKEN, "%s/index.db is damaged (a body of another size)",
                           self->root);
     base_free(&out->data); /* of an attempt before */
-    int status = store_message_room(out, (size_t)request->size);
+    int status = store_message_room(&self->store, queue, out, (size_t)request->size);
     if (status == SHOAL_OK && !request->number && request->size > 0)
         memcpy(out->data, sqlite3_column_blob(statement, 4), (size_t)request->size);
     return status;

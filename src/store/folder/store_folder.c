@@ -177,10 +177,11 @@ static void clip(int64_t *start, int64_t *length, const store_range *range, int6
         *length = range->length;
 }
 
-static int make_room(shoal_blob *out, const store_range *range, int64_t length)
+static int make_room(const folder_store *self, const char *key, shoal_blob *out, const store_range *range,
+                     int64_t length)
 {
     if (!range->buffer)
-        return store_blob_room(out, (size_t)length);
+        return store_blob_room(&self->store, key, out, (size_t)length);
     out->size = (size_t)length;
     return SHOAL_OK;
 }
@@ -204,7 +205,7 @@ static int read_row(folder_store *self, sqlite3_stmt *statement, const char *key
     if (found->number)
         return SHOAL_OK;
     clip(&start, &length, range, found->size);
-    status = make_room(out, range, length);
+    status = make_room(self, key, out, range, length);
     if (status == SHOAL_OK && length > 0)
         memcpy(range->buffer ? range->buffer : out->data, (const char *)sqlite3_column_blob(statement, 4) + start,
                (size_t)length);
@@ -234,7 +235,7 @@ static int read_large(folder_store *self, const char *key, const store_range *ra
 {
     int64_t start, length;
     clip(&start, &length, range, found->size);
-    int status = make_room(out, range, length);
+    int status = make_room(self, key, out, range, length);
     if (status == SHOAL_OK)
         status = folder_body_read(self, found->number, found->size, range->buffer ? range->buffer : out->data, start,
                                   length, key);

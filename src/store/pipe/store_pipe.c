@@ -293,9 +293,12 @@ static int end_piece(gathering *self, piece *piece, int64_t deadline)
 static int get_first(gathering *self, const store_range *range, unsigned char **to, size_t *total)
 {
     piece *first = &self->pieces[0];
-    int64_t length = (int64_t)piece_size(0, range->length < 0 ? SIZE_MAX : (size_t)range->length);
-    int status = begin_piece(self, first, range->offset, length, range->buffer, range->expected,
-                             range->buffer ? 0 : range->length);
+    int64_t most = self->store->store.most, wanted = range->length;
+    if (most > 0 && !range->buffer && (wanted < 0 || wanted > most))
+        wanted = most; /* what is more is refused once that is known */
+    int64_t length = (int64_t)piece_size(0, wanted < 0 ? SIZE_MAX : (size_t)wanted);
+    int status =
+        begin_piece(self, first, range->offset, length, range->buffer, range->expected, range->buffer ? 0 : wanted);
     if (status < 0)
         return status;
     if (!pipe_call_head(self->connection, &first->call, self->attempt->deadline) || first->call.answer.status < 0) {
@@ -309,7 +312,7 @@ static int get_first(gathering *self, const store_range *range, unsigned char **
     left = left < 0 ? 0 : range->length >= 0 && range->length < left ? range->length : left;
     *total = (size_t)left;
     *to = range->buffer ? range->buffer : first->call.memory;
-    return SHOAL_OK;
+    return range->buffer ? SHOAL_OK : store_check_size(&self->store->store, self->key, left);
 }
 
 /* The rest of it, some pieces at a time.  The first piece is under way. */

@@ -83,12 +83,13 @@ static int get_nothing(s3_store *self, const char *key, const store_range *range
         status = store_fail(&self->store, key, SHOAL_AGAIN, "it was replaced while it was read");
     }
     if (status == SHOAL_OK && !range->buffer)
-        status = store_blob_room(out, 0);
+        status = store_blob_room(&self->store, key, out, 0);
     s3_request_release(&request);
     return status;
 }
 
 typedef struct getting {
+    const shoal_store *store;
     const store_range *range;
     shoal_blob *out;
     int64_t wanted; /* bytes of the range that there are; -1 before that is known */
@@ -111,7 +112,7 @@ static int place_bytes(http_request *http, void *context)
     get->wanted = range->length < 0 || range->length > left ? left : range->length;
     base_free(&get->out->memory); /* of an attempt that libcurl has repeated */
     if (status == SHOAL_OK && !range->buffer)
-        status = store_blob_room(get->out, (size_t)get->wanted);
+        status = store_blob_room(get->store, NULL, get->out, (size_t)get->wanted);
     if (status < 0)
         return status;
     get->out->size = (size_t)get->wanted;
@@ -146,7 +147,7 @@ static int get_s3(shoal_store *store, const char *key, const store_range *range,
                   store_attempt *attempt)
 {
     s3_store *self = (s3_store *)store;
-    getting get = {range, out, -1};
+    getting get = {store, range, out, -1};
     s3_request request = {
         .key = key, .http = {.method = "GET", .kind = SHOAL_REQUEST_GET, .place = place_bytes, .place_context = &get}};
     if (range->length == 0 || range->offset > blob_most)

@@ -1,0 +1,182 @@
+/* How much memory a worker needs in a round.  See job_memory.h. */
+#include "engine/store/job_memory.h"
+
+#include <stdio.h>
+
+#include "engine/store/job_run.h"
+#include "learn/partial.h"
+
+/* This round's model, the next one's, bytes on their way, and what a learner derives from it. */
+enum { MODEL_COPIES = 4 };
+
+/* The program itself, its threads and its connections. */
+static const int64_t PROGRAM = 16 << 20;
+
+/* What a partial takes besides its cells. */
+enum { PARTIAL_HEAD = 4096 };
+
+/* ---- sums that stop at the end --------------------------------------------------------------------------------- */
+
+static int64_t add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static int64_t bytes_of(size_t bytes)
+{
+    return bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- partials -------------------------------------------------------------------------------------------------- */
+
+/* One partial but for its ROW cells.  Cells begin with cache lines, and records that come are there beside those that stay. */
+static int64_t values_bytes(const shoal_layout *layout)
+{
+    int64_t bytes = PARTIAL_HEAD;
+    for (int i = 0; i < layout->cells; i++) {
+        const shoal_cell *cell = &layout->cell[i];
+        int64_t record = add(bytes_of(cell->bytes), sizeof(shoal_key));
+        if (cell->kind == SHOAL_CELL_RECORD)
+            bytes = add(bytes, times(2, times(cell->count, record)));
+        else if (cell->kind != SHOAL_CELL_ROW)
+            bytes = add(bytes, add(64, times(cell->count, cell->kind == SHOAL_CELL_WIDE ? 16 : 8)));
+    }
+    return bytes;
+}
+
+static int64_t row_bytes(const shoal_layout *layout)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < layout->cells; i++)
+        if (layout->cell[i].kind == SHOAL_CELL_ROW)
+            bytes = add(bytes, bytes_of(layout->cell[i].bytes));
+    return bytes;
+}
+
+/* The sums of all groups that this worker may merge: alone, it merges all of them.  Those of each level cover all rows. */
+static int64_t sums_bytes(const job_spec *spec, const shoal_layout *layout, unsigned roles)
+{
+    const job_tree *tree = &spec->tree;
+    int64_t bytes = 0;
+    for (int level = 1; level < tree->levels; level++) {
+        unsigned role = level + 1 < tree->levels ? SHOAL_ROLE_REDUCE : SHOAL_ROLE_LAST;
+        if (roles & role)
+            bytes = add(bytes, add(times(tree->count[level], values_bytes(layout)),
+                                   times(spec->shape.rows, row_bytes(layout))));
+    }
+    return bytes;
+}
+
+/* Pieces on their way: those fetched at once for a group, or the one that is put.  No piece has more rows than there are. */
+static int64_t travelling_bytes(const job_spec *spec, const shoal_layout *layout)
+{
+    int64_t most = 1;
+    for (int level = 0; level + 1 < spec->tree.levels; level++)
+        most = spec->tree.fan[level] > most ? spec->tree.fan[level] : most;
+    return add(times(least(most, JOB_FETCHED_AT_ONCE), values_bytes(layout)),
+               times(spec->shape.rows, row_bytes(layout)));
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
+
+int64_t job_memory_kept_rows(int64_t limit)
+{
+    return limit / 8;
+}
+
+/* A file's rows are mapped, and the system takes them back as it likes. */
+static int64_t held_rows_bytes(const job_spec *spec, int64_t grains, const job_means *means)
+{
+    const shoal_shape *shape = &spec->shape;
+    int64_t one = times(shape->columns, (int64_t)shoal_type_size(shape->type));
+    int64_t grain = times(shape->rows_per_grain, one);
+    int64_t all = times(least(shape->rows, times(grains, shape->rows_per_grain)), one);
+    if (spec->source == JOB_FILE)
+        return 0;
+    if (spec->source != JOB_GENERATED || all <= job_memory_kept_rows(means->limit))
+        return all;
+    return least(all, times(grain, means->threads));
+}
+
+static int64_t slice_bytes(const job_spec *spec, const shoal_layout *layout, const job_means *means)
+{
+    int64_t grains = 1;
+    for (int64_t i = 0; i < spec->slices; i++)
+        grains = spec->slice[i].grains > grains ? spec->slice[i].grains : grains;
+    int64_t rows = least(spec->shape.rows, times(grains, spec->shape.rows_per_grain));
+    int64_t a_row = add(add(bytes_of(layout->memo_row_bytes), row_bytes(layout)), spec->shape.weighted ? 8 : 0);
+    int64_t partials = times(layout->memo_row_bytes ? 2 : 1, values_bytes(layout)); /* one is carried on */
+    return add(add(times(rows, a_row), partials), held_rows_bytes(spec, grains, means));
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------- */
+
+static int64_t kept_bytes(const shoal_round *round)
+{
+    int64_t bytes = 0, largest = 0;
+    for (int i = 0; i < round->keeps; i++) {
+        int64_t part = bytes_of(round->kept[i]->bytes);
+        bytes = add(bytes, part);
+        largest = part > largest ? part : largest;
+    }
+    return add(bytes, largest); /* one is on its way */
+}
+
+static int64_t notes_bytes(const job_spec *spec)
+{
+    int64_t piece = (int64_t)(2 + sizeof(int64_t[JOB_COUNTERS]) + sizeof(shoal_partial *) + sizeof(job_put));
+    return add(times(spec->tree.pieces, piece), times(spec->slices, (int64_t)(sizeof(job_held) + sizeof(uint64_t))));
+}
+
+static void write_bytes(char out[32], int64_t bytes)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
+    double value = (double)bytes;
+    int unit = 0;
+    for (; value >= 999.5 && unit < 6; unit++)
+        value /= 1000;
+    snprintf(out, 32, "%.3g %s", value, units[unit]);
+}
+
+static int fail_need(const job_spec *spec, const shoal_round *round, int64_t need, int64_t limit)
+{
+    char needs[32], has[32];
+    write_bytes(needs, need);
+    write_bytes(has, limit);
+    return shoal_fail(SHOAL_MEMORY,
+                      "job %s needs %s of memory in round %lld, and this worker may use %s (--memory, or "
+                      "--worker-memory where it is started)",
+                      spec->id, needs, (long long)round->number, has);
+}
+
+int job_memory_plan(job_memory *out, const job_spec *spec, const shoal_round *round, const job_means *means)
+{
+    const shoal_layout *layout = &round->layout;
+    int64_t fixed = add(PROGRAM, notes_bytes(spec));
+    fixed = add(fixed, times(MODEL_COPIES, bytes_of(round->model_bytes)));
+    fixed = add(fixed, sums_bytes(spec, layout, means->roles));
+    fixed = add(fixed, travelling_bytes(spec, layout));
+    if (means->roles & SHOAL_ROLE_LAST)
+        fixed = add(fixed, kept_bytes(round));
+    if (means->threads > 1)
+        fixed = add(fixed, times(means->threads, values_bytes(layout)));
+    int64_t slice = means->roles & SHOAL_ROLE_MAP ? slice_bytes(spec, layout, means) : 0;
+    *out = (job_memory){.fixed = fixed, .slice = slice};
+    if (add(fixed, slice) > means->limit)
+        return fail_need(spec, round, add(fixed, slice), means->limit);
+    out->slices = slice > 0 ? (means->limit - fixed) / slice : spec->slices;
+    out->spare = means->limit - fixed - slice;
+    return SHOAL_OK;
+}
