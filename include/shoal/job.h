@@ -100,12 +100,12 @@ typedef struct shoal_worker_options {
     const char *allow_code;
     /* Makes a learner of the module that a job brings, from the file it is in; NULL: such jobs are refused. */
     int (*load)(const shoal_algorithm **out, int file);
-    /* Files and folder stores of this machine are read only below these folders, and other stores only below these URLs, with
-     * commas between ("%2C" in a URL is one of its own); NULL: nothing but `store`, "/": any file.  With `spec` any store that is
-     * no folder is read, too. */
+    /* Files and folder stores of this machine are read only below these folders, and other stores only below these
+     * URLs, with commas between ("%2C" in a URL is one of its own); NULL: nothing but `store`, "/": any file.  With
+     * `spec` any store that is no folder is read, too. */
     const char *data_root;
-    /* Bytes it may use: a job that needs more is refused, and slices that do not fit are let go and brought again; 0: three
-     * quarters of the machine's memory, or of what its control group allows where that is less. */
+    /* Bytes it may use: a job that needs more is refused, and slices that do not fit are let go and brought again;
+     * 0: three quarters of the machine's memory, or of what its control group allows where that is less. */
     int64_t memory;
     double idle;     /* seconds without a job after which it returns; 0: never */
     double patience; /* seconds that the store may be out of reach; 0: 300 */

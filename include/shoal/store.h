@@ -70,8 +70,8 @@ typedef struct shoal_store shoal_store;
 typedef struct shoal_store_options {
     bool create;    /* make the folder, container or bucket when it is not there */
     bool read_only; /* nothing will be written: what only writers need is not looked for */
-    /* dir: only a store whose folder is this one or below it, an absolute path without links: SHOAL_DENIED otherwise, and no
-     * link is followed from there on; NULL: any */
+    /* dir: only a store whose folder is this one or below it, an absolute path without links: SHOAL_DENIED
+     * otherwise, and no link is followed from there on; NULL: any */
     const char *within;
 } shoal_store_options;
 
@@ -86,11 +86,12 @@ SHOAL_API int shoal_store_open_at(shoal_store **out, char **rest, const char *ur
                                   int64_t deadline);
 SHOAL_API void shoal_store_close(shoal_store **store);
 
-/* Whether a URL names what another names, or something below it: the same scheme, and behind it all that the other has, segment
- * by segment.  What stands behind '?' names no other place, and is passed over.  False for one with a segment "." or "..", and
- * below nothing but a scheme.  SHOAL_USAGE for what is no URL. */
+/* Whether a URL names what another names, or something below it: the same scheme, and behind it all that the other
+ * has, segment by segment.  What stands behind '?' names no other place, and is passed over.  False for one with a
+ * segment "." or "..", and below nothing but a scheme.  SHOAL_USAGE for what is no URL. */
 SHOAL_API int shoal_store_url_is_below(bool *out, const char *url, const char *root);
-/* The path in dir:/path or /path, the caller's to free with shoal_text_free; NULL for the URL of another kind of store. */
+/* The path in dir:/path or /path, the caller's to free with shoal_text_free; NULL for the URL of another kind of
+ * store. */
 SHOAL_API int shoal_store_url_folder(char **out, const char *url);
 SHOAL_API void shoal_text_free(char **text);
 
@@ -104,8 +105,8 @@ typedef struct shoal_store_traits {
 
 SHOAL_API shoal_store_traits shoal_store_describe(const shoal_store *store);
 
-/* From now on a blob or message of more than so many bytes is refused with SHOAL_MEMORY before memory is taken for it, unless the
- * caller brings the memory; 0, as at first: any size.  Before other threads use the store. */
+/* From now on a blob or message of more than so many bytes is refused with SHOAL_MEMORY before memory is taken for
+ * it, unless the caller brings the memory; 0, as at first: any size.  Before other threads use the store. */
 SHOAL_API void shoal_store_bound(shoal_store *store, int64_t bytes);
 
 /* ---- blobs --------------------------------------------------------------------------------------------------- */
@@ -226,8 +227,9 @@ SHOAL_API void shoal_message_release(shoal_message *message);
 /* Adds a message; the queue is made when it is not there. */
 SHOAL_API int shoal_store_push(shoal_store *store, const char *queue, const void *data, size_t size, int64_t deadline);
 /* Takes a message that nobody holds, for `lease` seconds (1 to 604800, whole seconds are exact everywhere).
- * SHOAL_ABSENT when there is none now.  SHOAL_BROKEN for one that shoal did not write or that is damaged: it is named this once
- * and removed, so that the next take meets another.  An answer that was lost costs the message's lease, not the message. */
+ * SHOAL_ABSENT when there is none now.  SHOAL_BROKEN for one that shoal did not write or that is damaged: it is
+ * named this once and removed, so that the next take meets another.  An answer that was lost costs the message's
+ * lease, not the message. */
 SHOAL_API int shoal_store_take(shoal_store *store, const char *queue, double lease, shoal_message *out,
                                int64_t deadline);
 /* The lease ends so many seconds from now; 0 gives the message back at once.  SHOAL_LOST: it is no longer mine, or

@@ -45,9 +45,9 @@ int base_output_standard(const char *path);
 /* Makes the folders above a file that are missing, for this user alone as the XDG base directory specification asks. */
 int base_output_folders(const char *path);
 
-/* Opens what lies at a path below a folder that is open, "" for the folder itself, without following any link on the way or at
- * its end.  `flags` are those of open; without O_DIRECTORY it is a plain file that is opened, and nothing else is touched: EINVAL.
- * -1 with errno on failure: ELOOP or ENOTDIR for a link. */
+/* Opens what lies at a path below a folder that is open, "" for the folder itself, without following any link on the
+ * way or at its end.  `flags` are those of open; without O_DIRECTORY it is a plain file that is opened, and nothing
+ * else is touched: EINVAL.  -1 with errno on failure: ELOOP or ENOTDIR for a link. */
 int base_open_beneath(int folder, const char *path, int flags);
 
 /* Checks that an output path could be opened for writing, so that a wrong name is reported before hours of work. */

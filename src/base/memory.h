@@ -49,7 +49,8 @@ int64_t base_memory_available(void);
  * being below `root`; INT64_MAX when there is no limit. */
 int64_t base_memory_left_in_groups(const char *root, const char *membership);
 int64_t base_memory_total(void);
-/* The same whatever is in use now: the least of what the machine has and what control groups (of both versions) allow. */
+/* The same whatever is in use now: the least of what the machine has and what control groups (of both versions)
+ * allow. */
 int64_t base_memory_limit(void);
 int64_t base_memory_limit_of_groups(const char *root, const char *membership);
 /* What each of so many processes of this machine may use when nobody says: their part of three quarters of that limit,

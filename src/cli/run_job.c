@@ -310,8 +310,8 @@ static int obey(following *self)
     return wanted == launch_wanted(self->workers) ? SHOAL_OK : launch_scale(self->workers, wanted);
 }
 
-/* What workers that are started by hand have to be allowed to read: the file's folder, or another store than the job's; NULL
- * for nothing. */
+/* What workers that are started by hand have to be allowed to read: the file's folder, or another store than the
+ * job's; NULL for nothing. */
 static int copy_root(char **out, const following *self)
 {
     shoal_store_traits ours = shoal_store_describe(self->jobs->store);

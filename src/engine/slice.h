@@ -29,8 +29,8 @@ void engine_mapper_watch(engine_mapper *mapper, const _Atomic uint32_t *stop);
 /* Called between two grains by the thread that called the map, for as long as `poll` is set; NULL, as at first, for never. */
 void engine_mapper_poll(engine_mapper *mapper, void (*poll)(void *context), void *context);
 
-/* Scratch of all threads together may take so many bytes: a round that asks for more fails with SHOAL_MEMORY; 0, as at first, for
- * any number. */
+/* Scratch of all threads together may take so many bytes: a round that asks for more fails with SHOAL_MEMORY; 0, as
+ * at first, for any number. */
 void engine_mapper_limit(engine_mapper *mapper, int64_t bytes);
 
 /* Where the files are that the run brings along, which must last as long as the mapper; NULL, as at first, for none. */

@@ -421,8 +421,8 @@ static int survey_make(survey *out, const blob_queue *queue)
 
 /* ---- taking -------------------------------------------------------------------------------------------------- */
 
-/* Removes what is no message and says again what was wrong with it.  Should that fail, its lease lapses and the next taker
- * comes by here. */
+/* Removes what is no message and says again what was wrong with it.  Should that fail, its lease lapses and the next
+ * taker comes by here. */
 static void drop_broken(const blob_queue *queue, const char *id)
 {
     char why[512];
@@ -431,8 +431,8 @@ static void drop_broken(const blob_queue *queue, const char *id)
     shoal_fail(SHOAL_BROKEN, "%s", why);
 }
 
-/* A message whose lease is mine: fetches it.  SHOAL_ABSENT when it is gone, and then the lease is, too.  SHOAL_BROKEN when it is
- * no message: it is named this once and goes, since nobody could ever finish it. */
+/* A message whose lease is mine: fetches it.  SHOAL_ABSENT when it is gone, and then the lease is, too.
+ * SHOAL_BROKEN when it is no message: it is named this once and goes, since nobody could ever finish it. */
 static int deliver(const blob_queue *queue, const blob_receipt *receipt, int64_t started, shoal_message *out)
 {
     char *key = NULL;

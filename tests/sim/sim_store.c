@@ -438,7 +438,8 @@ static const version *visible(const blob *blob, bool stale)
     return stale && recent ? &blob->before : &blob->now;
 }
 
-static int copy_out(shoal_blob *out, const version *seen, const store_range *range)
+static int copy_out(shoal_blob *out, const shoal_store *store, const char *key, const version *seen,
+                    const store_range *range)
 {
     size_t whole = seen->content->size, start = range->offset < (int64_t)whole ? (size_t)range->offset : whole;
     size_t left = whole - start,
@@ -447,7 +448,7 @@ static int copy_out(shoal_blob *out, const version *seen, const store_range *ran
     if (range->buffer)
         out->size = size;
     else
-        status = store_blob_room(out, size);
+        status = store_blob_room(store, key, out, size);
     if (status < 0)
         return status;
     if (size > 0)
@@ -471,7 +472,7 @@ static int get_sim(shoal_store *store, const char *key, const store_range *range
     else if (range->expected && !is_version(seen, range->expected))
         status = store_fail(store, key, SHOAL_CONFLICT, "it is another version now");
     else
-        status = copy_out(out, seen, range);
+        status = copy_out(out, store, key, seen, range);
     status = answer(&request, status, out->size);
     if (status < 0)
         shoal_blob_release(out);
@@ -631,7 +632,7 @@ static int take_sim(shoal_store *store, const char *queue, double lease, shoal_m
     if (!next)
         status = store_fail(store, queue, SHOAL_ABSENT, "there is nothing to take");
     else
-        status = store_message_room(out, next->content->size);
+        status = store_message_room(store, queue, out, next->content->size);
     if (status == SHOAL_OK) {
         memcpy(out->data, next->content->bytes, next->content->size);
         next->receipt = ++cloud->sequence;

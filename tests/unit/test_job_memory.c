@@ -1,4 +1,5 @@
-/* What a worker needs in a round: each thing that takes memory counts, and numbers that no machine has make no sum overflow. */
+/* What a worker needs in a round: each thing that takes memory counts, and numbers that no machine has make no sum
+ * overflow. */
 #include "job_support.h"
 
 #include "engine/store/job_memory.h"

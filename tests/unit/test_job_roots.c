@@ -1,5 +1,5 @@
-/* What a worker may read: plain files below the folders it was given, whichever links lead there or away, and stores below the
- * URLs it was given; all else is denied before it is opened. */
+/* What a worker may read: plain files below the folders it was given, whichever links lead there or away, and stores
+ * below the URLs it was given; all else is denied before it is opened. */
 #include "job_support.h"
 
 #include <fcntl.h>

@@ -277,7 +277,8 @@ static void ranges(void **state)
     shoal_store_close(&folder);
 }
 
-/* Another store is opened only if it was named, or if somebody vouched for the spec; then it may be any but a folder of this machine. */
+/* Another store is opened only if it was named, or if somebody vouched for the spec; then it may be any but a folder
+ * of this machine. */
 static void ranges_in_another_store(void **state)
 {
     (void)state;

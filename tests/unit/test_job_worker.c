@@ -1,6 +1,6 @@
 /* Labels: threads
- * A worker and strangers who can write to its store: forged messages, models and specs cost time, and neither end it nor
- * change a result. */
+ * A worker and strangers who can write to its store: forged messages, models and specs cost time, and neither end it
+ * nor change a result. */
 #include "job_support.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include "engine/store/job_memory.h"
 #include "engine/store/job_model.h"
 
-/* ---- a learner ----------------------------------------------------------------------------------------------------- */
+/* ---- a learner --------------------------------------------------------------------------------------------------- */
 
 /* Adds up all values, once a round, for three rounds.  Its model says who made it. */
 typedef struct adder_model {
@@ -90,7 +90,8 @@ static int update_adder(shoal_round **next, shoal_result **result, const shoal_r
     return status;
 }
 
-static const shoal_algorithm adder = {.name = "adder",
+static const shoal_algorithm adder = {ANY_ROUND,
+                                      .name = "adder",
                                       .summary = "adds",
                                       .start = start_adder,
                                       .prepare = prepare_adder,
@@ -100,7 +101,7 @@ static const shoal_algorithm adder = {.name = "adder",
                                       .kernel_free = true};
 static const shoal_algorithm *const known[] = {&adder, NULL};
 
-/* ---- jobs and workers ---------------------------------------------------------------------------------------------- */
+/* ---- jobs and workers -------------------------------------------------------------------------------------------- */
 
 static char told[16384]; /* all that workers said */
 static pthread_mutex_t told_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -148,7 +149,7 @@ static void expect_sum(shoal_store *store, const char *id)
     int64_t sum = 0;
     for (int i = 0; i < ROWS * COLUMNS; i++)
         sum += i;
-    EXPECT_OK(shoal_job_result(&result, store, id, soon()));
+    EXPECT_OK(shoal_job_result(&result, store, id, known, soon()));
     assert_true(shoal_result_number(result, "sum") == (double)(STEPS * sum));
     shoal_result_free(&result);
 }
@@ -159,7 +160,7 @@ static void expect_told(const char *words)
         fail_msg("nobody said \"%s\", but: %s", words, told);
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------------------ */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 /* Bytes in a queue made of blobs as a stranger would put them there. */
 static void forge_message(shoal_store *store, const char *id, const char *queue, int number, const char *bytes)
@@ -197,7 +198,7 @@ static void messages_of_strangers(void **state)
     }
 }
 
-/* ---- specs --------------------------------------------------------------------------------------------------------- */
+/* ---- specs ------------------------------------------------------------------------------------------------------- */
 
 /* A worker of all jobs serves the others. */
 static void a_job_that_is_denied_is_refused(void **state)
@@ -239,7 +240,7 @@ static void a_missing_folder_store(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- models -------------------------------------------------------------------------------------------------------- */
+/* ---- models ------------------------------------------------------------------------------------------------------ */
 
 static void forge_model(shoal_store *store, const char *id, int64_t number)
 {
@@ -289,7 +290,7 @@ static void a_learner_that_is_never_content(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* What a job of these tests needs in its first round, for two threads. */
 static job_memory need_of(shoal_store *store, const char *id)

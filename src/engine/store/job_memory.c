@@ -41,7 +41,8 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- partials -------------------------------------------------------------------------------------------------- */
 
-/* One partial but for its ROW cells.  Cells begin with cache lines, and records that come are there beside those that stay. */
+/* One partial but for its ROW cells.  Cells begin with cache lines, and records that come are there beside those
+ * that stay. */
 static int64_t values_bytes(const shoal_layout *layout)
 {
     int64_t bytes = PARTIAL_HEAD;
@@ -65,7 +66,8 @@ static int64_t row_bytes(const shoal_layout *layout)
     return bytes;
 }
 
-/* The sums of all groups that this worker may merge: alone, it merges all of them.  Those of each level cover all rows. */
+/* The sums of all groups that this worker may merge: alone, it merges all of them.  Those of each level cover all
+ * rows. */
 static int64_t sums_bytes(const job_spec *spec, const shoal_layout *layout, unsigned roles)
 {
     const job_tree *tree = &spec->tree;
@@ -79,7 +81,8 @@ static int64_t sums_bytes(const job_spec *spec, const shoal_layout *layout, unsi
     return bytes;
 }
 
-/* Pieces on their way: those fetched at once for a group, or the one that is put.  No piece has more rows than there are. */
+/* Pieces on their way: those fetched at once for a group, or the one that is put.  No piece has more rows than there
+ * are. */
 static int64_t travelling_bytes(const job_spec *spec, const shoal_layout *layout)
 {
     int64_t most = 1;

@@ -1,5 +1,6 @@
-/* How much memory a worker needs in a round: a function of what the spec and the round's model say, both of which anyone may
- * have written.  It is asked before anything is allocated, and sums stop at INT64_MAX instead of overflowing. */
+/* How much memory a worker needs in a round: a function of what the spec and the round's model say, both of which
+ * anyone may have written.  It is asked before anything is allocated, and sums stop at INT64_MAX instead of
+ * overflowing. */
 #ifndef JOB_MEMORY_H
 #define JOB_MEMORY_H
 
@@ -25,8 +26,8 @@ int64_t job_memory_kept_rows(int64_t limit);
 /* Pieces that are fetched at once. */
 enum { JOB_FETCHED_AT_ONCE = 32 };
 
-/* Fills *out.  SHOAL_MEMORY, with need and limit, when not even one slice fits.  Scratch is not in it, nor are records of which a
- * layout keeps all: how many there are only maps find out. */
+/* Fills *out.  SHOAL_MEMORY, with need and limit, when not even one slice fits.  Scratch is not in it, nor are
+ * records of which a layout keeps all: how many there are only maps find out. */
 int job_memory_plan(job_memory *out, const job_spec *spec, const shoal_round *round, const job_means *means);
 
 #endif

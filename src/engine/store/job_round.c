@@ -60,8 +60,8 @@ static int64_t share_of(const job_run *run, int queue)
     return workers > slots ? (all * slots + workers - 1) / workers : all;
 }
 
-/* Takes one message, which says which piece to make; it is finished at once, since a worker that dies is noticed anyway.  *piece is -1
- * when it names none: others may write to the queue. */
+/* Takes one message, which says which piece to make; it is finished at once, since a worker that dies is noticed
+ * anyway.  *piece is -1 when it names none: others may write to the queue. */
 static int take_message(job_run *run, int queue, int64_t *piece)
 {
     job_key name = job_key_of(run->spec->id, queue_name[queue]);
@@ -124,8 +124,8 @@ static void drop_slice(job_held *held)
     held->partial = NULL;
 }
 
-/* Which of the slices that are held to let go of: one that is not this worker's, else one that it has mapped in this round, since
- * that is wanted last of all, else any; -1 when there is none but `slice`. */
+/* Which of the slices that are held to let go of: one that is not this worker's, else one that it has mapped in this
+ * round, since that is wanted last of all, else any; -1 when there is none but `slice`. */
 static int64_t choose_to_drop(const job_run *run, int64_t slice)
 {
     int64_t chosen = -1;
@@ -140,7 +140,8 @@ static int64_t choose_to_drop(const job_run *run, int64_t slice)
     return chosen;
 }
 
-/* Lets go of slices until `more` fit into memory.  A partial that is only here is put first: the store has room for it. */
+/* Lets go of slices until `more` fit into memory.  A partial that is only here is put first: the store has room for
+ * it. */
 static int make_place(job_run *run, int64_t slice, int64_t more)
 {
     int64_t held = 0, drop;

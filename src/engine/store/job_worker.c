@@ -204,8 +204,8 @@ int job_find_model(job_model **out, job_run *run)
     return shoal_fail(SHOAL_AGAIN, "the models of job %s go as soon as they come", run->spec->id);
 }
 
-/* What a round needs is known before anything of it is allocated, and may be more than this worker has: a round's model may come
- * from anyone, and ask for more than the first did. */
+/* What a round needs is known before anything of it is allocated, and may be more than this worker has: a round's
+ * model may come from anyone, and ask for more than the first did. */
 static int plan_memory(job_run *run, const shoal_round *round)
 {
     const shoal_worker_options *options = &run->worker->options;
@@ -284,11 +284,13 @@ static void release_run(job_run *run)
 
 /* ---- a job ------------------------------------------------------------------------------------------------------- */
 
-/* How often this worker may find a round's model or pieces impossible before it gives up: a stranger may write faster. */
+/* How often this worker may find a round's model or pieces impossible before it gives up: a stranger may write
+ * faster. */
 enum { DISTRUSTS_MOST = 5 };
 
-/* The learner can't go on from what the store has of this round, which therefore is not what workers put there: the model and
- * the round's pieces go, and are computed again from an older model.  Round 0 is the spec's, and nobody makes that again. */
+/* The learner can't go on from what the store has of this round, which therefore is not what workers put there: the
+ * model and the round's pieces go, and are computed again from an older model.  Round 0 is the spec's, and nobody
+ * makes that again. */
 static int distrust_round(job_run *run, int status)
 {
     shoal_listing page = {0};
@@ -446,8 +448,9 @@ static bool wait_for_job(shoal_worker *worker, int64_t since, uint32_t *seen)
     return true;
 }
 
-/* A job that fails is refused from then on, whatever the reason, and its reason told: a job is anyone's who can write to the
- * store, and must not keep the others from being served.  Should it be the store that refuses, the next search for a job says so. */
+/* A job that fails is refused from then on, whatever the reason, and its reason told: a job is anyone's who can
+ * write to the store, and must not keep the others from being served.  Should it be the store that refuses, the next
+ * search for a job says so. */
 static int serve_any(shoal_worker *worker)
 {
     job_run asking = {.worker = worker};

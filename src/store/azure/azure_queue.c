@@ -278,7 +278,8 @@ static int deliver(azure_store *store, const char *queue, const azure_message *f
     return status;
 }
 
-/* What is no message is named once and removed, since nobody could ever finish it.  Should that fail, it is met again. */
+/* What is no message is named once and removed, since nobody could ever finish it.  Should that fail, it is met
+ * again. */
 static void drop_broken(azure_store *store, const char *queue, const azure_message *from, store_attempt *attempt)
 {
     char why[512];
