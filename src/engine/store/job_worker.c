@@ -456,11 +456,13 @@ static int serve_any(shoal_worker *worker)
     job_run asking = {.worker = worker};
     int64_t since = base_now();
     uint32_t seen = 0;
+    bool rests = false;
     while (!atomic_load(&worker->leave)) {
         char id[SHOAL_JOB_ID_BYTES], line[600];
-        if (!wait_for_job(worker, since, &seen))
+        if (rests && !wait_for_job(worker, since, &seen))
             return SHOAL_OK;
         int status = find_job(worker, id, job_deadline(&asking));
+        rests = true;
         if (status == SHOAL_ABSENT)
             continue;
         if (status < 0 || (status = serve(worker, id)) == SHOAL_STOPPED ||
@@ -470,8 +472,10 @@ static int serve_any(shoal_worker *worker)
             snprintf(line, sizeof line, "does not serve job %s: %s", id, shoal_error());
             tell(worker, line);
         }
-        if ((status < 0 || worker->is_done) && (status = refuse(worker, id)) < 0)
+        bool refused = status < 0 || worker->is_done;
+        if (refused && (status = refuse(worker, id)) < 0)
             return status;
+        rests = !refused && !worker->took_part; /* it failed or was cancelled before, and its marker is still there */
         since = worker->took_part ? base_now() : since;
     }
     return shoal_fail(SHOAL_STOPPED, "told to leave");
