@@ -167,6 +167,7 @@ static void read_round(shoal_round *round, shoal_kept *kept, const void **model,
     read_layout(&round->layout, in);
     uint8_t keeps = base_read_u8(in);
     in->bad |= keeps > SHOAL_KEPT_MOST || round->number < 0 || round->layout.carry_from >= round->number;
+    in->bad |= round->number > INT64_MAX / 2; /* it is counted on */
     for (; !in->bad && round->keeps < keeps; round->keeps++)
         read_kept(&kept[round->keeps], in, round->keeps ? kept[round->keeps - 1].born : 0, round->number);
     round->model_bytes = read_size(in);
@@ -381,6 +382,14 @@ int learn_partial_merge_read(shoal_partial *into, base_reader *in)
     for (int i = 0; status == SHOAL_OK && i < into->layout.cells; i++)
         merge_cell(into, i, &view);
     return status;
+}
+
+void learn_partial_peek_rows(int64_t *first_row, int64_t *rows, const base_reader *in)
+{
+    base_reader ahead = *in;
+    (void)base_read_u32(&ahead); /* the layout's hash */
+    *first_row = base_read_i64(&ahead);
+    *rows = base_read_i64(&ahead);
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------- */

@@ -60,15 +60,20 @@ static int begin(void **state)
     return 0;
 }
 
-/* A slice's partial, as if it had been mapped: its sums are 10^slice. */
-static void map(job_run *run, int64_t slice)
+/* A slice's partial, as if so many of its rows had been mapped, from one of them on: its sums are 10^slice. */
+static void map_rows(job_run *run, int64_t slice, int64_t from, int64_t rows)
 {
     static const int64_t worth[SLICES] = {1, 10, 100, 1000};
-    EXPECT_OK(learn_partial_new(&run->held[slice].partial, &run->model->round->layout, slice * ROWS_A_SLICE,
-                                ROWS_A_SLICE, NULL));
+    EXPECT_OK(learn_partial_new(&run->held[slice].partial, &run->model->round->layout, slice * ROWS_A_SLICE + from,
+                                rows, NULL));
     shoal_partial_values(run->held[slice].partial, 0)[0] = worth[slice];
     run->counter[slice][0] = worth[slice];
     run->flag[slice] |= JOB_HERE;
+}
+
+static void map(job_run *run, int64_t slice)
+{
+    map_rows(run, slice, 0, ROWS_A_SLICE);
 }
 
 static int end(void **state)
@@ -137,19 +142,21 @@ static void those_that_are_there_are_fetched(void **state)
     expect_sum(merger, 5, 1100);
 }
 
-/* A piece under a name that is not its own, from another round or another model, as a machine would put it that calculates wrongly. */
+/* A piece under a name that is not its own, from another round or another model, or of too few rows, as a machine would
+ * put it that calculates wrongly, or somebody else. */
 static void strangers_are_refused_and_removed(void **state)
 {
     pair *all = *state;
     job_run *maker = &all->run[0], *merger = &all->run[1];
     job_key key = job_key_piece("toy-1", 3, &all->spec.tree, 2);
-    for (int wrong = 0; wrong < 5; wrong++) {
+    for (int wrong = 0; wrong < 7; wrong++) {
         shoal_blob blob = {0};
         int64_t came = 0;
         maker->model->number = wrong == 1 ? 4 : 3;
         maker->model->check = merger->model->check ^ (wrong == 2);
         int64_t made = wrong == 0 ? 3 : 2;
-        map(maker, made);
+        /* Without the first row, or the last. */
+        map_rows(maker, made, wrong == 5, ROWS_A_SLICE - (wrong == 5 || wrong == 6));
         job_key there = job_key_piece("toy-1", maker->model->number, &all->spec.tree, made);
         EXPECT_OK(job_piece_put(maker, made));
         EXPECT_OK(shoal_store_get_framed(all->store, there.text, JOB_KIND_PIECE, &blob, soon()));

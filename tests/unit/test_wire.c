@@ -497,7 +497,7 @@ static void test_rounds_that_can_not_be(void **state)
 {
     (void)state;
     shoal_round *good = make_round(), bad;
-    for (int i = 0; i < 11; i++) {
+    for (int i = 0; i < 12; i++) {
         bad = *good;
         shoal_cell *cell = &bad.layout.cell[SUMS];
         switch (i) {
@@ -510,7 +510,8 @@ static void test_rounds_that_can_not_be(void **state)
         case 6: bad.layout.carry_from = -2; break;
         case 7: bad.layout.carry_from = bad.number; break;
         case 8: bad.number = -1, bad.layout.carry_from = -1; break;
-        case 9: bad.layout.cell[ROWS].count = INT64_MIN; break;
+        case 9: bad.number = INT64_MAX; break;
+        case 10: bad.layout.cell[ROWS].count = INT64_MIN; break;
         default: bad.layout.cell[ALL_RECORDS].bytes = (size_t)INT64_MAX; break;
         }
         expect_broken_round(&bad);

@@ -128,7 +128,8 @@ static void write_head(base_writer *out, const job_run *run, int64_t piece)
         base_write_u64(out, run->maker[slice++]);
 }
 
-/* A piece is what its name says: of this round, computed from this very model.  Who mapped its slices is only a hint. */
+/* A piece is what its name says: of this round, computed from this very model, of all rows of its slices and no others.
+ * Who mapped these is only a hint. */
 static bool read_head(base_reader *in, job_run *run, int64_t piece, int64_t counter[JOB_COUNTERS])
 {
     int64_t round = base_read_i64(in), named = base_read_i64(in);
@@ -140,7 +141,10 @@ static bool read_head(base_reader *in, job_run *run, int64_t piece, int64_t coun
     bool good = !in->bad && round == run->model->number && named == piece && check == run->model->check;
     while (good && slice < end)
         run->maker[slice++] = base_read_u64(in);
-    return good && !in->bad;
+    int64_t first, rows, first_said, rows_said;
+    rows_below(run, piece, &first, &rows);
+    learn_partial_peek_rows(&first_said, &rows_said, in);
+    return good && !in->bad && first_said == first && rows_said == rows;
 }
 
 int job_piece_add_bytes(job_run *run, int64_t piece, const void *bytes, size_t size)
