@@ -6,8 +6,9 @@
  *
  * What MPI would answer by a hang or by nonsense ends the run here, with a sentence: ranks that call different things
  * or with different sizes, a rank that waits for one that has returned, all of them waiting, a call from a thread that
- * is not the rank's.  abort ends the bodies of all ranks, each at its next call; what they had is lost, so who tests
- * that under a leak checker forks.
+ * is not the rank's.  abort ends the bodies of all ranks, each at its next call but for poll and alarmed, which a rank
+ * makes while other threads of it use what lies on its stack.  What they had is lost, so who tests that under a leak
+ * checker forks; and overwritten, so that who still uses it is found out.
  *
  * cmocka's asserts jump to the main thread and are not for bodies: these note what they see, and the test looks when
  * all is over. */
@@ -120,8 +121,8 @@ static inline void here_unlock(here_rank *self)
         longjmp(self->leave, 1);
 }
 
-/* Every call begins with this. */
-static inline void here_lock(here_rank *self)
+/* Calls that must not leave begin with this. */
+static inline void here_lock_to_stay(here_rank *self)
 {
     const ranks_here_options *options = &self->world->options;
     if (!pthread_equal(self->thread, pthread_self())) {
@@ -131,6 +132,12 @@ static inline void here_lock(here_rank *self)
     if (options->slow_us > 0 && options->slow_rank == self->table.rank)
         nanosleep(&(struct timespec){.tv_nsec = 1000L * options->slow_us}, NULL);
     pthread_mutex_lock(&self->world->lock);
+}
+
+/* Every other call. */
+static inline void here_lock(here_rank *self)
+{
+    here_lock_to_stay(self);
     if (self->world->end.aborted)
         here_unlock(self);
 }
@@ -387,10 +394,12 @@ static inline void here_help(here_world *world)
 static inline bool poll_here(shoal_ranks *ranks)
 {
     here_rank *self = here_of(ranks);
-    here_lock(self);
-    here_help(self->world);
-    bool done = here_settle(self);
-    here_unlock(self);
+    here_lock_to_stay(self);
+    bool ended = self->world->end.aborted;
+    if (!ended)
+        here_help(self->world);
+    bool done = !ended && here_settle(self);
+    pthread_mutex_unlock(&self->world->lock);
     return done;
 }
 
@@ -420,11 +429,11 @@ static inline void alarm_here(shoal_ranks *ranks)
 static inline bool alarmed_here(shoal_ranks *ranks)
 {
     here_rank *self = here_of(ranks);
-    bool alarmed = false;
-    here_lock(self);
+    here_lock_to_stay(self);
+    bool alarmed = self->world->end.aborted;
     for (int i = 0; i < self->world->size; i++)
         alarmed |= i != ranks->rank && self->world->rank[i].alarm >= self->met;
-    here_unlock(self);
+    pthread_mutex_unlock(&self->world->lock);
     return alarmed;
 }
 
@@ -438,6 +447,13 @@ static inline void abort_here(shoal_ranks *ranks, const char *message, int code)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
+static __attribute__((noinline, unused)) void here_overwrite_stack(void)
+{
+    volatile unsigned char below[16 << 10];
+    for (size_t i = 0; i < sizeof below; i++)
+        below[i] = 0x5a;
+}
+
 static inline void *here_thread(void *argument)
 {
     here_rank *self = argument;
@@ -446,6 +462,8 @@ static inline void *here_thread(void *argument)
     pthread_mutex_unlock(&world->lock);
     if (setjmp(self->leave) == 0)
         self->body(&self->table, self->context);
+    else
+        here_overwrite_stack();
     pthread_mutex_lock(&world->lock);
     self->state = HERE_ENDED;
     if (!world->end.aborted) {

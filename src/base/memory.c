@@ -15,6 +15,7 @@ enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, ASK_FROM = 256 << 20 };
 
 static atomic_llong allocations_counted;
 static atomic_llong allocations_allowed = -1;
+static _Thread_local int64_t counted_here, failing_here = -1;
 
 int64_t base_memory_fail_after(int64_t n)
 {
@@ -22,8 +23,18 @@ int64_t base_memory_fail_after(int64_t n)
     return atomic_exchange(&allocations_counted, 0);
 }
 
+int64_t base_memory_fail_here(int64_t n)
+{
+    int64_t counted = counted_here;
+    counted_here = 0;
+    failing_here = n;
+    return counted;
+}
+
 static bool may_allocate(void)
 {
+    if (counted_here++ == failing_here)
+        return false;
     long long so_far = atomic_fetch_add(&allocations_counted, 1);
     long long allowed = atomic_load(&allocations_allowed);
     return allowed < 0 || so_far < allowed;

@@ -62,5 +62,7 @@ int64_t base_memory_peak(void);
 /* Tests: the n-th allocation from now (0 is the next) and every later one fails; -1 turns that off.
  * Returns how many allocations were counted since the last call. */
 int64_t base_memory_fail_after(int64_t n);
+/* The same for the calling thread alone, where only the n-th fails: one of several ranks that are threads. */
+int64_t base_memory_fail_here(int64_t n);
 
 #endif

@@ -1,5 +1,6 @@
 /* Allocation: zeroed, aligned, refused with a message instead of a crash, and failing on demand. */
 #include <ftw.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -205,6 +206,34 @@ static void test_control_groups(void **state)
     put(in_memory, "memory.stat", "inactive_file 3\ntotal_inactive_file 10\n");
     assert_int_equal(base_memory_left_in_groups(root, list), 360);
     nftw(root, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void *allocate_elsewhere(void *counted)
+{
+    void *block = NULL;
+    base_memory_fail_here(-1);
+    assert_int_equal(base_alloc(&block, 1, 8, "a block"), SHOAL_OK);
+    base_free(&block);
+    *(int64_t *)counted = base_memory_fail_here(-1);
+    return NULL;
+}
+
+static void test_one_allocation_of_one_thread_fails(void **state)
+{
+    (void)state;
+    void *block = NULL;
+    pthread_t other;
+    int64_t counted = -1;
+    base_memory_fail_here(1);
+    assert_int_equal(base_alloc(&block, 1, 8, "a block"), SHOAL_OK);
+    base_free(&block);
+    assert_int_equal(pthread_create(&other, NULL, allocate_elsewhere, &counted), 0);
+    pthread_join(other, NULL);
+    assert_int_equal(counted, 1);
+    assert_int_equal(base_alloc(&block, 1, 8, "a block"), SHOAL_MEMORY);
+    assert_int_equal(base_alloc(&block, 1, 8, "a block"), SHOAL_OK); /* that one alone */
+    base_free(&block);
+    assert_int_equal(base_memory_fail_here(-1), 3);
 }
 
 int main(void)

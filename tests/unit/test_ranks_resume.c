@@ -3,7 +3,10 @@
  * same bytes; and nobody waits for one who is gone. */
 #include "ranks_support.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -310,16 +313,22 @@ enum { CALL_STEP = 25, ALLOCATION_STEP = 61, ENDS_LEAST = 4 };
 enum { CALL_STEP = 7, ALLOCATION_STEP = 13, ENDS_LEAST = 12 };
 #endif
 
+static atomic_int maps; /* that threads of ranks are in */
+
 /* In a child, which a hang would end by SIGALRM; what is lost in an abort is lost with it. */
 static int run_in_child(scene *of, int size, const ranks_here_options *options, int64_t allocations)
 {
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        alarm(100);
+        alarm(500);
         base_memory_fail_after(allocations);
         ranks_here_end end = ranks_here_run(size, run_one, of, options);
         base_memory_fail_after(-1);
+        if (atomic_load(&maps) > 0) {
+            fprintf(stderr, "all ranks have left, and threads of theirs still map\n");
+            _exit(WRONG);
+        }
         if (end.aborted) {
             bool ours = end.code == 9 || (end.code == 1 && strstr(end.message, "memory"));
             if (!ours)
@@ -391,6 +400,120 @@ static void test_memory_runs_out(void **state)
     end_toy(&of);
 }
 
+/* One allocation fails, on one rank: every rank says so, or all are ended. */
+static int failing_rank;
+static int64_t failing_allocation, allocations[RANKS_MOST];
+
+static void enter_to_fail(shoal_ranks *ranks)
+{
+    base_memory_fail_here(ranks->rank == failing_rank ? failing_allocation : -1);
+}
+
+static int update_counting(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                           const shoal_shape *shape, const shoal_crew *crew, bool stop)
+{
+    int status = update_toy(next, result, round, merged, shape, crew, stop);
+    if (*result)
+        allocations[this_rank] = base_memory_fail_here(-1);
+    return status;
+}
+
+/* With one thread each a rank allocates the same every time, and no failure may be passed over. */
+static void fail_each_allocation(int size, int threads)
+{
+    scene of = toy_scene();
+    shoal_algorithm algorithm = toy;
+    algorithm.update = update_counting;
+    of.algorithm = &algorithm;
+    of.threads = threads;
+    of.enter = enter_to_fail;
+    save_all(&of, false);
+    failing_rank = -1;
+    run(&of, size);
+    assert_int_equal(of.got[0].status, SHOAL_OK);
+    assert_int_equal(shoal_checkpoint_remove(place), SHOAL_OK);
+    for (failing_rank = 0; failing_rank < size; failing_rank++)
+        for (int64_t n = 0; n < allocations[failing_rank]; n += ALLOCATION_STEP) {
+            clear(&of);
+            failing_allocation = n;
+            int end = run_in_child(&of, size, NULL, -1);
+            if (threads == 1 && end == FINE)
+                fail_msg("allocation %lld of rank %d failed, and nobody was told", (long long)n, failing_rank);
+            assert_int_equal(shoal_checkpoint_remove(place), SHOAL_OK);
+        }
+    end_toy(&of);
+}
+
+static void test_one_rank_gets_no_memory(void **state)
+{
+    (void)state;
+    fail_each_allocation(2, 1);
+    fail_each_allocation(3, 0);
+}
+
+/* Rank 0 ends all while the other thread of rank 1 is in a map, of which rank 1 hears when it polls: it may not leave
+ * before that map is over. */
+static shoal_ranks *rank_of[2];
+static atomic_int other_maps, rank_1_heard;
+
+static bool alarmed_noting(shoal_ranks *ranks)
+{
+    bool alarmed = alarmed_here(ranks);
+    if (alarmed)
+        atomic_store(&rank_1_heard, 1);
+    return alarmed;
+}
+
+static void enter_noting(shoal_ranks *ranks)
+{
+    rank_of[ranks->rank] = ranks;
+    if (ranks->rank == 1)
+        ranks->alarmed = alarmed_noting;
+}
+
+static bool is_ended(shoal_ranks *ranks)
+{
+    here_world *world = here_of(ranks)->world;
+    pthread_mutex_lock(&world->lock);
+    bool ended = world->end.aborted;
+    pthread_mutex_unlock(&world->lock);
+    return ended;
+}
+
+static int map_while_ended(shoal_partial *partial, const shoal_round *round, const void *prepared,
+                           const shoal_grain *grain, const shoal_scratch *scratch)
+{
+    (void)partial, (void)round, (void)prepared, (void)scratch;
+    atomic_fetch_add(&maps, 1);
+    if (grain->index < TOY_GRAINS / 3) { /* rank 0, which has one of three threads */
+        while (!atomic_load(&other_maps))
+            sched_yield();
+        atomic_fetch_sub(&maps, 1);
+        abort_here(rank_of[0], "told to by the test", 9);
+    } else if (pthread_equal(pthread_self(), here_of(rank_of[1])->thread)) {
+        while (!is_ended(rank_of[1]))
+            sched_yield();
+    } else {
+        atomic_store(&other_maps, 1);
+        while (!atomic_load(&rank_1_heard))
+            sched_yield();
+    }
+    atomic_fetch_sub(&maps, 1);
+    return SHOAL_OK;
+}
+
+static void test_a_rank_that_is_ended_while_its_threads_map(void **state)
+{
+    (void)state;
+    scene of = toy_scene();
+    shoal_algorithm algorithm = toy;
+    algorithm.map = map_while_ended;
+    of.algorithm = &algorithm;
+    of.enter = enter_noting;
+    assert_int_equal(run_in_child(&of, 2, NULL, -1), ABORTED);
+    end_toy(&of);
+}
+
 int main(void)
 {
 #define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, begin_folder, end_folder)
@@ -404,6 +527,8 @@ int main(void)
         IN_A_FOLDER(test_a_place_that_vanishes),
         IN_A_FOLDER(test_a_rank_that_dies_anywhere),
         IN_A_FOLDER(test_memory_runs_out),
+        IN_A_FOLDER(test_one_rank_gets_no_memory),
+        IN_A_FOLDER(test_a_rank_that_is_ended_while_its_threads_map),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
