@@ -131,7 +131,7 @@ void cli_manual_verb(FILE *stream, const cli_verb *verb);
 /* ---- signals (signals.c) ------------------------------------------------------------------------------------- */
 
 /* SIGINT, SIGTERM and SIGHUP remove temporary outputs and end the process, unless a stop is allowed: then the first
- * one only sets the flag.  SIGBUS says that a mapped file shrank. */
+ * one only sets the flag.  SIGBUS says that a mapped file shrank; for rows data.h does. */
 void cli_signals_start(void);
 void cli_signals_allow_stop(bool allow);
 /* Allows it throughout, whatever is said in between: for whoever has to clean up after many runs. */

@@ -149,6 +149,8 @@ static int run_head(void *from_main, const char *const *word, int words)
         if (status == SHOAL_OK)
             print_row(row, shoal_data_type(data), shoal_data_columns(data));
     }
+    if (status == SHOAL_OK)
+        status = shoal_data_check(data);
     base_free(&scratch);
     shoal_data_free(&data);
     return status;

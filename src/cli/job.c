@@ -184,10 +184,11 @@ static void tell_idle(const shoal_report *report)
                 report->ranks, grains == 1 ? "is" : "are", grains, grains == 1 ? "" : "s");
 }
 
-/* Whether the failure is one of fetching rows, which says where they are. */
-static bool names_blob(const cli_job *job)
+/* Whether the failure is one of reading rows, which says where they are. */
+static bool names_data(const cli_job *job)
 {
-    return cli_is_in_store(job->data_name) && strstr(shoal_error(), shoal_data_path(job->data));
+    const char *path = shoal_data_path(job->data), *found = strstr(shoal_error(), path);
+    return found && (cli_is_in_store(job->data_name) || strncmp(found + strlen(path), ": ", 2) == 0);
 }
 
 int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settings, const cli_ranks_settings *ranks,
@@ -216,7 +217,7 @@ int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settin
     status = shoal_run(&job->result, &job->report, job->algorithm, config, job->data, job->weights, &options);
     cli_signals_allow_stop(false);
     cli_progress_clear(&job->progress);
-    if (status == SHOAL_INVALID && !names_blob(job)) /* a learner sees rows, not files */
+    if (status == SHOAL_INVALID && !names_data(job)) /* a learner sees rows, not files */
         status = shoal_fail(status, "%s: %s", job->data_name, shoal_error());
     tell_idle(&job->report);
     if (status == SHOAL_OK && job->report.ranks == 1 && job->report.resumed == 0)

@@ -137,7 +137,7 @@ static int join_rows(joining *self, const char *path)
         for (int64_t i = 0; status == SHOAL_OK && i < count; i++)
             join_row(self, first + i, (const char *)read + (size_t)i * row_bytes);
     }
-    return status;
+    return status == SHOAL_OK ? shoal_data_check(self->data) : status;
 }
 
 static int read_labels(double **out, const cli_job *job, const char *path)

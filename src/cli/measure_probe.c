@@ -55,7 +55,7 @@ static int take_rows(probe *self, shoal_data *data)
             memcpy(to, rows, (size_t)count * row_bytes);
         taken += count;
     }
-    return status;
+    return status == SHOAL_OK ? shoal_data_check(data) : status;
 }
 
 /* ---- runs ----------------------------------------------------------------------------------------------------------- */

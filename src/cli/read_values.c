@@ -41,6 +41,8 @@ int cli_read_float64(double **out, int64_t *rows, int64_t *columns, const char *
     if ((status = shoal_data_read(&read, data, 0, *rows, scratch)) < 0)
         goto done;
     shoal_convert_float64(values, read, shoal_data_type(data), (int64_t)count);
+    if ((status = shoal_data_check(data)) < 0)
+        goto done;
     if ((status = cli_check_finite(values, *rows, *columns, path)) < 0)
         goto done;
     *out = values;

@@ -5,7 +5,8 @@
 
 #include <fenv.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/pool.h"
@@ -83,6 +84,7 @@ int data_new(shoal_data **out, const char *path, int64_t memory)
     if (status < 0)
         return status;
     data_buffer_init(&(*out)->buffer, "", memory);
+    (*out)->mapped_file = -1;
     status = base_copy_text(&(*out)->path, path);
     (*out)->buffer.path = (*out)->path;
     return status;
@@ -156,13 +158,20 @@ int shoal_data_wrap(shoal_data **out, const void *values, int64_t rows, int64_t 
     return status;
 }
 
+void data_unmap(shoal_data *data)
+{
+    base_mapped_close(&data->mapped);
+    if (data->mapped_file >= 0)
+        close(data->mapped_file);
+    data->mapped_file = -1;
+}
+
 void shoal_data_free(shoal_data **inout)
 {
     shoal_data *data = *inout;
     if (!data)
         return;
-    if (data->mapping)
-        munmap((void *)data->mapping, data->mapping_size);
+    data_unmap(data);
     data_buffer_release(&data->buffer);
     base_free(&data->state);
     base_free(&data->name_offsets);
@@ -246,11 +255,28 @@ bool shoal_data_is_resident(const shoal_data *data)
     return data->values != NULL;
 }
 
+/* A file that shrinks within its last page is only told by its size: what lies behind the end reads as zeros there. */
+int shoal_data_check(const shoal_data *data)
+{
+    struct stat now;
+    if (!data->mapped)
+        return SHOAL_OK;
+    size_t size = base_mapped_size(data->mapped);
+    if (fstat(data->mapped_file, &now) == 0 && (uint64_t)now.st_size < size)
+        return shoal_fail(SHOAL_INVALID, "%s: the file shrank from %zu to %lld bytes while it was in use", data->path,
+                          size, (long long)now.st_size);
+    if (base_mapped_is_lost(data->mapped))
+        return shoal_fail(SHOAL_INVALID, "%s: the file could not be read any more while it was in use", data->path);
+    return SHOAL_OK;
+}
+
 int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t count, void *scratch)
 {
     if (first < 0 || count < 0 || first > data->rows || count > data->rows - first)
         return shoal_fail(SHOAL_USAGE, "%s: can't read %lld rows from row %lld on: there are %lld, counted from 0",
                           data->path, (long long)count, (long long)first, (long long)data->rows);
+    if (data->mapped && base_mapped_is_lost(data->mapped))
+        return shoal_data_check(data);
     if (data->values) {
         *out = data->values + (size_t)first * data_row_bytes(data);
         return SHOAL_OK;

@@ -35,12 +35,11 @@ data_place data_place_of(const shoal_data *data)
                             .offset = state->offset,
                             .size = state->size};
     }
-    /* Values that were decoded lie in the buffer, and the mapping is gone or not what they point into. */
-    if (data->mapping && data->values >= data->mapping && data->values < data->mapping + data->mapping_size)
+    if (data->mapped)
         return (data_place){.kind = DATA_IN_FILE,
                             .address = data->path,
-                            .offset = data->values - data->mapping,
-                            .size = (int64_t)data->mapping_size};
+                            .offset = data->values - base_mapped_bytes(data->mapped),
+                            .size = (int64_t)base_mapped_size(data->mapped)};
     return (data_place){.kind = DATA_HERE, .address = data->path};
 }
 

@@ -13,6 +13,7 @@
 #include <shoal/data.h>
 
 #include "base/file.h"
+#include "base/mapped.h"
 
 /* ---- data_buffer.c: memory that becomes an unnamed temporary file when it grows large ---- */
 
@@ -60,8 +61,9 @@ int data_source_open(data_source *source, const char *path, bool gunzip);
 void data_source_of_bytes(data_source *source, const char *path, const void *bytes, size_t size);
 /* Reads up to `size` bytes; *got is less only at the end of the content. */
 int data_source_read(size_t *got, data_source *source, void *out, size_t size);
-/* Maps the whole of a mappable file; false when the system can't, and reading is the way.  The caller unmaps. */
-bool data_source_map(const unsigned char **out, const data_source *source);
+/* Maps the whole of a mappable file, and keeps it open as *file, so that its size can be asked for.  False when the system can't,
+ * and reading is the way.  Both are the caller's. */
+bool data_source_map(base_mapped **out, int *file, const data_source *source);
 /* Reads at most `wanted` bytes into an empty buffer, which grows only as bytes arrive. */
 int data_source_load(data_buffer *buffer, data_source *source, size_t wanted);
 void data_source_close(data_source *source);
@@ -159,14 +161,17 @@ struct shoal_data {
     char *detail;
     int64_t rows, columns;
     shoal_type type;
-    const unsigned char *values;  /* row 0, when resident; else NULL */
-    const unsigned char *mapping; /* the mapped file, or NULL; `values` may point into it */
-    size_t mapping_size;
-    data_buffer buffer;   /* decoded values; `values` may point into it */
-    char *names;          /* header names of a text file, each ended by NUL; or NULL */
-    size_t *name_offsets; /* where each column's name starts in `names` */
-    void *state;          /* what make_rows needs; freed with base_free */
+    const unsigned char *values; /* row 0, when resident; else NULL */
+    base_mapped *mapped;         /* the whole file, when `values` point into it; else NULL */
+    int mapped_file;             /* its descriptor, or -1 */
+    data_buffer buffer;          /* decoded values; `values` may point into it */
+    char *names;                 /* header names of a text file, each ended by NUL; or NULL */
+    size_t *name_offsets;        /* where each column's name starts in `names` */
+    void *state;                 /* what make_rows needs; freed with base_free */
 };
+
+/* Lets go of the mapped file, if there is one. */
+void data_unmap(shoal_data *data);
 
 /* A data set with nothing but a path and an empty buffer; see shoal_data_options for `memory`. */
 int data_new(shoal_data **out, const char *path, int64_t memory);

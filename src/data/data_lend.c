@@ -74,6 +74,7 @@ static int adopt(shoal_data *data, int file)
         close(file);
         return shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't map %zu bytes of rows", data->path, size);
     }
+    data_unmap(data);
     data_buffer_release(&data->buffer);
     data->buffer.bytes = bytes;
     data->buffer.size = data->buffer.capacity = size;
@@ -95,8 +96,15 @@ int data_lend(int *descriptor, shoal_data *data)
     if (error) {
         if (file >= 0)
             close(file);
+        if (error == EFAULT && shoal_data_check(data) < 0)
+            return SHOAL_INVALID;
         return shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't put %zu bytes of rows where other processes see them",
                                 data->path, values_bytes(data));
+    }
+    int status = shoal_data_check(data);
+    if (status < 0) {
+        close(file);
+        return status;
     }
     *descriptor = file;
     return adopt(data, file);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -210,11 +209,15 @@ void data_source_of_bytes(data_source *source, const char *path, const void *byt
     *source = (data_source){.path = path, .descriptor = -1, .memory = bytes, .memory_size = size};
 }
 
-bool data_source_map(const unsigned char **out, const data_source *source)
+bool data_source_map(base_mapped **out, int *file, const data_source *source)
 {
-    void *mapped = mmap(NULL, source->file_size, PROT_READ, MAP_PRIVATE, source->descriptor, 0);
-    *out = mapped == MAP_FAILED ? NULL : mapped;
-    return *out != NULL;
+    *file = fcntl(source->descriptor, F_DUPFD_CLOEXEC, 0);
+    if (*file >= 0 && base_mapped_open(out, *file, 0, source->file_size, source->path) == SHOAL_OK)
+        return true;
+    if (*file >= 0)
+        close(*file);
+    *file = -1;
+    return false;
 }
 
 int data_source_load(data_buffer *buffer, data_source *source, size_t wanted)

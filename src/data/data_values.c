@@ -151,16 +151,17 @@ static int take_mapped(shoal_data *data, data_source *source, const data_layout 
     size_t held = source->file_size - source->position;
     if (held != claimed)
         return fail_size(data, claimed, held, "");
-    const unsigned char *values = data->mapping + source->position;
+    const unsigned char *whole = base_mapped_bytes(data->mapped), *values = whole + source->position;
     if (is_usable(data, values, layout)) {
         bool fits = (int64_t)claimed < base_memory_available() / 2;
-        (void)madvise((void *)data->mapping, data->mapping_size, fits ? MADV_WILLNEED : MADV_SEQUENTIAL);
+        (void)madvise((void *)whole, source->file_size, fits ? MADV_WILLNEED : MADV_SEQUENTIAL);
         data->values = values;
-        return SHOAL_OK;
+        return shoal_data_check(data);
     }
     int status = decode_into_buffer(data, values, layout);
-    munmap((void *)data->mapping, data->mapping_size);
-    data->mapping = NULL;
+    if (status == SHOAL_OK)
+        status = shoal_data_check(data);
+    data_unmap(data);
     return status;
 }
 
@@ -182,16 +183,15 @@ static int take_loaded(shoal_data *data, data_source *source, const data_layout 
 
 int data_take_values(shoal_data *data, data_source *source, const data_layout *layout)
 {
-    if (source->mappable && source->position <= source->file_size && data_source_map(&data->mapping, source)) {
-        data->mapping_size = source->file_size;
+    if (source->mappable && source->position <= source->file_size &&
+        data_source_map(&data->mapped, &data->mapped_file, source))
         return take_mapped(data, source, layout);
-    }
     return take_loaded(data, source, layout);
 }
 
 const char *data_kept(const shoal_data *data)
 {
-    if (data->mapping)
+    if (data->mapped)
         return "mapped";
     return data_buffer_is_file(&data->buffer) ? "decoded into a temporary file" : "decoded into memory";
 }

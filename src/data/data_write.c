@@ -275,7 +275,7 @@ static int copy_rows(writer *writer)
         if (status == SHOAL_OK)
             status = writer->encoding->add_rows(writer, rows, count);
     }
-    return status;
+    return status == SHOAL_OK ? shoal_data_check(data) : status;
 }
 
 int data_write_check(const char *path, const char *format)

@@ -373,6 +373,13 @@ static int merge(mapping *job)
     return status == SHOAL_OK ? learn_partial_settle(job->merged) : status;
 }
 
+/* What was read of rows that are gone counts for nothing, also where a learner took offence at it. */
+static int check_rows(const engine_rows *rows, int status)
+{
+    int lost = rows->check ? rows->check(rows->context) : SHOAL_OK;
+    return lost < 0 ? lost : status;
+}
+
 int64_t engine_part_begin(int64_t grains, int64_t parts, int64_t part)
 {
     return grains / parts * part + (grains % parts) * part / parts;
@@ -418,7 +425,7 @@ int engine_slice_map_parts(shoal_partial **out, engine_mapper *mapper, engine_sl
     if (status == SHOAL_OK)
         status = make_partials_of_threads(&job, layout);
     if (status == SHOAL_OK)
-        status = map_parts(&job, parts);
+        status = check_rows(&slice->rows, map_parts(&job, parts));
     if (status == SHOAL_OK)
         status = merge(&job);
     if (status < 0)

@@ -152,9 +152,18 @@ static int read_rows(void *context, const void **out, int64_t first_row, int64_t
     return shoal_data_read(out, source->data, first_row, rows, source->buffer ? source->buffer[thread] : NULL);
 }
 
+static int check_rows(void *context)
+{
+    const engine_source *source = context;
+    return shoal_data_check(source->data);
+}
+
 engine_rows engine_source_rows(engine_source *source, const double *weights)
 {
-    return (engine_rows){.read = read_rows, .context = source, .weights = weights ? weights + source->first_row : NULL};
+    return (engine_rows){.read = read_rows,
+                         .check = check_rows,
+                         .context = source,
+                         .weights = weights ? weights + source->first_row : NULL};
 }
 
 /* ---- what the rows are known by ------------------------------------------------------------------------------ */
@@ -232,6 +241,8 @@ int engine_source_fingerprint(uint64_t *out, engine_source *source, const double
 {
     fingerprinting job = {.source = source, .weights = weights};
     int status = base_pool_each(pool, source->grains, add_grain, &job);
+    if (status == SHOAL_OK)
+        status = check_rows(source);
     *out = atomic_load(&job.sum);
     return status;
 }

@@ -684,14 +684,29 @@ def a_signal_that_was_ignored_stays_ignored():
 
 @test
 def a_file_that_shrinks_while_it_is_read_is_told():
+    for threads, left in ((1, 128), (2, 1000000), (2, 20000 * 24 * 4 + 128 - 4)):  # the last within the last page
+        numpy.save("x.npy", numpy.random.default_rng(1).random((20000, 24), dtype=numpy.float32))
+        running = Running("kmeans", "x.npy", *LONG[1:], "--threads", threads, "--centres", "c.npy", "--labels", "l.npy",
+                          "--model", "m.safetensors")
+        running.wait_for("run")
+        os.truncate("x.npy", left)
+        done = running.finish()
+        assert done.code == 1, (done.code, done.err)
+        assert done.err == f"shoal: x.npy: the file shrank from 1920128 to {left} bytes while it was in use\n", done.err
+        assert done.out == "" and os.listdir(".") == ["x.npy"], (done.out, os.listdir("."))
+
+
+@test
+def a_file_that_shrinks_under_workers_is_told():
     numpy.save("x.npy", numpy.random.default_rng(1).random((20000, 24), dtype=numpy.float32))
-    running = Running("kmeans", "x.npy", *LONG[1:], "--centres", "c.npy")
+    running = Running("kmeans", "x.npy", *LONG[1:], "--workers", "local:2", "--centres", "c.npy", "--labels", "l.npy",
+                      env={**os.environ, "XDG_STATE_HOME": os.getcwd() + "/state", "XDG_CACHE_HOME": os.getcwd() + "/cache"})
     running.wait_for("run")
-    os.truncate("x.npy", 128)
+    os.truncate("x.npy", 1000000)
     done = running.finish()
     assert done.code == 1, (done.code, done.err)
-    assert done.err.startswith("shoal: a file became shorter") and done.err.count("\n") == 1, done.err
-    assert os.listdir(".") == ["x.npy"]
+    assert "/x.npy changed since the job was made: the file shrank\n" in done.err and done.err.count("\n") == 1, done.err
+    assert done.out == "" and not {"c.npy", "l.npy"} & set(os.listdir(".")), (done.out, os.listdir("."))
 
 
 # ---- progress -------------------------------------------------------------------------------------------------------

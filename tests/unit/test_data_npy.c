@@ -2,6 +2,7 @@
 #include "data_support.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "data/data_internal.h"
 
@@ -54,6 +55,67 @@ static void test_aligned_values_are_mapped(void **state)
     assert_non_null(strstr(shoal_data_detail(data), "decoded into memory"));
     assert_int_equal((uintptr_t)data->values % 4, 0);
     EXPECT_VALUES(data, 2, 3, 1, 2, 3, 4, 5, 6);
+}
+
+/* 10 + 118 bytes, so that the values are mapped, and many pages of them. */
+static shoal_data *open_pages(const char **path)
+{
+    static const char text[] = HEADER("<f4", "False", "(10000, 4)");
+    static unsigned char bytes[128 + 160000] = "\x93NUMPY\1\0\x76";
+    memset(bytes + 10, ' ', 118);
+    memcpy(bytes + 10, text, sizeof text - 1);
+    *path = write_file("pages.npy", bytes, sizeof bytes);
+    return open_data(*path);
+}
+
+static void expect_lost(int status, const char *words)
+{
+    assert_int_equal(status, SHOAL_INVALID);
+    assert_non_null(strstr(shoal_error(), words));
+}
+
+static double sum_of(const void *values, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += ((const volatile float *)values)[i];
+    return sum;
+}
+
+static void test_a_file_that_shrinks_is_told(void **state)
+{
+    (void)state;
+    const off_t sizes[] = {0, 5000, 128 + 160000 - 4}; /* the last within the last page: no signal comes */
+    for (int i = 0; i < 3; i++) {
+        const char *path = NULL;
+        const void *rows = NULL;
+        shoal_data *data = open_pages(&path);
+        assert_int_equal(shoal_data_check(data), SHOAL_OK);
+        assert_int_equal(shoal_data_read(&rows, data, 0, 10000, NULL), SHOAL_OK);
+        assert_int_equal(truncate(path, sizes[i]), 0);
+        assert_true(sum_of(rows, 40000) == 0);
+        expect_lost(shoal_data_check(data), "pages.npy: the file shrank from 160128 to ");
+        if (i < 2)
+            expect_lost(shoal_data_read(&rows, data, 0, 1, NULL), "shrank");
+        expect_lost(shoal_data_write(data, file_path("copy.npy")), "shrank");
+        assert_int_equal(access(file_path("copy.npy"), F_OK), -1);
+        shoal_data_free(&data);
+    }
+}
+
+/* As after an error of the disk: the size says nothing, and the rows were zeros all the same. */
+static void test_a_file_that_was_gone_for_a_while_is_told(void **state)
+{
+    (void)state;
+    const char *path = NULL;
+    const void *rows = NULL;
+    shoal_data *data = open_pages(&path);
+    assert_int_equal(shoal_data_read(&rows, data, 0, 10000, NULL), SHOAL_OK);
+    assert_int_equal(truncate(path, 0), 0);
+    assert_true(sum_of(rows, 40000) == 0);
+    assert_int_equal(truncate(path, 160128), 0);
+    expect_lost(shoal_data_check(data), "pages.npy: the file could not be read any more");
+    shoal_data_free(&data);
 }
 
 static void test_types(void **state)
@@ -275,6 +337,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_aligned_values_are_mapped),
+        cmocka_unit_test(test_a_file_that_shrinks_is_told),
+        cmocka_unit_test(test_a_file_that_was_gone_for_a_while_is_told),
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_fortran_order),
         cmocka_unit_test(test_fortran_large),

@@ -189,12 +189,42 @@ static void files_that_change(void **state)
     job_rows_free(&first);
     EXPECT_OK(job_rows_load(&first, loader, 0, soon())); /* what did not change is as good as ever */
     assert_int_equal(truncate(path, 128 + (off_t)sizeof job_values - 1), 0);
-    EXPECT_FAIL(job_rows_check(first), SHOAL_INVALID, "written to or replaced");
+    EXPECT_FAIL(job_rows_check(first), SHOAL_INVALID, "the file shrank");
     job_rows_free(&first);
     EXPECT_FAIL(job_rows_load(&first, loader, 0, soon()), SHOAL_INVALID, "another size");
     assert_int_equal(unlink(path), 0);
     EXPECT_FAIL(job_rows_load(&first, loader, 0, soon()), SHOAL_SYSTEM, "rows.npy: can't read");
     assert_null(first);
+    job_loader_free(&loader);
+    job_spec_free(&spec);
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+}
+
+/* Rows that are not there any more read as zeros, and whoever has mapped them is told. */
+static void files_that_shrink(void **state)
+{
+    (void)state;
+    shoal_store *store = open_store("mem:");
+    shoal_data *data = filed();
+    job_spec *spec = announced(store, data, NULL, 2);
+    job_loader *loader = loader_of(spec, store, "/", NULL);
+    job_rows *rows = NULL;
+    const void *values = NULL;
+    struct stat before;
+    EXPECT_OK(job_rows_load(&rows, loader, 1, soon()));
+    engine_rows view = job_rows_view(rows);
+    EXPECT_OK(view.read(view.context, &values, 999, 1, 0));
+    EXPECT_OK(view.check(view.context));
+    assert_int_equal(stat(at("rows.npy"), &before), 0);
+    assert_int_equal(truncate(at("rows.npy"), 0), 0);
+    assert_int_equal(*(const volatile unsigned char *)values, 0);
+    EXPECT_FAIL(view.check(view.context), SHOAL_INVALID, "rows 511 to 1000 in");
+    EXPECT_FAIL(view.check(view.context), SHOAL_INVALID, "rows.npy changed since the job was made: the file shrank");
+    assert_int_equal(truncate(at("rows.npy"), before.st_size), 0); /* it looks as it did, but was not */
+    assert_int_equal(utimensat(AT_FDCWD, at("rows.npy"), (struct timespec[]){before.st_atim, before.st_mtim}, 0), 0);
+    EXPECT_FAIL(view.check(view.context), SHOAL_INVALID, "the file could not be read any more");
+    job_rows_free(&rows);
     job_loader_free(&loader);
     job_spec_free(&spec);
     shoal_data_free(&data);
@@ -499,6 +529,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(files, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(files_outside_the_root, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(files_that_change, job_setup, job_teardown),
+        cmocka_unit_test_setup_teardown(files_that_shrink, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(files_that_are_replaced, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(ranges, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(ranges_in_another_store, job_setup, job_teardown),

@@ -245,6 +245,7 @@ int main(void)
                                        cmocka_unit_test(test_text),
                                        cmocka_unit_test(test_checked_arithmetic),
                                        cmocka_unit_test(test_control_groups),
+                                       cmocka_unit_test(test_one_allocation_of_one_thread_fails),
                                        cmocka_unit_test(test_machine)};
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "ranks_support.h"
 
 #include <stdatomic.h>
+#include <unistd.h>
 
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
@@ -301,6 +302,75 @@ static void test_a_stop_on_one_rank(void **state)
     end_toy(&of);
 }
 
+/* ---- rows that go away ------------------------------------------------------------------------------------------- */
+
+/* After so many rounds rank 0 shortens the file that all ranks have mapped. */
+static struct {
+    char path[64];
+    int64_t round;
+    off_t size;
+} shortened;
+
+static int update_shortening(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                             const shoal_shape *shape, const shoal_crew *crew, bool stop)
+{
+    if (this_rank == 0 && round->number == shortened.round && truncate(shortened.path, shortened.size) != 0)
+        abort();
+    return update_toy(next, result, round, merged, shape, crew, stop);
+}
+
+/* Looks at all rows, and takes offence at those that are zeros: nobody may be told that. */
+static int map_looking(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
+                       const shoal_scratch *scratch)
+{
+    const volatile float *values = grain->values;
+    for (int64_t i = 0; i < grain->rows; i++)
+        if (values[i] == 0)
+            return shoal_fail(SHOAL_USAGE, "row %lld is 0", (long long)(grain->first_row + i));
+    return map_toy(partial, round, prepared, grain, scratch);
+}
+
+static void write_rows(void)
+{
+    static float rows[TOY_ROWS * 64];
+    strcpy(shortened.path, "/tmp/shoal-ranks-fail-XXXXXX");
+    int file = mkstemp(shortened.path);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        rows[i] = 1 + (float)(i % 7);
+    assert_int_equal(write(file, rows, sizeof rows), sizeof rows);
+    close(file);
+}
+
+/* Each rank is a process of its own otherwise: each has mapped the file by itself. */
+static void test_rows_of_a_file_that_shrinks(void **state)
+{
+    (void)state;
+    static const off_t left[] = {0, 70000, TOY_ROWS * 64 * 4 - 4};
+    shoal_algorithm algorithm = toy;
+    algorithm.update = update_shortening;
+    algorithm.map = map_looking;
+    for (int size = 0; size <= 3; size++)
+        for (int i = 0; i < 3; i++) {
+            scene of = toy_scene();
+            shoal_data *wrapped = of.data;
+            write_rows();
+            shortened.round = 3 * i;
+            shortened.size = left[i];
+            assert_int_equal(
+                shoal_data_open(&of.data, shortened.path, &(shoal_data_options){.columns = 64, .type = "float32"}),
+                SHOAL_OK);
+            of.algorithm = &algorithm;
+            run(&of, size);
+            expect_failed(&of, size ? size : 1, SHOAL_INVALID, "the file shrank from 128000 to ");
+            assert_non_null(strstr(of.got[0].message, shortened.path));
+            assert_int_equal(of.got[0].report.rounds, shortened.round + 1);
+            shoal_data_free(&of.data);
+            of.data = wrapped;
+            unlink(shortened.path);
+            end_toy(&of);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_ranks_that_differ),
         cmocka_unit_test(test_what_all_refuse_names_no_rank),
         cmocka_unit_test(test_a_stop_on_one_rank),
+        cmocka_unit_test(test_rows_of_a_file_that_shrinks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,10 +8,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/mapped.h"
 #include "base/memory.h"
 #include "engine/store/job_cache.h"
 #include "engine/store/job_keys.h"
@@ -43,10 +43,9 @@ struct job_rows {
     job_loader *loader;
     int64_t slice, first_row, rows;
     size_t row_bytes;
-    held values;   /* no data: rows are made whenever they are read */
-    held weights;  /* no data: unweighted */
-    void *mapping; /* FILE */
-    size_t mapping_size;
+    held values;          /* no data: rows are made whenever they are read */
+    held weights;         /* no data: unweighted */
+    base_mapped *mapped;  /* FILE */
     struct stat seen;     /* FILE: as it was hashed */
     void **buffer;        /* for each thread, where rows are made */
     size_t *buffer_bytes; /* of each */
@@ -317,14 +316,11 @@ static int hash_file(const job_rows *rows, int file, int64_t offset, size_t size
 static int map_file(job_rows *rows, int file, int64_t offset, size_t size)
 {
     int64_t page = sysconf(_SC_PAGESIZE), start = offset / page * page;
-    rows->mapping_size = size + (size_t)(offset - start);
-    rows->mapping = mmap(NULL, rows->mapping_size, PROT_READ, MAP_PRIVATE, file, start);
-    if (rows->mapping == MAP_FAILED) {
-        rows->mapping = NULL;
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't map %zu bytes", rows->loader->spec->place, size);
-    }
-    rows->values.data = (const char *)rows->mapping + (offset - start);
-    return SHOAL_OK;
+    int status =
+        base_mapped_open(&rows->mapped, file, start, size + (size_t)(offset - start), rows->loader->spec->place);
+    if (status == SHOAL_OK)
+        rows->values.data = base_mapped_bytes(rows->mapped) + (offset - start);
+    return status;
 }
 
 static int load_file(job_rows *rows, size_t size)
@@ -431,8 +427,7 @@ void job_rows_free(job_rows **inout)
         return;
     held_release(&rows->values);
     held_release(&rows->weights);
-    if (rows->mapping)
-        munmap(rows->mapping, rows->mapping_size);
+    base_mapped_close(&rows->mapped);
     for (int i = 0; i < rows->loader->threads && rows->buffer; i++)
         base_free(&rows->buffer[i]);
     base_free(&rows->buffer_bytes);
@@ -469,9 +464,14 @@ static int read_rows(void *context, const void **out, int64_t first_row, int64_t
     return SHOAL_OK;
 }
 
+static int check_rows(void *context)
+{
+    return job_rows_check(context);
+}
+
 engine_rows job_rows_view(job_rows *rows)
 {
-    return (engine_rows){.read = read_rows, .context = rows, .weights = rows->weights.data};
+    return (engine_rows){.read = read_rows, .check = check_rows, .context = rows, .weights = rows->weights.data};
 }
 
 int job_rows_check(const job_rows *rows)
@@ -479,12 +479,16 @@ int job_rows_check(const job_rows *rows)
     const struct stat *seen = &rows->seen;
     const char *place = rows->loader->spec->place;
     struct stat now;
-    if (!rows->mapping)
+    if (!rows->mapped)
         return SHOAL_OK;
     if (stat(place, &now) < 0)
         return fail_changed(rows, place, "the file is gone");
+    if (now.st_size < seen->st_size)
+        return fail_changed(rows, place, "the file shrank");
     if (now.st_dev != seen->st_dev || now.st_ino != seen->st_ino || now.st_size != seen->st_size ||
         now.st_mtim.tv_sec != seen->st_mtim.tv_sec || now.st_mtim.tv_nsec != seen->st_mtim.tv_nsec)
         return fail_changed(rows, place, "the file was written to or replaced");
+    if (base_mapped_is_lost(rows->mapped))
+        return fail_changed(rows, place, "the file could not be read any more");
     return SHOAL_OK;
 }

@@ -217,6 +217,8 @@ static int hash_rows(job_slice *slice, shoal_data *data, int64_t first_row, int6
         status = shoal_data_read(&values, data, first_row, rows, scratch);
     if (status == SHOAL_OK)
         status = job_hash_of(slice->hash, values, size);
+    if (status == SHOAL_OK)
+        status = shoal_data_check(data);
     base_free(&scratch);
     return status;
 }

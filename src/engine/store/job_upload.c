@@ -78,6 +78,8 @@ static int upload_rows(const upload *all, int64_t slice)
     if (status == SHOAL_OK)
         status =
             put_checked(all, slice, job_key_data(spec->id, slice).text, values, size, spec->slice[slice].hash, "rows");
+    int lost = shoal_data_check(all->data); /* which says more than that they changed */
+    status = lost < 0 ? lost : status;
     base_free(&scratch);
     return status;
 }

@@ -1,0 +1,33 @@
+/* Files that are mapped, and may shrink while they are read.
+ *
+ *     base_mapped *mapped = NULL;
+ *     status = base_mapped_open(&mapped, descriptor, 0, size, "data.npy");
+ *     sum(base_mapped_bytes(mapped), size);
+ *     if (base_mapped_is_lost(mapped)) ...                  // what was summed was not all the file's
+ *     base_mapped_close(&mapped);
+ *
+ * Whoever reads a page that the file no longer has gets SIGBUS.  Here that signal puts zeros in the place of the whole
+ * mapping and notes that it is lost, so that the reader goes on and whoever uses what it found asks first.  The handler
+ * is the whole process's, from the first mapping on; each further one sees that it is still there.  What is about other
+ * addresses goes to whatever handled SIGBUS before, and so a handler that is installed later should do. */
+#ifndef BASE_MAPPED_H
+#define BASE_MAPPED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct base_mapped base_mapped;
+
+/* Maps `size` bytes from `offset`, a multiple of the page size, to be read; the descriptor may be closed then.
+ * SHOAL_SYSTEM, naming `path`, when the system can't, and SHOAL_MEMORY. */
+int base_mapped_open(base_mapped **out, int descriptor, int64_t offset, size_t size, const char *path);
+void base_mapped_close(base_mapped **mapped);
+
+const unsigned char *base_mapped_bytes(const base_mapped *mapped);
+size_t base_mapped_size(const base_mapped *mapped);
+/* Whether somebody met a page that could not be read: the file shrank, or the disk failed.  A file that shrank within
+ * its last page reads as zeros there and is not noticed: its size tells. */
+bool base_mapped_is_lost(const base_mapped *mapped);
+
+#endif
