@@ -51,7 +51,7 @@ static const char *program;
 
 /* ---- checking ------------------------------------------------------------------------------------------------ */
 
-#define SOON shoal_after(30)
+#define SOON shoal_after(300)
 
 #define succeed(call)                                                                                                  \
     do {                                                                                                               \

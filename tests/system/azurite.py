@@ -44,11 +44,11 @@ class Server:
     def stop(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)  # on which it writes all it has
-        self.process.wait(30)
+        self.process.wait(300)
 
     def kill(self):
         self.process.kill()
-        self.process.wait(30)
+        self.process.wait(300)
 
     def endpoints(self):
         return {"AZURE_STORAGE_BLOB_ENDPOINT": f"{self.scheme}://127.0.0.1:{self.ports[0]}/{ACCOUNT}",

@@ -114,7 +114,7 @@ class Chaos:
             pid = random.choice(workers)
             self.note(f"worker {pid} is told to leave")
             os.kill(pid, signal.SIGTERM)
-            wait_until(lambda: state(pid) in ("", "Z", "T"), 5, f"worker {pid} has left")
+            wait_until(lambda: state(pid) in ("", "Z", "T"), 300, f"worker {pid} has left")
             self.counts["told to leave"] += 1
 
     def join_worker(self, random):
@@ -134,7 +134,7 @@ class Chaos:
         gently = random.random() < 0.3
         self.note(f"the starter {self.starter.pid} is {'told to stop' if gently else 'killed'}")
         self.starter.send_signal(signal.SIGTERM if gently else signal.SIGKILL)
-        code = self.starter.wait(30)
+        code = self.starter.wait(300)
         assert code in ((3, 0) if gently else (-signal.SIGKILL, 0)), f"the starter ends with {code}"
         self.counts["starters ended"] += 1
         self.counts["starters told to stop"] += gently
@@ -178,7 +178,7 @@ class Chaos:
         self.job, self.there_since = None, None
         self.starter = self.start(self.verb, *self.work, "--store", self.url, "--workers", f"local:{WORKERS}", "--lease",
                                   str(LEASE), "--job", f"n{number}", *output_words(self, self.found), "--quiet")
-        wait_until(lambda: self.find_job(number), 30, "the job is in the store")
+        wait_until(lambda: self.find_job(number), 300, "the job is in the store")
 
     def find_job(self, number):
         assert self.starter.poll() in (None, 0), f"the starter ends with {self.starter.returncode}"

@@ -24,7 +24,7 @@ import time
 from processes import children, command, read, state, wait_until
 
 SHOAL = os.path.abspath(sys.argv[1])
-SOON = 60  # seconds within which anything happens, on a busy machine
+SOON = 300  # seconds within which anything happens, on a busy machine
 RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")  # where launchers tell a process which one it is
 OURS = ("OMPI_", "PMI_", "PMIX_", "HYDI_", "MPI", "SLURM_", "SHOAL_")
 # As root, more ranks than cores, which let others compute while they wait.

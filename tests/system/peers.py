@@ -27,7 +27,7 @@ def free_ports(count):
     return ports
 
 
-def wait_for_port(port, process, seconds=30):
+def wait_for_port(port, process, seconds=300):
     """Waits until something listens; fails when the process ends first or the time is up."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -63,7 +63,7 @@ class Server:
         self.daemons = []
 
     def run(self, *command):
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command[:3])} ... exits {done.returncode}: {done.stderr}")
 
@@ -105,7 +105,7 @@ class Server:
         self.wait_for_answer()
 
     def wait_for_answer(self):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline:
             for daemon in self.daemons:
                 if daemon.poll() is not None:

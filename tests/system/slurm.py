@@ -16,7 +16,7 @@ from processes import read, wait_until
 PROGRAMS = "munged slurmctld slurmd sbatch squeue scancel srun salloc scontrol sinfo".split()
 FOLDER = "/run/slurm-test"  # seen by all hosts
 CONFIG = f"{FOLDER}/slurm.conf"
-SOON = 60
+SOON = 300
 
 SETTINGS = """ClusterName=test
 SlurmctldHost={here}({near})

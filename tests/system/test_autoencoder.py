@@ -418,7 +418,7 @@ def test_signal():
                                stderr=subprocess.PIPE, text=True)
     grown = wait_for("rounds before the signal", lambda: sum(f.stat().st_size for f in events.glob("*")) > 1000)
     process.send_signal(signal.SIGINT)
-    error = process.communicate(timeout=60)[1]
+    error = process.communicate(timeout=300)[1]
     check("signal: exit code", grown and process.returncode == 130, (process.returncode, error))
     check("signal: sentence", "stopped after" in error and "the weights are those of iteration" in error, error)
     if check("signal: a model", model.exists()):

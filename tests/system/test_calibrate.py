@@ -161,11 +161,11 @@ def stop_when(seen, seconds):
         listed = subprocess.run([SHOAL, "store", "ls", "--recursive", "st"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
         return listed.stdout.split() if listed.returncode == 0 else None
 
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not any(map(seen, keys() or [])) and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
-    said = process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=300)[1]
     assert process.returncode == 130 and said == b"shoal: stopped\n", (process.returncode, said)
     assert keys() == [] and not os.path.exists("config/shoal/calibration.json"), keys()
 

@@ -26,7 +26,7 @@ import traceback
 import numpy
 
 SHOAL = os.path.abspath(sys.argv[1])
-SECONDS = 120  # until something that never comes is a failure; generous, for sanitizers on a busy machine
+SECONDS = 600  # until something that never comes is a failure; generous, for sanitizers on a busy machine
 TESTS = []
 
 

@@ -24,7 +24,7 @@ def check(truth, what):
 
 
 def shoal(*arguments):
-    done = subprocess.run([SHOAL, *arguments], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([SHOAL, *arguments], capture_output=True, text=True, timeout=300)
     check(done.returncode == 0 and done.stderr == "", f"shoal {' '.join(arguments)} exits 0 without a word on stderr")
     return done.stdout
 

@@ -97,7 +97,7 @@ def starter_is_killed(far):
         assert sorted(there) == ["h1", "h2"], there
         job.process.send_signal(signal.SIGKILL)
         job.process.wait()
-        wait_until(lambda: not far_jobs.agents_and_workers(far), 15, "agents and workers end")
+        wait_until(lambda: not far_jobs.agents_and_workers(far), 300, "agents and workers end")
     about = job.show()
     assert about["state"] != "done", about
     job.workers = ["ssh:h2:3"]

@@ -54,7 +54,7 @@ def main():
                                     "--threads", "1", "--slices", str(min(WORKERS, 200))], stdin=subprocess.DEVNULL)
         memory, count = watch(starter)
         assert starter.returncode == 0, f"exits {starter.returncode}"
-        wait_until(lambda: not left_workers(), 20, "all workers are gone")
+        wait_until(lambda: not left_workers(), 300, "all workers are gone")
         shown = subprocess.run([SHOAL, "job", "show", "--json", "--store", store], capture_output=True, check=True)
         about = json.loads(shown.stdout)
         print(f"{count} workers, {memory >> 20} MiB, {about['round']} rounds in {about['seconds']:.1f} s, "

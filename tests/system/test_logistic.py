@@ -35,7 +35,7 @@ os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = os.environ["XDG_DA
 counter = itertools.count()
 passed = failed = 0
 CLOSE = 1e-5
-SOON = 60
+SOON = 300
 
 
 def check(what, condition, more=""):

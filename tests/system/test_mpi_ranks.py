@@ -20,7 +20,7 @@ from processes import wait_until
 BUILD = os.path.dirname(os.path.abspath(sys.argv[1]))
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RANKS = f"{BUILD}/tests/system/mpi_ranks"
-SOON = 100  # seconds; a few are enough, but for a busy machine
+SOON = 300  # seconds; a few are enough, but for a busy machine
 FAILED = 3  # mpi_ranks could not open the ranks
 NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 OF_A_LAUNCHER = re.compile("^(OMPI|PMI|PMIX|MV2|SLURM|HYDI|MPI|SHOAL_MPI)_")

@@ -29,7 +29,7 @@ except ImportError:
 
 SHOAL = os.path.abspath(sys.argv[1])
 SHARED = pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "data"
-SECONDS = 120
+SECONDS = 600
 WEIGHTS = np.array([19595, 38470, 7471])
 KEPT = [162, 315, 41, 395, 391, 113, 309, 202]  # the first values of eight patches
 

@@ -390,7 +390,7 @@ def time_outs_end_everything_the_command_started():
         assert abs(trial["cost"] - 3 * 0.1 * trial["count"] / 3600) < 1e-12
     pids = [int(pid) for pid in pathlib.Path("pids.txt").read_text().split()]
     assert pids
-    processes.wait_until(lambda: all(processes.state(pid) in ("", "Z") for pid in pids), 20, "the end of what was killed")
+    processes.wait_until(lambda: all(processes.state(pid) in ("", "Z") for pid in pids), 300, "the end of what was killed")
     assert done.stderr.endswith("shoal: none of the 2 trials got done; the last: timed out\n"), done.stderr
 
 
@@ -399,7 +399,7 @@ def what_a_command_leaves_behind_is_ended():
     prepare({"machines": ["small"], "count": 1})
     search(run="sleep 1000 & echo $! > pid.txt; echo {machine}")
     left = int(pathlib.Path("pid.txt").read_text())
-    processes.wait_until(lambda: processes.state(left) in ("", "Z"), 20, "the end of what was left behind")
+    processes.wait_until(lambda: processes.state(left) in ("", "Z"), 300, "the end of what was left behind")
 
 
 @apart.test
@@ -420,7 +420,7 @@ def start_waiting(*more):
     """A search whose fourth command hangs."""
     script("job", WAITING)
     running = subprocess.Popen([SHOAL, *words("--objective", "cost", "--journal", "cut.jsonl", *more)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    processes.wait_until(lambda: os.path.exists("waiting") and pathlib.Path("waiting").read_text().endswith("\n"), 60, "the fourth trial")
+    processes.wait_until(lambda: os.path.exists("waiting") and pathlib.Path("waiting").read_text().endswith("\n"), 300, "the fourth trial")
     return running, int(pathlib.Path("waiting").read_text())
 
 
@@ -442,7 +442,7 @@ def a_search_that_was_killed_goes_on():
     running, command = start_waiting()
     running.kill()
     running.communicate()
-    processes.wait_until(lambda: processes.state(command) in ("", "Z"), 20, "the command's end")
+    processes.wait_until(lambda: processes.state(command) in ("", "Z"), 300, "the command's end")
     assert len(journal("cut.jsonl")) == 4
     done = goes_on_like("whole.jsonl")
     assert done.stdout.replace("cut.jsonl", "whole.jsonl") == whole.stdout
@@ -458,16 +458,16 @@ def a_signal_keeps_what_is_done():
     os.unlink("calls.txt")
     running, command = start_waiting()
     running.send_signal(signal.SIGINT)
-    out, error = running.communicate(timeout=60)
+    out, error = running.communicate(timeout=300)
     assert running.returncode == 130, error
     assert error.endswith("shoal: stopped; 3 trials are kept in cut.jsonl, and the same command goes on from there\n"), error
-    processes.wait_until(lambda: processes.state(command) in ("", "Z"), 20, "the command's end")
+    processes.wait_until(lambda: processes.state(command) in ("", "Z"), 300, "the command's end")
     assert len(journal("cut.jsonl")) == 4
     os.unlink("waiting")
     write("calls.txt", "a\nb\nc\n")
     running, command = start_waiting("--json")
     running.terminate()
-    out, error = running.communicate(timeout=60)
+    out, error = running.communicate(timeout=300)
     assert running.returncode == 130 and json.loads(out)["stopped_because"] == "a signal came" and len(json.loads(out)["trials"]) == 3, (out, error)
     goes_on_like("whole.jsonl")
 
@@ -563,7 +563,7 @@ def two_searches_do_not_share_a_journal():
     running, _ = start_waiting()
     refuses(2, "cut.jsonl: another search is writing to it", *words("--objective", "cost", "--journal", "cut.jsonl"))
     running.terminate()
-    running.communicate(timeout=60)
+    running.communicate(timeout=300)
 
 
 # ---- trials from elsewhere -------------------------------------------------------------------------------------------

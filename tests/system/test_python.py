@@ -32,9 +32,9 @@ def test_structs():
     (folder / "structs.c").write_text(source)
     if not shutil.which("cc"):
         return skipped("structs", "there is no cc")
-    subprocess.run(["cc", f"-I{root / 'include'}", "-o", folder / "structs", folder / "structs.c"], check=True, timeout=60)
+    subprocess.run(["cc", f"-I{root / 'include'}", "-o", folder / "structs", folder / "structs.c"], check=True, timeout=300)
     said = dict(line.split(" ", 1) for line in subprocess.run([folder / "structs"], capture_output=True, text=True,
-                                                              timeout=10).stdout.splitlines())
+                                                              timeout=300).stdout.splitlines())
     for c_name, struct in _library.STRUCTS.items():
         check(f"size of {c_name}", said[c_name] == str(_library.ctypes.sizeof(struct)), said[c_name])
         for field, *_ in struct._fields_:
@@ -47,19 +47,19 @@ def test_structs():
 
 
 def test_finding():
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20).stdout.split()
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=300).stdout.split()
     check("the package's version is the program's", said[-1:] == [shoal.__version__], said)
     absent = run_python("import shoal\nshoal.Master\nfrom shoal import KMeans", SHOAL_LIBRARY="/nowhere/libshoal.so")
     check("a library that is not there is an ImportError", "ImportError: libshoal.so could not be loaded: /nowhere" in absent.stderr,
           absent.stderr)
     if shutil.which("cc"):
         (folder / "other.c").write_text('const char *shoal_version(void) { return "7.3.0"; }\n')
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "other.so", folder / "other.c"], check=True, timeout=60)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "other.so", folder / "other.c"], check=True, timeout=300)
         other = run_python("from shoal import KMeans", SHOAL_LIBRARY=str(folder / "other.so"))
         check("another version is an ImportError", re.search(r"ImportError: .*other.so is version 7.3.0, but this package needs "
                                                              + re.escape(shoal.__version__), other.stderr), other.stderr)
         (folder / "foreign.c").write_text("int nothing;\n")
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "foreign.so", folder / "foreign.c"], check=True, timeout=60)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "foreign.so", folder / "foreign.c"], check=True, timeout=300)
         foreign = run_python("from shoal import KMeans", SHOAL_LIBRARY=str(folder / "foreign.so"))
         check("some other library is an ImportError", re.search(r"ImportError: .*foreign.so is not libshoal", foreign.stderr),
               foreign.stderr)
@@ -76,7 +76,7 @@ def test_installing():
     copy, target = folder / "source", folder / "installed"
     shutil.copytree(root / "python", copy, ignore=shutil.ignore_patterns("__pycache__"))
     for module in ("pip", "setuptools", "wheel"):
-        if subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, timeout=30).returncode != 0:
+        if subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, timeout=300).returncode != 0:
             return skipped("pip install", f"there is no {module}")
     made = subprocess.run([sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--target", target, copy],
                           capture_output=True, text=True, timeout=200)

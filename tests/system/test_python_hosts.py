@@ -103,7 +103,7 @@ def test_host_dies():
     with concurrent.futures.ThreadPoolExecutor() as pool:
         running = pool.submit(shoal.Master(["h1", "h2"], ssh=ssh, verbose=False).run, functions.total, GATE, rows)
         try:
-            wait_until(lambda: far[1].processes("shoal_far.py") and far[2].processes("shoal_far.py"), 60, "functions on both hosts")
+            wait_until(lambda: far[1].processes("shoal_far.py") and far[2].processes("shoal_far.py"), 300, "functions on both hosts")
             far[2].kill()
         finally:
             for host in (far[1], far[2]):

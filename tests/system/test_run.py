@@ -31,7 +31,7 @@ SHOAL = os.path.abspath(sys.argv[1])
 EXAMPLES = os.path.abspath("examples")
 PYTHON = sys.executable
 AT_ONCE = 3
-SECONDS = 120  # until something that never comes is a failure
+SECONDS = 600  # until something that never comes is a failure
 TESTS = []
 with open(SHOAL, "rb") as program:
     SANITIZED = b"__asan_init" in program.read()

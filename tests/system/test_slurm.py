@@ -56,7 +56,7 @@ def attached_starter_dies(far, cluster):
         assert {name: len(pids) for name, pids in there.items()} == {"h1": 3, "h2": 3}, there
         job.process.send_signal(signal.SIGKILL)
         job.process.wait()
-        wait_until(lambda: not far_jobs.agents_and_workers(far), 20, "agents and workers end")
+        wait_until(lambda: not far_jobs.agents_and_workers(far), 300, "agents and workers end")
         wait_until(lambda: is_given_back(cluster), slurm.SOON, "the nodes are given back")
     job.resumes("--workers", "slurm:2", "--workers", "local:1")
     job.ends(0)
@@ -157,7 +157,7 @@ def array_is_cancelled(far, cluster):
         wait_until(lambda: len(cluster.jobs("RUNNING")) == 3, slurm.SOON, "three again")
         job.process.send_signal(signal.SIGINT)
         job.ends(3, "shoal job resume")
-        wait_until(lambda: is_given_back(cluster), 15, "all tasks end with the job")
+        wait_until(lambda: is_given_back(cluster), 300, "all tasks end with the job")
     job.resumes("--workers", "local:2")
     job.ends(0)
     job.agrees()

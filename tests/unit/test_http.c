@@ -368,21 +368,24 @@ static void test_the_deadline(void **state)
     (void)state;
     http_pool *patient = NULL;
     assert_int_equal(http_pool_new(&patient, NULL, NULL), SHOAL_OK);
-    http_request requests[3] = {{.method = "GET", .url = url_of("/hello")},
-                                {.method = "GET", .url = url_of("/stall")},
-                                {.method = "GET", .url = url_of("/stall")}};
-    int64_t began = base_now();
-    assert_int_equal(http_perform(patient, requests, 3, base_time_after(began, 0.3)), SHOAL_OK);
-    double took = (double)(base_now() - began) * 1e-9;
-    assert_true(took >= 0.29 && took < 5);
-    assert_int_equal(requests[0].status, 200);
-    for (int i = 1; i < 3; i++) {
-        assert_int_equal(requests[i].status, 0);
-        assert_int_equal(requests[i].cause, SHOAL_CAUSE_TIMEOUT);
-        assert_true(requests[i].maybe_done);
+    bool answered = false;
+    for (double seconds = 0.3; !answered; seconds *= 2) { /* more where the machine is busy */
+        http_request requests[3] = {{.method = "GET", .url = url_of("/hello")},
+                                    {.method = "GET", .url = url_of("/stall")},
+                                    {.method = "GET", .url = url_of("/stall")}};
+        int64_t began = base_now();
+        assert_int_equal(http_perform(patient, requests, 3, base_time_after(began, seconds)), SHOAL_OK);
+        assert_true((double)(base_now() - began) * 1e-9 >= seconds - 0.01);
+        answered = requests[0].status == 200;
+        assert_true(answered || seconds < 20);
+        for (int i = 1; i < 3 && answered; i++) {
+            assert_int_equal(requests[i].status, 0);
+            assert_int_equal(requests[i].cause, SHOAL_CAUSE_TIMEOUT);
+            assert_true(requests[i].maybe_done);
+        }
+        for (int i = 0; i < 3; i++)
+            http_request_release(&requests[i]);
     }
-    for (int i = 0; i < 3; i++)
-        http_request_release(&requests[i]);
     http_pool_free(&patient);
 }
 

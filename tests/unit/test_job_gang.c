@@ -70,7 +70,7 @@ static int meet(void *context, int64_t item)
 {
     (void)context, (void)item;
     atomic_fetch_add(&together, 1);
-    for (int64_t until = base_time_after(base_now(), 20); atomic_load(&together) < 2 && base_now() < until;)
+    for (int64_t until = base_time_after(base_now(), 300); atomic_load(&together) < 2 && base_now() < until;)
         base_sleep_until(base_time_after(base_now(), 0.001));
     atomic_store(&most_together, atomic_load(&together));
     return SHOAL_OK;

@@ -316,12 +316,20 @@ static void test_scaling(void **state)
     launch_crew_free(&workers);
 }
 
+/* Each says by a byte in a pipe that it does not listen any more. */
 static void test_who_does_not_leave_is_ended(void **state)
 {
-    story self = {.script = "trap '' TERM; exec sleep 100"};
-    launch_crew *workers = launch(&self, 2);
+    int deaf[2];
+    char script[100], byte;
     (void)state;
-    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    assert_int_equal(pipe(deaf), 0);
+    snprintf(script, sizeof script, "trap '' TERM; printf x >/proc/%d/fd/%d; exec sleep 100", getpid(), deaf[1]);
+    story self = {.script = script};
+    launch_crew *workers = launch(&self, 2);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(read(deaf[0], &byte, 1), 1);
+    close(deaf[0]);
+    close(deaf[1]);
     int64_t before = base_now();
     stop(workers, 0.3);
     double took = (double)(base_now() - before) * 1e-9;

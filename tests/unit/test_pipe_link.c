@@ -836,10 +836,10 @@ static void *pass(void *context)
 
 static void wait_until(_Atomic uint32_t *word, uint32_t least)
 {
-    int64_t deadline = base_time_after(base_now(), 60);
+    int64_t deadline = base_time_after(base_now(), 300);
     for (uint32_t now; (now = atomic_load(word)) < least;) {
         if (base_now() >= deadline)
-            fail_msg("nothing came for a minute");
+            fail_msg("nothing came for five minutes");
         base_wait_word(word, now, deadline);
     }
 }

@@ -124,7 +124,7 @@ typedef struct uneven {
 static int wait_for_the_others(void *context, int64_t item, int thread)
 {
     uneven *job = context;
-    double deadline = base_seconds() + 60;
+    double deadline = base_seconds() + 300;
     atomic_fetch_add(&job->times[item], 1);
     if (item == 0) {
         atomic_store(&job->first_thread, thread);

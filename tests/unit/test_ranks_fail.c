@@ -54,11 +54,11 @@ static void watch_alarm(shoal_ranks *ranks)
     ranks->alarm = note_alarm;
 }
 
-/* At most a minute for all of it. */
+/* At most ten minutes for all of it. */
 static void await(const atomic_int *what)
 {
     static atomic_int waits;
-    while (!atomic_load(what) && atomic_fetch_add(&waits, 1) < 60000)
+    while (!atomic_load(what) && atomic_fetch_add(&waits, 1) < 600000)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 

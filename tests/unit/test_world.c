@@ -64,7 +64,7 @@ static void a_word_wakes(void **state)
     pthread_t thread;
     (void)state;
     for (int i = 0; i < 200; i++) {
-        int64_t deadline = base_time_after(base_now(), 10);
+        int64_t deadline = base_time_after(base_now(), 120);
         atomic_store(&word, 0);
         pthread_create(&thread, NULL, change, NULL);
         while (atomic_load(&word) == 0)
