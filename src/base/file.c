@@ -263,15 +263,14 @@ FILE *base_output_stream(base_output *output)
 static void sync_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *folder = NULL;
-    if (base_copy_text_n(&folder, slash ? path : ".", slash ? (size_t)(slash - path) + 1 : 1) < 0)
-        return;
+    char folder[4096] = "."; /* no longer path can be opened; and nothing is to fail for want of memory now */
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
     int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor >= 0) {
         (void)fsync(descriptor);
         close(descriptor);
     }
-    base_free(&folder);
 }
 
 static int commit(base_output **inout, bool to_disk)

@@ -308,9 +308,9 @@ enum { FINE = 0, ABORTED = 3, WRONG = 4 };
 #endif
 #endif
 #ifdef WATCHED
-enum { CALL_STEP = 25, ALLOCATION_STEP = 61, ENDS_LEAST = 4 };
+enum { CALL_STEP = 25, ALLOCATION_STEP = 61, EACH_STEP = 61, ENDS_LEAST = 4 };
 #else
-enum { CALL_STEP = 7, ALLOCATION_STEP = 13, ENDS_LEAST = 12 };
+enum { CALL_STEP = 7, ALLOCATION_STEP = 13, EACH_STEP = 1, ENDS_LEAST = 12 };
 #endif
 
 static atomic_int maps; /* that threads of ranks are in */
@@ -419,7 +419,7 @@ static int update_counting(shoal_round **next, shoal_result **result, const shoa
 }
 
 /* With one thread each a rank allocates the same every time, and no failure may be passed over. */
-static void fail_each_allocation(int size, int threads)
+static void fail_each_allocation(int size, int threads, int step)
 {
     scene of = toy_scene();
     shoal_algorithm algorithm = toy;
@@ -433,7 +433,7 @@ static void fail_each_allocation(int size, int threads)
     assert_int_equal(of.got[0].status, SHOAL_OK);
     assert_int_equal(shoal_checkpoint_remove(place), SHOAL_OK);
     for (failing_rank = 0; failing_rank < size; failing_rank++)
-        for (int64_t n = 0; n < allocations[failing_rank]; n += ALLOCATION_STEP) {
+        for (int64_t n = 0; n < allocations[failing_rank]; n += step) {
             clear(&of);
             failing_allocation = n;
             int end = run_in_child(&of, size, NULL, -1);
@@ -447,8 +447,8 @@ static void fail_each_allocation(int size, int threads)
 static void test_one_rank_gets_no_memory(void **state)
 {
     (void)state;
-    fail_each_allocation(2, 1);
-    fail_each_allocation(3, 0);
+    fail_each_allocation(2, 1, EACH_STEP);
+    fail_each_allocation(3, 0, ALLOCATION_STEP);
 }
 
 /* Rank 0 ends all while the other thread of rank 1 is in a map, of which rank 1 hears when it polls: it may not leave
