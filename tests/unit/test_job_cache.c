@@ -93,6 +93,27 @@ static void comes_back(void **state)
     EXPECT_FAIL(job_cache_new(&cache, "x", -1), SHOAL_USAGE, "can't have -1 bytes");
 }
 
+/* What reads it goes on, and asks afterwards. */
+static void shrinks_while_it_is_used(void **state)
+{
+    (void)state;
+    job_cache *cache = cache_of(1 << 20);
+    unsigned char id[JOB_HASH_SIZE], sum = 0;
+    job_cached found = {0};
+    put(cache, 1);
+    make(1, id);
+    assert_true(job_cache_get(&found, cache, id, SIZE));
+    assert_false(job_cached_is_lost(&found));
+    assert_int_equal(truncate(file_of(1), 0), 0);
+    for (size_t i = 0; i < SIZE; i++)
+        sum |= ((const unsigned char *)found.data)[i];
+    assert_true(job_cached_is_lost(&found));
+    assert_int_equal(sum, 0);
+    job_cached_release(&found);
+    assert_false(has(cache, 1));
+    job_cache_free(&cache);
+}
+
 static void stays_while_it_is_used(void **state)
 {
     (void)state;
@@ -315,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(comes_back, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(stays_while_it_is_used, job_setup, job_teardown),
+        cmocka_unit_test_setup_teardown(shrinks_while_it_is_used, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(damaged_files_go, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(the_oldest_go_first, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(the_limit_holds, job_setup, job_teardown),

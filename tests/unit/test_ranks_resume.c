@@ -310,7 +310,7 @@ enum { FINE = 0, ABORTED = 3, WRONG = 4 };
 #ifdef WATCHED
 enum { CALL_STEP = 25, ALLOCATION_STEP = 61, EACH_STEP = 61, ENDS_LEAST = 4 };
 #else
-enum { CALL_STEP = 7, ALLOCATION_STEP = 13, EACH_STEP = 1, ENDS_LEAST = 12 };
+enum { CALL_STEP = 7, ALLOCATION_STEP = 13, EACH_STEP = 3, ENDS_LEAST = 12 };
 #endif
 
 static atomic_int maps; /* that threads of ranks are in */

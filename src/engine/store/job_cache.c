@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -27,6 +26,7 @@
 #include <shoal/error.h>
 
 #include "base/crc.h"
+#include "base/mapped.h"
 #include "base/memory.h"
 #include "base/world.h"
 
@@ -67,6 +67,11 @@ void job_cache_free(job_cache **inout)
     base_free(&(*inout)->slices);
     base_free(&(*inout)->folder);
     base_free(inout);
+}
+
+const char *job_cache_folder(const job_cache *cache)
+{
+    return cache->slices;
 }
 
 int64_t job_cache_missed(const job_cache *cache)
@@ -125,15 +130,12 @@ static bool is_intact(const unsigned char *file, const unsigned char *id, size_t
 static bool map_file(job_cached *out, int file, const unsigned char *id, size_t size)
 {
     struct stat info;
-    *out = (job_cached){.mapping_size = size + HEAD_BYTES};
-    if (fstat(file, &info) < 0 || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != size + HEAD_BYTES)
+    *out = (job_cached){0};
+    if (fstat(file, &info) < 0 || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != size + HEAD_BYTES ||
+        base_mapped_open(&out->mapped, file, 0, size + HEAD_BYTES, "a file of the cache") < 0)
         return false;
-    void *mapping = mmap(NULL, out->mapping_size, PROT_READ, MAP_PRIVATE, file, 0);
-    if (mapping == MAP_FAILED)
-        return false;
-    out->mapping = mapping;
-    out->data = (const char *)mapping + HEAD_BYTES;
-    if (is_intact(mapping, id, size))
+    out->data = base_mapped_bytes(out->mapped) + HEAD_BYTES;
+    if (is_intact(base_mapped_bytes(out->mapped), id, size) && !base_mapped_is_lost(out->mapped))
         return true;
     job_cached_release(out);
     return false;
@@ -162,9 +164,13 @@ bool job_cache_get(job_cached *out, job_cache *cache, const unsigned char id[JOB
 
 void job_cached_release(job_cached *cached)
 {
-    if (cached->mapping)
-        munmap(cached->mapping, cached->mapping_size);
+    base_mapped_close(&cached->mapped);
     *cached = (job_cached){0};
+}
+
+bool job_cached_is_lost(const job_cached *cached)
+{
+    return cached->mapped && base_mapped_is_lost(cached->mapped);
 }
 
 static bool write_all(int file, const void *bytes, size_t size)

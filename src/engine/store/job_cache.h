@@ -19,19 +19,22 @@ typedef struct job_cache job_cache;
  * 0: a tenth of what the disk would have free without them. */
 int job_cache_new(job_cache **out, const char *folder, int64_t bytes);
 void job_cache_free(job_cache **cache);
+/* Where the files are. */
+const char *job_cache_folder(const job_cache *cache);
 /* How often something could not be kept: a full disk, no permission, larger than the cache may be. */
 int64_t job_cache_missed(const job_cache *cache);
 
 /* What was found: valid until released. */
 typedef struct job_cached {
     const void *data; /* aligned to 64 */
-    void *mapping;    /* private */
-    size_t mapping_size;
+    struct base_mapped *mapped;
 } job_cached;
 
 /* Looks for `size` bytes of this content.  False when they are not there; a file that is damaged is removed. */
 bool job_cache_get(job_cached *out, job_cache *cache, const unsigned char id[JOB_HASH_SIZE], size_t size);
 void job_cached_release(job_cached *cached);
+/* Whether the file shrank or could not be read any more: what was read of it may be wrong. */
+bool job_cached_is_lost(const job_cached *cached);
 /* Keeps it, if it can, and removes what was not used for longest to stay within the limit. */
 void job_cache_put(job_cache *cache, const unsigned char id[JOB_HASH_SIZE], const void *data, size_t size);
 

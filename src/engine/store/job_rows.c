@@ -479,6 +479,9 @@ int job_rows_check(const job_rows *rows)
     const struct stat *seen = &rows->seen;
     const char *place = rows->loader->spec->place;
     struct stat now;
+    if (job_cached_is_lost(&rows->values.cached) || job_cached_is_lost(&rows->weights.cached))
+        return shoal_fail(SHOAL_SYSTEM, "job %s: a file in %s (--cache) shrank or can't be read any more",
+                          rows->loader->spec->id, job_cache_folder(rows->loader->cache));
     if (!rows->mapped)
         return SHOAL_OK;
     if (stat(place, &now) < 0)
