@@ -289,12 +289,12 @@ static void release_run(job_run *run)
 enum { DISTRUSTS_MOST = 5 };
 
 /* The learner can't go on from what the store has of this round, which therefore is not what workers put there: the
- * model and the round's pieces go, and are computed again from an older model.  Round 0 is the spec's, and nobody
- * makes that again. */
+ * model and the round's pieces go, and are computed again from an older model.  Of round 0, which is the spec's, that is the pieces
+ * alone. */
 static int distrust_round(job_run *run, int status)
 {
     shoal_listing page = {0};
-    if (status != SHOAL_BROKEN || run->model->number == 0 || run->distrusts++ == DISTRUSTS_MOST)
+    if (status != SHOAL_BROKEN || run->distrusts++ == DISTRUSTS_MOST)
         return status;
     job_log(run, "round %lld: %s; removed, goes back", (long long)run->model->number, shoal_error());
     do {
