@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "engine/in_step.h"
 #include "ranks_data.h"
@@ -178,14 +177,8 @@ static int fail_unmet(int status)
 
 void cli_ranks_give_up(void)
 {
-    static const char words[] = "cmd=abort exitcode=1\n";
-    const struct timespec a_moment = {.tv_nsec = 200000000};
-    const char *wire = getenv("PMI_FD");
-    if (!self.failed || !self.started || strcmp(self.how.launcher, "mpirun") != 0 || !wire)
-        return;
-    nanosleep(&a_moment, NULL); /* what was said is passed on by then */
-    if (write(atoi(wire), words, sizeof words - 1) < 0)
-        return; /* nobody listens */
+    if (self.failed && self.started)
+        shoal_ranks_give_up(&self.how);
 }
 
 int cli_ranks_end(int status)

@@ -42,8 +42,7 @@ int cli_load(cli_job *job, int (*load)(cli_job *job, void *context), void *conte
 /* What the program returns: tells the others of a failure that only this rank has, hears of theirs, and leaves.  On all
  * but rank 0 the status is SHOAL_OK, unless this one could not even meet the others. */
 int cli_ranks_end(int status);
-/* After a failure was told: ends the others if they could not be met.  mpirun of Open MPI does that because of the exit
- * code, but that of MPICH minds only who has spoken to it, and is told in its own words (PMI-1). */
+/* After a failure was told: ends the others if they could not be met. */
 void cli_ranks_give_up(void);
 
 #endif

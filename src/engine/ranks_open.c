@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <shoal/ranks.h>
 #include "base/memory.h"
@@ -308,6 +309,20 @@ int shoal_ranks_open(shoal_ranks **out, const char *path)
     *out = ranks;
     base_free(&where);
     return status;
+}
+
+/* mpirun of Open MPI ends all because of the exit code of one.  That of MPICH minds only who has spoken to it, as MPI_Init
+ * would have: so it is told in its own words, those of PMI-1. */
+void shoal_ranks_give_up(const shoal_ranks_started *started)
+{
+    static const char words[] = "cmd=abort exitcode=1\n";
+    const struct timespec a_moment = {.tv_nsec = 200000000};
+    int wire = number_in("PMI_FD");
+    if (started->launcher == NULL || strcmp(started->launcher, "mpirun") != 0 || wire < 0)
+        return;
+    nanosleep(&a_moment, NULL); /* what was said is passed on by then */
+    if (write(wire, words, sizeof words - 1) < 0)
+        return; /* nobody listens */
 }
 
 void shoal_ranks_close(shoal_ranks **ranks)

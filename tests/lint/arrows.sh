@@ -53,4 +53,9 @@ while read -r file; do
     [[ -v sources[$part] ]] || { complain "$file" "src/$part is no known part: add it to tests/lint/arrows.sh"; continue; }
     check "$file" "$part"
 done < <(find src -name '*.[ch]' | sort)
+# The words of one MPI or of its launcher are known where ranks are opened, and nowhere else.
+while read -r file; do
+    complain "$file" "knows an MPI, which is src/mpi's and src/engine/ranks_open.c's to know"
+done < <(grep -lE '\b(PMIX?_|OMPI_|MV2_|HYDI_|MPI_[A-Z])' -r src --include='*.[ch]' |
+    grep -vE '^src/(mpi/|engine/ranks_open\.c)' || true)
 [ $failures = 0 ]
