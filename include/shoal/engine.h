@@ -49,10 +49,15 @@ typedef struct shoal_report {
 typedef void shoal_progress(void *context, const shoal_round *done, const shoal_round *next, int64_t rows,
                             double seconds);
 
+enum {
+    SHOAL_THREADS_MOST = 4096,
+    SHOAL_GRAIN_ROWS_MOST = 1 << 30, /* learners count the rows of a grain by int32 */
+};
+
 typedef struct shoal_run_options {
     int threads;            /* 0: as many as this process may use */
     const char *kernel;     /* NULL: the best this CPU has; otherwise its name, or SHOAL_USAGE */
-    int64_t rows_per_grain; /* 0: chosen from the shape */
+    int64_t rows_per_grain; /* 0: chosen from the shape; SHOAL_GRAIN_ROWS_MOST when it is more than that */
     int64_t memory;         /* generated rows are kept when they take no more bytes than this, and made again each round
                              * when they take more; rows from a store lie in a temporary file when they take more; 0: half of
                              * what is free */

@@ -27,6 +27,18 @@ extern "C" {
 
 enum { SHOAL_JOB_ID_BYTES = 64 }; /* NUL included */
 
+/* What options may say; who asks people for them can refuse the rest before anything is done. */
+enum {
+    SHOAL_JOB_NAME_MOST = SHOAL_JOB_ID_BYTES - 18, /* letters of a name, which 16 digits and a '-' follow in an id */
+    SHOAL_JOB_SLICES_MOST = 65536,
+    SHOAL_JOB_KEEP_ROUNDS_MOST = 1 << 30,
+    SHOAL_JOB_WORKERS_MOST = 4096, /* that are wanted of whoever starts them */
+};
+#define SHOAL_JOB_LEASE_LEAST 1.0 /* seconds */
+#define SHOAL_JOB_LEASE_MOST 604800.0
+#define SHOAL_JOB_PATIENCE_LEAST 0.1
+#define SHOAL_JOB_PATIENCE_MOST 1e9
+
 /* A file that a job brings along for its workers: a module that they load, the source of a program that they run.  It is
  * sent once to each machine, and named by the SHA-256 of its bytes. */
 typedef struct shoal_code {
@@ -239,7 +251,7 @@ SHOAL_API void shoal_job_free(shoal_job **job);
  * called its result is none that its learner can have, if that is among `algorithms` (ended by NULL, or NULL). */
 SHOAL_API int shoal_job_result(shoal_result **out, shoal_store *store, const char *id,
                                const shoal_algorithm *const *algorithms, int64_t deadline);
-/* Says how many workers are wanted, and reads it: -1 when nobody said. */
+/* Says how many workers are wanted, at most SHOAL_JOB_WORKERS_MOST, and reads it: -1 when nobody said. */
 SHOAL_API int shoal_job_want(shoal_store *store, const char *id, int64_t workers, int64_t deadline);
 SHOAL_API int shoal_job_wanted(int64_t *out, shoal_store *store, const char *id, int64_t deadline);
 /* Tells the others that a worker is dead, by someone who knows: they need not wait for its lease to end. */

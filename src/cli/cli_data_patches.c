@@ -48,7 +48,7 @@ static const shoal_option cutting_rows[] = {
      .help = "leave out files that can't be read, and say which, instead of failing"},
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(cutting, threads), "N",
      .help = "threads to decode with; all cores this process may use when left out; never changes the result",
-     .least = 1, .most = 4096},
+     .least = 1, .most = SHOAL_THREADS_MOST},
     {0},
 };
 static const shoal_option preparing_rows[] = {

@@ -71,8 +71,9 @@ static int run_scale(void *from_main, const char *const *word, int words)
     char id[SHOAL_JOB_ID_BYTES];
     int64_t count = 0;
     cli_jobs jobs = {0};
-    if (!base_parse_count(&count, number) || count < 0 || count > 4096)
-        return shoal_fail(SHOAL_USAGE, "job scale: '%s' is no number of workers from 0 to 4096", number);
+    if (!base_parse_count(&count, number) || count < 0 || count > SHOAL_JOB_WORKERS_MOST)
+        return shoal_fail(SHOAL_USAGE, "job scale: '%s' is not a number of workers from 0 to %d", number,
+                          SHOAL_JOB_WORKERS_MOST);
     int status = open_job(&jobs, id, settings, words == 2 ? word[0] : NULL);
     if (status == SHOAL_OK)
         status = check_running(&jobs, id);

@@ -33,7 +33,7 @@ static const shoal_option worker_rows[] = {
     {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(settings, allow_code), "SHA256,...",
      .help = "run a job that brings code, though someone else submitted it, if all it brings has one of these hashes"},
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(settings, run.threads), "N",
-     .help = "threads of each of them; its part of the cores when left out", .least = 1, .most = 4096},
+     .help = "threads of each of them; its part of the cores when left out", .least = 1, .most = SHOAL_THREADS_MOST},
     {"worker-memory", 0, SHOAL_OPTION_BYTES, offsetof(settings, workers.worker_memory), "BYTES",
      .help = "bytes that each of them may use; its part of three quarters of its machine's memory when left out",
      .least = CLI_WORKER_MEMORY_LEAST},
@@ -49,7 +49,7 @@ static const shoal_option worker_rows[] = {
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(settings, workers.patience), "SECONDS",
      .help = "give up after so long without any worker or without the store; 60 with --workers, a day with those of "
              "slurm:, and an hour without any when left out",
-     .least = 0.1},
+     .least = SHOAL_JOB_PATIENCE_LEAST, .most = SHOAL_JOB_PATIENCE_MOST},
     {0},
 };
 static const shoal_option output_rows[] = {

@@ -20,7 +20,8 @@ typedef struct wait_settings {
 
 static const shoal_option wait_rows[] = {
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(wait_settings, patience), "SECONDS",
-     .help = "give up after so long without any worker or without the store", .fallback = "60", .least = 0.1},
+     .help = "give up after so long without any worker or without the store", .fallback = "60",
+     .least = SHOAL_JOB_PATIENCE_LEAST, .most = SHOAL_JOB_PATIENCE_MOST},
     {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(wait_settings, quiet), NULL, .help = "no progress line"},
     {0},
 };

@@ -30,7 +30,7 @@ static const shoal_option data_rows[] = {
 static const shoal_option run_rows[] = {
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(cli_run_settings, threads), "N",
      .help = "threads to compute with; all cores this process may use when left out; never changes the result",
-     .least = 1, .most = 4096},
+     .least = 1, .most = SHOAL_THREADS_MOST},
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(cli_run_settings, kernel), "NAME",
      .help = "instructions to compute with: auto, portable, avx2, avx512 or vnni; never changes the result",
      .fallback = "auto"},

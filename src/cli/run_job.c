@@ -45,7 +45,7 @@ static const shoal_option rows[] = {
     {"slices", 0, SHOAL_OPTION_COUNT, offsetof(cli_workers_settings, slices), "N",
      .help = "parts that the rows are cut into; chosen from the data and the workers when left out; never changes the "
              "result",
-     .least = 1, .most = JOB_SLICES_MOST},
+     .least = 1, .most = SHOAL_JOB_SLICES_MOST},
     {"reduce", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, reduce), "SHAPE",
      .help = "how partial results are merged: flat, two-level, tree:F in groups of F, or auto, which is meant when it "
              "is left out; never changes the result"},
@@ -53,26 +53,36 @@ static const shoal_option rows[] = {
      .help = "all: every worker maps and reduces; split: of --workers N map, and beside them the square root of N "
              "reduce, and one reduces last; all when left out"},
     {"lease", 0, SHOAL_OPTION_REAL, offsetof(cli_workers_settings, lease), "SECONDS",
-     .help = "after so long a silent worker counts as dead; chosen from the store when left out", .least = 0.1,
-     .most = 3600},
+     .help = "after so long a silent worker counts as dead; chosen from the store when left out",
+     .least = SHOAL_JOB_LEASE_LEAST, .most = SHOAL_JOB_LEASE_MOST},
     {"keep-rounds", 0, SHOAL_OPTION_COUNT, offsetof(cli_workers_settings, keep_rounds), "N",
-     .help = "finished rounds that stay in the store; as few as are safe when left out", .least = 1},
+     .help = "finished rounds that stay in the store; as few as are safe when left out", .least = 1,
+     .most = SHOAL_JOB_KEEP_ROUNDS_MOST},
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(cli_workers_settings, patience), "SECONDS",
      .help =
          "give up after so long without any worker or without the store; the job can go on later; 60 with --workers, "
          "a day with those of slurm:, which may have to wait, and an hour without any when left out",
-     .least = 0.1},
+     .least = SHOAL_JOB_PATIENCE_LEAST, .most = SHOAL_JOB_PATIENCE_MOST},
     {0},
 };
 const shoal_option *const cli_workers_options = rows;
 
-enum { NAME_MOST = 46 }; /* what the random part of an id leaves */
+_Static_assert((int)LAUNCH_WORKERS_MOST == (int)SHOAL_JOB_WORKERS_MOST, "as many can be started as can be wanted");
 
-static bool is_job_name(const char *text)
+/* A refusal of the library begins with the field it is about; whoever typed an option is told of that. */
+static int blame_option(int status)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
-    size_t length = strspn(text, letters);
-    return length > 0 && length <= NAME_MOST && text[length] == '\0' && !strchr("0123456789-", text[0]);
+    static const struct {
+        const char *field, *option;
+    } names[] = {{"name", "--job"},         {"slices", "--slices"},           {"reduce", "--reduce"},
+                 {"lease", "--lease"},      {"keep_rounds", "--keep-rounds"}, {"rows_per_grain", "--grain"},
+                 {"patience", "--patience"}};
+    const char *message = shoal_error();
+    size_t length = strcspn(message, " ");
+    for (size_t i = 0; status == SHOAL_USAGE && i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i].field) == length && strncmp(message, names[i].field, length) == 0)
+            return shoal_fail(status, "%s%s", names[i].option, message + length);
+    return status;
 }
 
 int cli_workers_check(bool *asked, const cli_workers_settings *settings)
@@ -88,13 +98,12 @@ int cli_workers_check(bool *asked, const cli_workers_settings *settings)
             "--workers WHERE or --store URL: without them this process does all the work");
     if (launch_ask_for(&ask, &settings->workers, NULL, 0) < 0)
         return SHOAL_USAGE;
-    if (settings->name && !is_job_name(settings->name))
-        return shoal_fail(SHOAL_USAGE, "--job: '%s' should be a letter and then at most %d letters, digits and '-'",
-                          settings->name, NAME_MOST - 1);
+    if (settings->name && job_setup_check_name(settings->name) < 0)
+        return blame_option(SHOAL_USAGE);
     if (settings->roles && strcmp(settings->roles, "all") != 0 && strcmp(settings->roles, "split") != 0)
         return shoal_fail(SHOAL_USAGE, "--roles is all or split, not '%s'", settings->roles);
     if (settings->reduce && job_tree_choose(&tree, settings->reduce, 1) < 0)
-        return SHOAL_USAGE;
+        return blame_option(SHOAL_USAGE);
     return SHOAL_OK;
 }
 
@@ -679,6 +688,7 @@ static int submit(cli_job *job, const cli_jobs *jobs, const cli_workers_wish *wi
     if (status < 0 && !job->away.id[0])
         cli_jobs_forget(id);
     base_free(&text);
+    status = blame_option(status);
     if (status == SHOAL_INVALID && !strstr(shoal_error(), job->data_name)) /* a learner sees rows, not files */
         status = shoal_fail(status, "%s: %s", job->data_name, shoal_error());
     return status;

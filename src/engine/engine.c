@@ -8,10 +8,7 @@
 #include "base/pool.h"
 #include "learn/check.h"
 
-enum { THREADS_MOST = 4096, GRAIN_BYTES = 1 << 20, GRAIN_ROWS_LEAST = 252, GRAIN_ROWS_MOST = 8064, GRAINS_WANTED = 64 };
-
-/* Rows of a grain are counted by int32 inside learners. */
-enum { GRAIN_ROWS_LIMIT = 1 << 30 };
+enum { GRAIN_BYTES = 1 << 20, GRAIN_ROWS_LEAST = 252, GRAIN_ROWS_MOST = 8064, GRAINS_WANTED = 64 };
 
 /* Grains are about a mebibyte of rows, so that they amortise a hand-over and spread over many threads.  84 is a
  * multiple of every tile's rows. */
@@ -44,12 +41,12 @@ int engine_fill_shape(shoal_shape *shape, const shoal_algorithm *algorithm, cons
     if (status < 0)
         return status;
     if (rows_per_grain < 0)
-        return shoal_fail(SHOAL_USAGE, "rows per grain can't be %lld", (long long)rows_per_grain);
+        return shoal_fail(SHOAL_USAGE, "rows_per_grain must be at least 1, not %lld", (long long)rows_per_grain);
     if (!rows_per_grain && algorithm->rows_per_grain)
         rows_per_grain = algorithm->rows_per_grain(config, shape);
     if (!rows_per_grain)
         rows_per_grain = choose_rows_per_grain(shape->rows, shape->columns, shape->type);
-    int64_t most = shape->rows < GRAIN_ROWS_LIMIT ? shape->rows : GRAIN_ROWS_LIMIT;
+    int64_t most = shape->rows < SHOAL_GRAIN_ROWS_MOST ? shape->rows : SHOAL_GRAIN_ROWS_MOST;
     shape->rows_per_grain = rows_per_grain < most ? rows_per_grain : most;
     shape->grains = (shape->rows + shape->rows_per_grain - 1) / shape->rows_per_grain;
     if (shape->grains > UINT32_MAX)
@@ -79,8 +76,8 @@ void engine_add_phase(shoal_phase phase[SHOAL_PHASES_MOST], int *phases, const c
 static int check_job(engine_job *job, int64_t rows_per_grain)
 {
     const shoal_run_options *options = job->options;
-    if (options->threads < 0 || options->threads > THREADS_MOST)
-        return shoal_fail(SHOAL_USAGE, "threads must be 1 to %d, not %d", THREADS_MOST, options->threads);
+    if (options->threads < 0 || options->threads > SHOAL_THREADS_MOST)
+        return shoal_fail(SHOAL_USAGE, "threads must be 1 to %d, not %d", SHOAL_THREADS_MOST, options->threads);
     if (!(options->checkpoint_seconds >= 0) || options->verify < 0)
         return shoal_fail(SHOAL_USAGE,
                           "neither the seconds between checkpoints nor the rounds between comparisons can be negative");

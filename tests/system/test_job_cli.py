@@ -521,6 +521,29 @@ def wrong_rows_are_told_as_without_workers():
 # ---- wrong usage -----------------------------------------------------------------------------------------------------
 
 @apart.test
+def limits_are_those_of_the_library():
+    limits = [("--lease", ["0.5", "at least 1"], ["604801", "at most 604800"], ["1", "604800"]),
+              ("--keep-rounds", ["0", "at least 1"], ["1073741825", "at most 1073741824"], ["1", "1073741824"]),
+              ("--patience", ["0.09", "at least 0.1"], ["1.1e9", "at most 1000000000"], ["0.1", "1e9"]),
+              ("--slices", ["0", "at least 1"], ["65537", "at most 65536"], ["1"]),
+              ("--threads", ["0", "at least 1"], ["4097", "at most 4096"], ["1", "4096"])]
+    job = ["kmeans", DATA, *LEARN, "--store", "st", "--detach"]
+    for option, below, above, good in limits:
+        for value, sentence in (below, above):
+            fails(2, f"{option} must be {sentence}, not {value}", *job, option, value)
+            if option in ("--patience", "--threads"):
+                fails(2, f"{option} must be {sentence}, not {value}", "job", "resume", "--store", "st", option, value)
+        for value in good:
+            succeeds(*job, option, value)
+    fails(2, "--job must be a letter", *job, "--job", 47 * "a")
+    name = succeeds(*job, "--job", 46 * "a").out.strip()
+    for value, sentence in (limits[2][1], limits[2][2]):
+        fails(2, f"--patience must be {sentence}, not {value}", "job", "wait", name, "--store", "st", "--patience", value)
+    fails(2, "is not a number of workers from 0 to 4096", "job", "scale", name, "4097", "--store", "st")
+    succeeds("job", "scale", name, "4096", "--store", "st")
+
+
+@apart.test
 def wrong_usage_is_told_in_one_sentence():
     def kmeans(code, sentence, *options, **more):
         done = fails(code, sentence, "kmeans", DATA, *LEARN, *options, **more)
@@ -531,12 +554,12 @@ def wrong_usage_is_told_in_one_sentence():
     kmeans(2, "--workers: 'local:many'", "--workers", "local:many")
     for option in (["--detach"], ["--reduce", "flat"], ["--roles", "split"], ["--slices", "2"], ["--job", "a"], ["--patience", "1"]):
         kmeans(2, "need --workers WHERE or --store URL", *option)
-    kmeans(2, "5000 slices are more than", "--store", "st", "--slices", "5000")
+    kmeans(2, "--slices must be at most 12, the grains that the rows make, not 5000", "--store", "st", "--slices", "5000")
     kmeans(2, "--workers: 'local:99999' should be local:N with N from 1 to", "--workers", "local:99999")
     kmeans(2, "SHOAL_STORE: nonsense://x", "--workers", "local:1", env={"SHOAL_STORE": "nonsense://x"})
     kmeans(2, "--roles is all or split, not 'half'", "--workers", "local:1", "--roles", "half")
-    kmeans(2, "reduce", "--workers", "local:1", "--reduce", "tree:1")
-    kmeans(2, "--job: 'a/b' should be a letter", "--workers", "local:1", "--job", "a/b")
+    kmeans(2, "--reduce needs a whole number of at least 2", "--workers", "local:1", "--reduce", "tree:1")
+    kmeans(2, "--job must be a letter and then at most 45 letters, digits and '-', not 'a/b'", "--workers", "local:1", "--job", "a/b")
     kmeans(2, "--store needs the URL", "--store", "")
     kmeans(2, "mem:x is the memory of this process", "--store", "mem:x", "--workers", "local:1")
     kmeans(2, "SHOAL_STORE: mem: is the memory of this process", "--workers", "local:1", env={"SHOAL_STORE": "mem:"})
@@ -553,7 +576,7 @@ def wrong_usage_is_told_in_one_sentence():
     assert f"no worker has joined job {first} yet" in succeeds("job", "logs", first, "--store", "st").out
     fails(2, "name one of them", "job", "show", "--store", "st")
     fails(2, "say more of it", "job", "show", "kmeans", "--store", "st")
-    fails(2, "is no number of workers", "job", "scale", first, "many", "--store", "st")
+    fails(2, "is not a number of workers from 0 to 4096", "job", "scale", first, "many", "--store", "st")
     fails(2, "--tensor NAME and --output FILE.npy go together", "job", "result", first, "--tensor", "a", "--store", "st")
     fails(2, "job remove needs ID or --all-done", "job", "remove", "--store", "st")
     fails(2, "--roles: 'cook'", "worker", "--store", "st", "--roles", "cook")

@@ -108,22 +108,24 @@ static void refusals(void **state)
         shoal_job_options options;
         const char *words;
     } cases[] = {
-        {{.slices = -1}, "--slices: must be 1 to 65536"},
-        {{.slices = 65537}, "--slices: must be 1 to 65536"},
-        {{.slices = 5}, "more than the 4 grains"},
-        {{.workers = -1}, "--workers"},
-        {{.reduce = "circle"}, "--reduce: 'circle'"},
-        {{.lease = 0.1}, "--lease: must be 1 to"},
-        {{.lease = -3}, "--lease"},
-        {{.lease = 1e9}, "--lease"},
-        {{.keep_rounds = -1}, "--keep-rounds"},
-        {{.rows_per_grain = -1}, "rows per grain"},
+        {{.slices = -1}, "slices must be 1 to 65536, not "},
+        {{.slices = 65537}, "slices must be 1 to 65536, not "},
+        {{.slices = 5}, "slices must be at most 4, the grains that the rows make, not 5"},
+        {{.workers = -1}, "workers must be at least 0, not -1"},
+        {{.reduce = "circle"}, "reduce must be auto, flat, two-level or tree:F, not 'circle'"},
+        {{.lease = 0.5}, "lease must be 1 to 604800 seconds, not 0.5"},
+        {{.lease = -3}, "lease must be 1 to 604800 seconds, not -3"},
+        {{.lease = 604801}, "lease must be 1 to 604800 seconds, not 604801"},
+        {{.keep_rounds = -1}, "keep_rounds must be 1 to 1073741824, not -1"},
+        {{.keep_rounds = 1073741825}, "keep_rounds must be 1 to 1073741824, not 1073741825"},
+        {{.rows_per_grain = -1}, "rows_per_grain must be at least 1, not -1"},
         {{.kernel = "quantum"}, "quantum"},
         {{.settings = "{k}"}, "must be JSON"},
-        {{.name = "1a"}, "--name"},
-        {{.name = "a_b"}, "--name"},
-        {{.name = ""}, "--name"},
-        {{.name = "a234567890123456789012345678901234567890123456x"}, "--name"},
+        {{.name = "1a"}, "name must be a letter and then at most 45 letters, digits and '-', not '"},
+        {{.name = "a_b"}, "name must be a letter and then at most 45 letters, digits and '-', not '"},
+        {{.name = ""}, "name must be a letter and then at most 45 letters, digits and '-', not '"},
+        {{.name = "a234567890123456789012345678901234567890123456x"},
+         "name must be a letter and then at most 45 letters, digits and '-', not '"},
         {{.id = "a/b"}, "can't be the name of a job"},
     };
     shoal_store *store = open_store("mem:");
@@ -134,7 +136,7 @@ static void refusals(void **state)
                     cases[i].words);
     double lease = 0.0 / 0.0;
     EXPECT_FAIL(job_setup_spec(&spec, store, &toy, NULL, data, NULL, &(shoal_job_options){.lease = lease}), SHOAL_USAGE,
-                "--lease");
+                "lease must be");
     EXPECT_FAIL(job_setup_spec(&spec, store, &toy, NULL, wide, NULL, NULL), SHOAL_USAGE,
                 "toy: no more than 100 columns");
     int stop = 1;
@@ -143,6 +145,65 @@ static void refusals(void **state)
     assert_null(spec);
     shoal_data_free(&wide);
     shoal_data_free(&data);
+    shoal_store_close(&store);
+}
+
+/* What refusals() shows to be one too many. */
+static void limits_are_inside(void **state)
+{
+    static const shoal_job_options cases[] = {
+        {.lease = SHOAL_JOB_LEASE_LEAST},
+        {.lease = SHOAL_JOB_LEASE_MOST},
+        {.keep_rounds = 1},
+        {.keep_rounds = SHOAL_JOB_KEEP_ROUNDS_MOST},
+        {.slices = 1},
+        {.rows_per_grain = SHOAL_GRAIN_ROWS_MOST + 1LL}, /* which is as many as there are rows */
+        {.name = "a"},
+        {.name = "a23456789012345678901234567890123456789012345x"},
+    };
+    shoal_store *store = open_store("mem:");
+    shoal_data *data = wrapped();
+    void *bytes = NULL;
+    size_t size = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        job_spec *spec = spec_of(store, data, NULL, &cases[i]), *read = NULL;
+        EXPECT_OK(job_spec_encode(&bytes, &size, spec));
+        EXPECT_OK(job_spec_decode(&read, spec->id, bytes, size));
+        base_free(&bytes);
+        job_spec_free(&read);
+        job_spec_free(&spec);
+    }
+    shoal_data_free(&data);
+    data = generated("gen:uniform?rows=65537&cols=2");
+    job_spec *most =
+        spec_of(store, data, NULL, &(shoal_job_options){.slices = SHOAL_JOB_SLICES_MOST, .rows_per_grain = 1});
+    assert_int_equal(most->slices, SHOAL_JOB_SLICES_MOST);
+    job_spec_free(&most);
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+}
+
+static void limits_of_those_who_look_after_jobs(void **state)
+{
+    static const double patience[] = {-1, 0.09, 1.1e9, 0.0 / 0.0};
+    shoal_store *store = open_store("mem:");
+    shoal_result *result = NULL;
+    int64_t wanted = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof patience / sizeof *patience; i++)
+        EXPECT_FAIL(shoal_job_follow(&result, NULL, store, "a", &(shoal_follow_options){.patience = patience[i]}),
+                    SHOAL_USAGE, "patience must be 0.1 to 1000000000 seconds, not ");
+    EXPECT_FAIL(shoal_job_follow(&result, NULL, store, "a", &(shoal_follow_options){.patience = 0.1}), SHOAL_ABSENT,
+                "there is no job a");
+    EXPECT_FAIL(shoal_job_want(store, "a", -1, soon()), SHOAL_USAGE, "workers must be 0 to 4096, not -1");
+    EXPECT_FAIL(shoal_job_want(store, "a", 4097, soon()), SHOAL_USAGE, "workers must be 0 to 4096, not 4097");
+    EXPECT_OK(shoal_job_want(store, "a", 4096, soon()));
+    EXPECT_OK(shoal_job_wanted(&wanted, store, "a", soon()));
+    assert_int_equal(wanted, 4096);
+    EXPECT_OK(shoal_store_put(store, "jobs/a/want", "4097", 4, NULL, NULL, soon()));
+    EXPECT_OK(shoal_job_wanted(&wanted, store, "a", soon()));
+    assert_int_equal(wanted, -1); /* nobody who may ask asked for that */
     shoal_store_close(&store);
 }
 
@@ -534,6 +595,8 @@ int main(void)
         cmocka_unit_test(shapes_are_those_of_shoal_run),
         cmocka_unit_test(names_and_leases),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(limits_are_inside),
+        cmocka_unit_test(limits_of_those_who_look_after_jobs),
         cmocka_unit_test_setup_teardown(sources, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(odd_paths, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(rows_in_a_store, job_setup, job_teardown),

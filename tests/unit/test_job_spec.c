@@ -117,7 +117,7 @@ static void round_trips(void **state)
 static void many_slices_are_compact(void **state)
 {
     (void)state;
-    job_spec *spec = full_spec(JOB_UPLOADED, false, JOB_SLICES_MOST);
+    job_spec *spec = full_spec(JOB_UPLOADED, false, SHOAL_JOB_SLICES_MOST);
     void *bytes = NULL;
     size_t size = 0;
     EXPECT_OK(job_spec_encode(&bytes, &size, spec));

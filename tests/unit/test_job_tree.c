@@ -119,14 +119,14 @@ static void refusals(void **state)
     (void)state;
     static const char *const others[] = {"", "Flat", "flat ", "two", "tree", "three"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        expect_refusal(others[i], 9, "--reduce: ");
+        expect_refusal(others[i], 9, "reduce must be auto, flat, two-level or tree:F, not '");
     static const char *const fans[] = {"tree:",   "tree:0",  "tree:1",  "tree:-2",
                                        "tree:2x", "tree: 2", "tree:+2", "tree:00000001"};
     for (size_t i = 0; i < sizeof fans / sizeof *fans; i++)
         expect_refusal(fans[i], 9, "a whole number of at least 2");
-    expect_refusal("flat", 0, "--slices");
-    expect_refusal("flat", -1, "--slices");
-    expect_refusal("flat", INT64_MAX, "--slices");
+    expect_refusal("flat", 0, "slices must be 1 to 65536");
+    expect_refusal("flat", -1, "slices must be 1 to 65536");
+    expect_refusal("flat", INT64_MAX, "slices must be 1 to 65536");
 }
 
 static void fans_that_make_no_tree(void **state)

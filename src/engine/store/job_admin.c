@@ -155,6 +155,8 @@ int shoal_job_upload(shoal_store *store, const char *id, shoal_data *data, const
 int shoal_job_want(shoal_store *store, const char *id, int64_t workers, int64_t deadline)
 {
     char text[24];
+    if (workers < 0 || workers > SHOAL_JOB_WORKERS_MOST)
+        return shoal_fail(SHOAL_USAGE, "workers must be 0 to %d, not %lld", SHOAL_JOB_WORKERS_MOST, (long long)workers);
     int length = snprintf(text, sizeof text, "%lld", (long long)workers);
     return shoal_store_put(store, job_key_of(id, "want").text, text, (size_t)length, NULL, NULL, deadline);
 }
@@ -167,7 +169,7 @@ int shoal_job_wanted(int64_t *out, shoal_store *store, const char *id, int64_t d
     int status = shoal_store_get(store, job_key_of(id, "want").text, &blob, deadline);
     if (status == SHOAL_OK && blob.size < sizeof text) {
         memcpy(text, blob.data, blob.size);
-        if (!base_parse_count(out, text) || *out < 0)
+        if (!base_parse_count(out, text) || *out < 0 || *out > SHOAL_JOB_WORKERS_MOST)
             *out = -1; /* whoever wrote that did not ask for a number of workers */
     }
     shoal_blob_release(&blob);

@@ -398,6 +398,16 @@ static int judge_end(shoal_result **out, job_model *end, const char *id)
     return SHOAL_OK;
 }
 
+static int check_patience(double *patience)
+{
+    if (*patience == 0)
+        *patience = USUAL_PATIENCE;
+    if (*patience >= SHOAL_JOB_PATIENCE_LEAST && *patience <= SHOAL_JOB_PATIENCE_MOST)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_USAGE, "patience must be %.15g to %.15g seconds, not %.15g", SHOAL_JOB_PATIENCE_LEAST,
+                      SHOAL_JOB_PATIENCE_MOST, *patience);
+}
+
 int shoal_job_follow(shoal_result **out, shoal_job_report *report, shoal_store *store, const char *id,
                      const shoal_follow_options *options)
 {
@@ -406,9 +416,10 @@ int shoal_job_follow(shoal_result **out, shoal_job_report *report, shoal_store *
     *out = NULL;
     if (options)
         self.options = *options;
-    if (!(self.options.patience > 0))
-        self.options.patience = USUAL_PATIENCE;
-    int status = start(&self);
+    int status = check_patience(&self.options.patience);
+    if (status < 0)
+        return status;
+    status = start(&self);
     while (status == SHOAL_OK && self.model->state == SHOAL_JOB_RUNNING) {
         status = rest(&self);
         if (status == SHOAL_OK)

@@ -158,7 +158,7 @@ static int read_members(base_reader *in, job_trailer *trailer)
 
 static int read_holders(base_reader *in, job_trailer *trailer)
 {
-    trailer->pieces = read_count(in, 4 * (int64_t)JOB_SLICES_MOST, sizeof(uint32_t));
+    trailer->pieces = read_count(in, 4 * (int64_t)SHOAL_JOB_SLICES_MOST, sizeof(uint32_t));
     int status = base_alloc(&trailer->holder, (size_t)trailer->pieces + 1, sizeof *trailer->holder, "pieces");
     for (int64_t i = 0; status == SHOAL_OK && i < trailer->pieces; i++) {
         trailer->holder[i] = (int32_t)base_read_u32(in);

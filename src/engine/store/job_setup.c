@@ -24,18 +24,17 @@
 #include "engine/store/job_spec_internal.h"
 #include "kernel/kernel.h"
 
-enum { SLICES_LEAST = 4, SLICES_UNKNOWN = 16, SLICES_A_SLOT = 2, SLICE_BYTES = 256000000, LEASE_MOST = 604800 };
+enum { SLICES_LEAST = 4, SLICES_UNKNOWN = 16, SLICES_A_SLOT = 2, SLICE_BYTES = 256000000 };
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
 
-static int check_name(const char *name)
+int job_setup_check_name(const char *name)
 {
     bool good = (name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z');
     size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
-    enum { MOST = SHOAL_JOB_ID_BYTES - 1 - 17 };
-    if (!good || name[length] != '\0' || length > MOST)
-        return shoal_fail(SHOAL_USAGE, "--name: '%.80s' is not a letter and then at most %d letters, digits and '-'",
-                          name, MOST - 1);
+    if (!good || name[length] != '\0' || length > SHOAL_JOB_NAME_MOST)
+        return shoal_fail(SHOAL_USAGE, "name must be a letter and then at most %d letters, digits and '-', not '%.80s'",
+                          SHOAL_JOB_NAME_MOST - 1, name);
     return SHOAL_OK;
 }
 
@@ -43,11 +42,11 @@ int job_setup_id(char id[SHOAL_JOB_ID_BYTES], const char *name)
 {
     unsigned char random[8];
     char digits[17];
-    int status = check_name(name);
+    int status = job_setup_check_name(name);
     base_entropy(random, sizeof random);
     job_hex_write(digits, random, sizeof random);
     if (status == SHOAL_OK)
-        snprintf(id, SHOAL_JOB_ID_BYTES, "%.*s-%s", SHOAL_JOB_ID_BYTES - 18, name, digits);
+        snprintf(id, SHOAL_JOB_ID_BYTES, "%.*s-%s", SHOAL_JOB_NAME_MOST, name, digits);
     return status;
 }
 
@@ -82,15 +81,17 @@ static int copy_readable(char **out, const char *text)
 
 static int check_numbers(const shoal_job_options *options)
 {
-    if (options->slices < 0 || options->slices > JOB_SLICES_MOST)
-        return shoal_fail(SHOAL_USAGE, "--slices: must be 1 to %d, not %lld", JOB_SLICES_MOST,
+    if (options->slices < 0 || options->slices > SHOAL_JOB_SLICES_MOST)
+        return shoal_fail(SHOAL_USAGE, "slices must be 1 to %d, not %lld", SHOAL_JOB_SLICES_MOST,
                           (long long)options->slices);
     if (options->workers < 0)
-        return shoal_fail(SHOAL_USAGE, "--workers: can't be %lld", (long long)options->workers);
-    if (options->lease != 0 && !(options->lease >= 1 && options->lease <= LEASE_MOST))
-        return shoal_fail(SHOAL_USAGE, "--lease: must be 1 to %d seconds, not %g", LEASE_MOST, options->lease);
-    if (options->keep_rounds < 0)
-        return shoal_fail(SHOAL_USAGE, "--keep-rounds: can't be %lld", (long long)options->keep_rounds);
+        return shoal_fail(SHOAL_USAGE, "workers must be at least 0, not %lld", (long long)options->workers);
+    if (options->lease != 0 && !(options->lease >= SHOAL_JOB_LEASE_LEAST && options->lease <= SHOAL_JOB_LEASE_MOST))
+        return shoal_fail(SHOAL_USAGE, "lease must be %.15g to %.15g seconds, not %.15g", SHOAL_JOB_LEASE_LEAST,
+                          SHOAL_JOB_LEASE_MOST, options->lease);
+    if (options->keep_rounds < 0 || options->keep_rounds > SHOAL_JOB_KEEP_ROUNDS_MOST)
+        return shoal_fail(SHOAL_USAGE, "keep_rounds must be 1 to %d, not %lld", SHOAL_JOB_KEEP_ROUNDS_MOST,
+                          (long long)options->keep_rounds);
     return SHOAL_OK;
 }
 
@@ -110,16 +111,15 @@ static int copy_settings(job_spec *spec, const char *settings)
 static int choose_slices(int64_t *out, const shoal_shape *shape, const shoal_job_options *options)
 {
     if (options->slices > shape->grains)
-        return shoal_fail(
-            SHOAL_USAGE,
-            "--slices: %lld slices are more than the %lld grains that the rows make; say fewer, or smaller "
-            "grains",
-            (long long)options->slices, (long long)shape->grains);
+        return shoal_fail(SHOAL_USAGE,
+                          "slices must be at most %lld, the grains that the rows make, not %lld; ask for fewer, or for "
+                          "smaller grains",
+                          (long long)shape->grains, (long long)options->slices);
     if (options->slices > 0) {
         *out = options->slices;
         return SHOAL_OK;
     }
-    int64_t slots = options->workers < JOB_SLICES_MOST ? options->workers : JOB_SLICES_MOST;
+    int64_t slots = options->workers < SHOAL_JOB_SLICES_MOST ? options->workers : SHOAL_JOB_SLICES_MOST;
     int64_t wanted = slots ? slots * SLICES_A_SLOT : SLICES_UNKNOWN;
     wanted = wanted > SLICES_LEAST ? wanted : SLICES_LEAST;
     double grain_bytes = (double)shape->rows_per_grain * (double)shape->columns * (double)shoal_type_size(shape->type);
@@ -127,7 +127,7 @@ static int choose_slices(int64_t *out, const shoal_shape *shape, const shoal_job
     int64_t by_bytes = (shape->grains + most_grains - 1) / most_grains;
     wanted = wanted > by_bytes ? wanted : by_bytes;
     wanted = wanted < shape->grains ? wanted : shape->grains;
-    *out = wanted < JOB_SLICES_MOST ? wanted : JOB_SLICES_MOST;
+    *out = wanted < SHOAL_JOB_SLICES_MOST ? wanted : SHOAL_JOB_SLICES_MOST;
     return SHOAL_OK;
 }
 

@@ -4,6 +4,8 @@
 
 #include "engine/store/job_spec.h"
 
+/* SHOAL_USAGE, with a sentence about the field `name`, for what no job's id can start with. */
+int job_setup_check_name(const char *name);
 /* A name that no job has had: `name` and 64 random bits. */
 int job_setup_id(char id[SHOAL_JOB_ID_BYTES], const char *name);
 /* Makes the whole spec, hashes included; id and all else is as the options say or chosen.  Nothing is written. */

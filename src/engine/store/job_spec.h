@@ -7,7 +7,7 @@
 #include "engine/store/job_hash.h"
 #include "engine/store/job_tree.h"
 
-enum { JOB_FORMAT = 1, JOB_SLICES_MOST = 65536 };
+enum { JOB_FORMAT = 1 };
 #define JOB_KIND_SPEC SHOAL_KIND('s', 'p', 'e', 'c')
 
 /* Where rows are. */

@@ -15,7 +15,7 @@
 #include "learn/wire.h"
 
 /* JSON is many times as large once it is read; that of 65536 slices with all hashes has 9 MB. */
-enum { GRAIN_ROWS_MOST = 1 << 30, LEASE_MOST = 604800, TEXT_MOST = 1 << 20, FIELDS_MOST = 16, JSON_MOST = 16 << 20 };
+enum { TEXT_MOST = 1 << 20, FIELDS_MOST = 16, JSON_MOST = 16 << 20 };
 
 /* One JSON object whose fields are taken one by one.  The first failure stays; from then on takers hand out zeros. */
 typedef struct fields {
@@ -134,7 +134,7 @@ static void read_shape(job_spec *spec, fields *all)
     shape->columns = take_integer(&in, "columns", 1, INT64_MAX);
     const char *type = take_text(&in, "type", 16);
     shape->weighted = take_truth(&in, "weighted");
-    int64_t most = shape->rows < GRAIN_ROWS_MOST ? shape->rows : GRAIN_ROWS_MOST;
+    int64_t most = shape->rows < SHOAL_GRAIN_ROWS_MOST ? shape->rows : SHOAL_GRAIN_ROWS_MOST;
     shape->rows_per_grain = take_integer(&in, "rows_per_grain", 1, most);
     shape->grains = take_integer(&in, "grains", 1, UINT32_MAX);
     while (shape->type < SHOAL_TYPES && strcmp(type, shoal_type_name(shape->type)) != 0)
@@ -207,7 +207,7 @@ static void read_grains(job_spec *spec, fields *in)
     json_t *grains = take(in, "grains");
     size_t count = json_array_size(grains);
     int64_t first = 0;
-    if (count < 1 || count > JOB_SLICES_MOST) {
+    if (count < 1 || count > SHOAL_JOB_SLICES_MOST) {
         fail_field(in, "grains", "is no list of 1 to 65536 numbers");
         return;
     }
@@ -326,8 +326,8 @@ static int read_json(job_spec *spec, const char *id, json_t *json)
         read_reduce(spec, &all);
     if (all.status == SHOAL_OK && json_object_get(all.object, "code"))
         read_code(spec, &all);
-    spec->lease = take_real(&all, "lease", 1, LEASE_MOST);
-    spec->keep_rounds = take_integer(&all, "keep_rounds", 0, INT64_MAX);
+    spec->lease = take_real(&all, "lease", SHOAL_JOB_LEASE_LEAST, SHOAL_JOB_LEASE_MOST);
+    spec->keep_rounds = take_integer(&all, "keep_rounds", 0, SHOAL_JOB_KEEP_ROUNDS_MOST);
     spec->workers = take_integer(&all, "workers", 0, INT64_MAX);
     spec->created = take_real(&all, "created", 0, 1e15);
     read_settings(spec, &all);

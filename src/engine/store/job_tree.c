@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <shoal/error.h>
+#include <shoal/job.h>
 
 enum { FLAT_MOST = 16, PIECES_MOST = 1 << 30 };
 
@@ -79,24 +79,24 @@ static bool parse_fan(int64_t *out, const char *text)
     return value >= 2;
 }
 
-/* The tree of depth JOB_LEVELS_MOST that merges two at a time. */
-enum { SLICES_MOST = 1 << (JOB_LEVELS_MOST - 1) };
+/* Also a tree that merges two at a time has room for all slices that a job can have. */
+_Static_assert(SHOAL_JOB_SLICES_MOST <= 1 << (JOB_LEVELS_MOST - 1), "too many slices for a tree");
 
 int job_tree_choose(job_tree *out, const char *reduce, int64_t slices)
 {
     int64_t fan = 0;
-    if (slices < 1 || slices > SLICES_MOST)
-        return shoal_fail(SHOAL_USAGE, "--slices: %lld slices can't be reduced: 1 to %d can", (long long)slices,
-                          SLICES_MOST);
+    if (slices < 1 || slices > SHOAL_JOB_SLICES_MOST)
+        return shoal_fail(SHOAL_USAGE, "slices must be 1 to %d, not %lld", SHOAL_JOB_SLICES_MOST, (long long)slices);
     bool automatic = !reduce || strcmp(reduce, "auto") == 0;
     if (automatic ? slices <= FLAT_MOST : strcmp(reduce, "flat") == 0)
         make_flat(out, slices);
     else if (automatic || strcmp(reduce, "two-level") == 0)
         make_two_level(out, slices);
     else if (strncmp(reduce, "tree:", 5) != 0)
-        return shoal_fail(SHOAL_USAGE, "--reduce: '%.40s' is none of auto, flat, two-level and tree:F", reduce);
+        return shoal_fail(SHOAL_USAGE, "reduce must be auto, flat, two-level or tree:F, not '%.40s'", reduce);
     else if (!parse_fan(&fan, reduce + 5))
-        return shoal_fail(SHOAL_USAGE, "--reduce: 'tree:%.40s' needs a whole number of at least 2, as in tree:8",
+        return shoal_fail(SHOAL_USAGE,
+                          "reduce needs a whole number of at least 2 behind tree:, as in tree:8, not '%.40s'",
                           reduce + 5);
     else
         make_fanned(out, slices, fan);
