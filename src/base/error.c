@@ -6,15 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local char message[4096];
+#include "base/text.h"
 
-/* Text from a file or another machine must not move the cursor or ring the bell. */
-static void replace_control_characters(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
-}
+static _Thread_local char message[4096];
 
 int shoal_fail(int status, const char *format, ...)
 {
@@ -23,7 +17,7 @@ int shoal_fail(int status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(fresh, sizeof fresh, format, arguments);
     va_end(arguments);
-    replace_control_characters(fresh);
+    base_text_clean(fresh); /* parts of it may come from a file or another machine */
     memcpy(message, fresh, sizeof message);
     return status;
 }

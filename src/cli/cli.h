@@ -325,7 +325,7 @@ int cli_read_float64(double **out, int64_t *rows, int64_t *columns, const char *
 
 /* ---- printing ------------------------------------------------------------------------------------------------ */
 
-/* Prints one line of JSON to stdout and takes the object, which may be NULL after a failure to make it. */
+/* Prints one line of JSON, in ASCII, to stdout and takes the object, which may be NULL after a failure to make it. */
 int cli_print_json(json_t *object);
 /* Adds to an object, which becomes NULL when memory runs out and then stays so.  Takes the value. */
 void cli_json_put(json_t **object, const char *name, json_t *value);
@@ -337,7 +337,8 @@ json_t *cli_json_real(double value);
 void cli_format_bytes(char *out, size_t size, double bytes);
 /* "1,204" */
 void cli_format_count(char *out, size_t size, int64_t count);
-/* Writes text from a file with its control characters replaced. */
+/* Writes text from a file, a store or another machine, or its first bytes, without what could speak to a terminal. */
 void cli_put_text(FILE *stream, const char *text);
+void cli_put_text_n(FILE *stream, const char *text, size_t length);
 
 #endif

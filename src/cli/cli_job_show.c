@@ -120,8 +120,7 @@ static void print_log(const char *title, const char *text)
     for (const char *line = text; *line;) {
         size_t length = strcspn(line, "\n");
         fputs("  ", stdout);
-        for (size_t i = 0; i < length; i++)
-            putchar((unsigned char)line[i] < 0x20 || line[i] == 0x7f ? '?' : line[i]);
+        cli_put_text_n(stdout, line, length);
         putchar('\n');
         line += length + (line[length] == '\n');
     }

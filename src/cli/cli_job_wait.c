@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "job_store.h"
 
 /* ---- wait ------------------------------------------------------------------------------------------------------ */
@@ -136,7 +137,12 @@ static int write_tensor(const char *path, const shoal_tensor *tensor)
     return shoal_npy_write(path, tensor->values, tensor->type, tensor->rank, tensor->shape);
 }
 
-/* A name from the store must not lead out of the folder. */
+/* A name from the store must not lead out of the folder, nor be one that can't be shown. */
+static bool is_file_name(const char *name)
+{
+    return *name && *name != '.' && !strchr(name, '/') && base_text_is_clean(name);
+}
+
 static int write_all(const char *folder, const shoal_result *result)
 {
     int status = SHOAL_OK;
@@ -145,7 +151,7 @@ static int write_all(const char *folder, const shoal_result *result)
     for (int i = 0; i < result->tensors && status == SHOAL_OK; i++) {
         const shoal_tensor *tensor = &result->tensor[i];
         char *path = NULL;
-        if (strchr(tensor->name, '/') || tensor->name[0] == '.')
+        if (!is_file_name(tensor->name))
             return shoal_fail(SHOAL_INVALID, "the result has a tensor called '%s', which is no name for a file",
                               tensor->name);
         status = base_format(&path, "%s/%s.npy", folder, tensor->name);
@@ -197,11 +203,19 @@ static int print_json(const char *id, const shoal_result *result)
     return cli_print_json(object);
 }
 
+static void print_name(const char *name)
+{
+    char shown[sizeof((shoal_tensor *)NULL)->name];
+    snprintf(shown, sizeof shown, "%s", name);
+    base_text_clean(shown);
+    printf("%-20s ", shown);
+}
+
 static void print_text(const shoal_result *result)
 {
     for (int i = 0; i < result->numbers; i++) {
         const shoal_number *number = &result->number[i];
-        printf("%-20s ", number->name);
+        print_name(number->name);
         if (number->truth)
             puts(number->value != 0 ? "true" : "false");
         else
@@ -209,7 +223,8 @@ static void print_text(const shoal_result *result)
     }
     for (int i = 0; i < result->tensors; i++) {
         const shoal_tensor *tensor = &result->tensor[i];
-        printf("%-20s %s", tensor->name, shoal_type_name(tensor->type));
+        print_name(tensor->name);
+        fputs(shoal_type_name(tensor->type), stdout);
         for (int j = 0; j < tensor->rank; j++)
             printf("%s%" PRId64, j ? " x " : ", ", tensor->shape[j]);
         putchar('\n');

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 static const char *const request_names[SHOAL_REQUEST_KINDS] = {"get", "put", "list", "remove", "queue", "other"};
 
@@ -30,17 +31,10 @@ void cli_format_age(char *out, size_t size, double seconds)
         snprintf(out, size, "%.0f days", seconds / 86400);
 }
 
-/* What others wrote into a store must not speak to a terminal. */
-static void clean(char *text)
-{
-    for (char *c = text; *c; c++)
-        *c = (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
-}
-
 void cli_format_learner(char *out, size_t size, const shoal_job *job)
 {
     snprintf(out, size, "%s", job->algorithm);
-    clean(out);
+    base_text_clean(out);
 }
 
 void cli_format_place(char *out, size_t size, const shoal_job *job)
@@ -51,7 +45,7 @@ void cli_format_place(char *out, size_t size, const shoal_job *job)
         snprintf(out, size, "%s %" PRId64 "/%" PRId64, job->phase, job->step, job->steps);
     else
         snprintf(out, size, "%s %" PRId64, job->phase, job->step);
-    clean(out);
+    base_text_clean(out);
 }
 
 static int64_t all_requests(const shoal_store_counts *counts)
@@ -122,9 +116,11 @@ static void show_state(FILE *stream, const shoal_job *job)
 static void show_rounds(FILE *stream, const shoal_job *job)
 {
     fprintf(stream, "rounds     %" PRId64 " in %.3f s", job->round, job->seconds);
-    for (int i = 0; i < job->phases; i++)
-        fprintf(stream, "%s%s %.3f s (%" PRId64 ")", i ? ", " : ": ", job->phase_seconds[i].name,
-                job->phase_seconds[i].seconds, job->phase_seconds[i].rounds);
+    for (int i = 0; i < job->phases; i++) {
+        fputs(i ? ", " : ": ", stream);
+        cli_put_text(stream, job->phase_seconds[i].name);
+        fprintf(stream, " %.3f s (%" PRId64 ")", job->phase_seconds[i].seconds, job->phase_seconds[i].rounds);
+    }
     fputc('\n', stream);
 }
 
@@ -159,7 +155,7 @@ static void show_worker(FILE *stream, const shoal_job *job, int64_t index)
     fprintf(stream, "  %016" PRIx64 "  ", worker->id);
     char host[20];
     snprintf(host, sizeof host, "%.18s", worker->host);
-    clean(host);
+    base_text_clean(host);
     fprintf(stream, "%-18s %8" PRId64 " %5d %-5s %8" PRId64 "  %-14s ", host, worker->pid, worker->slots, roles,
             worker->maps, slices);
     if (!worker->left && !worker->alive)
@@ -197,7 +193,7 @@ void cli_job_show_text(FILE *stream, const shoal_job *job)
 {
     char maker[80];
     snprintf(maker, sizeof maker, "%s by shoal %s", job->algorithm, job->version);
-    clean(maker);
+    base_text_clean(maker);
     fprintf(stream, "job        %s, %s\n", job->id, maker);
     fprintf(stream, "data       ");
     cli_put_text(stream, job->data);

@@ -3,8 +3,10 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 json_t *cli_json_real(double value)
 {
@@ -25,17 +27,25 @@ json_t *cli_json_text(const char *text)
     return string;
 }
 
+/* A name that came from a store may be no UTF-8, which JSON can't hold. */
 void cli_json_put(json_t **object, const char *name, json_t *value)
 {
-    if (json_object_set_new(*object, name, value) < 0) {
+    char *clean = NULL;
+    bool fine = base_text_is_clean(name) || base_copy_text(&clean, name) == SHOAL_OK;
+    if (clean)
+        base_text_clean(clean);
+    if (!fine)
+        json_decref(value);
+    if (!fine || json_object_set_new(*object, clean ? clean : name, value) < 0) {
         json_decref(*object);
         *object = NULL;
     }
+    base_free(&clean);
 }
 
 int cli_print_json(json_t *object)
 {
-    char *text = object ? json_dumps(object, JSON_REAL_PRECISION(17)) : NULL;
+    char *text = object ? json_dumps(object, JSON_REAL_PRECISION(17) | JSON_ENSURE_ASCII) : NULL;
     json_decref(object);
     if (!text)
         return shoal_fail(SHOAL_MEMORY, "out of memory for the JSON object");
@@ -46,8 +56,20 @@ int cli_print_json(json_t *object)
 
 void cli_put_text(FILE *stream, const char *text)
 {
-    for (; *text; text++)
-        fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, stream);
+    cli_put_text_n(stream, text, strlen(text));
+}
+
+void cli_put_text_n(FILE *stream, const char *text, size_t length)
+{
+    for (size_t at = 0; at < length;) {
+        bool plain = false;
+        size_t step = base_text_next(&plain, text + at);
+        if (plain && at + step <= length)
+            fwrite(text + at, 1, step, stream);
+        else
+            fputc('?', stream);
+        at += step;
+    }
 }
 
 void cli_format_bytes(char *out, size_t size, double bytes)

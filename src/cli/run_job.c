@@ -350,9 +350,12 @@ static void say_waiting(following *self)
         return;
     if (cli_quote(&url, self->jobs->url) == SHOAL_OK && copy_root(&root, self) == SHOAL_OK &&
         shoal_job_describe(&about, self->jobs->store, self->id, false, cli_jobs_deadline(self->jobs)) == SHOAL_OK &&
-        cli_job_hashes(&hashes, about) == SHOAL_OK)
-        fprintf(stderr, "waiting for workers: shoal worker --store %s --job %s%s%s%s%s\n", url, self->id,
-                root ? " --data-root " : "", root ? root : "", *hashes ? " --allow-code " : "", hashes);
+        cli_job_hashes(&hashes, about) == SHOAL_OK) {
+        fprintf(stderr, "waiting for workers: shoal worker --store %s --job %s%s", url, self->id,
+                root ? " --data-root " : "");
+        cli_put_text(stderr, root ? root : "");
+        fprintf(stderr, "%s%s\n", *hashes ? " --allow-code " : "", hashes);
+    }
     shoal_job_free(&about);
     base_free(&hashes);
     base_free(&root);

@@ -1,0 +1,59 @@
+/* What of a text can be shown.  See text.h.
+ *
+ * Besides the control characters of ASCII these are refused: C1, which some terminals obey as they do ESC (U+009B begins a
+ * command), the separators of lines and paragraphs, and the marks that turn the direction of what follows. */
+#include "base/text.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* Bytes of the UTF-8 character at the start, 0 when there is none; RFC 3629: no surrogates, nothing longer than need be. */
+static size_t decode(uint32_t *out, const unsigned char *text)
+{
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    size_t more = text[0] < 0x80 ? 0 : text[0] >> 5 == 6 ? 1 : text[0] >> 4 == 14 ? 2 : text[0] >> 3 == 30 ? 3 : 4;
+    if (more == 4)
+        return 0;
+    *out = more == 0 ? text[0] : text[0] & (0x3fu >> more);
+    for (size_t i = 1; i <= more; i++) {
+        if (text[i] >> 6 != 2)
+            return 0;
+        *out = *out << 6 | (text[i] & 0x3f);
+    }
+    return *out < least[more] || *out > 0x10ffff || (*out >= 0xd800 && *out < 0xe000) ? 0 : more + 1;
+}
+
+size_t base_text_next(bool *plain, const char *text)
+{
+    uint32_t letter = 0;
+    size_t length = decode(&letter, (const unsigned char *)text);
+    bool control = letter < 0x20 || (letter >= 0x7f && letter < 0xa0);
+    bool turns = letter == 0x61c || letter == 0x200e || letter == 0x200f || (letter >= 0x2028 && letter <= 0x202e) ||
+                 (letter >= 0x2066 && letter <= 0x2069);
+    *plain = length > 0 && !control && !turns;
+    return length > 0 ? length : 1;
+}
+
+void base_text_clean(char *text)
+{
+    char *to = text;
+    while (*text) {
+        bool plain = false;
+        size_t length = base_text_next(&plain, text);
+        if (plain)
+            memmove(to, text, length);
+        else
+            *to = '?';
+        to += plain ? length : 1;
+        text += length;
+    }
+    *to = '\0';
+}
+
+bool base_text_is_clean(const char *text)
+{
+    bool plain = true;
+    while (*text && plain)
+        text += base_text_next(&plain, text);
+    return plain;
+}
