@@ -205,6 +205,7 @@ void cli_trace_discard(cli_trace *trace);
 /* What a job on workers has beside a run of this process. */
 typedef struct cli_job_away {
     char id[SHOAL_JOB_ID_BYTES]; /* "" when the run is this process's own */
+    char spec[65];               /* SHA-256 of its spec in hex: another is another job */
     shoal_job_report report;
     bool keep;     /* the job stays in its store when its outputs are written */
     bool detached; /* it goes on by itself, and there is no result yet */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "job_wish.h"
 #include "learn_verb.h"
 #include "ranks.h"
 #include "model_file.h"
@@ -326,21 +327,16 @@ static int end_run(cli_job *job, const ending *end, const cli_trace_settings *tr
 }
 
 /* Opens the rows again that a resumed job was submitted with. */
-static int load_again(cli_job *job, const json_t *data)
+static int load_again(cli_job *job, const json_t *asked)
 {
-    const char *path = json_string_value(json_object_get(data, "path"));
-    const shoal_data_options options = {.rows = json_integer_value(json_object_get(data, "rows")),
-                                        .columns = json_integer_value(json_object_get(data, "cols")),
-                                        .type = json_string_value(json_object_get(data, "type")),
-                                        .drop_columns = json_string_value(json_object_get(data, "drop-column")),
-                                        .memory = json_integer_value(json_object_get(data, "memory"))};
     int64_t rows = job->rows, columns = job->columns;
-    int status = path ? cli_job_load(job, path, &options, NULL)
-                      : shoal_fail(SHOAL_BROKEN, "the job does not say where its rows are, for --features");
-    if (status == SHOAL_OK && (job->rows != rows || job->columns != columns))
+    int status = cli_wish_load(job, asked);
+    if (status < 0)
+        return shoal_fail(status, "--features: %s", shoal_error());
+    if (job->rows != rows || job->columns != columns)
         status = shoal_fail(SHOAL_INVALID,
                             "%s: now %" PRId64 " rows of %" PRId64 " columns; the job had %" PRId64 " of %" PRId64,
-                            path, job->rows, job->columns, rows, columns);
+                            job->data_name, job->rows, job->columns, rows, columns);
     return status;
 }
 
@@ -356,7 +352,7 @@ int cli_autoencoder_finish(cli_job *job, const json_t *asked, const cli_print_se
                   .options = json_object_get(asked, "options")};
     int status = end.outputs.picture ? cli_picture_find(&end.sheet, &picture, job->columns) : SHOAL_OK;
     if (status == SHOAL_OK && end.outputs.features && !job->data)
-        status = load_again(job, data);
+        status = load_again(job, asked);
     return status == SHOAL_OK ? end_run(job, &end, &trace, print) : status;
 }
 

@@ -5,10 +5,9 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
-#include "engine/store/job_code.h"
 #include "job_print.h"
 #include "job_store.h"
-#include "labels.h"
+#include "job_wish.h"
 #include "learn_verb.h"
 #include "predicted.h"
 #include "run_job.h"
@@ -19,19 +18,21 @@ typedef struct settings {
     cli_run_settings run;
     cli_workers_settings workers;
     cli_print_settings print;
-    const char *allow_code;
 } settings;
 
 static const shoal_option worker_rows[] = {
     {"workers", 0, SHOAL_OPTION_LIST, offsetof(settings, workers.workers), "WHERE",
-     .help =
-         "start workers: local:N, ssh:HOST[:N],... or slurm:N; may be given several times; those the job was started "
-         "with when left out, 'none' waits for workers that are started elsewhere"},
+     .help = "start workers: local:N, ssh:HOST[:N],... or slurm:N; may be given several times; when left out, those "
+             "that you submitted the job with; 'none' waits for workers that are started elsewhere"},
     {"ssh", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.ssh), "COMMAND",
      .help =
-         "what ssh: calls instead of ssh, such as 'ssh -F FILE'; as the job was started, or $SHOAL_SSH, when left out"},
-    {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(settings, allow_code), "SHA256,...",
+         "what ssh: calls instead of ssh, such as 'ssh -F FILE'; as you submitted the job, or $SHOAL_SSH, when left "
+         "out"},
+    {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.allow_code), "SHA256,...",
      .help = "run a job that brings code, though someone else submitted it, if all it brings has one of these hashes"},
+    {"data-root", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.data_root), "FOLDER|URL",
+     .help = "read rows of a job that someone else submitted from files below this folder, or from what the URL names "
+             "or has below it; none when left out"},
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(settings, run.threads), "N",
      .help = "threads of each of them; its part of the cores when left out", .least = 1, .most = SHOAL_THREADS_MOST},
     {"worker-memory", 0, SHOAL_OPTION_BYTES, offsetof(settings, workers.worker_memory), "BYTES",
@@ -40,8 +41,8 @@ static const shoal_option worker_rows[] = {
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(settings, run.kernel), "NAME",
      .help = "instructions they compute with: auto, portable, avx2, avx512 or vnni", .fallback = "auto"},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.roles), "ROLES",
-     .help = "all: every worker maps and reduces; split: N map, the square root of N reduce, one reduces last; as the "
-             "job was started when left out"},
+     .help = "all: every worker maps and reduces; split: N map, the square root of N reduce, one reduces last; as you "
+             "submitted the job when left out"},
     {"detach", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.detach), NULL,
      .help = "return at once; the workers go on, and outputs are written when the job is done"},
     {"as-scaled", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.as_scaled), NULL,
@@ -94,32 +95,13 @@ static int64_t count_below(const cli_jobs *jobs, const char *id, const char *nam
     return count;
 }
 
-static shoal_data_options read_data_options(const json_t *data)
-{
-    return (shoal_data_options){.rows = json_integer_value(json_object_get(data, "rows")),
-                                .columns = json_integer_value(json_object_get(data, "cols")),
-                                .type = json_string_value(json_object_get(data, "type")),
-                                .drop_columns = json_string_value(json_object_get(data, "drop-column")),
-                                .memory = json_integer_value(json_object_get(data, "memory"))};
-}
-
 /* Whoever submitted the job may have died while it uploaded its rows. */
 static int upload_missing(cli_job *job, const cli_jobs *jobs, const shoal_job *about, const json_t *asked)
 {
-    const json_t *data = json_object_get(asked, "data");
-    const char *path = json_string_value(json_object_get(data, "path"));
-    const char *weights = json_string_value(json_object_get(data, "weights"));
-    const char *labels = json_string_value(json_object_get(data, "labels"));
-    const shoal_data_options options = read_data_options(data);
     bool whole = strcmp(about->source, "uploaded") != 0 || count_below(jobs, about->id, "data") >= about->slices;
     if (whole && (!about->shape.weighted || count_below(jobs, about->id, "weights") >= about->slices))
         return SHOAL_OK;
-    if (!path)
-        return shoal_fail(SHOAL_STOPPED, "job %s lacks rows that were to be uploaded, and nothing says where they are",
-                          about->id);
-    int status = cli_job_load(job, path, &options, weights);
-    if (status == SHOAL_OK && labels)
-        status = cli_labels_join(job, labels);
+    int status = cli_wish_load(job, asked);
     if (status == SHOAL_OK)
         status = shoal_job_upload(jobs->store, about->id, job->data, job->weights, cli_signals_stop(), SHOAL_NEVER);
     if (status < 0)
@@ -135,10 +117,9 @@ static int choose_workers(cli_workers_settings *workers, const cli_jobs *jobs, c
 {
     const json_t *before = json_object_get(asked, "workers"), *spec;
     size_t i;
-    const char *roles = json_string_value(json_object_get(asked, "roles"));
     bool any = false;
     if (!workers->roles)
-        workers->roles = roles;
+        workers->roles = json_string_value(json_object_get(asked, "roles"));
     if (!workers->ssh)
         workers->ssh = json_string_value(json_object_get(asked, "ssh"));
     if (workers->workers.count == 0) {
@@ -174,63 +155,9 @@ static int finish(cli_job *job, const cli_learner *learner, const json_t *asked,
     return SHOAL_OK;
 }
 
-/* Names the files of a job that someone else submitted, and takes them out of what is asked: whoever may write to a
- * store must not say which files of this user are replaced. */
-static void leave_outputs(json_t *asked, const cli_print_settings *print)
+static int go_on(settings *settings, cli_jobs *jobs, const shoal_job *about, const cli_wish *wish)
 {
-    json_t *outputs = json_object_get(asked, "outputs"), *path;
-    const char *name,
-        *before = "shoal: not written, since the job was submitted elsewhere, unless --write-outputs is given: ";
-    json_object_foreach(outputs, name, path)
-    {
-        if (print->quiet || !json_is_string(path))
-            continue;
-        fputs(before, stderr);
-        cli_put_text(stderr, json_string_value(path));
-        before = ", ";
-    }
-    if (before[0] == ',')
-        fputc('\n', stderr);
-    json_object_clear(outputs);
-}
-
-/* Whoever may write to a store must not say what this user runs: neither by the command that ssh: calls nor by code. */
-static int distrust(json_t *asked, const settings *settings, const shoal_job *about)
-{
-    json_object_del(asked, "ssh");
-    bool allowed = true;
-    char *hashes = NULL;
-    int status = SHOAL_OK;
-    for (int i = 0; i < about->codes; i++)
-        allowed = allowed && settings->allow_code && job_code_allowed(settings->allow_code, about->code[i].sha256);
-    if (!allowed && (status = cli_job_hashes(&hashes, about)) == SHOAL_OK)
-        status = shoal_fail(
-            SHOAL_DENIED,
-            "job %s brings code, which `shoal job show` lists, and was submitted elsewhere: if you trust it, say "
-            "--allow-code %s",
-            about->id, hashes);
-    base_free(&hashes);
-    return status;
-}
-
-/* What the job was submitted with: as this user said it here, or else as the store has it. */
-static int find_wish(json_t **out, const settings *settings, const shoal_job *about)
-{
-    char *own = NULL;
-    int status = cli_jobs_wish_read(&own, about->id);
-    const char *text = own ? own : about->settings;
-    if (status == SHOAL_OK)
-        *out = text ? json_loads(text, 0, NULL) : NULL;
-    if (status == SHOAL_OK && !own && !settings->workers.write_outputs)
-        leave_outputs(*out, &settings->print);
-    if (status == SHOAL_OK && !own)
-        status = distrust(*out, settings, about);
-    base_free(&own);
-    return status;
-}
-
-static int go_on(settings *settings, cli_jobs *jobs, const shoal_job *about, const json_t *asked)
-{
+    const json_t *asked = wish->asked;
     const cli_learner *learner = find_learner(about->algorithm);
     const cli_trace_settings trace = cli_asked_trace(asked);
     cli_job job;
@@ -238,13 +165,15 @@ static int go_on(settings *settings, cli_jobs *jobs, const shoal_job *about, con
         return shoal_fail(SHOAL_INVALID, "job %s needs the learner '%s', which this program does not have", about->id,
                           about->algorithm);
     cli_job_init(&job, learner->algorithm, settings->print.quiet);
+    snprintf(job.away.id, sizeof job.away.id, "%s", about->id);
+    snprintf(job.away.spec, sizeof job.away.spec, "%s", about->spec);
+    settings->workers.foreign = !wish->own;
     int status = choose_workers(&settings->workers, jobs, about, asked);
     if (status == SHOAL_OK)
         status = prepare(&job, jobs, about, asked);
     if (status == SHOAL_OK)
-        status =
-            cli_workers_resume(&job, jobs, about->id, &settings->run, &settings->workers, &settings->print, &trace);
-    if (status == SHOAL_OK && !job.away.detached && about->state != SHOAL_JOB_DONE)
+        status = cli_workers_resume(&job, jobs, &settings->run, &settings->workers, &settings->print, &trace);
+    if (status == SHOAL_OK && !job.away.detached && about->state != SHOAL_JOB_DONE && wish->own)
         cli_predicted_note_asked(&job, json_object_get(asked, "options"));
     if (status == SHOAL_OK && !job.away.detached)
         status = finish(&job, learner, asked, &settings->print);
@@ -257,7 +186,7 @@ static int run_resume(void *from_main, const char *const *word, int words)
     settings *settings = from_main;
     char id[SHOAL_JOB_ID_BYTES];
     shoal_job *about = NULL;
-    json_t *asked = NULL;
+    cli_wish wish = {0};
     cli_jobs jobs = {0};
     (void)words;
     int status = cli_jobs_open(&jobs, &settings->jobs, CLI_JOBS_WRITE);
@@ -266,10 +195,12 @@ static int run_resume(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = shoal_job_describe(&about, jobs.store, id, false, cli_jobs_deadline(&jobs));
     if (status == SHOAL_OK)
-        status = find_wish(&asked, settings, about);
+        status = cli_wish_find(&wish, about);
     if (status == SHOAL_OK)
-        status = go_on(settings, &jobs, about, asked);
-    json_decref(asked);
+        status = cli_wish_restrict(&wish, &jobs, about, &settings->workers, settings->print.quiet);
+    if (status == SHOAL_OK)
+        status = go_on(settings, &jobs, about, &wish);
+    cli_wish_release(&wish);
     shoal_job_free(&about);
     cli_jobs_close(&jobs);
     return status;
@@ -281,9 +212,11 @@ static const char *const description[] = {
     "job to its end, and writes the outputs it was submitted with. Rows whose upload was cut short are uploaded from "
     "the file "
     "they came from. A job that is done only has its outputs written.",
-    "The outputs are written if this user submitted the job on this machine. Of any other job they are named and left "
-    "alone, since whoever may write to the store could have named any file; --write-outputs writes them, and shoal job "
-    "result writes the result to where you say.",
+    "Workers, outputs and files are those that you submitted the job with on this machine, which a note here tells. "
+    "What "
+    "any other job asks for is shown and refused, since whoever may write to the store could have asked for it: its "
+    "workers unless you give --workers, files to write unless you give --write-outputs, files to read unless you give "
+    "--data-root, code unless you give --allow-code. shoal job result writes the result to where you say.",
     "The result has the bits it would have had without the break.",
     "A signal ends the workers that were started here; the job can go on again, and the exit code is 3.",
     NULL,

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "store_open.h"
 
@@ -88,39 +87,6 @@ int cli_jobs_file_path(char **out, const char *id, const char *kind)
     char name[SHOAL_JOB_ID_BYTES + 32];
     snprintf(name, sizeof name, "%s/%s.%s", kind, id, kind);
     return cli_jobs_state_path(out, name);
-}
-
-int cli_jobs_wish_write(const char *id, const char *text)
-{
-    char *path = NULL;
-    base_output *output = NULL;
-    int status = cli_jobs_file_path(&path, id, "wish");
-    if (status == SHOAL_OK)
-        status = base_output_open(&output, path);
-    if (status == SHOAL_OK)
-        status = base_output_write(output, text, strlen(text));
-    if (status == SHOAL_OK)
-        status = base_output_commit(&output);
-    base_output_discard(&output);
-    base_free(&path);
-    return status;
-}
-
-int cli_jobs_wish_read(char **out, const char *id)
-{
-    enum { MOST = 1 << 20 };
-    char *path = NULL;
-    *out = NULL;
-    int status = SHOAL_OK;
-    FILE *file = cli_jobs_file_path(&path, id, "wish") == SHOAL_OK ? fopen(path, "re") : NULL;
-    if (file) {
-        status = base_alloc(out, MOST, 1, path);
-        if (status == SHOAL_OK)
-            (*out)[fread(*out, 1, MOST - 1, file)] = '\0';
-        fclose(file);
-    }
-    base_free(&path);
-    return status;
 }
 
 void cli_jobs_forget(const char *id)

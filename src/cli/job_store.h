@@ -40,10 +40,6 @@ int cli_quote(char **out, const char *text);
 int cli_jobs_state_path(char **out, const char *name);
 /* The same for one job: KIND/ID.KIND. */
 int cli_jobs_file_path(char **out, const char *id, const char *kind);
-/* What this user asked for when submitting a job, as JSON, kept on this machine: others may write to the store, and
- * what lies there must not name files for us to write.  *out is NULL when the job was not submitted by this user here. */
-int cli_jobs_wish_write(const char *id, const char *text);
-int cli_jobs_wish_read(char **out, const char *id);
 /* Removes what this machine keeps about a job. */
 void cli_jobs_forget(const char *id);
 

@@ -1,7 +1,7 @@
 /* Running a learner on workers.  See run_job.h.
  *
  * Whoever starts a job is needed for nothing but its own outputs: workers go on without it.  What the outputs were to
- * be is kept on this machine (cli_jobs_wish_write), for when the job is resumed. */
+ * be is kept on this machine (job_wish.h), for when the job is resumed. */
 #include "run_job.h"
 
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include "engine/store/job_setup.h"
 #include "engine/store/job_spec.h"
 #include "job_print.h"
+#include "job_wish.h"
 #include "launch/launch.h"
 #include "predicted.h"
 
@@ -190,10 +191,9 @@ typedef struct following {
     launch_group *workers;
     shoal_store *data; /* where the rows are, for workers that can't reach that store themselves; NULL: none needs it */
     int64_t count, helpers; /* workers that --workers asks for; reducers beside them */
-    char spec[JOB_HASH_HEX];
-    char *data_folder; /* where the file is that workers read; NULL when they need none */
-    char *data_url;    /* where the rows are, when that is another store; NULL otherwise */
-    char *data_key;    /* and what they are called there */
+    char *data_folder;      /* where the file is that workers read; NULL when they need none */
+    char *data_url;         /* where the rows are, when that is another store; NULL otherwise */
+    char *data_key;         /* and what they are called there */
     double want_looked;
     bool said_waiting;
     bool lame; /* its workers can't work */
@@ -280,7 +280,7 @@ static int start_workers(following *self)
                             .data = self->data,
                             .data_key = self->data_key,
                             .id = self->id,
-                            .spec = self->spec,
+                            .spec = self->job->away.spec,
                             .kernel = self->run->kernel,
                             .threads = self->run->threads,
                             .memory = self->settings->worker_memory,
@@ -314,6 +314,8 @@ static int obey(following *self)
     self->want_looked = now;
     if (shoal_job_wanted(&wanted, self->jobs->store, self->id, shoal_after(5)) < 0 || wanted < 0)
         return SHOAL_OK; /* a store that is away is the follower's to notice */
+    if (self->settings->foreign && wanted > self->count)
+        wanted = self->count; /* whoever wrote that must not say how much is started here */
     wanted = wanted > 0 ? wanted + self->helpers : 0;
     wanted = wanted < LAUNCH_WORKERS_MOST ? wanted : LAUNCH_WORKERS_MOST;
     return wanted == launch_wanted(self->workers) ? SHOAL_OK : launch_scale(self->workers, wanted);
@@ -423,9 +425,7 @@ static int copy_folder(char **out, const char *path)
 static int read_spec(following *self)
 {
     job_spec *spec = NULL;
-    int status = job_spec_get(&spec, self->jobs->store, self->id, cli_jobs_deadline(self->jobs));
-    if (status == SHOAL_OK)
-        job_hex_write(self->spec, spec->sha256, sizeof spec->sha256);
+    int status = cli_wish_spec(&spec, self->jobs, self->id, self->job->away.spec);
     if (status == SHOAL_OK && spec->source == JOB_FILE)
         status = copy_folder(&self->data_folder, spec->place);
     if (status == SHOAL_OK)
@@ -590,6 +590,14 @@ static int start_supervisor(const cli_job *job, const cli_jobs *jobs, const cli_
         arguments[count++] = "--ssh";
         arguments[count++] = settings->ssh;
     }
+    if (settings->allow_code) {
+        arguments[count++] = "--allow-code";
+        arguments[count++] = settings->allow_code;
+    }
+    if (settings->data_root) {
+        arguments[count++] = "--data-root";
+        arguments[count++] = settings->data_root;
+    }
     if (settings->write_outputs)
         arguments[count++] = "--write-outputs";
     if (run->threads > 0) {
@@ -652,6 +660,20 @@ static int check_detached_outputs(const cli_file *outputs)
 
 /* ---- submitting -------------------------------------------------------------------------------------------------- */
 
+/* What a job is known by again: before there is one, so that none is left without. */
+typedef struct submitting {
+    cli_job *job;
+    const char *asked;
+} submitting;
+
+static int note_made(void *context, const char *id, const char *spec)
+{
+    const submitting *self = context;
+    snprintf(self->job->away.spec, sizeof self->job->away.spec, "%s", spec);
+    (void)cli_wish_write(id, spec, self->asked); /* where it can't be kept, resume asks */
+    return SHOAL_OK;
+}
+
 static int submit(cli_job *job, const cli_jobs *jobs, const cli_workers_wish *wish, const cli_run_settings *run,
                   const cli_workers_settings *settings)
 {
@@ -669,7 +691,10 @@ static int submit(cli_job *job, const cli_jobs *jobs, const cli_workers_wish *wi
         base_free(&text);
         return status;
     }
+    submitting made = {.job = job, .asked = text};
     shoal_job_options options = {.id = id,
+                                 .made = note_made,
+                                 .made_context = &made,
                                  .slices = settings->slices,
                                  .workers = ask.slots,
                                  .far = ask.far,
@@ -684,7 +709,6 @@ static int submit(cli_job *job, const cli_jobs *jobs, const cli_workers_wish *wi
                                  .stop = cli_signals_stop()};
     cli_progress_say(&job->progress, "submitting the job");
     cli_signals_allow_stop(true);
-    (void)cli_jobs_wish_write(id, text); /* before there is a job; where it can't be kept, resume asks */
     status =
         shoal_job_submit(job->away.id, jobs->store, job->algorithm, wish->config, job->data, job->weights, &options);
     cli_signals_allow_stop(false);
@@ -729,11 +753,9 @@ int cli_workers_run(cli_job *job, const cli_workers_wish *wish, const cli_run_se
     return status;
 }
 
-int cli_workers_resume(cli_job *job, cli_jobs *jobs, const char *id, const cli_run_settings *run,
-                       const cli_workers_settings *settings, const cli_print_settings *print,
-                       const cli_trace_settings *trace)
+int cli_workers_resume(cli_job *job, cli_jobs *jobs, const cli_run_settings *run, const cli_workers_settings *settings,
+                       const cli_print_settings *print, const cli_trace_settings *trace)
 {
-    snprintf(job->away.id, sizeof job->away.id, "%s", id);
     job->away.keep = true;
     job->away.resumed = true;
     base_free(&job->away.store);

@@ -17,9 +17,13 @@ typedef struct cli_workers_settings {
     int64_t slices, keep_rounds, worker_memory;
     double lease, patience;
     bool detach;
-    bool write_outputs; /* of `shoal job resume`: also those that only the store names */
-    bool as_scaled;     /* what `shoal job scale` asked for before counts more than `workers` */
-    bool passing;       /* it is removed however it ends, so nobody is told how it could go on */
+    /* Of `shoal job resume`, for jobs that were submitted elsewhere (job_wish.h). */
+    bool foreign;           /* it is one */
+    bool write_outputs;     /* also those that only the store names */
+    const char *allow_code; /* SHA-256 of what may be run, with commas between */
+    const char *data_root;  /* folder, or start of URLs, that rows may be read from */
+    bool as_scaled;         /* what `shoal job scale` asked for before counts more than `workers` */
+    bool passing;           /* it is removed however it ends, so nobody is told how it could go on */
 } cli_workers_settings;
 
 extern const shoal_option *const cli_workers_options; /* of cli_workers_settings */
@@ -49,9 +53,8 @@ int cli_workers_run(cli_job *job, const cli_workers_wish *wish, const cli_run_se
  * returned. */
 int cli_workers_close(cli_job *job, int status);
 
-/* Goes on with a job that is in the store. */
-int cli_workers_resume(cli_job *job, cli_jobs *jobs, const char *id, const cli_run_settings *run,
-                       const cli_workers_settings *settings, const cli_print_settings *print,
-                       const cli_trace_settings *trace);
+/* Goes on with a job that is in the store, which job->away names by its id and the hash of its spec. */
+int cli_workers_resume(cli_job *job, cli_jobs *jobs, const cli_run_settings *run, const cli_workers_settings *settings,
+                       const cli_print_settings *print, const cli_trace_settings *trace);
 
 #endif

@@ -39,6 +39,7 @@ def start(*arguments, env={}, **options):
     home = {"XDG_STATE_HOME": os.path.abspath("state"), "XDG_CACHE_HOME": os.path.abspath("cache")}
     inherited = {name: value for name, value in os.environ.items() if name != "SHOAL_STORE"}
     return subprocess.Popen([SHOAL, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            errors="surrogateescape",
                             env={**inherited, **home, **env}, **options)
 
 
@@ -681,22 +682,36 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
-def rewrite_spec(name, change, store="st"):
-    """Changes the JSON in a job's spec, as someone can who may write to the store."""
-    key = f"{store}/jobs/{name}/spec"
-    succeeds("store", "get", key, "spec")
-    with open("spec", "rb") as file:
+def rewrite_blob(key, change):
+    """Changes what is behind the frame of a blob, as someone can who may write to the store."""
+    succeeds("store", "get", key, "blob")
+    with open("blob", "rb") as file:
         whole = file.read()
-    length = struct.unpack_from("<I", whole, 48)[0]
-    spec = json.loads(whole[52:52 + length])
-    change(spec)
-    text = json.dumps(spec).encode()
-    body = struct.pack("<I", len(text)) + text + whole[52 + length:]
+    body = change(whole[48:])
     frame = whole[:16] + struct.pack("<Q", len(body)) + whole[24:40] + struct.pack("<I", crc32c(body))
-    with open("spec", "wb") as file:
+    with open("blob", "wb") as file:
         file.write(frame + struct.pack("<I", crc32c(frame)) + body)
-    succeeds("store", "put", "spec", key)
-    os.remove("spec")
+    succeeds("store", "put", "blob", key)
+    os.remove("blob")
+
+
+def rewrite_spec(name, change, store="st"):
+    """The same for the JSON in a job's spec."""
+    def change_json(body):
+        length = struct.unpack_from("<I", body)[0]
+        spec = json.loads(body[4:4 + length])
+        change(spec)
+        text = json.dumps(spec).encode()
+        return struct.pack("<I", len(text)) + text + body[4 + length:]
+
+    rewrite_blob(f"{store}/jobs/{name}/spec", change_json)
+
+
+def rewrite_settings(name, **changes):
+    def change(spec):
+        spec["settings"] = json.dumps({**json.loads(spec["settings"]), **changes})
+
+    rewrite_spec(name, change)
 
 
 @apart.test
@@ -721,11 +736,32 @@ def a_worker_refuses_what_it_can_not_do_and_the_job_is_not_harmed():
 @apart.test
 def a_store_can_not_speak_to_a_terminal():
     name = submit()
-    rewrite_spec(name, lambda spec: spec.update(algorithm="k\x1b[31m", version="\x1b]0;x\x07"))
-    succeeds("job", "cancel", "--store", "st", "--why", "\x1b[2J")
-    for words in (["list"], ["show"], ["logs"], ["wait"], ["result"], ["watch"]):
+    rewrite_spec(name, lambda spec: spec.update(algorithm="k\x1b[31m\x9b1m", version="\x1b]0;x\x07\u202e"))
+    succeeds("job", "cancel", "--store", "st", "--why", "\x1b[2J\x9b2J\u202e")
+    for words in (["list"], ["show"], ["logs"], ["wait"], ["result"], ["watch"], ["resume"], ["show", "--json"]):
         done = run("job", *words, "--store", "st")
-        assert "\x1b" not in done.out + done.err and "\x07" not in done.out + done.err, (words, done.out, done.err)
+        assert not set(done.out + done.err) & set("\x1b\x07\x9b\u202e"), (words, done.out, done.err)
+
+
+@apart.test
+def a_result_can_not_speak_to_a_terminal_or_leave_its_folder():
+    succeeds("kmeans", DATA, *LEARN, "--store", "st", "--workers", "local:1", "--job", "forged")
+    model = max(key for key in succeeds("store", "ls", "-r", "st").out.split() if key.endswith("/model"))
+
+    def rename(old, new):
+        assert len(old) == len(new)
+        rewrite_blob(f"st/{model}", lambda body: body.replace(old, new))
+
+    rename(b"objective", b"\x1b[31m\xc2\x9b2J")
+    rename(b"sizes", b"\x9b2J\xff!")
+    for words in ([], ["--json"]):
+        done = succeeds("job", "result", "--store", "st", *words)
+        assert not set(done.out + done.err) & set("\x1b\x9b\udc9b"), done.out
+    fails(1, "which is no name for a file", "job", "result", "--store", "st", "--out", "found")
+    rename(b"centres", b"../../x")
+    os.makedirs("a/b")
+    fails(1, "a tensor called '../../x', which is no name for a file", "job", "result", "--store", "st", "--out", "a/b")
+    assert not os.path.exists("x.npy")
 
 
 @apart.test
@@ -735,27 +771,69 @@ def a_store_can_not_say_which_files_are_written():
     wish = ["--centres", "found/centres.npy"]
     fails(3, "no worker", "kmeans", DATA, *LEARN, "--store", "st", "--patience", "0.2", "--quiet", *wish)
     name = jobs()[0]["id"]
-
-    def name_another_file(spec):
-        settings = json.loads(spec["settings"])
-        settings["outputs"] = {"centres": os.path.abspath("victim"), "trace": os.path.abspath("victim2")}
-        spec["settings"] = json.dumps(settings)
-
-    rewrite_spec(name, name_another_file)
+    succeeds("store", "get", f"st/jobs/{name}/spec", "original")
+    rewrite_settings(name, outputs={"centres": os.path.abspath("victim"), "trace": os.path.abspath("victim2")})
     stranger = {"XDG_STATE_HOME": os.path.abspath("other")}
     with open("victim", "w") as file:
         file.write("mine")
     done = succeeds("job", "resume", "--store", "st", "--workers", "local:1", env=stranger)
     assert "not written" in done.err and os.path.abspath("victim") in done.err, done.err
     assert open("victim").read() == "mine" and not os.path.exists("victim2")
-    succeeds("job", "resume", "--store", "st")
-    assert open("victim").read() == "mine" and not os.path.exists("victim2")
-    same("expected/centres.npy", "found/centres.npy")
+    fails(1, f"job {name} is not what it was: someone has replaced its spec", "job", "resume", "--store", "st")
     succeeds("job", "resume", "--store", "st", "--write-outputs", env=stranger)
     same("expected/centres.npy", "victim")
+    succeeds("store", "put", "original", f"st/jobs/{name}/spec")
+    os.remove("victim2")
+    succeeds("job", "resume", "--store", "st")
+    assert not os.path.exists("victim2")
+    same("expected/centres.npy", "found/centres.npy")
     assert os.listdir("state/shoal/wish") == [f"{name}.wish"]
     succeeds("job", "remove", name, "--store", "st")
     assert os.listdir("state/shoal/wish") == [], "nothing is kept about a job that is gone"
+
+
+@apart.test
+def a_store_can_not_say_what_is_started():
+    name = succeeds("kmeans", DATA, *LEARN, "--store", "st", "--detach").out.strip()
+    called = os.path.abspath("called")
+    rewrite_settings(name, workers=["ssh:h1", f"slurm:4?program={called}"], ssh=f"touch {called}", roles="split")
+    stranger = {"XDG_STATE_HOME": os.path.abspath("other")}
+    resume = ["job", "resume", name, "--store", "st"]
+    sentence = (f"job {name} was submitted elsewhere and asks for --workers ssh:h1 --workers 'slurm:4?program={called}'; "
+                "to start workers, give --workers yourself")
+    fails(1, sentence, *resume, env=stranger)
+    fails(1, sentence, *resume, "--detach", env=stranger)
+    fails(3, "waiting for workers", *resume, "--workers", "none", "--patience", "0.2", env=stranger)
+    assert jobs()[0]["state"] == "waiting" and show()["worker"] == []
+    succeeds("job", "scale", name, "9", "--store", "st")
+    done = succeeds("job", "resume", name, "--store", "dir:st?faults=delay:1/5ms", "--workers", "local:1", "--as-scaled", env=stranger)
+    for ignored in (f"--ssh touch {called}", "--roles split"):
+        assert f"ignored, since the job was submitted elsewhere, unless you give it yourself: {ignored}" in done.err, done.err
+    assert len(show()["worker"]) == 1, "nobody else says how many are started here"
+    assert not os.path.exists(called)
+    succeeds(*resume, env=stranger)  # it is done: nothing has to be started
+
+
+@apart.test
+def a_store_can_not_say_what_is_read():
+    os.mkdir("rows")
+    succeeds("data", "convert", DATA, "rows/a.npy")
+    succeeds("data", "convert", DATA, "rows/a.csv")
+    succeeds("store", "put", "rows/a.npy", "far/")
+    here = os.getcwd()
+    stranger = {"XDG_STATE_HOME": f"{here}/other"}
+    for data, place, root in (("rows/a.npy", f"{here}/rows/a.npy", f"{here}/rows"),
+                              (f"dir:{here}/far/a.npy", f"{here}/far/a.npy", f"dir:{here}/far"),
+                              ("rows/a.csv", f"{here}/rows/a.csv", f"{here}/rows")):
+        name = succeeds("kmeans", data, *LEARN, "--store", "st", "--detach").out.strip()
+        resume = ["job", "resume", name, "--store", "st", "--workers", "local:1", "--patience", "20"]
+        if place.endswith(".csv"):  # rows that were uploaded, but for some that whoever did so had no time for
+            succeeds("store", "rm", f"st/jobs/{name}/data/000000")
+        done = fails(1, f"job {name} was submitted elsewhere and its", *resume, env=stranger)
+        assert f" {place}; to allow that, give --data-root " in done.err, done.err
+        for wrong in (root[:-1], f"{root}2", f"{root}/b", f"{here}/st", "az://acct/box"):
+            fails(1, "give --data-root", *resume, "--data-root", wrong, env=stranger)
+        succeeds(*resume, "--data-root", root, env=stranger)
 
 
 # ---- whoever looks after a job ---------------------------------------------------------------------------------------

@@ -578,11 +578,17 @@ def what_has_to_be_allowed_is_shown_in_one_go(folder):
     name = folder.succeeds("run", "--exec", f"{PYTHON} sum.py", "d.npy", "--store", "other", "--detach").strip()
     resume = ["job", "resume", name, "--store", "other", "--workers", "local:1"]
     elsewhere = {"XDG_STATE_HOME": folder("elsewhere")}
-    err = folder.fails(1, f"job {name} brings code", run=resume, env=elsewhere)
-    hashes = err.split("--allow-code ")[1].strip()
-    assert hashes.count(",") == 1, err
-    folder.fails(1, "brings code", run=[*resume, "--allow-code", hashes.split(",")[0]], env=elsewhere)
-    folder.succeeds(*resume, "--allow-code", hashes, env=elsewhere)
+    err = folder.fails(1, f"job {name} was submitted elsewhere and brings code", run=resume, env=elsewhere)
+    allow, hashes, root, where = shlex.split(err.split("to allow that, give ")[1])
+    assert (allow, hashes.count(","), root) == ("--allow-code", 1, "--data-root") and folder("d.npy") in err, err
+    folder.fails(1, "brings code", run=[*resume, allow, hashes.split(",")[0], root, where], env=elsewhere)
+    folder.fails(1, "its workers read", run=[*resume, allow, hashes], env=elsewhere)
+    folder.succeeds(*resume, allow, hashes, root, where, env=elsewhere)
+    # So is who goes on in the background.
+    name = folder.succeeds("run", "--exec", f"{PYTHON} sum.py", "d.npy", "--store", "third", "--detach").strip()
+    folder.succeeds("job", "resume", name, "--store", "third", "--workers", "local:1", "--detach", allow, hashes, root, where,
+                    env=elsewhere)
+    folder.succeeds("job", "wait", name, "--store", "third")
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------

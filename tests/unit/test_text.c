@@ -17,14 +17,23 @@ static const struct {
 } cases[] = {
     {"", ""},
     {"plain", "plain"},
-    {"Gr\xc3\xb6\xc3\x9f" "e \xe2\x82\xac \xf0\x9f\x90\x9f", "Gr\xc3\xb6\xc3\x9f" "e \xe2\x82\xac \xf0\x9f\x90\x9f"},
+    {"Gr\xc3\xb6\xc3\x9f"
+     "e \xe2\x82\xac \xf0\x9f\x90\x9f",
+     "Gr\xc3\xb6\xc3\x9f"
+     "e \xe2\x82\xac \xf0\x9f\x90\x9f"},
     {"\x1b[2J\a\n\t\x7f", "?[2J????"},
-    {"a\xc2\x9b" "31mb", "a?31mb"},                     /* CSI as C1 */
-    {"a\x9b" "31m\xff", "a?31m?"},                      /* and as a bare byte */
-    {"\xc2\xa0", "\xc2\xa0"},                           /* the first behind C1 */
-    {"\xc0\x9b\xe0\x80\x9b", "?????"},                  /* longer than need be */
-    {"\xed\xa0\x80\xf4\x90\x80\x80", "???????"},        /* a surrogate; behind the last */
-    {"\xe2\x80\xae" "gpj.\xe2\x81\xa6\xe2\x80\xa8", "?gpj.??"}, /* turned round */
+    {"a\xc2\x9b"
+     "31mb",
+     "a?31mb"}, /* CSI as C1 */
+    {"a\x9b"
+     "31m\xff",
+     "a?31m?"},                                  /* and as a bare byte */
+    {"\xc2\xa0", "\xc2\xa0"},                    /* the first behind C1 */
+    {"\xc0\x9b\xe0\x80\x9b", "?????"},           /* longer than need be */
+    {"\xed\xa0\x80\xf4\x90\x80\x80", "???????"}, /* a surrogate; behind the last */
+    {"\xe2\x80\xae"
+     "gpj.\xe2\x81\xa6\xe2\x80\xa8",
+     "?gpj.??"}, /* turned round */
     {"cut \xe2\x82", "cut ??"},
 };
 

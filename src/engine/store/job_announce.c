@@ -74,13 +74,24 @@ static int is_there(bool *out, shoal_store *store, const job_spec *spec, int64_t
     return status == SHOAL_ABSENT || status == SHOAL_BROKEN ? SHOAL_OK : status;
 }
 
-/* SHOAL_OK also when the very same spec is there already. */
-static int put_spec(shoal_store *store, job_spec *spec, int64_t deadline)
+static int tell_made(const job_spec *spec, const shoal_job_options *options)
+{
+    char hash[JOB_HASH_HEX];
+    if (!options || !options->made)
+        return SHOAL_OK;
+    job_hex_write(hash, spec->sha256, sizeof spec->sha256);
+    return options->made(options->made_context, spec->id, hash);
+}
+
+/* SHOAL_OK also when the very same spec is there already.  The options, for who is told of it, may be NULL. */
+static int put_spec(shoal_store *store, job_spec *spec, const shoal_job_options *options, int64_t deadline)
 {
     void *bytes = NULL;
     size_t size = 0;
     bool mine = false;
     int status = job_spec_encode(&bytes, &size, spec);
+    if (status == SHOAL_OK)
+        status = tell_made(spec, options);
     if (status == SHOAL_OK)
         status = shoal_store_put_framed(store, job_key_of(spec->id, "spec").text, JOB_KIND_SPEC, bytes, size,
                                         SHOAL_NOTHING, NULL, deadline);
@@ -95,7 +106,7 @@ static int put_spec(shoal_store *store, job_spec *spec, int64_t deadline)
 
 int job_setup_announce(shoal_store *store, job_spec *spec, int64_t deadline)
 {
-    int status = put_spec(store, spec, deadline);
+    int status = put_spec(store, spec, NULL, deadline);
     return status == SHOAL_OK ? job_setup_open(store, spec, deadline) : status;
 }
 
@@ -140,7 +151,7 @@ int shoal_job_submit(char id[SHOAL_JOB_ID_BYTES], shoal_store *store, const shoa
         status = job_setup_spec(&spec, store, algorithm, config, data, weights, options);
     snprintf(id, SHOAL_JOB_ID_BYTES, "%s", spec ? spec->id : ""); /* not before: options->id may be the same memory */
     if (status == SHOAL_OK)
-        status = put_spec(store, spec, shoal_after(PATIENCE));
+        status = put_spec(store, spec, options, shoal_after(PATIENCE));
     if (status == SHOAL_OK && options && options->codes > 0)
         status = shoal_job_put_code(store, spec->id, options->code, options->codes, SHOAL_NEVER);
     if (status == SHOAL_OK)
