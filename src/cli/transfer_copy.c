@@ -169,24 +169,6 @@ static int settle_doubt(const transfer *self, transfer_entry *entry, shoal_etag 
     return looked < 0 ? looked : status;
 }
 
-/* Puts a blob and looks whether it has arrived in its full length. */
-static int put(const transfer *self, transfer_entry *entry, const void *data, size_t size, shoal_etag *etag)
-{
-    const cli_store *to = self->plan.to;
-    shoal_blob blob = {0};
-    char byte;
-    int status = shoal_store_put(to->store, entry->target, data, size, self->plan.if_absent ? SHOAL_NOTHING : NULL,
-                                 etag, request_deadline(to));
-    if (status < 0)
-        return status;
-    status = shoal_store_get_range(to->store, entry->target, 0, 1, etag, &byte, &blob, request_deadline(to));
-    if (status == SHOAL_OK && blob.whole != (int64_t)size)
-        status = fail_about(self->plan.to, entry->target, SHOAL_BROKEN, "has %lld bytes, though %zu were put",
-                            (long long)blob.whole, size);
-    shoal_blob_release(&blob);
-    return status;
-}
-
 /* Checksums of the pieces of what lies in memory or in a mapping. */
 static int checksum(uint32_t **out, const void *data, size_t size)
 {
@@ -212,12 +194,14 @@ static int check_unchanged(const transfer_entry *entry)
 
 static int put_and_verify(transfer *self, transfer_entry *entry, const void *data, size_t size, char *buffer)
 {
+    const cli_store *to = self->plan.to;
     shoal_etag etag = {""};
     uint32_t *crc = NULL;
     int status =
         self->plan.settings->verify ? checksum(&crc, data, size) : SHOAL_OK; /* before the buffer is used again */
     if (status == SHOAL_OK)
-        status = put(self, entry, data, size, &etag);
+        status = shoal_store_put(to->store, entry->target, data, size, self->plan.if_absent ? SHOAL_NOTHING : NULL,
+                                 &etag, request_deadline(to));
     if (status == SHOAL_OK && crc)
         status = verify(self, entry, &etag, crc, buffer);
     if (status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN)

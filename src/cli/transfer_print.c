@@ -7,15 +7,22 @@ void cli_json_put_counts(json_t **object, const cli_store *const *stores, size_t
 {
     json_t *requests = json_object();
     double price = 0;
+    int64_t sent = 0, received = 0;
     for (int kind = 0; kind < SHOAL_REQUEST_KINDS; kind++) {
         int64_t sum = 0;
         for (size_t i = 0; i < count; i++)
             sum += shoal_store_counted(stores[i]->store).requests[kind];
         cli_json_put(&requests, kinds[kind], json_integer(sum));
     }
-    for (size_t i = 0; i < count; i++)
-        price += shoal_store_counted(stores[i]->store).price;
+    for (size_t i = 0; i < count; i++) {
+        const shoal_store_counts counts = shoal_store_counted(stores[i]->store);
+        price += counts.price;
+        sent += counts.bytes_sent;
+        received += counts.bytes_received;
+    }
     cli_json_put(object, "requests", requests);
+    cli_json_put(object, "sent", json_integer(sent));
+    cli_json_put(object, "received", json_integer(received));
     cli_json_put(object, "price", cli_json_real(price));
 }
 

@@ -1,4 +1,4 @@
-/* Fuzzes what is read of Azure's answers: listings, messages, errors, tokens, and connection strings.  The first byte
+/* Fuzzes what is read of Azure's answers: listings, blocks, messages, errors, tokens, and connection strings.  The first byte
  * chooses. */
 #include <stdint.h>
 #include <stdlib.h>
@@ -44,6 +44,14 @@ static int fuzz_message(const char *text, size_t size)
     return status;
 }
 
+static void see_block(void *context, const unsigned char *id, size_t id_size, int64_t size)
+{
+    const size_t *most = context;
+    if (!id || id_size > *most)
+        abort();
+    (void)size;
+}
+
 /* A name that becomes a key and a name again. */
 static int fuzz_name(const char *text, size_t size)
 {
@@ -72,6 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         status = fuzz_listing(text, size - 1);
     } else if (bytes[0] == 'm') {
         status = fuzz_message(text, size - 1);
+    } else if (bytes[0] == 'b') {
+        status = azure_blocks_read(text, size - 1, see_block, &size);
     } else if (bytes[0] == 'n') {
         status = fuzz_name(text, strlen(text));
     } else if (bytes[0] == 'e') {

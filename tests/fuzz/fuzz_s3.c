@@ -22,6 +22,25 @@ static void read_list(const char *text, size_t size)
     shoal_listing_release(&page);
 }
 
+static void see_part(void *context, int64_t number, int64_t size, const char *etag)
+{
+    (void)number;
+    (void)size;
+    if (strlen(etag) >= SHOAL_ETAG_BYTES)
+        abort();
+    (void)context;
+}
+
+static void read_uploads(const char *text, size_t size)
+{
+    char *upload = NULL;
+    int64_t next = 0;
+    if (s3_upload_parse(&upload, "a", text, size) < 0 && upload)
+        abort();
+    base_free(&upload);
+    (void)s3_parts_parse(&next, see_part, NULL, text, size);
+}
+
 static void read_error(const char *text, size_t size)
 {
     s3_error error;
@@ -68,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     memcpy(text, bytes + 1, size - 1);
     switch (bytes[0]) {
     case 'L': read_list(text, size - 1); break;
+    case 'U': read_uploads(text, size - 1); break;
     case 'E': read_error(text, size - 1); break;
     case 'P': read_profile(text, size - 1, false); break;
     case 'C': read_profile(text, size - 1, true); break;

@@ -528,6 +528,37 @@ static void test_lies(void **state)
     shoal_store_close(&store);
 }
 
+typedef struct seen_blocks {
+    int count;
+    size_t id_size[4];
+    int64_t size[4];
+} seen_blocks;
+
+static void see_block(void *context, const unsigned char *id, size_t id_size, int64_t size)
+{
+    seen_blocks *seen = context;
+    assert_true(seen->count < 4 && id);
+    seen->id_size[seen->count] = id_size;
+    seen->size[seen->count++] = size;
+}
+
+static void test_reading_blocks(void **state)
+{
+    static const char text[] =
+        "<BlockList><CommittedBlocks><Block><Name>AAAA</Name><Size>1</Size></Block></CommittedBlocks>"
+        "<UncommittedBlocks><Block><Name>QUJD</Name><Size>7</Size></Block>"
+        "<Block><Name>QUJDRA==</Name><Size>many</Size></Block><Block><Size>3</Size></Block>"
+        "</UncommittedBlocks></BlockList>";
+    static const char bad[] = "<BlockList><UncommittedBlocks><Block><Name>no base64</Name></Block>";
+    seen_blocks seen = {0};
+    (void)state;
+    assert_int_equal(azure_blocks_read(text, sizeof text - 1, see_block, &seen), SHOAL_OK);
+    assert_int_equal(seen.count, 2);
+    assert_true(seen.id_size[0] == 3 && seen.size[0] == 7 && seen.id_size[1] == 4 && seen.size[1] == -1);
+    assert_int_equal(azure_blocks_read(bad, sizeof bad - 1, see_block, &seen), SHOAL_BROKEN);
+    assert_int_equal(seen.count, 2);
+}
+
 static _Atomic int blocks, lists, block_failures;
 static _Atomic int64_t block_bytes;
 
@@ -975,6 +1006,7 @@ int main(void)
         cmocka_unit_test(test_connection_strings),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_reading_a_page),
+        cmocka_unit_test(test_reading_blocks),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test_setup(test_refusals, setup),
         cmocka_unit_test_setup(test_what_passes, setup),

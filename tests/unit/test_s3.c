@@ -855,6 +855,65 @@ static void lists_are_read(void **state)
     }
 }
 
+/* ---- uploads that were broken off ---- */
+
+typedef struct seen_parts {
+    int count;
+    int64_t number[4], size[4];
+    char etag[4][64];
+} seen_parts;
+
+static void see_part(void *context, int64_t number, int64_t size, const char *etag)
+{
+    seen_parts *seen = context;
+    assert_true(seen->count < 4);
+    seen->number[seen->count] = number;
+    seen->size[seen->count] = size;
+    snprintf(seen->etag[seen->count++], sizeof seen->etag[0], "%s", etag);
+}
+
+static void uploads_that_were_broken_off_are_found(void **state)
+{
+#define UPLOAD(key, id) "<Upload><Key>" key "</Key><UploadId>" id "</UploadId></Upload>"
+    static const char uploads[] = "<ListMultipartUploadsResult>" UPLOAD("a", "1") UPLOAD("a/b", "2") UPLOAD("a", "3")
+        UPLOAD("a&amp;", "4") "<Upload><Key>a</Key></Upload></ListMultipartUploadsResult>";
+    static const char *const bad[] = {"", "x", "<ListMultipartUploadsResult>" UPLOAD("a", "1"),
+                                      "<!DOCTYPE a><ListMultipartUploadsResult/>"};
+    char *upload = NULL;
+    (void)state;
+    assert_int_equal(s3_upload_parse(&upload, "a", uploads, strlen(uploads)), SHOAL_OK);
+    assert_string_equal(upload, "3"); /* the newest of this very key */
+    base_free(&upload);
+    assert_int_equal(s3_upload_parse(&upload, "b", uploads, strlen(uploads)), SHOAL_OK);
+    assert_null(upload);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_true(s3_upload_parse(&upload, "a", bad[i], strlen(bad[i])) < 0);
+        assert_null(upload);
+    }
+}
+
+static void parts_of_an_upload_are_read(void **state)
+{
+    static const char parts[] =
+        "<ListPartsResult><IsTruncated>true</IsTruncated><NextPartNumberMarker>7</NextPartNumberMarker>"
+        "<Part><PartNumber>1</PartNumber><ETag>\"abc\"</ETag><Size>5</Size></Part>"
+        "<Part><PartNumber>many</PartNumber><ETag>\"\"</ETag><Size>-</Size></Part><Part><Size>3</Size></Part>"
+        "</ListPartsResult>";
+    static const char last[] = "<ListPartsResult><NextPartNumberMarker>9</NextPartNumberMarker></ListPartsResult>";
+    seen_parts seen = {0};
+    int64_t next = -1;
+    (void)state;
+    assert_int_equal(s3_parts_parse(&next, see_part, &seen, parts, strlen(parts)), SHOAL_OK);
+    assert_int_equal(next, 7);
+    assert_int_equal(seen.count, 3);
+    assert_true(seen.number[0] == 1 && seen.size[0] == 5 && strcmp(seen.etag[0], "abc") == 0);
+    assert_true(seen.number[1] == -1 && seen.size[1] == -1 && strcmp(seen.etag[1], "") == 0);
+    assert_true(seen.number[2] == -1 && seen.size[2] == 3);
+    assert_int_equal(s3_parts_parse(&next, see_part, &seen, last, strlen(last)), SHOAL_OK);
+    assert_int_equal(next, 0);
+    assert_true(s3_parts_parse(&next, see_part, &seen, "<a>", 3) < 0);
+}
+
 /* A server that ignores what was asked for. */
 static reply lists_too_much(const exchange *asked)
 {
@@ -1142,6 +1201,8 @@ int main(void)
         WITH_CLEAN_ENVIRONMENT(a_renewal_that_fails_has_time_until_the_old_keys_expire),
         WITH_CLEAN_ENVIRONMENT(threads_share_one_renewal),
         WITH_CLEAN_ENVIRONMENT(each_answer_has_its_meaning_and_sentence),
+        WITH_CLEAN_ENVIRONMENT(uploads_that_were_broken_off_are_found),
+        WITH_CLEAN_ENVIRONMENT(parts_of_an_upload_are_read),
         WITH_CLEAN_ENVIRONMENT(what_passes_is_tried_again_and_counted),
         WITH_CLEAN_ENVIRONMENT(keys_that_a_server_refuses_are_replaced),
         WITH_CLEAN_ENVIRONMENT(addresses_are_made_of_bucket_region_and_style),

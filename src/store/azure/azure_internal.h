@@ -60,7 +60,7 @@ typedef struct azure_call {
     azure_pair query[AZURE_PAIRS];   /* decoded; up to the first without a name */
     azure_pair headers[AZURE_PAIRS]; /* beyond what every request has; names in lower case */
     const char *if_match, *if_none_match;
-    const char *content_type;
+    const char *content_type, *content_md5; /* or NULL */
     store_body body;
     bool sends_body;
     shoal_request kind;
@@ -98,7 +98,7 @@ typedef struct azure_signed {
     size_t query_count;
     const azure_pair *headers; /* those that start with x-ms- */
     size_t header_count;
-    const char *content_type, *if_match, *if_none_match; /* or NULL */
+    const char *content_type, *content_md5, *if_match, *if_none_match; /* or NULL */
     size_t content_length;
 } azure_signed;
 int azure_string_to_sign(char **out, const azure_signed *request);
@@ -128,6 +128,9 @@ int remove_azure(shoal_store *self, const char *key, store_attempt *attempt);
 int list_azure(shoal_store *self, const char *prefix, const char *after, shoal_listing *page, store_attempt *attempt);
 int put_azure_blocks(azure_store *store, const char *key, const store_body *body, const shoal_etag *expected,
                      shoal_etag *etag, store_attempt *attempt); /* azure_blocks.c */
+/* The blocks of a blob that are in no list yet, as the server tells: calls `found` for each, with its id decoded.  For tests, too. */
+typedef void azure_found_block(void *context, const unsigned char *id, size_t id_size, int64_t size);
+int azure_blocks_read(const char *document, size_t size, azure_found_block *found, void *context);
 /* The etag of an answer, or a sentence. */
 int azure_answer_etag(azure_store *store, const char *key, const http_request *request, shoal_etag *etag);
 

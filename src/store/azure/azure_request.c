@@ -105,6 +105,7 @@ static int sign(const azure_store *store, const azure_call *call, const azure_pa
                                    .headers = headers,
                                    .header_count = header_count,
                                    .content_type = call->content_type,
+                                   .content_md5 = call->content_md5,
                                    .if_match = call->if_match,
                                    .if_none_match = call->if_none_match,
                                    .content_length = call->sends_body ? store_body_size(&call->body) : 0};
@@ -147,6 +148,8 @@ static int add_headers(const azure_call *call, const azure_pair *headers, size_t
         status = http_add_header(out, "If-None-Match: %s", call->if_none_match);
     if (status == SHOAL_OK && call->content_type)
         status = http_add_header(out, "Content-Type: %s", call->content_type);
+    if (status == SHOAL_OK && call->content_md5)
+        status = http_add_header(out, "Content-MD5: %s", call->content_md5);
     return status;
 }
 
@@ -245,6 +248,7 @@ static const meaning meanings[] = {
     {"MessageNotFound", SHOAL_LOST, 0, "the message is someone else's by now, or gone"},
     {"PopReceiptMismatch", SHOAL_LOST, 0, "the message is someone else's by now"},
     {"InvalidBlockList", SHOAL_AGAIN, SHOAL_CAUSE_RACE, "another writer threw away the parts of this blob"},
+    {"Md5Mismatch", SHOAL_AGAIN, SHOAL_CAUSE_RACE, "what arrived is not what was sent"},
     {"ContainerBeingDeleted", SHOAL_AGAIN, SHOAL_CAUSE_BUSY, "the container is being deleted"},
     {"QueueBeingDeleted", SHOAL_AGAIN, SHOAL_CAUSE_BUSY, "a queue of this name is being deleted"},
     {"AccountBeingCreated", SHOAL_AGAIN, SHOAL_CAUSE_BUSY, "the account is still being made"},

@@ -73,10 +73,10 @@ int azure_string_to_sign(char **out, const azure_signed *request)
         snprintf(length, sizeof length, "%zu", request->content_length);
     /* Verb, Content-Encoding, -Language, -Length, -MD5, -Type, Date, If-Modified-Since, If-Match, If-None-Match,
      * If-Unmodified-Since, Range. */
-    int status =
-        base_format(&text, "%s\n\n\n%s\n\n%s\n\n\n%s\n%s\n\n\n", request->method, length,
-                    request->content_type ? request->content_type : "", request->if_match ? request->if_match : "",
-                    request->if_none_match ? request->if_none_match : "");
+    int status = base_format(
+        &text, "%s\n\n\n%s\n%s\n%s\n\n\n%s\n%s\n\n\n", request->method, length,
+        request->content_md5 ? request->content_md5 : "", request->content_type ? request->content_type : "",
+        request->if_match ? request->if_match : "", request->if_none_match ? request->if_none_match : "");
     if (status == SHOAL_OK)
         status = add_pairs(&text, request->headers, request->header_count, "", "\n");
     if (status == SHOAL_OK)

@@ -190,8 +190,20 @@ enum {
 /* Gets `size` bytes from `offset` of that version, in several ranges at once. */
 int s3_get_parts(s3_store *self, const char *key, int64_t offset, char *to, size_t size, const shoal_etag *etag,
                  store_attempt *attempt);
-/* Puts a body in parts; nothing of it stays when that fails. */
+/* Puts a body in parts, and goes on with an earlier put of the same bytes that was killed; nothing of it stays when that fails. */
 int s3_put_parts(s3_store *self, const char *key, const store_body *body, shoal_etag *etag, store_attempt *attempt);
+
+/* ---- uploads that were broken off (s3_uploads.c) ---------------------------------------------------------------- */
+
+/* The newest upload of a key that is neither completed nor aborted, base_alloc'd; NULL when there is none. */
+int s3_find_upload(s3_store *self, const char *key, char **out, store_attempt *attempt);
+/* Calls `found` for every part of it.  What the server did not tell is -1 or "". */
+typedef void s3_found_part(void *context, int64_t number, int64_t size, const char *etag);
+int s3_list_parts(s3_store *self, const char *key, const char *upload, s3_found_part *found, void *context,
+                  store_attempt *attempt);
+/* The documents.  *next is the part that the next page comes after, 0 behind the last. */
+int s3_upload_parse(char **out, const char *key, const char *text, size_t size);
+int s3_parts_parse(int64_t *next, s3_found_part *found, void *context, const char *text, size_t size);
 
 /* ---- opening (s3_open.c) --------------------------------------------------------------------------------------- */
 

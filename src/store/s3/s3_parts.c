@@ -1,7 +1,9 @@
 /* Large bodies in parts: ranges of a get at once, and multipart uploads.
  *
  * A multipart upload takes effect when it is completed, as a whole; until then its parts lie around and cost money, so
- * a failure of any kind is followed by an attempt to abort it.  Conditions are not for multipart uploads: some servers
+ * a failure of any kind is followed by an attempt to abort it.  Who is killed can't do that: so the next put of the key goes
+ * on with the upload that it finds, if all its parts are parts of the same body, by their MD5, which is what the server
+ * calls them.  Parts of two bodies are never mixed: completing names each by its MD5.  Conditions are not for multipart uploads: some servers
  * ignore them there. */
 #include "s3_internal.h"
 
@@ -138,8 +140,12 @@ typedef struct putting {
     struct sent {
         s3_request *request;
         char number[24];
-        shoal_etag etag;
+        shoal_etag etag; /* "" until the server has it */
     } * parts;
+    size_t *missing; /* those that are to be sent */
+    size_t kept;     /* parts that an earlier put has sent */
+    bool other;      /* the upload that was found is one of other bytes */
+    bool ended;      /* another put of the key went on with this upload, and has ended it */
 } putting;
 
 /* A run of the body, which may lie across its two pieces. */
@@ -157,32 +163,44 @@ static store_body cut_body(const store_body *body, size_t offset, size_t size)
     return out;
 }
 
+static store_body body_of_part(const putting *job, size_t number)
+{
+    size_t offset = number * job->part, left = job->size - offset;
+    return cut_body(job->body, offset, left < job->part ? left : job->part);
+}
+
 static int ask_put(void *context, size_t item, http_request *out)
 {
     putting *job = context;
-    size_t offset = item * job->part, left = job->size - offset;
-    s3_request request = {.key = job->key,
-                          .http = {.method = "PUT",
-                                   .kind = SHOAL_REQUEST_PUT,
-                                   .body = cut_body(job->body, offset, left < job->part ? left : job->part),
-                                   .sends_body = true}};
-    snprintf(job->parts[item].number, sizeof job->parts[item].number, "%zu", item + 1);
-    s3_add_query(&request, "partNumber", job->parts[item].number);
+    size_t number = job->missing[item];
+    struct sent *sent = &job->parts[number];
+    s3_request request = {
+        .key = job->key,
+        .http = {.method = "PUT", .kind = SHOAL_REQUEST_PUT, .body = body_of_part(job, number), .sends_body = true}};
+    s3_add_query(&request, "partNumber", sent->number);
     s3_add_query(&request, "uploadId", job->upload);
-    return start_part(job->self, &job->parts[item].request, &request, out, job->deadline);
+    return start_part(job->self, &sent->request, &request, out, job->deadline);
+}
+
+static int fail_put(putting *job, const s3_request *request, store_attempt *attempt)
+{
+    s3_error error;
+    s3_error_parse(&error, request->http.answer, request->http.size);
+    job->ended |= strcmp(error.code, "NoSuchUpload") == 0 || strcmp(error.code, "InvalidPart") == 0;
+    return s3_fail(job->self, request, attempt);
 }
 
 static int take_put(void *context, size_t item, http_request *http, bool asked, store_attempt *attempt)
 {
     putting *job = context;
-    struct sent *sent = &job->parts[item];
+    struct sent *sent = &job->parts[job->missing[item]];
     int status = SHOAL_OK;
     if (sent->request)
         take_part(sent->request, http);
     if (sent->request && asked) {
         status = s3_judge(job->self, sent->request, attempt);
         if (status == SHOAL_OK && sent->request->http.status != 200)
-            status = s3_fail(job->self, sent->request, attempt);
+            status = fail_put(job, sent->request, attempt);
         if (status == SHOAL_OK)
             status = s3_read_etag(job->self, sent->request, &sent->etag);
     }
@@ -297,7 +315,7 @@ static int end_upload(putting *job, shoal_etag *etag, store_attempt *attempt)
     if (status == SHOAL_OK && request.http.status == 200)
         status = xml_read(request.http.answer, request.http.size, read_completion, &made);
     if (status == SHOAL_OK && !made.done)
-        status = s3_fail(job->self, &request, attempt);
+        status = fail_put(job, &request, attempt);
     else if (status == SHOAL_OK && !made.etag.text[0])
         status = derive_etag(job, &made.etag);
     if (status == SHOAL_OK)
@@ -322,25 +340,102 @@ static void abort_upload(putting *job)
     shoal_fail(SHOAL_OK, "%s", message);
 }
 
+/* ---- going on ------------------------------------------------------------------------------------------------- */
+
+/* MD5 as an etag has it; "" where OpenSSL was told to do without. */
+static void name_body(char out[2 * EVP_MAX_MD_SIZE + 1], const store_body *body)
+{
+    unsigned char hash[EVP_MAX_MD_SIZE];
+    unsigned length = 0;
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    bool good = context && EVP_DigestInit_ex(context, EVP_md5(), NULL) == 1;
+    for (int i = 0; i < 2 && good; i++)
+        good = EVP_DigestUpdate(context, body->part[i].iov_base, body->part[i].iov_len) == 1;
+    if (!good || EVP_DigestFinal_ex(context, hash, &length) != 1)
+        length = 0;
+    EVP_MD_CTX_free(context);
+    for (unsigned i = 0; i < length; i++)
+        snprintf(out + 2 * (size_t)i, 3, "%02x", hash[i]);
+    out[2 * (size_t)length] = '\0';
+}
+
+static void note_part(void *context, int64_t number, int64_t size, const char *etag)
+{
+    putting *job = context;
+    char name[2 * EVP_MAX_MD_SIZE + 1] = "";
+    bool ours = !job->other && number >= 1 && number <= (int64_t)job->count;
+    if (ours) {
+        const store_body body = body_of_part(job, (size_t)number - 1);
+        ours = size == (int64_t)store_body_size(&body);
+        if (ours)
+            name_body(name, &body);
+    }
+    if (!ours || !name[0] || strcmp(name, etag) != 0) {
+        job->other = true;
+        return;
+    }
+    struct sent *part = &job->parts[number - 1];
+    job->kept += part->etag.text[0] == '\0';
+    snprintf(part->etag.text, sizeof part->etag.text, "%s", name);
+}
+
+static void forget_upload(putting *job)
+{
+    base_free(&job->upload);
+    for (size_t i = 0; i < job->count; i++)
+        job->parts[i].etag = (shoal_etag){""};
+    job->kept = 0;
+}
+
+/* What an earlier put of the same bytes has left.  Whoever may not ask, or gets no answer, begins anew. */
+static void find_upload(putting *job, store_attempt *attempt)
+{
+    store_attempt asking = {.deadline = attempt->deadline};
+    int status = s3_find_upload(job->self, job->key, &job->upload, &asking);
+    if (status == SHOAL_OK && job->upload)
+        status = s3_list_parts(job->self, job->key, job->upload, note_part, job, &asking);
+    if (status < 0 || job->other || job->kept == 0)
+        forget_upload(job);
+}
+
+static int put_all(putting *job, shoal_etag *etag, store_attempt *attempt)
+{
+    const store_parallel work = {&job->self->store, job->self->pool, job, ask_put, take_put};
+    size_t missing = 0;
+    int status = job->upload ? SHOAL_OK : begin_upload(job, attempt);
+    for (size_t i = 0; i < job->count; i++)
+        if (!job->parts[i].etag.text[0])
+            job->missing[missing++] = i;
+    if (status == SHOAL_OK)
+        status = store_parallel_run(&work, missing, attempt);
+    if (status == SHOAL_UNKNOWN)
+        status = SHOAL_AGAIN; /* a part that may be there is nothing yet */
+    return status == SHOAL_OK ? end_upload(job, etag, attempt) : status;
+}
+
 int s3_put_parts(s3_store *self, const char *key, const store_body *body, shoal_etag *etag, store_attempt *attempt)
 {
     putting job = {
         .self = self, .key = key, .body = body, .size = store_body_size(body), .deadline = attempt->deadline};
-    const store_parallel work = {&self->store, self->pool, &job, ask_put, take_put};
     job.part = job.size / S3_PARTS_MOST + 1 < S3_PART ? S3_PART : job.size / S3_PARTS_MOST + 1;
     job.count = job.size / job.part + (job.size % job.part > 0);
     int status = base_alloc(&job.parts, job.count, sizeof *job.parts, "parts");
     if (status == SHOAL_OK)
-        status = begin_upload(&job, attempt);
+        status = base_alloc(&job.missing, job.count, sizeof *job.missing, "parts");
+    for (size_t i = 0; i < job.count && status == SHOAL_OK; i++)
+        snprintf(job.parts[i].number, sizeof job.parts[i].number, "%zu", i + 1);
     if (status == SHOAL_OK)
-        status = store_parallel_run(&work, job.count, attempt);
-    if (status == SHOAL_UNKNOWN)
-        status = SHOAL_AGAIN; /* a part that may be there is nothing yet */
+        find_upload(&job, attempt);
     if (status == SHOAL_OK)
-        status = end_upload(&job, etag, attempt);
+        status = put_all(&job, etag, attempt);
+    if (status < 0 && job.ended) {
+        forget_upload(&job);
+        status = put_all(&job, etag, attempt);
+    }
     if (status < 0 && job.upload)
         abort_upload(&job);
     base_free(&job.upload);
+    base_free(&job.missing);
     base_free(&job.parts);
     return status;
 }
