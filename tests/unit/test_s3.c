@@ -1030,7 +1030,8 @@ static reply multipart(const exchange *asked)
     return (reply){.status = "200 OK", .headers = headers};
 }
 
-static int put_large(shoal_store *store, const char *said, int fails, shoal_etag *etag)
+static int put_large(shoal_store *store, reply (*server)(const exchange *), const char *said, int fails,
+                     shoal_etag *etag)
 {
     size_t size = (64 << 20) + 5;
     char *body = calloc(size, 1);
@@ -1038,7 +1039,7 @@ static int put_large(shoal_store *store, const char *said, int fails, shoal_etag
     uploads = aborted = completed = 0;
     failing_part = fails;
     completion = said;
-    answer = multipart;
+    answer = server;
     int status = shoal_store_put(store, "k", body, size, NULL, etag, shoal_after(60));
     free(body);
     return status;
@@ -1052,7 +1053,7 @@ static void a_large_put_is_made_of_parts(void **state)
     tell(0, NULL, NULL, NULL);
     shoal_store *store = open_store("s3://box");
     assert_int_equal(/* white space comes while the server is at work */
-                     put_large(store,
+                     put_large(store, multipart,
                                " \n <?xml "
                                "version=\"1.0\"?><CompleteMultipartUploadResult><ETag>\"whole-9\"</ETag></"
                                "CompleteMultipartUploadResult>",
@@ -1063,11 +1064,71 @@ static void a_large_put_is_made_of_parts(void **state)
         assert_int_equal(parts_put[i], i == 3 ? 2 : 1); /* what failed is sent once more, and nothing else */
     assert_int_equal(aborted, 0);
     /* 200, and a failure in the body.  Nothing is left behind. */
-    assert_int_equal(put_large(store, CODE("InvalidPart"), 0, &etag), SHOAL_INVALID);
+    assert_int_equal(put_large(store, multipart, CODE("InvalidPart"), 0, &etag), SHOAL_INVALID);
     assert_non_null(strstr(shoal_error(), "InvalidPart"));
+    assert_int_equal(uploads, 2); /* another put might have changed the parts of the first */
+    assert_int_equal(aborted, 2);
+    assert_int_equal(put_large(store, multipart, CODE("AccessDenied"), 0, &etag), SHOAL_DENIED);
     assert_int_equal(aborted, 1);
-    assert_int_equal(put_large(store, CODE("AccessDenied"), 0, &etag), SHOAL_DENIED);
-    assert_int_equal(aborted, 1);
+    shoal_store_close(&store);
+}
+
+static atomic_int old_parts;
+static atomic_bool old_is_gone;
+static _Atomic(const char *) old_etag;
+
+/* An upload of an earlier put is there, with the first part. */
+static reply with_an_old_upload(const exchange *asked)
+{
+    static char parts[256];
+    if (strcmp(asked->method, "GET") == 0 && strstr(asked->target, "uploads="))
+        return (reply){.status = "200 OK",
+                       .body = "<ListMultipartUploadsResult>" UPLOAD("k", "old") "</ListMultipartUploadsResult>"};
+    if (!strstr(asked->target, "uploadId=old"))
+        return multipart(asked);
+    if (strcmp(asked->method, "GET") == 0) {
+        snprintf(parts, sizeof parts,
+                 "<ListPartsResult><Part><PartNumber>1</PartNumber><ETag>%s</ETag><Size>8388608</Size></Part>"
+                 "</ListPartsResult>",
+                 old_etag);
+        return (reply){.status = "200 OK", .body = parts};
+    }
+    old_parts++;
+    if (old_is_gone)
+        return (reply){.status = "404 Not Found", .body = CODE("NoSuchUpload")};
+    if (strcmp(asked->method, "POST") == 0) {
+        completed +=
+            strstr(asked->body, "<PartNumber>1</PartNumber><ETag>\"96995b58d4cbf6aaa9041b4f00c7f6ae\"</ETag>") != NULL;
+        return (reply){.status = "200 OK", .body = completion};
+    }
+    return (reply){.status = "200 OK", .headers = "ETag: \"e\"\r\n"};
+}
+
+static void a_large_put_goes_on_with_an_upload_of_the_same_bytes(void **state)
+{
+    static const char said[] = "<CompleteMultipartUploadResult><ETag>\"w\"</ETag></CompleteMultipartUploadResult>";
+    static const struct {
+        const char *etag;
+        bool gone;
+        int sent, begun; /* to the old upload, the end of it included; new uploads */
+    } cases[] = {{"96995b58d4cbf6aaa9041b4f00c7f6ae", false, PARTS, 0},
+                 {"ffffffffffffffffffffffffffffffff", false, 0, 1},
+                 {"96995b58d4cbf6aaa9041b4f00c7f6ae", true, 0, 1}};
+    shoal_etag etag = {""};
+    (void)state;
+    set_keys("A");
+    tell(0, NULL, NULL, NULL);
+    shoal_store *store = open_store("s3://box");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        old_parts = 0;
+        old_etag = cases[i].etag;
+        old_is_gone = cases[i].gone; /* whoever began it was not dead */
+        assert_int_equal(put_large(store, with_an_old_upload, said, 0, &etag), SHOAL_OK);
+        assert_int_equal(uploads, cases[i].begun);
+        assert_int_equal(completed, 1);
+        assert_true(cases[i].gone ? old_parts > 0 : old_parts == cases[i].sent);
+        assert_int_equal(aborted, 0);
+    }
     shoal_store_close(&store);
 }
 
@@ -1212,6 +1273,7 @@ int main(void)
         WITH_CLEAN_ENVIRONMENT(keys_that_were_not_asked_for_are_left_out),
         WITH_CLEAN_ENVIRONMENT(a_large_get_is_of_one_version),
         WITH_CLEAN_ENVIRONMENT(a_large_put_is_made_of_parts),
+        WITH_CLEAN_ENVIRONMENT(a_large_put_goes_on_with_an_upload_of_the_same_bytes),
         WITH_CLEAN_ENVIRONMENT(servers_are_tried_for_conditional_writes),
         WITH_CLEAN_ENVIRONMENT(keys_that_only_read_get_a_sentence),
         WITH_CLEAN_ENVIRONMENT(another_trouble_of_the_probe_is_told_as_what_it_is),

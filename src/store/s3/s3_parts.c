@@ -145,7 +145,7 @@ typedef struct putting {
     size_t *missing; /* those that are to be sent */
     size_t kept;     /* parts that an earlier put has sent */
     bool other;      /* the upload that was found is one of other bytes */
-    bool ended;      /* another put of the key went on with this upload, and has ended it */
+    bool ended;      /* another put of the key went on with this upload, and has ended it or changed its parts */
 } putting;
 
 /* A run of the body, which may lie across its two pieces. */
@@ -429,6 +429,7 @@ int s3_put_parts(s3_store *self, const char *key, const store_body *body, shoal_
     if (status == SHOAL_OK)
         status = put_all(&job, etag, attempt);
     if (status < 0 && job.ended) {
+        abort_upload(&job);
         forget_upload(&job);
         status = put_all(&job, etag, attempt);
     }
