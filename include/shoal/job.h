@@ -66,8 +66,9 @@ typedef struct shoal_job_options {
     const shoal_code *code; /* what the learner needs besides itself, `codes` of them, at most SHOAL_CODE_MOST */
     int codes;
     const volatile int *stop; /* as in shoal_run_options: ends the upload with SHOAL_STOPPED */
-    /* Called when the job is made, before anything of it is put, with the SHA-256 of its spec in hex: for who keeps a note
-     * by which it knows the job again.  What is not SHOAL_OK ends the submitting with that status.  May be NULL. */
+    /* Called when the job is made, before anything of it is put, with the SHA-256 of its spec in hex: for who keeps
+     * a note by which it knows the job again.  What is not SHOAL_OK ends the submitting with that status.  May be
+     * NULL. */
     int (*made)(void *context, const char *id, const char *spec);
     void *made_context;
 } shoal_job_options;

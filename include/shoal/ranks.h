@@ -92,8 +92,8 @@ SHOAL_API bool shoal_ranks_find(shoal_ranks_started *out);
 /* Loads libshoal-mpi.so and meets the others.  `path` names the file, or is NULL: SHOAL_MPI_PLUGIN from the environment, or the one of
  * started.kind that lies where shoal was installed or built.  SHOAL_ABSENT, naming where was looked, when there is none. */
 SHOAL_API int shoal_ranks_open(shoal_ranks **out, const char *path);
-/* Ends the others, who wait for this process, after shoal_ranks_open failed in it: for launchers that mind no exit code.
- * It is the last thing that a process does, once it has said what is wrong. */
+/* Ends the others, who wait for this process, after shoal_ranks_open failed in it: for launchers that mind no exit
+ * code. It is the last thing that a process does, once it has said what is wrong. */
 SHOAL_API void shoal_ranks_give_up(const shoal_ranks_started *started);
 SHOAL_API void shoal_ranks_close(shoal_ranks **ranks);
 

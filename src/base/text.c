@@ -1,13 +1,14 @@
 /* What of a text can be shown.  See text.h.
  *
- * Besides the control characters of ASCII these are refused: C1, which some terminals obey as they do ESC (U+009B begins a
- * command), the separators of lines and paragraphs, and the marks that turn the direction of what follows. */
+ * Besides the control characters of ASCII these are refused: C1, which some terminals obey as they do ESC (U+009B
+ * begins a command), the separators of lines and paragraphs, and the marks that turn the direction of what follows. */
 #include "base/text.h"
 
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of the UTF-8 character at the start, 0 when there is none; RFC 3629: no surrogates, nothing longer than need be. */
+/* Bytes of the UTF-8 character at the start, 0 when there is none; RFC 3629: no surrogates, nothing longer than need
+ * be. */
 static size_t decode(uint32_t *out, const unsigned char *text)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};

@@ -1,13 +1,13 @@
-/* Text that came from a file, a store or another machine, on its way to a terminal: nothing in it may move the cursor, ring the
- * bell or turn the direction of writing round. */
+/* Text that came from a file, a store or another machine, on its way to a terminal: nothing in it may move the
+ * cursor, ring the bell or turn the direction of writing round. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of the character that a text, which is not empty, begins with; *plain when people can be shown it.  What is no UTF-8
- * counts as characters of one byte that can't. */
+/* Bytes of the character that a text, which is not empty, begins with; *plain when people can be shown it.  What is
+ * no UTF-8 counts as characters of one byte that can't. */
 size_t base_text_next(bool *plain, const char *text);
 /* Replaces by '?' what people can't be shown. */
 void base_text_clean(char *text);

@@ -82,8 +82,8 @@ void cli_wish_release(cli_wish *wish)
 
 /* ---- what is left alone ------------------------------------------------------------------------------------------ */
 
-/* Names the files of a job that someone else submitted, and takes them out: whoever may write to a store must not say which
- * files of this user are replaced. */
+/* Names the files of a job that someone else submitted, and takes them out: whoever may write to a store must not
+ * say which files of this user are replaced. */
 static void leave_outputs(json_t *asked, bool quiet)
 {
     json_t *outputs = json_object_get(asked, "outputs"), *path;
@@ -115,7 +115,7 @@ static void leave_setting(json_t *asked, const char *name, bool mention)
     json_object_del(asked, name);
 }
 
-/* ---- workers and code ---------------------------------------------------------------------------------------------- */
+/* ---- workers and code -------------------------------------------------------------------------------------------- */
 
 /* " --workers 'slurm:4?program=/tmp/x' --workers ..." */
 static int spell_workers(char **out, const json_t *list)
@@ -166,7 +166,7 @@ static bool may_run(const shoal_job *about, const char *allow_code)
     return allowed;
 }
 
-/* ---- code and rows -------------------------------------------------------------------------------------------------------- */
+/* ---- code and rows ----------------------------------------------------------------------------------------------- */
 
 /* A folder is a store with or without its scheme. */
 static const char *skip_dir(const char *url)
@@ -174,8 +174,8 @@ static const char *skip_dir(const char *url)
     return strncmp(url, "dir:", 4) == 0 ? url + 4 : url;
 }
 
-/* Whether a URL is `root` or lies below it.  Options behind '?' could lead elsewhere, and so could "..": such a URL must be named
- * as a whole. */
+/* Whether a URL is `root` or lies below it.  Options behind '?' could lead elsewhere, and so could "..": such a URL
+ * must be named as a whole. */
 static bool is_url_below(const char *url, const char *root)
 {
     url = skip_dir(url);
@@ -255,8 +255,8 @@ static int refuse_work(const cli_jobs *jobs, const shoal_job *about, const cli_w
     return status;
 }
 
-/* The files whose rows this process may have to read again: to go on with an upload, to compute --features.  What may not be
- * read is kept as "refused", for the sentence once it is needed. */
+/* The files whose rows this process may have to read again: to go on with an upload, to compute --features.  What
+ * may not be read is kept as "refused", for the sentence once it is needed. */
 static void leave_data(json_t *asked, const cli_jobs *jobs, const char *root)
 {
     static const char *const names[] = {"path", "weights", "labels"};

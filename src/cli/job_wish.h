@@ -1,9 +1,9 @@
 /* What a job was submitted with, and how much of it counts for whoever resumes it.
  *
- * The spec in the store holds what the submitter asked for; but others may write to the store, too, and then a resume would start
- * programs, call hosts, and read and write files as they please.  So submitting leaves a note on this machine, which also has the
- * hash of the spec, and a resume obeys that note and its own command line.  Of a job without a note all else is shown and
- * refused, in a sentence with the option that would allow it. */
+ * The spec in the store holds what the submitter asked for; but others may write to the store, too, and then a
+ * resume would start programs, call hosts, and read and write files as they please.  So submitting leaves a note on
+ * this machine, which also has the hash of the spec, and a resume obeys that note and its own command line.  Of a
+ * job without a note all else is shown and refused, in a sentence with the option that would allow it. */
 #ifndef CLI_JOB_WISH_H
 #define CLI_JOB_WISH_H
 
@@ -25,8 +25,8 @@ void cli_wish_release(cli_wish *wish);
 /* Gets the spec, if it is still the one with that hash; SHOAL_DENIED otherwise.  What was looked at is what is run. */
 int cli_wish_spec(job_spec **out, const cli_jobs *jobs, const char *id, const char *expected);
 
-/* Takes out of a wish that is not our own whatever `allowed` does not allow, and says so on stderr unless `quiet`; SHOAL_DENIED when
- * the job can't go on without it.  Own wishes stay as they are. */
+/* Takes out of a wish that is not our own whatever `allowed` does not allow, and says so on stderr unless `quiet`;
+ * SHOAL_DENIED when the job can't go on without it.  Own wishes stay as they are. */
 int cli_wish_restrict(cli_wish *wish, const cli_jobs *jobs, const shoal_job *about, const cli_workers_settings *allowed,
                       bool quiet);
 

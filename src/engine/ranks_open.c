@@ -311,8 +311,8 @@ int shoal_ranks_open(shoal_ranks **out, const char *path)
     return status;
 }
 
-/* mpirun of Open MPI ends all because of the exit code of one.  That of MPICH minds only who has spoken to it, as MPI_Init
- * would have: so it is told in its own words, those of PMI-1. */
+/* mpirun of Open MPI ends all because of the exit code of one.  That of MPICH minds only who has spoken to it, as
+ * MPI_Init would have: so it is told in its own words, those of PMI-1. */
 void shoal_ranks_give_up(const shoal_ranks_started *started)
 {
     static const char words[] = "cmd=abort exitcode=1\n";

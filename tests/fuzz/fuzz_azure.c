@@ -1,5 +1,5 @@
-/* Fuzzes what is read of Azure's answers: listings, blocks, messages, errors, tokens, and connection strings.  The first byte
- * chooses. */
+/* Fuzzes what is read of Azure's answers: listings, blocks, messages, errors, tokens, and connection strings.  The
+ * first byte chooses. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

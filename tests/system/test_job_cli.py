@@ -539,7 +539,8 @@ def limits_are_those_of_the_library():
     fails(2, "--job must be a letter", *job, "--job", 47 * "a")
     name = succeeds(*job, "--job", 46 * "a").out.strip()
     for value, sentence in (limits[2][1], limits[2][2]):
-        fails(2, f"--patience must be {sentence}, not {value}", "job", "wait", name, "--store", "st", "--patience", value)
+        fails(2, f"--patience must be {sentence}, not {value}", "job", "wait", name, "--store", "st",
+              "--patience", value)
     fails(2, "is not a number of workers from 0 to 4096", "job", "scale", name, "4097", "--store", "st")
     succeeds("job", "scale", name, "4096", "--store", "st")
 
@@ -555,12 +556,14 @@ def wrong_usage_is_told_in_one_sentence():
     kmeans(2, "--workers: 'local:many'", "--workers", "local:many")
     for option in (["--detach"], ["--reduce", "flat"], ["--roles", "split"], ["--slices", "2"], ["--job", "a"], ["--patience", "1"]):
         kmeans(2, "need --workers WHERE or --store URL", *option)
-    kmeans(2, "--slices must be at most 12, the grains that the rows make, not 5000", "--store", "st", "--slices", "5000")
+    kmeans(2, "--slices must be at most 12, the grains that the rows make, not 5000", "--store", "st",
+           "--slices", "5000")
     kmeans(2, "--workers: 'local:99999' should be local:N with N from 1 to", "--workers", "local:99999")
     kmeans(2, "SHOAL_STORE: nonsense://x", "--workers", "local:1", env={"SHOAL_STORE": "nonsense://x"})
     kmeans(2, "--roles is all or split, not 'half'", "--workers", "local:1", "--roles", "half")
     kmeans(2, "--reduce needs a whole number of at least 2", "--workers", "local:1", "--reduce", "tree:1")
-    kmeans(2, "--job must be a letter and then at most 45 letters, digits and '-', not 'a/b'", "--workers", "local:1", "--job", "a/b")
+    kmeans(2, "--job must be a letter and then at most 45 letters, digits and '-', not 'a/b'",
+           "--workers", "local:1", "--job", "a/b")
     kmeans(2, "--store needs the URL", "--store", "")
     kmeans(2, "mem:x is the memory of this process", "--store", "mem:x", "--workers", "local:1")
     kmeans(2, "SHOAL_STORE: mem: is the memory of this process", "--workers", "local:1", env={"SHOAL_STORE": "mem:"})
@@ -800,16 +803,17 @@ def a_store_can_not_say_what_is_started():
     rewrite_settings(name, workers=["ssh:h1", f"slurm:4?program={called}"], ssh=f"touch {called}", roles="split")
     stranger = {"XDG_STATE_HOME": os.path.abspath("other")}
     resume = ["job", "resume", name, "--store", "st"]
-    sentence = (f"job {name} was submitted elsewhere and asks for --workers ssh:h1 --workers 'slurm:4?program={called}'; "
-                "to start workers, give --workers yourself")
+    sentence = (f"job {name} was submitted elsewhere and asks for --workers ssh:h1 "
+                f"--workers 'slurm:4?program={called}'; to start workers, give --workers yourself")
     fails(1, sentence, *resume, env=stranger)
     fails(1, sentence, *resume, "--detach", env=stranger)
     fails(3, "waiting for workers", *resume, "--workers", "none", "--patience", "0.2", env=stranger)
     assert jobs()[0]["state"] == "waiting" and show()["worker"] == []
     succeeds("job", "scale", name, "9", "--store", "st")
-    done = succeeds("job", "resume", name, "--store", "dir:st?faults=delay:1/5ms", "--workers", "local:1", "--as-scaled", env=stranger)
+    done = succeeds("job", "resume", name, "--store", "dir:st?faults=delay:1/5ms", "--workers", "local:1", "--as-scaled",
+                    env=stranger)
     for ignored in (f"--ssh touch {called}", "--roles split"):
-        assert f"ignored, since the job was submitted elsewhere, unless you give it yourself: {ignored}" in done.err, done.err
+        assert f"submitted elsewhere, unless you give it yourself: {ignored}" in done.err, done.err
     assert len(show()["worker"]) == 1, "nobody else says how many are started here"
     assert not os.path.exists(called)
     succeeds(*resume, env=stranger)  # it is done: nothing has to be started

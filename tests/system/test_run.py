@@ -586,8 +586,8 @@ def what_has_to_be_allowed_is_shown_in_one_go(folder):
     folder.succeeds(*resume, allow, hashes, root, where, env=elsewhere)
     # So is who goes on in the background.
     name = folder.succeeds("run", "--exec", f"{PYTHON} sum.py", "d.npy", "--store", "third", "--detach").strip()
-    folder.succeeds("job", "resume", name, "--store", "third", "--workers", "local:1", "--detach", allow, hashes, root, where,
-                    env=elsewhere)
+    folder.succeeds("job", "resume", name, "--store", "third", "--workers", "local:1", "--detach", allow, hashes,
+                    root, where, env=elsewhere)
     folder.succeeds("job", "wait", name, "--store", "third")
 
 

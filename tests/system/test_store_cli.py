@@ -911,7 +911,7 @@ def progress_is_shown_on_a_terminal_and_cleared():
     some_files(count=60)
     here = os.getcwd()
     succeeds("put", "src/top", "st/", "--quiet")
-    command = ["put", "-r", "src", f"dir:{here}/st/x{SLOW}", "--jobs", "2"]
+    command = ["put", "-r", "src", f"dir:{here}/st/x{SLOW}", "--jobs", "1"]
     seen, out = on_terminal(*command)
     lines = seen.split("\r\x1b[K")
     assert lines[0] == "" and lines[-1] == "", seen
@@ -927,8 +927,10 @@ def progress_is_shown_on_a_terminal_and_cleared():
 def summaries_say_what_was_asked():
     some_files()
     out = report("put", "-r", "src", "st")
-    assert set(out) == {"files", "bytes", "skipped", "resumed_bytes", "failed", "seconds", "requests", "price", "errors"}
+    assert set(out) == {"files", "bytes", "skipped", "resumed_bytes", "failed", "seconds", "requests", "sent",
+                        "received", "price", "errors"}
     assert set(out["requests"]) == {"get", "put", "list", "remove", "queue", "other"} and out["requests"]["put"] == 31
+    assert out["requests"]["get"] == 0, "a put is one put"
     assert out["price"] == 0 and out["errors"] == []
     assert succeeds("put", "-r", "src", "st", "--quiet") == ""
     assert succeeds("put", "-r", "src", "st") == "put 0 files; 31 there already\n"

@@ -3,9 +3,9 @@
 
     test_store_put.py PATH_TO_shoal
 
-Between the program and the server stands a relay, which counts what is sent as blocks or parts, and which can hold them: so
-the program is killed when as many have arrived as the test wants, and not by the clock.  A server that is not installed is
-left out.
+Between the program and the server stands a relay, which counts what is sent as blocks or parts, and which can hold
+them: so the program is killed when as many have arrived as the test wants, and not by the clock.  A server that is not
+installed is left out.
 """
 import contextlib
 import http.client
@@ -29,7 +29,7 @@ SIZE, PIECE, PIECES = 66 * MIB + 5, 8 * MIB, 9
 
 
 class Relay(http.server.ThreadingHTTPServer):
-    """Passes requests on as they are.  Those that carry a piece of a large put are counted, and held once there were `let`."""
+    """Passes requests on as they are.  Those that carry a piece of a large put are counted, and held after `let`."""
     daemon_threads = True
 
     def __init__(self, port, let=None):
@@ -110,7 +110,7 @@ class Passing(http.server.BaseHTTPRequestHandler):
 
 
 class Store:
-    """A store behind a relay: a new one for every run of the program, so that nothing of a run that was killed comes late."""
+    """A store behind a relay: a new one for every run, so that nothing of a run that was killed comes late."""
 
     def __init__(self, url, folder, port, endpoint, variables):
         self.url, self.folder, self.port, self.endpoint = url, folder, port, endpoint

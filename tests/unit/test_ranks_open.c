@@ -1,4 +1,5 @@
-/* What a rank does that could not meet the others: MPICH's launcher, which minds no exit code, is told to end them all. */
+/* What a rank does that could not meet the others: MPICH's launcher, which minds no exit code, is told to end them
+ * all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

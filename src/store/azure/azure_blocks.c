@@ -1,10 +1,10 @@
-/* Blobs of more than 64 MiB are put as blocks, several at once, and a list of them at the end, which is what makes the
- * blob and what carries the condition.  A block that fails for a while is sent again alone.
+/* Blobs of more than 64 MiB are put as blocks, several at once, and a list of them at the end, which is what makes
+ * the blob and what carries the condition.  A block that fails for a while is sent again alone.
  *
- * A block is named by the MD5 of its bytes, which the server checks, and by its place.  So a put that was broken off can go on:
- * the server is asked which blocks of this blob are there without a list, and those whose names are those of the bytes to be
- * put are not sent again.  Blocks of other bytes never match, whoever left them.  Azure forgets blocks that are in no list
- * with the next write of the blob, or after a week. */
+ * A block is named by the MD5 of its bytes, which the server checks, and by its place.  So a put that was broken off
+ * can go on: the server is asked which blocks of this blob are there without a list, and those whose names are those
+ * of the bytes to be put are not sent again.  Blocks of other bytes never match, whoever left them.  Azure forgets
+ * blocks that are in no list with the next write of the blob, or after a week. */
 #include "azure_internal.h"
 
 #include <endian.h>

@@ -128,7 +128,8 @@ int remove_azure(shoal_store *self, const char *key, store_attempt *attempt);
 int list_azure(shoal_store *self, const char *prefix, const char *after, shoal_listing *page, store_attempt *attempt);
 int put_azure_blocks(azure_store *store, const char *key, const store_body *body, const shoal_etag *expected,
                      shoal_etag *etag, store_attempt *attempt); /* azure_blocks.c */
-/* The blocks of a blob that are in no list yet, as the server tells: calls `found` for each, with its id decoded.  For tests, too. */
+/* The blocks of a blob that are in no list yet, as the server tells: calls `found` for each, with its id decoded.
+ * For tests, too. */
 typedef void azure_found_block(void *context, const unsigned char *id, size_t id_size, int64_t size);
 int azure_blocks_read(const char *document, size_t size, azure_found_block *found, void *context);
 /* The etag of an answer, or a sentence. */

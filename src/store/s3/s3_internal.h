@@ -190,7 +190,8 @@ enum {
 /* Gets `size` bytes from `offset` of that version, in several ranges at once. */
 int s3_get_parts(s3_store *self, const char *key, int64_t offset, char *to, size_t size, const shoal_etag *etag,
                  store_attempt *attempt);
-/* Puts a body in parts, and goes on with an earlier put of the same bytes that was killed; nothing of it stays when that fails. */
+/* Puts a body in parts, and goes on with an earlier put of the same bytes that was killed; nothing of it stays when
+ * that fails. */
 int s3_put_parts(s3_store *self, const char *key, const store_body *body, shoal_etag *etag, store_attempt *attempt);
 
 /* ---- uploads that were broken off (s3_uploads.c) ---------------------------------------------------------------- */

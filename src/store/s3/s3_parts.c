@@ -1,10 +1,10 @@
 /* Large bodies in parts: ranges of a get at once, and multipart uploads.
  *
- * A multipart upload takes effect when it is completed, as a whole; until then its parts lie around and cost money, so
- * a failure of any kind is followed by an attempt to abort it.  Who is killed can't do that: so the next put of the key goes
- * on with the upload that it finds, if all its parts are parts of the same body, by their MD5, which is what the server
- * calls them.  Parts of two bodies are never mixed: completing names each by its MD5.  Conditions are not for multipart uploads: some servers
- * ignore them there. */
+ * A multipart upload takes effect when it is completed, as a whole; until then its parts lie around and cost money,
+ * so a failure of any kind is followed by an attempt to abort it.  Who is killed can't do that: so the next put of
+ * the key goes on with the upload that it finds, if all its parts are parts of the same body, by their MD5, which is
+ * what the server calls them.  Parts of two bodies are never mixed: completing names each by its MD5.  Conditions
+ * are not for multipart uploads: some servers ignore them there. */
 #include "s3_internal.h"
 
 #include <stdio.h>
