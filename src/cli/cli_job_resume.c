@@ -30,9 +30,9 @@ static const shoal_option worker_rows[] = {
          "out"},
     {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.allow_code), "SHA256,...",
      .help = "run a job that brings code, though someone else submitted it, if all it brings has one of these hashes"},
-    {"data-root", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.data_root), "FOLDER|URL",
-     .help = "read rows of a job that someone else submitted from files below this folder, or from what the URL names "
-             "or has below it; none when left out"},
+    {"data-root", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.data_root), "FOLDER|URL,...",
+     .help = "read rows of a job that someone else submitted only from files below these folders, and from stores "
+             "below these URLs; none when left out"},
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(settings, run.threads), "N",
      .help = "threads of each of them; its part of the cores when left out", .least = 1, .most = SHOAL_THREADS_MOST},
     {"worker-memory", 0, SHOAL_OPTION_BYTES, offsetof(settings, workers.worker_memory), "BYTES",

@@ -1,12 +1,14 @@
 /* What a job was submitted with.  See job_wish.h. */
 #include "job_wish.h"
 
-#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "engine/store/job_code.h"
+#include "engine/store/job_roots.h"
 #include "job_print.h"
 #include "labels.h"
 
@@ -168,56 +170,35 @@ static bool may_run(const shoal_job *about, const char *allow_code)
 
 /* ---- code and rows ----------------------------------------------------------------------------------------------- */
 
-/* A folder is a store with or without its scheme. */
-static const char *skip_dir(const char *url)
-{
-    return strncmp(url, "dir:", 4) == 0 ? url + 4 : url;
-}
-
-/* Whether a URL is `root` or lies below it.  Options behind '?' could lead elsewhere, and so could "..": such a URL
- * must be named as a whole. */
-static bool is_url_below(const char *url, const char *root)
-{
-    url = skip_dir(url);
-    root = skip_dir(root);
-    size_t length = strlen(root);
-    if (strncmp(url, root, length) != 0)
-        return false;
-    if (url[length] == '\0')
-        return true;
-    bool below = url[length] == '/' || (length > 0 && root[length - 1] == '/');
-    return below && !strpbrk(url + length, "?#") && !strstr(url + length, "..");
-}
-
-static bool is_file_below(const char *path, const char *root)
-{
-    char *real = realpath(path, NULL), *folder = realpath(root, NULL);
-    size_t length = folder ? strlen(folder) : 0;
-    bool below = real && folder && strncmp(real, folder, length) == 0 &&
-                 (real[length] == '/' || real[length] == '\0' || strcmp(folder, "/") == 0);
-    free(folder);
-    free(real);
-    return below;
-}
-
 /* Rows that are generated lie nowhere, and those in the job's own store are where this user said. */
-static bool may_read(const char *place, bool in_store, const cli_jobs *jobs, const char *root)
+static bool may_read(const char *place, bool in_store, const cli_jobs *jobs, const job_roots *roots)
 {
-    if (strncmp(place, "gen:", 4) == 0 || (in_store && is_url_below(place, jobs->url)))
+    shoal_store *store = NULL;
+    char *key = NULL;
+    int file = -1, status = SHOAL_OK;
+    if (strncmp(place, "gen:", 4) == 0)
         return true;
-    return root && (in_store ? is_url_below(place, root) : is_file_below(place, root));
+    if (in_store)
+        status = job_roots_open_store(&store, &key, roots, place, jobs->store, false, cli_jobs_deadline(jobs));
+    else
+        status = job_roots_open_file(&file, roots, place);
+    shoal_store_close(&store);
+    shoal_text_free(&key);
+    if (file >= 0)
+        close(file);
+    return status == SHOAL_OK;
 }
 
-/* What --data-root would have to be. */
-static int root_of(char **out, const char *place)
+int cli_wish_root(char **out, const char *place)
 {
-    const char *slash = strrchr(place, '/');
-    char *root = NULL;
-    int length = cli_is_in_store(place) || !slash ? (int)strlen(place) : slash > place ? (int)(slash - place) : 1;
-    int status = base_format(&root, "%.*s", length, place);
+    char *folder = NULL;
+    struct stat about;
+    int status = shoal_store_url_folder(&folder, place);
+    while (folder && strrchr(folder, '/') > folder && (stat(folder, &about) < 0 || !S_ISDIR(about.st_mode)))
+        *strrchr(folder, '/') = '\0'; /* what lies in a folder store is no file */
     if (status == SHOAL_OK)
-        status = cli_quote(out, root);
-    base_free(&root);
+        status = cli_quote(out, folder ? folder : place);
+    shoal_text_free(&folder);
     return status;
 }
 
@@ -228,21 +209,21 @@ static const char *place_of(const job_spec *spec)
 }
 
 /* All that workers would do which is not allowed, in one sentence, so that it can be allowed in one go. */
-static int refuse_work(const cli_jobs *jobs, const shoal_job *about, const cli_workers_settings *allowed)
+static int refuse_work(const cli_jobs *jobs, const shoal_job *about, const char *allow_code, const job_roots *roots)
 {
     job_spec *spec = NULL;
     char *hashes = NULL, *root = NULL;
     const char *place = NULL;
-    bool run = may_run(about, allowed->allow_code);
+    bool run = may_run(about, allow_code);
     int status = cli_wish_spec(&spec, jobs, about->id, about->spec);
     if (status == SHOAL_OK)
         place = place_of(spec);
-    if (place && may_read(place, spec->source == JOB_RANGES, jobs, allowed->data_root))
+    if (place && may_read(place, spec->source == JOB_RANGES, jobs, roots))
         place = NULL;
     if (status == SHOAL_OK && !run)
         status = cli_job_hashes(&hashes, about);
     if (status == SHOAL_OK && place)
-        status = root_of(&root, place);
+        status = cli_wish_root(&root, place);
     if (status == SHOAL_OK && (hashes || place))
         status = shoal_fail(SHOAL_DENIED, "job %s was submitted elsewhere and %s%s%s%s; to allow that, give%s%s%s%s",
                             about->id, hashes ? "brings code, which `shoal job show` lists" : "",
@@ -257,14 +238,14 @@ static int refuse_work(const cli_jobs *jobs, const shoal_job *about, const cli_w
 
 /* The files whose rows this process may have to read again: to go on with an upload, to compute --features.  What
  * may not be read is kept as "refused", for the sentence once it is needed. */
-static void leave_data(json_t *asked, const cli_jobs *jobs, const char *root)
+static void leave_data(json_t *asked, const cli_jobs *jobs, const job_roots *roots)
 {
     static const char *const names[] = {"path", "weights", "labels"};
     json_t *data = json_object_get(asked, "data"), *refused = NULL;
     for (size_t i = 0; i < sizeof names / sizeof *names && !refused; i++) {
         json_t *path = json_object_get(data, names[i]);
         const char *text = json_string_value(path);
-        if (text && !may_read(text, cli_is_in_store(text), jobs, root))
+        if (text && !may_read(text, cli_is_in_store(text), jobs, roots))
             refused = path;
     }
     if (refused)
@@ -276,7 +257,7 @@ static void leave_data(json_t *asked, const cli_jobs *jobs, const char *root)
 static int fail_refused(const char *id, const char *place)
 {
     char *root = NULL;
-    int status = root_of(&root, place);
+    int status = cli_wish_root(&root, place);
     if (status == SHOAL_OK)
         status = shoal_fail(SHOAL_DENIED,
                             "job %s was submitted elsewhere and its rows are to be read from %s; to allow that, give "
@@ -312,13 +293,20 @@ int cli_wish_restrict(cli_wish *wish, const cli_jobs *jobs, const shoal_job *abo
 {
     bool none = allowed->workers.count == 1 && strcmp(allowed->workers.text[0], "none") == 0;
     bool starts = allowed->workers.count > 0 && !none && about->state != SHOAL_JOB_DONE;
+    job_roots *roots = NULL;
     if (wish->own)
         return SHOAL_OK;
+    int status = job_roots_new(&roots, allowed->data_root);
+    if (status < 0)
+        return status;
     if (!allowed->write_outputs)
         leave_outputs(wish->asked, quiet);
     leave_setting(wish->asked, "ssh", starts && !allowed->ssh && !quiet);
     leave_setting(wish->asked, "roles", starts && !allowed->roles && !quiet);
-    leave_data(wish->asked, jobs, allowed->data_root);
-    int status = refuse_workers(wish->asked, about, allowed);
-    return status == SHOAL_OK && starts ? refuse_work(jobs, about, allowed) : status;
+    leave_data(wish->asked, jobs, roots);
+    status = refuse_workers(wish->asked, about, allowed);
+    if (status == SHOAL_OK && starts)
+        status = refuse_work(jobs, about, allowed->allow_code, roots);
+    job_roots_free(&roots);
+    return status;
 }

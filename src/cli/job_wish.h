@@ -30,6 +30,8 @@ int cli_wish_spec(job_spec **out, const cli_jobs *jobs, const char *id, const ch
 int cli_wish_restrict(cli_wish *wish, const cli_jobs *jobs, const shoal_job *about, const cli_workers_settings *allowed,
                       bool quiet);
 
+/* What --data-root has to be for a file or what a URL names, quoted for a shell. */
+int cli_wish_root(char **out, const char *place);
 /* Opens the rows that a job was submitted with: data, weights, and labels as the last column. */
 int cli_wish_load(cli_job *job, const json_t *asked);
 

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -327,19 +326,9 @@ static int copy_root(char **out, const following *self)
 {
     shoal_store_traits ours = shoal_store_describe(self->jobs->store);
     const char *place = self->data_folder ? self->data_folder : self->data_url;
-    char *folder = NULL;
-    struct stat about;
     bool own = false;
     int status = place && !self->data_folder ? shoal_store_url_is_below(&own, place, ours.name) : SHOAL_OK;
-    if (!place || own || status < 0)
-        return status;
-    status = shoal_store_url_folder(&folder, place);
-    while (folder && strrchr(folder, '/') > folder && (stat(folder, &about) < 0 || !S_ISDIR(about.st_mode)))
-        *strrchr(folder, '/') = '\0'; /* what lies in a folder store is no file */
-    if (status == SHOAL_OK)
-        status = cli_quote(out, folder ? folder : place);
-    shoal_text_free(&folder);
-    return status;
+    return !place || own || status < 0 ? status : cli_wish_root(out, place);
 }
 
 /* Workers that are started by hand read only what they are told to, and run only the code they are. */

@@ -827,6 +827,9 @@ def a_store_can_not_say_what_is_read():
     succeeds("store", "put", "rows/a.npy", "far/")
     here = os.getcwd()
     stranger = {"XDG_STATE_HOME": f"{here}/other"}
+    others = [f"{here}/{name}" for name in ("row", "rows2", "rows/b", "fa", "far2", "st")]
+    for folder in others[:-1]:
+        os.mkdir(folder)
     for data, place, root in (("rows/a.npy", f"{here}/rows/a.npy", f"{here}/rows"),
                               (f"dir:{here}/far/a.npy", f"{here}/far/a.npy", f"dir:{here}/far"),
                               ("rows/a.csv", f"{here}/rows/a.csv", f"{here}/rows")):
@@ -836,8 +839,9 @@ def a_store_can_not_say_what_is_read():
             succeeds("store", "rm", f"st/jobs/{name}/data/000000")
         done = fails(1, f"job {name} was submitted elsewhere and its", *resume, env=stranger)
         assert f" {place}; to allow that, give --data-root " in done.err, done.err
-        for wrong in (root[:-1], f"{root}2", f"{root}/b", f"{here}/st", "az://acct/box"):
+        for wrong in (",".join(others), "az://acct/box"):
             fails(1, "give --data-root", *resume, "--data-root", wrong, env=stranger)
+        fails(2, "--data-root", *resume, "--data-root", f"{here}/nowhere", env=stranger)
         succeeds(*resume, "--data-root", root, env=stranger)
 
 
