@@ -511,8 +511,11 @@ def unusual_data_have_the_right_result():
 @test
 def more_clusters_than_distinct_rows_are_refused():
     numpy.save("x.npy", numpy.array([[0.0], [1], [0], [1], [0]]))
+    numpy.save("tiny.npy", numpy.array([[0], [1], [1e-160]]))
     for init in ("kmeans++", "parallel"):
         fails(1, ["x.npy", "-k 4", "2 distinct rows"], "kmeans", "x.npy", "-k", 4, "--init", init, "--labels", "l.npy")
+        # rows whose squared distance is as good as 0, though not quite: seeding must not look for ever finer quanta
+        fails(1, ["tiny.npy", "-k 3", "2 distinct rows"], "kmeans", "tiny.npy", "-k", 3, "--init", init)
         succeeds("kmeans", "x.npy", "-k", 2, "--init", init, "--labels", "l.npy", "--centres", "c.npy")
         assert (numpy.load("c.npy")[numpy.load("l.npy")] == numpy.load("x.npy")).all()
         os.remove("l.npy")

@@ -87,6 +87,11 @@ double seed_potential_inverse(const kmeans_model *model, double most)
     return fmin(0x1p62 / kmeans_power_above(kmeans_up(most) * (double)model->rows), 0x1p1000);
 }
 
+bool seed_can_weigh(const kmeans_model *model, double most)
+{
+    return most > 0 && most * seed_potential_inverse(model, most) >= 1;
+}
+
 int seed_too_few(const kmeans_model *model, int64_t distinct)
 {
     return shoal_fail(SHOAL_INVALID, "-k %lld is more than the data's %lld distinct rows%s", (long long)model->k,

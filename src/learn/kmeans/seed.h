@@ -66,6 +66,9 @@ void seed_bytes_fill(const seed_bytes *bytes, const kmeans_rows *rows, float *z)
 int64_t seed_potential(const kmeans_rows *rows, int64_t i, double distance, double inverse);
 /* 1 / quantum of potentials when no weight times distance exceeds `most`. */
 double seed_potential_inverse(const kmeans_model *model, double most);
+/* Whether that quantum leaves anything of `most`: squares near the lower end of float64's range are as good as 0, and asking once more by a
+ * finer quantum would never end. */
+bool seed_can_weigh(const kmeans_model *model, double most);
 
 /* After the first row came back: round that judges it (k-means++) or measures from it (k-means||). */
 int seed_greedy_judge(shoal_round **next, const shoal_round *fetched, shoal_partial *merged);

@@ -312,14 +312,14 @@ static int choose(shoal_round **next, const shoal_round *round, shoal_partial *m
 }
 
 /* The quantum swallowed all potentials: judges the best candidate again, alone, by its own greatest potential.  When
- * even that is zero, every row of positive weight is a centre already. */
+ * even that is zero, or as good as that, every row of positive weight is a centre already. */
 static int judge_finer(shoal_round **next, const shoal_round *round, shoal_partial *merged, int64_t best)
 {
     seed_view view = seed_view_of(round);
     int64_t columns = view.base.model->columns;
     bool alone = view.state->candidates == 1;
     double most = shoal_max_value(shoal_partial_values(merged, JUDGE_MOST)[alone]);
-    if (alone && !(most > 0) && view.base.model->filled + 1 < view.base.model->k)
+    if (alone && !seed_can_weigh(view.base.model, most) && view.base.model->filled + 1 < view.base.model->k)
         return seed_too_few(view.base.model, view.base.model->filled + 1);
     int status = seed_round_from(next, round, KMEANS_JUDGE, 0, 1);
     if (status < 0)

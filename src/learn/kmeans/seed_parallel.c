@@ -13,6 +13,9 @@
 enum { SAMPLE_POTENTIAL, SAMPLE_MOST, SAMPLE_WEIGHT, SAMPLE_CELLS };
 enum { SAMPLE_ROWS };
 
+/* So many steps have coins of their own.  Each that samples finds something with a probability of 1 - exp(-k/2), so that no run comes near. */
+enum { SAMPLE_STEPS_MOST = 1 << 12 };
+
 /* ---- the rounds -------------------------------------------------------------------------------------------- */
 
 int seed_parallel_first(shoal_round **next, const shoal_round *fetched, shoal_partial *merged)
@@ -35,6 +38,7 @@ static bool check_sample(const kmeans_view *view, const shoal_shape *shape)
     const seed_state *state = view->extra;
     (void)shape;
     return seed_section_is_whole(view) && view->model->start == KMEANS_START_PARALLEL && state->candidates >= 1 &&
+           state->step < SAMPLE_STEPS_MOST &&
            (state->sampling ? state->applied == state->candidates : state->applied < state->candidates);
 }
 
@@ -129,7 +133,7 @@ static int sample_rows(shoal_partial *partial, const sampling *job, double *valu
     for (int64_t i = 0; i < grain->rows; i++) {
         int64_t row = grain->first_row + i;
         double coin = base_random_unit((uint64_t)model->seed, BASE_FOR_SAMPLING, (uint64_t)row,
-                                       (uint32_t)(model->run << 12 | state->step));
+                                       (uint32_t)(model->run * SAMPLE_STEPS_MOST | state->step));
         if (!(coin * state->potential < wanted * kmeans_rows_weight(job->rows, i) * job->memo.distance[i]))
             continue;
         kmeans_rows_values(values, job->rows, i);
@@ -237,7 +241,7 @@ static int update_sample(shoal_round **next, shoal_result **result, const shoal_
         !seed_are_potentials(shoal_partial_values(merged, SAMPLE_WEIGHT), view.state->candidates, 0))
         return kmeans_fail_merged(round, "potentials");
     bool enough = view.state->step >= SEED_SAMPLING_ROUNDS && view.state->candidates >= model->k;
-    if (enough || !(most > 0)) {
+    if (enough || !seed_can_weigh(model, most)) {
         if (view.state->candidates < model->k)
             return seed_too_few(model, view.state->candidates);
         int status = kmeans_begin_lloyd(next, round, shape);
