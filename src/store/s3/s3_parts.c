@@ -376,7 +376,7 @@ static void note_part(void *context, int64_t number, int64_t size, const char *e
     }
     struct sent *part = &job->parts[number - 1];
     job->kept += part->etag.text[0] == '\0';
-    snprintf(part->etag.text, sizeof part->etag.text, "%s", name);
+    snprintf(part->etag.text, sizeof part->etag.text, "%.*s", (int)sizeof part->etag.text - 1, name);
 }
 
 static void forget_upload(putting *job)
