@@ -1,6 +1,7 @@
 /* Allocation with messages, alignment and a switch for tests.  See memory.h. */
 #include "memory.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 
 #include <shoal/error.h>
 
-enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, ASK_FROM = 256 << 20 };
+enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, ASK_FROM = 256 << 20, COUNT_FROM = 64 << 10 };
 
 static atomic_llong allocations_counted;
 static atomic_llong allocations_allowed = -1;
@@ -30,6 +31,36 @@ int64_t base_memory_fail_here(int64_t n)
     failing_here = n;
     return counted;
 }
+
+/* ---- how much may be held -------------------------------------------------------------------------------------- */
+
+static atomic_llong held; /* bytes of blocks from COUNT_FROM on: smaller ones don't matter */
+static atomic_llong most_held = INT64_MAX;
+
+void base_memory_hold(int64_t most)
+{
+    atomic_store(&most_held, most);
+}
+
+static bool has_room(size_t bytes)
+{
+    long long room = atomic_load(&most_held) - atomic_load(&held);
+    return bytes < COUNT_FROM || (room > 0 && bytes <= (size_t)room);
+}
+
+static long long counted_bytes(void *block)
+{
+    size_t bytes = block ? malloc_usable_size(block) : 0;
+    return bytes < COUNT_FROM ? 0 : (long long)bytes;
+}
+
+static void release(void *block)
+{
+    atomic_fetch_sub(&held, counted_bytes(block));
+    free(block);
+}
+
+/* ---- allocating ------------------------------------------------------------------------------------------------ */
 
 static bool may_allocate(void)
 {
@@ -61,10 +92,20 @@ static void *allocate(size_t bytes)
     if (bytes >= ASK_FROM && (int64_t)bytes > base_memory_available())
         return NULL;
     rounded = (rounded / alignment + (rounded < alignment)) * alignment;
-    void *block = aligned_alloc(alignment, rounded);
+    void *block = has_room(rounded) ? aligned_alloc(alignment, rounded) : NULL;
+    atomic_fetch_add(&held, counted_bytes(block));
     if (block && alignment == HUGE_PAGE)
         (void)madvise(block, rounded, MADV_HUGEPAGE); /* advice only: without it things are slower, not wrong */
     return block;
+}
+
+static int fail_memory(size_t count, size_t size, const char *what)
+{
+    long long most = atomic_load(&most_held);
+    if (most == INT64_MAX)
+        return shoal_fail(SHOAL_MEMORY, "out of memory: %zu times %zu bytes for %s", count, size, what);
+    return shoal_fail(SHOAL_MEMORY, "out of memory: %zu times %zu bytes for %s; this process may hold %lld MB", count,
+                      size, what, most / 1000000);
 }
 
 int base_alloc_unset(void *out, size_t count, size_t size, const char *what)
@@ -75,7 +116,7 @@ int base_alloc_unset(void *out, size_t count, size_t size, const char *what)
         block = allocate(bytes);
     memcpy(out, &block, sizeof block);
     if (!block)
-        return shoal_fail(SHOAL_MEMORY, "out of memory: %zu times %zu bytes for %s", count, size, what);
+        return fail_memory(count, size, what);
     return SHOAL_OK;
 }
 
@@ -99,7 +140,7 @@ int base_grow(void *inout, size_t old_count, size_t new_count, size_t size, cons
         return status;
     if (old)
         memcpy(fresh, old, (old_count < new_count ? old_count : new_count) * size);
-    free(old);
+    release(old);
     memcpy(inout, &fresh, sizeof fresh);
     return SHOAL_OK;
 }
@@ -108,7 +149,7 @@ void base_free(void *inout)
 {
     void *block;
     memcpy(&block, inout, sizeof block);
-    free(block);
+    release(block);
     memset(inout, 0, sizeof block);
 }
 

@@ -217,7 +217,9 @@ static int make_options(shoal_worker_options *out, const work_settings *work, ma
     out->job = work->job;
     out->spec = work->spec;
     out->slots = (int)work->slots;
-    out->memory = work->memory;
+    out->memory = work->memory > 0 ? work->memory : base_memory_share(1);
+    base_memory_hold(out->memory +
+                     out->memory / 4); /* what plans of jobs don't count is little, or somebody's attack */
     out->kernel = work->kernel;
     out->cache = texts->cache && strcmp(texts->cache, "none") != 0 ? texts->cache : NULL;
     out->cache_bytes = work->cache_bytes;

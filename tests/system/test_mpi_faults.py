@@ -277,6 +277,12 @@ def maps_that_crash():
 # ---- killed and resumed --------------------------------------------------------------------------------------------------
 
 
+def version(place):
+    """Another one whenever the file was replaced; the number alone comes back when a file was replaced twice."""
+    about = os.stat(place)
+    return about.st_ino, about.st_mtime_ns
+
+
 def begin(kind, ranks, work, *more, rounds=30, place="kmeans.checkpoint"):
     """The job, in the middle of its rounds, where it stands still; its checkpoint was written again and again."""
     os.makedirs("found", exist_ok=True)
@@ -285,10 +291,10 @@ def begin(kind, ranks, work, *more, rounds=30, place="kmeans.checkpoint"):
     job = mpi.start(kind, ranks, *words) if kind else mpi.Job([mpi.SHOAL, *words])
     try:
         followed.rounds(job, rounds)
-        before = place and os.stat(place).st_ino
+        before = place and version(place)
         followed.rounds(job, 5)
         if place:
-            wait_until(lambda: os.stat(place).st_ino != before, mpi.SOON, "the checkpoint is replaced")
+            wait_until(lambda: version(place) != before, mpi.SOON, "the checkpoint is replaced")
     except BaseException:
         job.kill()
         raise

@@ -28,7 +28,6 @@ struct job_loader {
     int64_t kept_rows;             /* as in job_loader_options */
     shoal_data *generator;         /* GENERATED */
     _Atomic(shoal_store *) opened; /* RANGES in another store, once it is needed */
-    atomic_bool away;              /* that one did not answer */
     atomic_llong hits, fetched, bytes;
 };
 
@@ -114,11 +113,6 @@ void job_loader_counted(const job_loader *loader, int64_t *hits, int64_t *fetche
     *hits = atomic_load(&loader->hits);
     *fetched = atomic_load(&loader->fetched);
     *bytes = atomic_load(&loader->bytes);
-}
-
-bool job_loader_is_away(const job_loader *loader)
-{
-    return atomic_load(&loader->away);
 }
 
 /* ---- what messages and checks share ---------------------------------------------------------------------------- */
@@ -263,14 +257,12 @@ static int fetch_range(job_rows *rows, size_t size, bool *hit, int64_t deadline)
     int status = ranges_store(&store, loader, deadline);
     if (status == SHOAL_OK)
         status = name_range(id, store, spec, offset, size);
-    atomic_store(&loader->away, status == SHOAL_AGAIN);
     if (status < 0)
         return status;
     if ((*hit = hold_cached(&rows->values, loader, id, size)))
         return SHOAL_OK;
     const char *place = spec->store_url ? spec->store_url : spec->place;
     status = fetch_bytes(&rows->values, &about, store, spec->place, offset, size, &spec->etag, deadline);
-    atomic_store(&loader->away, status == SHOAL_AGAIN && store != loader->store);
     if (status == SHOAL_CONFLICT)
         return fail_changed(rows, place, "the blob has another version");
     if (status == SHOAL_ABSENT)

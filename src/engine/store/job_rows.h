@@ -24,9 +24,6 @@ void job_loader_free(job_loader **loader);
 /* Slices that came from the cache, and from elsewhere; bytes fetched from elsewhere. */
 void job_loader_counted(const job_loader *loader, int64_t *hits, int64_t *fetched, int64_t *bytes);
 
-/* Whether the last rows could not be brought because a store other than the job's did not answer. */
-bool job_loader_is_away(const job_loader *loader);
-
 typedef struct job_rows job_rows;
 
 /* Brings a slice.  SHOAL_ABSENT when it has not been uploaded (yet), SHOAL_INVALID, with rows and place, when the data are not what the

@@ -14,8 +14,8 @@
 #include "engine/store/job_code.h"
 #include "learn/wire.h"
 
-/* JSON is many times as large once it is read; that of 65536 slices with all hashes has 9 MB. */
-enum { TEXT_MOST = 1 << 20, FIELDS_MOST = 16, JSON_MOST = 16 << 20 };
+/* That of 65536 slices with all hashes has 9 MB, and a comma a slice.  Every comma may become a value of forty bytes when it is read. */
+enum { TEXT_MOST = 1 << 20, FIELDS_MOST = 16, JSON_MOST = 16 << 20, COMMAS_MOST = SHOAL_JOB_SLICES_MOST + (1 << 18) };
 
 /* One JSON object whose fields are taken one by one.  The first failure stays; from then on takers hand out zeros. */
 typedef struct fields {
@@ -350,6 +350,14 @@ static int read_first(job_spec *spec, base_reader *reader)
     return SHOAL_OK;
 }
 
+static size_t count_commas(const char *text, size_t length)
+{
+    size_t commas = 0;
+    for (size_t i = 0; i < length; i++)
+        commas += text[i] == ',';
+    return commas;
+}
+
 int job_spec_decode(job_spec **out, const char *id, const void *bytes, size_t size)
 {
     job_spec *spec = NULL;
@@ -359,8 +367,8 @@ int job_spec_decode(job_spec **out, const char *id, const void *bytes, size_t si
     *out = NULL;
     if (reader.bad)
         return shoal_fail(SHOAL_BROKEN, "job %s: the spec is cut short", id);
-    if (length > JSON_MOST)
-        return shoal_fail(SHOAL_BROKEN, "job %s: the spec's JSON has %zu bytes, more than %d", id, length, JSON_MOST);
+    if (length > JSON_MOST || count_commas(text, length) > COMMAS_MOST)
+        return shoal_fail(SHOAL_BROKEN, "job %s: the spec's JSON is too large", id);
     json_error_t error;
     json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     int status = SHOAL_OK;

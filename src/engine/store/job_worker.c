@@ -27,7 +27,6 @@ struct shoal_worker {
     uint64_t searches; /* for a job, so far */
     bool took_part;    /* in the job it served last, which had not ended */
     bool is_done;      /* that one is now, for ever */
-    bool rows_away;    /* another store, in which its rows are, did not answer */
 };
 
 static const double patience_usual = 300;
@@ -201,7 +200,7 @@ int job_find_model(job_model **out, job_run *run)
         if (status != SHOAL_ABSENT)
             return status;
     }
-    return shoal_fail(SHOAL_AGAIN, "the models of job %s go as soon as they come", run->spec->id);
+    return shoal_fail(SHOAL_BROKEN, "the models of job %s are broken, one after the other", run->spec->id);
 }
 
 /* What a round needs is known before anything of it is allocated, and may be more than this worker has: a round's
@@ -364,7 +363,6 @@ static int serve_spec(shoal_worker *worker, const job_spec *spec, const void *by
         tidy_ended(&run);
     worker->is_done =
         status == SHOAL_OK && run.model->state == SHOAL_JOB_DONE && !(shoal_store_describe(run.store).forgets > 0);
-    worker->rows_away = run.loader && job_loader_is_away(run.loader);
     leave(&run, status);
     release_run(&run);
     return status;
@@ -373,7 +371,7 @@ static int serve_spec(shoal_worker *worker, const job_spec *spec, const void *by
 static int serve(shoal_worker *worker, const char *id)
 {
     job_run asking = {.worker = worker};
-    worker->took_part = worker->is_done = worker->rows_away = false;
+    worker->took_part = worker->is_done = false;
     job_key key = job_key_of(id, "spec");
     shoal_blob blob = {0};
     job_spec *spec = NULL;
@@ -449,14 +447,16 @@ static bool wait_for_job(shoal_worker *worker, int64_t since, uint32_t *seen)
 }
 
 /* A job that fails is refused from then on, whatever the reason, and its reason told: a job is anyone's who can
- * write to the store, and must not keep the others from being served.  Should it be the store that refuses, the next
- * search for a job says so. */
+ * write to the store, and must not keep the others from being served.  Should it be the store that refuses or is out of
+ * reach, the next search for a job says so.  One that could not be done for now (its code is still on its way, say) gets
+ * a second chance. */
 static int serve_any(shoal_worker *worker)
 {
     job_run asking = {.worker = worker};
     int64_t since = base_now();
     uint32_t seen = 0;
     bool rests = false;
+    char delayed[SHOAL_JOB_ID_BYTES] = "";
     while (!atomic_load(&worker->leave)) {
         char id[SHOAL_JOB_ID_BYTES], line[600];
         if (rests && !wait_for_job(worker, since, &seen))
@@ -465,14 +465,16 @@ static int serve_any(shoal_worker *worker)
         rests = true;
         if (status == SHOAL_ABSENT)
             continue;
-        if (status < 0 || (status = serve(worker, id)) == SHOAL_STOPPED ||
-            (status == SHOAL_AGAIN && !worker->rows_away))
+        if (status < 0 || (status = serve(worker, id)) == SHOAL_STOPPED)
             return status;
+        bool again = status == SHOAL_AGAIN && strcmp(delayed, id) != 0;
+        if (again)
+            snprintf(delayed, sizeof delayed, "%s", id);
         if (status < 0) {
-            snprintf(line, sizeof line, "does not serve job %s: %s", id, shoal_error());
+            snprintf(line, sizeof line, "does not serve job %s%s: %s", id, again ? " now" : "", shoal_error());
             tell(worker, line);
         }
-        bool refused = status < 0 || worker->is_done;
+        bool refused = (status < 0 && !again) || worker->is_done;
         if (refused && (status = refuse(worker, id)) < 0)
             return status;
         rests = !refused && !worker->took_part; /* it failed or was cancelled before, and its marker is still there */

@@ -71,10 +71,11 @@ static bool is_scanned(const kmeans_model *model)
 /* Only a run of several leaves a best one behind. */
 static bool is_position(const kmeans_model *model, int64_t number)
 {
-    return is_in(model->phase, 0, KMEANS_PHASES - 1) && is_in(model->run, 0, model->runs - 1) &&
-           is_in(model->filled, 0, model->k) && is_in(model->iteration, 0, model->iterations) &&
-           is_in(model->memo_round, -1, number - 1) && is_in(model->converged, 0, 1) && is_in(model->stopping, 0, 1) &&
-           is_in(model->finishing, 0, 1) && is_in(model->runs_done, 0, model->runs) &&
+    return is_in(model->phase, KMEANS_RANGE, number == 0 ? KMEANS_RANGE : KMEANS_PHASES - 1) &&
+           is_in(model->run, 0, model->runs - 1) && is_in(model->filled, 0, model->k) &&
+           is_in(model->iteration, 0, model->iterations) && is_in(model->memo_round, -1, number - 1) &&
+           is_in(model->converged, 0, 1) && is_in(model->stopping, 0, 1) && is_in(model->finishing, 0, 1) &&
+           is_in(model->runs_done, 0, model->runs) &&
            is_in(model->best_run, -1, model->runs > 1 ? model->runs - 1 : -1) &&
            is_in(model->best_iterations, 0, model->iterations) && is_in(model->best_converged, 0, 1) &&
            !isnan(model->best_objective);

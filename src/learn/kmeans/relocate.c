@@ -78,7 +78,8 @@ static bool check_relocate(const kmeans_view *view, const shoal_shape *shape)
     const kmeans_model *model = view->model;
     size_t room = (size_t)model->extra_bytes;
     if (model->empty != SHOAL_EMPTY_FARTHEST || model->iteration >= model->iterations || room < state_bytes(model, 0) ||
-        state->wanted < 0 || state->moves < 0 || state->moves > model->k || room != state_bytes(model, state->moves))
+        state->wanted < 1 || state->wanted > 3 * model->k || state->moves < 0 || state->moves > model->k ||
+        room != state_bytes(model, state->moves))
         return false;
     const kmeans_sums sums = sums_at(sums_of_state(view), model);
     for (int64_t j = 0; j < model->k; j++)

@@ -39,7 +39,8 @@ static bool check_sample(const kmeans_view *view, const shoal_shape *shape)
     (void)shape;
     return seed_section_is_whole(view) && view->model->start == KMEANS_START_PARALLEL && state->candidates >= 1 &&
            state->step < SAMPLE_STEPS_MOST &&
-           (state->sampling ? state->applied == state->candidates : state->applied < state->candidates);
+           (state->sampling ? state->applied == state->candidates && state->potential > 0
+                            : state->applied < state->candidates);
 }
 
 static void describe_sample(shoal_round *round, const shoal_shape *shape)
