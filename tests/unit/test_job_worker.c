@@ -218,6 +218,25 @@ static void a_job_that_is_denied_is_refused(void **state)
     shoal_store_close(&store);
 }
 
+/* As many broken models as there may be: that job is given up, and the others are served. */
+static void rubbish_in_place_of_models(void **state)
+{
+    (void)state;
+    enum { MODELS = 150 };
+    shoal_store *store = open_store("mem:jobs");
+    shoal_data *data = wrapped();
+    char bad[SHOAL_JOB_ID_BYTES], good[SHOAL_JOB_ID_BYTES];
+    submit(bad, store, data);
+    for (int i = 1; i <= MODELS; i++)
+        EXPECT_OK(shoal_store_put(store, job_key_model(bad, i).text, "junk", 4, NULL, NULL, soon()));
+    submit(good, store, data);
+    EXPECT_OK(work(store, (shoal_worker_options){.idle = 0.3}));
+    expect_sum(store, good);
+    expect_told("are broken, one after the other");
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+}
+
 /* Rows in a folder store that is not there: a missing file, not an upload that may yet come. */
 static void a_missing_folder_store(void **state)
 {
@@ -396,6 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(messages_of_strangers, begin, job_teardown),
         cmocka_unit_test_setup_teardown(a_job_that_is_denied_is_refused, begin, job_teardown),
+        cmocka_unit_test_setup_teardown(rubbish_in_place_of_models, begin, job_teardown),
         cmocka_unit_test_setup_teardown(a_missing_folder_store, begin, job_teardown),
         cmocka_unit_test_setup_teardown(forged_models_are_removed, begin, job_teardown),
         cmocka_unit_test_setup_teardown(a_learner_that_is_never_content, begin, job_teardown),

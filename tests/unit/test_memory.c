@@ -166,6 +166,28 @@ static int remove_entry(const char *path, const struct stat *info, int kind, str
 }
 
 /* The least of what every control group from the process's own up to the root leaves; in both versions. */
+/* A process that may hold so much gets no more, and what it gives back again. */
+static void test_no_more_than_may_be_held(void **state)
+{
+    enum { BLOCK = 1 << 20, BLOCKS = 8 };
+    void *block[BLOCKS] = {NULL}, *more = NULL;
+    (void)state;
+    base_memory_hold((BLOCKS - 1) * (int64_t)BLOCK);
+    int have = 0;
+    while (have < BLOCKS && base_alloc(&block[have], 1, BLOCK, "a block") == SHOAL_OK)
+        have++;
+    assert_in_range(have, BLOCKS - 3, BLOCKS - 1);
+    assert_int_equal(base_alloc(&more, 1, BLOCK, "one more"), SHOAL_MEMORY);
+    assert_string_equal(shoal_error(), "out of memory: 1 times 1048576 bytes for one more; this process may hold 7 MB");
+    base_free(&block[0]);
+    assert_int_equal(base_alloc(&block[0], 1, BLOCK, "one more"), SHOAL_OK);
+    for (int i = 0; i < have; i++)
+        base_free(&block[i]);
+    assert_int_equal(base_alloc(&more, BLOCKS - 3, BLOCK, "as many at once"), SHOAL_OK);
+    base_free(&more);
+    base_memory_hold(INT64_MAX);
+}
+
 static void test_control_groups(void **state)
 {
     (void)state;
@@ -244,6 +266,7 @@ int main(void)
                                        cmocka_unit_test(test_failing_on_demand),
                                        cmocka_unit_test(test_text),
                                        cmocka_unit_test(test_checked_arithmetic),
+                                       cmocka_unit_test(test_no_more_than_may_be_held),
                                        cmocka_unit_test(test_control_groups),
                                        cmocka_unit_test(test_one_allocation_of_one_thread_fails),
                                        cmocka_unit_test(test_machine)};
