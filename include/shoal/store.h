@@ -29,7 +29,8 @@
  *  - A message is held by one taker at a time, for as long as its lease lasts and is extended; a message that nobody
  *    finishes is delivered again, for ever.  Order is not promised, and after a lost answer a message may be there twice.
  *  - A call returns soon after its deadline.  Until then it tries again, with growing random pauses or after the time
- *    the server asked for, whatever may pass by itself.
+ *    the server asked for, whatever may pass by itself.  A call during which the process was stopped, or the machine
+ *    slept, until after its deadline has its time once more.
  *
  * Answers, besides the usual ones of error.h, say what the caller does next:
  *  SHOAL_ABSENT    there is no such key; the queue has nothing to take

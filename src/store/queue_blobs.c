@@ -77,8 +77,14 @@ _Static_assert(sizeof(blob_receipt) <= SHOAL_RECEIPT_BYTES, "a receipt must fit 
 typedef struct blob_queue {
     shoal_store *store;
     const char *name; /* with the prefix, for messages */
-    int64_t deadline;
+    int64_t deadline, began;
 } blob_queue;
+
+/* Until when each of its requests may take. */
+static int64_t time_of(const blob_queue *queue)
+{
+    return store_after_sleep(queue->deadline, queue->began);
+}
 
 /* ---- names --------------------------------------------------------------------------------------------------- */
 
@@ -170,10 +176,10 @@ static int lease_get(const blob_queue *queue, const char *id, lease *out, shoal_
     shoal_blob blob = {0};
     int status = make_key(&key, queue, 'l', id);
     if (status == SHOAL_OK)
-        status = store_get_framed(queue->store, key, KIND_LEASE, &blob, queue->deadline);
+        status = store_get_framed(queue->store, key, KIND_LEASE, &blob, time_of(queue));
     if (status == SHOAL_BROKEN) {
         *out = (lease){.seconds = LONGEST_LEASE, .deliveries = 1, .state = LEASE_HELD};
-        status = store_get(queue->store, key, &(store_range){.offset = 0, .length = 0}, &blob, queue->deadline);
+        status = store_get(queue->store, key, &(store_range){.offset = 0, .length = 0}, &blob, time_of(queue));
     } else if (status == SHOAL_OK && !lease_read(out, blob.data, blob.size)) {
         *out = (lease){.seconds = LONGEST_LEASE, .deliveries = 1, .state = LEASE_HELD};
     }
@@ -194,7 +200,7 @@ static int lease_put(const blob_queue *queue, const char *id, const lease *lease
     int status = make_key(&key, queue, 'l', id);
     if (status == SHOAL_OK)
         status = store_put_framed(queue->store, key, KIND_LEASE, bytes, lease_write(bytes, lease), expected, etag,
-                                  queue->deadline);
+                                  time_of(queue));
     base_free(&key);
     return status;
 }
@@ -204,7 +210,7 @@ static int remove_one(const blob_queue *queue, char which, const char *id)
     char *key = NULL;
     int status = make_key(&key, queue, which, id);
     if (status == SHOAL_OK)
-        status = store_remove(queue->store, key, queue->deadline);
+        status = store_remove(queue->store, key, time_of(queue));
     base_free(&key);
     return status;
 }
@@ -311,7 +317,7 @@ static int cursor_next(cursor *cursor, const shoal_entry **out)
         *out = NULL;
         if (cursor->begun && !cursor->page.more)
             return SHOAL_OK;
-        int status = store_list(cursor->queue->store, cursor->prefix, NULL, &cursor->page, cursor->queue->deadline);
+        int status = store_list(cursor->queue->store, cursor->prefix, NULL, &cursor->page, time_of(cursor->queue));
         if (status < 0)
             return status;
         cursor->begun = true;
@@ -439,7 +445,7 @@ static int deliver(const blob_queue *queue, const blob_receipt *receipt, int64_t
     shoal_blob blob = {0};
     int status = make_key(&key, queue, 'm', receipt->id);
     if (status == SHOAL_OK)
-        status = store_get_framed(queue->store, key, KIND_MESSAGE, &blob, queue->deadline);
+        status = store_get_framed(queue->store, key, KIND_MESSAGE, &blob, time_of(queue));
     if (status == SHOAL_ABSENT) {
         remove_one(queue, 'l', receipt->id); /* should this fail, the lease lapses and the next taker comes by here */
         store_fail(queue->store, queue->name, status, "a message is gone");
@@ -529,7 +535,7 @@ static int take_found(const blob_queue *queue, survey *found, double lease, shoa
 
 int store_blobs_push(shoal_store *store, const char *queue, const void *data, size_t size, int64_t deadline)
 {
-    blob_queue here = {store, queue, deadline};
+    blob_queue here = {store, queue, deadline, base_now()};
     char id[ID_LENGTH + 1], *key = NULL;
     shoal_etag ignored;
     make_id(id);
@@ -542,7 +548,7 @@ int store_blobs_push(shoal_store *store, const char *queue, const void *data, si
 
 int store_blobs_take(shoal_store *store, const char *queue, double lease, shoal_message *out, int64_t deadline)
 {
-    blob_queue here = {store, queue, deadline};
+    blob_queue here = {store, queue, deadline, base_now()};
     survey found;
     int status = survey_make(&found, &here);
     if (status == SHOAL_OK)
@@ -634,13 +640,13 @@ static int swap_lease(const blob_queue *queue, shoal_message *message, double se
 
 int store_blobs_extend(shoal_store *store, const char *queue, shoal_message *message, double lease, int64_t deadline)
 {
-    blob_queue here = {store, queue, deadline};
+    blob_queue here = {store, queue, deadline, base_now()};
     return swap_lease(&here, message, lease, lease > 0 ? LEASE_HELD : LEASE_FREE);
 }
 
 int store_blobs_finish(shoal_store *store, const char *queue, shoal_message *message, int64_t deadline)
 {
-    blob_queue here = {store, queue, deadline};
+    blob_queue here = {store, queue, deadline, base_now()};
     blob_receipt receipt;
     memcpy(&receipt, message->receipt, sizeof receipt);
     int status = swap_lease(&here, message, 0, LEASE_FINISHED);
@@ -651,7 +657,7 @@ int store_blobs_finish(shoal_store *store, const char *queue, shoal_message *mes
 
 int store_blobs_count(shoal_store *store, const char *queue, int64_t *out, int64_t deadline)
 {
-    blob_queue here = {store, queue, deadline};
+    blob_queue here = {store, queue, deadline, base_now()};
     cursor messages = {0};
     const shoal_entry *entry = NULL;
     int64_t count = 0;
@@ -670,14 +676,14 @@ static int drop_all(const blob_queue *queue, char which)
     const shoal_entry *entry = NULL;
     int status = cursor_init(&all, queue, which);
     while (status == SHOAL_OK && (status = cursor_next(&all, &entry)) == SHOAL_OK && entry)
-        status = store_remove(queue->store, entry->key, queue->deadline);
+        status = store_remove(queue->store, entry->key, time_of(queue));
     cursor_release(&all);
     return status;
 }
 
 int store_blobs_drop(shoal_store *store, const char *queue, int64_t deadline)
 {
-    blob_queue here = {store, queue, deadline};
+    blob_queue here = {store, queue, deadline, base_now()};
     int status = drop_all(&here, 'm'); /* before the leases: what has none would be free to take */
     return status < 0 ? status : drop_all(&here, 'l');
 }

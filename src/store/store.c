@@ -340,11 +340,12 @@ int shoal_store_wait(shoal_store *store, const char *name, uint32_t *seen, int64
 static int await_by_looking(shoal_store *store, const char *key, int64_t until, shoal_blob *out, int64_t deadline)
 {
     const store_range all = {.length = -1};
+    int64_t began = base_now();
     uint32_t seen = 0;
     int status = SHOAL_ABSENT;
     for (bool over = false; status == SHOAL_ABSENT && !over;) {
         over = (store->class->wakes ? store->class->wait(store, key, &seen, until) : wait_by_polling(&seen, until)) < 0;
-        status = store_get(store, key, &all, out, deadline);
+        status = store_get(store, key, &all, out, store_after_sleep(deadline, began));
     }
     return status;
 }

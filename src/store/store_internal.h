@@ -154,6 +154,11 @@ typedef struct store_backoff {
     int attempts;
 } store_backoff;
 
+/* The deadline of a call that began at that moment, or, where it passed long ago, the same time anew: attempts and
+ * pauses end soon after their deadline, so the process was stopped meanwhile, or the machine slept, and nobody knows
+ * whether the store is away. */
+int64_t store_after_sleep(int64_t deadline, int64_t began);
+
 /* Sleeps before the next attempt, at least attempt->retry_after; false when the deadline would pass meanwhile, and then
  * at once.  Counts the cause. */
 bool store_backoff_sleep(store_backoff *backoff, shoal_store *store, store_attempt *attempt);

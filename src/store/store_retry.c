@@ -50,12 +50,29 @@ typedef struct struggle {
     store_attempt attempt;
     store_backoff backoff;
     int64_t started;
+    bool slept; /* the deadline was given anew */
     store_last_words words;
 } struggle;
 
 static struggle begin(shoal_store *store, int64_t deadline)
 {
     return (struggle){.store = store, .attempt = {.deadline = deadline}, .started = base_now()};
+}
+
+int64_t store_after_sleep(int64_t deadline, int64_t began)
+{
+    static const double soon = 1;
+    int64_t now = base_now();
+    return now > base_time_after(deadline, soon) ? base_time_after(now, (double)(deadline - began) * 1e-9) : deadline;
+}
+
+/* Once: there may be something else that does not heed deadlines, and then this would never end. */
+static void forgive_sleep(struggle *self)
+{
+    int64_t before = self->attempt.deadline;
+    if (!self->slept)
+        self->attempt.deadline = store_after_sleep(before, self->started);
+    self->slept |= self->attempt.deadline != before;
 }
 
 /* Whether there is time for another attempt, which it gets ready.  Called before each of them. */
@@ -65,6 +82,7 @@ static bool may_try(struggle *self, int last)
     if (attempt->number > 0) {
         attempt->doubt |= last == SHOAL_UNKNOWN;
         store_last_words_note(&self->words, attempt->deadline);
+        forgive_sleep(self);
         if (!store_backoff_sleep(&self->backoff, self->store, attempt))
             return false;
     } else if (base_now() >= attempt->deadline) {

@@ -218,14 +218,36 @@ static void the_deadline_ends_it(void **state)
     assert_int_equal(put(troubles, NULL, NULL, 2), SHOAL_UNKNOWN);
 }
 
+/* A process that was stopped in an attempt has the time of the call once more, and only once: something else may not
+ * heed deadlines. */
+static void a_sleep_is_forgiven(void **state)
+{
+    (void)state;
+    const answer slept = {.status = SHOAL_AGAIN, .cause = SHOAL_CAUSE_TIMEOUT, .takes = 1000};
+    const answer once[] = {slept, {.status = SHOAL_OK}, {.status = 1}};
+    const answer twice[] = {slept, slept, {.status = 1}};
+    assert_int_equal(put(once, NULL, NULL, 300), SHOAL_OK);
+    assert_int_equal(call_count, 2);
+    clock_now = 1000;
+    assert_int_equal(put(twice, NULL, NULL, 300), SHOAL_AGAIN);
+    assert_int_equal(call_count, 2);
+    clock_now = 1000;
+    int64_t began = clock_now, deadline = base_time_after(began, 10);
+    clock_now = base_time_after(began, 10.5);
+    assert_int_equal(store_after_sleep(deadline, began), deadline);
+    clock_now = base_time_after(began, 100);
+    assert_int_equal(store_after_sleep(deadline, began), base_time_after(began, 110));
+}
+
 static void the_reason_is_kept(void **state)
 {
     (void)state;
-    const answer answers[] = {{.status = SHOAL_AGAIN, .cause = SHOAL_CAUSE_SERVER, .says = "the disk burns"},
-                              {.status = SHOAL_AGAIN, .cause = SHOAL_CAUSE_TIMEOUT, .takes = 9, .says = "time was up"},
-                              {.status = 1}};
+    const answer answers[] = {
+        {.status = SHOAL_AGAIN, .cause = SHOAL_CAUSE_SERVER, .says = "the disk burns"},
+        {.status = SHOAL_AGAIN, .cause = SHOAL_CAUSE_TIMEOUT, .takes = 5.1, .says = "time was up"},
+        {.status = 1}};
     assert_int_equal(put(answers, NULL, NULL, 5), SHOAL_AGAIN);
-    assert_non_null(strstr(shoal_error(), "the disk burns (gave up after 2 attempts in 9."));
+    assert_non_null(strstr(shoal_error(), "the disk burns (gave up after 2 attempts in 5."));
     clock_now = 1000;
     assert_int_equal(put(answers + 1, NULL, NULL, 5), SHOAL_AGAIN);
     assert_non_null(strstr(shoal_error(), "time was up"));
@@ -326,6 +348,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(pauses_grow_to_their_limit, start, stop),
         cmocka_unit_test_setup_teardown(what_the_server_asks_for_is_waited, start, stop),
         cmocka_unit_test_setup_teardown(the_deadline_ends_it, start, stop),
+        cmocka_unit_test_setup_teardown(a_sleep_is_forgiven, start, stop),
         cmocka_unit_test_setup_teardown(the_reason_is_kept, start, stop),
         cmocka_unit_test_setup_teardown(lost_answers_of_puts, start, stop),
         cmocka_unit_test_setup_teardown(a_judgement_that_fails_is_made_again, start, stop),

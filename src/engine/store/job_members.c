@@ -97,23 +97,18 @@ bool job_members_alive(const job_members *members, uint64_t worker, double lease
 /* Several gets at once, for stores that take their time: where hundreds have come, who leads reads of each of them. */
 enum { READERS = 8 };
 
-typedef struct reading {
-    job_run *run;
-    int64_t deadline;
-} reading;
-
 /* Reads what a new worker's record says of its place; one that vanished meanwhile is no member. */
 static int read_peer(void *context, int64_t i)
 {
-    const reading *work = context;
-    job_run *run = work->run;
+    job_run *run = context;
     job_peer *peer = &run->members.peer[i];
     job_record record;
     if (peer->known || !job_members_alive(&run->members, peer->worker, run->spec->lease))
         return SHOAL_OK;
     if (job_leaving(run))
         return shoal_fail(SHOAL_STOPPED, "told to leave");
-    int status = job_record_get(&record, run->store, job_key_worker(run->spec->id, peer->worker).text, work->deadline);
+    int status =
+        job_record_get(&record, run->store, job_key_worker(run->spec->id, peer->worker).text, job_deadline(run));
     if (status == SHOAL_ABSENT || status == SHOAL_BROKEN)
         return SHOAL_OK;
     if (status == SHOAL_OK) {
@@ -127,7 +122,6 @@ static int read_peer(void *context, int64_t i)
 int job_members_write(job_trailer *out, job_run *run)
 {
     job_members *members = &run->members;
-    reading work = {run, job_deadline(run)};
     int threads = job_store_is_near(run->store) ? 1 : READERS;
     int64_t unread = 0;
     int status = base_alloc(&out->member, (size_t)members->peers + 1, sizeof *out->member, "members");
@@ -135,7 +129,7 @@ int job_members_write(job_trailer *out, job_run *run)
     for (int64_t i = 0; i < members->peers; i++)
         unread += !members->peer[i].known;
     if (status == SHOAL_OK && unread > 0)
-        status = job_gang_run(unread < threads ? (int)unread : threads, members->peers, read_peer, &work);
+        status = job_gang_run(unread < threads ? (int)unread : threads, members->peers, read_peer, run);
     for (int64_t i = 0; status == SHOAL_OK && i < members->peers; i++) {
         const job_peer *peer = &members->peer[i];
         if (peer->known && job_members_alive(members, peer->worker, run->spec->lease))
@@ -149,18 +143,18 @@ static int bury(job_run *run, uint64_t worker)
     job_record record;
     void *bytes = NULL;
     size_t size = 0;
-    int64_t deadline = job_deadline(run);
     job_key key = job_key_worker(run->spec->id, worker), left = job_key_left(run->spec->id, worker);
-    int status = job_record_get(&record, run->store, key.text, deadline);
+    int status = job_record_get(&record, run->store, key.text, job_deadline(run));
     if (status == SHOAL_OK) {
         strcpy(record.state, "lost: fell silent");
         status = job_record_encode(&bytes, &size, &record);
     }
     if (status == SHOAL_OK)
-        status = shoal_store_put_framed(run->store, left.text, JOB_KIND_WORKER, bytes, size, NULL, NULL, deadline);
+        status =
+            shoal_store_put_framed(run->store, left.text, JOB_KIND_WORKER, bytes, size, NULL, NULL, job_deadline(run));
     base_free(&bytes);
     if (status == SHOAL_OK || status == SHOAL_BROKEN)
-        status = shoal_store_remove(run->store, key.text, deadline);
+        status = shoal_store_remove(run->store, key.text, job_deadline(run));
     return status == SHOAL_ABSENT ? SHOAL_OK : status;
 }
 
