@@ -33,6 +33,7 @@ enum {
     SHOAL_JOB_SLICES_MOST = 65536,
     SHOAL_JOB_KEEP_ROUNDS_MOST = 1 << 30,
     SHOAL_JOB_WORKERS_MOST = 4096, /* that are wanted of whoever starts them */
+    SHOAL_JOB_SLOTS_MOST = 1 << 20, /* that are expected in all */
 };
 #define SHOAL_JOB_LEASE_LEAST 1.0 /* seconds */
 #define SHOAL_JOB_LEASE_MOST 604800.0

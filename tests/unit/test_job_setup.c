@@ -47,7 +47,7 @@ static void slices(void **state)
     assert_int_equal(slices_of(many, &(shoal_job_options){.workers = 9}), 18);
     assert_int_equal(slices_of(many, &(shoal_job_options){.slices = 7, .workers = 9}), 7);
     assert_int_equal(slices_of(few, NULL), 3); /* grains of 252 rows */
-    assert_int_equal(slices_of(few, &(shoal_job_options){.rows_per_grain = 1, .workers = INT64_MAX}), 600);
+    assert_int_equal(slices_of(few, &(shoal_job_options){.rows_per_grain = 1, .workers = SHOAL_JOB_SLOTS_MOST}), 600);
     /* 100 GB in grains of a megabyte: no slice has more than 256 MB. */
     assert_int_equal(slices_of("gen:uniform?rows=125000000&cols=100&type=float64", &(shoal_job_options){.workers = 2}),
                      393);
@@ -111,7 +111,8 @@ static void refusals(void **state)
         {{.slices = -1}, "slices must be 1 to 65536, not "},
         {{.slices = 65537}, "slices must be 1 to 65536, not "},
         {{.slices = 5}, "slices must be at most 4, the grains that the rows make, not 5"},
-        {{.workers = -1}, "workers must be at least 0, not -1"},
+        {{.workers = -1}, "workers must be 0 to 1048576, not -1"},
+        {{.workers = 1048577}, "workers must be 0 to 1048576, not 1048577"},
         {{.reduce = "circle"}, "reduce must be auto, flat, two-level or tree:F, not 'circle'"},
         {{.lease = 0.5}, "lease must be 1 to 604800 seconds, not 0.5"},
         {{.lease = -3}, "lease must be 1 to 604800 seconds, not -3"},

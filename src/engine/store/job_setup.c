@@ -84,8 +84,9 @@ static int check_numbers(const shoal_job_options *options)
     if (options->slices < 0 || options->slices > SHOAL_JOB_SLICES_MOST)
         return shoal_fail(SHOAL_USAGE, "slices must be 1 to %d, not %lld", SHOAL_JOB_SLICES_MOST,
                           (long long)options->slices);
-    if (options->workers < 0)
-        return shoal_fail(SHOAL_USAGE, "workers must be at least 0, not %lld", (long long)options->workers);
+    if (options->workers < 0 || options->workers > SHOAL_JOB_SLOTS_MOST)
+        return shoal_fail(SHOAL_USAGE, "workers must be 0 to %d, not %lld", SHOAL_JOB_SLOTS_MOST,
+                          (long long)options->workers);
     if (options->lease != 0 && !(options->lease >= SHOAL_JOB_LEASE_LEAST && options->lease <= SHOAL_JOB_LEASE_MOST))
         return shoal_fail(SHOAL_USAGE, "lease must be %.15g to %.15g seconds, not %.15g", SHOAL_JOB_LEASE_LEAST,
                           SHOAL_JOB_LEASE_MOST, options->lease);

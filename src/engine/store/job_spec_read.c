@@ -328,7 +328,7 @@ static int read_json(job_spec *spec, const char *id, json_t *json)
         read_code(spec, &all);
     spec->lease = take_real(&all, "lease", SHOAL_JOB_LEASE_LEAST, SHOAL_JOB_LEASE_MOST);
     spec->keep_rounds = take_integer(&all, "keep_rounds", 0, SHOAL_JOB_KEEP_ROUNDS_MOST);
-    spec->workers = take_integer(&all, "workers", 0, INT64_MAX);
+    spec->workers = take_integer(&all, "workers", 0, SHOAL_JOB_SLOTS_MOST);
     spec->created = take_real(&all, "created", 0, 1e15);
     read_settings(spec, &all);
     end_object(&all, NULL);
