@@ -136,7 +136,20 @@ static int look_for(follower *self, int64_t number)
     return SHOAL_OK;
 }
 
-/* Looks for the newest model; a store that forgot has older ones, whose successors will come again. */
+/* A newest model that is older than what was seen: of a store that forgot, or of a job that went back.  Its
+ * successors will come again, unless it is an end: who cancels a job puts that behind the newest model there is. */
+static int look_at_older(follower *self, int64_t number)
+{
+    job_model *model = NULL;
+    int status = number > 0 ? job_model_get(&model, self->store, self->id, number, deadline_of(self)) : SHOAL_ABSENT;
+    self->spec_looked = 0;
+    if (status == SHOAL_OK && model->state != SHOAL_JOB_RUNNING)
+        take_model(self, model);
+    else
+        job_model_free(&model);
+    return status == SHOAL_ABSENT || status == SHOAL_BROKEN ? SHOAL_OK : status;
+}
+
 static int look_for_newest(follower *self)
 {
     int64_t head = 0;
@@ -144,8 +157,8 @@ static int look_for_newest(follower *self)
     self->jump = false;
     if (status == SHOAL_OK && head > self->model->number)
         status = look_for(self, head);
-    if (status == SHOAL_OK && head < self->model->number)
-        self->spec_looked = 0;
+    else if (status == SHOAL_OK && head < self->model->number)
+        status = look_at_older(self, head);
     return status;
 }
 
