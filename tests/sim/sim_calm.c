@@ -1,4 +1,4 @@
-/* Jobs in which nothing goes wrong.  See sim_calm.h. */
+/* Jobs in which nothing goes wrong, or only for a while.  See sim_calm.h. */
 #include "sim_calm.h"
 
 #include <math.h>
@@ -102,7 +102,7 @@ static const char id[] = "calm";
 typedef struct calm {
     sim_cloud *cloud;
     double ended;
-    bool failed;
+    int started; /* workers so far */
 } calm;
 
 typedef struct hand {
@@ -151,8 +151,12 @@ static void submit(sim_cloud *cloud, const sim_calm_options *options)
     char made[SHOAL_JOB_ID_BYTES];
     double *rows = calloc((size_t)options->slices, sizeof *rows);
     int64_t workers = options->workers + options->mappers;
-    const shoal_job_options job = {
-        .id = id, .slices = options->slices, .workers = workers, .reduce = options->reduce, .rows_per_grain = 1};
+    const shoal_job_options job = {.id = id,
+                                   .slices = options->slices,
+                                   .workers = workers,
+                                   .reduce = options->reduce,
+                                   .lease = options->lease,
+                                   .rows_per_grain = 1};
     int status = sim_store_open(&store, cloud);
     if (status == SHOAL_OK)
         status = shoal_data_wrap(&data, rows, options->slices, 1, SHOAL_FLOAT64);
@@ -165,19 +169,50 @@ static void submit(sim_cloud *cloud, const sim_calm_options *options)
     free(rows);
 }
 
-static int start_hands(hand *hands, calm *calm, const sim_calm_options *options)
+static void start_hand(hand *out, calm *calm, unsigned roles)
 {
-    int count = 0;
+    char name[32];
+    snprintf(name, sizeof name, "worker %d", calm->started++);
+    *out = (hand){.calm = calm, .roles = roles};
+    out->process = sim_process_start(&(sim_nature){.name = name}, work, out);
+}
+
+static void start_hands(hand *hands, calm *calm, const sim_calm_options *options)
+{
     const int wanted[4] = {options->workers, options->mappers, options->reducers, options->last};
     static const unsigned roles[4] = {SHOAL_ROLE_ALL, SHOAL_ROLE_MAP, SHOAL_ROLE_REDUCE, SHOAL_ROLE_LAST};
     for (int kind = 0; kind < 4; kind++)
-        for (int i = 0; i < wanted[kind]; i++, count++) {
-            char name[32];
-            snprintf(name, sizeof name, "worker %d", count);
-            hands[count] = (hand){.calm = calm, .roles = roles[kind]};
-            hands[count].process = sim_process_start(&(sim_nature){.name = name}, work, &hands[count]);
-        }
-    return count;
+        for (int i = 0; i < wanted[kind]; i++)
+            start_hand(&hands[calm->started], calm, roles[kind]);
+}
+
+/* ---- trouble --------------------------------------------------------------------------------------------------- */
+
+/* One worker is killed, and another comes, or it is stopped, until the trouble ends at the latest. */
+static void strike(hand *victim, const sim_trouble *trouble, double until)
+{
+    double left = until - sim_seconds(), seconds = trouble->stop_most * sim_unit();
+    if (sim_process_ended(victim->process))
+        return;
+    if (sim_chance(trouble->kills)) {
+        sim_event("*** kills %s", sim_process_nature(victim->process)->name);
+        sim_process_kill(victim->process);
+        start_hand(victim, victim->calm, victim->roles);
+    } else {
+        seconds = seconds < left ? seconds : left;
+        sim_event("*** stops %s for %.1f seconds", sim_process_nature(victim->process)->name, seconds);
+        sim_process_pause(victim->process, seconds);
+    }
+}
+
+static void make_trouble(hand *hands, int count, const sim_trouble *trouble, double began)
+{
+    double until = began + trouble->until;
+    sim_sleep(trouble->from);
+    while (sim_seconds() < until) {
+        strike(&hands[sim_draw((uint64_t)count)], trouble, until);
+        sim_sleep(2 * trouble->every * sim_unit());
+    }
 }
 
 /* ---- figures --------------------------------------------------------------------------------------------------- */
@@ -188,20 +223,57 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void measure_rounds(sim_calm_figures *out, const sim_cloud *cloud, int workers)
+/* Rounds from one model to another: the median of their seconds, and the average of a worker's requests. */
+static void measure_span(double *seconds, double *requests, const sim_moment *moment, int64_t first, int64_t last,
+                         int workers)
 {
-    const sim_moment *moment;
-    int64_t models = sim_cloud_models(cloud, &moment), first = models / 2, last = models - 2;
     if (last <= first)
         return;
     double *length = calloc((size_t)(last - first), sizeof *length);
     for (int64_t i = first; i < last; i++)
         length[i - first] = moment[i + 1].seconds - moment[i].seconds;
     qsort(length, (size_t)(last - first), sizeof *length, by_size);
-    out->round_seconds = length[(last - first) / 2];
-    int64_t requests = moment[last].requests - moment[first].requests - (moment[last].leases - moment[first].leases);
-    out->round_requests = (double)requests / (double)(last - first) / workers;
+    *seconds = length[(last - first) / 2];
+    int64_t asked = moment[last].requests - moment[first].requests - (moment[last].leases - moment[first].leases);
+    *requests = (double)asked / (double)(last - first) / workers;
     free(length);
+}
+
+/* The first model that was put at that moment or later, of those that end a round. */
+static int64_t model_at(const sim_moment *moment, int64_t models, double seconds)
+{
+    int64_t i = 0;
+    while (i < models && moment[i].seconds < seconds)
+        i++;
+    return i;
+}
+
+static void measure_trouble(sim_calm_figures *out, const sim_moment *moment, int64_t models, double from, double until,
+                            int workers)
+{
+    int64_t begins = model_at(moment, models, from), ends = model_at(moment, models, until), last = models - 2;
+    if (begins < 4 || ends + SIM_ROUNDS_TO_RECOVER >= last)
+        sim_fail("the trouble is not in the middle of the job: models %lld to %lld of %lld", (long long)begins,
+                 (long long)ends, (long long)models);
+    measure_span(&out->pace, &out->pace_requests, moment, begins / 2, begins - 1, workers);
+    measure_span(&out->after_seconds, &out->after_requests, moment, ends, last, workers);
+    out->troubled = ends - begins;
+    out->trouble_seconds =
+        (moment[ends].seconds - moment[begins].seconds) / (double)(out->troubled ? out->troubled : 1);
+    int64_t back = ends + SIM_ROUNDS_TO_RECOVER;
+    for (int64_t i = ends; i < back; i++)
+        out->recovering = fmax(out->recovering, moment[i + 1].seconds - moment[i].seconds);
+    int64_t count = last - back < SIM_ROUNDS_AFTER ? last - back : SIM_ROUNDS_AFTER;
+    out->back_seconds = (moment[back + count].seconds - moment[back].seconds) / (double)count;
+    for (int64_t i = ends; i < back + count; i++)
+        out->slow += moment[i + 1].seconds - moment[i].seconds > 1.5 * out->pace;
+}
+
+static void measure_rounds(sim_calm_figures *out, const sim_cloud *cloud, int workers)
+{
+    const sim_moment *moment;
+    int64_t models = sim_cloud_models(cloud, &moment);
+    measure_span(&out->round_seconds, &out->round_requests, moment, models / 2, models - 2, workers);
 }
 
 sim_calm_figures sim_calm_run(const sim_calm_options *options)
@@ -218,6 +290,8 @@ sim_calm_figures sim_calm_run(const sim_calm_options *options)
     double began = sim_seconds();
     start_hands(hands, &calm, options);
     sim_process *follower = sim_process_start(&(sim_nature){.name = "follower"}, follow, &calm);
+    if (options->trouble.until > 0)
+        make_trouble(hands, most, &options->trouble, began);
     bool all;
     do {
         sim_sleep(1);
@@ -228,6 +302,11 @@ sim_calm_figures sim_calm_run(const sim_calm_options *options)
     figures.seconds = calm.ended - began;
     figures.requests = sim_cloud_traffic(calm.cloud).requests;
     measure_rounds(&figures, calm.cloud, most);
+    if (options->trouble.until > 0) {
+        const sim_moment *moment;
+        int64_t models = sim_cloud_models(calm.cloud, &moment);
+        measure_trouble(&figures, moment, models, began + options->trouble.from, began + options->trouble.until, most);
+    }
     sim_cloud_free(&calm.cloud);
     sim_end();
     free(hands);

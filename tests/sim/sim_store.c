@@ -252,7 +252,8 @@ typedef struct request {
 
 static bool quiet(const sim_cloud *cloud)
 {
-    return cloud->calm || (cloud->options.quiet > 0 && sim_seconds() > cloud->options.quiet) ||
+    double now = sim_seconds(), until = cloud->options.quiet;
+    return cloud->calm || now < cloud->options.loud || (until > 0 && now > until) ||
            sim_process_number(sim_self()) == 0;
 }
 

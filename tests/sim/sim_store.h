@@ -33,7 +33,7 @@ typedef struct sim_cloud_options {
     double pause;       /* the process that asks is stopped for a while, before it asks or before it sees the answer */
     double death;       /* the process that asks dies, before it asks or before it sees the answer */
     int pauses, deaths; /* how many there may be at most */
-    double quiet;       /* from this virtual second on there are no more faults; 0: never */
+    double loud, quiet; /* faults begin and end at these virtual seconds; quiet 0: they never end */
 } sim_cloud_options;
 
 typedef struct sim_cloud sim_cloud;

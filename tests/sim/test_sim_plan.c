@@ -72,7 +72,7 @@ static double expect(const story *story)
                              .read = story->worker_rate,
                              .write = story->worker_rate,
                              .connections = 8,           /* pieces that a worker fetches at once */
-                             .sync = 3 * story->latency, /* a list, a record, what is removed */
+                             .sync = 2 * story->latency, /* a list, or a record, and what is removed */
                              .worker = story->worker_rate,
                              .account = story->total_rate,
                              .requests_per_second = 1};

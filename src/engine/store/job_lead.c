@@ -61,7 +61,7 @@ static bool knows_makers(const job_run *run)
 static int make_trailer(job_trailer *out, job_run *run)
 {
     const job_trailer *before = &run->model->trailer;
-    double seconds = -base_seconds_until(run->pace.began);
+    double seconds = job_pace_put_after(run);
     *out = *before;
     out->member = NULL;
     out->holder = NULL;
@@ -126,7 +126,7 @@ static int put_model(job_run *run, job_model **mine)
                                         job_deadline(run));
         if (status == SHOAL_OK) {
             run->next = *mine;
-            run->next_is_mine = true;
+            run->next_is_mine = run->led = true;
             *mine = NULL;
         } else if (status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN) {
             status = take_theirs(run, *mine);

@@ -163,7 +163,10 @@ int job_look(job_run *run)
     int64_t head = 0;
     if (base_now() >= run->pace.look_at)
         ask_again_for_rows(run);
+    int64_t asked = base_now();
     int status = check_gone(run);
+    if (status == SHOAL_OK)
+        job_pace_note_trip(run, asked, false);
     if (status == SHOAL_OK && !job_leaving(run)) {
         status = list_round(run, &head);
         if (status == SHOAL_OK && !job_leaving(run))

@@ -120,6 +120,7 @@ static void write_head(base_writer *out, const job_run *run, int64_t piece)
     base_write_i64(out, run->model->number);
     base_write_i64(out, piece);
     base_write_u32(out, run->model->check);
+    base_write_double(out, job_pace_put_after(run));
     for (int i = 0; i < JOB_COUNTERS; i++)
         base_write_i64(out, run->counter[piece][i]);
     int64_t slice, end;
@@ -129,11 +130,12 @@ static void write_head(base_writer *out, const job_run *run, int64_t piece)
 }
 
 /* A piece is what its name says: of this round, computed from this very model, of all rows of its slices and no others.
- * Who mapped these is only a hint. */
+ * When it was put and who mapped these are only hints. */
 static bool read_head(base_reader *in, job_run *run, int64_t piece, int64_t counter[JOB_COUNTERS])
 {
     int64_t round = base_read_i64(in), named = base_read_i64(in);
     uint32_t check = base_read_u32(in);
+    double came = base_read_double(in);
     for (int i = 0; i < JOB_COUNTERS; i++)
         counter[i] = base_read_i64(in);
     int64_t slice, end;
@@ -144,7 +146,10 @@ static bool read_head(base_reader *in, job_run *run, int64_t piece, int64_t coun
     int64_t first, rows, first_said, rows_said;
     rows_below(run, piece, &first, &rows);
     learn_partial_peek_rows(&first_said, &rows_said, in);
-    return good && !in->bad && first_said == first && rows_said == rows;
+    good &= !in->bad && first_said == first && rows_said == rows;
+    if (good && came > run->pace.came)
+        run->pace.came = came;
+    return good;
 }
 
 int job_piece_add_bytes(job_run *run, int64_t piece, const void *bytes, size_t size)
@@ -228,7 +233,6 @@ typedef struct fetch {
     const int64_t *piece;
     int *status; /* of each: SHOAL_OK, SHOAL_ABSENT, SHOAL_BROKEN */
     shoal_blob *blob;
-    int64_t deadline;
 } fetch;
 
 static int fetch_one(void *context, int64_t i)
@@ -238,14 +242,14 @@ static int fetch_one(void *context, int64_t i)
     job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, work->piece[i]);
     if (job_leaving(run))
         return shoal_fail(SHOAL_STOPPED, "told to leave");
-    int status = shoal_store_get_framed(run->store, key.text, JOB_KIND_PIECE, &work->blob[i], work->deadline);
+    int status = shoal_store_get_framed(run->store, key.text, JOB_KIND_PIECE, &work->blob[i], job_deadline(run));
     work->status[i] = status;
     return status == SHOAL_ABSENT || status == SHOAL_BROKEN ? SHOAL_OK : status;
 }
 
 static int fetch_list(job_run *run, const int64_t *piece, int64_t count, int64_t *came)
 {
-    fetch work = {.run = run, .piece = piece, .deadline = job_deadline(run)};
+    fetch work = {.run = run, .piece = piece};
     int threads = job_store_is_near(run->store) ? 1 : FETCHERS;
     int status = base_alloc(&work.status, (size_t)count, sizeof *work.status, "pieces");
     if (status == SHOAL_OK)

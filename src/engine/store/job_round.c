@@ -51,7 +51,9 @@ void job_round_open_queues(job_run *run)
         run->queue_open[i] = run->model->number == 0 && (run->record.roles & queue_role[i]);
 }
 
-/* How many pieces of a kind are this worker's share, as far as the spec says how many will come. */
+/* How many pieces of a kind are this worker's share, as far as the spec says how many will come.  The product can't
+ * overflow: slots are fewer than workers there, which are JOB_WORKERS_MOST at most, and pieces fewer than twice
+ * JOB_SLICES_MOST. */
 static int64_t share_of(const job_run *run, int queue)
 {
     const job_tree *tree = &run->spec->tree;
@@ -169,8 +171,11 @@ static int hold_slice(job_run *run, int64_t slice)
     job_held *held = &run->held[slice];
     if (held->slice)
         return job_rows_check(held->rows);
+    int64_t deadline = job_deadline(run);
     int status = make_place(run, slice, 1);
     if (status == SHOAL_OK)
+        status = job_rows_load(&held->rows, run->loader, slice, deadline);
+    if (status == SHOAL_AGAIN && base_seconds_until(deadline) < -1) /* the process was stopped between two requests */
         status = job_rows_load(&held->rows, run->loader, slice, job_deadline(run));
     if (status < 0)
         return status;
@@ -260,7 +265,7 @@ static int begin_waiting(job_run *run, int64_t piece, int64_t parent)
     if (run->waiting_for == piece)
         return SHOAL_OK;
     if (run->waiting_for < 0 || piece < 0) /* the children of a group are expected together */
-        run->pace.asked = 0;
+        job_pace_wait_anew(run);
     run->waiting_for = piece;
     run->seen_child = 0;
     if (run->swept_in < run->model->number)
@@ -283,28 +288,30 @@ static int64_t first_missing(const job_run *run, int64_t piece)
 static int fetch_children(job_run *run, int64_t piece)
 {
     int64_t came = 0, child = first_missing(run, piece);
-    job_guess *guess = &job_pace_habit(&run->pace, run->model->round->phase)->children;
+    job_guess *guess = job_pace_children(run, job_tree_level(&run->spec->tree, piece));
+    double early = job_guess_early(guess);
     job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, child);
     int status = begin_waiting(run, child, piece);
     if (status < 0)
         return status;
     if (job_store_awaits(run->store))
         return job_leaving(run) ? SHOAL_OK : job_piece_await(run, child, job_pace_until(run), &came);
-    job_pace_wait(run, key.text, &run->seen_child, guess);
+    job_pace_wait(run, key.text, &run->seen_child, early);
     int64_t asked = base_now();
-    bool expected = guess->at > 0 && !run->pace.asked && !shoal_store_describe(run->store).wakes;
+    bool expected = early > 0 && !run->pace.asked && !shoal_store_describe(run->store).wakes;
     status = job_piece_fetch(run, piece, !expected, &came);
-    if (status == SHOAL_OK && came == 0)
-        job_pace_note_trip(run, asked);
-    if (status == SHOAL_OK)
-        job_pace_note_answer(run, guess, asked, first_missing(run, piece) < 0);
-    return status;
+    if (status < 0)
+        return status;
+    bool all = first_missing(run, piece) < 0;
+    job_pace_note_answer(run, asked, came, all);
+    if (all)
+        job_pace_note_children(run, asked, guess);
+    return SHOAL_OK;
 }
 
 static int await_model(job_run *run)
 {
     job_key key = job_key_model(run->spec->id, run->model->number + 1);
-    job_guess *guess = &job_pace_habit(&run->pace, run->model->round->phase)->model;
     int status = begin_waiting(run, -1, -1);
     if (status < 0)
         return status;
@@ -313,16 +320,14 @@ static int await_model(job_run *run)
                                   : job_await_model(&run->next, run, run->model->number + 1, job_pace_until(run));
         return status == SHOAL_ABSENT ? SHOAL_OK : status;
     }
-    job_pace_wait(run, key.text, &run->seen_model, guess);
+    job_pace_wait(run, key.text, &run->seen_model, job_pace_early(run));
     int64_t asked = base_now();
     status = job_take_model(&run->next, run, run->model->number + 1);
-    if (status == SHOAL_ABSENT)
-        job_pace_note_trip(run, asked);
-    if (status == SHOAL_OK || status == SHOAL_ABSENT)
-        job_pace_note_answer(run, guess, asked, status == SHOAL_OK);
-    if (status == SHOAL_OK)
-        job_pace_note_put(run, guess);
-    return status == SHOAL_ABSENT ? SHOAL_OK : status;
+    if (status != SHOAL_OK && status != SHOAL_ABSENT)
+        return status;
+    job_pace_note_answer(run, asked, status == SHOAL_OK, status == SHOAL_OK);
+    run->pace.found = status == SHOAL_OK ? asked : 0;
+    return SHOAL_OK;
 }
 
 /* ---- helping out ----------------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
  *     job_kept.c      what rounds keep for their updates
  *     job_sweep.c     removing what is no longer needed
  *     job_members.c   who is alive
- *     job_wait.c      when to look again
+ *     job_wait.c      when to look again; the arithmetic of it is in job_guess.c
  *     job_beat.c      the worker's own record
  */
 #ifndef JOB_RUN_H
@@ -17,6 +17,7 @@
 #include "engine/slice.h"
 #include "engine/store/job_code.h"
 #include "engine/store/job_decide.h"
+#include "engine/store/job_guess.h"
 #include "engine/store/job_keys.h"
 #include "engine/store/job_memory.h"
 #include "engine/store/job_model.h"
@@ -68,21 +69,10 @@ int job_members_bury(struct job_run *run);
 
 /* ---- when to look again (job_wait.c) ----------------------------------------------------------------------------- */
 
-/* When something will be there, as earlier rounds let one expect. */
-enum { JOB_GUESS_ROUNDS = 5 };
-
-typedef struct job_guess {
-    double at; /* seconds after the round's model was put: the least of the last rounds; 0 when unknown */
-    double last[JOB_GUESS_ROUNDS];
-    int64_t count;
-    int early; /* how often in a row the first look found it: it may have been there for long */
-} job_guess;
-
-/* What the last rounds of a phase were like. */
+/* When what others make of a group was there in the last rounds of a phase, by the level of the group. */
 typedef struct job_habit {
     char phase[24];
-    double round; /* seconds that one took; 0 when unknown */
-    job_guess model, children;
+    job_guess children[JOB_LEVELS_MOST];
 } job_habit;
 
 enum { JOB_HABITS = 8 };
@@ -91,11 +81,16 @@ enum { JOB_HABITS = 8 };
 typedef struct job_pace {
     job_habit habit[JOB_HABITS];
     int habits;
+    job_length length; /* of this phase's rounds */
     double trip;       /* seconds of a request */
     double own;        /* that mapping took in this round */
-    int64_t put;       /* when this round's model was put, as well as one can tell */
-    int64_t next_put;  /* and when the next one was; 0 when unknown */
-    int64_t asked;     /* when it was last asked for what is waited for; 0 when not yet */
+    double came; /* the last of the pieces that were fetched, in seconds after the round's model, as its maker says */
+    int64_t put; /* when this round's model was put, as well as one can tell */
+    int64_t next_put;     /* and when the next one was; 0 when unknown */
+    int64_t first, asked; /* when it was first and last asked for what is waited for; 0 when not yet */
+    int64_t found;        /* when it was asked for the next model and that was there; 0 when it came otherwise */
+    bool in_step; /* `put` is when it was put indeed, but for a round trip or two; otherwise it may have been earlier */
+    int at_once;  /* how often in a row the next model was there when it was first asked for */
     int64_t began;     /* this round */
     int64_t flush_at;  /* what is only in memory should be seen */
     int64_t late_at;   /* anything missing may be made by anyone */
@@ -110,19 +105,28 @@ void job_pace_mapped(struct job_run *run, double seconds);
 void job_pace_helped(struct job_run *run);
 /* After a look: when the next one is due. */
 void job_pace_looked(struct job_run *run);
-/* A request that was sent at that moment has been answered. */
-void job_pace_note_trip(struct job_run *run, int64_t sent);
-/* What is waited for was asked for at that moment, and was there or not. */
-void job_pace_note_answer(struct job_run *run, job_guess *guess, int64_t sent, bool there);
-/* The next model was found, as the guess has just learned. */
-void job_pace_note_put(struct job_run *run, const job_guess *guess);
+/* Something else is waited for from now on. */
+void job_pace_wait_anew(struct job_run *run);
+/* A request that was sent at that moment has been answered, and brought something or not. */
+void job_pace_note_trip(struct job_run *run, int64_t sent, bool brought);
+/* What is waited for was asked for at that moment.  `came`: how many things were there; `all`: nothing is missing
+ * any more. */
+void job_pace_note_answer(struct job_run *run, int64_t sent, int64_t came, bool all);
+/* Behind that, when all children of a group are there. */
+void job_pace_note_children(struct job_run *run, int64_t sent, job_guess *guess);
+/* run->next is there: when it was put. */
 void job_pace_note_round(struct job_run *run);
+/* Seconds after this round's model that something which is put now will be there. */
+double job_pace_put_after(const struct job_run *run);
+/* Seconds after this round's model from which on the next may be there; 0 when unknown. */
+double job_pace_early(const struct job_run *run);
 /* Waits for a change of `name` (a key, or what keys start with), or until a moment of the pace comes, or the worker is told to leave.  On a store
- * that does not wake it sleeps until it is time to ask. */
-void job_pace_wait(struct job_run *run, const char *name, uint32_t *seen, const job_guess *guess);
+ * that does not wake it sleeps until it is time to ask for something that may be there after `early` seconds. */
+void job_pace_wait(struct job_run *run, const char *name, uint32_t *seen, double early);
 /* Until when to wait for something that the store itself waits for: the next of the round's moments, and never long, for the worker may be told to leave. */
 int64_t job_pace_until(const struct job_run *run);
-job_habit *job_pace_habit(job_pace *pace, const char *phase);
+/* What is known of the children of groups of that level, in rounds like this one. */
+job_guess *job_pace_children(struct job_run *run, int level);
 
 /* ---- one worker in one job --------------------------------------------------------------------------------------- */
 
@@ -177,6 +181,7 @@ typedef struct job_run {
     job_model *model;  /* of the round that is being done */
     job_model *next;   /* the one after it, once it is here; or an older one, where what this one keeps was lost */
     bool next_is_mine; /* it was put by this worker */
+    bool led;          /* this worker has put a model of the job */
 
     /* This round's pieces. */
     unsigned char *flag;              /* JOB_MINE, ... */
@@ -315,6 +320,8 @@ int job_lead_fail(job_run *run, int failure, const char *message);
 int job_sweep_own(job_run *run);
 /* Does that and, by who leads, removes old models and, now and then, what others left. */
 int job_sweep(job_run *run);
+/* After the end, which is run->model and another's: removes what this worker put since that one tidied up. */
+int job_sweep_late(job_run *run);
 /* After the end, which is model `end`: removes what a finished job needs no more. */
 int job_sweep_all(job_run *run, int64_t end);
 

@@ -1,24 +1,25 @@
-/* When to look again.  A store that wakes is waited for; another is asked at the moment the answer should be there by the last rounds of
- * the same phase, and then every one and a half round trips or 2% of the elapsed time, whichever is longer.  See job_run.h. */
+/* When to look again.  A store that wakes is waited for; another is asked as job_guess.h says.  See job_run.h. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/world.h"
 #include "engine/store/job_run.h"
 
-/* Seconds between looks at least and at most, and how long a waiter sleeps without asking whether it is to leave. */
-static const double poll_most = 2, poll_least = 1e-3, nap = 0.5;
+/* Seconds that a waiter sleeps at most without asking whether it is to leave. */
+static const double nap = 0.5;
 
-job_habit *job_pace_habit(job_pace *pace, const char *phase)
+job_guess *job_pace_children(job_run *run, int level)
 {
+    job_pace *pace = &run->pace;
+    const char *phase = run->model->round->phase;
     for (int i = 0; i < pace->habits; i++)
         if (strcmp(pace->habit[i].phase, phase) == 0)
-            return &pace->habit[i];
+            return &pace->habit[i].children[level];
     int place = pace->habits < JOB_HABITS ? pace->habits++ : JOB_HABITS - 1;
     job_habit *habit = &pace->habit[place];
     *habit = (job_habit){0};
     snprintf(habit->phase, sizeof habit->phase, "%s", phase);
-    return habit;
+    return &habit->children[level];
 }
 
 static double elapsed(const job_run *run)
@@ -46,13 +47,13 @@ static double crowd(const job_run *run)
     return members > 1 ? (double)members : 1;
 }
 
-/* The moments at which a round is slow and late.  What the last round of the phase took is the measure, or what one's own slices took, and
- * what requests take now.  One after the other the idle ones find it late, not all at once: if they did, many would do the same work
- * while whoever it belongs to waits for a processor. */
+/* The moments at which a round is slow and late.  What the last rounds of the phase took is the measure, or what
+ * one's own slices took, and what requests take now.  One after the other the idle ones find it late, not all at
+ * once: if they did, many would do the same work while whoever it belongs to waits for a processor. */
 static void set_moments(job_run *run)
 {
     job_pace *pace = &run->pace;
-    double round = job_pace_habit(pace, run->model->round->phase)->round;
+    double round = pace->length.usual;
     double slack = (wakes(run) ? 0.3 : 2) + 20 * pace->trip;
     if (round < pace->own)
         round = 2 * pace->own;
@@ -71,11 +72,13 @@ void job_pace_begin(job_run *run)
 {
     run->pace.began = base_now();
     run->pace.put = run->pace.next_put ? run->pace.next_put : run->pace.began;
-    run->pace.next_put = 0;
+    run->pace.next_put = run->pace.found = 0;
     run->pace.own = 0;
+    run->pace.length = job_guess_rounds(&run->model->trailer, run->model->round->phase);
+    job_pace_wait_anew(run);
     set_moments(run);
     run->pace.look_pause = wakes(run) ? 0.05 : 2;
-    double usual = 8 * job_pace_habit(&run->pace, run->model->round->phase)->round;
+    double usual = 8 * run->pace.length.usual;
     run->pace.look_pause = run->pace.look_pause > usual ? run->pace.look_pause : usual;
     job_pace_looked(run);
 }
@@ -117,51 +120,85 @@ void job_pace_looked(job_run *run)
     run->pace.look_at = base_time_after(base_now(), pause);
 }
 
-void job_pace_note_trip(job_run *run, int64_t sent)
+/* ---- what was asked for ---------------------------------------------------------------------------------------- */
+
+void job_pace_wait_anew(job_run *run)
 {
-    double trip = -base_seconds_until(sent);
-    run->pace.trip = run->pace.trip > 0 ? 0.8 * run->pace.trip + 0.2 * trip : trip;
+    run->pace.first = run->pace.asked = 0;
+    run->pace.came = 0;
 }
 
-static void learn_guess(job_guess *guess, double at)
+/* A moment in seconds after the round's model. */
+static double after_put(const job_run *run, int64_t moment)
 {
-    guess->last[guess->count++ % JOB_GUESS_ROUNDS] = at > 1e-6 ? at : 1e-6;
-    guess->at = guess->last[0];
-    for (int64_t i = 1; i < JOB_GUESS_ROUNDS && i < guess->count; i++)
-        guess->at = guess->last[i] < guess->at ? guess->last[i] : guess->at;
+    return (double)(moment - run->pace.put) * 1e-9;
 }
 
-/* Moments are counted from when the round's model was put, which is the same for all workers, not from when this one saw it: who was late
- * once would be late for ever.  The first look is at the earliest moment of the last rounds, for a round is as slow as its slowest
- * worker, and if each looked when the last round ended none would ever be shorter than the one before.  A first look that finds something only
- * tells that it was not asked too early: next time it is asked earlier still, the more so with every such success. */
-void job_pace_note_answer(job_run *run, job_guess *guess, int64_t sent, bool there)
+/* When a request that was sent at that moment came to the store, or -1 for none. */
+static double arrived(const job_run *run, int64_t sent)
 {
-    enum { DOUBLINGS = 3 };
+    return sent ? after_put(run, sent) + run->pace.trip / 2 : -1;
+}
+
+/* Who is not in step counts from when it saw the model: too little makes others ask too early, and too much would
+ * make them late. */
+double job_pace_put_after(const job_run *run)
+{
+    const job_pace *pace = &run->pace;
+    return pace->in_step ? arrived(run, base_now()) : elapsed(run) + pace->trip / 2;
+}
+
+void job_pace_note_trip(job_run *run, int64_t sent, bool brought)
+{
+    run->pace.trip = job_guess_trip(run->pace.trip, -base_seconds_until(sent), brought);
+}
+
+void job_pace_note_answer(job_run *run, int64_t sent, int64_t came, bool all)
+{
     job_pace *pace = &run->pace;
-    double at = (double)(sent - pace->put) * 1e-9 + pace->trip / 2;
-    if (!there) {
-        pace->asked = sent;
-        guess->early = 0;
-    } else if (pace->asked) {
-        learn_guess(guess, at - (double)(sent - pace->asked) * 0.5e-9);
-    } else {
-        double step = pace->trip / 2 > 0.02 * at ? pace->trip / 2 : 0.02 * at;
-        at = guess->at > 0 && guess->at < at ? guess->at : at;
-        learn_guess(guess, at - step * (double)(1 << guess->early));
-        guess->early += guess->early < DOUBLINGS;
-    }
+    job_pace_note_trip(run, sent, came > 0);
+    if (all)
+        return;
+    pace->first = pace->first ? pace->first : sent;
+    pace->asked = sent;
 }
 
-void job_pace_note_put(job_run *run, const job_guess *guess)
+void job_pace_note_children(job_run *run, int64_t sent, job_guess *guess)
 {
-    run->pace.next_put = base_time_after(run->pace.put, guess->last[(guess->count - 1) % JOB_GUESS_ROUNDS]);
+    const job_pace *pace = &run->pace;
+    job_guess_learn(guess, job_guess_between(pace->came, arrived(run, pace->asked), arrived(run, sent)));
+    job_pace_wait_anew(run);
 }
 
+/* The seconds between two models are in their histories, so who knows when one was put knows it of all that follow.
+ * Who does not, as it has just come, looks from early on, and takes the last look at which the model was not there:
+ * too early costs a request, and too late would make everyone wait.  What is found at the first look may have been
+ * there for longer than one thinks: so the moment is moved, the more the more often that happens, until a look comes
+ * too early. */
 void job_pace_note_round(job_run *run)
 {
-    job_pace_habit(&run->pace, run->model->round->phase)->round = elapsed(run);
+    enum { DOUBLINGS = 4 };
+    job_pace *pace = &run->pace;
+    double seconds = run->next->trailer.seconds - run->model->trailer.seconds;
+    double step = pace->trip / 8 > 0.01 * pace->length.early ? pace->trip / 8 : 0.01 * pace->length.early;
+    bool at_once = pace->found && !pace->asked;
+    if (!pace->in_step)
+        seconds = run->next_is_mine ? arrived(run, base_now()) : 0;
+    else if (at_once)
+        seconds -= step * (1 << pace->at_once);
+    pace->at_once = !at_once ? 0 : pace->at_once < DOUBLINGS ? pace->at_once + 1 : DOUBLINGS;
+    seconds =
+        job_guess_between(seconds, arrived(run, pace->asked), arrived(run, pace->found ? pace->found : base_now()));
+    pace->next_put = base_time_after(pace->put, seconds);
+    pace->in_step |= pace->asked || run->next_is_mine;
 }
+
+double job_pace_early(const job_run *run)
+{
+    return run->pace.in_step ? run->pace.length.early : 0;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------------------------- */
 
 static int64_t earlier(int64_t a, int64_t b)
 {
@@ -179,17 +216,16 @@ static int64_t next_moment(const job_pace *pace, int64_t now)
     return next;
 }
 
-/* When to ask next: at the moment that was guessed, so that the request arrives just then; after that, every round trip or so. */
-static int64_t ask_at(const job_run *run, const job_guess *guess, int64_t now)
+static int64_t ask_at(const job_run *run, double early, int64_t now)
 {
     const job_pace *pace = &run->pace;
-    double pause = 0.02 * elapsed(run);
-    pause = pause > 1.5 * pace->trip ? pause : 1.5 * pace->trip;
-    pause = pause > poll_least ? pause : poll_least;
-    pause = pause < poll_most ? pause : poll_most;
-    if (pace->asked)
-        return base_time_after(pace->asked, pause);
-    return guess->at > 0 ? base_time_after(pace->put, guess->at - pace->trip / 2) : base_time_after(now, pause);
+    job_wish wish = {.early = early,
+                     .trip = pace->trip,
+                     .now = after_put(run, now),
+                     .elapsed = elapsed(run),
+                     .first = pace->asked ? after_put(run, pace->first) : -1,
+                     .asked = pace->asked ? after_put(run, pace->asked) : -1};
+    return base_time_after(pace->put, job_guess_ask(&wish));
 }
 
 int64_t job_pace_until(const job_run *run)
@@ -198,7 +234,7 @@ int64_t job_pace_until(const job_run *run)
     return earlier(next_moment(&run->pace, now), base_time_after(now, nap));
 }
 
-void job_pace_wait(job_run *run, const char *name, uint32_t *seen, const job_guess *guess)
+void job_pace_wait(job_run *run, const char *name, uint32_t *seen, double early)
 {
     int64_t now = base_now(), until = next_moment(&run->pace, now);
     if (job_leaving(run))
@@ -207,7 +243,7 @@ void job_pace_wait(job_run *run, const char *name, uint32_t *seen, const job_gue
         shoal_store_wait(run->store, name, seen, earlier(until, base_time_after(now, nap)));
         return;
     }
-    int64_t ask = earlier(ask_at(run, guess, now), until);
+    int64_t ask = earlier(ask_at(run, early, now), until);
     if (ask > now)
         base_wait_word(job_leave_word(run), 0, ask);
 }
