@@ -652,14 +652,13 @@ static int told_to_leave(void)
     return count;
 }
 
-/* Whether all that was left at the end has been removed: nobody died over it, left in the middle of it, could not see it, or slept and
- * came back with a model of long ago. */
+/* Whether all that was left at the end has been removed: nobody died over it, left in the middle of it, or could not
+ * see it. */
 static bool is_tidied(void)
 {
     const scenario *scene = &story.scene;
     sim_traffic traffic = sim_cloud_traffic(story.cloud);
-    bool sleeps = traffic.pauses > 0 || scene->story == STORY_PAUSES || scene->story == STORY_SLEEPER;
-    return story.expected_status == SHOAL_OK && traffic.deaths + story.killed + told_to_leave() == 0 && !sleeps &&
+    return story.expected_status == SHOAL_OK && traffic.deaths + story.killed + told_to_leave() == 0 &&
            scene->cloud.stale == 0;
 }
 
@@ -880,8 +879,6 @@ static void check_people(void)
             continue;
         if (each->status == SHOAL_ABSENT && (story.scene.story == STORY_REMOVE || story.scene.story == STORY_FORGETS))
             continue;
-        if (each->status == SHOAL_AGAIN && story.scene.story == STORY_SLEEPER)
-            continue; /* its patience with a request ended in its sleep */
         if (each->status != SHOAL_OK && each->status != SHOAL_STOPPED)
             sim_fail("%s ended with %d: %s", each->name, each->status, each->message);
         if (each->status == SHOAL_STOPPED && !each->told_to_leave)

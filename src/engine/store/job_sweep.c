@@ -65,6 +65,9 @@ static int sweep_listed(job_run *run, job_limits from)
             int64_t round, piece;
             if (!job_key_read_round(&round, &piece, run->spec->id, NULL, page.entries[i].key))
                 continue;
+            if (piece == JOB_KEY_MODEL && round > run->model->number + 1)
+                run->pace.look_at =
+                    0; /* the job has gone on without this worker, which has slept and leads what is long done */
             if (is_swept(run, round, piece, from))
                 status = shoal_store_remove(run->store, page.entries[i].key, job_deadline(run));
         }
@@ -175,26 +178,42 @@ int job_sweep(job_run *run)
 
 /* ---- after the end --------------------------------------------------------------------------------------------- */
 
+/* The first rounds of which something stays.  A store that may forget the end of the job still needs what it was
+ * made from; shoal_job_remove takes it away. */
+static job_limits kept_at_end(const job_run *run, int64_t end)
+{
+    int64_t kept = end - run->spec->keep_rounds;
+    job_limits from = {.pieces = kept, .models = kept, .kept = kept};
+    if (shoal_store_describe(run->store).forgets > 0) {
+        from.models -= MODELS_KEPT;
+        from.kept = job_kept_span(run, from.models).first;
+    }
+    return from;
+}
+
+/* Who slept past the end of a job may have led rounds of long ago, whose models were gone, until it met one that is
+ * there. */
+int job_sweep_late(job_run *run)
+{
+    int status = job_sweep_own(run);
+    bool finished = run->next_is_mine; /* then job_sweep_all has been here */
+    return status == SHOAL_OK && run->led && !finished ? sweep_listed(run, kept_at_end(run, run->model->number))
+                                                       : status;
+}
+
 /* The marker goes last: where this is cut short, a worker that looks for any job finds it, and does the rest. */
 int job_sweep_all(job_run *run, int64_t end)
 {
     static const char *const queues[] = {"setup", "map", "reduce", "last"};
     const job_spec *spec = run->spec;
-    /* A store that may forget the end of the job still needs what it was made from; shoal_job_remove takes it away. */
     bool forgets = shoal_store_describe(run->store).forgets > 0;
-    int64_t kept = end - spec->keep_rounds;
-    job_limits from = {.pieces = kept, .models = kept, .kept = kept};
     int status = SHOAL_OK;
-    if (forgets) {
-        from.models -= MODELS_KEPT;
-        from.kept = job_kept_span(run, from.models).first;
-    }
     for (int i = 0; status == SHOAL_OK && i < 4 && !job_leaving(run); i++)
         status = shoal_store_drop(run->store, job_key_of(spec->id, queues[i]).text, job_deadline(run));
     if (!forgets)
         memset(run->checkpoint, 0, sizeof run->checkpoint);
     if (status == SHOAL_OK && !job_leaving(run))
-        status = sweep_listed(run, from);
+        status = sweep_listed(run, kept_at_end(run, end));
     if (status == SHOAL_OK && spec->source == JOB_UPLOADED && !forgets && !job_leaving(run))
         status = sweep_below(run, "data/");
     if (status == SHOAL_OK && spec->shape.weighted && !forgets && !job_leaving(run))

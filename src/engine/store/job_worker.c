@@ -329,7 +329,7 @@ static int do_rounds(job_run *run)
         }
     }
     if (status == SHOAL_OK && run->model->state == SHOAL_JOB_DONE)
-        status = job_sweep_own(run); /* what came after whoever finished the job had tidied up would stay */
+        status = job_sweep_late(run); /* what came after whoever finished the job had tidied up would stay */
     return status;
 }
 
