@@ -32,7 +32,7 @@ enum {
     SHOAL_JOB_NAME_MOST = SHOAL_JOB_ID_BYTES - 18, /* letters of a name, which 16 digits and a '-' follow in an id */
     SHOAL_JOB_SLICES_MOST = 65536,
     SHOAL_JOB_KEEP_ROUNDS_MOST = 1 << 30,
-    SHOAL_JOB_WORKERS_MOST = 4096, /* that are wanted of whoever starts them */
+    SHOAL_JOB_WORKERS_MOST = 4096,  /* that are wanted of whoever starts them */
     SHOAL_JOB_SLOTS_MOST = 1 << 20, /* that are expected in all */
 };
 #define SHOAL_JOB_LEASE_LEAST 1.0 /* seconds */
