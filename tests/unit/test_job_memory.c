@@ -97,6 +97,19 @@ static void roles_need_what_they_do(void **state)
     assert_int_equal(plan(&self).slices, 10);
 }
 
+/* Who only maps puts the rows of one slice at a time, however many there are in all. */
+static void mappers_put_slice_by_slice(void **state)
+{
+    (void)state;
+    subject self = make_subject();
+    self.means.roles = SHOAL_ROLE_MAP;
+    int64_t without = plan(&self).fixed;
+    self.round.layout.cell[0] = (shoal_cell){.kind = SHOAL_CELL_ROW, .bytes = 100};
+    assert_true(plan(&self).fixed - without <= 400 * 100);
+    self.means.roles = SHOAL_ROLE_MAP | SHOAL_ROLE_REDUCE;
+    assert_true(plan(&self).fixed - without >= 4000 * 100);
+}
+
 static void rows_by_their_source(void **state)
 {
     (void)state;
@@ -155,8 +168,11 @@ static void absurd_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_counts),    cmocka_unit_test(roles_need_what_they_do),
-        cmocka_unit_test(rows_by_their_source), cmocka_unit_test(what_fits),
+        cmocka_unit_test(everything_counts),
+        cmocka_unit_test(roles_need_what_they_do),
+        cmocka_unit_test(mappers_put_slice_by_slice),
+        cmocka_unit_test(rows_by_their_source),
+        cmocka_unit_test(what_fits),
         cmocka_unit_test(absurd_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,10 +81,21 @@ static int64_t sums_bytes(const job_spec *spec, const shoal_layout *layout, unsi
     return bytes;
 }
 
-/* Pieces on their way: those fetched at once for a group, or the one that is put.  No piece has more rows than there
- * are. */
-static int64_t travelling_bytes(const job_spec *spec, const shoal_layout *layout)
+/* The rows of the largest slice. */
+static int64_t slice_rows(const job_spec *spec)
 {
+    int64_t grains = 1;
+    for (int64_t i = 0; i < spec->slices; i++)
+        grains = spec->slice[i].grains > grains ? spec->slice[i].grains : grains;
+    return least(spec->shape.rows, times(grains, spec->shape.rows_per_grain));
+}
+
+/* Pieces on their way: those fetched at once for a group, which have no more rows than there are, or the one that is
+ * put.  Who only maps puts slices one by one. */
+static int64_t travelling_bytes(const job_spec *spec, const shoal_layout *layout, unsigned roles)
+{
+    if (!(roles & (SHOAL_ROLE_REDUCE | SHOAL_ROLE_LAST)))
+        return add(values_bytes(layout), times(slice_rows(spec), row_bytes(layout)));
     int64_t most = 1;
     for (int level = 0; level + 1 < spec->tree.levels; level++)
         most = spec->tree.fan[level] > most ? spec->tree.fan[level] : most;
@@ -100,12 +111,12 @@ int64_t job_memory_kept_rows(int64_t limit)
 }
 
 /* A file's rows are mapped, and the system takes them back as it likes. */
-static int64_t held_rows_bytes(const job_spec *spec, int64_t grains, const job_means *means)
+static int64_t held_rows_bytes(const job_spec *spec, const job_means *means)
 {
     const shoal_shape *shape = &spec->shape;
     int64_t one = times(shape->columns, (int64_t)shoal_type_size(shape->type));
     int64_t grain = times(shape->rows_per_grain, one);
-    int64_t all = times(least(shape->rows, times(grains, shape->rows_per_grain)), one);
+    int64_t all = times(slice_rows(spec), one);
     if (spec->source == JOB_FILE)
         return 0;
     if (spec->source != JOB_GENERATED || all <= job_memory_kept_rows(means->limit))
@@ -115,13 +126,9 @@ static int64_t held_rows_bytes(const job_spec *spec, int64_t grains, const job_m
 
 static int64_t slice_bytes(const job_spec *spec, const shoal_layout *layout, const job_means *means)
 {
-    int64_t grains = 1;
-    for (int64_t i = 0; i < spec->slices; i++)
-        grains = spec->slice[i].grains > grains ? spec->slice[i].grains : grains;
-    int64_t rows = least(spec->shape.rows, times(grains, spec->shape.rows_per_grain));
     int64_t a_row = add(add(bytes_of(layout->memo_row_bytes), row_bytes(layout)), spec->shape.weighted ? 8 : 0);
     int64_t partials = times(layout->memo_row_bytes ? 2 : 1, values_bytes(layout)); /* one is carried on */
-    return add(add(times(rows, a_row), partials), held_rows_bytes(spec, grains, means));
+    return add(add(times(slice_rows(spec), a_row), partials), held_rows_bytes(spec, means));
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
@@ -170,7 +177,7 @@ int job_memory_plan(job_memory *out, const job_spec *spec, const shoal_round *ro
     int64_t fixed = add(PROGRAM, notes_bytes(spec));
     fixed = add(fixed, times(MODEL_COPIES, bytes_of(round->model_bytes)));
     fixed = add(fixed, sums_bytes(spec, layout, means->roles));
-    fixed = add(fixed, travelling_bytes(spec, layout));
+    fixed = add(fixed, travelling_bytes(spec, layout, means->roles));
     if (means->roles & SHOAL_ROLE_LAST)
         fixed = add(fixed, kept_bytes(round));
     if (means->threads > 1)
