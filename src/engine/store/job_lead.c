@@ -95,14 +95,16 @@ static bool is_computed(const job_model *model)
     return model->state == SHOAL_JOB_RUNNING || model->state == SHOAL_JOB_DONE;
 }
 
-/* Another's model for the same round must have the same content, unless one of the two says that the job failed or was cancelled. */
+/* Another's model for the same round must have the same content, unless one of the two says that the job failed or was
+ * cancelled.  One that is too large to be read is removed whenever it comes: this worker knows what to put instead. */
 static int take_theirs(job_run *run, const job_model *mine)
 {
     job_model *theirs = NULL;
+    run->removed_large = 0;
     int status = job_take_model(&theirs, run, mine->number);
     if (status < 0)
         return status;
-    if (is_computed(mine) && is_computed(theirs) && theirs->check != mine->check) {
+    if (is_computed(mine) && is_computed(theirs) && !theirs->unread && theirs->check != mine->check) {
         job_model_free(&theirs);
         return shoal_fail(
             SHOAL_SYSTEM,
@@ -197,7 +199,7 @@ int job_lead(job_run *run)
             job_kept_adopt(run->next->round, model->round);
         status = job_kept_put(run, run->next->round, false);
     }
-    if (status == SHOAL_OK && run->next->state == SHOAL_JOB_DONE)
+    if (status == SHOAL_OK && run->next->state == SHOAL_JOB_DONE && !run->next->unread)
         status = finish_job(run);
     job_model_free(&model);
     return status;

@@ -110,6 +110,11 @@ int64_t job_memory_kept_rows(int64_t limit)
     return limit / 8;
 }
 
+int64_t job_memory_blob(int64_t limit)
+{
+    return limit / 2;
+}
+
 /* A file's rows are mapped, and the system takes them back as it likes. */
 static int64_t held_rows_bytes(const job_spec *spec, const job_means *means)
 {

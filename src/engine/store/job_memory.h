@@ -23,6 +23,9 @@ typedef struct job_memory {
 /* Bytes of generated rows of one slice that are kept; what is more is made again whenever it is read. */
 int64_t job_memory_kept_rows(int64_t limit);
 
+/* The most that a blob may have to be fetched: what is decoded is there twice for a while. */
+int64_t job_memory_blob(int64_t limit);
+
 /* Pieces that are fetched at once. */
 enum { JOB_FETCHED_AT_ONCE = 32 };
 

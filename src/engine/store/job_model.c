@@ -315,6 +315,27 @@ int job_model_await(job_model **out, shoal_store *store, const char *id, int64_t
     return read_model(out, id, number, status, &blob);
 }
 
+int job_model_peek(shoal_job_state *state, int64_t *whole, shoal_store *store, const char *id, int64_t number,
+                   int64_t deadline)
+{
+    unsigned char first[SHOAL_FRAME_BYTES + 2 * sizeof(uint64_t) + 1];
+    job_key key = job_key_model(id, number);
+    shoal_blob blob = {0};
+    int status = shoal_store_get_range(store, key.text, 0, sizeof first, NULL, first, &blob, deadline);
+    if (status < 0)
+        return status;
+    base_reader in = base_reader_of(first, blob.size);
+    (void)base_read_bytes(&in, SHOAL_FRAME_BYTES);
+    (void)base_read_u64(&in); /* the content's length */
+    int64_t named = base_read_i64(&in);
+    uint8_t code = base_read_u8(&in);
+    *whole = blob.whole;
+    *state = code;
+    if (in.bad || named != number || code > SHOAL_JOB_CANCELLED)
+        return shoal_fail(SHOAL_BROKEN, "%s is not the model of round %lld", key.text, (long long)number);
+    return SHOAL_OK;
+}
+
 int job_head(int64_t *out, shoal_store *store, const char *id, int64_t deadline)
 {
     job_key prefix = job_key_of(id, "round/");

@@ -48,6 +48,7 @@ typedef struct job_model {
     int status;
     char *message;
     uint32_t check; /* CRC32C of the content: pieces name it */
+    bool unread;    /* an end that is larger than may be held here: nothing but its state is known */
     job_trailer trailer;
 } job_model;
 
@@ -65,6 +66,11 @@ int job_model_get(job_model **out, shoal_store *store, const char *id, int64_t n
 /* The same once it is there; SHOAL_ABSENT when it is not at the moment `until`. */
 int job_model_await(job_model **out, shoal_store *store, const char *id, int64_t number, int64_t until,
                     int64_t deadline);
+
+/* The first bytes of model `number`: what it says it is, and how many bytes the blob has.  It may be of any size, and
+ * nothing else of it is known.  SHOAL_BROKEN when these are not the first bytes of that model. */
+int job_model_peek(shoal_job_state *state, int64_t *whole, shoal_store *store, const char *id, int64_t number,
+                   int64_t deadline);
 
 /* Whether a model's round or result is the learner's, for the rows of this job, whose round 0 was checked: SHOAL_BROKEN otherwise. */
 int job_model_check(const job_model *model, const job_spec *spec, const shoal_algorithm *algorithm);

@@ -200,14 +200,15 @@ typedef struct job_run {
     /* Pieces this worker put, to be removed. */
     job_put *put;
     int64_t puts, put_room;
-    int64_t swept_in;     /* round in which it last tidied up */
-    int64_t swept_at;     /* when it last listed for leftovers */
-    int64_t swept_models; /* models before this round have been removed */
-    int64_t watches_from; /* since when it has seen who is alive: a lease later it knows who is dead */
-    int64_t known_at;     /* when the store last had the job as this worker knows it */
-    job_memory memory;    /* what this round needs, and how many slices may be held */
-    int distrusts;        /* rounds of which this worker removed what the store had */
-    int64_t lacking_from; /* since when rows have been missing; 0 when they are not */
+    int64_t swept_in;      /* round in which it last tidied up */
+    int64_t swept_at;      /* when it last listed for leftovers */
+    int64_t swept_models;  /* models before this round have been removed */
+    int64_t watches_from;  /* since when it has seen who is alive: a lease later it knows who is dead */
+    int64_t known_at;      /* when the store last had the job as this worker knows it */
+    job_memory memory;     /* what this round needs, and how many slices may be held */
+    int64_t removed_large; /* the model that this worker last removed since it was larger than may be held; 0: none */
+    int distrusts;         /* rounds of which this worker removed what the store had */
+    int64_t lacking_from;  /* since when rows have been missing; 0 when they are not */
     /* Models that stay while younger ones may be forgotten by the store; round 0 for none. */
     struct job_checkpoint {
         int64_t round, at;

@@ -80,9 +80,38 @@ void job_log(job_run *run, const char *format, ...)
     tell(run->worker, line);
 }
 
+/* One that is larger than may be held here.  An end ends the job for this worker as well as any: what is in it others
+ * read.  Anything else may be a stranger's, and is removed; if the one that is computed instead is as large, this
+ * worker can't follow the job. */
+static int meet_large(job_model **out, job_run *run, int64_t number)
+{
+    char why[512];
+    shoal_job_state state = SHOAL_JOB_RUNNING;
+    int64_t whole = 0;
+    snprintf(why, sizeof why, "%s", shoal_error());
+    int status = job_model_peek(&state, &whole, run->store, run->spec->id, number, job_deadline(run));
+    if (status < 0 && status != SHOAL_BROKEN)
+        return status;
+    if (status == SHOAL_OK && state != SHOAL_JOB_RUNNING) {
+        status = base_alloc(out, 1, sizeof **out, "a model");
+        if (status == SHOAL_OK)
+            **out = (job_model){.number = number, .state = state, .unread = true};
+        return status;
+    }
+    bool is_large = whole > job_memory_blob(run->worker->options.memory);
+    if (!is_large || run->removed_large == number)
+        return shoal_fail(SHOAL_MEMORY, "%s", why);
+    run->removed_large = number;
+    return shoal_fail(SHOAL_BROKEN, "%s", why);
+}
+
 /* A model that is broken is removed, and then as good as absent. */
 static int remove_broken(job_model **out, job_run *run, int64_t number, int status)
 {
+    if (status == SHOAL_MEMORY)
+        status = meet_large(out, run, number);
+    if (status == SHOAL_OK && (*out)->unread)
+        return SHOAL_OK;
     if (status == SHOAL_OK && (status = job_model_check(*out, run->spec, run->algorithm)) < 0) {
         job_model_free(out);
         if (status == SHOAL_BROKEN)
@@ -336,7 +365,7 @@ static int do_rounds(job_run *run)
 /* Who finished the job may have died before it was done with tidying up.  Only a job that is done stays ended for ever. */
 static void tidy_ended(job_run *run)
 {
-    if (run->model && run->model->state == SHOAL_JOB_DONE)
+    if (run->model && run->model->state == SHOAL_JOB_DONE && !run->model->unread)
         job_sweep_all(run, run->model->number);
 }
 
@@ -502,7 +531,7 @@ int shoal_worker_new(shoal_worker **out, shoal_store *store, const shoal_worker_
         worker->options.slots = base_cores();
     if (worker->options.memory <= 0)
         worker->options.memory = base_memory_share(1);
-    shoal_store_bound(store, worker->options.memory / 2); /* what is decoded is there twice for a while */
+    shoal_store_bound(store, job_memory_blob(worker->options.memory));
     status = kernel_choose(&worker->kernel, options->kernel);
     for (int i = 0; status == SHOAL_OK && options->algorithms && options->algorithms[i]; i++)
         status = learn_algorithm_check(options->algorithms[i]);
