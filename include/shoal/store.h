@@ -207,6 +207,10 @@ SHOAL_API int shoal_store_put_framed(shoal_store *store, const char *key, uint32
 /* The body of a framed blob; SHOAL_BROKEN, with the key's name, when it is not one of that kind or not intact. */
 SHOAL_API int shoal_store_get_framed(shoal_store *store, const char *key, uint32_t kind, shoal_blob *out,
                                      int64_t deadline);
+/* The same if its body has `most` bytes or fewer, and memory is taken for no more: SHOAL_MEMORY otherwise, and then
+ * out->whole tells the bytes of the blob, frame and all; it is 0 after any other failure. */
+SHOAL_API int shoal_store_get_framed_within(shoal_store *store, const char *key, uint32_t kind, int64_t most,
+                                            shoal_blob *out, int64_t deadline);
 /* shoal_store_await of a framed blob. */
 SHOAL_API int shoal_store_await_framed(shoal_store *store, const char *key, uint32_t kind, int64_t until,
                                        shoal_blob *out, int64_t deadline);

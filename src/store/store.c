@@ -254,6 +254,25 @@ int shoal_store_get_framed(shoal_store *store, const char *key, uint32_t kind, s
     return status == SHOAL_OK ? store_get_framed(store, full.text, kind, out, deadline) : status;
 }
 
+int shoal_store_get_framed_within(shoal_store *store, const char *key, uint32_t kind, int64_t most, shoal_blob *out,
+                                  int64_t deadline)
+{
+    int64_t length = most < INT64_MAX - SHOAL_FRAME_BYTES ? most + SHOAL_FRAME_BYTES : INT64_MAX;
+    const store_range start = {.length = store->most && store->most < length ? store->most : length};
+    full_key full;
+    int status = add_prefix(&full, store, key);
+    if (status == SHOAL_OK)
+        status = store_get(store, full.text, &start, out, deadline);
+    if (status == SHOAL_OK && out->whole > start.length) {
+        int64_t whole = out->whole;
+        shoal_blob_release(out);
+        out->whole = whole;
+        return store_fail(store, full.text, SHOAL_MEMORY, "it has %lld bytes, more than the %lld that may be held here",
+                          (long long)whole, (long long)start.length);
+    }
+    return status == SHOAL_OK ? store_unframe(store, full.text, kind, out) : status;
+}
+
 int shoal_store_remove(shoal_store *store, const char *key, int64_t deadline)
 {
     full_key full;

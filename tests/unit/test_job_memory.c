@@ -143,6 +143,21 @@ static void what_fits(void **state)
                 "job job-1 needs 16.9 MB of memory in round 7, and this worker may use 16.9 MB");
 }
 
+static void pieces_have_what_their_layout_has(void **state)
+{
+    (void)state;
+    shoal_layout layout = {.cells = 4};
+    layout.cell[0] = (shoal_cell){.kind = SHOAL_CELL_SUM, .count = 10};
+    layout.cell[1] = (shoal_cell){.kind = SHOAL_CELL_WIDE, .count = 10};
+    layout.cell[2] = (shoal_cell){.kind = SHOAL_CELL_ROW, .bytes = 3};
+    layout.cell[3] = (shoal_cell){.kind = SHOAL_CELL_RECORD, .count = 5, .bytes = 100};
+    int64_t head = job_memory_piece(&(shoal_layout){0}, 2, 50);
+    assert_int_equal(job_memory_piece(&layout, 2, 50) - head, 80 + 160 + 150 + 8 + 5 * 116);
+    assert_int_equal(job_memory_piece(&layout, 3, 50) - job_memory_piece(&layout, 2, 50), 8);
+    layout.cell[3].count = 0;
+    assert_true(job_memory_piece(&layout, 2, 50) == INT64_MAX);
+}
+
 static void absurd_numbers(void **state)
 {
     (void)state;
@@ -171,6 +186,7 @@ int main(void)
         cmocka_unit_test(everything_counts),
         cmocka_unit_test(roles_need_what_they_do),
         cmocka_unit_test(mappers_put_slice_by_slice),
+        cmocka_unit_test(pieces_have_what_their_layout_has),
         cmocka_unit_test(rows_by_their_source),
         cmocka_unit_test(what_fits),
         cmocka_unit_test(absurd_numbers),

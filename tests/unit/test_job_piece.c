@@ -149,7 +149,8 @@ static void strangers_are_refused_and_removed(void **state)
     pair *all = *state;
     job_run *maker = &all->run[0], *merger = &all->run[1];
     job_key key = job_key_piece("toy-1", 3, &all->spec.tree, 2);
-    for (int wrong = 0; wrong < 7; wrong++) {
+    static unsigned char padded[1 << 20];
+    for (int wrong = 0; wrong < 9; wrong++) {
         shoal_blob blob = {0};
         int64_t came = 0;
         maker->model->number = wrong == 1 ? 4 : 3;
@@ -163,6 +164,10 @@ static void strangers_are_refused_and_removed(void **state)
         EXPECT_OK(shoal_store_remove(all->store, there.text, soon()));
         EXPECT_OK(shoal_store_put_framed(all->store, key.text, JOB_KIND_PIECE, blob.data, blob.size - (wrong == 3),
                                          NULL, NULL, soon()));
+        memcpy(padded, blob.data, blob.size);
+        size_t size = wrong == 7 ? blob.size + 1 : sizeof padded; /* by a byte, or by far */
+        if (wrong >= 7)
+            EXPECT_OK(shoal_store_put_framed(all->store, key.text, JOB_KIND_PIECE, padded, size, NULL, NULL, soon()));
         if (wrong == 4)
             EXPECT_OK(shoal_store_put(all->store, key.text, "not framed", 10, NULL, NULL, soon()));
         merger->flag[2] |= JOB_STORED;
@@ -174,6 +179,54 @@ static void strangers_are_refused_and_removed(void **state)
         assert_int_equal(shoal_store_get(all->store, key.text, &blob, soon()), SHOAL_ABSENT);
         learn_partial_free(&maker->held[made].partial);
     }
+}
+
+/* Pieces with records, of which the round keeps all, may have any size: the worker has room for some. */
+static void begin_records(pair *all, int64_t room)
+{
+    for (int w = 0; w < 2; w++) {
+        shoal_round *round = all->run[w].model->round;
+        round->layout.cells = 2;
+        round->layout.cell[1] = (shoal_cell){.name = "found", .kind = SHOAL_CELL_RECORD, .bytes = 1000};
+        all->run[w].memory.blob = room;
+    }
+}
+
+/* They take their share each, and one that needs more comes alone. */
+static void pieces_of_any_size(void **state)
+{
+    pair *all = *state;
+    job_run *maker = &all->run[0], *merger = &all->run[1];
+    static const unsigned char bytes[1000];
+    int64_t came = 0;
+    begin_records(all, 24000);
+    for (int slice = 2; slice < SLICES; slice++) {
+        map(maker, slice);
+        for (uint64_t i = 0; i < (slice == 2 ? 2 : 20); i++)
+            EXPECT_OK(shoal_partial_record(maker->held[slice].partial, 1, (shoal_key){(uint64_t)slice, i}, bytes));
+        EXPECT_OK(learn_partial_settle(maker->held[slice].partial));
+        EXPECT_OK(job_piece_put(maker, slice));
+    }
+    EXPECT_OK(job_piece_fetch(merger, 5, false, &came));
+    assert_int_equal(came, 2);
+    expect_sum(merger, 5, 1100);
+}
+
+/* One that this worker could not hold is removed, and ends its work only if what is made instead is as large. */
+static void a_piece_that_is_too_large(void **state)
+{
+    pair *all = *state;
+    job_run *merger = &all->run[1];
+    static unsigned char bytes[30000];
+    job_key key = job_key_piece("toy-1", 3, &all->spec.tree, 2);
+    int64_t came = 0;
+    begin_records(all, 24000);
+    EXPECT_OK(shoal_store_put_framed(all->store, key.text, JOB_KIND_PIECE, bytes, sizeof bytes, NULL, NULL, soon()));
+    EXPECT_OK(job_piece_fetch(merger, 5, false, &came));
+    assert_int_equal(came, 0);
+    EXPECT_OK(
+        shoal_store_put_framed(all->store, key.text, JOB_KIND_PIECE, bytes, sizeof bytes, SHOAL_NOTHING, NULL, soon()));
+    EXPECT_FAIL(job_piece_fetch(merger, 5, false, &came), SHOAL_MEMORY, "it has 30048 bytes");
 }
 
 /* What comes first stays: another's copy has the same content, and who reads it meanwhile must not see it change. */
@@ -227,6 +280,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_is_counted_once, begin, end),
         cmocka_unit_test_setup_teardown(those_that_are_there_are_fetched, begin, end),
         cmocka_unit_test_setup_teardown(strangers_are_refused_and_removed, begin, end),
+        cmocka_unit_test_setup_teardown(pieces_of_any_size, begin, end),
+        cmocka_unit_test_setup_teardown(a_piece_that_is_too_large, begin, end),
         cmocka_unit_test_setup_teardown(a_piece_that_is_there_is_not_overwritten, begin, end),
         cmocka_unit_test_setup_teardown(rounds_begin_empty, begin, end),
         cmocka_unit_test_setup_teardown(who_leaves_fetches_nothing, begin, end),

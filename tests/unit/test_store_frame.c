@@ -106,12 +106,39 @@ static void a_store_names_the_key(void **state)
     shoal_store_close(&store);
 }
 
+static void no_more_than_was_expected(void **state)
+{
+    (void)state;
+    shoal_store *store = NULL;
+    shoal_blob blob = {0};
+    int64_t deadline = shoal_after(10);
+    assert_int_equal(shoal_store_open(&store, "mem:", NULL, deadline), SHOAL_OK);
+    assert_int_equal(shoal_store_put_framed(store, "a/key", 7, body, BODY, NULL, NULL, deadline), SHOAL_OK);
+    static const int64_t enough[] = {BODY, BODY + 1, INT64_MAX};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(shoal_store_get_framed_within(store, "a/key", 7, enough[i], &blob, deadline), SHOAL_OK);
+        assert_int_equal(blob.size, BODY);
+        assert_memory_equal(blob.data, body, BODY);
+        shoal_blob_release(&blob);
+    }
+    for (int bounded = 0; bounded < 2; bounded++) {
+        int64_t most = bounded ? INT64_MAX : BODY - 1;
+        shoal_store_bound(store, bounded ? WHOLE - 1 : 0);
+        assert_int_equal(shoal_store_get_framed_within(store, "a/key", 7, most, &blob, deadline), SHOAL_MEMORY);
+        assert_int_equal(blob.whole, WHOLE);
+        assert_null(blob.data);
+    }
+    assert_int_equal(shoal_store_get_framed_within(store, "nothing", 7, BODY, &blob, deadline), SHOAL_ABSENT);
+    assert_int_equal(blob.whole, 0);
+    shoal_store_close(&store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_bytes_are_these),           cmocka_unit_test(every_flipped_bit_is_found),
         cmocka_unit_test(every_length_but_one_is_wrong), cmocka_unit_test(other_versions_are_named),
-        cmocka_unit_test(a_store_names_the_key),
+        cmocka_unit_test(a_store_names_the_key),         cmocka_unit_test(no_more_than_was_expected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,8 @@ enum {
     JOB_HERE = 4,     /* I have it in memory */
     JOB_STORED = 8,   /* it is in the store, as far as I know */
     JOB_LACKING = 16, /* I tried to map it, and its rows are not to be had now */
-    JOB_FETCHED = 32  /* I have it only as a part of its parent's sum, and can't put it */
+    JOB_FETCHED = 32, /* I have it only as a part of its parent's sum, and can't put it */
+    JOB_LARGE = 64    /* one that was too large to be fetched was removed in this round: another as large is real */
 };
 
 typedef struct job_view {

@@ -103,6 +103,24 @@ static int64_t travelling_bytes(const job_spec *spec, const shoal_layout *layout
                times(spec->shape.rows, row_bytes(layout)));
 }
 
+/* As job_piece.c and learn/wire.h write it. */
+int64_t job_memory_piece(const shoal_layout *layout, int64_t slices, int64_t rows)
+{
+    int64_t partial_head = sizeof(uint32_t) + 2 * sizeof(int64_t);
+    int64_t bytes = add(JOB_PIECE_HEAD + partial_head, times(slices, sizeof(uint64_t)));
+    for (int i = 0; i < layout->cells; i++) {
+        const shoal_cell *cell = &layout->cell[i];
+        int64_t record = add(bytes_of(cell->bytes), sizeof(shoal_key));
+        if (cell->kind == SHOAL_CELL_RECORD)
+            bytes = add(bytes, cell->count ? add(sizeof(uint64_t), times(cell->count, record)) : INT64_MAX);
+        else if (cell->kind == SHOAL_CELL_ROW)
+            bytes = add(bytes, times(rows, bytes_of(cell->bytes)));
+        else
+            bytes = add(bytes, times(cell->count, cell->kind == SHOAL_CELL_WIDE ? 16 : 8));
+    }
+    return bytes;
+}
+
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
 int64_t job_memory_kept_rows(int64_t limit)
@@ -188,7 +206,7 @@ int job_memory_plan(job_memory *out, const job_spec *spec, const shoal_round *ro
     if (means->threads > 1)
         fixed = add(fixed, times(means->threads, values_bytes(layout)));
     int64_t slice = means->roles & SHOAL_ROLE_MAP ? slice_bytes(spec, layout, means) : 0;
-    *out = (job_memory){.fixed = fixed, .slice = slice};
+    *out = (job_memory){.fixed = fixed, .slice = slice, .blob = job_memory_blob(means->limit)};
     if (add(fixed, slice) > means->limit)
         return fail_need(spec, round, add(fixed, slice), means->limit);
     out->slices = slice > 0 ? (means->limit - fixed) / slice : spec->slices;

@@ -17,6 +17,7 @@ typedef struct job_memory {
     int64_t fixed;  /* whatever it holds: models, sums, partials of threads, what is on its way, the program itself */
     int64_t slice;  /* for each slice it holds: rows, memo, partials; the largest slice counts */
     int64_t slices; /* that fit into the limit beside what is fixed */
+    int64_t blob;   /* that blobs on their way may have together where nothing tells how large they are */
     int64_t spare;  /* what one slice and what is fixed leave: for the scratch of threads, say */
 } job_memory;
 
@@ -28,6 +29,9 @@ int64_t job_memory_blob(int64_t limit);
 
 /* Pieces that are fetched at once. */
 enum { JOB_FETCHED_AT_ONCE = 32 };
+
+/* The most bytes that a piece of so many slices and rows can have; INT64_MAX where a cell keeps all of its records. */
+int64_t job_memory_piece(const shoal_layout *layout, int64_t slices, int64_t rows);
 
 /* Fills *out.  SHOAL_MEMORY, with need and limit, when not even one slice fits.  Scratch is not in it, nor are
  * records of which a layout keeps all: how many there are only maps find out. */

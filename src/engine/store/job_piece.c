@@ -129,6 +129,27 @@ static void write_head(base_writer *out, const job_run *run, int64_t piece)
         base_write_u64(out, run->maker[slice++]);
 }
 
+/* Whether the encoded partial that comes next ends where the bytes end. */
+static bool is_whole(const shoal_layout *layout, int64_t rows, base_reader in)
+{
+    (void)base_read_bytes(&in, sizeof(uint32_t) + 2 * sizeof(int64_t)); /* its head */
+    for (int i = 0; i < layout->cells; i++) {
+        const shoal_cell *cell = &layout->cell[i];
+        size_t count = (size_t)learn_cell_values(cell), each = sizeof(int64_t), bytes;
+        if (cell->kind == SHOAL_CELL_RECORD) {
+            count = base_read_u64(&in);
+            each = sizeof(shoal_key) + cell->bytes;
+        } else if (cell->kind == SHOAL_CELL_ROW) {
+            count = (size_t)rows;
+            each = cell->bytes;
+        }
+        if (!base_multiply(&bytes, count, each))
+            return false;
+        (void)base_read_bytes(&in, bytes);
+    }
+    return base_reader_done(&in);
+}
+
 /* A piece is what its name says: of this round, computed from this very model, of all rows of its slices and no others.
  * When it was put and who mapped these are only hints. */
 static bool read_head(base_reader *in, job_run *run, int64_t piece, int64_t counter[JOB_COUNTERS])
@@ -146,7 +167,8 @@ static bool read_head(base_reader *in, job_run *run, int64_t piece, int64_t coun
     int64_t first, rows, first_said, rows_said;
     rows_below(run, piece, &first, &rows);
     learn_partial_peek_rows(&first_said, &rows_said, in);
-    good &= !in->bad && first_said == first && rows_said == rows;
+    good = good && !in->bad && first_said == first && rows_said == rows &&
+           is_whole(&run->model->round->layout, rows, *in);
     if (good && came > run->pace.came)
         run->pace.came = came;
     return good;
@@ -233,7 +255,17 @@ typedef struct fetch {
     const int64_t *piece;
     int *status; /* of each: SHOAL_OK, SHOAL_ABSENT, SHOAL_BROKEN */
     shoal_blob *blob;
+    int64_t share; /* bytes of one whose layout does not bound it */
 } fetch;
+
+/* The most bytes that a piece can have by its layout; INT64_MAX when that does not tell. */
+static int64_t most_bytes(const job_run *run, int64_t piece)
+{
+    int64_t slice, end, first, rows;
+    job_tree_slices(&run->spec->tree, piece, &slice, &end);
+    rows_below(run, piece, &first, &rows);
+    return job_memory_piece(&run->model->round->layout, end - slice, rows);
+}
 
 static int fetch_one(void *context, int64_t i)
 {
@@ -242,14 +274,40 @@ static int fetch_one(void *context, int64_t i)
     job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, work->piece[i]);
     if (job_leaving(run))
         return shoal_fail(SHOAL_STOPPED, "told to leave");
-    int status = shoal_store_get_framed(run->store, key.text, JOB_KIND_PIECE, &work->blob[i], job_deadline(run));
+    int64_t most = most_bytes(run, work->piece[i]);
+    shoal_blob *blob = &work->blob[i];
+    int status = shoal_store_get_framed_within(run->store, key.text, JOB_KIND_PIECE,
+                                               most < INT64_MAX ? most : work->share, blob, job_deadline(run));
+    bool is_large = status == SHOAL_MEMORY && blob->whole > 0;
+    if (is_large && most < INT64_MAX)
+        status = SHOAL_BROKEN;
     work->status[i] = status;
-    return status == SHOAL_ABSENT || status == SHOAL_BROKEN ? SHOAL_OK : status;
+    return status == SHOAL_ABSENT || status == SHOAL_BROKEN || is_large ? SHOAL_OK : status;
 }
 
+/* A piece that took more than its share is fetched alone.  What no worker of this memory could hold may be a
+ * stranger's, and is removed once; if another as large is made, this worker can't merge the job's pieces. */
+static int take_large(job_run *run, int64_t piece, int64_t *came)
+{
+    job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, piece);
+    shoal_blob blob = {0};
+    int status =
+        shoal_store_get_framed_within(run->store, key.text, JOB_KIND_PIECE, run->memory.blob, &blob, job_deadline(run));
+    if (status == SHOAL_MEMORY && blob.whole > 0 && !(run->flag[piece] & JOB_LARGE)) {
+        run->flag[piece] |= JOB_LARGE;
+        status = SHOAL_BROKEN;
+    }
+    if (status == SHOAL_OK || status == SHOAL_ABSENT || status == SHOAL_BROKEN)
+        status = take_piece(run, piece, status, &blob, came);
+    shoal_blob_release(&blob);
+    return status;
+}
+
+/* All that are fetched at once are here before the first is merged: together they take what the round's layout lets
+ * them take, which the worker's memory was planned for, or no more than one blob may. */
 static int fetch_list(job_run *run, const int64_t *piece, int64_t count, int64_t *came)
 {
-    fetch work = {.run = run, .piece = piece};
+    fetch work = {.run = run, .piece = piece, .share = run->memory.blob / count};
     int threads = job_store_is_near(run->store) ? 1 : FETCHERS;
     int status = base_alloc(&work.status, (size_t)count, sizeof *work.status, "pieces");
     if (status == SHOAL_OK)
@@ -257,10 +315,13 @@ static int fetch_list(job_run *run, const int64_t *piece, int64_t count, int64_t
     if (status == SHOAL_OK)
         status = job_gang_run(threads, count, fetch_one, &work);
     for (int64_t i = 0; work.blob && i < count; i++) {
-        if (status == SHOAL_OK)
+        if (status == SHOAL_OK && work.status[i] != SHOAL_MEMORY)
             status = take_piece(run, piece[i], work.status[i], &work.blob[i], came);
         shoal_blob_release(&work.blob[i]);
     }
+    for (int64_t i = 0; status == SHOAL_OK && i < count; i++)
+        if (work.status[i] == SHOAL_MEMORY)
+            status = take_large(run, piece[i], came);
     base_free(&work.status);
     base_free(&work.blob);
     return status;
@@ -272,6 +333,8 @@ int job_piece_await(job_run *run, int64_t piece, int64_t until, int64_t *came)
     shoal_blob blob = {0};
     *came = 0;
     int status = shoal_store_await_framed(run->store, key.text, JOB_KIND_PIECE, until, &blob, job_deadline(run));
+    if (status == SHOAL_MEMORY) /* it is there, and a get tells whether it is too large to be a piece */
+        return fetch_list(run, &piece, 1, came);
     if (status == SHOAL_OK || status == SHOAL_ABSENT || status == SHOAL_BROKEN)
         status = take_piece(run, piece, status, &blob, came);
     shoal_blob_release(&blob);

@@ -253,6 +253,9 @@ int job_look(job_run *run);
 
 #define JOB_KIND_PIECE SHOAL_KIND('p', 'a', 'r', 't')
 
+/* Of a piece, before it names who mapped its slices: round, piece, the model's check, when it was put, counters. */
+enum { JOB_PIECE_HEAD = 2 * sizeof(int64_t) + sizeof(uint32_t) + sizeof(double) + sizeof(int64_t[JOB_COUNTERS]) };
+
 /* Readies flags, sums and counters for the round run->model. */
 void job_piece_begin(job_run *run);
 /* Adds one's own slice or group, which is here, to its parent's sum. */
