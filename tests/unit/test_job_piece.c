@@ -246,6 +246,26 @@ static void a_piece_that_is_there_is_not_overwritten(void **state)
     shoal_blob_release(&after);
 }
 
+static void pieces_say_which_model_they_are_of(void **state)
+{
+    pair *all = *state;
+    job_run *maker = &all->run[0], *reader = &all->run[1];
+    job_key key = job_key_piece("toy-1", 3, &all->spec.tree, 0);
+    bool is = true;
+    EXPECT_OK(job_piece_is_of_model(&is, reader, key.text));
+    assert_false(is);
+    map(maker, 0);
+    EXPECT_OK(job_piece_put(maker, 0));
+    EXPECT_OK(job_piece_is_of_model(&is, reader, key.text));
+    assert_true(is);
+    reader->model->check ^= 1;
+    EXPECT_OK(job_piece_is_of_model(&is, reader, key.text));
+    assert_false(is);
+    EXPECT_OK(shoal_store_put(all->store, key.text, "short", 5, NULL, NULL, soon()));
+    EXPECT_OK(job_piece_is_of_model(&is, reader, key.text));
+    assert_true(is);
+}
+
 /* Nothing of a round is left for the next. */
 static void rounds_begin_empty(void **state)
 {
@@ -283,6 +303,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(pieces_of_any_size, begin, end),
         cmocka_unit_test_setup_teardown(a_piece_that_is_too_large, begin, end),
         cmocka_unit_test_setup_teardown(a_piece_that_is_there_is_not_overwritten, begin, end),
+        cmocka_unit_test_setup_teardown(pieces_say_which_model_they_are_of, begin, end),
         cmocka_unit_test_setup_teardown(rounds_begin_empty, begin, end),
         cmocka_unit_test_setup_teardown(who_leaves_fetches_nothing, begin, end),
     };

@@ -18,7 +18,10 @@ typedef struct adder_model {
 
 enum { MAGIC = 4711, STEPS = 3 };
 
-static bool never_content; /* prepare finds every model but the first broken */
+static bool never_content;      /* prepare finds every model but the first broken */
+static int discontent[STEPS];   /* how often prepare finds the model of a step broken */
+static void (*on_broken)(void); /* what happens meanwhile */
+static _Atomic int maps_of_first;
 static size_t scratch_wanted;
 static int64_t cells_later; /* of rounds after the first; 0: as many as in the first */
 
@@ -49,8 +52,12 @@ static int prepare_adder(void **prepared, const shoal_round *round, const shoal_
     (void)prepared;
     (void)shape;
     (void)crew;
-    if (round->model_bytes != sizeof *model || model->magic != MAGIC || (never_content && model->step > 0))
+    if (round->model_bytes != sizeof *model || model->magic != MAGIC || (never_content && model->step > 0) ||
+        (model->step < STEPS && discontent[model->step]-- > 0)) {
+        if (on_broken)
+            on_broken();
         return shoal_fail(SHOAL_BROKEN, "a model that no adder made");
+    }
     return SHOAL_OK;
 }
 
@@ -65,9 +72,9 @@ static size_t scratch_adder(const shoal_round *round, const void *prepared, cons
 static int map_adder(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
                      const shoal_scratch *scratch)
 {
-    (void)round;
     (void)prepared;
     (void)scratch;
+    maps_of_first += ((const adder_model *)round->model)->step == 0;
     const float *values = grain->values;
     for (int64_t i = 0; i < grain->rows * grain->shape->columns; i++)
         shoal_partial_values(partial, 0)[0] += (int64_t)(2 * values[i]);
@@ -119,6 +126,9 @@ static int begin(void **state)
 {
     told[0] = '\0';
     never_content = false;
+    memset(discontent, 0, sizeof discontent);
+    on_broken = NULL;
+    maps_of_first = 0;
     scratch_wanted = 0;
     cells_later = 0;
     return job_setup(state);
@@ -261,19 +271,24 @@ static void a_missing_folder_store(void **state)
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
-static void forge_model(shoal_store *store, const char *id, int64_t number)
+static void put_model(shoal_store *store, const char *id, int64_t number, int64_t magic, int64_t sum)
 {
     job_model model = {.number = number, .state = SHOAL_JOB_RUNNING};
     void *bytes = NULL;
     size_t size = 0;
-    EXPECT_OK(make_round(&model.round, number, -1));
+    EXPECT_OK(make_round(&model.round, number, sum));
     model.round->number = number;
-    ((adder_model *)model.round->model)->magic++;
+    ((adder_model *)model.round->model)->magic = magic;
     EXPECT_OK(job_model_encode(&bytes, &size, &model));
     EXPECT_OK(
         shoal_store_put_framed(store, job_key_model(id, number).text, JOB_KIND_MODEL, bytes, size, NULL, NULL, soon()));
     base_free(&bytes);
     shoal_round_free(&model.round);
+}
+
+static void forge_model(shoal_store *store, const char *id, int64_t number)
+{
+    put_model(store, id, number, MAGIC + 1, -1);
 }
 
 static void forged_models_are_removed(void **state)
@@ -288,6 +303,47 @@ static void forged_models_are_removed(void **state)
     EXPECT_OK(work(store, (shoal_worker_options){.job = id}));
     expect_sum(store, id);
     expect_told("round 2: a model that no adder made; removed, goes back");
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+}
+
+static shoal_store *meeting;
+static char meeting_id[SHOAL_JOB_ID_BYTES];
+
+/* A quicker worker has removed the forged model of round 1 and put the true one. */
+static void put_true_model(void)
+{
+    put_model(meeting, meeting_id, 1, MAGIC, ROWS * COLUMNS * (ROWS * COLUMNS - 1) / 2);
+}
+
+/* A worker that finds a model broken does not remove what others have put in its place. */
+static void a_model_that_was_made_again_stays(void **state)
+{
+    (void)state;
+    shoal_data *data = wrapped();
+    meeting = open_store("mem:jobs");
+    submit(meeting_id, meeting, data);
+    forge_model(meeting, meeting_id, 1);
+    on_broken = put_true_model;
+    EXPECT_OK(work(meeting, (shoal_worker_options){.job = meeting_id}));
+    expect_sum(meeting, meeting_id);
+    expect_told("round 1: a model that no adder made");
+    assert_int_equal(maps_of_first, 0);
+    shoal_data_free(&data);
+    shoal_store_close(&meeting);
+}
+
+/* Strangers may come in every round: what counts is how often they do in one. */
+static void distrust_is_forgotten_when_the_job_goes_on(void **state)
+{
+    (void)state;
+    shoal_store *store = open_store("mem:jobs");
+    shoal_data *data = wrapped();
+    char id[SHOAL_JOB_ID_BYTES];
+    submit(id, store, data);
+    discontent[1] = discontent[2] = 3;
+    EXPECT_OK(work(store, (shoal_worker_options){.job = id}));
+    expect_sum(store, id);
     shoal_data_free(&data);
     shoal_store_close(&store);
 }
@@ -487,6 +543,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(rubbish_in_place_of_models, begin, job_teardown),
         cmocka_unit_test_setup_teardown(a_missing_folder_store, begin, job_teardown),
         cmocka_unit_test_setup_teardown(forged_models_are_removed, begin, job_teardown),
+        cmocka_unit_test_setup_teardown(a_model_that_was_made_again_stays, begin, job_teardown),
+        cmocka_unit_test_setup_teardown(distrust_is_forgotten_when_the_job_goes_on, begin, job_teardown),
         cmocka_unit_test_setup_teardown(a_learner_that_is_never_content, begin, job_teardown),
         cmocka_unit_test_setup_teardown(a_job_that_needs_too_much_is_refused, begin, job_teardown),
         cmocka_unit_test_setup_teardown(a_round_that_needs_too_much, begin, job_teardown),

@@ -6,7 +6,7 @@
 #include "engine/store/job_run.h"
 #include "learn/partial.h"
 
-/* This round's model, the next one's, bytes on their way, and what a learner derives from it. */
+/* This round's model, the next one's, the bytes of one of them on their way, and what a learner derives from it. */
 enum { MODEL_COPIES = 4 };
 
 /* The program itself, its threads and its connections. */

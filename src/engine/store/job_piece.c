@@ -226,6 +226,18 @@ int job_piece_put(job_run *run, int64_t piece)
     return status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN ? SHOAL_OK : status;
 }
 
+int job_piece_is_of_model(bool *out, job_run *run, const char *key)
+{
+    unsigned char first[SHOAL_FRAME_BYTES + JOB_PIECE_HEAD];
+    shoal_blob blob = {0};
+    int status = shoal_store_get_range(run->store, key, 0, sizeof first, NULL, first, &blob, job_deadline(run));
+    base_reader in = base_reader_of(first, blob.size);
+    (void)base_read_bytes(&in, SHOAL_FRAME_BYTES + 2 * sizeof(int64_t)); /* round and piece */
+    uint32_t check = base_read_u32(&in);
+    *out = status == SHOAL_OK && (in.bad || check == run->model->check);
+    return status == SHOAL_ABSENT ? SHOAL_OK : status;
+}
+
 /* A broken piece is removed and made again by whoever finds that it is missing. */
 static int take_piece(job_run *run, int64_t piece, int status, const shoal_blob *blob, int64_t *came)
 {

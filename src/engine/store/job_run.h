@@ -207,6 +207,7 @@ typedef struct job_run {
     int64_t known_at;      /* when the store last had the job as this worker knows it */
     job_memory memory;     /* what this round needs, and how many slices may be held */
     int64_t removed_large; /* the model that this worker last removed since it was larger than may be held; 0: none */
+    int64_t distrusted;    /* the newest round of which this worker removed what the store had */
     int distrusts;         /* rounds of which this worker removed what the store had */
     int64_t lacking_from;  /* since when rows have been missing; 0 when they are not */
     /* Models that stay while younger ones may be forgotten by the store; round 0 for none. */
@@ -263,6 +264,9 @@ int job_piece_add(job_run *run, int64_t piece);
 /* Adds bytes from the store to the sum of the piece's parent.  SHOAL_BROKEN when they are not that piece of this round. */
 int job_piece_add_bytes(job_run *run, int64_t piece, const void *bytes, size_t size);
 int job_piece_put(job_run *run, int64_t piece);
+/* Whether what lies under that key says that it was computed from run->model, or is too short to say anything; false
+ * when nothing is there. */
+int job_piece_is_of_model(bool *out, job_run *run, const char *key);
 /* Gets those of the children of `parent` that are not here and adds them.  *came counts them; with `only_first` it asks for one first, and for
  * the others if that is there. */
 int job_piece_fetch(job_run *run, int64_t parent, bool only_first, int64_t *came);

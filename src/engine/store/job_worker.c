@@ -312,26 +312,69 @@ static void release_run(job_run *run)
 
 /* ---- a job ------------------------------------------------------------------------------------------------------- */
 
-/* How often this worker may find a round's model or pieces impossible before it gives up: a stranger may write
- * faster. */
+/* How often in a row this worker goes back before it gives up.  Each time costs the others a round, and there is no
+ * end to it when a stranger writes faster than workers compute, or when a learner finds fault with what it made itself.
+ * A stranger's model takes one, and one more for every worker that had read it before and puts it back. */
 enum { DISTRUSTS_MOST = 5 };
 
-/* The learner can't go on from what the store has of this round, which therefore is not what workers put there: the
- * model and the round's pieces go, and are computed again from an older model.  Of round 0, which is the spec's, that is the pieces
- * alone. */
-static int distrust_round(job_run *run, int status)
+/* Removes the model that this worker holds, unless another has been put in its place meanwhile. */
+static int remove_model(bool *removed, job_run *run)
+{
+    job_model *there = NULL;
+    int64_t number = run->model->number;
+    *removed = false;
+    if (number == 0)
+        return SHOAL_OK;
+    int status = job_take_model(&there, run, number);
+    if (status == SHOAL_OK && !there->unread && there->check == run->model->check) {
+        status = shoal_store_remove(run->store, job_key_model(run->spec->id, number).text, job_deadline(run));
+        *removed = status == SHOAL_OK;
+    }
+    job_model_free(&there);
+    return status == SHOAL_ABSENT ? SHOAL_OK : status;
+}
+
+/* Removes the pieces that were computed from the model that this worker holds, and what that model kept if it is gone,
+ * too. */
+static int remove_pieces(job_run *run, bool kept_too)
 {
     shoal_listing page = {0};
-    if (status != SHOAL_BROKEN || run->distrusts++ == DISTRUSTS_MOST)
-        return status;
-    job_log(run, "round %lld: %s; removed, goes back", (long long)run->model->number, shoal_error());
+    job_key prefix = job_key_round(run->spec->id, run->model->number);
+    int status;
     do {
-        status = shoal_store_list(run->store, job_key_round(run->spec->id, run->model->number).text, NULL, &page,
-                                  job_deadline(run));
-        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++)
-            status = shoal_store_remove(run->store, page.entries[i].key, job_deadline(run));
+        status = shoal_store_list(run->store, prefix.text, NULL, &page, job_deadline(run));
+        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
+            const char *key = page.entries[i].key;
+            int64_t round, piece;
+            bool goes = false;
+            if (!job_key_read_round(&round, &piece, run->spec->id, &run->spec->tree, key))
+                continue;
+            if (piece >= 0)
+                status = job_piece_is_of_model(&goes, run, key);
+            else
+                goes = piece == JOB_KEY_KEPT && kept_too;
+            if (status == SHOAL_OK && goes)
+                status = shoal_store_remove(run->store, key, job_deadline(run));
+        }
     } while (status == SHOAL_OK && page.more);
     shoal_listing_release(&page);
+    return status;
+}
+
+/* The learner can't go on from what the store has of this round, which therefore is not what workers put there: the
+ * model and the pieces made from it go, and are computed again from an older model.  Of round 0, which is the spec's,
+ * that is the pieces alone.  What others have made again meanwhile stays. */
+static int distrust_round(job_run *run, int status)
+{
+    bool removed = false;
+    if (status != SHOAL_BROKEN || run->distrusts++ == DISTRUSTS_MOST)
+        return status;
+    if (run->model->number > run->distrusted)
+        run->distrusted = run->model->number;
+    job_log(run, "round %lld: %s; removed, goes back", (long long)run->model->number, shoal_error());
+    status = remove_model(&removed, run);
+    if (status == SHOAL_OK)
+        status = remove_pieces(run, removed);
     job_model_free(&run->next);
     job_round_drop_slices(run); /* their memos may be of what was removed, and must not be carried on */
     if (status == SHOAL_OK)
@@ -349,6 +392,8 @@ static int do_rounds(job_run *run)
         status = plan_memory(run, run->model->round);
         if (status == SHOAL_OK)
             status = distrust_round(run, job_round_do(run));
+        if (status == SHOAL_OK && run->next->number > run->distrusted)
+            run->distrusts = 0; /* a good one has come */
         if (status == SHOAL_OK)
             status = job_kept_pass(run);
         if (status == SHOAL_OK) {
