@@ -105,6 +105,14 @@ void engine_mapper_limit(engine_mapper *mapper, int64_t bytes)
     mapper->scratch_most = bytes;
 }
 
+int64_t engine_mapper_scratch(const engine_mapper *mapper)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < mapper->crew.threads; i++)
+        bytes += (int64_t)mapper->thread[i].scratch.bytes;
+    return bytes;
+}
+
 const shoal_crew *engine_mapper_crew(const engine_mapper *mapper)
 {
     return &mapper->crew;

@@ -33,6 +33,9 @@ void engine_mapper_poll(engine_mapper *mapper, void (*poll)(void *context), void
  * at first, for any number. */
 void engine_mapper_limit(engine_mapper *mapper, int64_t bytes);
 
+/* Bytes of scratch that all threads together have now. */
+int64_t engine_mapper_scratch(const engine_mapper *mapper);
+
 /* Where the files are that the run brings along, which must last as long as the mapper; NULL, as at first, for none. */
 void engine_mapper_bring(engine_mapper *mapper, const char *code);
 

@@ -143,6 +143,26 @@ static void what_fits(void **state)
                 "job job-1 needs 16.9 MB of memory in round 7, and this worker may use 16.9 MB");
 }
 
+static void slices_make_room_for_scratch(void **state)
+{
+    (void)state;
+    subject self = make_subject();
+    job_memory found = plan(&self);
+    self.means.limit = found.fixed + 5 * found.slice + 5;
+    found = plan(&self);
+    assert_int_equal(found.slices, 5);
+    job_memory_scratch(&found, 0);
+    assert_int_equal(found.slices, 5);
+    job_memory_scratch(&found, found.slice + 5);
+    assert_int_equal(found.slices, 4);
+    job_memory_scratch(&found, found.slice + 6);
+    assert_int_equal(found.slices, 3);
+    job_memory_scratch(&found, found.spare);
+    assert_int_equal(found.slices, 1);
+    job_memory_scratch(&found, INT64_MAX);
+    assert_int_equal(found.slices, 1);
+}
+
 static void pieces_have_what_their_layout_has(void **state)
 {
     (void)state;
@@ -189,6 +209,7 @@ int main(void)
         cmocka_unit_test(pieces_have_what_their_layout_has),
         cmocka_unit_test(rows_by_their_source),
         cmocka_unit_test(what_fits),
+        cmocka_unit_test(slices_make_room_for_scratch),
         cmocka_unit_test(absurd_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -535,6 +535,27 @@ static void slices_that_do_not_fit_together(void **state)
     }
 }
 
+/* Scratch takes the place of slices, where it fits at all. */
+static void scratch_and_slices_share_memory(void **state)
+{
+    (void)state;
+    shoal_store *store = open_store("mem:jobs");
+    shoal_data *data = wrapped();
+    char id[SHOAL_JOB_ID_BYTES];
+    shoal_job *about = NULL;
+    submit(id, store, data);
+    job_memory need = need_of(store, id);
+    scratch_wanted = (size_t)need.slice; /* of each of two threads */
+    EXPECT_OK(work(store, (shoal_worker_options){.job = id, .memory = need.fixed + 4 * need.slice + 1}));
+    expect_sum(store, id);
+    EXPECT_OK(shoal_job_describe(&about, store, id, true, soon()));
+    assert_int_equal(about->workers, 1);
+    assert_true(about->worker[0].fetched > 4);
+    shoal_job_free(&about);
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -553,6 +574,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_model_that_is_too_large, begin, job_teardown),
         cmocka_unit_test_setup_teardown(an_end_that_is_too_large, begin, job_teardown),
         cmocka_unit_test_setup_teardown(slices_that_do_not_fit_together, begin, job_teardown),
+        cmocka_unit_test_setup_teardown(scratch_and_slices_share_memory, begin, job_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,3 +213,9 @@ int job_memory_plan(job_memory *out, const job_spec *spec, const shoal_round *ro
     out->spare = means->limit - fixed - slice;
     return SHOAL_OK;
 }
+
+void job_memory_scratch(job_memory *plan, int64_t scratch)
+{
+    if (plan->slice > 0)
+        plan->slices = 1 + (plan->spare > scratch ? plan->spare - scratch : 0) / plan->slice;
+}

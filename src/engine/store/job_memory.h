@@ -16,9 +16,9 @@ typedef struct job_means {
 typedef struct job_memory {
     int64_t fixed;  /* whatever it holds: models, sums, partials of threads, what is on its way, the program itself */
     int64_t slice;  /* for each slice it holds: rows, memo, partials; the largest slice counts */
-    int64_t slices; /* that fit into the limit beside what is fixed */
+    int64_t slices; /* that fit into the limit beside what is fixed, and scratch where it is known */
     int64_t blob;   /* that blobs on their way may have together where nothing tells how large they are */
-    int64_t spare;  /* what one slice and what is fixed leave: for the scratch of threads, say */
+    int64_t spare;  /* what one slice and what is fixed leave: for the scratch of threads, and then for more slices */
 } job_memory;
 
 /* Bytes of generated rows of one slice that are kept; what is more is made again whenever it is read. */
@@ -36,5 +36,8 @@ int64_t job_memory_piece(const shoal_layout *layout, int64_t slices, int64_t row
 /* Fills *out.  SHOAL_MEMORY, with need and limit, when not even one slice fits.  Scratch is not in it, nor are
  * records of which a layout keeps all: how many there are only maps find out. */
 int job_memory_plan(job_memory *out, const job_spec *spec, const shoal_round *round, const job_means *means);
+/* The plan once the scratch of all threads is known: slices make room for it.  One stays, for scratch has no more than
+ * what is spare. */
+void job_memory_scratch(job_memory *plan, int64_t scratch);
 
 #endif

@@ -203,11 +203,16 @@ static int note_lacking(job_run *run, int64_t slice)
     return job_lead_fail(run, SHOAL_INVALID, text);
 }
 
-static int begin_mapping(job_run *run)
+/* Only now it is known how much scratch the round needs, for which the slices make room before it is written to. */
+static int begin_mapping(job_run *run, int64_t slice)
 {
     if (run->begun)
         return SHOAL_OK;
     int status = engine_mapper_begin(run->mapper, run->model->round);
+    if (status == SHOAL_OK) {
+        job_memory_scratch(&run->memory, engine_mapper_scratch(run->mapper));
+        status = make_place(run, slice, 0);
+    }
     run->begun = status == SHOAL_OK;
     return status;
 }
@@ -221,7 +226,7 @@ static int map_slice(job_run *run, int64_t slice)
     run->lacking_from = 0;
     int64_t began = base_now();
     if (status == SHOAL_OK)
-        status = begin_mapping(run);
+        status = begin_mapping(run, slice);
     if (status == SHOAL_OK)
         status = engine_slice_map(&held->partial, run->mapper, held->slice);
     if (status == SHOAL_INVALID || status == SHOAL_USAGE)

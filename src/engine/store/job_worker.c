@@ -239,8 +239,10 @@ static int plan_memory(job_run *run, const shoal_round *round)
     const shoal_worker_options *options = &run->worker->options;
     job_means means = {.threads = options->slots, .roles = options->roles, .limit = options->memory};
     int status = job_memory_plan(&run->memory, run->spec, round, &means);
-    if (status == SHOAL_OK && run->mapper)
+    if (status == SHOAL_OK && run->mapper) {
         engine_mapper_limit(run->mapper, run->memory.spare > 0 ? run->memory.spare : 1);
+        job_memory_scratch(&run->memory, engine_mapper_scratch(run->mapper)); /* it stays from round to round */
+    }
     return status;
 }
 
