@@ -167,8 +167,8 @@ static bool read_head(base_reader *in, job_run *run, int64_t piece, int64_t coun
     int64_t first, rows, first_said, rows_said;
     rows_below(run, piece, &first, &rows);
     learn_partial_peek_rows(&first_said, &rows_said, in);
-    good = good && !in->bad && first_said == first && rows_said == rows &&
-           is_whole(&run->model->round->layout, rows, *in);
+    good =
+        good && !in->bad && first_said == first && rows_said == rows && is_whole(&run->model->round->layout, rows, *in);
     if (good && came > run->pace.came)
         run->pace.came = came;
     return good;
