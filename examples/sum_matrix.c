@@ -23,7 +23,8 @@ static int start(shoal_round **out, const void *config, const shoal_shape *shape
     return status;
 }
 
-/* Rounds that came from elsewhere are looked at before anything is done with them.  This one has no model that could be wrong. */
+/* Rounds that came from elsewhere are looked at before anything is done with them.  This one has no model that could be
+ * wrong. */
 static int check(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
 {
     const shoal_layout *layout = &round->layout;

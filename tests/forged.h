@@ -1,9 +1,11 @@
-/* Rounds and partials as somebody who can write to a store would forge them, and what learners do with them: what passes their check
- * goes on through prepare, map and update.  For the sanitizers to look at; used by fuzz/fuzz_rounds.c and unit/test_forged.c.
+/* Rounds and partials as somebody who can write to a store would forge them, and what learners do with them: what
+ * passes their check goes on through prepare, map and update.  For the sanitizers to look at; used by
+ * fuzz/fuzz_rounds.c and unit/test_forged.c.
  *
- * At first every learner runs once over a few rows, with options that lead it through all its phases, and each round and merged partial
- * of that is kept as bytes.  Then numbers in them are changed: eight bytes each, at a place and to a value that the caller chooses.
- * Frames and checksums are not in the way, since whoever forges a blob makes new ones. */
+ * At first every learner runs once over a few rows, with options that lead it through all its phases, and each round
+ * and merged partial of that is kept as bytes.  Then numbers in them are changed: eight bytes each, at a place and to a
+ * value that the caller chooses. Frames and checksums are not in the way, since whoever forges a blob makes new ones.
+ */
 #ifndef TESTS_FORGED_H
 #define TESTS_FORGED_H
 
@@ -250,7 +252,8 @@ static inline uint64_t forged_word(uint64_t was, uint8_t which, uint16_t number)
     }
 }
 
-/* A word to be changed: counted from the end, where a round has its model, since words of a model need not lie at multiples of 8 on the way. */
+/* A word to be changed: counted from the end, where a round has its model, since words of a model need not lie at
+ * multiples of 8 on the way. */
 typedef struct forgery {
     bool partial; /* in the partial rather than in the round */
     uint16_t where;

@@ -83,11 +83,12 @@ SHOAL_API bool shoal_data_is_resident(const shoal_data *data);
  * that are not there, counted from 0, or when scratch is needed and NULL. */
 SHOAL_API int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t count, void *scratch);
 
-/* To be called when rows were read and before anything is made of them: SHOAL_INVALID, naming the file, when it has shrunk or could not
- * be read any more since it was opened, so that some of the rows may have been zeros.  Files of values are mapped, and so that
- * this is a failure and not the end of the process, opening one sees to it that a handler of SIGBUS is in front of whatever handles
- * that signal.  It looks after those files alone and hands on what else there is; a program that installs a handler while a data
- * set is open should do the same.  Engines check by themselves. */
+/* To be called when rows were read and before anything is made of them: SHOAL_INVALID, naming the file, when it has
+ * shrunk or could not be read any more since it was opened, so that some of the rows may have been zeros.  Files of
+ * values are mapped, and so that this is a failure and not the end of the process, opening one sees to it that a
+ * handler of SIGBUS is in front of whatever handles that signal.  It looks after those files alone and hands on what
+ * else there is; a program that installs a handler while a data set is open should do the same.  Engines check by
+ * themselves. */
 SHOAL_API int shoal_data_check(const shoal_data *data);
 
 /* Converts `count` values of any type to float64, each rounded to nearest (only 64-bit integers round). */

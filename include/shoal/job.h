@@ -169,8 +169,8 @@ typedef struct shoal_follow_options {
     const volatile int *stop; /* as in shoal_run_options: ends the following with SHOAL_STOPPED; the job goes on if it
                                * has workers */
     double patience;          /* seconds without any worker, or without the store, after which it gives up; 0: 60 */
-    /* Learners, ended by NULL.  A result of one of them that it can't have is no end, and is waited past; NULL: whatever
-     * is called a result is one. */
+    /* Learners, ended by NULL.  A result of one of them that it can't have is no end, and is waited past; NULL:
+     * whatever is called a result is one. */
     const shoal_algorithm *const *algorithms;
 } shoal_follow_options;
 
@@ -253,8 +253,9 @@ typedef struct shoal_job {
 SHOAL_API int shoal_job_describe(shoal_job **out, shoal_store *store, const char *id, bool workers, int64_t deadline);
 SHOAL_API void shoal_job_free(shoal_job **job);
 
-/* The result of a job that is done.  SHOAL_STOPPED when it is not, with a sentence that says how it stands; SHOAL_BROKEN when what is
- * called its result is none that its learner can have, if that is among `algorithms` (ended by NULL, or NULL). */
+/* The result of a job that is done.  SHOAL_STOPPED when it is not, with a sentence that says how it stands;
+ * SHOAL_BROKEN when what is called its result is none that its learner can have, if that is among `algorithms` (ended
+ * by NULL, or NULL). */
 SHOAL_API int shoal_job_result(shoal_result **out, shoal_store *store, const char *id,
                                const shoal_algorithm *const *algorithms, int64_t deadline);
 /* Says how many workers are wanted, at most SHOAL_JOB_WORKERS_MOST, and reads it: -1 when nobody said. */

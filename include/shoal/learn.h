@@ -199,7 +199,8 @@ SHOAL_API void shoal_result_set_truth(shoal_result *result, const char *name, bo
 SHOAL_API const shoal_tensor *shoal_result_tensor(const shoal_result *result, const char *name);
 /* The number's value; NaN when there is none of that name. */
 SHOAL_API double shoal_result_number(const shoal_result *result, const char *name);
-/* Moves a ROW cell of the merged partial into a tensor of the result without copying.  SHOAL_BROKEN when it has another number of rows. */
+/* Moves a ROW cell of the merged partial into a tensor of the result without copying.  SHOAL_BROKEN when it has another
+ * number of rows. */
 SHOAL_API int shoal_result_take_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial,
                                      int cell, int64_t rows);
 /* The same where a row has `columns` values: a tensor of rank 2. */
@@ -250,12 +251,14 @@ typedef struct shoal_algorithm {
     /* Checks config against the shape and makes round 0.  SHOAL_USAGE names the option, SHOAL_INVALID the data. */
     int (*start)(shoal_round **out, const void *config, const shoal_shape *shape);
 
-    /* Whether a round that came from elsewhere (a store, a checkpoint, another rank) is one that this learner can have made for data of
-     * this shape: sizes, counts, phases, layout, every number that is used as an index or a length.  Called before
-     * anything else sees the round, and for rounds that are about to be handed on.  Whoever writes to a store can make a
-     * job's result wrong; what passes must do no worse.  SHOAL_BROKEN, with a sentence, for what does not. */
+    /* Whether a round that came from elsewhere (a store, a checkpoint, another rank) is one that this learner can have
+     * made for data of this shape: sizes, counts, phases, layout, every number that is used as an index or a length.
+     * Called before anything else sees the round, and for rounds that are about to be handed on.  Whoever writes to a
+     * store can make a job's result wrong; what passes must do no worse.  SHOAL_BROKEN, with a sentence, for what does
+     * not. */
     int (*check)(const struct shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape);
-    /* Optional.  The same for a result: whether it is one that a run which begins with `first`, its round 0, can end with. */
+    /* Optional.  The same for a result: whether it is one that a run which begins with `first`, its round 0, can end
+     * with. */
     int (*check_result)(const struct shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
                         const shoal_shape *shape);
 

@@ -30,12 +30,12 @@ extern "C" {
 
 typedef struct shoal_ranks shoal_ranks;
 
-/* Only the thread that opened the ranks may call these.  What they can't do ends the whole job, on all ranks, with a sentence on
- * stderr: they do not return then, and end the process rather than this thread.  poll and alarmed are called while other threads
- * of the rank map, with what lies on this one's stack.
+/* Only the thread that opened the ranks may call these.  What they can't do ends the whole job, on all ranks, with a
+ * sentence on stderr: they do not return then, and end the process rather than this thread.  poll and alarmed are
+ * called while other threads of the rank map, with what lies on this one's stack.
  *
- * All but post_send, post_receive, poll, wait, alarm, alarmed and abort are collective: every rank calls them, in the same order and
- * with the same sizes.  Counts and sizes may be greater than an int holds, and 0. */
+ * All but post_send, post_receive, poll, wait, alarm, alarmed and abort are collective: every rank calls them, in the
+ * same order and with the same sizes.  Counts and sizes may be greater than an int holds, and 0. */
 struct shoal_ranks {
     uint32_t version; /* SHOAL_RANKS_VERSION */
     uint32_t bytes;   /* of this struct */

@@ -61,8 +61,8 @@ int data_source_open(data_source *source, const char *path, bool gunzip);
 void data_source_of_bytes(data_source *source, const char *path, const void *bytes, size_t size);
 /* Reads up to `size` bytes; *got is less only at the end of the content. */
 int data_source_read(size_t *got, data_source *source, void *out, size_t size);
-/* Maps the whole of a mappable file, and keeps it open as *file, so that its size can be asked for.  False when the system can't,
- * and reading is the way.  Both are the caller's. */
+/* Maps the whole of a mappable file, and keeps it open as *file, so that its size can be asked for.  False when the
+ * system can't, and reading is the way.  Both are the caller's. */
 bool data_source_map(base_mapped **out, int *file, const data_source *source);
 /* Reads at most `wanted` bytes into an empty buffer, which grows only as bytes arrive. */
 int data_source_load(data_buffer *buffer, data_source *source, size_t wanted);

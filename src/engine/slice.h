@@ -48,7 +48,8 @@ void engine_mapper_counted(engine_mapper *mapper, int64_t *counter);
 typedef struct engine_rows {
     /* Sets *out to `rows` rows from `first_row`, of the whole data set, for one thread of the mapper, until its next call. */
     int (*read)(void *context, const void **out, int64_t first_row, int64_t rows, int thread);
-    /* After all that a map reads: whether those were the rows, or its failure.  NULL for rows that nothing can change. */
+    /* After all that a map reads: whether those were the rows, or its failure.  NULL for rows that nothing can change.
+     */
     int (*check)(void *context);
     void *context;
     const double *weights; /* of the slice's first row and so on, or NULL */

@@ -17,8 +17,9 @@ static inline int64_t subtract_wrapping(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a - (uint64_t)b);
 }
 
-/* rint(v) for |v| <= 2^51; some integer for any other.  Adding 1.5 * 2^52 leaves no bits for a fraction, so that the addition itself rounds to the
- * nearest, ties to even, and the result's low bits are the integer in two's complement. */
+/* rint(v) for |v| <= 2^51; some integer for any other.  Adding 1.5 * 2^52 leaves no bits for a fraction, so that the
+ * addition itself rounds to the nearest, ties to even, and the result's low bits are the integer in two's complement.
+ */
 static inline int64_t nearest_small(double v)
 {
     const double large = 0x1.8p52;
@@ -29,8 +30,9 @@ static inline int64_t nearest_small(double v)
     return (int64_t)(bits - bits_large);
 }
 
-/* rint(v) for |v| < 2^62 (some integer for any other), in operations that vectorise everywhere.  v = high * 2^32 + low with |low| <= 2^31: both the
- * product and the difference are exact, and since high * 2^32 is an even integer, ties in low are the ties of v. */
+/* rint(v) for |v| < 2^62 (some integer for any other), in operations that vectorise everywhere.  v = high * 2^32 + low
+ * with |low| <= 2^31: both the product and the difference are exact, and since high * 2^32 is an even integer, ties in
+ * low are the ties of v. */
 static inline int64_t nearest_integer(double v)
 {
     const double large = 0x1.8p52;

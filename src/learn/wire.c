@@ -325,7 +325,7 @@ static int view_partial(partial_view *view, const shoal_partial *like, base_read
         case SHOAL_CELL_RECORD: view_records(&view->cell[i], &layout->cell[i], in); break;
         case SHOAL_CELL_ROW: view->cell[i].values = view_array(in, view->rows, layout->cell[i].bytes); break;
         }
-    if (in->bad)
+    if (!base_reader_done(in))
         return shoal_fail(SHOAL_BROKEN, "the bytes of a partial are not those of a partial");
     return SHOAL_OK;
 }

@@ -18,8 +18,9 @@ int learn_round_read(shoal_round **out, base_reader *in);
 
 /* A settled partial: which rows it covers, a hash of its layout, values, records, rows. */
 void learn_partial_write(base_writer *out, const shoal_partial *partial);
-/* Merges an encoded partial into `into` without making one of it.  SHOAL_BROKEN when its layout is another one, or its
- * rows are not all among those of `into`; then `into` is unchanged.  Records must be settled again afterwards. */
+/* Merges an encoded partial, which ends where the bytes end, into `into` without making one of it.  SHOAL_BROKEN when
+ * its layout is another one, or its rows are not all among those of `into`; then `into` is unchanged.  Records must be
+ * settled again afterwards. */
 int learn_partial_merge_read(shoal_partial *into, base_reader *in);
 /* Which rows the encoded partial that comes next says it covers; the reader stays where it is. */
 void learn_partial_peek_rows(int64_t *first_row, int64_t *rows, const base_reader *in);

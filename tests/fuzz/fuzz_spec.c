@@ -1,6 +1,6 @@
 /* Fuzzes the reader of specs.  What is read is whole: its slices cover all grains, its tree is one of them, nothing
- * overflows, and it is written to bytes that read back and are written to the same bytes.  A round 0 that passes the check of its
- * learner is done, over rows of zeros. */
+ * overflows, and it is written to bytes that read back and are written to the same bytes.  A round 0 that passes the
+ * check of its learner is done, over rows of zeros. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

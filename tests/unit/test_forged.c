@@ -1,4 +1,5 @@
-/* Every number of every learner's rounds and partials, one by one, replaced by those that ask whether anybody looked.  See forged.h. */
+/* Every number of every learner's rounds and partials, one by one, replaced by those that ask whether anybody looked.
+ * See forged.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,8 +40,8 @@ static bool is_first_of_phase(const run *of, int index)
     return first;
 }
 
-/* How many words from the end the head of a model begins, and all that travels before it: those are all tried.  Of arrays, and of
- * partials, every fifth number is enough. */
+/* How many words from the end the head of a model begins, and all that travels before it: those are all tried.  Of
+ * arrays, and of partials, every fifth number is enough. */
 static uint16_t words_behind_head(const moment *of)
 {
     enum { HEAD_WORDS = 64 };

@@ -285,15 +285,19 @@ static void test_one_behind_the_other(void **state)
     shoal_partial *partial = make_partial(FIRST_ROW, ROW_COUNT, 9), *into = new_partial(&everything, 0, 1000);
     base_writer out = {0};
     learn_round_write(&out, round);
-    learn_partial_write(&out, partial);
     learn_result_write(&out, result);
     base_write_u8(&out, 77);
-    base_reader in = base_reader_of(out.data, out.size);
+    learn_partial_write(&out, partial);
+    base_reader in = base_reader_of(out.data, out.size), padded;
     hand_check(learn_round_read(&round_there, &in));
-    hand_check(learn_partial_merge_read(into, &in));
     hand_check(learn_result_read(&result_there, &in));
     assert_int_equal(base_read_u8(&in), 77);
+    size_t before = out.size - in.left;
+    hand_check(learn_partial_merge_read(into, &in));
     assert_true(base_reader_done(&in));
+    base_write_u8(&out, 77); /* nothing follows a partial */
+    padded = base_reader_of((unsigned char *)out.data + before, out.size - before);
+    assert_int_equal(learn_partial_merge_read(into, &padded), SHOAL_BROKEN);
     assert_memory_equal(shoal_partial_row(into, ROWS, FIRST_ROW), shoal_partial_row(partial, ROWS, FIRST_ROW), 18);
     base_writer_release(&out);
     shoal_round_free(&round);

@@ -72,9 +72,11 @@ int job_model_await(job_model **out, shoal_store *store, const char *id, int64_t
 int job_model_peek(shoal_job_state *state, int64_t *whole, shoal_store *store, const char *id, int64_t number,
                    int64_t deadline);
 
-/* Whether a model's round or result is the learner's, for the rows of this job, whose round 0 was checked: SHOAL_BROKEN otherwise. */
+/* Whether a model's round or result is the learner's, for the rows of this job, whose round 0 was checked: SHOAL_BROKEN
+ * otherwise. */
 int job_model_check(const job_model *model, const job_spec *spec, const shoal_algorithm *algorithm);
-/* The same for who knows the job's learner only if it is among `algorithms`, and nothing of its round 0; anything but a result passes. */
+/* The same for who knows the job's learner only if it is among `algorithms`, and nothing of its round 0; anything but a
+ * result passes. */
 int job_model_check_end(const job_model *model, const job_spec *spec, const shoal_algorithm *const *algorithms);
 /* The one of that name; NULL when there is none.  `algorithms` ends with NULL, or is NULL. */
 const shoal_algorithm *job_find_algorithm(const shoal_algorithm *const *algorithms, const char *name);

@@ -14,7 +14,8 @@
 #include "engine/store/job_code.h"
 #include "learn/wire.h"
 
-/* That of 65536 slices with all hashes has 9 MB, and a comma a slice.  Every comma may become a value of forty bytes when it is read. */
+/* That of 65536 slices with all hashes has 9 MB, and a comma a slice.  Every comma may become a value of forty bytes
+ * when it is read. */
 enum { TEXT_MOST = 1 << 20, FIELDS_MOST = 16, JSON_MOST = 16 << 20, COMMAS_MOST = SHOAL_JOB_SLICES_MOST + (1 << 18) };
 
 /* One JSON object whose fields are taken one by one.  The first failure stays; from then on takers hand out zeros. */

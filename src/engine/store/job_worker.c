@@ -522,10 +522,10 @@ static bool wait_for_job(shoal_worker *worker, int64_t since, uint32_t *seen)
     return true;
 }
 
-/* A job that fails is refused from then on, whatever the reason, and its reason told: a job is anyone's who can
- * write to the store, and must not keep the others from being served.  Should it be the store that refuses or is out of
- * reach, the next search for a job says so.  One that could not be done for now (its code is still on its way, say) gets
- * a second chance. */
+/* A job that fails is refused from then on, whatever the reason, and its reason told: a job is anyone's who can write
+ * to the store, and must not keep the others from being served.  Should it be the store that refuses or is out of
+ * reach, the next search for a job says so.  One that could not be done for now (its code is still on its way, say)
+ * gets a second chance. */
 static int serve_any(shoal_worker *worker)
 {
     job_run asking = {.worker = worker};

@@ -1,7 +1,8 @@
 /* Rounds and results of k-means that came from elsewhere: whether they can be ours.  See shoal_algorithm.check.
  *
- * Order matters: the header by itself first, then that the model has just the bytes the header asks for, then the arrays, then the phase's own
- * section; and since layouts are a function of the model, the round's must be the one that describing it anew gives. */
+ * Order matters: the header by itself first, then that the model has just the bytes the header asks for, then the
+ * arrays, then the phase's own section; and since layouts are a function of the model, the round's must be the one that
+ * describing it anew gives. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -105,8 +105,8 @@ struct kmeans_prepared;
 
 typedef struct kmeans_phase {
     const char *name; /* as reported: "scan", "seed", "run" */
-    /* Whether the model's own section is this phase's, and the header is one this phase can have; the header was checked by
-     * itself, and the section is extra_bytes long.  NULL: it has no section. */
+    /* Whether the model's own section is this phase's, and the header is one this phase can have; the header was
+     * checked by itself, and the section is extra_bytes long.  NULL: it has no section. */
     bool (*check)(const kmeans_view *view, const shoal_shape *shape);
     /* Fills layout and the people's part of a round whose model is done. */
     void (*describe)(shoal_round *round, const shoal_shape *shape);
@@ -190,7 +190,8 @@ double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *ce
 void kmeans_rows_move(const kmeans_rows *rows, int64_t i, int64_t *to, int64_t *from);
 /* Row i in units, float64. */
 void kmeans_rows_values(double *out, const kmeans_rows *rows, int64_t i);
-/* A number of quanta as an integer.  Beyond what the quantum was made for, which only one from elsewhere can be, it is cut. */
+/* A number of quanta as an integer.  Beyond what the quantum was made for, which only one from elsewhere can be, it is
+ * cut. */
 static inline int64_t kmeans_rows_whole(const kmeans_rows *rows, double quanta)
 {
     quanta = quanta < rows->most ? quanta : rows->most; /* and so is what is no number */
@@ -276,8 +277,8 @@ bool kmeans_keeps_bounds(const kmeans_model *model);
 size_t kmeans_memo_bytes(const kmeans_model *model);
 
 kmeans_memo kmeans_memo_of(const shoal_grain *grain);
-/* Whether what a memo has for each row is an index below `limit`.  A round from elsewhere may name a memo that other rounds
- * than its own have left: SHOAL_BROKEN then. */
+/* Whether what a memo has for each row is an index below `limit`.  A round from elsewhere may name a memo that other
+ * rounds than its own have left: SHOAL_BROKEN then. */
 int kmeans_memo_check(const shoal_grain *grain, const int32_t *index, int64_t limit);
 
 /* Called when row i gets `label` and had `before` (-1: none).  May be NULL. */

@@ -61,13 +61,13 @@ seed_bytes seed_bytes_of(const shoal_grain *grain, const kernel_set *kernel);
 /* Fills them; z is workspace for a panel's rows. */
 void seed_bytes_fill(const seed_bytes *bytes, const kmeans_rows *rows, float *z);
 
-/* A row's potential: its weight times its distance, as a whole number of quanta; any number where the quantum came from elsewhere
- * and was a lie, so that sums of potentials must not mind an overflow. */
+/* A row's potential: its weight times its distance, as a whole number of quanta; any number where the quantum came from
+ * elsewhere and was a lie, so that sums of potentials must not mind an overflow. */
 int64_t seed_potential(const kmeans_rows *rows, int64_t i, double distance, double inverse);
 /* 1 / quantum of potentials when no weight times distance exceeds `most`. */
 double seed_potential_inverse(const kmeans_model *model, double most);
-/* Whether that quantum leaves anything of `most`: squares near the lower end of float64's range are as good as 0, and asking once more by a
- * finer quantum would never end. */
+/* Whether that quantum leaves anything of `most`: squares near the lower end of float64's range are as good as 0, and
+ * asking once more by a finer quantum would never end. */
 bool seed_can_weigh(const kmeans_model *model, double most);
 
 /* After the first row came back: round that judges it (k-means++) or measures from it (k-means||). */
@@ -78,9 +78,11 @@ int seed_parallel_first(shoal_round **next, const shoal_round *fetched, shoal_pa
 int seed_recluster(double *centres, const kmeans_model *model, const double *points, const int64_t *weights,
                    int64_t count, const shoal_crew *crew);
 
-/* Whether `grains` sums of potentials can be: none is negative, and they add up to at least `least` and at most an int64. */
+/* Whether `grains` sums of potentials can be: none is negative, and they add up to at least `least` and at most an
+ * int64. */
 bool seed_are_potentials(const int64_t *potentials, int64_t grains, int64_t least);
-/* Fills draws of `next` with weighted random rows: potentials lists one sum for each grain, which add up to at least 1. */
+/* Fills draws of `next` with weighted random rows: potentials lists one sum for each grain, which add up to at least 1.
+ */
 void seed_draw_rows(seed_view *next, const int64_t *potentials, int64_t grains);
 
 /* Whether the merged records of a FETCH round are the rows that were drawn, one for each draw. */

@@ -13,7 +13,8 @@
 enum { SAMPLE_POTENTIAL, SAMPLE_MOST, SAMPLE_WEIGHT, SAMPLE_CELLS };
 enum { SAMPLE_ROWS };
 
-/* So many steps have coins of their own.  Each that samples finds something with a probability of 1 - exp(-k/2), so that no run comes near. */
+/* So many steps have coins of their own.  Each that samples finds something with a probability of 1 - exp(-k/2), so
+ * that no run comes near. */
 enum { SAMPLE_STEPS_MOST = 1 << 12 };
 
 /* ---- the rounds -------------------------------------------------------------------------------------------- */
