@@ -43,7 +43,7 @@ from forgeries import ENDED, RAN, REFUSED, SAME, SECRET, SHAPE, WORKER, Real
 SOON = 120  # seconds within which anything that happens at all happens, on a busy machine
 BATCH = 75  # forged jobs a worker
 MEMORY = 1 << 30  # bytes that a worker may have
-COUNT = 1500  # forgeries, half as many with a sanitizer
+COUNT = 1100  # forgeries, half as many with a sanitizer
 SLOW = 30  # seconds that a worker may take over one forged job
 SUBMIT = ["--detach", "--lease", "1", "--slices", "4", "--reduce", "tree:2", "--grain", "50", "--quiet"]
 KMEANS = ["-k", "3", "--iterations", "3", "--tolerance", "0"]

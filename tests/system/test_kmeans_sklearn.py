@@ -13,8 +13,8 @@ import sys
 import tempfile
 import warnings
 
-os.environ.setdefault("OMP_NUM_THREADS", "2")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # other tests run beside it
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 try:
     import numpy as np
     from sklearn.cluster import KMeans
