@@ -17,8 +17,8 @@ import time
 import traceback
 import warnings
 
-os.environ.setdefault("OMP_NUM_THREADS", "2")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 try:
     import numpy as np
     from sklearn.linear_model import LogisticRegression
