@@ -91,11 +91,11 @@ int cli_workers_check(bool *asked, const cli_workers_settings *settings)
     job_tree tree;
     *asked = settings->store || settings->workers.count > 0;
     if (!*asked && (settings->detach || settings->ssh || settings->name || settings->slices || settings->reduce ||
-                    settings->roles || settings->lease > 0 || settings->keep_rounds || settings->patience > 0))
-        return shoal_fail(
-            SHOAL_USAGE,
-            "--detach, --ssh, --job, --slices, --reduce, --roles, --lease, --keep-rounds and --patience need "
-            "--workers WHERE or --store URL: without them this process does all the work");
+                    settings->roles || settings->lease > 0 || settings->keep_rounds || settings->patience > 0 ||
+                    settings->worker_memory))
+        return shoal_fail(SHOAL_USAGE, "--detach, --ssh, --job, --slices, --reduce, --roles, --lease, --keep-rounds, "
+                                       "--patience and --worker-memory need "
+                                       "--workers WHERE or --store URL: without them this process does all the work");
     if (launch_ask_for(&ask, &settings->workers, NULL, 0) < 0)
         return SHOAL_USAGE;
     if (settings->name && job_setup_check_name(settings->name) < 0)

@@ -61,7 +61,7 @@ static struggle begin(shoal_store *store, int64_t deadline)
 
 int64_t store_after_sleep(int64_t deadline, int64_t began)
 {
-    static const double soon = 1;
+    static const double soon = 5; /* what an attempt tidies up behind its deadline takes less */
     int64_t now = base_now();
     return now > base_time_after(deadline, soon) ? base_time_after(now, (double)(deadline - began) * 1e-9) : deadline;
 }

@@ -1,4 +1,4 @@
-/* src/engine/store/job_follow.c: a follower whose store went back behind what it has seen. */
+/* src/engine/store/job_follow.c: a follower whose store went back behind what it has seen, and what others put there. */
 #include "job_support.h"
 
 #include "engine/store/job_model.h"
@@ -60,10 +60,75 @@ static void a_cancelled_job_ends_behind_what_was_seen(void **state)
     }
 }
 
+/* ---- what others put there --------------------------------------------------------------------------------------- */
+
+static int refuse_result(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
+                         const shoal_shape *shape)
+{
+    (void)self, (void)result, (void)first, (void)shape;
+    return shoal_fail(SHOAL_BROKEN, "no toy has such a result");
+}
+
+/* An end that was there before anyone followed the job is looked at like any other. */
+static void a_result_that_is_none(void **state)
+{
+    (void)state;
+    shoal_store *store = open_store(at("store"));
+    shoal_data *data = wrapped();
+    job_spec *spec = announced(store, data, NULL, 3);
+    shoal_result *result = NULL;
+    job_model end = {.number = 1, .state = SHOAL_JOB_DONE};
+    shoal_algorithm strict = toy;
+    const shoal_algorithm *const known[] = {&strict, NULL};
+    const shoal_follow_options careful = {.patience = 20, .algorithms = known};
+    void *bytes = NULL;
+    size_t size = 0;
+    strict.check_result = refuse_result;
+    EXPECT_OK(shoal_result_new(&end.result));
+    EXPECT_OK(job_model_encode(&bytes, &size, &end));
+    EXPECT_OK(shoal_store_put_framed(store, job_key_model(spec->id, 1).text, JOB_KIND_MODEL, bytes, size, NULL, NULL,
+                                     soon()));
+    EXPECT_FAIL(shoal_job_follow(&result, NULL, store, spec->id, &careful), SHOAL_BROKEN, "no toy has such a result");
+    EXPECT_FAIL(shoal_job_result(&result, store, spec->id, known, soon()), SHOAL_BROKEN, "no toy has such a result");
+    EXPECT_OK(shoal_job_result(&result, store, spec->id, NULL, soon()));
+    shoal_result_free(&result);
+    shoal_result_free(&end.result);
+    base_free(&bytes);
+    job_spec_free(&spec);
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+}
+
+/* Keys that are no job's are passed over, as long as a key can be and with whatever is in them. */
+static void jobs_are_found_among_other_keys(void **state)
+{
+    (void)state;
+    shoal_store *store = open_store(at("store"));
+    shoal_data *data = wrapped();
+    job_spec *spec = announced(store, data, NULL, 3);
+    shoal_job_id *ids = NULL;
+    int64_t count = 0;
+    char odd[SHOAL_KEY_MOST + 1] = "jobs/";
+    memset(odd + 5, 'a', SHOAL_KEY_MOST - 6); /* before the job's, with no room behind it */
+    EXPECT_OK(shoal_store_put(store, odd, "", 0, NULL, NULL, soon()));
+    odd[5] = 'z';
+    EXPECT_OK(shoal_store_put(store, odd, "", 0, NULL, NULL, soon()));
+    EXPECT_OK(shoal_store_put(store, "jobs/no job at all/spec", "", 0, NULL, NULL, soon()));
+    EXPECT_OK(shoal_job_list(&ids, &count, store, soon()));
+    assert_int_equal(count, 1);
+    assert_string_equal(ids[0].text, spec->id);
+    shoal_job_list_free(&ids);
+    job_spec_free(&spec);
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_cancelled_job_ends_behind_what_was_seen, job_setup, job_teardown),
+        cmocka_unit_test_setup_teardown(a_result_that_is_none, job_setup, job_teardown),
+        cmocka_unit_test_setup_teardown(jobs_are_found_among_other_keys, job_setup, job_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

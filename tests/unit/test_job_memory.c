@@ -137,7 +137,16 @@ static void what_fits(void **state)
     assert_int_equal(found.spare, 2 * need.slice + 5);
     self.means.limit = need.fixed + need.slice;
     assert_int_equal(plan(&self).slices, 1);
+    int64_t fetched = plan(&self).fetched;
+    assert_true(fetched > 1); /* where there is less room, fewer pieces are fetched at once */
     self.means.limit--;
+    assert_int_equal(plan(&self).fetched, fetched - 1);
+    self.means.limit = 0;
+    while (job_memory_plan(&found, &self.spec, &self.round, &self.means) < 0)
+        self.means.limit += self.means.limit < need.fixed / 2 ? need.fixed / 2 : 8;
+    assert_int_equal(found.fetched, 1);
+    assert_int_equal(found.slices, 1);
+    self.means.limit -= 8;
     self.round.number = 7;
     EXPECT_FAIL(job_memory_plan(&found, &self.spec, &self.round, &self.means), SHOAL_MEMORY,
                 "job job-1 needs 16.9 MB of memory in round 7, and this worker may use 16.9 MB");

@@ -17,7 +17,7 @@ typedef struct job_names {
     size_t count, room;
 } job_names;
 
-static int add_name(job_names *names, const char *text, size_t length)
+static int add_name(job_names *names, const char *id)
 {
     if (names->count == names->room) {
         size_t room = names->room ? 2 * names->room : 16;
@@ -26,26 +26,33 @@ static int add_name(job_names *names, const char *text, size_t length)
             return status;
         names->room = room;
     }
-    memcpy(names->id[names->count].text, text, length);
-    names->id[names->count].text[length] = '\0';
-    if (job_id_check(names->id[names->count].text) == SHOAL_OK)
-        names->count++;
+    snprintf(names->id[names->count++].text, sizeof names->id->text, "%s", id);
     return SHOAL_OK;
 }
 
-/* The first key behind `after` below jobs/; *found says whether there is one. */
-static int first_key(char key[SHOAL_KEY_MOST + 1], bool *found, shoal_store *store, const char *after, int64_t deadline)
+/* The job that a key is of; false for what others have put below jobs/. */
+static bool read_id(char id[SHOAL_JOB_ID_BYTES], const char *key)
+{
+    const char *name = key + strlen("jobs/");
+    size_t length = strcspn(name, "/");
+    if (length >= SHOAL_JOB_ID_BYTES)
+        return false;
+    memcpy(id, name, length);
+    id[length] = '\0';
+    return job_id_check(id) == SHOAL_OK;
+}
+
+/* The job of the first key behind `after` that is of one; *found says whether there is any. */
+static int first_job(char id[SHOAL_JOB_ID_BYTES], bool *found, shoal_store *store, const char *after, int64_t deadline)
 {
     shoal_listing page = {0};
     int status;
     *found = false;
-    do
+    do {
         status = shoal_store_list(store, "jobs/", after, &page, deadline);
-    while (status == SHOAL_OK && page.count == 0 && page.more);
-    if (status == SHOAL_OK && page.count > 0 && strlen(page.entries[0].key) <= SHOAL_KEY_MOST) {
-        strcpy(key, page.entries[0].key);
-        *found = true;
-    }
+        for (size_t i = 0; status == SHOAL_OK && i < page.count && !*found; i++)
+            *found = read_id(id, page.entries[i].key);
+    } while (status == SHOAL_OK && !*found && page.more);
     shoal_listing_release(&page);
     return status;
 }
@@ -59,18 +66,16 @@ static int compare_names(const void *a, const void *b)
  * jobs/ID/. */
 int shoal_job_list(shoal_job_id **out, int64_t *count, shoal_store *store, int64_t deadline)
 {
-    char key[SHOAL_KEY_MOST + 1], after[SHOAL_KEY_MOST + 3] = "";
+    char id[SHOAL_JOB_ID_BYTES], after[sizeof "jobs//~" + SHOAL_JOB_ID_BYTES] = "";
     job_names names = {0};
     bool found = false;
     int status;
     *out = NULL;
     *count = 0;
-    while ((status = first_key(key, &found, store, *after ? after : NULL, deadline)) == SHOAL_OK && found) {
-        const char *name = key + strlen("jobs/");
-        size_t length = strcspn(name, "/");
-        if (length < SHOAL_JOB_ID_BYTES && (status = add_name(&names, name, length)) < 0)
+    while ((status = first_job(id, &found, store, *after ? after : NULL, deadline)) == SHOAL_OK && found) {
+        if ((status = add_name(&names, id)) < 0)
             break;
-        snprintf(after, sizeof after, "jobs/%.*s/~", (int)length, name);
+        snprintf(after, sizeof after, "jobs/%s/~", id);
     }
     if (status < 0) {
         base_free(&names.id);

@@ -121,12 +121,19 @@ static void take_model(follower *self, job_model *model)
     tell(self);
 }
 
+/* A result that is none of the learner's is SHOAL_BROKEN, as damaged models are. */
+static int get_model(job_model **out, follower *self, int64_t number)
+{
+    int status = job_model_get(out, self->store, self->id, number, deadline_of(self));
+    if (status == SHOAL_OK && (status = job_model_check_end(*out, self->spec, self->options.algorithms)) < 0)
+        job_model_free(out);
+    return status;
+}
+
 static int look_for(follower *self, int64_t number)
 {
     job_model *model = NULL;
-    int status = job_model_get(&model, self->store, self->id, number, deadline_of(self));
-    if (status == SHOAL_OK && (status = job_model_check_end(model, self->spec, self->options.algorithms)) < 0)
-        job_model_free(&model);
+    int status = get_model(&model, self, number);
     if (status == SHOAL_OK)
         take_model(self, model);
     else if (status == SHOAL_ABSENT || status == SHOAL_BROKEN) /* which workers remove, and make again */
@@ -141,7 +148,7 @@ static int look_for(follower *self, int64_t number)
 static int look_at_older(follower *self, int64_t number)
 {
     job_model *model = NULL;
-    int status = number > 0 ? job_model_get(&model, self->store, self->id, number, deadline_of(self)) : SHOAL_ABSENT;
+    int status = number > 0 ? get_model(&model, self, number) : SHOAL_ABSENT;
     self->spec_looked = 0;
     if (status == SHOAL_OK && model->state != SHOAL_JOB_RUNNING)
         take_model(self, model);
@@ -393,6 +400,8 @@ static int start(follower *self)
     int status = job_spec_get(&self->spec, self->store, self->id, deadline_of(self));
     if (status == SHOAL_OK)
         status = job_newest(&self->model, self->store, self->spec, deadline_of(self));
+    if (status == SHOAL_OK && (status = job_model_check_end(self->model, self->spec, self->options.algorithms)) < 0)
+        status = shoal_fail(status, "job %s: %s", self->id, shoal_error());
     self->began = self->found = self->looked = self->reached = self->alive = self->spec_looked = base_now();
     self->call_seconds = 5;
     if (status == SHOAL_OK)

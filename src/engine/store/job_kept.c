@@ -63,7 +63,10 @@ static int fetch_part(job_run *run, shoal_kept *kept)
 {
     job_key key = job_key_kept(run->spec->id, kept->born);
     shoal_blob blob = {0};
-    int status = shoal_store_get_framed(run->store, key.text, JOB_KIND_KEPT, &blob, job_deadline(run));
+    int status = shoal_store_get_framed_within(run->store, key.text, JOB_KIND_KEPT, (int64_t)kept->bytes, &blob,
+                                               job_deadline(run));
+    if (status == SHOAL_MEMORY && blob.whole > 0)
+        status = shoal_fail(SHOAL_BROKEN, "%s has %lld bytes", key.text, (long long)blob.whole);
     if (status == SHOAL_OK && (blob.size != kept->bytes || base_crc32c(0, blob.data, blob.size) != kept->check))
         status = shoal_fail(SHOAL_BROKEN, "%s is not what round %lld keeps", key.text, (long long)run->model->number);
     if (status == SHOAL_OK)

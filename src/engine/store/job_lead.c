@@ -100,8 +100,9 @@ static bool is_computed(const job_model *model)
 static int take_theirs(job_run *run, const job_model *mine)
 {
     job_model *theirs = NULL;
-    run->removed_large = 0;
+    run->has_its_own = is_computed(mine);
     int status = job_take_model(&theirs, run, mine->number);
+    run->has_its_own = false;
     if (status < 0)
         return status;
     if (is_computed(mine) && is_computed(theirs) && !theirs->unread && theirs->check != mine->check) {
@@ -173,8 +174,8 @@ int job_lead(job_run *run)
     if (status == SHOAL_OK)
         status = job_piece_sum(&merged, run, run->spec->tree.pieces - 1);
     if (status == SHOAL_OK)
-        status = run->algorithm->update(&model->round, &model->result, run->model->round, merged, &run->spec->shape,
-                                        crew, false);
+        status = job_blame(run, run->algorithm->update(&model->round, &model->result, run->model->round, merged,
+                                                       &run->spec->shape, crew, false));
     if (status == SHOAL_INVALID || status == SHOAL_USAGE) {
         job_model_free(&model);
         return job_lead_fail(run, status, shoal_error());
@@ -186,7 +187,7 @@ int job_lead(job_run *run)
             engine_number_round(model->round, model->number);
             job_kept_seal(model->round);
         }
-        status = job_model_check(model, run->spec, run->algorithm);
+        status = job_blame(run, job_model_check(model, run->spec, run->algorithm));
     }
     if (status == SHOAL_OK)
         status = make_trailer(&model->trailer, run);

@@ -15,7 +15,7 @@ static int check_gone(job_run *run)
     job_key gone = job_key_gone(run->spec->id);
     int status = shoal_store_get(run->store, gone.text, &blob, job_deadline(run));
     shoal_blob_release(&blob);
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK || status == SHOAL_MEMORY) /* too large to be read, but there */
         return shoal_fail(SHOAL_ABSENT, "job %s was removed", run->spec->id);
     return status == SHOAL_ABSENT ? SHOAL_OK : status;
 }
@@ -26,8 +26,8 @@ static int has_spec(bool *out, job_run *run)
     job_key key = job_key_of(run->spec->id, "spec");
     int status = shoal_store_get(run->store, key.text, &blob, job_deadline(run));
     shoal_blob_release(&blob);
-    *out = status == SHOAL_OK;
-    return status == SHOAL_ABSENT ? SHOAL_OK : status;
+    *out = status == SHOAL_OK || status == SHOAL_MEMORY;
+    return *out || status == SHOAL_ABSENT ? SHOAL_OK : status;
 }
 
 /* The job may have been removed since the look began, which is known for sure only once `key` was put: then it is taken away again. */

@@ -90,17 +90,26 @@ static int64_t slice_rows(const job_spec *spec)
     return least(spec->shape.rows, times(grains, spec->shape.rows_per_grain));
 }
 
-/* Pieces on their way: those fetched at once for a group, which have no more rows than there are, or the one that is
- * put.  Who only maps puts slices one by one. */
+static bool merges(unsigned roles)
+{
+    return roles & (SHOAL_ROLE_REDUCE | SHOAL_ROLE_LAST);
+}
+
+/* The least on its way: one piece that is put or fetched; pieces of a group have no more rows than there are.  Who only
+ * maps puts slices one by one. */
 static int64_t travelling_bytes(const job_spec *spec, const shoal_layout *layout, unsigned roles)
 {
-    if (!(roles & (SHOAL_ROLE_REDUCE | SHOAL_ROLE_LAST)))
-        return add(values_bytes(layout), times(slice_rows(spec), row_bytes(layout)));
-    int64_t most = 1;
-    for (int level = 0; level + 1 < spec->tree.levels; level++)
+    return add(values_bytes(layout), times(merges(roles) ? spec->shape.rows : slice_rows(spec), row_bytes(layout)));
+}
+
+/* How many more may be fetched with it, into so much room. */
+static int64_t more_pieces(const job_spec *spec, const shoal_layout *layout, unsigned roles, int64_t room)
+{
+    int64_t most = 1, piece = values_bytes(layout);
+    for (int level = 0; merges(roles) && level + 1 < spec->tree.levels; level++)
         most = spec->tree.fan[level] > most ? spec->tree.fan[level] : most;
-    return add(times(least(most, JOB_FETCHED_AT_ONCE), values_bytes(layout)),
-               times(spec->shape.rows, row_bytes(layout)));
+    most = least(most, JOB_FETCHED_AT_ONCE) - 1;
+    return piece > 0 ? least(most, room / piece) : most;
 }
 
 /* As job_piece.c and learn/wire.h write it. */
@@ -209,6 +218,9 @@ int job_memory_plan(job_memory *out, const job_spec *spec, const shoal_round *ro
     *out = (job_memory){.fixed = fixed, .slice = slice, .blob = job_memory_blob(means->limit)};
     if (add(fixed, slice) > means->limit)
         return fail_need(spec, round, add(fixed, slice), means->limit);
+    int64_t more = more_pieces(spec, layout, means->roles, means->limit - fixed - slice);
+    out->fetched = 1 + more;
+    out->fixed = fixed = add(fixed, times(more, values_bytes(layout)));
     out->slices = slice > 0 ? (means->limit - fixed) / slice : spec->slices;
     out->spare = means->limit - fixed - slice;
     return SHOAL_OK;

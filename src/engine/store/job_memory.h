@@ -14,11 +14,12 @@ typedef struct job_means {
 } job_means;
 
 typedef struct job_memory {
-    int64_t fixed;  /* whatever it holds: models, sums, partials of threads, what is on its way, the program itself */
-    int64_t slice;  /* for each slice it holds: rows, memo, partials; the largest slice counts */
-    int64_t slices; /* that fit into the limit beside what is fixed, and scratch where it is known */
-    int64_t blob;   /* that blobs on their way may have together where nothing tells how large they are */
-    int64_t spare;  /* what one slice and what is fixed leave: for the scratch of threads, and then for more slices */
+    int64_t fixed;   /* whatever it holds: models, sums, partials of threads, what is on its way, the program itself */
+    int64_t slice;   /* for each slice it holds: rows, memo, partials; the largest slice counts */
+    int64_t slices;  /* that fit into the limit beside what is fixed, and scratch where it is known */
+    int64_t fetched; /* pieces that may be fetched at once */
+    int64_t blob;    /* that blobs on their way may have together where nothing tells how large they are */
+    int64_t spare;   /* what one slice and what is fixed leave: for the scratch of threads, and then for more slices */
 } job_memory;
 
 /* Bytes of generated rows of one slice that are kept; what is more is made again whenever it is read. */
@@ -27,7 +28,7 @@ int64_t job_memory_kept_rows(int64_t limit);
 /* The most that a blob may have to be fetched: what is decoded is there twice for a while. */
 int64_t job_memory_blob(int64_t limit);
 
-/* Pieces that are fetched at once. */
+/* Pieces that are fetched at once, where there is room for them. */
 enum { JOB_FETCHED_AT_ONCE = 32 };
 
 /* The most bytes that a piece of so many slices and rows can have; INT64_MAX where a cell keeps all of its records. */

@@ -120,6 +120,8 @@ int job_model_encode(void **out, size_t *size, job_model *model)
     return base_writer_take(&writer, out, size);
 }
 
+static const double SECONDS_MOST = 1e12;
+
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 static void read_step(base_reader *in, job_step *step)
@@ -176,6 +178,7 @@ static int read_trailer(base_reader *in, job_trailer *trailer)
     if (status < 0)
         return status;
     trailer->seconds = base_read_double(in);
+    in->bad |= !(trailer->seconds >= 0 && trailer->seconds < SECONDS_MOST); /* they are counted on */
     trailer->doubled = base_read_i64(in);
     for (int i = 0; i < SHOAL_COUNTERS; i++)
         trailer->counter[i] = base_read_i64(in);

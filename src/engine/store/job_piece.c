@@ -346,7 +346,8 @@ int job_piece_fetch(job_run *run, int64_t parent, bool only_first, int64_t *came
     if (status == SHOAL_OK && asked)
         status = fetch_list(run, missing, asked, came);
     for (bool more = *came == asked; status == SHOAL_OK && more && asked < count;) {
-        int64_t next = count - asked < JOB_FETCHED_AT_ONCE ? count - asked : JOB_FETCHED_AT_ONCE;
+        int64_t most = run->memory.fetched > 1 ? run->memory.fetched : 1;
+        int64_t next = count - asked < most ? count - asked : most;
         status = fetch_list(run, missing + asked, next, came);
         asked += next;
     }

@@ -75,10 +75,15 @@ int job_record_decode(job_record *out, const void *bytes, size_t size)
     return base_reader_done(&in) ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, "no record of a worker");
 }
 
+/* Texts and numbers of a record take less. */
+enum { RECORD_MOST = JOB_LOG_BYTES + 16384 };
+
 int job_record_get(job_record *out, shoal_store *store, const char *key, int64_t deadline)
 {
     shoal_blob blob = {0};
-    int status = shoal_store_get_framed(store, key, JOB_KIND_WORKER, &blob, deadline);
+    int status = shoal_store_get_framed_within(store, key, JOB_KIND_WORKER, RECORD_MOST, &blob, deadline);
+    if (status == SHOAL_MEMORY && blob.whole > 0)
+        status = shoal_fail(SHOAL_BROKEN, "it has %lld bytes", (long long)blob.whole);
     if (status == SHOAL_OK)
         status = job_record_decode(out, blob.data, blob.size);
     if (status == SHOAL_BROKEN)

@@ -100,11 +100,19 @@ static const root *find_folder(const job_roots *roots, const char *path)
     return NULL;
 }
 
+static bool may_read_all(const job_roots *roots)
+{
+    for (size_t i = 0; i < roots->count; i++)
+        if (roots->root[i].folder && strcmp(roots->root[i].folder, "/") == 0)
+            return true;
+    return false;
+}
+
 static int fail_denied(const job_roots *roots, const char *what, const char *path)
 {
     if (roots->count == 0)
         return shoal_fail(SHOAL_DENIED, "this worker may not read the %s %s: name it with --data-root", what, path);
-    return shoal_fail(SHOAL_DENIED, "this worker may not read the %s %s, which is not below --data-root", what, path);
+    return shoal_fail(SHOAL_DENIED, "this worker may not read the %s %s: there is none below --data-root", what, path);
 }
 
 int job_roots_open_file(int *out, const job_roots *roots, const char *path)
@@ -114,7 +122,7 @@ int job_roots_open_file(int *out, const job_roots *roots, const char *path)
     const root *found = real ? find_folder(roots, real) : NULL;
     int status = SHOAL_OK;
     *out = -1;
-    if (!real && find_folder(roots, path)) /* of what lies elsewhere nobody learns whether it is there */
+    if (!real && may_read_all(roots)) /* others learn nothing of what is there and what is not */
         status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
     else if (!found)
         status = fail_denied(roots, "file", path);

@@ -208,7 +208,7 @@ static int begin_mapping(job_run *run, int64_t slice)
 {
     if (run->begun)
         return SHOAL_OK;
-    int status = engine_mapper_begin(run->mapper, run->model->round);
+    int status = job_blame(run, engine_mapper_begin(run->mapper, run->model->round));
     if (status == SHOAL_OK) {
         job_memory_scratch(&run->memory, engine_mapper_scratch(run->mapper));
         status = make_place(run, slice, 0);
@@ -228,7 +228,7 @@ static int map_slice(job_run *run, int64_t slice)
     if (status == SHOAL_OK)
         status = begin_mapping(run, slice);
     if (status == SHOAL_OK)
-        status = engine_slice_map(&held->partial, run->mapper, held->slice);
+        status = job_blame(run, engine_slice_map(&held->partial, run->mapper, held->slice));
     if (status == SHOAL_INVALID || status == SHOAL_USAGE)
         return job_lead_fail(run, status, shoal_error());
     if (status < 0)

@@ -200,16 +200,17 @@ typedef struct job_run {
     /* Pieces this worker put, to be removed. */
     job_put *put;
     int64_t puts, put_room;
-    int64_t swept_in;      /* round in which it last tidied up */
-    int64_t swept_at;      /* when it last listed for leftovers */
-    int64_t swept_models;  /* models before this round have been removed */
-    int64_t watches_from;  /* since when it has seen who is alive: a lease later it knows who is dead */
-    int64_t known_at;      /* when the store last had the job as this worker knows it */
-    job_memory memory;     /* what this round needs, and how many slices may be held */
-    int64_t removed_large; /* the model that this worker last removed since it was larger than may be held; 0: none */
-    int64_t distrusted;    /* the newest round of which this worker removed what the store had */
-    int distrusts;         /* rounds of which this worker removed what the store had */
-    int64_t lacking_from;  /* since when rows have been missing; 0 when they are not */
+    int64_t swept_in;     /* round in which it last tidied up */
+    int64_t swept_at;     /* when it last listed for leftovers */
+    int64_t swept_models; /* models before this round have been removed */
+    int64_t watches_from; /* since when it has seen who is alive: a lease later it knows who is dead */
+    int64_t known_at;     /* when the store last had the job as this worker knows it */
+    job_memory memory;    /* what this round needs, and how many slices may be held */
+    bool has_its_own;     /* it has made the model itself that it is about to read */
+    bool is_blamed;       /* the learner can't go on from this round as the store has it */
+    int64_t distrusted;   /* the newest round of which this worker removed what the store had */
+    int distrusts;        /* rounds of which this worker removed what the store had */
+    int64_t lacking_from; /* since when rows have been missing; 0 when they are not */
     /* Models that stay while younger ones may be forgotten by the store; round 0 for none. */
     struct job_checkpoint {
         int64_t round, at;
@@ -224,6 +225,12 @@ typedef struct job_run {
 int64_t job_deadline(const job_run *run);
 bool job_leaving(const job_run *run);
 const _Atomic uint32_t *job_leave_word(const job_run *run);
+/* Hands on what the learner answered: SHOAL_BROKEN of its is no fault of the rows, nor of the store. */
+static inline int job_blame(job_run *run, int status)
+{
+    run->is_blamed |= status == SHOAL_BROKEN;
+    return status;
+}
 /* Gets a model; SHOAL_ABSENT when it is not there, or was damaged and has been removed: it is computed again. */
 int job_take_model(job_model **out, job_run *run, int64_t number);
 /* The same once it is there; SHOAL_ABSENT at the moment `until`. */

@@ -197,8 +197,9 @@ int job_sweep_late(job_run *run)
 {
     int status = job_sweep_own(run);
     bool finished = run->next_is_mine; /* then job_sweep_all has been here */
-    return status == SHOAL_OK && run->led && !finished ? sweep_listed(run, kept_at_end(run, run->model->number))
-                                                       : status;
+    return status == SHOAL_OK && run->led && !finished && !run->model->unread
+               ? sweep_listed(run, kept_at_end(run, run->model->number))
+               : status;
 }
 
 /* The marker goes last: where this is cut short, a worker that looks for any job finds it, and does the rest. */

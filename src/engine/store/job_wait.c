@@ -71,6 +71,7 @@ static void set_moments(job_run *run)
 void job_pace_begin(job_run *run)
 {
     run->pace.began = base_now();
+    run->pace.in_step &= run->pace.next_put != 0;
     run->pace.put = run->pace.next_put ? run->pace.next_put : run->pace.began;
     run->pace.next_put = run->pace.found = 0;
     run->pace.own = 0;

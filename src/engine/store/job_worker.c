@@ -81,8 +81,8 @@ void job_log(job_run *run, const char *format, ...)
 }
 
 /* One that is larger than may be held here.  An end ends the job for this worker as well as any: what is in it others
- * read.  Anything else may be a stranger's, and is removed; if the one that is computed instead is as large, this
- * worker can't follow the job. */
+ * read.  Any other this worker can't follow, and it leaves it to those that can: only who has made that very model
+ * itself knows that one too large to be held is a stranger's. */
 static int meet_large(job_model **out, job_run *run, int64_t number)
 {
     char why[512];
@@ -99,10 +99,7 @@ static int meet_large(job_model **out, job_run *run, int64_t number)
         return status;
     }
     bool is_large = whole > job_memory_blob(run->worker->options.memory);
-    if (!is_large || run->removed_large == number)
-        return shoal_fail(SHOAL_MEMORY, "%s", why);
-    run->removed_large = number;
-    return shoal_fail(SHOAL_BROKEN, "%s", why);
+    return shoal_fail(is_large && run->has_its_own ? SHOAL_BROKEN : SHOAL_MEMORY, "%s", why);
 }
 
 /* A model that is broken is removed, and then as good as absent. */
@@ -369,8 +366,9 @@ static int remove_pieces(job_run *run, bool kept_too)
 static int distrust_round(job_run *run, int status)
 {
     bool removed = false;
-    if (status != SHOAL_BROKEN || run->distrusts++ == DISTRUSTS_MOST)
+    if (status != SHOAL_BROKEN || !run->is_blamed || run->distrusts++ == DISTRUSTS_MOST)
         return status;
+    run->is_blamed = run->next_is_mine = false;
     if (run->model->number > run->distrusted)
         run->distrusted = run->model->number;
     job_log(run, "round %lld: %s; removed, goes back", (long long)run->model->number, shoal_error());

@@ -166,14 +166,25 @@ static bool are_labels(const shoal_result *result, int64_t k, int64_t rows)
     return true;
 }
 
+static bool are_sizes(const shoal_result *result, int64_t k, int64_t rows)
+{
+    if (!learn_result_has(result, "sizes", SHOAL_INT64, 1, &k))
+        return false;
+    const int64_t *size = shoal_result_tensor(result, "sizes")->values;
+    for (int64_t j = 0; j < k; j++)
+        if (!is_in(size[j], 0, rows))
+            return false;
+    return true;
+}
+
 int kmeans_check_result(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
                         const shoal_shape *shape)
 {
     const kmeans_model *model = first->model;
     const int64_t size[2] = {model->k, shape->columns};
     (void)self;
-    if (learn_result_has(result, "centres", SHOAL_FLOAT64, 2, size) &&
-        learn_result_has(result, "sizes", SHOAL_INT64, 1, size) && are_labels(result, model->k, shape->rows) &&
+    if (learn_result_has(result, "centres", SHOAL_FLOAT64, 2, size) && are_sizes(result, model->k, shape->rows) &&
+        are_labels(result, model->k, shape->rows) && shoal_result_number(result, "k") == (double)model->k &&
         (!model->distances || learn_result_has(result, "distances", SHOAL_FLOAT64, 1, &shape->rows)))
         return SHOAL_OK;
     return shoal_fail(SHOAL_BROKEN, "the result is not %lld clusters of these %lld rows of %lld columns",
