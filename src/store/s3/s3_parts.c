@@ -145,6 +145,7 @@ typedef struct putting {
     size_t *missing; /* those that are to be sent */
     size_t kept;     /* parts that an earlier put has sent */
     bool other;      /* the upload that was found is one of other bytes */
+    bool adopted;    /* another put has begun the upload, and may still be at it */
     bool ended;      /* another put of the key went on with this upload, and has ended it or changed its parts */
 } putting;
 
@@ -379,6 +380,13 @@ static void note_part(void *context, int64_t number, int64_t size, const char *e
     snprintf(part->etag.text, sizeof part->etag.text, "%.*s", (int)sizeof part->etag.text - 1, name);
 }
 
+/* One that another put has begun is left: that one may still be at it, and whoever puts the same again goes on. */
+static void abort_own_upload(putting *job)
+{
+    if (job->upload && !job->adopted)
+        abort_upload(job);
+}
+
 static void forget_upload(putting *job)
 {
     base_free(&job->upload);
@@ -396,6 +404,7 @@ static void find_upload(putting *job, store_attempt *attempt)
         status = s3_list_parts(job->self, job->key, job->upload, note_part, job, &asking);
     if (status < 0 || job->other || job->kept == 0)
         forget_upload(job);
+    job->adopted = job->upload != NULL;
 }
 
 static int put_all(putting *job, shoal_etag *etag, store_attempt *attempt)
@@ -429,12 +438,13 @@ int s3_put_parts(s3_store *self, const char *key, const store_body *body, shoal_
     if (status == SHOAL_OK)
         status = put_all(&job, etag, attempt);
     if (status < 0 && job.ended) {
-        abort_upload(&job);
+        abort_own_upload(&job);
         forget_upload(&job);
+        job.adopted = false;
         status = put_all(&job, etag, attempt);
     }
-    if (status < 0 && job.upload)
-        abort_upload(&job);
+    if (status < 0)
+        abort_own_upload(&job);
     base_free(&job.upload);
     base_free(&job.missing);
     base_free(&job.parts);
