@@ -223,6 +223,8 @@ static void a_job_that_is_denied_is_refused(void **state)
     expect_sum(store, good);
     expect_told("does not serve job");
     expect_told("this worker may not read the file");
+    for (const char *joins = told; (joins = strstr(joins, "joins job ")); joins++) /* nobody waits for who can't help */
+        assert_memory_not_equal(joins + strlen("joins job "), bad, strlen(bad));
     shoal_data_free(&secret);
     shoal_data_free(&data);
     shoal_store_close(&store);

@@ -355,6 +355,18 @@ static int make_rows(job_rows *rows, size_t size)
     return status;
 }
 
+int job_loader_check(const job_loader *loader)
+{
+    const job_spec *spec = loader->spec;
+    int file = -1;
+    if (spec->source != JOB_FILE)
+        return SHOAL_OK;
+    int status = job_roots_open_file(&file, loader->roots, spec->place);
+    if (file >= 0)
+        close(file);
+    return status == SHOAL_DENIED ? shoal_fail(status, "job %s: %s", spec->id, shoal_error()) : SHOAL_OK;
+}
+
 /* ---- loading and reading --------------------------------------------------------------------------------------- */
 
 static int load_values(job_rows *rows, int64_t deadline)

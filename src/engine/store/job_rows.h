@@ -21,6 +21,8 @@ typedef struct job_loader_options {
 /* *spec and *store must last as long as the loader. */
 int job_loader_new(job_loader **out, const job_spec *spec, shoal_store *store, const job_loader_options *options);
 void job_loader_free(job_loader **loader);
+/* SHOAL_DENIED when the rows lie in a file that this worker may not read: known before it takes part. */
+int job_loader_check(const job_loader *loader);
 /* Slices that came from the cache, and from elsewhere; bytes fetched from elsewhere. */
 void job_loader_counted(const job_loader *loader, int64_t *hits, int64_t *fetched, int64_t *bytes);
 

@@ -261,6 +261,8 @@ static int join(job_run *run)
             engine_mapper_new(&run->mapper, run->algorithm, &run->spec->shape, options->slots, run->worker->kernel);
     if (status == SHOAL_OK)
         status = job_loader_new(&run->loader, run->spec, run->store, &loading);
+    if (status == SHOAL_OK && (options->roles & SHOAL_ROLE_MAP))
+        status = job_loader_check(run->loader);
     if (status == SHOAL_OK)
         status = job_find_model(&run->model, run);
     if (status < 0 || run->model->state != SHOAL_JOB_RUNNING)
