@@ -20,6 +20,7 @@ import sys
 import time
 
 import apart
+import processes
 
 SHOAL = os.path.abspath(sys.argv[1])
 SECONDS = 600  # until something that never comes is a failure
@@ -112,15 +113,7 @@ def jobs(store="st"):
 
 
 def alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    return processes.state(pid) not in ("", "Z")
 
 
 def workers_of(store="st"):
