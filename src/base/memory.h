@@ -32,7 +32,8 @@ int base_format(char **out, const char *format, ...) __attribute__((format(print
 
 /* a * b and a + b for sizes from outside: false when they do not fit. */
 bool base_multiply(size_t *out, size_t a, size_t b);
-/* a + b and a - b modulo 2^64: for sums from elsewhere, which may be anything and still must not overflow. */
+/* a + b and a - b modulo 2^64: for sums from elsewhere, which may be anything and
+ * still must not overflow, and for those made with quanta from elsewhere. */
 static inline int64_t base_add_wrapping(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);

@@ -295,7 +295,7 @@ static void N(add_rows)(REAL *restrict sum, const REAL *restrict v, int64_t row,
 static void N(quantise)(int64_t *restrict sum, const REAL *restrict v, double inverse, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
-        sum[i] = add_wrapping(sum[i], nearest_integer((double)v[i] * inverse));
+        sum[i] = base_add_wrapping(sum[i], nearest_integer((double)v[i] * inverse));
 }
 
 /* Without their sign, numbers are ordered as their bits are, infinity above them and NaN above that. */

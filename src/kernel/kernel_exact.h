@@ -114,12 +114,12 @@ static double distance64(const double *x, const double *centre, int64_t columns)
         if (from)                                                                                                      \
             for (int64_t k = 0; k < columns; k++) {                                                                    \
                 int64_t value = nearest_integer(weight * ((double)x[k] - origin[k]) * inverse[k]);                     \
-                to[k] = add_wrapping(to[k], value);                                                                    \
-                from[k] = subtract_wrapping(from[k], value);                                                           \
+                to[k] = base_add_wrapping(to[k], value);                                                               \
+                from[k] = base_subtract_wrapping(from[k], value);                                                      \
             }                                                                                                          \
         else                                                                                                           \
             for (int64_t k = 0; k < columns; k++)                                                                      \
-                to[k] = add_wrapping(to[k], nearest_integer(weight * ((double)x[k] - origin[k]) * inverse[k]));        \
+                to[k] = base_add_wrapping(to[k], nearest_integer(weight * ((double)x[k] - origin[k]) * inverse[k]));   \
     }
 
 MOVE(move32, float)

@@ -6,16 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Sums that overflow only where a quantum from elsewhere was a lie: then they are any number, and nothing worse. */
-static inline int64_t add_wrapping(int64_t a, int64_t b)
-{
-    return (int64_t)((uint64_t)a + (uint64_t)b);
-}
-
-static inline int64_t subtract_wrapping(int64_t a, int64_t b)
-{
-    return (int64_t)((uint64_t)a - (uint64_t)b);
-}
+#include "base/memory.h"
 
 /* rint(v) for |v| <= 2^51; some integer for any other.  Adding 1.5 * 2^52 leaves no bits for a fraction, so that the
  * addition itself rounds to the nearest, ties to even, and the result's low bits are the integer in two's complement.
@@ -38,7 +29,7 @@ static inline int64_t nearest_integer(double v)
     const double large = 0x1.8p52;
     double high = (v * 0x1p-32 + large) - large;
     double low = v - high * 0x1p32;
-    return add_wrapping((int64_t)((uint64_t)nearest_small(high) << 32), nearest_small(low));
+    return base_add_wrapping((int64_t)((uint64_t)nearest_small(high) << 32), nearest_small(low));
 }
 
 #endif

@@ -19,6 +19,7 @@ import sys
 import time
 
 import apart
+from forge import crc32c
 
 sys.dont_write_bytecode = True
 try:
@@ -51,23 +52,8 @@ def waits_for(what, condition):
 # ---- readers ---------------------------------------------------------------------------------------------------------------------
 
 
-def crc_table():
-    table = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-        table.append(byte)
-    return table
-
-
-CRC = crc_table()
-
-
 def masked_crc(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ CRC[(crc ^ byte) & 255]
-    crc ^= 0xFFFFFFFF
+    crc = crc32c(bytes(data))
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 

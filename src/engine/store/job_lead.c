@@ -69,8 +69,8 @@ static int make_trailer(job_trailer *out, job_run *run)
     out->seconds += seconds;
     const int64_t *counted = run->counter[run->spec->tree.pieces - 1];
     for (int i = 0; i < SHOAL_COUNTERS; i++)
-        out->counter[i] = job_count_add(out->counter[i], counted[i]);
-    out->doubled = job_count_add(out->doubled, counted[JOB_DOUBLED]);
+        out->counter[i] = base_add_wrapping(out->counter[i], counted[i]);
+    out->doubled = base_add_wrapping(out->doubled, counted[JOB_DOUBLED]);
     engine_add_phase(out->phase, &out->phases, run->model->round->phase, seconds, 1);
     add_step(out, run->model->round);
     int status = SHOAL_OK;

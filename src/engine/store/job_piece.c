@@ -79,7 +79,7 @@ static shoal_partial *partial_of(const job_run *run, int64_t piece)
 static void add_counters(int64_t *into, const int64_t *from)
 {
     for (int i = 0; i < JOB_COUNTERS; i++)
-        into[i] = job_count_add(into[i], from[i]);
+        into[i] = base_add_wrapping(into[i], from[i]);
 }
 
 static int add_partial(shoal_partial *into, shoal_partial *from, int64_t first, int64_t rows)

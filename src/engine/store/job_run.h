@@ -237,11 +237,6 @@ int job_take_model(job_model **out, job_run *run, int64_t number);
 int job_await_model(job_model **out, job_run *run, int64_t number, int64_t until);
 /* The newest model that can be had; older ones are removed as it goes on. */
 int job_find_model(job_model **out, job_run *run);
-/* Numbers that are only told may come from elsewhere, and must not overflow whatever they are. */
-static inline int64_t job_count_add(int64_t a, int64_t b)
-{
-    return (int64_t)((uint64_t)a + (uint64_t)b);
-}
 /* One line to the log and into the record. */
 void job_log(job_run *run, const char *format, ...) SHOAL_PRINTF(2, 3);
 
