@@ -1,10 +1,12 @@
 #!/usr/bin/python3
-"""Sparse autoencoders: qjam's table, PyTorch on the same work, the machine's own rate, and logistic regression beside scikit-learn.
+"""Sparse autoencoders: qjam's table, PyTorch on the same work, the machine's own rate, and logistic regression beside
+scikit-learn.
 
     ./dev bench autoencoder [--quick] [--only WORD] [--rounds N] [--markdown]
 
 Hosts are network namespaces of this machine, each with an sshd (tests/system/hosts.py), which takes root: without it only
-threads are in qjam's table.  A table on stdout, everything in bench/results/autoencoder.json.  --quick takes three minutes: fewer and
+threads are in qjam's table.  A table on stdout, everything in bench/results/autoencoder.json.  --quick takes three
+minutes: fewer and
 shorter runs.  --only keeps the groups whose name has WORD in it (qjam, pytorch, logistic), --markdown prints the last
 results as bench/README.md has them.  Nothing here fails when a bar is missed: the table says so.
 """
@@ -51,7 +53,7 @@ import hosts  # noqa: E402
 from bench_engine import say  # noqa: E402
 
 
-# ---- work --------------------------------------------------------------------------------------------------------------
+# ---- work ------------------------------------------------------------------------------------------------------------
 
 
 def pink_images(chance, count, side):
@@ -64,7 +66,8 @@ def pink_images(chance, count, side):
 
 
 def make_patches(rows, size=8):
-    """8x8 patches, each less its own mean, cut off at three standard deviations, between 0.1 and 0.9: as in the Stanford notes."""
+    """8x8 patches, each less its own mean, cut off at three standard deviations, between 0.1 and 0.9: as in the
+    Stanford notes."""
     chance, found = np.random.default_rng(8), []
     for image in pink_images(chance, 10, 512):
         corners = chance.integers(0, 512 - size + 1, (rows // 10, 2))
@@ -83,7 +86,8 @@ def read_idx(name, offset):
 
 def make_pictures(rows):
     """Fashion-MNIST: all 70,000 pictures, and as many mirrored ones as it takes."""
-    pictures = np.concatenate([read_idx(f"{part}-images-idx3-ubyte.gz", 16) for part in ("train", "t10k")]).reshape(-1, 28, 28)
+    pictures = np.concatenate([read_idx(f"{part}-images-idx3-ubyte.gz", 16)
+                               for part in ("train", "t10k")]).reshape(-1, 28, 28)
     pictures = np.concatenate([pictures, pictures[:, :, ::-1]])[:rows]
     return (pictures.reshape(-1, 784) / np.float32(255)).astype(np.float32)
 
@@ -107,11 +111,16 @@ class Net:
     def start(self, number):
         """Weights by their names; also as a file."""
         chance, r = np.random.default_rng([self.columns, number]), (6 / (self.columns + self.hidden + 1)) ** 0.5
-        drawn = {"encoder.weight": chance.uniform(-r, r, (self.hidden, self.columns)), "encoder.bias": np.zeros(self.hidden),
-                 "decoder.weight": chance.uniform(-r, r, (self.columns, self.hidden)), "decoder.bias": np.zeros(self.columns)}
+        drawn = {
+            "encoder.weight": chance.uniform(-r, r, (self.hidden, self.columns)), "encoder.bias": np.zeros(self.hidden),
+            "decoder.weight": chance.uniform(-r, r, (self.columns, self.hidden)), "decoder.bias": np.zeros(self.columns)
+        }
         drawn = {name: values.astype(np.float32) for name, values in drawn.items()}
-        save_model(self.start_path, drawn, {"learner": "autoencoder", "option.activation": "logistic", "option.output": "auto",
-                                            "option.tied": "false", "scale": 1, "shift": 0})
+        save_model(
+            self.start_path, drawn, {
+                "learner": "autoencoder", "option.activation": "logistic", "option.output": "auto",
+                "option.tied": "false", "scale": 1, "shift": 0
+            })
         return drawn
 
     def operations(self, products):
@@ -146,11 +155,12 @@ class Bench(bench_engine.Bench):
     def autoencoder(self, data, hidden, iterations, *words):
         """One run, as it is for whoever asks for nothing but its result: what it says of itself."""
         cost = [word for option, value in COST.items() for word in (f"--{option.replace('_', '-')}", value)]
-        return json.loads(self.run("autoencoder", data, "--hidden", hidden, *cost, "--iterations", iterations, "--history", HISTORY,
-                                   "--tolerance", 0, "--change", 0, *words, "--quiet", "--json"))
+        return json.loads(
+            self.run("autoencoder", data, "--hidden", hidden, *cost, "--iterations", iterations, "--history", HISTORY,
+                     "--tolerance", 0, "--change", 0, *words, "--quiet", "--json"))
 
 
-# ---- qjam's table ------------------------------------------------------------------------------------------------------
+# ---- qjam's table ----------------------------------------------------------------------------------------------------
 
 
 def where(workers):
@@ -179,18 +189,21 @@ def bench_qjam(bench):
         for _ in range(bench.rounds):
             for way, words in ways.items():
                 store = ["--store", bench.new_folder_store()] if isinstance(way, int) else []
-                table.setdefault(f"{way}", {}).setdefault(patches, []).append(seconds_a_round(bench, patches, *words, *store))
-        say(f"    {patches:,} patches: " + ", ".join(f"{way} {1e3 * statistics.median(row[patches]):.2f} ms" for way, row in table.items()))
+                table.setdefault(f"{way}", {}).setdefault(patches,
+                                                          []).append(seconds_a_round(bench, patches, *words, *store))
+        say(f"    {patches:,} patches: " + ", ".join(f"{way} {1e3 * statistics.median(row[patches]):.2f} ms"
+                                                     for way, row in table.items()))
     bench.more["qjam"] = table
     if bench.far:
         more = [1e3 * (sixteen - one) for sixteen, one in zip(table["16"][1_000], table["1"][1_000])]
         bench.add("qjam", "1,000 patches, 64-30-64: a round of 16 workers over ssh, less that of 1", "ms", more, 20,
                   f"qjam's paper {1e3 * (QJAM[16, 1_000] - QJAM[1, 1_000]):.0f} ms")
-    bench.add("qjam", f"100,000 patches, 64-30-64: a round on {THREADS} threads", "s", table[f"{THREADS} threads"][100_000], 0.04,
+    bench.add("qjam", f"100,000 patches, 64-30-64: a round on {THREADS} threads", "s",
+              table[f"{THREADS} threads"][100_000], 0.04,
               f"qjam's paper {QJAM[2, 100_000]:.1f} s with 2 workers, {QJAM[16, 100_000]:.1f} s with 16")
 
 
-# ---- PyTorch -----------------------------------------------------------------------------------------------------------
+# ---- PyTorch ---------------------------------------------------------------------------------------------------------
 
 
 def check_blas():
@@ -214,15 +227,16 @@ def torch_cost(X, W1, b1, W2, b2):
     active = hidden.mean(0)
     divergence = (rho * torch.log(rho / active) + (1 - rho) * torch.log((1 - rho) / (1 - active))).sum()
     decay = W1.square().sum() + W2.square().sum()
-    return mse_loss(output, X, reduction="sum") / (2 * len(X)) + COST["weight_decay"] / 2 * decay + COST["sparsity_weight"] * divergence
+    return mse_loss(output, X, reduction="sum") / (
+        2 * len(X)) + COST["weight_decay"] / 2 * decay + COST["sparsity_weight"] * divergence
 
 
 def run_torch(start, X, iterations):
     """Seconds an evaluation, and the least cost after each."""
     import torch
     parameters = [torch.from_numpy(values.copy()).requires_grad_() for values in start.values()]
-    search = torch.optim.LBFGS(parameters, max_iter=iterations, max_eval=20 * iterations, history_size=HISTORY, tolerance_grad=0,
-                               tolerance_change=0, line_search_fn="strong_wolfe")
+    search = torch.optim.LBFGS(parameters, max_iter=iterations, max_eval=20 * iterations, history_size=HISTORY,
+                               tolerance_grad=0, tolerance_change=0, line_search_fn="strong_wolfe")
     costs = []
 
     def evaluate():
@@ -263,13 +277,16 @@ def sgemm_rate(m, n, k, seconds=0.5):
 
 
 def measure_rates(bench, net, rates):
-    """What the machine can do at this moment; the best seen so far counts.  Squares, and the shapes of this net: forwards (rows x
+    """What the machine can do at this moment; the best seen so far counts.  Squares, and the shapes of this net:
+    forwards (rows x
     columns by columns x hidden) and as the gradient has it (columns x rows by rows x hidden)."""
     c, h = net.columns, net.hidden
-    for name, shape in {"squares of 2,048": (2048, 2048, 2048), "forwards": (ROWS, h, c), "gradient": (c, h, ROWS)}.items():
+    for name, shape in {"squares of 2,048": (2048, 2048, 2048), "forwards": (ROWS, h, c),
+                        "gradient": (c, h, ROWS)}.items():
         rates[name] = max(rates.get(name, 0), sgemm_rate(*shape, seconds=bench.few(0.5, 0.3)))
     program = pathlib.Path(bench.shoal).parent / "bench_rates"
-    found = json.loads(subprocess.run([program, str(THREADS), str(ROWS), str(c), str(h)], capture_output=True, check=True).stdout)
+    found = json.loads(
+        subprocess.run([program, str(THREADS), str(ROWS), str(c), str(h)], capture_output=True, check=True).stdout)
     kernel = found["net"][-1]  # the last is the best that this machine has
     for name in ("fma_gflops", "product_gflops"):
         rates[name] = max(rates.get(name, 0), kernel[name])
@@ -287,9 +304,14 @@ def bench_net(bench, net):
         ours, our_costs, about = run_shoal(bench, net, iterations)
         apart, target = abs(our_costs[0] - their_costs[0]) / their_costs[0], max(our_costs[-1], their_costs[-1])
         if not apart < 1e-5:
-            raise RuntimeError(f"{net.name}: the cost at the start is {our_costs[0]}, PyTorch's {their_costs[0]}: not the same work")
-        turns.append({"ours": ours, "pytorch": theirs, "apart": apart, "our_costs": list(our_costs), "pytorch_costs": list(their_costs),
-                      "evaluations": [first_below(our_costs, target), first_below(their_costs, target)], "about": about})
+            raise RuntimeError(
+                f"{net.name}: the cost at the start is {our_costs[0]}, PyTorch's {their_costs[0]}: not the same work")
+        turns.append({
+            "ours": ours, "pytorch": theirs, "apart": apart, "our_costs": list(our_costs),
+            "pytorch_costs": list(their_costs),
+            "evaluations": [first_below(our_costs, target),
+                            first_below(their_costs, target)], "about": about
+        })
         say(f"    {net.name}: {ours:.4f} s an evaluation, PyTorch {theirs:.4f} s; to a cost of {target:.6g} in "
             "{} and {}".format(*turns[-1]["evaluations"]))
     bench.more.setdefault("nets", {})[net.name] = {"turns": turns, "rates": rates}
@@ -299,19 +321,23 @@ def bench_net(bench, net):
 def add_net(bench, net, turns, rates):
     """The rows of a net."""
     seconds, peer = (statistics.median(turn[who] for turn in turns) for who in ("ours", "pytorch"))
-    bench.add("pytorch", f"{ROWS:,} rows, {net.name}: an evaluation / PyTorch's", "", [turn["ours"] / turn["pytorch"] for turn in turns],
-              1 / net.bar, f"{seconds:.4f} s beside {peer:.4f}: {peer / seconds:.1f} times as fast, bar {net.bar}")
+    bench.add("pytorch", f"{ROWS:,} rows, {net.name}: an evaluation / PyTorch's", "",
+              [turn["ours"] / turn["pytorch"] for turn in turns], 1 / net.bar,
+              f"{seconds:.4f} s beside {peer:.4f}: {peer / seconds:.1f} times as fast, bar {net.bar}")
     spent = [sum(turn["evaluations"][who] for turn in turns) for who in (0, 1)]
     ends = [f"{statistics.mean(turn[who][-1] for turn in turns):.5g}" for who in ("our_costs", "pytorch_costs")]
-    bench.add("pytorch", f"the same: evaluations to the same cost, less PyTorch's, {len(turns)} start{'s'[:len(turns) > 1]}", "", [spent[0] - spent[1]], 0,
-              f"{spent[0]} and {spent[1]}; the mean cost after {len(turns[0]['our_costs'])} and {len(turns[0]['pytorch_costs'])}: "
-              f"{ends[0]} and {ends[1]}")
+    bench.add(
+        "pytorch", f"the same: evaluations to the same cost, less PyTorch's, {len(turns)} start{'s'[:len(turns) > 1]}",
+        "", [spent[0] - spent[1]], 0,
+        f"{spent[0]} and {spent[1]}; the mean cost after {len(turns[0]['our_costs'])} and {len(turns[0]['pytorch_costs'])}: "
+        f"{ends[0]} and {ends[1]}")
     square = rates["squares of 2,048"]
     shares = [1e-9 * net.operations(products) / seconds / square for products in (5, 6)]
-    bench.add("pytorch", "the same: OpenBLAS's rate / that of an evaluation, 5 products", "", [1 / shares[0]], None,
-              f"{100 * shares[0]:.0f}% of {square:.0f} GFLOP/s, with the sixth, of the sparsity, {100 * shares[1]:.0f}%; "
-              f"OpenBLAS at these shapes {rates['forwards']:.0f} and {rates['gradient']:.0f}; our products alone "
-              f"{rates['product_gflops']:.0f} of {rates['fma_gflops']:.0f} ({rates['kernel']})")
+    bench.add(
+        "pytorch", "the same: OpenBLAS's rate / that of an evaluation, 5 products", "", [1 / shares[0]], None,
+        f"{100 * shares[0]:.0f}% of {square:.0f} GFLOP/s, with the sixth, of the sparsity, {100 * shares[1]:.0f}%; "
+        f"OpenBLAS at these shapes {rates['forwards']:.0f} and {rates['gradient']:.0f}; our products alone "
+        f"{rates['product_gflops']:.0f} of {rates['fma_gflops']:.0f} ({rates['kernel']})")
 
 
 def bench_pytorch(bench):
@@ -325,7 +351,7 @@ def bench_pytorch(bench):
         bench_net(bench, net)
 
 
-# ---- logistic regression -----------------------------------------------------------------------------------------------
+# ---- logistic regression ---------------------------------------------------------------------------------------------
 
 
 def make_blobs():
@@ -366,23 +392,24 @@ def run_scikit(X, y, l2, iterations):
 def run_logistic(bench, path, l2, iterations, target):
     """Seconds and iterations until the objective is no greater than the target, of the scan and the descent."""
     trace = bench.folder / "trace.jsonl"
-    bench.run("logistic", path, "--target", -1, "--l2", l2, "--iterations", iterations, "--tolerance", 0, "--threads", THREADS,
-              "--trace", trace, "--quiet", "--json")
+    bench.run("logistic", path, "--target", -1, "--l2", l2, "--iterations", iterations, "--tolerance", 0, "--threads",
+              THREADS, "--trace", trace, "--quiet", "--json")
     seconds = 0
     for number, line in enumerate(map(json.loads, open(trace))):
         seconds += line["seconds"]
         if line["objective"] is not None and line["objective"] <= target:
             return seconds, number
-    raise RuntimeError(f"shoal logistic does not come to {target} in {iterations} iterations, only to {line['objective']}")
+    raise RuntimeError(
+        f"shoal logistic does not come to {target} in {iterations} iterations, only to {line['objective']}")
 
 
 def bench_logistic(bench):
     """scikit-learn's L-BFGS goes as far as it goes; shoal until it is as low."""
     import sklearn
     bench.more["scikit-learn"] = sklearn.__version__
-    for name, path, l2, iterations in (
-            ("200,000x50, 2 classes", kept("logistic-two", make_blobs), 1.0, 50),
-            ("Fashion-MNIST 60,000x784, 10 classes", kept("logistic-pictures", make_labelled_pictures), 1.0, bench.few(100, 30))):
+    for name, path, l2, iterations in (("200,000x50, 2 classes", kept("logistic-two", make_blobs), 1.0, 50),
+                                       ("Fashion-MNIST 60,000x784, 10 classes",
+                                        kept("logistic-pictures", make_labelled_pictures), 1.0, bench.few(100, 30))):
         table = np.load(path)
         X, y = table[:, :-1].astype(np.float64), table[:, -1].astype(np.int64)  # it would convert float32 in its time
         ours, theirs = [], []
@@ -392,15 +419,16 @@ def bench_logistic(bench):
             ours.append(seconds)
             theirs.append(peer)
             say(f"    {name}: {seconds:.3f} s, scikit-learn {peer:.3f} s")
-        bench.add("logistic", f"logistic, {name}: seconds / scikit-learn's", "",
-                  [a / b for a, b in zip(ours, theirs)], None,
-                  f"{statistics.median(ours):.2f} s in {rounds} rounds beside {statistics.median(theirs):.2f} s in {done} iterations, to {target:.8g}")
+        bench.add(
+            "logistic", f"logistic, {name}: seconds / scikit-learn's", "", [a / b for a, b in zip(ours, theirs)], None,
+            f"{statistics.median(ours):.2f} s in {rounds} rounds beside {statistics.median(theirs):.2f} s in {done} iterations, to {target:.8g}"
+        )
 
 
 GROUPS = {"qjam": bench_qjam, "pytorch": bench_pytorch, "logistic": bench_logistic}
 
 
-# ---- printing ----------------------------------------------------------------------------------------------------------
+# ---- printing --------------------------------------------------------------------------------------------------------
 
 
 def qjam_lines(report):
@@ -417,7 +445,8 @@ def qjam_lines(report):
 def print_table(report):
     if report.get("qjam"):
         for line in qjam_lines(report):
-            print("{:12}".format(line[0]) + "".join(f"{ours:>16} {paper:>8}" for ours, paper in zip(line[1::2], line[2::2])))
+            print("{:12}".format(line[0]) + "".join(f"{ours:>16} {paper:>8}"
+                                                    for ours, paper in zip(line[1::2], line[2::2])))
         print()
     bench_engine.print_table(report)
     print(report.get("versions", ""))
@@ -440,7 +469,8 @@ def main():
     parser.add_argument("--rounds", type=int, help="how often the programs take turns (3; quick: 1)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="where the program is")
     parser.add_argument("--folder", help="where files are made; the usual place of temporary files when left out")
-    parser.add_argument("--markdown", action="store_true", help="print the last results as Markdown and measure nothing")
+    parser.add_argument("--markdown", action="store_true",
+                        help="print the last results as Markdown and measure nothing")
     options = parser.parse_args()
     if options.markdown:
         return print_markdown(json.loads((RESULTS / "autoencoder.json").read_text()))
@@ -453,7 +483,8 @@ def main():
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="shoal-bench-", dir=options.folder))
         far = stack.enter_context(hosts.Hosts(folder, HOSTS)) if has_hosts else None
-        bench = Bench(options.build.resolve() / "shoal", folder, options.quick, options.rounds or (1 if options.quick else 3), far)
+        bench = Bench(options.build.resolve() / "shoal", folder, options.quick, options.rounds or
+                      (1 if options.quick else 3), far)
         for name in groups:
             say(name)
             GROUPS[name](bench)

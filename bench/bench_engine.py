@@ -3,7 +3,8 @@
 
     ./dev bench engine [--quick] [--only WORD] [--rounds N] [--markdown]
 
-A table on stdout, everything in bench/results/engine.json.  --quick takes a minute: fewer and shorter runs.  --only keeps the
+A table on stdout, everything in bench/results/engine.json.  --quick takes a minute: fewer and shorter runs.  --only
+keeps the
 groups whose name has WORD in it (overhead, rounds, requests, many), --markdown prints the last results as bench/README.md
 has them.  Nothing here fails when a bar is missed: the table says so.
 """
@@ -45,7 +46,8 @@ class Bench:
         done = subprocess.run([self.shoal, *map(str, words)], env={**os.environ, **self.variables}, capture_output=True,
                               text=True, stdin=subprocess.DEVNULL)
         if done.returncode != 0:
-            raise RuntimeError(f"shoal {' '.join(map(str, words))} exits with {done.returncode}: {done.stderr.strip()[:500]}")
+            raise RuntimeError(
+                f"shoal {' '.join(map(str, words))} exits with {done.returncode}: {done.stderr.strip()[:500]}")
         return done.stdout
 
     def kmeans(self, work, *words):
@@ -76,7 +78,7 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-# ---- the same rounds by both engines -----------------------------------------------------------------------------------
+# ---- the same rounds by both engines ---------------------------------------------------------------------------------
 
 
 def bench_overhead(bench):
@@ -98,14 +100,16 @@ def bench_overhead(bench):
     bench.add("overhead", "the same: start and end, all that is in no round", "s", beside, 0.5)
 
 
-# ---- rounds without work -----------------------------------------------------------------------------------------------
+# ---- rounds without work ---------------------------------------------------------------------------------------------
 
 
 def tiny_work(slices, runs):
     """Few rows in slices that are smaller still, and round after round of them."""
     rows = 400
-    return [f"gen:uniform?rows={rows}&cols=2&seed=1", "-k", 8, "--init", "random", "--grain", rows // slices, "--slices", slices,
-            "--iterations", 20, "--tolerance", 0, "--runs", runs]
+    return [
+        f"gen:uniform?rows={rows}&cols=2&seed=1", "-k", 8, "--init", "random", "--grain", rows // slices, "--slices",
+        slices, "--iterations", 20, "--tolerance", 0, "--runs", runs
+    ]
 
 
 def holders(about):
@@ -114,11 +118,13 @@ def holders(about):
 
 
 def bench_rounds(bench):
-    """What a round takes in which there is nothing to compute.  The second half of the rounds counts: by then all have joined."""
+    """What a round takes in which there is nothing to compute.  The second half of the rounds counts: by then all have
+    joined."""
     for workers, bar, runs in ((2, 1, 400), (16, 5, 200), (200, 80, 20)):
         figures = []
         for _ in range(bench.rounds if workers < 200 else 1):
-            about = bench.job(tiny_work(workers, bench.few(runs, runs // 4)), bench.new_folder_store(), workers, "--threads", 1)
+            about = bench.job(tiny_work(workers, bench.few(runs, runs // 4)), bench.new_folder_store(), workers,
+                              "--threads", 1)
             times = about["rounds_ms"]
             figures.append(statistics.median(times[len(times) // 2:]))
         bench.add("rounds", f"a round without work, {workers} workers in a folder", "ms", figures, bar,
@@ -126,11 +132,12 @@ def bench_rounds(bench):
                   f"{1e3 * about['show']['seconds'] / about['show']['round']:.2f} ms")
 
 
-# ---- requests ----------------------------------------------------------------------------------------------------------
+# ---- requests --------------------------------------------------------------------------------------------------------
 
 
 def requests_a_round(bench, store, workers, shape):
-    """Of a worker, from the difference of a short and a long job, so that joining and leaving do not count.  The lease is so
+    """Of a worker, from the difference of a short and a long job, so that joining and leaving do not count.  The lease
+    is so
     long that nobody renews it."""
     found = []
     for runs in (2, bench.few(8, 4)):
@@ -155,11 +162,11 @@ def bench_requests(bench):
             bench.run("store", "put", "--create", "--quiet", "-", f"{store}/first")
             kinds, took = requests_a_round(bench, store, workers, shape)
         more = ", ".join(f"{count:.2f} {kind}" for kind, count in kinds.items() if kind != "all" and count >= 0.005)
-        bench.add("requests", f"requests a worker and round, {shape}, {workers} workers at Azurite", "", [kinds["all"]], 6,
-                  f"{more}; a round takes {took:.0f} ms")
+        bench.add("requests", f"requests a worker and round, {shape}, {workers} workers at Azurite", "", [kinds["all"]],
+                  6, f"{more}; a round takes {took:.0f} ms")
 
 
-# ---- many workers ------------------------------------------------------------------------------------------------------
+# ---- many workers ----------------------------------------------------------------------------------------------------
 
 
 def descendants(pid):
@@ -189,9 +196,12 @@ def bench_many(bench):
     watch.over.set()
     watch.join()
     requests = about["show"]["requests"]
-    bench.add("many", f"memory (PSS) of {workers} workers and whoever started them", "MiB", [watch.most / MIB], 2048,
-              f"{watch.processes} processes at most, {about['show']['round']:,} rounds, whole command {about['process']:.1f} s")
-    bench.add("many", "the same: requests that had to be made again", "", [requests["again"]], 0, f"of {requests['all']:,}")
+    bench.add(
+        "many", f"memory (PSS) of {workers} workers and whoever started them", "MiB", [watch.most / MIB], 2048,
+        f"{watch.processes} processes at most, {about['show']['round']:,} rounds, whole command {about['process']:.1f} s"
+    )
+    bench.add("many", "the same: requests that had to be made again", "", [requests["again"]], 0,
+              f"of {requests['all']:,}")
 
 
 def bench_paper(bench):
@@ -208,7 +218,7 @@ GROUPS = {"overhead": bench_overhead, "rounds": bench_rounds, "requests": bench_
           "paper": bench_paper}
 
 
-# ---- printing ----------------------------------------------------------------------------------------------------------
+# ---- printing --------------------------------------------------------------------------------------------------------
 
 
 def verdict(row):
@@ -229,7 +239,9 @@ def print_table(report):
 
 
 def print_markdown(report):
-    print(f"Measured {report['when']} on {report['cpu']}, {report['cores']} cores, load {report['load'][0]:.1f} before.\n")
+    print(
+        f"Measured {report['when']} on {report['cpu']}, {report['cores']} cores, load {report['load'][0]:.1f} before.\n"
+    )
     print("| work | unit | figure | bar | met | |\n|---|---|---:|---:|---|---|")
     for row in report["rows"]:
         print(f"| {row['work']} | {row['unit'] or '-'} | {figure_text(row['median'])} | {figure_text(row['bar'])} "
@@ -243,7 +255,8 @@ def main():
     parser.add_argument("--rounds", type=int, help="how often the programs take turns (5; quick: 2)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="where the program is")
     parser.add_argument("--folder", help="where stores are made; the usual place of temporary files when left out")
-    parser.add_argument("--markdown", action="store_true", help="print the last results as Markdown and measure nothing")
+    parser.add_argument("--markdown", action="store_true",
+                        help="print the last results as Markdown and measure nothing")
     options = parser.parse_args()
     if options.markdown:
         return print_markdown(json.loads((RESULTS / "engine.json").read_text()))

@@ -39,7 +39,7 @@ and the search that gives labels).  shoal is timed by its own report, scan + run
 the file and writing results; `process` is the whole program from start to exit.  ratio: fastest peer / shoal."""
 
 
-# ---- work --------------------------------------------------------------------------------------------------------------
+# ---- work ------------------------------------------------------------------------------------------------------------
 
 
 def uniform(rows):
@@ -70,7 +70,8 @@ def works(quick, best_kernel):
     def its(full, few):
         return few if quick else full
     all_works = [
-        Work("uniform 50,000x1,000, K=1,000", "uniform", uniform, 50_000, 1000, its(10, 3), 4 if best_kernel == "vnni" else 2),
+        Work("uniform 50,000x1,000, K=1,000", "uniform", uniform, 50_000, 1000, its(10, 3),
+             4 if best_kernel == "vnni" else 2),
         Work("the same without AVX-512 (--kernel avx2)", "uniform", uniform, 50_000, 1000, its(10, 3), 2, "avx2"),
         Work("blobs 200,000x128, K=1,000", "blobs128", lambda n: blobs(n, 128, 1000), 200_000, 1000, 10, 7),
         Work("blobs 1,000,000x16, K=100", "blobs16", lambda n: blobs(n, 16, 100), 1_000_000, 100, its(20, 5), 4),
@@ -104,7 +105,7 @@ def save(path, array):
     whole.rename(path)
 
 
-# ---- the programs ------------------------------------------------------------------------------------------------------
+# ---- the programs ----------------------------------------------------------------------------------------------------
 # Each gives seconds, and what else there is to know.
 
 
@@ -121,7 +122,9 @@ def shoal(work, path, start):
         raise RuntimeError(f"shoal: {result.stderr.decode().strip()}")
     about = json.loads(result.stdout)
     seconds = about["seconds"]["scan"] + about["seconds"]["seed" if work.seeding else "run"]
-    return seconds, {"process": process, "objective": about["objective"], "iterations": about["iterations"], "about": about}
+    return seconds, {
+        "process": process, "objective": about["objective"], "iterations": about["iterations"], "about": about
+    }
 
 
 def scikit_learn(algorithm):
@@ -145,7 +148,9 @@ def faiss_kmeans(work, X, start):
     started = time.perf_counter()
     learner.train(X, init_centroids=start)
     distances, _ = learner.index.search(X, 1)
-    return time.perf_counter() - started, {"objective": float(distances.sum(dtype=float)), "iterations": work.iterations}
+    return time.perf_counter() - started, {
+        "objective": float(distances.sum(dtype=float)), "iterations": work.iterations
+    }
 
 
 def scikit_learn_seeding(work, X, start):
@@ -177,7 +182,7 @@ def peers_of(work, X, start, quick):
     return peers
 
 
-# ---- measuring ---------------------------------------------------------------------------------------------------------
+# ---- measuring -------------------------------------------------------------------------------------------------------
 
 HOPELESS = 4  # a peer so many times slower than the fastest one is not run again
 LONG = 45  # seconds after which one run of scikit-learn's seeding is enough
@@ -207,7 +212,8 @@ def measure(group, path, start_path, X, start, repetitions, quick):
             if who not in runs or seconds < min(runs[who]):
                 more[who] = about
             runs.setdefault(who, []).append(seconds)
-            print(f"    {'shoal ' + who.kernel if isinstance(who, Work) else who:20} {seconds:8.3f} s", file=sys.stderr, flush=True)
+            print(f"    {'shoal ' + who.kernel if isinstance(who, Work) else who:20} {seconds:8.3f} s", file=sys.stderr,
+                  flush=True)
     return runs, more
 
 
@@ -229,13 +235,17 @@ def entry_of(work, path, X, start, runs, more, rates):
     peer = min(fastest, key=fastest.get, default=None)
     about = told["about"]
     passes = work.iterations + 1
-    entry = {"work": work.name, "rows": len(X), "columns": X.shape[1], "k": len(start), "iterations": work.iterations,
-             "kernel": about["kernel"], "bar": work.bar, "shoal": ours, "process": told["process"], "peer": peer,
-             "peers": fastest, "runs": runs, "ratio": fastest[peer] / ours if peer else None,
-             "objective": {name: m["objective"] for name, m in more.items()},
-             "done": {name: m["iterations"] for name, m in more.items()},
-             "distances_skipped": about["distances_skipped"] / max(about["distances_computed"] + about["distances_skipped"], 1),
-             "peak_memory": about["peak_memory"], "memory_allowed": memory_allowed(path, X, start)}
+    entry = {
+        "work": work.name, "rows": len(X), "columns": X.shape[1], "k": len(start), "iterations": work.iterations,
+        "kernel": about["kernel"], "bar": work.bar, "shoal": ours, "process": told["process"], "peer": peer,
+        "peers": fastest, "runs": runs, "ratio": fastest[peer] / ours if peer else None,
+        "objective": {name: m["objective"]
+                      for name, m in more.items()}, "done": {name: m["iterations"]
+                                                             for name, m in more.items()
+                                                             }, "distances_skipped": about["distances_skipped"] /
+        max(about["distances_computed"] + about["distances_skipped"], 1), "peak_memory": about["peak_memory"],
+        "memory_allowed": memory_allowed(path, X, start)
+    }
     if rates and not work.seeding and about["kernel"] in rates:
         # As if every distance were computed in float32: more than 1 means that work was saved, not done faster.
         entry["share_of_fma"] = 2.0 * X.size * len(start) * passes / ours / (rates[about["kernel"]]["fma_gflops"] * 1e9)
@@ -266,7 +276,7 @@ def measure_rates(repetitions, rates=None):
     return rates
 
 
-# ---- printing ----------------------------------------------------------------------------------------------------------
+# ---- printing --------------------------------------------------------------------------------------------------------
 
 
 def verdict(entry):
@@ -282,8 +292,9 @@ def print_table(report):
     print(line.format("work", "its", "fastest peer", "seconds", "shoal", "process", "ratio", "bar", "met"))
     for e in report["works"]:
         peer = f"{e['peers'][e['peer']]:.3f}" if e["peer"] else "-"
-        print(line.format(e["work"], e["iterations"], e["peer"] or "not run", peer, f"{e['shoal']:.3f}", f"{e['process']:.3f}",
-                          ratio_text(e), f"{e['bar']}x", verdict(e)))
+        print(
+            line.format(e["work"], e["iterations"], e["peer"] or "not run", peer, f"{e['shoal']:.3f}",
+                        f"{e['process']:.3f}", ratio_text(e), f"{e['bar']}x", verdict(e)))
     print("\n" + CAPTION)
     print_machine(report)
     print_memory(report)
@@ -298,30 +309,37 @@ def print_machine(report):
         f"; reads {rates['read_gbytes']:.1f} GB/s")
     for name, r in rates.items():
         if isinstance(r, dict):
-            print(f"one dense float32 pass, {name}: {r['dense_gflops']:.0f} GFLOP/s at best, {100 * r['dense_share']:.0f}% of the FMA rate "
-                  f"of the same threads, bar 70%: {'yes' if r['dense_share'] >= 0.7 else 'NO'}")
+            print(
+                f"one dense float32 pass, {name}: {r['dense_gflops']:.0f} GFLOP/s at best, {100 * r['dense_share']:.0f}% of the FMA rate "
+                f"of the same threads, bar 70%: {'yes' if r['dense_share'] >= 0.7 else 'NO'}")
     for e in report["works"]:
         if "share_of_fma" in e:
-            print(f"{e['work']}: {100 * e['share_of_fma']:.0f}% of the FMA rate if all distances were computed densely "
-                  f"({100 * e['distances_skipped']:.0f}% were skipped), {100 * e['share_of_read']:.0f}% of the read rate")
+            print(
+                f"{e['work']}: {100 * e['share_of_fma']:.0f}% of the FMA rate if all distances were computed densely "
+                f"({100 * e['distances_skipped']:.0f}% were skipped), {100 * e['share_of_read']:.0f}% of the read rate")
 
 
 def print_memory(report):
     print()
     for e in report["works"]:
         met = "yes" if e["peak_memory"] <= e["memory_allowed"] else "NO"
-        print(f"peak memory, {e['work']}: {e['peak_memory'] / 1e6:.0f} MB of {e['memory_allowed'] / 1e6:.0f} MB allowed: {met}")
+        print(
+            f"peak memory, {e['work']}: {e['peak_memory'] / 1e6:.0f} MB of {e['memory_allowed'] / 1e6:.0f} MB allowed: {met}"
+        )
 
 
 def print_markdown(report):
     """The table of bench/README.md and README.md."""
     print(f"Measured {report['when']} on {report['cpu']}, {THREADS} threads, {report['repetitions']} repetitions, "
           f"{report['versions']}.\n")
-    print("| work | iterations | fastest peer | peer, s | shoal, s | ratio | bar | met |\n|---|---:|---|---:|---:|---:|---:|---|")
+    print(
+        "| work | iterations | fastest peer | peer, s | shoal, s | ratio | bar | met |\n|---|---:|---|---:|---:|---:|---:|---|"
+    )
     for e in report["works"]:
         peer = f"{e['peers'][e['peer']]:.2f}" if e["peer"] else "-"
-        print(f"| {e['work']} | {e['iterations']} | {e['peer'] or 'not run'} | {peer} | {e['shoal']:.2f} | {ratio_text(e)} "
-              f"| {e['bar']} | {verdict(e)} |")
+        print(
+            f"| {e['work']} | {e['iterations']} | {e['peer'] or 'not run'} | {peer} | {e['shoal']:.2f} | {ratio_text(e)} "
+            f"| {e['bar']} | {verdict(e)} |")
     rates = report["rates"]
     if rates:
         print("\n| kernel | FMA, GFLOP/s | dense float32 pass, GFLOP/s | share (bar 70%) |\n|---|---:|---:|---:|")
@@ -329,14 +347,20 @@ def print_markdown(report):
             if isinstance(r, dict):
                 print(f"| {name} | {r['fma_gflops']:.0f} | {r['dense_gflops']:.0f} | {100 * r['dense_share']:.0f}% |")
         print(f"\nMemory is read at {rates['read_gbytes']:.1f} GB/s.\n")
-    print("| work | share of FMA rate, as if dense | distances skipped | share of read rate | peak memory, MB | allowed, MB |")
+    print(
+        "| work | share of FMA rate, as if dense | distances skipped | share of read rate | peak memory, MB | allowed, MB |"
+    )
     print("|---|---:|---:|---:|---:|---:|")
     for e in report["works"]:
-        shares = [f"{100 * e[name]:.0f}%" if name in e else "-" for name in ["share_of_fma", "distances_skipped", "share_of_read"]]
-        print(f"| {e['work']} | {' | '.join(shares)} | {e['peak_memory'] / 1e6:.0f} | {e['memory_allowed'] / 1e6:.0f} |")
+        shares = [
+            f"{100 * e[name]:.0f}%" if name in e else "-"
+            for name in ["share_of_fma", "distances_skipped", "share_of_read"]
+        ]
+        print(
+            f"| {e['work']} | {' | '.join(shares)} | {e['peak_memory'] / 1e6:.0f} | {e['memory_allowed'] / 1e6:.0f} |")
 
 
-# ---- all of it ---------------------------------------------------------------------------------------------------------
+# ---- all of it -------------------------------------------------------------------------------------------------------
 
 
 def cpu_name():
@@ -360,7 +384,8 @@ def check_peers():
 
 
 def best_kernel():
-    about = subprocess.run([BUILD / "shoal", "kmeans", "gen:uniform?rows=9&cols=2", "-k", "1", "--json"], capture_output=True)
+    about = subprocess.run([BUILD / "shoal", "kmeans", "gen:uniform?rows=9&cols=2", "-k", "1", "--json"],
+                           capture_output=True)
     return json.loads(about.stdout)["kernel"]
 
 
@@ -375,15 +400,19 @@ def main():
     parser.add_argument("--quick", action="store_true", help="two minutes: fewer works, iterations and repetitions")
     parser.add_argument("--work", default="", help="only works whose name has this in it")
     parser.add_argument("--repetitions", type=int, help="runs of each program (3; quick: 2)")
-    parser.add_argument("--scale", type=float, default=1, help="rows, as a share of the real number: to try the bench itself")
-    parser.add_argument("--markdown", action="store_true", help="print the last results as Markdown and measure nothing")
+    parser.add_argument("--scale", type=float, default=1,
+                        help="rows, as a share of the real number: to try the bench itself")
+    parser.add_argument("--markdown", action="store_true",
+                        help="print the last results as Markdown and measure nothing")
     options = parser.parse_args()
     if options.markdown:
         return print_markdown(json.loads((RESULTS / "kmeans.json").read_text()))
     repetitions = options.repetitions or (2 if options.quick else 3)
     kernel = best_kernel()
-    report = {"when": time.strftime("%Y-%m-%d"), "cpu": cpu_name(), "threads": THREADS, "quick": options.quick,
-              "scale": options.scale, "repetitions": repetitions, "kernel": kernel, "versions": check_peers(), "works": []}
+    report = {
+        "when": time.strftime("%Y-%m-%d"), "cpu": cpu_name(), "threads": THREADS, "quick": options.quick,
+        "scale": options.scale, "repetitions": repetitions, "kernel": kernel, "versions": check_peers(), "works": []
+    }
     rates = measure_rates(2)
     wanted = [w for w in works(options.quick, kernel) if options.work.lower() in w.name.lower()]
     for _, group in itertools.groupby(wanted, lambda w: (w.data, w.k, w.iterations, w.seeding)):

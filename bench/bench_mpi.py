@@ -3,7 +3,8 @@
 
     ./dev bench mpi [--quick] [--only WORD] [--repetitions N] [--markdown]
 
-A table on stdout, everything in bench/results/mpi.json.  --quick takes a minute and a half: fewer and shorter runs, a quarter of the rows.
+A table on stdout, everything in bench/results/mpi.json.  --quick takes a minute and a half: fewer and shorter runs, a
+quarter of the rows.
 --only keeps the groups whose name has WORD in it (whole, rounds, checkpoint), --markdown prints the last results as
 bench/README.md has them.  Nothing here fails when a bar is missed: the table says so.
 """
@@ -36,7 +37,10 @@ class Bench:
     def __init__(self, build, folder, quick, repetitions):
         self.build, self.folder, self.quick, self.repetitions = build, pathlib.Path(folder), quick, repetitions
         self.rows, self.sizes = [], []
-        self.kinds = [kind for kind in NAMES if shutil.which(f"mpirun.{kind}") and (build / "mpi" / kind / "libshoal-mpi.so").exists()]
+        self.kinds = [
+            kind for kind in NAMES
+            if shutil.which(f"mpirun.{kind}") and (build / "mpi" / kind / "libshoal-mpi.so").exists()
+        ]
         for kind in NAMES:
             if kind not in self.kinds:
                 say(f"no mpirun.{kind}, or no plug-in for it: {NAMES[kind]} is left out")
@@ -86,7 +90,7 @@ def blobs(bench):
     return name, [data, "--init", start, "--iterations", work.iterations, "--tolerance", 0]
 
 
-# ---- the same job by both engines --------------------------------------------------------------------------------------
+# ---- the same job by both engines ------------------------------------------------------------------------------------
 
 
 def bench_whole(bench):
@@ -101,17 +105,19 @@ def bench_whole(bench):
         if best["all_threads"] != 2:
             raise RuntimeError(f"two ranks had {best['all_threads']} threads")
         spent = best["rank0"]
-        bench.add("whole", f"{name}: 2 ranks of {NAMES[kind]} / 2 threads", "", best["rounds_seconds"] / threads, 1.1,
-                  f"{best['rounds_seconds']:.3f} s / {threads:.3f} s; rank 0 mapped {spent['map']:.3f} s, met the other "
-                  f"{spent['reduce']:.3f} s, updated {spent['update']:.3f} s",
-                  {"ranks": [about["rounds_seconds"] for about in runs[kind]],
-                   "threads": [about["rounds_seconds"] for about in runs[None]]})
+        bench.add(
+            "whole", f"{name}: 2 ranks of {NAMES[kind]} / 2 threads", "", best["rounds_seconds"] / threads, 1.1,
+            f"{best['rounds_seconds']:.3f} s / {threads:.3f} s; rank 0 mapped {spent['map']:.3f} s, met the other "
+            f"{spent['reduce']:.3f} s, updated {spent['update']:.3f} s", {
+                "ranks": [about["rounds_seconds"]
+                          for about in runs[kind]], "threads": [about["rounds_seconds"] for about in runs[None]]
+            })
         whole = [min(about["process"] for about in runs[who]) for who in (kind, None)]
         bench.add("whole", f"the same, whole commands: {NAMES[kind]} / threads", "", whole[0] / whole[1], None,
                   f"{whole[0]:.2f} s / {whole[1]:.2f} s: mpirun and MPI_Init are in it")
 
 
-# ---- rounds without work -----------------------------------------------------------------------------------------------
+# ---- rounds without work ---------------------------------------------------------------------------------------------
 
 
 def measure_rounds(bench, kind, ranks, repetitions, rounds):
@@ -141,8 +147,9 @@ def power(values):
 
 def bench_rounds(bench):
     """Two ranks, whose kinds of MPI take turns, then more of them than there are cores."""
-    built = subprocess.run(["cmake", "--build", bench.build, "--target", *(f"bench_mpi_rounds_{kind}" for kind in bench.kinds)],
-                           capture_output=True, text=True)
+    built = subprocess.run([
+        "cmake", "--build", bench.build, "--target", *(f"bench_mpi_rounds_{kind}" for kind in bench.kinds)
+    ], capture_output=True, text=True)
     if built.returncode != 0:
         sys.exit(f"bench: bench_mpi_rounds was not built:\n{built.stdout[-2000:]}")
     found = {kind: [] for kind in bench.kinds}
@@ -152,8 +159,8 @@ def bench_rounds(bench):
     for kind in bench.kinds:
         for size in sizes_of(kind, 2, found[kind]):
             bench.sizes.append(size)
-            bench.add("rounds", f"2 ranks of {NAMES[kind]}, {power(size['values'])} sums: communication in a round", "us",
-                      size["communication"], size["allowed"],
+            bench.add("rounds", f"2 ranks of {NAMES[kind]}, {power(size['values'])} sums: communication in a round",
+                      "us", size["communication"], size["allowed"],
                       f"plain MPI_Allreduce {size['plain']:.1f}; all of the round {size['round']:.1f}")
         hidden(bench, kind, found[kind])
     for ranks in (4, 8, 16)[:bench.few(3, 1)]:
@@ -165,11 +172,13 @@ def bench_rounds(bench):
 def hidden(bench, kind, found):
     rows = [run["rows"] for run in found]
     waited, plain = (statistics.median(row[name] for row in rows) for name in ("waited", "plain"))
-    bench.add("rounds", f"2 ranks of {NAMES[kind]}, {rows[0]['bytes'] / 1e6:.0f} MB of labels and distances: share not hidden", "%",
-              100 * waited / plain, None, f"waited for {waited / 1e3:.3f} ms of them; plain sends take {plain / 1e3:.3f} ms")
+    bench.add("rounds",
+              f"2 ranks of {NAMES[kind]}, {rows[0]['bytes'] / 1e6:.0f} MB of labels and distances: share not hidden",
+              "%", 100 * waited / plain, None,
+              f"waited for {waited / 1e3:.3f} ms of them; plain sends take {plain / 1e3:.3f} ms")
 
 
-# ---- checkpoints -------------------------------------------------------------------------------------------------------
+# ---- checkpoints -----------------------------------------------------------------------------------------------------
 
 
 def bench_checkpoint(bench):
@@ -186,15 +195,17 @@ def bench_checkpoint(bench):
         saved.append(bench.kmeans([*words, *saves], kind))
     without, with_saves = (min(about["rounds_seconds"] for about in runs) for runs in (plain, saved))
     load = [min(about["seconds"]["load"] for about in runs) for runs in (plain, saved)]
-    bench.add("checkpoint", f"{work.name if not bench.quick else 'a quarter of ' + work.name}, 2 ranks of {NAMES[kind]}: "
-              f"rounds with --checkpoint {every} / without", "", with_saves / without, None,
-              f"{with_saves:.2f} s / {without:.2f} s; before the first round {load[1]:.2f} s / {load[0]:.2f} s, in which rows are hashed")
+    bench.add(
+        "checkpoint", f"{work.name if not bench.quick else 'a quarter of ' + work.name}, 2 ranks of {NAMES[kind]}: "
+        f"rounds with --checkpoint {every} / without", "", with_saves / without, None,
+        f"{with_saves:.2f} s / {without:.2f} s; before the first round {load[1]:.2f} s / {load[0]:.2f} s, in which rows are hashed"
+    )
 
 
 GROUPS = {"whole": bench_whole, "rounds": bench_rounds, "checkpoint": bench_checkpoint}
 
 
-# ---- printing ----------------------------------------------------------------------------------------------------------
+# ---- printing --------------------------------------------------------------------------------------------------------
 
 
 def verdict(row):
@@ -209,7 +220,9 @@ def print_table(report):
     line = "{:88} {:>8} {:>3} {:>7} {:>4}  {}"
     print(line.format("work", "figure", "", "bar", "met", ""))
     for row in report["rows"]:
-        print(line.format(row["work"], figure_text(row["figure"]), row["unit"], figure_text(row["bar"]), verdict(row), row["note"]))
+        print(
+            line.format(row["work"], figure_text(row["figure"]), row["unit"], figure_text(row["bar"]), verdict(row),
+                        row["note"]))
     if report["sizes"]:
         print("\nmicroseconds; update and prepare are k-means' own, which every rank does by itself")
     line = "{:16} {:>5} {:>6} {:>10} {:>14} {:>14} {:>8} {:>10} {:>10}"
@@ -221,19 +234,27 @@ def print_table(report):
 
 
 def size_cells(size):
-    return [size["name"], size["ranks"], power(size["values"]), figure_text(size["round"]), figure_text(size["communication"]),
-            figure_text(size["plain"]), f"{size['communication'] / size['plain']:.2f}", figure_text(size["update"]),
-            figure_text(size["prepare"])]
+    return [
+        size["name"], size["ranks"],
+        power(size["values"]),
+        figure_text(size["round"]),
+        figure_text(size["communication"]),
+        figure_text(size["plain"]), f"{size['communication'] / size['plain']:.2f}",
+        figure_text(size["update"]),
+        figure_text(size["prepare"])
+    ]
 
 
 def print_markdown(report):
-    print(f"Measured {'with --quick ' if report['quick'] else ''}{report['when']} on {report['cpu']}, {report['cores']} cores, {report['repetitions']} repetitions, "
-          f"load {report['load'][0]:.1f} before.\n")
+    print(
+        f"Measured {'with --quick ' if report['quick'] else ''}{report['when']} on {report['cpu']}, {report['cores']} cores, {report['repetitions']} repetitions, "
+        f"load {report['load'][0]:.1f} before.\n")
     print("| work | unit | figure | bar | met | |\n|---|---|---:|---:|---|---|")
     for row in report["rows"]:
         print(f"| {row['work']} | {row['unit'] or '-'} | {figure_text(row['figure'])} | {figure_text(row['bar'])} "
               f"| {verdict(row)} | {row['note']} |")
-    print("\n| MPI | ranks | sums | round | communication | plain `MPI_Allreduce` | ratio | k-means' update | prepare |")
+    print(
+        "\n| MPI | ranks | sums | round | communication | plain `MPI_Allreduce` | ratio | k-means' update | prepare |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     for size in report["sizes"]:
         print("| " + " | ".join(map(str, size_cells(size))) + " |")
@@ -245,23 +266,27 @@ def main():
     parser.add_argument("--only", default="", help="only groups whose name has this in it: " + ", ".join(GROUPS))
     parser.add_argument("--repetitions", type=int, help="how often the programs take turns (7; quick: 2)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="where the programs are")
-    parser.add_argument("--markdown", action="store_true", help="print the last results as Markdown and measure nothing")
+    parser.add_argument("--markdown", action="store_true",
+                        help="print the last results as Markdown and measure nothing")
     options = parser.parse_args()
     if options.markdown:
         return print_markdown(json.loads((RESULTS / "mpi.json").read_text()))
     before = os.getloadavg()[0]
     say(f"load {before:.1f} before")
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
-        bench = Bench(options.build.resolve(), folder, options.quick, options.repetitions or (2 if options.quick else 7))
+        bench = Bench(options.build.resolve(), folder, options.quick, options.repetitions or
+                      (2 if options.quick else 7))
         if not bench.kinds:
             sys.exit("bench: there is no MPI here: ./dev deps bench")
         for name, measure in GROUPS.items():
             if options.only in name:
                 say(name)
                 measure(bench)
-    report = {"when": time.strftime("%Y-%m-%d"), "cpu": bench_kmeans.cpu_name(), "cores": len(os.sched_getaffinity(0)),
-              "quick": options.quick, "repetitions": bench.repetitions, "load": [before, os.getloadavg()[0]], "rows": bench.rows,
-              "sizes": bench.sizes}
+    report = {
+        "when": time.strftime("%Y-%m-%d"), "cpu": bench_kmeans.cpu_name(), "cores": len(os.sched_getaffinity(0)),
+        "quick": options.quick, "repetitions": bench.repetitions, "load": [before, os.getloadavg()[0]],
+        "rows": bench.rows, "sizes": bench.sizes
+    }
     if not options.only:
         RESULTS.mkdir(parents=True, exist_ok=True)
         (RESULTS / "mpi.json").write_text(json.dumps(report, indent=1) + "\n")

@@ -3,7 +3,8 @@
 
     ./dev bench plan [--quick] [--only WORD] [--markdown]
 
-A table on stdout, everything in bench/results/plan.json.  --quick runs four of the jobs once; --only keeps the groups whose
+A table on stdout, everything in bench/results/plan.json.  --quick runs four of the jobs once; --only keeps the groups
+whose
 name has WORD in it (runs, paper, search), --markdown prints the last results as bench/README.md has them.  Nothing here
 fails when a bar is missed: the table says so.
 """
@@ -28,14 +29,14 @@ MEDIAN_BAR, WORST_BAR = 0.15, 0.40
 
 # Shapes are none of those that calibrate measures.
 SHAPES = {
-    "kmeans 150,000x48, K=200": ("kmeans", "gen:uniform?rows=150000&cols=48", "-k", 200, "--iterations", 15, "--tolerance", 0,
-                                 "--init", "random"),
-    "kmeans 30,000x300, K=50": ("kmeans", "gen:uniform?rows=30000&cols=300", "-k", 50, "--iterations", 30, "--tolerance", 0,
-                                "--init", "random"),
-    "autoencoder 120,000x80, 40 hidden": ("autoencoder", "gen:uniform?rows=120000&cols=80", "--hidden", 40, "--iterations", 25,
-                                          "--tolerance", 0),
-    "autoencoder 15,000x500, 120 hidden": ("autoencoder", "gen:uniform?rows=15000&cols=500", "--hidden", 120, "--iterations",
-                                           20, "--tolerance", 0),
+    "kmeans 150,000x48, K=200": ("kmeans", "gen:uniform?rows=150000&cols=48", "-k", 200, "--iterations", 15,
+                                 "--tolerance", 0, "--init", "random"),
+    "kmeans 30,000x300, K=50": ("kmeans", "gen:uniform?rows=30000&cols=300", "-k", 50, "--iterations", 30,
+                                "--tolerance", 0, "--init", "random"),
+    "autoencoder 120,000x80, 40 hidden": ("autoencoder", "gen:uniform?rows=120000&cols=80", "--hidden", 40,
+                                          "--iterations", 25, "--tolerance", 0),
+    "autoencoder 15,000x500, 120 hidden": ("autoencoder", "gen:uniform?rows=15000&cols=500", "--hidden", 120,
+                                           "--iterations", 20, "--tolerance", 0),
 }
 # Each shape on three crews: (store, workers).
 CREWS = [[("dir", 1), ("dir", 4), ("az", 2)], [("dir", 2), ("dir", 8), ("az", 4)],
@@ -47,7 +48,10 @@ class Bench:
 
     def __init__(self, build, folder, quick):
         self.build, self.shoal, self.folder, self.quick = build, build / "shoal", pathlib.Path(folder), quick
-        self.variables = {name: str(self.folder / name) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")}
+        self.variables = {
+            name: str(self.folder / name)
+            for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+        }
         self.report = {}
 
     def run(self, *words, program=None):
@@ -63,7 +67,7 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-# ---- twelve jobs -------------------------------------------------------------------------------------------------------
+# ---- twelve jobs -----------------------------------------------------------------------------------------------------
 
 
 def plan_and_run(bench, shape, store, workers, times):
@@ -73,8 +77,9 @@ def plan_and_run(bench, shape, store, workers, times):
     if not path.exists():
         bench.run("data", "convert", data, path)
     url = f"dir:{bench.folder}/jobs" if store == "dir" else f"az://{azurite.ACCOUNT}/plan"
-    planned = json.loads(bench.run("plan", verb, path, *options, "--workers", f"local:{workers}", "--store", url, "--source",
-                                   "file" if store == "dir" else "uploaded", "--json"))["best"]
+    planned = json.loads(
+        bench.run("plan", verb, path, *options, "--workers", f"local:{workers}", "--store", url, "--source",
+                  "file" if store == "dir" else "uploaded", "--json"))["best"]
     happened = []
     for _ in range(times):
         began = time.perf_counter()
@@ -82,9 +87,11 @@ def plan_and_run(bench, shape, store, workers, times):
         happened.append(time.perf_counter() - began)
         bench.run("job", "remove", "--all-done", "--store", url)
     taken = statistics.median(happened)
-    row = {"work": shape, "store": "folder" if store == "dir" else "Azurite", "workers": workers, "planned": planned["seconds"],
-           "low": planned["low"], "high": planned["high"], "happened": happened, "median": taken,
-           "error": planned["seconds"] / taken - 1}
+    row = {
+        "work": shape, "store": "folder" if store == "dir" else "Azurite", "workers": workers,
+        "planned": planned["seconds"], "low": planned["low"], "high": planned["high"], "happened": happened,
+        "median": taken, "error": planned["seconds"] / taken - 1
+    }
     say(f"    {shape}, {workers} in {row['store']}: planned {row['planned']:.2f} s, took {taken:.2f} s")
     return row
 
@@ -99,8 +106,8 @@ def bench_runs(bench):
         (bench.folder / "empty").write_text("")
         bench.run("store", "put", "--create", bench.folder / "empty", f"az://{azurite.ACCOUNT}/plan/empty")
         began = time.perf_counter()
-        bench.run("calibrate", "--learner", "kmeans", "--learner", "autoencoder", "--store", f"dir:{bench.folder}/jobs", "--store",
-                  f"az://{azurite.ACCOUNT}/plan", "--quiet")
+        bench.run("calibrate", "--learner", "kmeans", "--learner", "autoencoder", "--store", f"dir:{bench.folder}/jobs",
+                  "--store", f"az://{azurite.ACCOUNT}/plan", "--quiet")
         bench.report["calibrate_seconds"] = time.perf_counter() - began
         say(f"    calibrated in {bench.report['calibrate_seconds']:.0f} s")
         rows = []
@@ -112,16 +119,17 @@ def bench_runs(bench):
                             "inside": sum(row["low"] <= row["median"] <= row["high"] for row in rows)}
 
 
-# ---- the paper's fourteen times ------------------------------------------------------------------------------------------
+# ---- the paper's fourteen times --------------------------------------------------------------------------------------
 
 
 def bench_paper(bench):
     """Our model fitted to the paper's measured times."""
-    subprocess.run(["cmake", "--build", str(bench.build), "--target", "bench_plan_fit"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", str(bench.build), "--target", "bench_plan_fit"], check=True,
+                   stdout=subprocess.DEVNULL)
     bench.report["paper"] = json.loads(bench.run(program=bench.build / "bench_plan_fit"))
 
 
-# ---- choosing by trying ------------------------------------------------------------------------------------------------
+# ---- choosing by trying ----------------------------------------------------------------------------------------------
 
 
 def bench_search(bench):
@@ -129,29 +137,35 @@ def bench_search(bench):
     table = ROOT.parent / "shared" / "data" / "clouds" / "scout_multi.csv"
     if not table.exists():
         return say("    no measured tables here")
-    bench.report["search"] = json.loads(bench.run("plan", "search", "--replay", table, "--prices",
-                                                  ROOT / "examples" / "prices-2018.csv", "--seeds", 5 if bench.quick else 50,
-                                                  "--json"))
+    bench.report["search"] = json.loads(
+        bench.run("plan", "search", "--replay", table, "--prices", ROOT / "examples" / "prices-2018.csv", "--seeds",
+                  5 if bench.quick else 50, "--json"))
 
 
 GROUPS = {"runs": bench_runs, "paper": bench_paper, "search": bench_search}
 
 
-# ---- printing ----------------------------------------------------------------------------------------------------------
+# ---- printing --------------------------------------------------------------------------------------------------------
 
 
 def print_markdown(report):
-    print(f"Measured {report['when']} on {report['cpu']}, {report['cores']} cores, load {report['load'][0]:.1f} before.\n")
+    print(
+        f"Measured {report['when']} on {report['cpu']}, {report['cores']} cores, load {report['load'][0]:.1f} before.\n"
+    )
     runs = report.get("runs")
     if runs:
         print("| job | store | workers | planned | 90% | took | error |\n|---|---|---:|---:|---:|---:|---:|")
         for row in runs["rows"]:
             print(f"| {row['work']} | {row['store']} | {row['workers']} | {row['planned']:.2f} s | {row['low']:.2f} to "
                   f"{row['high']:.2f} | {row['median']:.2f} s | {row['error']:+.0%} |")
-        print(f"\nMedian error {runs['median']:.0%} (bar {MEDIAN_BAR:.0%}), worst {runs['worst']:.0%} (bar {WORST_BAR:.0%}); "
-              f"{runs['inside']} of {len(runs['rows'])} within their interval; calibrated in {report['calibrate_seconds']:.0f} s.")
+        print(
+            f"\nMedian error {runs['median']:.0%} (bar {MEDIAN_BAR:.0%}), worst {runs['worst']:.0%} (bar {WORST_BAR:.0%}); "
+            f"{runs['inside']} of {len(runs['rows'])} within their interval; calibrated in {report['calibrate_seconds']:.0f} s."
+        )
     if "paper" in report:
-        print("\n| model of the paper's fourteen times | mean error | worst | each left out in turn |\n|---|---:|---:|---:|")
+        print(
+            "\n| model of the paper's fourteen times | mean error | worst | each left out in turn |\n|---|---:|---:|---:|"
+        )
         for row in report["paper"]:
             left_out = "" if row["left_out"] is None else f"{row['left_out']:.1%}"
             print(f"| {row['model']} | {row['mean_error']:.1%} | {row['worst_error']:.1%} | {left_out} |")
@@ -170,7 +184,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="four of the jobs, once each")
     parser.add_argument("--only", default="", help="only groups whose name has this in it: " + ", ".join(GROUPS))
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="where the program is")
-    parser.add_argument("--markdown", action="store_true", help="print the last results as Markdown and measure nothing")
+    parser.add_argument("--markdown", action="store_true",
+                        help="print the last results as Markdown and measure nothing")
     options = parser.parse_args()
     if options.markdown:
         return print_markdown(json.loads((RESULTS / "plan.json").read_text()))

@@ -63,7 +63,8 @@ class Bench:
         return path
 
     def add(self, group, work, unit, figures, bar=None, against=None):
-        """A row of the table.  figures: program -> one figure a round, more is better; the bar is for the ratio of shoal to
+        """A row of the table.  figures: program -> one figure a round, more is better; the bar is for the ratio of
+        shoal to
         `against`, round by round, or for shoal's own figure when there is none."""
         ratios = [ours / theirs for ours, theirs in zip(figures["shoal"], figures[against])] if against else []
         row = {"group": group, "work": work, "unit": unit, "against": against, "bar": bar, "figures": figures,
@@ -84,11 +85,12 @@ def run(words, environment=None, stdin=None):
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, input=stdin,
                           env={**os.environ, **(environment or {})})
     if done.returncode != 0:
-        raise RuntimeError(f"{pathlib.Path(str(words[0])).name} exits with {done.returncode}: {done.stderr.strip()[:500]}")
+        raise RuntimeError(
+            f"{pathlib.Path(str(words[0])).name} exits with {done.returncode}: {done.stderr.strip()[:500]}")
     return done.stdout
 
 
-# ---- a folder ----------------------------------------------------------------------------------------------------------
+# ---- a folder --------------------------------------------------------------------------------------------------------
 
 
 def bench_puts(bench):
@@ -146,14 +148,17 @@ def bench_copies(bench):
 def bench_latency(bench):
     """What `shoal store bench` says of a folder."""
     store = bench.fresh("latency")
-    words = [bench.shoal, "store", "bench", f"dir:{store}/store", "--create", "--json", "--quiet", "--seconds", bench.few(10, 4)]
+    words = [
+        bench.shoal, "store", "bench", f"dir:{store}/store", "--create", "--json", "--quiet", "--seconds",
+        bench.few(10, 4)
+    ]
     try:
         bench.notes.append({"store bench": json.loads(run(words))})
     except (RuntimeError, ValueError) as error:
         say(f"    shoal store bench: {error}")
 
 
-# ---- servers -----------------------------------------------------------------------------------------------------------
+# ---- servers ---------------------------------------------------------------------------------------------------------
 
 
 def free_port():
@@ -166,9 +171,12 @@ def free_port():
 def azurite(folder, authority=None):
     """The emulator on loopback; gives its blob endpoint.  With an authority it speaks https."""
     blob, queue, table = free_port(), free_port(), free_port()
-    words = ["node", PEERS / "azurite/dist/src/azurite.js", "--silent", "--disableTelemetry", "--skipApiVersionCheck",
-             "--location", folder, "--blobHost", "127.0.0.1", "--blobPort", blob, "--queueHost", "127.0.0.1", "--queuePort", queue,
-             "--tableHost", "127.0.0.1", "--tablePort", table, "--blobKeepAliveTimeout", 60, "--queueKeepAliveTimeout", 60]
+    words = [
+        "node", PEERS / "azurite/dist/src/azurite.js", "--silent", "--disableTelemetry", "--skipApiVersionCheck",
+        "--location", folder, "--blobHost", "127.0.0.1", "--blobPort", blob, "--queueHost", "127.0.0.1", "--queuePort",
+        queue, "--tableHost", "127.0.0.1", "--tablePort", table, "--blobKeepAliveTimeout", 60,
+        "--queueKeepAliveTimeout", 60
+    ]
     if authority:
         words += ["--cert", authority["certificate"], "--key", authority["key"]]
     server = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -205,8 +213,11 @@ def make_authority(folder):
     run(["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1", "-keyout", files["key"],
          "-out", folder / "request.pem"])
     (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
-    run(["openssl", "x509", "-req", "-in", folder / "request.pem", "-CA", files["authority"], "-CAkey", files["authority_key"],
-         "-CAcreateserial", "-days", 2, "-extfile", folder / "names", "-out", files["certificate"]])
+    run([
+        "openssl", "x509", "-req", "-in", folder / "request.pem", "-CA", files["authority"], "-CAkey",
+        files["authority_key"], "-CAcreateserial", "-days", 2, "-extfile", folder / "names", "-out",
+        files["certificate"]
+    ])
     return files
 
 
@@ -220,7 +231,7 @@ def container_signature(container):
     return urllib.parse.urlencode({**shown, "sig": base64.b64encode(digest).decode()})
 
 
-# ---- programs that talk to a server ------------------------------------------------------------------------------------
+# ---- programs that talk to a server ----------------------------------------------------------------------------------
 # Each moves `count` blobs of `size` bytes on so many connections, and gives the seconds it took.
 
 
@@ -278,7 +289,8 @@ class Shoal:
     def move(self, how, size, count, connections):
         # A whole get asks for several ranges at once; on a given number of connections they come one after the other.
         verb = {"put": "put", "get": "ranges" if size >= MIB else "get", "whole get": "get"}[how]
-        return self.bench.store_rates("moves", self.url, verb, size, count, connections, environment=self.environment)["seconds"]
+        return self.bench.store_rates("moves", self.url, verb, size, count, connections,
+                                      environment=self.environment)["seconds"]
 
 
 class Node:
@@ -286,7 +298,8 @@ class Node:
         self.container, self.environment = container, {**environment, "NODE_PATH": str(PEERS)}
 
     def move(self, how, size, count, connections):
-        out = run(["node", ROOT / "bench/store_node.js", self.container, how, size, count, connections], self.environment)
+        out = run(["node", ROOT / "bench/store_node.js", self.container, how, size, count, connections],
+                  self.environment)
         return json.loads(out)["seconds"]
 
 
@@ -317,7 +330,8 @@ def measure_server(bench, group, programs, size, bar):
     few, many = bench.few(few, few // 2), bench.few(many, many // 2)
     rounds = bench.rounds * (3 if small else 1)  # short turns, since the figures of small requests move most
     kept = tempfile.TemporaryDirectory(dir="/dev/shm", prefix="bench-")
-    programs["shoal"].move("put", size, many, 1)  # all that will be read is there, and all that is put replaces something
+    programs["shoal"].move("put", size, many,
+                           1)  # all that will be read is there, and all that is put replaces something
     for connections, count in [(1, few), (8, many)]:
         for how in ["put", "get"]:
             more = {} if small or how == "put" else {"curl, kept": programs["curl"].keeping(kept.name)}
@@ -342,15 +356,20 @@ def bench_azure(bench, scheme):
     for size in [4000, 8 * MIB] if bench.quick else [4000, 8 * MIB, 64 * MIB]:
         # A fresh server for each size: Azurite gets slower, and its folder larger, with all that was ever put.
         with azurite(bench.fresh("azurite"), authority) as endpoint:
-            environment = {"AZURE_STORAGE_CONNECTION_STRING": f"DefaultEndpointsProtocol={scheme};AccountName={ACCOUNT};"
-                           f"AccountKey={KEY};BlobEndpoint={endpoint};QueueEndpoint={endpoint}"}
+            environment = {
+                "AZURE_STORAGE_CONNECTION_STRING": f"DefaultEndpointsProtocol={scheme};AccountName={ACCOUNT};"
+                f"AccountKey={KEY};BlobEndpoint={endpoint};QueueEndpoint={endpoint}"
+            }
             settings = []
             if authority:
-                environment |= dict.fromkeys(["CURL_CA_BUNDLE", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"], str(authority["authority"]))
+                environment |= dict.fromkeys(["CURL_CA_BUNDLE", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"],
+                                             str(authority["authority"]))
                 settings = [f'cacert = "{authority["authority"]}"']
-            programs = {"shoal": Shoal(bench, f"az://{ACCOUNT}/{container}", environment),
-                        "curl": Curl(bench, f"{endpoint}/{container}", "?" + container_signature(container), settings,
-                                     ["x-ms-blob-type: BlockBlob", "x-ms-version: 2021-12-02", "Expect:"])}  # no waiting for 100
+            programs = {
+                "shoal": Shoal(bench, f"az://{ACCOUNT}/{container}", environment),
+                "curl": Curl(bench, f"{endpoint}/{container}", "?" + container_signature(container), settings,
+                             ["x-ms-blob-type: BlockBlob", "x-ms-version: 2021-12-02", "Expect:"])
+            }  # no waiting for 100
             if (PEERS / "@azure/storage-blob").exists():
                 programs["Node client"] = Node(container, environment)
             measure_server(bench, f"Azure, {scheme}", programs, size, 0.9)
@@ -362,8 +381,10 @@ def bench_s3(bench):
     if radosgw.missing():
         return say(f"    no {radosgw.missing()[0]}: left out")
     with radosgw.Server(str(bench.fresh("radosgw"))) as server:
-        environment = {"AWS_ACCESS_KEY_ID": server.key, "AWS_SECRET_ACCESS_KEY": server.secret, "AWS_REGION": "us-east-1",
-                       "AWS_ENDPOINT_URL": server.address}
+        environment = {
+            "AWS_ACCESS_KEY_ID": server.key, "AWS_SECRET_ACCESS_KEY": server.secret, "AWS_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": server.address
+        }
         programs = {"shoal": Shoal(bench, "s3://bench", environment),
                     "curl": Curl(bench, f"{server.address}/bench", "",
                                  ['aws-sigv4 = "aws:amz:us-east-1:s3"', f'user = "{server.key}:{server.secret}"',
@@ -372,7 +393,7 @@ def bench_s3(bench):
             measure_server(bench, "S3, radosgw", programs, size, None)
 
 
-# ---- printing ----------------------------------------------------------------------------------------------------------
+# ---- printing --------------------------------------------------------------------------------------------------------
 
 
 def figure_text(value):
@@ -402,11 +423,13 @@ def print_folder(rows):
     print("|---|---|---:|---|---:|---:|---:|---|---|")
     for row in rows:
         medians, peer = row["medians"], row["against"]
-        others = ", ".join(f"{name} {figure_text(value)}" for name, value in medians.items() if name not in ("shoal", peer))
+        others = ", ".join(f"{name} {figure_text(value)}" for name, value in medians.items()
+                           if name not in ("shoal", peer))
         met = "-" if row["met"] is None else "yes" if row["met"] else "NO"
-        print(f"| {row['work']} | {row['unit'] or '-'} | {figure_text(medians['shoal'])} | {peer or '-'} "
-              f"| {figure_text(medians[peer]) if peer else '-'} | {'-' if row['ratio'] is None else format(row['ratio'], '.2f')} "
-              f"| {bar_text(row)} | {met} | {others or '-'} |")
+        print(
+            f"| {row['work']} | {row['unit'] or '-'} | {figure_text(medians['shoal'])} | {peer or '-'} "
+            f"| {figure_text(medians[peer]) if peer else '-'} | {'-' if row['ratio'] is None else format(row['ratio'], '.2f')} "
+            f"| {bar_text(row)} | {met} | {others or '-'} |")
     print()
 
 
@@ -414,14 +437,16 @@ def print_latency(found):
     """What `shoal store bench --json` says, but for the bandwidths."""
     print("`shoal store bench` of a folder:\n")
     print("| 4 KiB | median, ms | 99th percentile, ms |\n|---|---:|---:|")
-    for name, text in [("get", "get"), ("put", "put"), ("take", "take"), ("seen", "put until who waits for it has seen it")]:
+    for name, text in [("get", "get"), ("put", "put"), ("take", "take"),
+                       ("seen", "put until who waits for it has seen it")]:
         print(f"| {text} | {found[name]['median_ms']:.3f} | {found[name]['p99_ms']:.3f} |")
     print()
 
 
 def print_report(report):
-    print(f"Measured {report['when']} on {report['cpu']}, {report['cores']} cores, {report['disk']}, {report['versions']}; "
-          f"{report['rounds']} rounds in turn{', quick' if report['quick'] else ''}, load before {report['load']:.1f}.\n")
+    print(
+        f"Measured {report['when']} on {report['cpu']}, {report['cores']} cores, {report['disk']}, {report['versions']}; "
+        f"{report['rounds']} rounds in turn{', quick' if report['quick'] else ''}, load before {report['load']:.1f}.\n")
     groups = {}
     for row in report["rows"]:
         groups.setdefault(row["group"], []).append(row)
@@ -430,7 +455,9 @@ def print_report(report):
             print_folder(rows)
         else:
             print(f"{group}:\n")
-            print_rows(rows, [name for name in ["curl", "curl, kept", "Node client"] if any(name in row["medians"] for row in rows)])
+            print_rows(rows, [
+                name for name in ["curl", "curl, kept", "Node client"] if any(name in row["medians"] for row in rows)
+            ])
     for note in report["notes"]:
         if "store bench" in note:
             print_latency(note["store bench"])
@@ -438,7 +465,7 @@ def print_report(report):
             print(f"Left out: {note['left out']}\n")
 
 
-# ---- all of it ---------------------------------------------------------------------------------------------------------
+# ---- all of it -------------------------------------------------------------------------------------------------------
 
 
 def cpu_name():
@@ -468,8 +495,10 @@ def build_rates(build):
         sys.exit(f"bench: bench_store_rates was not built:\n{built.stdout[-2000:]}")
 
 
-GROUPS = {"puts": bench_puts, "sync": bench_sync, "copies": bench_copies, "latency": bench_latency,
-          "http": lambda bench: bench_azure(bench, "http"), "https": lambda bench: bench_azure(bench, "https"), "s3": bench_s3}
+GROUPS = {
+    "puts": bench_puts, "sync": bench_sync, "copies": bench_copies, "latency": bench_latency,
+    "http": lambda bench: bench_azure(bench, "http"), "https": lambda bench: bench_azure(bench, "https"), "s3": bench_s3
+}
 
 
 def main():
@@ -477,7 +506,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="a minute: fewer and shorter rounds, no https, no S3")
     parser.add_argument("--only", default="", help=f"one group of {', '.join(GROUPS)}")
     parser.add_argument("--rounds", type=int, help="of every measurement (5; quick: 2)")
-    parser.add_argument("--folder", default=str(RESULTS), help="where stores and files are made: the disk that is measured")
+    parser.add_argument("--folder", default=str(RESULTS),
+                        help="where stores and files are made: the disk that is measured")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="the build that is measured")
     parser.add_argument("--markdown", action="store_true", help="print the last results and measure nothing")
     options = parser.parse_args()
@@ -490,9 +520,11 @@ def main():
     build_rates(options.build)
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="store-") as folder:
         bench = Bench(options.quick, options.rounds or (2 if options.quick else 5), options.build, folder)
-        report = {"when": time.strftime("%Y-%m-%d"), "cpu": cpu_name(), "cores": os.cpu_count(), "disk": disk_name(folder),
-                  "load": os.getloadavg()[0], "versions": versions(), "rounds": bench.rounds, "quick": options.quick,
-                  "rows": bench.rows, "notes": bench.notes}
+        report = {
+            "when": time.strftime("%Y-%m-%d"), "cpu": cpu_name(), "cores": os.cpu_count(), "disk": disk_name(folder),
+            "load": os.getloadavg()[0], "versions": versions(), "rounds": bench.rounds, "quick": options.quick,
+            "rows": bench.rows, "notes": bench.notes
+        }
         wanted = [options.only] if options.only else [g for g in GROUPS if not (options.quick and g in ("https", "s3"))]
         for group in wanted:
             say(group)

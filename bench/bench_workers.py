@@ -4,7 +4,8 @@
     ./dev bench workers [--quick] [--only WORD] [--rounds N] [--markdown]
 
 Hosts are network namespaces of this machine, each with an sshd (tests/system/hosts.py), which takes root.  A table on stdout,
-everything in bench/results/workers.json.  --quick takes two minutes: fewer and shorter runs.  --only keeps the groups whose
+everything in bench/results/workers.json.  --quick takes two minutes: fewer and shorter runs.  --only keeps the groups
+whose
 name has WORD in it (rounds, pipe, start), --markdown prints the last results as bench/README.md has them.  Nothing here fails
 when a bar is missed: the table says so.
 """
@@ -53,9 +54,11 @@ class Bench(bench_engine.Bench):
         words = [self.shoal, "kmeans", *work, "--store", self.new_folder_store(), "--workers", self.where(workers),
                  "--threads", 1, "--quiet", "--trace", f"/dev/fd/{writer}"]
         began = time.perf_counter()
-        with tempfile.TemporaryFile(dir=self.folder) as told, subprocess.Popen(
-                list(map(str, words)), env={**os.environ, **self.variables}, stdin=subprocess.DEVNULL, stdout=told, stderr=told,
-                pass_fds=[writer]) as process:
+        with tempfile.TemporaryFile(dir=self.folder) as told, subprocess.Popen(list(map(str, words)),
+                                                                               env={**os.environ, **self.variables},
+                                                                               stdin=subprocess.DEVNULL, stdout=told,
+                                                                               stderr=told, pass_fds=[writer
+                                                                                                      ]) as process:
             os.close(writer)
             with open(reader, "rb") as trace:
                 moments = []
@@ -63,11 +66,12 @@ class Bench(bench_engine.Bench):
                     moments.append(time.perf_counter() - began)
             if process.wait() != 0:
                 told.seek(0)
-                raise RuntimeError(f"{' '.join(map(str, words))} exits with {process.returncode}: {told.read()[-500:].decode()}")
+                raise RuntimeError(
+                    f"{' '.join(map(str, words))} exits with {process.returncode}: {told.read()[-500:].decode()}")
         return moments, time.perf_counter() - began
 
 
-# ---- ipyparallel -------------------------------------------------------------------------------------------------------
+# ---- ipyparallel -----------------------------------------------------------------------------------------------------
 
 # The second keeps no record of tasks and signs no message.
 IPYPARALLEL_SETTINGS = {"as it comes": [], "no records, no signatures": ["--nodb", "--Session.key=b''"]}
@@ -94,8 +98,9 @@ class Engines:
 
     def start(self, program, *words):
         with open(self.folder / "log", "ab") as log:
-            self.processes.append(subprocess.Popen([shutil.which(program), *words], env=self.variables, stdin=subprocess.DEVNULL,
-                                                   stdout=log, stderr=log))
+            self.processes.append(
+                subprocess.Popen([shutil.which(program), *words], env=self.variables, stdin=subprocess.DEVNULL,
+                                 stdout=log, stderr=log))
 
     def wait_for(self, condition, what):
         end = time.monotonic() + 120
@@ -134,7 +139,7 @@ def ipyparallel_round(bench, engines, words):
     return statistics.median(times[20:])
 
 
-# ---- rounds without work -----------------------------------------------------------------------------------------------
+# ---- rounds without work ---------------------------------------------------------------------------------------------
 
 
 def counted_job(bench, work, workers):
@@ -152,7 +157,8 @@ def counted_job(bench, work, workers):
 
 def shoal_round(bench, workers):
     """What a long job takes more than a short one, by which all have joined, for each round that it has more; in ms."""
-    short, long = (counted_job(bench, bench_engine.tiny_work(workers, runs), workers) for runs in bench.few((200, 600), (100, 250)))
+    short, long = (counted_job(bench, bench_engine.tiny_work(workers, runs), workers)
+                   for runs in bench.few((200, 600), (100, 250)))
     return 1e3 * (long[1] - short[1]) / (long[0] - short[0])
 
 
@@ -166,14 +172,14 @@ def bench_rounds(bench):
                 theirs[name].append(ipyparallel_round(bench, workers, words))
         best = min(theirs, key=lambda name: statistics.median(theirs[name]))
         peer = statistics.median(theirs[best])
-        bench.add("rounds", f"a round without work, {workers} workers over ssh to {min(workers, HOSTS)} hosts", "ms", ours,
-                  peer / 8 if workers >= 4 else None,
-                  f"ipyparallel {peer:.3g} ms ({best}), "
-                  f"{peer / statistics.median(ours):.1f} times as much; qjam's paper {QJAM[workers]:.0f} ms")
+        bench.add(
+            "rounds", f"a round without work, {workers} workers over ssh to {min(workers, HOSTS)} hosts", "ms", ours,
+            peer / 8 if workers >= 4 else None, f"ipyparallel {peer:.3g} ms ({best}), "
+            f"{peer / statistics.median(ours):.1f} times as much; qjam's paper {QJAM[workers]:.0f} ms")
         bench.rows[-1]["ipyparallel"] = theirs
 
 
-# ---- the pipe ----------------------------------------------------------------------------------------------------------
+# ---- the pipe --------------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -244,8 +250,9 @@ def bench_pipe(bench):
     found = []
     for _ in range(bench.rounds):
         numbers = [secrets.token_hex(16), size, blobs, trips]
-        done = subprocess.run([program, "near", *map(str, numbers), *bench.ssh, "h1", "/tmp/rates", "far", *map(str, numbers)],
-                              capture_output=True, text=True, timeout=300)
+        done = subprocess.run([
+            program, "near", *map(str, numbers), *bench.ssh, "h1", "/tmp/rates", "far", *map(str, numbers)
+        ], capture_output=True, text=True, timeout=300)
         if done.returncode != 0:
             raise RuntimeError(f"bench_pipe_rates: {done.stderr[-500:]}")
         found.append({**json.loads(done.stdout), "ssh_out": ssh_rate_out(bench, blobs * size),
@@ -265,7 +272,7 @@ def bench_pipe(bench):
               f"{1e3 * median('trip'):.2f} ms - {1e3 * median('ssh_trip'):.2f} ms")
 
 
-# ---- starting ----------------------------------------------------------------------------------------------------------
+# ---- starting --------------------------------------------------------------------------------------------------------
 
 
 def bench_start(bench):
@@ -299,13 +306,15 @@ def main():
     parser.add_argument("--rounds", type=int, help="how often the programs take turns (3; quick: 1)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="where the program is")
     parser.add_argument("--folder", help="where files are made; the usual place of temporary files when left out")
-    parser.add_argument("--markdown", action="store_true", help="print the last results as Markdown and measure nothing")
+    parser.add_argument("--markdown", action="store_true",
+                        help="print the last results as Markdown and measure nothing")
     options = parser.parse_args()
     if options.markdown:
         return bench_engine.print_markdown(json.loads((RESULTS / "workers.json").read_text()))
     before = os.getloadavg()[0]
     hosts.isolate("ipcontroller", "ipengine")
-    with tempfile.TemporaryDirectory(prefix="shoal-bench-", dir=options.folder) as folder, hosts.Hosts(folder, HOSTS) as far:
+    with tempfile.TemporaryDirectory(prefix="shoal-bench-", dir=options.folder) as folder, hosts.Hosts(folder,
+                                                                                                       HOSTS) as far:
         rounds = options.rounds or (1 if options.quick else 3)
         bench = Bench(options.build.resolve() / "shoal", folder, options.quick, rounds, far)
         for name, measure in GROUPS.items():

@@ -68,8 +68,7 @@ static void print_run(int i, const sim_calm_figures figures[2], bool json, bool 
     double speedup[2] = {whole / figures[0].seconds, whole / figures[1].seconds};
     if (json)
         printf("  {\"mappers\": %d, \"units\": %d, \"split_seconds\": %.1f, \"default_seconds\": %.1f, "
-               "\"split_speedup\": %.2f, "
-               "\"default_speedup\": %.2f, \"paper_seconds\": %.0f}%s\n",
+               "\"split_speedup\": %.2f, \"default_speedup\": %.2f, \"paper_seconds\": %.0f}%s\n",
                paper_times[i].mappers, units, figures[0].seconds, figures[1].seconds, speedup[0], speedup[1],
                paper_times[i].seconds, last ? "" : ",");
     else

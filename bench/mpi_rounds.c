@@ -267,8 +267,7 @@ static void print_empty(figures *found, const shoal_report *report)
 static void print_kmeans(figures *found, const shoal_report *report)
 {
     printf("   \"kmeans\": {\"rounds\": %d, \"round\": %.2f, \"communication\": %.2f, \"update\": %.2f, \"prepare\": "
-           "%.2f, "
-           "\"update_seconds\": %.6f}}",
+           "%.2f, \"update_seconds\": %.6f}}",
            found->rounds, median(found->whole, found->rounds), median(found->communication, found->rounds),
            median(found->update, found->rounds), median(found->prepare, found->rounds), report->update_seconds);
 }

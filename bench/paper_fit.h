@@ -1,5 +1,5 @@
-/* Our model of that experiment, with the constants that are fitted to its times: bench/plan_fit.c tells what comes of it, and
- * tests/unit/test_plan_paper.c holds it to its bars. */
+/* Our model of that experiment, with the constants that are fitted to its times: bench/plan_fit.c tells what comes of
+ * it, and tests/unit/test_plan_paper.c holds it to its bars. */
 #ifndef PAPER_FIT_H
 #define PAPER_FIT_H
 
@@ -9,7 +9,8 @@
 static const shoal_cost paper_cost = {
     .operations_per_row = 3e6, .model_bytes = 8e6, .partial_bytes = 8e6, .rounds = 10};
 
-/* Two constants are free, operations a second and bytes a second of the whole account; or three: also how much workers differ. */
+/* Two constants are free, operations a second and bytes a second of the whole account; or three: also how much workers
+ * differ. */
 static inline int paper_fit_run(plan_fitted *found, plan_fit *fit, bool stragglers)
 {
     plan_measured measured[PAPER_RUNS];

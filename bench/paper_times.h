@@ -1,5 +1,6 @@
-/* The experiment of Durut and Rossi, "Communication challenges in cloud k-means" (ESANN 2011): 500,000 rows of 1,000 columns, 1,000 clusters,
- * 10 iterations, 669 Mflop/s and 8 MB/s a worker; what they measured with P mappers, data loading included. */
+/* The experiment of Durut and Rossi, "Communication challenges in cloud k-means" (ESANN 2011): 500,000 rows of 1,000
+ * columns, 1,000 clusters, 10 iterations, 669 Mflop/s and 8 MB/s a worker; what they measured with P mappers, data
+ * loading included. */
 #ifndef PAPER_TIMES_H
 #define PAPER_TIMES_H
 

@@ -2,7 +2,7 @@
  *
  *     bench_pipe_rates near NONCE BYTES BLOBS TRIPS COMMAND WORD...   serves a store in memory over COMMAND's streams,
  *                                                                     and prints what the far end tells, JSON
- *     bench_pipe_rates far NONCE BYTES BLOBS TRIPS                    what COMMAND is to start: measures as a worker there
+ *     bench_pipe_rates far NONCE BYTES BLOBS TRIPS                 what COMMAND is to start: measures as a worker there
  *
  * BLOBS blobs of BYTES bytes go each way, by one caller and by CALLERS at once, and TRIPS small ones. */
 #include <errno.h>
@@ -95,7 +95,7 @@ static unsigned char *make_bytes(size_t size)
     return (unsigned char *)bytes;
 }
 
-/* ---- near ---------------------------------------------------------------------------------------------------- */
+/* ---- near -------------------------------------------------------------------------------------------------------- */
 
 static shoal_store *make_store(void)
 {
@@ -151,7 +151,7 @@ static void run_near(char **command)
     shoal_store_close(&store);
 }
 
-/* ---- far ----------------------------------------------------------------------------------------------------- */
+/* ---- far --------------------------------------------------------------------------------------------------------- */
 
 static struct {
     shoal_store *store;

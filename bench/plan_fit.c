@@ -1,5 +1,5 @@
-/* The paper's fourteen measured times (Durut and Rossi, ESANN 2011) beside its own model and beside ours, fitted to them: JSON for
- * bench/bench_plan.py.  tests/unit/test_plan_paper.c holds the bars. */
+/* The paper's fourteen measured times (Durut and Rossi, ESANN 2011) beside its own model and beside ours, fitted to
+ * them: JSON for bench/bench_plan.py.  tests/unit/test_plan_paper.c holds the bars. */
 #include <math.h>
 #include <stdio.h>
 
@@ -30,9 +30,9 @@ static int print_ours(bool stragglers)
     plan_fitted found;
     int status = paper_fit_run(&found, &fit, stragglers);
     if (status == SHOAL_OK)
-        printf(",\n {\"model\": \"ours, %d constants\", \"mean_error\": %.5f, \"worst_error\": %.5f, \"left_out\": "
-               "%.5f, \"flops\": "
-               "%.4g, \"account\": %.4g, \"straggle\": %.4g}",
+        printf(",\n"
+               " {\"model\": \"ours, %d constants\", \"mean_error\": %.5f, \"worst_error\": %.5f, \"left_out\": %.5f, "
+               "\"flops\": %.4g, \"account\": %.4g, \"straggle\": %.4g}",
                fit.frees, found.mean_error, found.worst_error, found.left_out, 1 / fit.pace.operation, fit.site.account,
                fit.site.straggle);
     return status;

@@ -3,8 +3,8 @@
  *
  *     bench_rates [THREADS [ROWS [COLUMNS HIDDEN]]]
  *
- * Prints JSON.  Every thread alternates between short runs of multiply-adds and blocks of the pass, so that both meet the
- * same clock and the same neighbours: the share is between figures of the same threads at the same time. */
+ * Prints JSON.  Every thread alternates between short runs of multiply-adds and blocks of the pass, so that both meet
+ * the same clock and the same neighbours: the share is between figures of the same threads at the same time. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -50,7 +50,7 @@ static void *take(size_t bytes)
     return memset(memory, 0, (bytes + 63) / 64 * 64);
 }
 
-/* ---- multiply-adds ------------------------------------------------------------------------------------------- */
+/* ---- multiply-adds ----------------------------------------------------------------------------------------------- */
 
 /* Independent chains: what the units can do when they wait for nothing.  Returns the operations done. */
 #define PEAK(NAME, TARGET, LANES, STEP)                                                                                \
@@ -89,7 +89,7 @@ static double peak(const kernel_set *set)
     return peak_portable();
 }
 
-/* ---- the dense pass ------------------------------------------------------------------------------------------ */
+/* ---- the dense pass ---------------------------------------------------------------------------------------------- */
 
 /* What threads share. */
 typedef struct work {
@@ -174,7 +174,7 @@ static float *make_bias(const float *centres)
     return bias;
 }
 
-/* ---- the products of a net ----------------------------------------------------------------------------------- */
+/* ---- the products of a net --------------------------------------------------------------------------------------- */
 
 /* What a block of rows of a sparse net with one hidden layer needs, biases and activations left out. */
 typedef struct net {
@@ -182,8 +182,8 @@ typedef struct net {
     float *encoder, *decoder, *gradient;   /* columns x hidden; hidden x columns; 2 hidden x columns */
 } net;
 
-/* Forwards through both layers, back through one, the gradients of both, and what the sparsity multiplies: six products of the same
- * size, the last two in one. */
+/* Forwards through both layers, back through one, the gradients of both, and what the sparsity multiplies: six products
+ * of the same size, the last two in one. */
 static double multiply(const kernel_dense32 *dense, const net *n, int64_t columns, int64_t hidden)
 {
     dense->product(n->hidden, hidden, n->input, columns, 1, n->encoder, hidden, NET_ROWS, hidden, columns);
@@ -223,7 +223,7 @@ static void *run_net(void *untyped)
     return NULL;
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static void *run_read(void *untyped)
 {
@@ -244,7 +244,7 @@ static void *run_read(void *untyped)
     return NULL;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static void run_threads(work *w, thread *threads, int count, void *(*body)(void *))
 {

@@ -24,7 +24,7 @@ extern char **environ;
 
 enum { PROCESSES_MOST = 64, ROUNDS_MOST = 100, RANGE = 8 << 20, PATIENCE = 300 };
 
-/* ---- what all have in common --------------------------------------------------------------------------------- */
+/* ---- what all have in common ------------------------------------------------------------------------------------- */
 
 static _Noreturn void stop(const char *what, const char *why)
 {
@@ -80,7 +80,7 @@ static shoal_store *open_store(const char *url)
     return store;
 }
 
-/* ---- puts ---------------------------------------------------------------------------------------------------- */
+/* ---- puts -------------------------------------------------------------------------------------------------------- */
 
 /* In memory that parent and children map.  Nobody starts before all are ready, and all stop at the same moment. */
 typedef struct meeting {
@@ -166,10 +166,11 @@ static void run_puts(char **words)
     printf("]}\n");
 }
 
-/* ---- syncs --------------------------------------------------------------------------------------------------- */
+/* ---- syncs ------------------------------------------------------------------------------------------------------- */
 
-/* The disk's own rate: what a program gets that writes some bytes and waits for them, again and again.  `append` lets the
- * file grow; `rewrite` goes round in 4 MiB that are written before the clock runs, which spares the file system its journal. */
+/* The disk's own rate: what a program gets that writes some bytes and waits for them, again and again.  `append` lets
+ * the file grow; `rewrite` goes round in 4 MiB that are written before the clock runs, which spares the file system its
+ * journal. */
 static void run_syncs(char **words)
 {
     double seconds = atof(words[1]);
@@ -195,7 +196,7 @@ static void run_syncs(char **words)
     free(bytes);
 }
 
-/* ---- copies -------------------------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 typedef struct copying {
     shoal_store *store;
@@ -363,7 +364,7 @@ static void run_copies(char **words)
     free(c.buffer);
 }
 
-/* ---- moves --------------------------------------------------------------------------------------------------- */
+/* ---- moves ------------------------------------------------------------------------------------------------------- */
 
 typedef struct moving {
     shoal_store *store;
@@ -383,8 +384,8 @@ static void get_one(moving *m, const char *key)
     shoal_blob_release(&blob);
 }
 
-/* A request after the other, on one connection: what a whole get asks for at once.  All go to the same memory, as a peer's
- * go to /dev/null: this is about moving bytes, not about finding room for them. */
+/* A request after the other, on one connection: what a whole get asks for at once.  All go to the same memory, as a
+ * peer's go to /dev/null: this is about moving bytes, not about finding room for them. */
 static void get_ranges(moving *m, const char *key, unsigned char *buffer)
 {
     for (size_t at = 0; at < m->size; at += RANGE) {
@@ -438,7 +439,7 @@ static void run_moves(char **words)
     free(m.bytes);
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;

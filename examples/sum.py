@@ -1,4 +1,5 @@
-"""The sum of every column, for `shoal run --exec 'python3 sum.py' data.npy`: one array in, one array out, a grain at a time."""
+"""The sum of every column, for `shoal run --exec 'python3 sum.py' data.npy`: one array in, one array out, a grain at a
+time."""
 import sys
 import types
 

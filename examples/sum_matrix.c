@@ -2,8 +2,8 @@
  *
  *     cc sum_matrix.c $(pkg-config --cflags --libs shoal) -o sum_matrix && ./sum_matrix
  *
- * A learner is a table of functions (shoal/learn.h).  This one has a single round, whose partial is one whole number: `map` adds a
- * run of rows to it, from any thread, and `update` makes the result of what all of them came to. */
+ * A learner is a table of functions (shoal/learn.h).  This one has a single round, whose partial is one whole number:
+ * `map` adds a run of rows to it, from any thread, and `update` makes the result of what all of them came to. */
 #include <stdio.h>
 #include <string.h>
 

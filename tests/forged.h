@@ -31,7 +31,7 @@
 
 enum { ROWS = 96, COLUMNS = 4, GRAIN = 20, ROUNDS_MOST = 64, RUNS_MOST = 24 };
 
-/* ---- honest runs ----------------------------------------------------------------------------------------------- */
+/* ---- honest runs ------------------------------------------------------------------------------------------------- */
 
 typedef struct moment {
     void *round, *partial; /* as they travel */
@@ -233,7 +233,7 @@ static inline void make_runs(void)
     make_gradient_runs();
 }
 
-/* ---- forged rounds --------------------------------------------------------------------------------------------- */
+/* ---- forged rounds ----------------------------------------------------------------------------------------------- */
 
 /* Numbers that ask whether anybody looked. */
 static inline uint64_t forged_word(uint64_t was, uint8_t which, uint16_t number)

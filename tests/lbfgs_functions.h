@@ -26,7 +26,7 @@ static inline void repeat_numbers(int n, double *x, int count, const double *num
         x[i] = numbers[i % count];
 }
 
-/* ---- MGH 1 and 21 ------------------------------------------------------------------------------------------ */
+/* ---- MGH 1 and 21 ------------------------------------------------------------------------------------------------ */
 
 static inline double rosenbrock_value(int n, const double *x, double *g)
 {
@@ -45,7 +45,7 @@ static inline void rosenbrock_start(int n, double *x)
     repeat_numbers(n, x, 2, (const double[]){-1.2, 1});
 }
 
-/* ---- MGH 2 ------------------------------------------------------------------------------------------------- */
+/* ---- MGH 2 ------------------------------------------------------------------------------------------------------- */
 
 static inline double freudenstein_value(int n, const double *x, double *g)
 {
@@ -62,7 +62,7 @@ static inline void freudenstein_start(int n, double *x)
     repeat_numbers(n, x, 2, (const double[]){0.5, -2});
 }
 
-/* ---- MGH 5 ------------------------------------------------------------------------------------------------- */
+/* ---- MGH 5 ------------------------------------------------------------------------------------------------------- */
 
 static inline double beale_value(int n, const double *x, double *g)
 {
@@ -85,7 +85,7 @@ static inline void beale_start(int n, double *x)
     repeat_numbers(n, x, 1, (const double[]){1});
 }
 
-/* ---- MGH 7 ------------------------------------------------------------------------------------------------- */
+/* ---- MGH 7 ------------------------------------------------------------------------------------------------------- */
 
 static inline double helical_value(int n, const double *x, double *g)
 {
@@ -104,7 +104,7 @@ static inline void helical_start(int n, double *x)
     repeat_numbers(n, x, 3, (const double[]){-1, 0, 0});
 }
 
-/* ---- MGH 12 ------------------------------------------------------------------------------------------------ */
+/* ---- MGH 12 ------------------------------------------------------------------------------------------------------ */
 
 static inline double box_value(int n, const double *x, double *g)
 {
@@ -126,7 +126,7 @@ static inline void box_start(int n, double *x)
     repeat_numbers(n, x, 3, (const double[]){0, 10, 20});
 }
 
-/* ---- MGH 13 and 22 ----------------------------------------------------------------------------------------- */
+/* ---- MGH 13 and 22 ----------------------------------------------------------------------------------------------- */
 
 static inline double powell_value(int n, const double *x, double *g)
 {
@@ -148,7 +148,7 @@ static inline void powell_start(int n, double *x)
     repeat_numbers(n, x, 4, (const double[]){3, -1, 0, 1});
 }
 
-/* ---- MGH 14, alone and side by side ------------------------------------------------------------------------ */
+/* ---- MGH 14, alone and side by side ------------------------------------------------------------------------------ */
 
 static inline double wood_value(int n, const double *x, double *g)
 {
@@ -170,7 +170,7 @@ static inline void wood_start(int n, double *x)
     repeat_numbers(n, x, 4, (const double[]){-3, -1, -3, -1});
 }
 
-/* ---- MGH 16 ------------------------------------------------------------------------------------------------ */
+/* ---- MGH 16 ------------------------------------------------------------------------------------------------------ */
 
 static inline double brown_dennis_value(int n, const double *x, double *g)
 {
@@ -192,7 +192,7 @@ static inline void brown_dennis_start(int n, double *x)
     repeat_numbers(n, x, 4, (const double[]){25, 5, -5, -1});
 }
 
-/* ---- MGH 15 ------------------------------------------------------------------------------------------------ */
+/* ---- MGH 15 ------------------------------------------------------------------------------------------------------ */
 
 static inline double kowalik_value(int n, const double *x, double *g)
 {
@@ -217,7 +217,7 @@ static inline void kowalik_start(int n, double *x)
     repeat_numbers(n, x, 4, (const double[]){0.25, 0.39, 0.415, 0.39});
 }
 
-/* ---- MGH 23 ------------------------------------------------------------------------------------------------ */
+/* ---- MGH 23 ------------------------------------------------------------------------------------------------------ */
 
 static inline double penalty_value(int n, const double *x, double *g)
 {
@@ -237,7 +237,7 @@ static inline void count_start(int n, double *x)
         x[i] = i + 1;
 }
 
-/* ---- MGH 25 ------------------------------------------------------------------------------------------------ */
+/* ---- MGH 25 ------------------------------------------------------------------------------------------------------ */
 
 static inline double variable_value(int n, const double *x, double *g)
 {
@@ -257,7 +257,7 @@ static inline void variable_start(int n, double *x)
         x[i] = 1 - (i + 1.0) / n;
 }
 
-/* ---- MGH 30 ------------------------------------------------------------------------------------------------ */
+/* ---- MGH 30 ------------------------------------------------------------------------------------------------------ */
 
 static inline double broyden_value(int n, const double *x, double *g)
 {
@@ -280,7 +280,7 @@ static inline void broyden_start(int n, double *x)
     repeat_numbers(n, x, 1, (const double[]){-1});
 }
 
-/* ---- Dixon and Price --------------------------------------------------------------------------------------- */
+/* ---- Dixon and Price --------------------------------------------------------------------------------------------- */
 
 static inline double dixon_value(int n, const double *x, double *g)
 {

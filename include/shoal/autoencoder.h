@@ -6,8 +6,9 @@
  *     shoal_run(&result, NULL, &shoal_autoencoder, &config, data, NULL, NULL);
  *     const shoal_tensor *encoder = shoal_result_tensor(result, "encoder.weight");    // hidden x columns, float64
  *
- * The cost is  1/(2 rows) sum |output - row|^2 + decay/2 sum of squared weights + sparsity_weight * sum over hidden units of
- * KL(sparsity || mean activation over all rows).  docs/learn/autoencoder.md defines every term and how it is computed in one round. */
+ * The cost is  1/(2 rows) sum |output - row|^2 + decay/2 sum of squared weights + sparsity_weight * sum over hidden
+ * units of KL(sparsity || mean activation over all rows).  docs/learn/autoencoder.md defines every term and how it is
+ * computed in one round. */
 #ifndef SHOAL_AUTOENCODER_H
 #define SHOAL_AUTOENCODER_H
 
@@ -28,8 +29,8 @@ typedef struct shoal_autoencoder_config {
     int activation; /* shoal_activation */
     int output;     /* shoal_output; auto is as the activation, but linear for relu */
     bool tied;      /* the decoder's weights are the encoder's, transposed */
-    const char
-        *scale; /* "none", "auto", or "LOW:HIGH": values of the data that become the ends of the output's range */
+    /* "none", "auto", or "LOW:HIGH": values of the data that become the ends of the output's range. */
+    const char *scale;
     int64_t iterations, history, seed;
     double tolerance, change; /* of the gradient; of the cost, in relation */
     int precision;            /* 0 auto (float64 for float64 data, else float32), 1 float32, 2 float64 */
@@ -39,9 +40,10 @@ typedef struct shoal_autoencoder_config {
     int64_t start_hidden, start_columns;
 } shoal_autoencoder_config;
 
-/* Tensors: encoder.weight (hidden x columns), encoder.bias, decoder.weight (columns x hidden; not when tied), decoder.bias,
- * activity (the mean activation of each hidden unit), all float64.  Numbers, beside those of every gradient learner: error, decay,
- * divergence, whose sum is the objective, and scale, shift: a value v of the data is v * scale + shift to the network. */
+/* Tensors: encoder.weight (hidden x columns), encoder.bias, decoder.weight (columns x hidden; not when tied),
+ * decoder.bias, activity (the mean activation of each hidden unit), all float64.  Numbers, beside those of every
+ * gradient learner: error, decay, divergence, whose sum is the objective, and scale, shift: a value v of the data is v
+ * * scale + shift to the network. */
 SHOAL_API extern const shoal_algorithm shoal_autoencoder;
 
 /* The hidden layer's values for rows, under a model: one round. */

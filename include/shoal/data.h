@@ -54,8 +54,8 @@ typedef struct shoal_data_options {
     int64_t memory;           /* decode into a temporary file above this many bytes; 0 means half of what is free */
 } shoal_data_options;
 
-/* Opens a data set by its path ("-" is standard input) or by a "gen:" address.  The format is found from the
- * content, never from the name; a file is raw if the options say so.  SHOAL_USAGE for options that do not fit the format,
+/* Opens a data set by its path ("-" is standard input) or by a "gen:" address.  The format is found from the content,
+ * never from the name; a file is raw if the options say so.  SHOAL_USAGE for options that do not fit the format,
  * SHOAL_INVALID for content that does not, SHOAL_SYSTEM when the file can't be read. */
 SHOAL_API int shoal_data_open(shoal_data **out, const char *path, const shoal_data_options *options);
 

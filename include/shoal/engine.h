@@ -39,8 +39,8 @@ typedef struct shoal_report {
     shoal_phase phase[SHOAL_PHASES_MOST]; /* "load" first */
     int64_t counter[SHOAL_COUNTERS];
     bool stopped; /* asked to stop while there was more to do */
-    /* Seconds of this rank, of all rounds together: in maps, in what ranks share (with waiting for slower ones), and of that in rows
-     * that were still on their way to rank 0; in updates. */
+    /* Seconds of this rank, of all rounds together: in maps, in what ranks share (with waiting for slower ones), and of
+     * that in rows that were still on their way to rank 0; in updates. */
     double map_seconds, reduce_seconds, row_seconds, update_seconds;
 } shoal_report;
 
@@ -58,11 +58,11 @@ typedef struct shoal_run_options {
     int threads;            /* 0: as many as this process may use */
     const char *kernel;     /* NULL: the best this CPU has; otherwise its name, or SHOAL_USAGE */
     int64_t rows_per_grain; /* 0: chosen from the shape; SHOAL_GRAIN_ROWS_MOST when it is more than that */
-    int64_t memory;         /* generated rows are kept when they take no more bytes than this, and made again each round
-                             * when they take more; rows from a store lie in a temporary file when they take more; 0: half of
-                             * what is free */
-    const char *code;       /* the folder with the files that the run brings along; NULL for none */
-    const char *code_hash;  /* tells what the learner runs, a module or a command, from all others: ranks, and who
+    /* Generated rows are kept when they take no more bytes than this, and made again each round when they take more;
+     * rows from a store lie in a temporary file when they take more; 0: half of what is free. */
+    int64_t memory;
+    const char *code;      /* the folder with the files that the run brings along; NULL for none */
+    const char *code_hash; /* tells what the learner runs, a module or a command, from all others: ranks, and who
                              * resumes, must have the same; NULL for a learner that is all of shoal's */
     shoal_progress *progress;
     void *progress_context;

@@ -10,8 +10,9 @@
  *
  *     status = shoal_job_follow(&result, NULL, store, id, NULL);                            // wherever it is wanted
  *
- * The result's bits are those of shoal_run.  Any process may die at any moment, the one that submitted the job included; whoever is
- * left goes on, and a job without workers waits for the next one.  docs/engine-store.md tells how, and why it is right. */
+ * The result's bits are those of shoal_run.  Any process may die at any moment, the one that submitted the job
+ * included; whoever is left goes on, and a job without workers waits for the next one.  docs/engine-store.md tells how,
+ * and why it is right. */
 #ifndef SHOAL_JOB_H
 #define SHOAL_JOB_H
 
@@ -23,7 +24,7 @@
 extern "C" {
 #endif
 
-/* ---- submitting ------------------------------------------------------------------------------------------------ */
+/* ---- submitting -------------------------------------------------------------------------------------------------- */
 
 enum { SHOAL_JOB_ID_BYTES = 64 }; /* NUL included */
 
@@ -40,11 +41,11 @@ enum {
 #define SHOAL_JOB_PATIENCE_LEAST 0.1
 #define SHOAL_JOB_PATIENCE_MOST 1e9
 
-/* A file that a job brings along for its workers: a module that they load, the source of a program that they run.  It is
- * sent once to each machine, and named by the SHA-256 of its bytes. */
+/* A file that a job brings along for its workers: a module that they load, the source of a program that they run.  It
+ * is sent once to each machine, and named by the SHA-256 of its bytes. */
 typedef struct shoal_code {
-    const char
-        *name; /* where it goes in the folder that crew->code names: "module.so", "files/f.py"; relative, no ".." */
+    /* Where it goes in the folder that crew->code names: "module.so", "files/f.py"; relative, no "..". */
+    const char *name;
     const void *bytes;
     size_t size;
 } shoal_code;
@@ -74,10 +75,10 @@ typedef struct shoal_job_options {
     void *made_context;
 } shoal_job_options;
 
-/* Opens rows that lie in a store as a data set that can be described, run on (shoal_run) and submitted, not read: a blob
- * that is .npy, or raw as the options say.  `url` names the store and the key.  Runs and workers fetch ranges of the blob,
- * which must not change: its etag is remembered.  SHOAL_INVALID for what can't be used as it lies there: Fortran order, the other byte order,
- * other formats. */
+/* Opens rows that lie in a store as a data set that can be described, run on (shoal_run) and submitted, not read: a
+ * blob that is .npy, or raw as the options say.  `url` names the store and the key.  Runs and workers fetch ranges of
+ * the blob, which must not change: its etag is remembered.  SHOAL_INVALID for what can't be used as it lies there:
+ * Fortran order, the other byte order, other formats. */
 SHOAL_API int shoal_job_data_open(shoal_data **out, const char *url, const shoal_data_options *options,
                                   int64_t deadline);
 
@@ -95,7 +96,7 @@ SHOAL_API int shoal_job_submit(char id[SHOAL_JOB_ID_BYTES], shoal_store *store, 
 SHOAL_API int shoal_job_put_code(shoal_store *store, const char *id, const shoal_code *code, int codes,
                                  int64_t deadline);
 
-/* ---- working --------------------------------------------------------------------------------------------------- */
+/* ---- working ----------------------------------------------------------------------------------------------------- */
 
 /* What a worker may do, as in the paper: map slices, reduce groups, merge the groups and update. */
 enum { SHOAL_ROLE_MAP = 1, SHOAL_ROLE_REDUCE = 2, SHOAL_ROLE_LAST = 4, SHOAL_ROLE_ALL = 7 };
@@ -110,11 +111,10 @@ typedef struct shoal_worker_options {
     unsigned roles;      /* 0: all */
     const char *cache;   /* folder for slices fetched from afar; NULL: none are kept */
     int64_t cache_bytes; /* how large that may grow; 0: a tenth of what is free on its disk */
-    const char
-        *data_url; /* address of a store that stands in for the one the rows are in, for who can't reach that; NULL:
-                            * none */
-    /* Jobs that bring code are served only if `spec` is given, whose hash vouches for it, or if the SHA-256 of everything
-     * they bring is among these: hex digits with commas between; NULL: none. */
+    /* Address of a store that stands in for the one the rows are in, for who can't reach that; NULL: none. */
+    const char *data_url;
+    /* Jobs that bring code are served only if `spec` is given, whose hash vouches for it, or if the SHA-256 of
+     * everything they bring is among these: hex digits with commas between; NULL: none. */
     const char *allow_code;
     /* Makes a learner of the module that a job brings, from the file it is in; NULL: such jobs are refused. */
     int (*load)(const shoal_algorithm **out, int file);
@@ -144,7 +144,7 @@ SHOAL_API int shoal_worker_run(shoal_worker *worker);
 SHOAL_API void shoal_worker_leave(shoal_worker *worker, const char *why);
 SHOAL_API void shoal_worker_free(shoal_worker **worker);
 
-/* ---- following ------------------------------------------------------------------------------------------------- */
+/* ---- following --------------------------------------------------------------------------------------------------- */
 
 /* What a job took, as far as its workers have told. */
 typedef struct shoal_job_report {
@@ -240,8 +240,8 @@ typedef struct shoal_job {
     double seconds;           /* since its first round began */
     int phases;
     shoal_phase phase_seconds[SHOAL_PHASES_MOST];
-    int64_t doubled,
-        want; /* pieces that were computed for someone else; workers that are wanted, -1 when nobody said */
+    /* Pieces that were computed for someone else; workers that are wanted, -1 when nobody said. */
+    int64_t doubled, want;
     int64_t workers, live; /* that take or took part; that are alive */
     shoal_job_worker *worker;
     int64_t *holder;             /* of each slice: an index into worker, or -1 */

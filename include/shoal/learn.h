@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/* ---- partials ---------------------------------------------------------------------------------------------- */
+/* ---- partials ---------------------------------------------------------------------------------------------------- */
 
 typedef enum shoal_cell_kind {
     SHOAL_CELL_SUM,    /* int64, merged by addition */
@@ -66,7 +66,8 @@ typedef struct shoal_key {
 typedef struct shoal_partial shoal_partial;
 
 SHOAL_API const shoal_layout *shoal_partial_layout(const shoal_partial *partial);
-/* count values of a SUM cell, 2 * count digits of a WIDE cell (low digits first, then high), count keys of a MAX cell. */
+/* count values of a SUM cell, 2 * count digits of a WIDE cell (low digits first, then high), count keys of a MAX
+ * cell. */
 SHOAL_API int64_t *shoal_partial_values(shoal_partial *partial, int cell);
 SHOAL_API const int64_t *shoal_partial_values_const(const shoal_partial *partial, int cell);
 /* Memory of a ROW cell for row `row`, counted in the whole data set; the rows of one grain lie one behind the other. */
@@ -91,7 +92,7 @@ SHOAL_API void shoal_wide_add(int64_t *digits, int64_t count, int64_t index, dou
 /* The sum as a double, rounded once. */
 SHOAL_API double shoal_wide_value(const int64_t *digits, int64_t count, int64_t index, int bits);
 
-/* ---- rounds ------------------------------------------------------------------------------------------------ */
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
 typedef struct shoal_shape {
     int64_t rows, columns;
@@ -100,8 +101,8 @@ typedef struct shoal_shape {
     int64_t rows_per_grain, grains;
 } shoal_shape;
 
-/* Bytes that only `update` needs: an optimiser's history, say.  They never change, so the rounds that hold them share them, and
- * an engine writes them once.  Maps never see them: they do not travel to who only maps. */
+/* Bytes that only `update` needs: an optimiser's history, say.  They never change, so the rounds that hold them share
+ * them, and an engine writes them once.  Maps never see them: they do not travel to who only maps. */
 typedef struct shoal_kept {
     int64_t born; /* the round that held them first; -1 while that has no number */
     size_t bytes;
@@ -129,8 +130,8 @@ typedef struct shoal_round {
 
 SHOAL_API int shoal_round_new(shoal_round **out, size_t model_bytes);
 SHOAL_API void shoal_round_free(shoal_round **round);
-/* Makes a round keep `bytes` new bytes from now on, and returns them to be filled; NULL with a message.  Once a round, in `update` alone:
- * round 0 keeps nothing. */
+/* Makes a round keep `bytes` new bytes from now on, and returns them to be filled; NULL with a message.  Once a round,
+ * in `update` alone: round 0 keeps nothing. */
 SHOAL_API void *shoal_round_keep(shoal_round *round, size_t bytes);
 /* Makes `next` keep on what `round` has as number `index`. */
 SHOAL_API void shoal_round_keep_on(shoal_round *next, const shoal_round *round, int index);
@@ -163,7 +164,7 @@ typedef struct shoal_crew {
     const char *code;   /* the folder with the files that the run brings along (shoal_code); NULL when it brings none */
 } shoal_crew;
 
-/* ---- results ----------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 typedef struct shoal_tensor {
     char name[32];
@@ -207,7 +208,7 @@ SHOAL_API int shoal_result_take_rows(shoal_result *result, const char *name, sho
 SHOAL_API int shoal_result_take_table(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial,
                                       int cell, int64_t rows, int64_t columns);
 
-/* ---- the contract ------------------------------------------------------------------------------------------ */
+/* ---- the contract ------------------------------------------------------------------------------------------------ */
 
 /* What a run will ask for: read by the planner. */
 enum { SHOAL_COST_PHASES = 8 };
@@ -217,14 +218,14 @@ typedef struct shoal_cost_phase {
     const char *name;
     double rounds;             /* expected, and an upper bound where convergence may end it earlier */
     double operations_per_row; /* floating-point operations a round, on average; 0 where rows are only looked at */
-    double model_bytes,
-        partial_bytes; /* that travel in a round, as encoded; what a partial has for each row is not among them */
+    /* That travel in a round, as encoded; what a partial has for each row is not among them. */
+    double model_bytes, partial_bytes;
     double row_bytes;  /* for each row, that travel in partials in a round, on average: labels */
     double kept_bytes; /* that a round keeps and none before it did: written once, read only by who takes over */
 } shoal_cost_phase;
 
-/* A learner that can't tell, because it runs what others wrote, leaves operations_per_row, rounds and phases at 0: nothing can be planned
- * of it then.  One that only can't tell when it will end leaves its rounds at 0. */
+/* A learner that can't tell, because it runs what others wrote, leaves operations_per_row, rounds and phases at 0:
+ * nothing can be planned of it then.  One that only can't tell when it will end leaves its rounds at 0. */
 typedef struct shoal_cost {
     /* Of the main phase. */
     double operations_per_row; /* floating-point operations a round, as they would be without any that is skipped */
@@ -237,8 +238,8 @@ typedef struct shoal_cost {
 enum { SHOAL_ALGORITHM_VERSION = 1 };
 
 typedef struct shoal_algorithm {
-    uint32_t version,
-        bytes; /* SHOAL_ALGORITHM_VERSION, sizeof(shoal_algorithm): one that was compiled for another is refused */
+    /* SHOAL_ALGORITHM_VERSION, sizeof(shoal_algorithm): one that was compiled for another is refused. */
+    uint32_t version, bytes;
     const char *name;    /* "kmeans" */
     const char *summary; /* one line */
     const shoal_option *options;
@@ -262,8 +263,8 @@ typedef struct shoal_algorithm {
     int (*check_result)(const struct shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
                         const shoal_shape *shape);
 
-    /* Optional.  How many rows a grain should have; 0 leaves it to the engine.  shape->rows_per_grain and grains are not
-     * known yet. */
+    /* Optional.  How many rows a grain should have; 0 leaves it to the engine.  shape->rows_per_grain and grains are
+     * not known yet. */
     int64_t (*rows_per_grain)(const void *config, const shoal_shape *shape);
 
     /* Optional.  Derives from the model what maps of this process share (packed operands, say).  *prepared is what
@@ -286,7 +287,8 @@ typedef struct shoal_algorithm {
     int (*update)(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
                   const shoal_shape *shape, const shoal_crew *crew, bool stop);
 
-    /* What a run will ask for.  *out is zero before.  shape->rows_per_grain and grains are 0 where they are not known yet. */
+    /* What a run will ask for.  *out is zero before.  shape->rows_per_grain and grains are 0 where they are not known
+     * yet. */
     int (*cost)(shoal_cost *out, const void *config, const shoal_shape *shape);
 } shoal_algorithm;
 

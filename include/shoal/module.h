@@ -11,10 +11,10 @@
  *
  *     SHOAL_MODULE(.map = add_rows);
  *
- * is the sum of every column.  `map` sees a run of rows (a grain) and adds to sums that start at zero; sums of different
- * grains are added without any rounding, so the result's bits are the same for any number of threads, workers and
- * machines.  With `update` there are rounds: it makes the next model of the last one and the sums, until it says that it
- * is done.
+ * is the sum of every column.  `map` sees a run of rows (a grain) and adds to sums that start at zero; sums of
+ * different grains are added without any rounding, so the result's bits are the same for any number of threads, workers
+ * and machines.  With `update` there are rounds: it makes the next model of the last one and the sums, until it says
+ * that it is done.
  *
  * Everything else has a default: as many sums as there are columns; as many numbers in the model as there are sums; a
  * model of zeros at first; one round, whose sums are the result.  A learner that needs more than sums of doubles hands
@@ -47,7 +47,8 @@ typedef struct shoal_setting {
     const struct shoal_params *params; /* what --params said; see shoal_param */
 } shoal_setting;
 
-/* A number of --params by its name, `fallback` when there is none: --params '{"rate": 0.1}'.  true and false are 1 and 0. */
+/* A number of --params by its name, `fallback` when there is none: --params '{"rate": 0.1}'.  true and false are 1 and
+ * 0. */
 SHOAL_API double shoal_param(const shoal_setting *setting, const char *name, double fallback);
 /* A list of numbers of --params: how many there are, 0 when there is none; *out belongs to the setting. */
 SHOAL_API int64_t shoal_param_list(const shoal_setting *setting, const char *name, const double **out);

@@ -3,7 +3,7 @@
  *     struct settings { int64_t k; double tolerance; bool quiet; };
  *     static const shoal_option options[] = {
  *         {"clusters", 'k', SHOAL_OPTION_COUNT, offsetof(struct settings, k), "K", "number of clusters", .least = 1},
- *         {"tolerance", 0, SHOAL_OPTION_REAL, offsetof(struct settings, tolerance), "T", "stop below", .fallback = "1e-4"},
+ *     {"tolerance", 0, SHOAL_OPTION_REAL, offsetof(struct settings, tolerance), "T", "stop below", .fallback = "1e-4"},
  *         {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(struct settings, quiet), NULL, "print nothing"},
  *         {0}};
  *

@@ -1,14 +1,14 @@
 /* Plans: what a run will take, in time and in money, before it is started.
  *
  *     shoal_cost cost;
- *     shoal_kmeans.cost(&cost, &config, &shape);                             // what the learner does to a row, and sends
+ *     shoal_kmeans.cost(&cost, &config, &shape);                           // what the learner does to a row, and sends
  *     shoal_plan_job job = {.cost = &cost, .learner = "kmeans", .rows = 500e6, .columns = 100, .value_bytes = 4};
  *     shoal_plan_crew crew = {.workers = 64, .threads = 4, .cores = 4, .dollars_per_hour = 0.17, .start = 40};
  *     shoal_estimate estimate;
  *     int status = shoal_plan_estimate(&estimate, &job, &site, pace, paces, &crew);
  *
- * `site` and `pace` are what `shoal calibrate` measured.  All times are seconds, all rates bytes a second, all money US dollars.
- * docs/plan.md has the mathematics, each symbol with its unit and where it is measured. */
+ * `site` and `pace` are what `shoal calibrate` measured.  All times are seconds, all rates bytes a second, all money US
+ * dollars. docs/plan.md has the mathematics, each symbol with its unit and where it is measured. */
 #ifndef SHOAL_PLAN_H
 #define SHOAL_PLAN_H
 
@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* ---- what is measured ------------------------------------------------------------------------------------------ */
+/* ---- what is measured -------------------------------------------------------------------------------------------- */
 
 /* What one thread takes for one phase of a learner.  A round over n rows takes
  *     round + model_byte * (bytes of the model) + n * (row + value * columns + operation * (operations a row)). */
@@ -43,20 +43,20 @@ typedef struct shoal_site {
     double account_write;        /* most that they write; 0: as much as they read */
     double get_price, put_price; /* of one request */
     double requests;             /* of a worker in a round, besides those for its pieces and models */
-    double
-        requests_per_second; /* of a worker that waits, looking again and again; 0 for a store that wakes who waits */
-    double start;            /* of a job with local workers, besides its rounds: submitting, starting, ending */
+    /* Of a worker that waits, looking again and again; 0 for a store that wakes who waits. */
+    double requests_per_second;
+    double start;        /* of a job with local workers, besides its rounds: submitting, starting, ending */
     double hash;         /* seconds a byte: rows in files are hashed by who submits them and again by who maps them */
     double sync;         /* what a round takes besides, however little there is to do: finding out, lists, records */
     double crowd;        /* the same for each further worker on the same machine: they get in each other's way */
     double straggle;     /* standard deviation of the logarithm of the time a worker takes for its part of a round */
     double thread_loss;  /* t threads of one machine do the work of t / (1 + (t - 1) thread_loss) */
     double loss_threads; /* with how many that was measured: more of them lose no more; 0: any number */
-    double
-        error; /* standard deviation of the logarithm of (happened / estimated): how far estimates are to be trusted */
+    /* Standard deviation of the logarithm of (happened / estimated): how far estimates are to be trusted. */
+    double error;
 } shoal_site;
 
-/* ---- what is asked --------------------------------------------------------------------------------------------- */
+/* ---- what is asked ----------------------------------------------------------------------------------------------- */
 
 /* Where the rows are before the run. */
 typedef enum shoal_plan_source {
@@ -93,7 +93,7 @@ typedef struct shoal_plan_crew {
     double replace;          /* until a lost one counts as dead and another has its rows */
 } shoal_plan_crew;
 
-/* ---- what is answered ------------------------------------------------------------------------------------------ */
+/* ---- what is answered -------------------------------------------------------------------------------------------- */
 
 typedef struct shoal_estimate {
     double seconds, low, high; /* mean, and the limits of 90% of runs */
@@ -111,12 +111,12 @@ typedef struct shoal_estimate {
     } phase[SHOAL_COST_PHASES];
 } shoal_estimate;
 
-/* Estimates one run.  SHOAL_USAGE for sizes that make no sense, a learner whose cost is unknown, or a phase without a pace; names it.
- * *out has seconds = INFINITY when workers are lost faster than the work gets done. */
+/* Estimates one run.  SHOAL_USAGE for sizes that make no sense, a learner whose cost is unknown, or a phase without a
+ * pace; names it. *out has seconds = INFINITY when workers are lost faster than the work gets done. */
 SHOAL_API int shoal_plan_estimate(shoal_estimate *out, const shoal_plan_job *job, const shoal_site *site,
                                   const shoal_pace *pace, int paces, const shoal_plan_crew *crew);
 
-/* ---- the model of Durut and Rossi ------------------------------------------------------------------------------- */
+/* ---- the model of Durut and Rossi -------------------------------------------------------------------------------- */
 
 /* "Communication challenges in cloud k-means", ESANN 2011, with the poster's separate times to read and to write. */
 typedef struct shoal_paper {

@@ -14,8 +14,8 @@
  * elsewhere, when it opens the data, say, must not go its own way, since the others wait for it in shoal_run:
  * ranks->abort(ranks, shoal_error(), 1) ends all of them.
  *
- * shoal itself knows nothing of MPI: what it asks for is this table of functions, and libshoal-mpi.so fills it.  A program that has
- * ranks of another kind may fill one itself. */
+ * shoal itself knows nothing of MPI: what it asks for is this table of functions, and libshoal-mpi.so fills it.  A
+ * program that has ranks of another kind may fill one itself. */
 #ifndef SHOAL_RANKS_H
 #define SHOAL_RANKS_H
 
@@ -53,15 +53,16 @@ struct shoal_ranks {
     /* Every rank gets what rank `from` has. */
     void (*share)(shoal_ranks *self, void *inout, size_t bytes, int from);
 
-    /* Sends and receives that go on while this process computes.  Their memory must stay until wait returned, or poll was true.
-     * Between two ranks the first sent is the first received, and it may be shorter than what the other was ready to receive. */
+    /* Sends and receives that go on while this process computes.  Their memory must stay until wait returned, or poll
+     * was true. Between two ranks the first sent is the first received, and it may be shorter than what the other was
+     * ready to receive. */
     void (*post_send)(shoal_ranks *self, const void *bytes, size_t size, int to);
     void (*post_receive)(shoal_ranks *self, void *bytes, size_t size, int from);
     bool (*poll)(shoal_ranks *self); /* helps what was posted along; true when all of it is done */
     void (*wait)(shoal_ranks *self); /* until all of it is done */
 
-    /* Tells all other ranks that this one failed, without waiting for them; and whether one of the others did.  An alarm holds until
-     * the next collective call: its ranks have met since, and agreed on what to do. */
+    /* Tells all other ranks that this one failed, without waiting for them; and whether one of the others did.  An
+     * alarm holds until the next collective call: its ranks have met since, and agreed on what to do. */
     void (*alarm)(shoal_ranks *self);
     bool (*alarmed)(shoal_ranks *self);
 
@@ -74,8 +75,8 @@ struct shoal_ranks {
 
 enum { SHOAL_RANKS_VERSION = 1 };
 
-/* What libshoal-mpi.so exports, under this name: calls MPI_Init and fills a table that lasts until its close.  0, or -1 with a sentence
- * in message. */
+/* What libshoal-mpi.so exports, under this name: calls MPI_Init and fills a table that lasts until its close.  0, or -1
+ * with a sentence in message. */
 #define SHOAL_RANKS_ENTRY "shoal_ranks_mpi"
 typedef int shoal_ranks_entry(shoal_ranks **out, uint32_t version, char *message, size_t size);
 
@@ -89,8 +90,9 @@ typedef struct shoal_ranks_started {
 
 /* Whether this process was started as one of several ranks, or as the only one by a launcher of ranks. */
 SHOAL_API bool shoal_ranks_find(shoal_ranks_started *out);
-/* Loads libshoal-mpi.so and meets the others.  `path` names the file, or is NULL: SHOAL_MPI_PLUGIN from the environment, or the one of
- * started.kind that lies where shoal was installed or built.  SHOAL_ABSENT, naming where was looked, when there is none. */
+/* Loads libshoal-mpi.so and meets the others.  `path` names the file, or is NULL: SHOAL_MPI_PLUGIN from the
+ * environment, or the one of started.kind that lies where shoal was installed or built.  SHOAL_ABSENT, naming where was
+ * looked, when there is none. */
 SHOAL_API int shoal_ranks_open(shoal_ranks **out, const char *path);
 /* Ends the others, who wait for this process, after shoal_ranks_open failed in it: for launchers that mind no exit
  * code. It is the last thing that a process does, once it has said what is wrong. */

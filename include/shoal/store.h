@@ -22,28 +22,25 @@
  * and may go on with a prefix: keys of az://acct/data/team are below team/ in that container.  Every store keeps the
  * promises below; one conformance suite (tests/conform) proves them of each.
  *
- * Promises
- *  - What a call acknowledged is there for every process that asks afterwards: get, list, take.
- *  - A put is seen whole or not at all.  A conditional put is won by exactly one of its racers.
- *  - Listing is in the order of the keys' bytes.
- *  - A message is held by one taker at a time, for as long as its lease lasts and is extended; a message that nobody
- *    finishes is delivered again, for ever.  Order is not promised, and after a lost answer a message may be there twice.
+ * Promises  - What a call acknowledged is there for every process that asks afterwards: get, list, take.  - A put is
+ * seen whole or not at all.  A conditional put is won by exactly one of its racers.  - Listing is in the order of the
+ * keys' bytes.  - A message is held by one taker at a time, for as long as its lease lasts and is extended; a message
+ * that nobody
+ *  finishes is delivered again, for ever.  Order is not promised, and after a lost answer a message may be there twice.
  *  - A call returns soon after its deadline.  Until then it tries again, with growing random pauses or after the time
  *    the server asked for, whatever may pass by itself.  A call during which the process was stopped, or the machine
  *    slept, until after its deadline has its time once more.
  *
- * Answers, besides the usual ones of error.h, say what the caller does next:
- *  SHOAL_ABSENT    there is no such key; the queue has nothing to take
- *  SHOAL_CONFLICT  the condition of a put or get did not hold: someone else was first
- *  SHOAL_LOST      the lease ended, and the message is or may be someone else's
- *  SHOAL_UNKNOWN   the answer was lost, and what is there can't tell whether it was done: look before going on
- *  SHOAL_AGAIN     the deadline passed before a passing trouble did; nothing was done
- *  SHOAL_DENIED    the store refuses these credentials
- *  SHOAL_BROKEN    bytes that are not what was written
+ * Answers, besides the usual ones of error.h, say what the caller does next:  SHOAL_ABSENT    there is no such key; the
+ * queue has nothing to take  SHOAL_CONFLICT  the condition of a put or get did not hold: someone else was first
+ * SHOAL_LOST      the lease ended, and the message is or may be someone else's  SHOAL_UNKNOWN   the answer was lost,
+ * and what is there can't tell whether it was done: look before going on  SHOAL_AGAIN     the deadline passed before a
+ * passing trouble did; nothing was done  SHOAL_DENIED    the store refuses these credentials  SHOAL_BROKEN    bytes
+ * that are not what was written
  *
- * Keys are UTF-8 of 1 to 512 bytes without control characters; their segments, separated by '/', are not empty and
- * do not end with a dot; the first is not ".shoal", which is the store's own.  The names of queues are keys too, in a
- * room of their own.  Every function may be called from any thread. */
+ * Keys are UTF-8 of 1 to 512 bytes without control characters; their segments, separated by '/', are not empty and do
+ * not end with a dot; the first is not ".shoal", which is the store's own.  The names of queues are keys too, in a room
+ * of their own.  Every function may be called from any thread. */
 #ifndef SHOAL_STORE_H
 #define SHOAL_STORE_H
 
@@ -56,7 +53,7 @@
 extern "C" {
 #endif
 
-/* ---- time ---------------------------------------------------------------------------------------------------- */
+/* ---- time -------------------------------------------------------------------------------------------------------- */
 
 /* Deadlines are nanoseconds on a clock of this machine that goes on while it sleeps and is never set. */
 #define SHOAL_NEVER INT64_MAX
@@ -64,7 +61,7 @@ SHOAL_API int64_t shoal_now(void);
 /* So many seconds from now. */
 SHOAL_API int64_t shoal_after(double seconds);
 
-/* ---- opening ------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 typedef struct shoal_store shoal_store;
 
@@ -110,7 +107,7 @@ SHOAL_API shoal_store_traits shoal_store_describe(const shoal_store *store);
  * it, unless the caller brings the memory; 0, as at first: any size.  Before other threads use the store. */
 SHOAL_API void shoal_store_bound(shoal_store *store, int64_t bytes);
 
-/* ---- blobs --------------------------------------------------------------------------------------------------- */
+/* ---- blobs ------------------------------------------------------------------------------------------------------- */
 
 enum { SHOAL_ETAG_BYTES = 128, SHOAL_KEY_MOST = 512 };
 
@@ -174,24 +171,25 @@ SHOAL_API int shoal_store_list(shoal_store *store, const char *prefix, const cha
                                int64_t deadline);
 SHOAL_API void shoal_listing_release(shoal_listing *page);
 
-/* Waits for a change of one key or queue or, when `name` is empty or ends with '/', of any below it.  SHOAL_OK at once if
- * there may have been one since *seen was set, else when there may have been, else SHOAL_AGAIN at the deadline.  *seen is 0
- * at first and belongs to the caller, who waits and then looks: no change is missed between a look and the next wait.  The
- * end of a lease is no change.  A store that does not wake sleeps for a while instead, longer each time, and says SHOAL_OK. */
+/* Waits for a change of one key or queue or, when `name` is empty or ends with '/', of any below it.  SHOAL_OK at once
+ * if there may have been one since *seen was set, else when there may have been, else SHOAL_AGAIN at the
+ * deadline.  *seen is 0 at first and belongs to the caller, who waits and then looks: no change is missed between a
+ * look and the next wait.  The end of a lease is no change.  A store that does not wake sleeps for a while instead,
+ * longer each time, and says SHOAL_OK. */
 SHOAL_API int shoal_store_wait(shoal_store *store, const char *name, uint32_t *seen, int64_t deadline);
 
-/* The blob once there is one: waits for it, and says SHOAL_ABSENT when there is none at the moment `until`.  The deadline, as
- * elsewhere, is for a store that does not answer. */
+/* The blob once there is one: waits for it, and says SHOAL_ABSENT when there is none at the moment `until`.  The
+ * deadline, as elsewhere, is for a store that does not answer. */
 SHOAL_API int shoal_store_await(shoal_store *store, const char *key, int64_t until, shoal_blob *out, int64_t deadline);
-/* Says that a key will be awaited, so that a far store can ask for it at once: its answer is then under way the moment the
- * key is put.  What is awaited afterwards is as it was at some moment since: for keys that are put once.  NULL gives up all
- * that was expected and not awaited. */
+/* Says that a key will be awaited, so that a far store can ask for it at once: its answer is then under way the moment
+ * the key is put.  What is awaited afterwards is as it was at some moment since: for keys that are put once.  NULL
+ * gives up all that was expected and not awaited. */
 SHOAL_API void shoal_store_expect(shoal_store *store, const char *key);
-/* Removes a key that nobody needs any more, if all goes well: a far store asks for it along with its next request, or when it is
- * closed, and does not wait for the answer. */
+/* Removes a key that nobody needs any more, if all goes well: a far store asks for it along with its next request, or
+ * when it is closed, and does not wait for the answer. */
 SHOAL_API int shoal_store_discard(shoal_store *store, const char *key, int64_t deadline);
 
-/* ---- frames -------------------------------------------------------------------------------------------------- */
+/* ---- frames ------------------------------------------------------------------------------------------------------ */
 
 /* A framed blob starts with 48 bytes that tell what it is: magic, version, kind, length, the writer's random 128-bit
  * put id, and CRC32C of body and frame.  `kind` is four letters, SHOAL_KIND('m','o','d','l'). */
@@ -215,7 +213,7 @@ SHOAL_API int shoal_store_get_framed_within(shoal_store *store, const char *key,
 SHOAL_API int shoal_store_await_framed(shoal_store *store, const char *key, uint32_t kind, int64_t until,
                                        shoal_blob *out, int64_t deadline);
 
-/* ---- queues -------------------------------------------------------------------------------------------------- */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 enum { SHOAL_RECEIPT_BYTES = 768 };
 
@@ -238,11 +236,12 @@ SHOAL_API int shoal_store_push(shoal_store *store, const char *queue, const void
 SHOAL_API int shoal_store_take(shoal_store *store, const char *queue, double lease, shoal_message *out,
                                int64_t deadline);
 /* The lease ends so many seconds from now; 0 gives the message back at once.  SHOAL_LOST: it is no longer mine, or
- * nobody can tell: do not go on as if it were.  It always is lost once lease_ends has passed, taken by another or not. */
+ * nobody can tell: do not go on as if it were.  It always is lost once lease_ends has passed, taken by another or
+ * not. */
 SHOAL_API int shoal_store_extend(shoal_store *store, const char *queue, shoal_message *message, double lease,
                                  int64_t deadline);
-/* Removes a message that is held.  SHOAL_LOST when it is no longer; SHOAL_OK also when an answer was lost and the message is
- * gone. */
+/* Removes a message that is held.  SHOAL_LOST when it is no longer; SHOAL_OK also when an answer was lost and the
+ * message is gone. */
 SHOAL_API int shoal_store_finish(shoal_store *store, const char *queue, shoal_message *message, int64_t deadline);
 /* How many messages there are about now, those that are held included; 0 when there is no such queue. */
 SHOAL_API int shoal_store_count(shoal_store *store, const char *queue, int64_t *out, int64_t deadline);
@@ -250,7 +249,7 @@ SHOAL_API int shoal_store_count(shoal_store *store, const char *queue, int64_t *
  * need half a minute until it can be. */
 SHOAL_API int shoal_store_drop(shoal_store *store, const char *queue, int64_t deadline);
 
-/* ---- what it took -------------------------------------------------------------------------------------------- */
+/* ---- what it took ------------------------------------------------------------------------------------------------ */
 
 typedef enum shoal_request {
     SHOAL_REQUEST_GET,

@@ -8,7 +8,8 @@ class Error(Exception):
 class RemoteError(Error):
     """A function that failed where it ran.
 
-    host: the machine; rows: the first row it was working on and the first one after them; traceback: the text from there.
+    host: the machine; rows: the first row it was working on and the first one after them; traceback: the text from
+    there.
     Attributes are None where nothing is known.  The exception itself is __cause__, when it could be brought here."""
 
     def __init__(self, message, host=None, rows=None, traceback=None):

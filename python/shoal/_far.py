@@ -8,7 +8,8 @@ expects, params.pickle, and the function's source.  Slices and answers are .npy 
     ("error", rows, host, kind, text, traceback, exception)     what it raised; the exception pickled, or None
     ("skipped", rows)                                           not tried, because an earlier slice failed here
 
-The first element of task.pickle and all that is written here is part of the contract with shoal/qjam.py, which always sends
+The first element of task.pickle and all that is written here is part of the contract with shoal/qjam.py, which always
+sends
 its own version of this file."""
 import ast
 import importlib.util
@@ -57,7 +58,8 @@ def take_streams():
 
 
 def read_slice(source):
-    """Type, shape and bytes of the next .npy array, or None at the end.  By hand, since numpy may be what is missing."""
+    """Type, shape and bytes of the next .npy array, or None at the end.  By hand, since numpy may be what is
+    missing."""
     start = source.read(10)
     if not start:
         return None
@@ -99,8 +101,8 @@ def load_function(task):
     is_package = os.path.basename(path) == "__init__.py"
     if "." in name:
         stand_in(name.rpartition(".")[0])
-    spec = importlib.util.spec_from_file_location(name, path,
-                                                  submodule_search_locations=[os.path.dirname(path)] if is_package else None)
+    spec = importlib.util.spec_from_file_location(
+        name, path, submodule_search_locations=[os.path.dirname(path)] if is_package else None)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     if os.path.exists("globals.pickle"):
         vars(module).update(load("globals.pickle"))
@@ -132,7 +134,8 @@ class Work:
 
     def prepare(self):
         if sys.version_info < (3, 6):
-            raise RuntimeError("Python is too old here: version 3.6 or later is needed, this is %d.%d" % sys.version_info[:2])
+            raise RuntimeError("Python is too old here: version 3.6 or later is needed, this is %d.%d" %
+                               sys.version_info[:2])
         try:
             import numpy  # noqa: F401
         except ImportError:
@@ -160,7 +163,8 @@ class Work:
             Unpickler(io.BytesIO(brought)).load()  # some exceptions can be written and not be read
         except BaseException:
             brought = None
-        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__.tb_next or error.__traceback__))
+        trace = "".join(
+            traceback.format_exception(type(error), error, error.__traceback__.tb_next or error.__traceback__))
         return pickle.dumps(("error", rows, self.host, type(error).__name__, str(error), trace, brought), PROTOCOL)
 
 

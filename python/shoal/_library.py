@@ -1,6 +1,7 @@
 """libshoal.so through ctypes: finding it, the structs of its headers, and its functions.
 
-Whoever changes a struct in include/shoal changes it here too; tests/system/test_python.py compares sizes and offsets with
+Whoever changes a struct in include/shoal changes it here too; tests/system/test_python.py compares sizes and offsets
+with
 what the C compiler says."""
 import ctypes
 import ctypes.util
@@ -30,8 +31,8 @@ class Layout(Structure):
 
 class Round(Structure):
     _fields_ = [("number", c_int64), ("model", c_void_p), ("model_bytes", c_size_t), ("keeps", c_int),
-                ("kept", c_void_p * 64), ("layout", Layout),
-                ("phase", c_char * 24), ("step", c_int64), ("steps", c_int64), ("objective", c_double), ("change", c_double)]
+                ("kept", c_void_p * 64), ("layout", Layout), ("phase", c_char * 24), ("step", c_int64),
+                ("steps", c_int64), ("objective", c_double), ("change", c_double)]
 
 
 class Tensor(Structure):
@@ -49,8 +50,8 @@ class RunOptions(Structure):
 
 
 class KMeansConfig(Structure):
-    _fields_ = [("k", c_int64), ("init", c_char_p), ("start", c_void_p), ("iterations", c_int64), ("tolerance", c_double),
-                ("runs", c_int64), ("seed", c_int64), ("empty", c_int)]
+    _fields_ = [("k", c_int64), ("init", c_char_p), ("start", c_void_p), ("iterations", c_int64),
+                ("tolerance", c_double), ("runs", c_int64), ("seed", c_int64), ("empty", c_int)]
 
 
 class PredictConfig(Structure):

@@ -35,8 +35,9 @@ def find():
     found = shutil.which("shoal")
     if found:
         return found
-    raise Error("the program shoal was not found in build/ or in PATH: build it with ./dev build, or set SHOAL_PROGRAM to "
-                "its path")
+    raise Error(
+        "the program shoal was not found in build/ or in PATH: build it with ./dev build, or set SHOAL_PROGRAM to "
+        "its path")
 
 
 class Outcome:
@@ -62,7 +63,8 @@ class Talk:
 
 
 def run(words, folder, progress=None, watch=None, environment=None):
-    """Runs the program with `words` in `folder`, and with `environment` besides what it has.  With `progress` it writes to what it takes for a terminal, and its progress is
+    """Runs the program with `words` in `folder`, and with `environment` besides what it has.  With `progress` it writes
+    to what it takes for a terminal, and its progress is
     shown, or what watch() says, which is asked once a second.  When an exception comes up here meanwhile, KeyboardInterrupt say,
     the program is told to stop."""
     reader, writer = open_terminal() if progress else os.pipe()
@@ -126,7 +128,8 @@ def listen(child, reader, talk, progress, watch):
 
 
 def stop(child):
-    """The first signal asks it to end in order, the second at once; it is in a session of its own, so no other has come."""
+    """The first signal asks it to end in order, the second at once; it is in a session of its own, so no other has
+    come."""
     for number, seconds in ((signal.SIGINT, SECONDS_TO_STOP), (signal.SIGINT, 2.0), (signal.SIGKILL, None)):
         try:
             child.send_signal(number)

@@ -1,7 +1,9 @@
 """Running a learner of the library over a numpy array.
 
-The library is called from a thread of its own, for two reasons: a signal handler of Python runs only in the main thread,
-which therefore must not be inside the library when Ctrl-C is pressed; and the main thread draws the progress meanwhile."""
+The library is called from a thread of its own, for two reasons: a signal handler of Python runs only in the main
+thread,
+which therefore must not be inside the library when Ctrl-C is pressed; and the main thread draws the progress
+meanwhile."""
 import ctypes
 import threading
 
@@ -57,8 +59,8 @@ class Call:
                                              TYPES.index(self.rows.dtype))
             if status == 0:
                 weights = None if self.weights is None else self.weights.ctypes.data
-                status = library.shoal_run(ctypes.byref(handle), None, algorithm(self.learner), ctypes.byref(self.config),
-                                           data, weights, ctypes.byref(self.options))
+                status = library.shoal_run(ctypes.byref(handle), None, algorithm(self.learner),
+                                           ctypes.byref(self.config), data, weights, ctypes.byref(self.options))
             if status < 0:  # the message belongs to the thread that failed
                 raise _errors.of_status(status, library.shoal_error().decode(errors="replace"))
             self.taken = self.take(Result(handle))

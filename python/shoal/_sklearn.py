@@ -1,6 +1,7 @@
 """What KMeans inherits: scikit-learn's base classes where it is installed, small stand-ins where it is not.
 
-The stand-ins have what a program uses of an estimator (parameters by name, a repr), not what scikit-learn's own tools need."""
+The stand-ins have what a program uses of an estimator (parameters by name, a repr), not what scikit-learn's own tools
+need."""
 try:
     from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
     from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -32,13 +33,16 @@ except ImportError:
             known = self._get_param_names()
             for name, value in params.items():
                 if name not in known:
-                    raise ValueError(f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {known!r}.")
+                    raise ValueError(
+                        f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {known!r}.")
                 setattr(self, name, value)
             return self
 
         def __repr__(self):
             defaults = inspect.signature(type(self).__init__).parameters
-            given = [f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name].default]
+            given = [
+                f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name].default
+            ]
             return f"{type(self).__name__}({', '.join(given)})"
 
     class ClusterMixin:

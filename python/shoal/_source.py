@@ -1,7 +1,9 @@
 """From a module or a function to the files that a worker needs to call it.
 
-A module travels as its source file, and so does a function's module.  What stands in a program's main file or in a notebook
-can't be sent whole, since loading it would run the program: from there only the function's own source is taken, and that of
+A module travels as its source file, and so does a function's module.  What stands in a program's main file or in a
+notebook
+can't be sent whole, since loading it would run the program: from there only the function's own source is taken, and
+that of
 the functions and classes it uses, with the values of the global variables it reads."""
 import ast
 import builtins
@@ -47,8 +49,9 @@ def of_function(function):
     if not isinstance(function, types.FunctionType):
         raise ValueError(f"{function!r} can't be sent to workers: a function written in Python is needed")
     if "<" in function.__qualname__:  # <lambda>, <locals>
-        raise ValueError(f"{function.__qualname__} can't be sent to workers: a function is needed that was defined by def, "
-                         "and not inside another one")
+        raise ValueError(
+            f"{function.__qualname__} can't be sent to workers: a function is needed that was defined by def, "
+            "and not inside another one")
     module = inspect.getmodule(function)
     if module is not None and module.__name__ != "__main__" and getattr(module, "__file__", None):
         name, data = module_file(module)
@@ -67,7 +70,8 @@ def module_file(module):
     if not path or not pathlib.Path(path).is_file():
         raise ValueError(f"module {module.__name__} has no source file that could be sent to workers")
     name = module.__name__.replace(".", "/")
-    return name + ("/__init__.py" if pathlib.Path(path).name == "__init__.py" else ".py"), pathlib.Path(path).read_bytes()
+    return name + ("/__init__.py"
+                   if pathlib.Path(path).name == "__init__.py" else ".py"), pathlib.Path(path).read_bytes()
 
 
 def more_file(thing):
@@ -109,7 +113,8 @@ class Pieces:
             try:
                 pickle.dumps(value, PROTOCOL)
             except Exception as error:
-                raise ValueError(f"{user} uses the global variable {name}, which can't be sent to workers: {error}") from None
+                raise ValueError(
+                    f"{user} uses the global variable {name}, which can't be sent to workers: {error}") from None
             self.values[name] = value
 
     def files(self):
@@ -125,7 +130,8 @@ def source_text(thing, name):
     try:
         return textwrap.dedent(inspect.getsource(thing))
     except (OSError, TypeError):
-        raise ValueError(f"the source of {name} is not known, so it can't be sent to workers: write it into a file") from None
+        raise ValueError(
+            f"the source of {name} is not known, so it can't be sent to workers: write it into a file") from None
 
 
 def names_in(text):

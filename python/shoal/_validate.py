@@ -1,6 +1,7 @@
 """From what a caller hands over to arrays that the library reads where they are.
 
-Rows of every type that shoal has are taken as they lie in memory; only what is neither native nor C-contiguous is copied."""
+Rows of every type that shoal has are taken as they lie in memory; only what is neither native nor C-contiguous is
+copied."""
 import numbers
 import warnings
 
@@ -74,7 +75,8 @@ def whole_number(value, name, least, most=None):
 
 
 def check_feature_names(fitted, X, estimator):
-    """Compares the columns' names with those that fit saw; both may be None.  The wording is scikit-learn's, whose checks ask
+    """Compares the columns' names with those that fit saw; both may be None.  The wording is scikit-learn's, whose
+    checks ask
     for it."""
     names = feature_names(X)
     if fitted is None and names is None:
@@ -83,7 +85,8 @@ def check_feature_names(fitted, X, estimator):
         warnings.warn(f"X has feature names, but {estimator} was fitted without feature names", stacklevel=4)
         return
     if names is None:
-        warnings.warn(f"X does not have valid feature names, but {estimator} was fitted with feature names", stacklevel=4)
+        warnings.warn(f"X does not have valid feature names, but {estimator} was fitted with feature names",
+                      stacklevel=4)
         return
     if list(names) == list(fitted):
         return
@@ -91,7 +94,8 @@ def check_feature_names(fitted, X, estimator):
     unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
     for what, some in (("unseen at fit time", unseen), ("seen at fit time, yet now missing", missing)):
         if some:
-            message += f"Feature names {what}:\n" + "".join(f"- {name}\n" for name in some[:5]) + "- ...\n" * (len(some) > 5)
+            message += f"Feature names {what}:\n" + "".join(f"- {name}\n"
+                                                            for name in some[:5]) + "- ...\n" * (len(some) > 5)
     if not unseen and not missing:
         message += "Feature names must be in the same order as they were in fit.\n"
     raise ValueError(message)

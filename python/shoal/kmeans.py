@@ -12,8 +12,8 @@ from shoal import _validate
 from shoal._library import KMeansConfig, PredictConfig
 from shoal._progress import Progress
 from shoal._run import run
-from shoal._sklearn import (BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, ConvergenceWarning, NotFittedError,
-                            TransformerMixin)
+from shoal._sklearn import (BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, ConvergenceWarning,
+                            NotFittedError, TransformerMixin)
 
 # The words of scikit-learn and of the program, and what the library calls them.
 INIT_WORDS = {"auto": b"auto", "k-means++": b"kmeans++", "kmeans++": b"kmeans++", "parallel": b"parallel",
@@ -25,7 +25,8 @@ TOO_FEW_ROWS = r"n_clusters=\d+ is more than X's \d+ distinct rows.*"
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
-    """k-means clustering, exact to the bit: the result depends on the data and the parameters alone, never on the number
+    """k-means clustering, exact to the bit: the result depends on the data and the parameters alone, never on the
+    number
     of threads or the processor.
 
     Parameters
@@ -36,7 +37,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         The first centres. 'auto' is 'k-means++' up to 50 clusters and 'parallel' (k-means||) above. A callable is called
         with X, n_clusters and random_state and returns the centres.
     n_init : int or 'auto', default=1
-        Runs with different first centres, of which the best is kept. 'auto' is 10 where init is 'random' or a callable, and
+        Runs with different first centres, of which the best is kept. 'auto' is 10 where init is 'random' or a callable,
+        and
         1 otherwise.
     max_iter : int, default=300
         The most updates of the centres in one run.
@@ -114,7 +116,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 raise
         # scikit-learn warns where the library refuses: each different row is a centre then, and some centres are equal.
         start = distinct_rows(rows, weights, config.k)
-        config = KMeansConfig(k=config.k, start=start.ctypes.data, iterations=0, runs=1, empty=EMPTY_WORDS.index("keep"))
+        config = KMeansConfig(k=config.k, start=start.ctypes.data, iterations=0, runs=1,
+                              empty=EMPTY_WORDS.index("keep"))
         config.kept = start  # a struct of ctypes holds an address, not the array
         return self._run("shoal_kmeans", config, rows, weights, take_clusters, progress)
 
@@ -128,12 +131,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         if found["empty_clusters"] > 0:
-            warnings.warn(f"{int(found['empty_clusters'])} of n_clusters={self.n_clusters} clusters have no rows, possibly "
-                          "because rows of X are equal", ConvergenceWarning, stacklevel=3)
+            warnings.warn(
+                f"{int(found['empty_clusters'])} of n_clusters={self.n_clusters} clusters have no rows, possibly "
+                "because rows of X are equal", ConvergenceWarning, stacklevel=3)
 
     def _config(self):
         """The parameters, checked, as the library takes them; `seed` and `start` are filled in by _starts."""
-        if isinstance(self.tol, bool) or not isinstance(self.tol, numbers.Real) or not self.tol >= 0 or math.isinf(self.tol):
+        if isinstance(self.tol, bool) or not isinstance(self.tol, numbers.Real) or not self.tol >= 0 or math.isinf(
+                self.tol):
             raise ValueError(f"tol must be a finite number that is at least 0, not {self.tol!r}")
         if not isinstance(self.empty, str) or self.empty not in EMPTY_WORDS:
             raise ValueError(f"empty must be one of {', '.join(map(repr, EMPTY_WORDS))}, not {self.empty!r}")
@@ -149,7 +154,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return _validate.whole_number(self.n_init, "n_init", 1, 1 << 20)
 
     def _starts(self, config, rows):
-        """Sets how the config starts, and yields the given centres of each call of the library: None when it finds them."""
+        """Sets how the config starts, and yields the given centres of each call of the library: None when it finds
+        them."""
         shape = (config.k, rows.shape[1])
         if isinstance(self.init, str):
             if self.init not in INIT_WORDS:
@@ -197,7 +203,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         out = np.empty((len(rows), len(self.cluster_centers_)))
         for column in range(out.shape[1]):
             config = predict_config(self.cluster_centers_[column:column + 1], distances=True)
-            out[:, column] = self._run("shoal_kmeans_predict", config, rows, None, lambda result: result.array("distances"))
+            out[:, column] = self._run("shoal_kmeans_predict", config, rows, None,
+                                       lambda result: result.array("distances"))
         return out
 
     def _new_rows(self, X):
@@ -215,7 +222,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if self.kernel is not None and not isinstance(self.kernel, str):
             raise ValueError(f"kernel must be the name of a kernel set or None, not {self.kernel!r}")
         try:
-            return run(learner, config, rows, weights, threads=threads, kernel=self.kernel, take=take, progress=progress)
+            return run(learner, config, rows, weights, threads=threads, kernel=self.kernel, take=take,
+                       progress=progress)
         except ValueError as error:
             raise ValueError(in_python_words(str(error))) from None
 
@@ -227,7 +235,8 @@ def take_clusters(result):
 
 def predict_config(centres, distances=False):
     centres = np.ascontiguousarray(centres, dtype=np.float64)
-    config = PredictConfig(centres=centres.ctypes.data, k=centres.shape[0], columns=centres.shape[1], distances=distances)
+    config = PredictConfig(centres=centres.ctypes.data, k=centres.shape[0], columns=centres.shape[1],
+                           distances=distances)
     config.kept = centres
     return config
 

@@ -47,20 +47,24 @@ TYPES = {np.dtype(name) for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "
 class NumpyMatrixDataSet:
     """An array, matrix or list of numbers, whose first axis is cut into slices.
 
-    It may not change as long as this exists: it is written to a file when it is first used, and read from there again."""
+    It may not change as long as this exists: it is written to a file when it is first used, and read from there
+    again."""
 
     def __init__(self, matrix):
-        self.kind = "list" if isinstance(matrix, (list, tuple, range)) else "matrix" if isinstance(matrix, np.matrix) else "array"
+        self.kind = "list" if isinstance(matrix, (list, tuple,
+                                                  range)) else "matrix" if isinstance(matrix, np.matrix) else "array"
         try:
             self.matrix = np.asarray(matrix)
         except ValueError as error:
             raise ValueError(f"the data set is no array: {error}") from None
         if self.matrix.ndim == 0:
-            raise ValueError("a data set is needed that has rows: an array, a matrix, a list of numbers or a NumpyMatrixDataSet, "
-                             f"not {matrix!r}")
+            raise ValueError(
+                "a data set is needed that has rows: an array, a matrix, a list of numbers or a NumpyMatrixDataSet, "
+                f"not {matrix!r}")
         if self.matrix.dtype.hasobject or self.matrix.dtype.itemsize == 0:
-            raise ValueError(f"the data set has values of type {self.matrix.dtype}, which can't be sent to workers: numbers are "
-                             "needed")
+            raise ValueError(
+                f"the data set has values of type {self.matrix.dtype}, which can't be sent to workers: numbers are "
+                "needed")
         if self.matrix.size == 0:
             raise ValueError(f"the data set has the shape {self.matrix.shape}: there is nothing to run over")
         self._path = None
@@ -106,7 +110,8 @@ class RemoteWorker:
     def __init__(self, host, ssh=None):
         found = HOST.fullmatch(str(host))
         if not found or (found[3] and found[1] != "slurm"):
-            raise ValueError(f"{host!r} is no host: 'corn10', 'me@corn10' and 'corn10:8' are, and so are 'local' and 'slurm:64'")
+            raise ValueError(
+                f"{host!r} is no host: 'corn10', 'me@corn10' and 'corn10:8' are, and so are 'local' and 'slurm:64'")
         self.host, self.count, self.query, self.ssh = found[1], int(found[2] or 1), found[3], ssh
 
     def __repr__(self):
@@ -161,7 +166,8 @@ class Master:
             raise ValueError("a Master needs at least one worker")
         commands = {worker.ssh for worker in self.workers if worker.ssh} | ({ssh} if ssh else set())
         if len(commands) > 1:
-            raise ValueError(f"all workers of a Master use one ssh command, not {' and '.join(map(repr, sorted(commands)))}")
+            raise ValueError(
+                f"all workers of a Master use one ssh command, not {' and '.join(map(repr, sorted(commands)))}")
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout must be more than 0 seconds, or None, not {timeout!r}")
         if slice_rows is not None and (not isinstance(slice_rows, numbers.Integral) or slice_rows < 1):
@@ -195,8 +201,10 @@ class Master:
         except Exception as error:
             raise ValueError(f"params can't be sent to workers: {error}") from None
         task = {**dataset.task(), "module": source.module, "file": source.file, "function": source.function}
-        files = {"shoal_far.py": pathlib.Path(_far.__file__).read_bytes(), "task.pickle": pickle.dumps(task, _far.PROTOCOL),
-                 "params.pickle": pickled}
+        files = {
+            "shoal_far.py": pathlib.Path(_far.__file__).read_bytes(), "task.pickle": pickle.dumps(task, _far.PROTOCOL),
+            "params.pickle": pickled
+        }
         for name, data in [*source.files.items(), *map(_source.more_file, self.send)]:
             if files.setdefault(name, data) != data:
                 raise ValueError(f"two different files called {name} can't both be sent to workers")
@@ -212,10 +220,14 @@ class Master:
         rows = self.slice_rows or dataset.rows_per_slice()
         store = os.path.join(folder, "shoal_store")
         environment = {"XDG_STATE_HOME": folder}  # so that what it notes of the job goes with the folder
-        words = [_program.find(), "run", "--exec", f"{shlex.quote(self.python)} shoal_far.py", dataset.path(), "--collect",
-                 "-o", "answers.npy", "--grain", str(rows), "--timeout", str(self.timeout or 0), "--threads", "1",
-                 *workers_words(self.workers), *ssh_words(self.ssh), "--store", store, "--json",
-                 "--slices", str(self._pieces(-(-len(dataset) // rows)))]
+        words = [
+            _program.find(), "run", "--exec", f"{shlex.quote(self.python)} shoal_far.py",
+            dataset.path(), "--collect", "-o", "answers.npy", "--grain",
+            str(rows), "--timeout",
+            str(self.timeout or 0), "--threads", "1", *workers_words(self.workers), *ssh_words(self.ssh), "--store",
+            store, "--json", "--slices",
+            str(self._pieces(-(-len(dataset) // rows)))
+        ]
         for name in files:
             words += ["--send", name]
         log.info("%s.%s over %d rows, %d a slice, on %s", source.module, source.function, len(dataset), rows,
@@ -243,8 +255,8 @@ class Watch:
         self.store, self.id = store, None
 
     def ask(self, *words):
-        said = subprocess.run([_program.find(), "job", *words, "--store", self.store, "--json"], stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=10, start_new_session=True).stdout
+        said = subprocess.run([_program.find(), "job", *words, "--store", self.store, "--json"],
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=10, start_new_session=True).stdout
         return json.loads(said.splitlines()[0])
 
     def __call__(self):
@@ -266,7 +278,8 @@ def without_name(line):
 
 
 def sentence_of(outcome):
-    """What the program said last, without its name and without what it advises people at a terminal to do with the job."""
+    """What the program said last, without its name and without what it advises people at a terminal to do with the
+    job."""
     said = [line for line in outcome.lines if line.startswith("shoal: ")] or outcome.lines
     if not said:
         return f"the program shoal ended with code {outcome.code} and said nothing"
@@ -320,14 +333,17 @@ def remote_error(row, rows, host, kind, text, trace, pickled):
 
 
 def add(results):
-    """The sum in the order of the rows: of numbers exactly, of arrays element by element, of tuples member by member; of anything
+    """The sum in the order of the rows: of numbers exactly, of arrays element by element, of tuples member by member;
+    of anything
     else by its own +."""
     first = results[0]
     if any(result is None for result in results):
-        raise TypeError("mapfunc returned None, which can't be added: it should return something, or reduce(results) be defined")
+        raise TypeError(
+            "mapfunc returned None, which can't be added: it should return something, or reduce(results) be defined")
     if isinstance(first, tuple):
         if any(not isinstance(result, tuple) or len(result) != len(first) for result in results):
-            raise TypeError("mapfunc returned tuples of different lengths, which can't be added: define reduce(results)")
+            raise TypeError(
+                "mapfunc returned tuples of different lengths, which can't be added: define reduce(results)")
         return tuple(add(list(members)) for members in zip(*results))
     if all(isinstance(result, (numbers.Integral, np.bool_)) for result in results):
         return sum(int(result) for result in results)

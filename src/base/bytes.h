@@ -5,8 +5,8 @@
  *     base_write_bytes(&out, name, length);                  const void *name = base_read_bytes(&in, length);
  *     status = base_writer_take(&out, &bytes, &size);        if (!base_reader_done(&in)) ... not what was written
  *
- * A writer that runs out of memory and a reader that runs out of bytes remember it: look once, at the end.  A reader that
- * failed hands out zeros and NULL, so that nothing is read beyond the end. */
+ * A writer that runs out of memory and a reader that runs out of bytes remember it: look once, at the end.  A reader
+ * that failed hands out zeros and NULL, so that nothing is read beyond the end. */
 #ifndef BASE_BYTES_H
 #define BASE_BYTES_H
 

@@ -1,11 +1,11 @@
 /* CRC32C, with the processor's own instruction where it has one, by tables elsewhere.  See crc.h.
  *
- * Our own, since zlib and libcrypto have no CRC of this polynomial, and isa-l, which has, is no static library in Debian: the
- * program that is copied to other machines could not be linked.
+ * Our own, since zlib and libcrypto have no CRC of this polynomial, and isa-l, which has, is no static library in
+ * Debian: the program that is copied to other machines could not be linked.
  *
- * The instruction takes three cycles but one can start in each, so long runs are cut into three lanes that go on side by
- * side.  A lane's checksum is joined to the next one by moving it on over as many zero bytes as that lane is long, which is
- * a multiplication of polynomials: by x to the power of 8 * bytes, modulo the CRC's own. */
+ * The instruction takes three cycles but one can start in each, so long runs are cut into three lanes that go on side
+ * by side.  A lane's checksum is joined to the next one by moving it on over as many zero bytes as that lane is long,
+ * which is a multiplication of polynomials: by x to the power of 8 * bytes, modulo the CRC's own. */
 #include "crc.h"
 
 #include <endian.h>
@@ -27,7 +27,7 @@ static struct {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* ---- by tables ------------------------------------------------------------------------------------------------- */
+/* ---- by tables --------------------------------------------------------------------------------------------------- */
 
 static uint64_t load_u64(const unsigned char *bytes)
 {
@@ -54,7 +54,7 @@ static uint32_t add_by_tables(uint32_t crc, const unsigned char *next, size_t si
     return crc;
 }
 
-/* ---- by the instruction ---------------------------------------------------------------------------------------- */
+/* ---- by the instruction ------------------------------------------------------------------------------------------ */
 
 enum { LANE_LONG = 2048, LANE_SHORT = 128 };
 
@@ -69,7 +69,8 @@ static uint32_t power_of_x(int exponent)
     return value;
 }
 
-/* The product of 32 by 32 bits comes out one bit low, and the instruction multiplies by x^32 itself: hence 33 powers less. */
+/* The product of 32 by 32 bits comes out one bit low, and the instruction multiplies by x^32 itself: hence 33 powers
+ * less. */
 static uint32_t move_over(int bytes)
 {
     return power_of_x(8 * bytes - 33);

@@ -58,7 +58,7 @@ static void forget(base_output *output)
     output->slot = -1;
 }
 
-/* ---- the target ---------------------------------------------------------------------------------------------- */
+/* ---- the target -------------------------------------------------------------------------------------------------- */
 
 /* The folder's own path and the name in it, for what does not exist yet. */
 static int resolve_absent(char **out, const char *path)
@@ -139,7 +139,7 @@ int base_output_standard(const char *path)
     return -1;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* Remembers why a write failed: by the time of the commit errno is about something else. */
 static ssize_t write_stream(void *cookie, const char *bytes, size_t size)
@@ -358,7 +358,7 @@ int base_output_check(const char *path)
     return status;
 }
 
-/* ---- below a folder ------------------------------------------------------------------------------------------ */
+/* ---- below a folder ---------------------------------------------------------------------------------------------- */
 
 /* To open a device or a pipe is to do something to it, so what is not a plain file is not opened. */
 static int open_last(int folder, const char *name, int flags)

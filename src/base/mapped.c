@@ -34,7 +34,7 @@ static struct sigaction earlier[HANDLERS_MOST];
 static int handlers;
 static atomic_int last; /* the one that ours is in front of */
 
-/* ---- the signal ------------------------------------------------------------------------------------------------ */
+/* ---- the signal -------------------------------------------------------------------------------------------------- */
 
 /* The mapping that has this address, which stays while the caller reads there. */
 static base_mapped *find_mapped(uintptr_t address)
@@ -113,7 +113,7 @@ static void install(void)
     sigaction(SIGBUS, &ours, NULL);
 }
 
-/* ---- mappings -------------------------------------------------------------------------------------------------- */
+/* ---- mappings ---------------------------------------------------------------------------------------------------- */
 
 /* With the handler in its place. */
 static int take_entry(base_mapped **out)

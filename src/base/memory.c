@@ -32,7 +32,7 @@ int64_t base_memory_fail_here(int64_t n)
     return counted;
 }
 
-/* ---- how much may be held -------------------------------------------------------------------------------------- */
+/* ---- how much may be held ---------------------------------------------------------------------------------------- */
 
 static atomic_llong held; /* bytes of blocks from COUNT_FROM on: smaller ones don't matter */
 static atomic_llong most_held = INT64_MAX;
@@ -60,7 +60,7 @@ static void release(void *block)
     free(block);
 }
 
-/* ---- allocating ------------------------------------------------------------------------------------------------ */
+/* ---- allocating -------------------------------------------------------------------------------------------------- */
 
 static bool may_allocate(void)
 {

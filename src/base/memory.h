@@ -46,8 +46,8 @@ bool base_add(size_t *out, size_t a, size_t b);
 
 /* Bytes of memory the system and this process's control groups could give now, and all the system has. */
 int64_t base_memory_available(void);
-/* What the control groups listed in the file `membership` (as /proc/self/cgroup) and those above them allow, their files
- * being below `root`; INT64_MAX when there is no limit. */
+/* What the control groups listed in the file `membership` (as /proc/self/cgroup) and those above them allow, their
+ * files being below `root`; INT64_MAX when there is no limit. */
 int64_t base_memory_left_in_groups(const char *root, const char *membership);
 int64_t base_memory_total(void);
 /* The same whatever is in use now: the least of what the machine has and what control groups (of both versions)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- numbers ------------------------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 static locale_t plain_locale;
 
@@ -103,7 +103,7 @@ bool base_parse_bytes(int64_t *out, const char *text)
     return true;
 }
 
-/* ---- spelling ------------------------------------------------------------------------------------------------ */
+/* ---- spelling ---------------------------------------------------------------------------------------------------- */
 
 enum { NAME_MOST = 48 };
 
@@ -162,7 +162,7 @@ const char *base_nearest(const char *text, const char *const *names, int count)
     return best;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 /* Room for "--" and a name, or "-k": how the user called an option. */
 typedef struct spelling {
@@ -304,7 +304,7 @@ int base_options_default(void *settings, const base_option_group *groups)
     return SHOAL_OK;
 }
 
-/* ---- finding an option --------------------------------------------------------------------------------------- */
+/* ---- finding an option ------------------------------------------------------------------------------------------- */
 
 /* An option and the struct its value goes into. */
 typedef struct target {
@@ -358,7 +358,7 @@ int shoal_options_set(void *settings, const shoal_option *table, const char *nam
     return assign(settings, found.option, spell_long(name).text, text);
 }
 
-/* ---- argument lists ------------------------------------------------------------------------------------------ */
+/* ---- argument lists ---------------------------------------------------------------------------------------------- */
 
 typedef struct reader {
     void *settings;

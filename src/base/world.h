@@ -1,8 +1,8 @@
 /* Time, waiting, threads and true randomness: all that makes a run differ from its last one, in one place.
  *
  * Whoever waits does so on a 32-bit word: it sleeps while the word has the value it saw, until someone changes the word
- * and wakes it, or until a moment comes.  The word may lie in memory shared with other processes.  Sleeping is waiting on a
- * word that nobody changes.  Tests may put another world in place, whose time passes as they like. */
+ * and wakes it, or until a moment comes.  The word may lie in memory shared with other processes.  Sleeping is waiting
+ * on a word that nobody changes.  Tests may put another world in place, whose time passes as they like. */
 #ifndef BASE_WORLD_H
 #define BASE_WORLD_H
 

@@ -30,7 +30,7 @@ static void release_history(history *self)
     base_free(&self->path);
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 static bool was_predicted(const plan_run *run)
 {
@@ -58,7 +58,7 @@ static int find_errors(double *median, double *worst, int64_t *predicted, int64_
     return status;
 }
 
-/* ---- for people ------------------------------------------------------------------------------------------------ */
+/* ---- for people -------------------------------------------------------------------------------------------------- */
 
 static void format_date(char *out, size_t size, int64_t date, const char *format)
 {
@@ -120,7 +120,7 @@ static int print_table(const history *history)
     return SHOAL_OK;
 }
 
-/* ---- as JSON --------------------------------------------------------------------------------------------------- */
+/* ---- as JSON ----------------------------------------------------------------------------------------------------- */
 
 static json_t *json_run(const plan_run *run)
 {
@@ -163,7 +163,7 @@ static int print_object(const history *history)
     return cli_print_json(object);
 }
 
-/* ---- for the verb ---------------------------------------------------------------------------------------------- */
+/* ---- for the verb ------------------------------------------------------------------------------------------------ */
 
 int cli_history_print(bool json)
 {

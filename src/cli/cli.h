@@ -25,7 +25,7 @@
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG_USAGE = 2, CLI_RESUMABLE = 3, CLI_INTERRUPTED = 130 };
 
-/* ---- verbs --------------------------------------------------------------------------------------------------- */
+/* ---- verbs ------------------------------------------------------------------------------------------------------- */
 
 typedef struct cli_example {
     const char *command, *what; /* what: "cluster rows into 100 groups" */
@@ -72,7 +72,7 @@ bool cli_verb_family(const char *first);
 /* Fails with the sentence for a verb that does not exist. */
 int cli_verb_unknown(const char *const *word, int count);
 
-/* ---- options that several verbs have ------------------------------------------------------------------------- */
+/* ---- options that several verbs have ----------------------------------------------------------------------------- */
 
 typedef struct cli_common {
     bool help;
@@ -119,7 +119,7 @@ const char *const *cli_option_choices(const shoal_option *table, const char *nam
 /* The columns of the terminal stdout is, or 80. */
 int cli_width(void);
 
-/* ---- help (help.c) ------------------------------------------------------------------------------------------- */
+/* ---- help (help.c) ----------------------------------------------------------------------------------------------- */
 
 void cli_help_program(FILE *stream);
 void cli_help_verb(FILE *stream, const cli_verb *verb);
@@ -128,7 +128,7 @@ void cli_help_family(FILE *stream, const char *first);
 void cli_manual_program(FILE *stream);
 void cli_manual_verb(FILE *stream, const cli_verb *verb);
 
-/* ---- signals (signals.c) ------------------------------------------------------------------------------------- */
+/* ---- signals (signals.c) ----------------------------------------------------------------------------------------- */
 
 /* SIGINT, SIGTERM and SIGHUP remove temporary outputs and end the process, unless a stop is allowed: then the first
  * one only sets the flag.  SIGBUS says that a mapped file shrank; for rows data.h does. */
@@ -145,7 +145,7 @@ bool cli_signals_stopped(void);
  * which must be good for the next run. */
 _Noreturn void cli_signals_leave(void);
 
-/* ---- progress and trace (progress.c, trace.c) ---------------------------------------------------------------- */
+/* ---- progress and trace (progress.c, trace.c) -------------------------------------------------------------------- */
 
 typedef struct cli_progress {
     FILE *stream; /* NULL when nothing is to be shown */
@@ -200,7 +200,7 @@ int cli_trace_commit(cli_trace *trace, double objective);
 /* Removes the file; events that were written stay. */
 void cli_trace_discard(cli_trace *trace);
 
-/* ---- running a learner (job.c) ------------------------------------------------------------------------------- */
+/* ---- running a learner (job.c) ----------------------------------------------------------------------------------- */
 
 /* What a job on workers has beside a run of this process. */
 typedef struct cli_job_away {
@@ -273,8 +273,8 @@ int cli_job_load_weights(cli_job *job, const char *path);
 /* Runs it.  job->report.stopped says that a signal ended it after a round. */
 int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settings, const cli_ranks_settings *ranks,
                 int64_t memory, const cli_trace_settings *trace);
-/* Once all outputs are written: the checkpoint is not needed any more.  `status` is how writing them went, and is returned unless that is
- * SHOAL_OK. */
+/* Once all outputs are written: the checkpoint is not needed any more.  `status` is how writing them went, and is
+ * returned unless that is SHOAL_OK. */
 int cli_job_close(cli_job *job, int status);
 /* What every learner's --json says; the caller adds to it and owns it.  NULL when out of memory. */
 json_t *cli_job_json(const cli_job *job);
@@ -324,7 +324,7 @@ int cli_check_finite(const double *values, int64_t rows, int64_t columns, const 
 /* Reads a whole data set as float64; every value is finite. */
 int cli_read_float64(double **out, int64_t *rows, int64_t *columns, const char *path);
 
-/* ---- printing ------------------------------------------------------------------------------------------------ */
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
 
 /* Prints one line of JSON, in ASCII, to stdout and takes the object, which may be NULL after a failure to make it. */
 int cli_print_json(json_t *object);

@@ -1,5 +1,6 @@
-/* shoal agent: starts the workers of a machine that someone reached by ssh or srun.  People never call it; it is a verb so that one
- * program is all that has to be there.  The link is its standard input and output, which nothing else may write to. */
+/* shoal agent: starts the workers of a machine that someone reached by ssh or srun.  People never call it; it is a verb
+ * so that one program is all that has to be there.  The link is its standard input and output, which nothing else may
+ * write to. */
 #include "cli.h"
 
 #include <errno.h>
@@ -65,10 +66,8 @@ static int run_agent(void *from_main, const char *const *word, int words)
 
 static const char *const description[] = {
     "Serves the workers of one machine over its standard input and output. It is started there by --workers ssh:HOST "
-    "or slurm:N, "
-    "never by hand: it starts as many workers as it is told to, lets them reach the store through its two streams, and "
-    "ends "
-    "with them when these are closed.",
+    "or slurm:N, never by hand: it starts as many workers as it is told to, lets them reach the store through its two "
+    "streams, and ends with them when these are closed.",
     "docs/workers.md explains what goes over the streams and what is trusted.",
     NULL,
 };

@@ -67,7 +67,7 @@ static const base_option_group groups[] = {
     {0},
 };
 
-/* ---- before the run ------------------------------------------------------------------------------------------ */
+/* ---- before the run ---------------------------------------------------------------------------------------------- */
 
 /* An earlier model, whose numbers config points to. */
 typedef struct start {
@@ -150,7 +150,7 @@ static int check_settings(const settings *settings)
     return cli_picture_check(&settings->picture, settings->outputs.picture);
 }
 
-/* ---- after the run ------------------------------------------------------------------------------------------- */
+/* ---- after the run ----------------------------------------------------------------------------------------------- */
 
 /* What the end of a run needs to know, whether it was started here or resumed. */
 typedef struct ending {
@@ -208,8 +208,9 @@ static int write_features(const cli_job *job, const void *context)
 /* Patches are too small to be seen as they are: so many pixels across at least. */
 enum { IMAGE_PIXELS = 32 };
 
-/* The input of norm 1 that excites unit i most is its weights divided by their norm (Ng, "Sparse autoencoder").  Each image is scaled by
- * its own greatest magnitude, so that a unit of small weights is seen as well as one of large ones. */
+/* The input of norm 1 that excites unit i most is its weights divided by their norm (Ng, "Sparse autoencoder").  Each
+ * image is scaled by its own greatest magnitude, so that a unit of small weights is seen as well as one of large
+ * ones. */
 static int write_picture(const cli_job *job, const ending *end)
 {
     const shoal_tensor *encoder = shoal_result_tensor(job->result, "encoder.weight");
@@ -356,7 +357,7 @@ int cli_autoencoder_finish(cli_job *job, const json_t *asked, const cli_print_se
     return status == SHOAL_OK ? end_run(job, &end, &trace, print) : status;
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------------ */
+/* ---- the verb ---------------------------------------------------------------------------------------------------- */
 
 /* What whoever resumes the job has to know beside options and outputs. */
 static json_t *json_more(const settings *settings)
@@ -410,30 +411,25 @@ static int run_autoencoder(void *from_main, const char *const *word, int words)
 }
 
 static const char *const description[] = {
-    "Trains a network of one hidden layer to give back what goes in. The cost is half the mean squared error of a row, "
-    "plus --weight-decay times half the squared weights, plus --sparsity-weight times the divergence of each hidden "
-    "unit's mean activation, over all rows, from --sparsity: the sparse autoencoder of Stanford's notes. What the "
-    "hidden "
-    "units come to prefer are features of the data. DATA is any file that shoal data info reads, or the URL of a .npy "
-    "blob in a store; shoal data patches cuts one from images.",
+    "Trains a network of one hidden layer to give back what goes in. The cost is half the mean squared error of a "
+    "row, plus --weight-decay times half the squared weights, plus --sparsity-weight times the divergence of each "
+    "hidden unit's mean activation, over all rows, from --sparsity: the sparse autoencoder of Stanford's notes. What "
+    "the hidden units come to prefer are features of the data. DATA is any file that shoal data info reads, or the URL "
+    "of a .npy blob in a store; shoal data patches cuts one from images.",
     "Logistic outputs reach 0 to 1 and tanh outputs -1 to 1: data outside has to be mapped there by --scale, or "
     "--output linear reaches all. relu units have no mean activation to aim at: their sparsity is --sparsity-weight "
     "times the sum of the mean activations.",
-    "The result depends on the data, the options under Learning, where it starts and --grain alone. The "
-    "number "
-    "of threads or workers and the kernel never change one bit of it.",
+    "The result depends on the data, the options under Learning, where it starts and --grain alone. The number of "
+    "threads or workers and the kernel never change one bit of it.",
     "With --workers or --store the same is done by worker processes that meet only in a store, and the result has the "
     "same bits. Any of them may die or leave at any moment, and more may join; shoal job shows, stops, resumes and "
     "removes jobs.",
     "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the "
-    "same "
-    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with "
-    "any "
-    "number of ranks or threads.",
+    "same bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, "
+    "with any number of ranks or threads.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the files are written from the best "
     "point so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and "
-    "nothing "
-    "is written. A run whose cost has no finite value any more ends with the last good model, and exit code 1.",
+    "nothing is written. A run whose cost has no finite value any more ends with the last good model, and exit code 1.",
     NULL,
 };
 

@@ -42,11 +42,10 @@ typedef struct settings {
 static const shoal_option rows[] = {
     {"store", 's', SHOAL_OPTION_LIST, offsetof(settings, stores), "URL",
      .help = "a store to measure: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET; may be given several times; a "
-             "folder of this user, "
-             "where jobs usually are, when left out"},
+             "folder of this user, where jobs usually are, when left out"},
     {"learner", 'l', SHOAL_OPTION_LIST, offsetof(settings, learners), "NAME",
-     .help = "a learner to measure: kmeans, logistic or autoencoder; may be given several times; all of them when left "
-             "out"},
+     .help = "a learner to measure: kmeans, logistic or autoencoder; may be given several times; all of them when "
+             "left out"},
     {"workers", 'w', SHOAL_OPTION_COUNT, offsetof(settings, workers), "N",
      .help = "the most workers that are started to see what a round takes; 1, 2 and 4 are tried in any case",
      .fallback = "4", .least = 1, .most = 256},
@@ -74,7 +73,7 @@ static const base_option_group groups[] = {
     {0},
 };
 
-/* ---- what is measured ------------------------------------------------------------------------------------------ */
+/* ---- what is measured -------------------------------------------------------------------------------------------- */
 
 typedef struct calibrating {
     const settings *settings;
@@ -145,7 +144,7 @@ static int choose_stores(calibrating *self)
     return SHOAL_OK;
 }
 
-/* ---- what was there before ------------------------------------------------------------------------------------- */
+/* ---- what was there before --------------------------------------------------------------------------------------- */
 
 static void forget_paces(plan_calibration *kept)
 {
@@ -216,7 +215,7 @@ static int prepare(calibrating *self)
     return status == SHOAL_OK ? choose_stores(self) : status;
 }
 
-/* ---- measuring ------------------------------------------------------------------------------------------------- */
+/* ---- measuring --------------------------------------------------------------------------------------------------- */
 
 /* What one of many does, where each also waits for an answer. */
 static double without_latency(double rate, double latency)
@@ -330,7 +329,8 @@ static int measure_engine(calibrating *self, int store)
     return status == SHOAL_OK ? plan_calibration_set_site(kept, &entry) : status;
 }
 
-/* While it is not known yet whether a store can be reached, and there is nothing to remove, a signal ends the program at once. */
+/* While it is not known yet whether a store can be reached, and there is nothing to remove, a signal ends the program
+ * at once. */
 static int measure(calibrating *self)
 {
     int status = SHOAL_OK;
@@ -345,7 +345,7 @@ static int measure(calibrating *self)
     return status;
 }
 
-/* ---- the verb -------------------------------------------------------------------------------------------------- */
+/* ---- the verb ---------------------------------------------------------------------------------------------------- */
 
 static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *where)
 {
@@ -436,16 +436,14 @@ static int run_calibrate(void *from_main, const char *const *word, int words)
 
 static const char *const description[] = {
     "Measures in under a minute what shoal plan needs to know of this machine and of a store: how fast learners are, "
-    "with one thread and "
-    "with all; latency and bandwidth of the store; and what a round of workers that meet there takes besides its work. "
-    "What was measured "
-    "anew takes the place of what was there, in ~/.config/shoal/calibration.json; the rest stays.",
+    "with one thread and with all; latency and bandwidth of the store; and what a round of workers that meet there "
+    "takes besides its work. What was measured anew takes the place of what was there, in "
+    "~/.config/shoal/calibration.json; the rest stays.",
     "The machine should have nothing else to do. What is written to a store lies below a random name, and is removed "
-    "at the end. A folder "
-    "is made when it is not there; a container or bucket is not.",
+    "at the end. A folder is made when it is not there; a container or bucket is not.",
     "Every run of a learner tells what was predicted and what happened. --history lists both, with the median and the "
-    "worst error; "
-    "--refit fits what is kept to the runs that happened, whose data may be easier or harder than generated ones.",
+    "worst error; --refit fits what is kept to the runs that happened, whose data may be easier or harder than "
+    "generated ones.",
     NULL,
 };
 static const cli_example examples[] = {

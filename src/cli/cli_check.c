@@ -23,8 +23,7 @@ typedef struct settings {
 static const shoal_option rows[] = {
     {"workers", 0, SHOAL_OPTION_LIST, offsetof(settings, workers), "WHERE",
      .help = "where to look, as the verbs that run on workers take it: local:N, ssh:HOST[:N],... or slurm:N; may be "
-             "given several "
-             "times"},
+             "given several times"},
     {"store", 0, SHOAL_OPTION_TEXT, offsetof(settings, store), "URL",
      .help = "also open this store from here and measure a round trip to it"},
     {"ssh", 0, SHOAL_OPTION_TEXT, offsetof(settings, ssh), "COMMAND",
@@ -80,7 +79,7 @@ static int check_store(store_row *out, const settings *settings)
     return status == SHOAL_USAGE || status == SHOAL_STOPPED ? status : SHOAL_OK;
 }
 
-/* ---- for people ---------------------------------------------------------------------------------------------------- */
+/* ---- for people -------------------------------------------------------------------------------------------------- */
 
 static void format_rate(char *out, size_t size, double rate)
 {
@@ -146,7 +145,7 @@ static void print_table(const launch_check *check, const store_row *store, const
     putchar('\n');
 }
 
-/* ---- for programs -------------------------------------------------------------------------------------------------- */
+/* ---- for programs ------------------------------------------------------------------------------------------------ */
 
 static json_t *json_row(const launch_check_row *row)
 {
@@ -198,7 +197,7 @@ static int print_object(const launch_check *check, const store_row *store, const
     return cli_print_json(object);
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------------------ */
+/* ---- the verb ---------------------------------------------------------------------------------------------------- */
 
 /* Only this program knows the kernel set that it would choose on this machine. */
 static int fill_local(launch_check *check)
@@ -246,16 +245,13 @@ static int run_check(void *from_main, const char *const *word, int words)
 }
 
 static const char *const description[] = {
-    "Looks at every place that --workers names and prints a line for each: whether it can be reached and otherwise why "
-    "not, the cores and "
-    "the memory that workers would have, the kernel set they would compute with, whether this program was there "
-    "already, the "
-    "round trip of a request through the pipe to the store, how fast blobs go there and come back, and the GPU.",
+    "Looks at every place that --workers names and prints a line for each: whether it can be reached and otherwise "
+    "why not, the cores and the memory that workers would have, the kernel set they would compute with, whether this "
+    "program was there already, the round trip of a request through the pipe to the store, how fast blobs go there and "
+    "come back, and the GPU.",
     "A host behind ssh is reached just as a job would reach it, so what works here works there: the program is copied "
-    "when it is not "
-    "there yet, and an agent measures with a blob of 16 MiB. Nothing stays running. Of Slurm it prints what sinfo "
-    "says: nodes times "
-    "cores, and the memory of one.",
+    "when it is not there yet, and an agent measures with a blob of 16 MiB. Nothing stays running. Of Slurm it prints "
+    "what sinfo says: nodes times cores, and the memory of one.",
     "It exits 1 when something can't be reached.",
     NULL,
 };

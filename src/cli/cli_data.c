@@ -27,8 +27,8 @@ static const shoal_option head_rows[] = {
 static const shoal_option convert_rows[] = {
     {"format", 'f', SHOAL_OPTION_TEXT, offsetof(settings, format), "FORMAT",
      .help =
-         "format to write: npy, csv, tsv, txt, idx, raw or bin, text and idx also with .gz as in csv.gz; the ending of "
-         "OUT says which when left out"},
+         "format to write: npy, csv, tsv, txt, idx, raw or bin, text and idx also with .gz as in csv.gz; the ending "
+         "of OUT says which when left out"},
     {0},
 };
 static const shoal_option *const info_options = info_rows, *const head_options = head_rows,
@@ -53,7 +53,7 @@ static const base_option_group convert_groups[] = {
     {0},
 };
 
-/* ---- info ---------------------------------------------------------------------------------------------------- */
+/* ---- info -------------------------------------------------------------------------------------------------------- */
 
 static int64_t value_bytes(const shoal_data *data)
 {
@@ -111,7 +111,7 @@ static int run_info(void *from_main, const char *const *word, int words)
     return status;
 }
 
-/* ---- head ---------------------------------------------------------------------------------------------------- */
+/* ---- head -------------------------------------------------------------------------------------------------------- */
 
 static void print_names(const shoal_data *data)
 {
@@ -156,7 +156,7 @@ static int run_head(void *from_main, const char *const *word, int words)
     return status;
 }
 
-/* ---- convert ------------------------------------------------------------------------------------------------- */
+/* ---- convert ----------------------------------------------------------------------------------------------------- */
 
 static int run_convert(void *from_main, const char *const *word, int words)
 {
@@ -178,17 +178,15 @@ static int run_convert(void *from_main, const char *const *word, int words)
     return status;
 }
 
-/* ---- the verbs ----------------------------------------------------------------------------------------------- */
+/* ---- the verbs --------------------------------------------------------------------------------------------------- */
 
 static const char *const info_description[] = {
-    "Prints the format, shape and type of a data set. Formats are recognised by their content: .npy (any version, byte "
-    "order and order of axes), IDX as MNIST has it, text with commas, tabs, semicolons or spaces and an optional "
-    "header "
-    "line, each of these also compressed by gzip; raw values with --cols and --type; and generated data, named "
+    "Prints the format, shape and type of a data set. Formats are recognised by their content: .npy (any version, "
+    "byte order and order of axes), IDX as MNIST has it, text with commas, tabs, semicolons or spaces and an optional "
+    "header line, each of these also compressed by gzip; raw values with --cols and --type; and generated data, named "
     "gen:uniform?... or gen:blobs?...",
     "gen:uniform?rows=N&cols=N&seed=N has values between 0 and 1, gen:blobs?rows=N&cols=N&seed=N&centres=N&spread=X "
-    "has "
-    "rows around random centres. Any row of it can be made alone, so that it takes no memory.",
+    "has rows around random centres. Any row of it can be made alone, so that it takes no memory.",
     "Dimensions beyond the second are folded: an array of shape 60000x28x28 is 60000 rows of 784 columns. '-' is "
     "standard input.",
     NULL,
@@ -237,9 +235,9 @@ const cli_verb cli_data_head = {
 static const char *const convert_description[] = {"Writes the rows of IN to OUT in the format that the ending of OUT "
                                                   "names: .npy, .csv, .tsv, .txt (spaces), .idx, .raw "
                                                   "or .bin, text and .idx also with .gz; --format names it for a pipe "
-                                                  "or any other name. Values keep their "
-                                                  "type where the format can hold it. OUT appears when "
-                                                  "it is whole; until then an old file of that name stays.",
+                                                  "or any other name. Values keep their type where the format can hold "
+                                                  "it. OUT appears when it is whole; until then an old file of that "
+                                                  "name stays.",
                                                   NULL};
 static const cli_example convert_examples[] = {
     {"shoal data convert iris.csv iris.npy --drop-column species", "text to .npy, without the label"},

@@ -93,7 +93,7 @@ typedef struct run {
     double started;
 } run;
 
-/* ---- what was asked for -------------------------------------------------------------------------------------- */
+/* ---- what was asked for ------------------------------------------------------------------------------------------ */
 
 /* The option is a text so that one that would do nothing can be told from one that was left out. */
 static int parse_epsilon(double *out, const preparing *wanted)
@@ -179,7 +179,7 @@ static int check_files(const run *run, const char *const *word, int count)
     return status;
 }
 
-/* ---- the work ------------------------------------------------------------------------------------------------ */
+/* ---- the work ---------------------------------------------------------------------------------------------------- */
 
 static void on_progress(void *context, const char *doing, int64_t done, int64_t files)
 {
@@ -234,7 +234,7 @@ static int write_all(const run *run)
     return status;
 }
 
-/* ---- what is told -------------------------------------------------------------------------------------------- */
+/* ---- what is told ------------------------------------------------------------------------------------------------ */
 
 static int print_json(const run *run)
 {
@@ -286,7 +286,7 @@ static int print_summary(const run *run)
     return SHOAL_OK;
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------------ */
+/* ---- the verb ---------------------------------------------------------------------------------------------------- */
 
 static void release(run *run)
 {
@@ -345,14 +345,13 @@ static const char *const description[] = {
     "the same file on every machine, with any number of threads.",
     "Values are shares of white, from 0 to 1; those of float arrays stay as they are. A row holds the patch line by "
     "line, colours of a pixel together. What is transparent is laid over white; grey is 0.299 red + 0.587 green + "
-    "0.114 "
-    "blue, and a JPEG's own luminance.",
+    "0.114 blue, and a JPEG's own luminance.",
     "Before they are written, patches can lose their own mean (--centre), be whitened (--whiten) and be mapped to a "
     "range (--range), in this order. --whiten takes the mean of all patches from each and makes all directions equally "
     "strong but for --epsilon: with covariance U S U', x becomes U (S + epsilon)^-1/2 U' (x - mean).",
-    "A file that can't be read, or only in part, fails the command before anything is written; with --skip-broken such "
-    "files are left out and named. In folders only files that end with .png, .jpg or .jpeg are taken. Links to files "
-    "are followed there, links to folders are not.",
+    "A file that can't be read, or only in part, fails the command before anything is written; with --skip-broken "
+    "such files are left out and named. In folders only files that end with .png, .jpg or .jpeg are taken. Links to "
+    "files are followed there, links to folders are not.",
     NULL,
 };
 static const cli_example examples[] = {

@@ -52,7 +52,7 @@ static int open_job(cli_jobs *jobs, char id[SHOAL_JOB_ID_BYTES], const settings 
     return status == SHOAL_OK ? cli_jobs_find(id, jobs, text) : status;
 }
 
-/* ---- scale ----------------------------------------------------------------------------------------------------- */
+/* ---- scale ------------------------------------------------------------------------------------------------------- */
 
 static int check_running(const cli_jobs *jobs, const char *id)
 {
@@ -85,7 +85,7 @@ static int run_scale(void *from_main, const char *const *word, int words)
     return status;
 }
 
-/* ---- cancel ---------------------------------------------------------------------------------------------------- */
+/* ---- cancel ------------------------------------------------------------------------------------------------------ */
 
 static int run_cancel(void *from_main, const char *const *word, int words)
 {
@@ -106,7 +106,7 @@ static int run_cancel(void *from_main, const char *const *word, int words)
     return status;
 }
 
-/* ---- remove ---------------------------------------------------------------------------------------------------- */
+/* ---- remove ------------------------------------------------------------------------------------------------------ */
 
 static int check_removable(const cli_jobs *jobs, const char *id)
 {
@@ -173,12 +173,11 @@ static int run_remove(void *from_main, const char *const *word, int words)
     return status;
 }
 
-/* ---- the verbs ------------------------------------------------------------------------------------------------- */
+/* ---- the verbs --------------------------------------------------------------------------------------------------- */
 
 static const char *const scale_description[] = {
     "Asks whoever started workers for a job, with --workers local:N, to keep N of them from now on: more are started, "
-    "or some leave. It obeys "
-    "within two seconds. Workers that were started by hand are not touched.",
+    "or some leave. It obeys within two seconds. Workers that were started by hand are not touched.",
     NULL,
 };
 static const cli_example scale_examples[] = {
@@ -219,8 +218,8 @@ const cli_verb cli_job_cancel = {
 
 static const char *const remove_description[] = {
     "Removes all there is of a job from the store: its result, its models, the rows it uploaded. A job that workers "
-    "are working on is "
-    "refused unless --force ends it first. A job whose removal was cut short is removed by saying so again.",
+    "are working on is refused unless --force ends it first. A job whose removal was cut short is removed by saying so "
+    "again.",
     NULL,
 };
 static const cli_example remove_examples[] = {

@@ -108,8 +108,7 @@ static int run_list(void *from_main, const char *const *word, int words)
 
 static const char *const description[] = {
     "Lists the jobs of a store, one a line: name, learner, state, round, phase, workers that have a record there, and "
-    "age. A job is running, "
-    "waiting (for workers), done, failed or cancelled.",
+    "age. A job is running, waiting (for workers), done, failed or cancelled.",
     NULL,
 };
 static const cli_example examples[] = {

@@ -41,8 +41,8 @@ static const shoal_option worker_rows[] = {
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(settings, run.kernel), "NAME",
      .help = "instructions they compute with: auto, portable, avx2, avx512 or vnni", .fallback = "auto"},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.roles), "ROLES",
-     .help = "all: every worker maps and reduces; split: N map, the square root of N reduce, one reduces last; as you "
-             "submitted the job when left out"},
+     .help = "all: every worker maps and reduces; split: N map, the square root of N reduce, one reduces last; as "
+             "you submitted the job when left out"},
     {"detach", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.detach), NULL,
      .help = "return at once; the workers go on, and outputs are written when the job is done"},
     {"as-scaled", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.as_scaled), NULL,
@@ -208,15 +208,12 @@ static int run_resume(void *from_main, const char *const *word, int words)
 
 static const char *const description[] = {
     "Goes on with a job that stopped, was cancelled, failed for a cause that is mended, or lost whoever started it: "
-    "starts workers, follows the "
-    "job to its end, and writes the outputs it was submitted with. Rows whose upload was cut short are uploaded from "
-    "the file "
-    "they came from. A job that is done only has its outputs written.",
+    "starts workers, follows the job to its end, and writes the outputs it was submitted with. Rows whose upload was "
+    "cut short are uploaded from the file they came from. A job that is done only has its outputs written.",
     "Workers, outputs and files are those that you submitted the job with on this machine, which a note here tells. "
-    "What "
-    "any other job asks for is shown and refused, since whoever may write to the store could have asked for it: its "
-    "workers unless you give --workers, files to write unless you give --write-outputs, files to read unless you give "
-    "--data-root, code unless you give --allow-code. shoal job result writes the result to where you say.",
+    "What any other job asks for is shown and refused, since whoever may write to the store could have asked for it: "
+    "its workers unless you give --workers, files to write unless you give --write-outputs, files to read unless you "
+    "give --data-root, code unless you give --allow-code. shoal job result writes the result to where you say.",
     "The result has the bits it would have had without the break.",
     "A signal ends the workers that were started here; the job can go on again, and the exit code is 3.",
     NULL,

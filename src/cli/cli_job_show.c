@@ -53,7 +53,7 @@ static int open_job(cli_jobs *jobs, char id[SHOAL_JOB_ID_BYTES], const settings 
     return status == SHOAL_OK ? cli_jobs_find(id, jobs, text) : status;
 }
 
-/* ---- show ------------------------------------------------------------------------------------------------------ */
+/* ---- show -------------------------------------------------------------------------------------------------------- */
 
 static int show(const settings *settings, const shoal_job *job)
 {
@@ -80,7 +80,7 @@ static int run_show(void *from_main, const char *const *word, int words)
     return status;
 }
 
-/* ---- watch ----------------------------------------------------------------------------------------------------- */
+/* ---- watch ------------------------------------------------------------------------------------------------------- */
 
 /* On a terminal each picture takes the place of the one before. */
 static int run_watch(void *from_main, const char *const *word, int words)
@@ -109,7 +109,7 @@ static int run_watch(void *from_main, const char *const *word, int words)
     return status;
 }
 
-/* ---- logs ------------------------------------------------------------------------------------------------------ */
+/* ---- logs -------------------------------------------------------------------------------------------------------- */
 
 static void print_log(const char *title, const char *text)
 {
@@ -167,17 +167,15 @@ static int run_logs(void *from_main, const char *const *word, int words)
     return status;
 }
 
-/* ---- the verbs ------------------------------------------------------------------------------------------------- */
+/* ---- the verbs --------------------------------------------------------------------------------------------------- */
 
 static const char *const show_description[] = {
     "Shows how a job stands: its rounds and how long each phase took, its slices and who holds them, its workers, the "
-    "requests that they "
-    "made of the store and their price. ID is the job's name, or the start or end of it; it can be left out when the "
-    "store "
-    "has one job.",
+    "requests that they made of the store and their price. ID is the job's name, or the start or end of it; it can be "
+    "left out when the store has one job.",
     "Workers write what they did every third of a lease, so numbers may be so old. Roles are m for map, r for reduce "
-    "and l for the last "
-    "reduction. A worker that has written nothing for a lease is silent: the others take over what it held.",
+    "and l for the last reduction. A worker that has written nothing for a lease is silent: the others take over what "
+    "it held.",
     NULL,
 };
 static const cli_example show_examples[] = {
@@ -217,9 +215,8 @@ const cli_verb cli_job_watch = {
 };
 
 static const char *const logs_description[] = {
-    "Prints the last lines of all workers of a job, worker by worker, also of those that have left or died, and of the "
-    "process that "
-    "looked after a detached job's workers on this machine.",
+    "Prints the last lines of all workers of a job, worker by worker, also of those that have left or died, and of "
+    "the process that looked after a detached job's workers on this machine.",
     NULL,
 };
 static const cli_example logs_examples[] = {

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "job_store.h"
 
-/* ---- wait ------------------------------------------------------------------------------------------------------ */
+/* ---- wait -------------------------------------------------------------------------------------------------------- */
 
 typedef struct wait_settings {
     cli_common common;
@@ -85,8 +85,7 @@ static int run_wait(void *from_main, const char *const *word, int words)
 
 static const char *const wait_description[] = {
     "Waits for the end of a job. It exits 0 when the job is done, 1 when it failed, and 3 when it was cancelled or "
-    "nobody works "
-    "on it, so that it can go on with shoal job resume.",
+    "nobody works on it, so that it can go on with shoal job resume.",
     NULL,
 };
 static const cli_example wait_examples[] = {
@@ -105,7 +104,7 @@ const cli_verb cli_job_wait = {
     .run = run_wait,
 };
 
-/* ---- result ---------------------------------------------------------------------------------------------------- */
+/* ---- result ------------------------------------------------------------------------------------------------------ */
 
 typedef struct result_settings {
     cli_common common;
@@ -260,8 +259,7 @@ static int run_result(void *from_main, const char *const *word, int words)
 
 static const char *const result_description[] = {
     "Prints the numbers of a finished job's result and which tensors it has, and writes these as .npy files where "
-    "--out or --tensor ask for "
-    "it. A job that is not done has no result: one sentence, and exit code 3.",
+    "--out or --tensor ask for it. A job that is not done has no result: one sentence, and exit code 3.",
     NULL,
 };
 static const cli_example result_examples[] = {

@@ -68,7 +68,7 @@ static const base_option_group groups[] = {
     {0},
 };
 
-/* ---- before the run ------------------------------------------------------------------------------------------ */
+/* ---- before the run ---------------------------------------------------------------------------------------------- */
 
 static const char *const init_words[] = {"auto", "kmeans++", "parallel", "random"};
 enum { INIT_WORDS = 4 };
@@ -117,7 +117,7 @@ static int load_start(double **start, shoal_kmeans_config *config, const cli_job
     return SHOAL_OK;
 }
 
-/* ---- after the run ------------------------------------------------------------------------------------------- */
+/* ---- after the run ----------------------------------------------------------------------------------------------- */
 
 /* What the end of a run needs to know, whether it was started here or resumed. */
 typedef struct ending {
@@ -232,7 +232,7 @@ int cli_kmeans_finish(cli_job *job, const json_t *asked, const cli_print_setting
     return status == SHOAL_OK ? end_run(job, &end, &trace, print) : status;
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------------ */
+/* ---- the verb ---------------------------------------------------------------------------------------------------- */
 
 /* What can be refused before anything is read. */
 static int check_settings(const settings *settings)
@@ -306,20 +306,15 @@ static const char *const description[] = {
     "see shoal data info and docs/data.md.",
     "The result depends on the data, the options under Clustering and the weights alone. The number of threads, the "
     "kernel and the grain never change one bit of it.",
-    "Without an option for output a summary is printed and nothing is written. Every file is written under a temporary "
-    "name and renamed when whole, so an old file stays until the new one is there.",
+    "Without an option for output a summary is printed and nothing is written. Every file is written under a "
+    "temporary name and renamed when whole, so an old file stays until the new one is there.",
     "With --workers or --store the same is done by worker processes that meet only in a store, and the result has the "
-    "same "
-    "bits. Any of them may die or leave at any moment, and more may join: shoal worker. Whoever is left goes on; shoal "
-    "job "
-    "shows, stops, resumes and removes jobs. A signal then ends the workers that were started here, nothing is "
-    "written, a "
-    "sentence says how the job can go on, and the exit code is 3.",
+    "same bits. Any of them may die or leave at any moment, and more may join: shoal worker. Whoever is left goes on; "
+    "shoal job shows, stops, resumes and removes jobs. A signal then ends the workers that were started here, nothing "
+    "is written, a sentence says how the job can go on, and the exit code is 3.",
     "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the "
-    "same "
-    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with "
-    "any "
-    "number of ranks or threads.",
+    "same bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, "
+    "with any number of ranks or threads.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the files are written from what has "
     "been found so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and "
     "nothing is written. While the first centres are still sought there is nothing to write.",

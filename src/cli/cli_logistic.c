@@ -66,7 +66,7 @@ static const base_option_group groups[] = {
     {0},
 };
 
-/* ---- before the run ------------------------------------------------------------------------------------------ */
+/* ---- before the run ---------------------------------------------------------------------------------------------- */
 
 /* Sets config->target from a name or a number.  Names count first, as they do for --drop-column. */
 static int find_target(shoal_logistic_config *config, const char *text, const cli_job *job)
@@ -138,7 +138,7 @@ static int check_settings(const settings *settings, const char *data)
     return SHOAL_OK;
 }
 
-/* ---- after the run ------------------------------------------------------------------------------------------- */
+/* ---- after the run ----------------------------------------------------------------------------------------------- */
 
 /* What the end of a run needs to know, whether it was started here or resumed. */
 typedef struct ending {
@@ -216,7 +216,7 @@ int cli_logistic_finish(cli_job *job, const json_t *asked, const cli_print_setti
     return end_run(job, &end, &trace, print);
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------------ */
+/* ---- the verb ---------------------------------------------------------------------------------------------------- */
 
 static int run_logistic(void *from_main, const char *const *word, int words)
 {
@@ -267,29 +267,24 @@ static int run_logistic(void *from_main, const char *const *word, int words)
 
 static const char *const description[] = {
     "Finds weights of the columns that tell the label of a row: logistic regression for two classes, softmax "
-    "regression "
-    "for more. It minimises the sum over rows of -log(probability of the row's label), plus l2/2 times the squared "
-    "weights, plus l1 times the absolute weights; the intercept is free of both. That is scikit-learn's objective with "
-    "C = 1 / l2. Labels are any finite numbers, of at most 1,000 different values. DATA is any file that shoal data "
-    "info reads, or the URL of a .npy blob in a store, and holds the labels in one of its columns, or --labels brings "
-    "them to a file.",
+    "regression for more. It minimises the sum over rows of -log(probability of the row's label), plus l2/2 times the "
+    "squared weights, plus l1 times the absolute weights; the intercept is free of both. That is scikit-learn's "
+    "objective with C = 1 / l2. Labels are any finite numbers, of at most 1,000 different values. DATA is any file "
+    "that shoal data info reads, or the URL of a .npy blob in a store, and holds the labels in one of its columns, or "
+    "--labels brings them to a file.",
     "Columns of very different size make the search long: it helps to scale them alike beforehand. On data that a "
-    "plane "
-    "separates there is no minimum without l2 or l1: then the weights grow until --iterations ends it.",
-    "The result depends on the data, the options under Learning, the weights of rows, where it starts and "
-    "--grain alone. The number of threads or workers and the kernel never change one bit of it.",
+    "plane separates there is no minimum without l2 or l1: then the weights grow until --iterations ends it.",
+    "The result depends on the data, the options under Learning, the weights of rows, where it starts and --grain "
+    "alone. The number of threads or workers and the kernel never change one bit of it.",
     "With --workers or --store the same is done by worker processes that meet only in a store, and the result has the "
     "same bits. Any of them may die or leave at any moment, and more may join; shoal job shows, stops, resumes and "
     "removes jobs.",
     "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the "
-    "same "
-    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with "
-    "any "
-    "number of ranks or threads.",
+    "same bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, "
+    "with any number of ranks or threads.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the model is written from the best "
-    "point "
-    "so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and nothing is "
-    "written.",
+    "point so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and "
+    "nothing is written.",
     NULL,
 };
 

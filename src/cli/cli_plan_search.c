@@ -1,7 +1,8 @@
-/* shoal plan search: the best configuration for a command, by trying a few of them; and --replay, how good that is on measured tables.
+/* shoal plan search: the best configuration for a command, by trying a few of them; and --replay, how good that is on
+ * measured tables.
  *
- * What was tried is in the journal before anything else is tried, and what to try next follows from that alone: so a search goes on after any
- * end of this program as if nothing had happened. */
+ * What was tried is in the journal before anything else is tried, and what to try next follows from that alone: so a
+ * search goes on after any end of this program as if nothing had happened. */
 #include "cli.h"
 
 #include <errno.h>
@@ -51,8 +52,8 @@ static const shoal_option search_rows[] = {
 };
 static const shoal_option wish_rows[] = {
     {"objective", 0, SHOAL_OPTION_CHOICE, AT(objective), "WHAT",
-     .help = "what is to be least: time, cost or cost*time of a run; auto: cost where there is a deadline or --replay, "
-             "otherwise time",
+     .help = "what is to be least: time, cost or cost*time of a run; auto: cost where there is a deadline or "
+             "--replay, otherwise time",
      .fallback = "auto", .choices = objectives},
     {"deadline", 0, SHOAL_OPTION_TEXT, AT(deadline), "TIME", .help = "what a run may take: 30m, 2h, 1d"},
     {"budget", 0, SHOAL_OPTION_TEXT, AT(budget), "MONEY", .help = "what a run may cost: 5usd"},
@@ -91,7 +92,7 @@ static const base_option_group groups[] = {
     {0},
 };
 
-/* ---- settings -------------------------------------------------------------------------------------------------- */
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
 
 static int read_options(plan_search_options *out, const settings *from)
 {
@@ -133,7 +134,7 @@ static int check_settings(const settings *from)
     return SHOAL_OK;
 }
 
-/* ---- telling --------------------------------------------------------------------------------------------------- */
+/* ---- telling ----------------------------------------------------------------------------------------------------- */
 
 typedef struct work {
     const settings *settings;
@@ -220,7 +221,7 @@ static int tell_journal(work *self)
     return status;
 }
 
-/* ---- trying ---------------------------------------------------------------------------------------------------- */
+/* ---- trying ------------------------------------------------------------------------------------------------------ */
 
 static void show_waiting(void *context, double seconds)
 {
@@ -308,7 +309,7 @@ static int search(work *self)
     }
 }
 
-/* ---- before and after ------------------------------------------------------------------------------------------ */
+/* ---- before and after -------------------------------------------------------------------------------------------- */
 
 static int open_all(work *self)
 {
@@ -435,11 +436,11 @@ static int run(void *from_main, const char *const *word, int words)
 
 static const char *const description[] = {
     "Finds the configuration with the least time or cost for a command by trying a few of them. Each trial runs the "
-    "command with values filled in for {machine}, {count} and whatever "
-    "else the space names; a model of all trials so far says which one to try next, and when more would gain little.",
+    "command with values filled in for {machine}, {count} and whatever else the space names; a model of all trials so "
+    "far says which one to try next, and when more would gain little.",
     "A trial takes as long as its command runs. A command can tell better: if its last lines on standard output are "
-    "seconds=NUMBER or cost=NUMBER, these count. One that fails or takes longer than "
-    "--timeout is a trial, too, from which the search learns.",
+    "seconds=NUMBER or cost=NUMBER, these count. One that fails or takes longer than --timeout is a trial, too, from "
+    "which the search learns.",
     "Every trial is in the journal before the next one starts. The same command again goes on from there, whatever "
     "ended the last one. What commands print is beside the journal, in a folder.",
     "With --from and without --run it only says what to try next. With --replay it tells how well such searches do on "

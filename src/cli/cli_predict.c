@@ -52,7 +52,7 @@ static const base_option_group groups[] = {
     {0},
 };
 
-/* ---- the model ----------------------------------------------------------------------------------------------- */
+/* ---- the model --------------------------------------------------------------------------------------------------- */
 
 static const cli_predictor *find_predictor(const char *learner)
 {
@@ -113,7 +113,7 @@ static int check_columns(const cli_prediction *prediction, const cli_predictor *
                       job->columns, path, prediction->columns, hint);
 }
 
-/* ---- the run ------------------------------------------------------------------------------------------------- */
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 static int write_outputs(cli_job *job, const char *const *wanted)
 {

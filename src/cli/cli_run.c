@@ -41,9 +41,8 @@ typedef struct settings {
 
 static const shoal_option function_rows[] = {
     {"exec", 'e', SHOAL_OPTION_TEXT, offsetof(function, exec), "COMMAND",
-     .help = "run this command line instead of a module: it reads .npy arrays of rows on standard input and writes one "
-             ".npy array "
-             "for each on standard output"},
+     .help = "run this command line instead of a module: it reads .npy arrays of rows on standard input and writes "
+             "one .npy array for each on standard output"},
     {"send", 0, SHOAL_OPTION_LIST, offsetof(function, send), "FILE",
      .help = "--exec: a file that the command needs on workers, besides those its words name; may be given again"},
     {"weights", 'w', SHOAL_OPTION_TEXT, offsetof(function, weights), "FILE",
@@ -303,13 +302,10 @@ static const char *const description[] = {
     "ends the run with a sentence that shows the rows, the machine and the last lines of its standard error.",
     "Without --out the numbers of the result are printed, a row a line, if there are at most 10,000.",
     "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the "
-    "same "
-    "bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, with "
-    "any "
-    "number of ranks or threads.",
+    "same bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, "
+    "with any number of ranks or threads.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run of a module after the round it is in, and what it has found so "
-    "far "
-    "is the result; the exit code is 130. A second signal, and the first one with --exec, ends it at once.",
+    "far is the result; the exit code is 130. A second signal, and the first one with --exec, ends it at once.",
     NULL,
 };
 static const cli_example examples[] = {

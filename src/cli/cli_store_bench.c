@@ -34,7 +34,7 @@ static const base_option_group groups[] = {
     {0},
 };
 
-/* ---- printing ------------------------------------------------------------------------------------------------ */
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
 
 static void print_latency(const char *what, const cli_samples *samples)
 {
@@ -122,13 +122,10 @@ static int run_bench(void *from_main, const char *const *word, int words)
 
 static const char *const description[] = {
     "Measures how long a store takes to get and to put 4 KB and to take a message, how many bytes a second 1, 2, 4, 8 "
-    "and 16 "
-    "connections read and write, and how soon what is put through one handle is seen by a thread that waits for it "
-    "through "
-    "another. What it writes lies below a random name, and is removed at the end.",
+    "and 16 connections read and write, and how soon what is put through one handle is seen by a thread that waits for "
+    "it through another. What it writes lies below a random name, and is removed at the end.",
     "The time until something is seen counts from before it was put until the one who waited for it has read it. A "
-    "figure that "
-    "is missing had no time: --seconds bounds the whole.",
+    "figure that is missing had no time: --seconds bounds the whole.",
     NULL,
 };
 static const cli_example examples[] = {

@@ -122,13 +122,10 @@ done:
 
 static const char *const description[] = {
     "Copies a key, or with -r all keys below FROM, to another store or to other keys of the same. A TO that ends with "
-    "'/', or "
-    "names just a store, gets a single key under its last segment; with -r the names below FROM become the same names "
-    "below "
-    "TO.",
+    "'/', or names just a store, gets a single key under its last segment; with -r the names below FROM become the "
+    "same names below TO.",
     "What is there already with the same content is skipped, so that the same command, given again after it was "
-    "stopped, goes "
-    "on where it was. Blobs of more than 16 MiB go through a temporary file in $TMPDIR, or /var/tmp.",
+    "stopped, goes on where it was. Blobs of more than 16 MiB go through a temporary file in $TMPDIR, or /var/tmp.",
     NULL,
 };
 static const cli_example examples[] = {

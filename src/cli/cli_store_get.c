@@ -69,7 +69,7 @@ static int is_in_store(bool *out, const char *path)
     return status;
 }
 
-/* ---- to a stream --------------------------------------------------------------------------------------------- */
+/* ---- to a stream ------------------------------------------------------------------------------------------------- */
 
 /* One version of the blob from its start to its end. */
 static int stream_key(const cli_store *from, base_output *output)
@@ -131,7 +131,7 @@ static int run_cat(void *from_main, const char *const *word, int words)
     return stream_all(word, words, &settings->store, STANDARD_OUTPUT);
 }
 
-/* ---- to files ------------------------------------------------------------------------------------------------ */
+/* ---- to files ---------------------------------------------------------------------------------------------------- */
 
 static int check_target(const settings *settings, const char *target, bool below)
 {
@@ -143,8 +143,8 @@ static int check_target(const settings *settings, const char *target, bool below
         return status;
     if (in_store)
         return shoal_fail(SHOAL_USAGE,
-                          "%s: lies in the folder of a store, where no other files may be; 'store copy' copies "
-                          "to keys of a store",
+                          "%s: lies in the folder of a store, where no other files may be; 'store copy' copies to "
+                          "keys of a store",
                           target);
     if (!settings->transfer.recursive && !below && is_folder(target))
         return shoal_fail(SHOAL_USAGE, "%s: is a folder; %s/ puts the file into it", target, target);
@@ -251,18 +251,15 @@ static int run_get(void *from_main, const char *const *word, int words)
     return status;
 }
 
-/* ---- the verbs ----------------------------------------------------------------------------------------------- */
+/* ---- the verbs --------------------------------------------------------------------------------------------------- */
 
 static const char *const description[] = {
     "Copies blobs of a store into files. The key that URL names becomes the file TARGET; several, or a TARGET that "
-    "ends with "
-    "'/', go below it under the last segment of their keys. With -r all keys below URL become files below TARGET. "
-    "TARGET '-' "
-    "is standard output.",
+    "ends with '/', go below it under the last segment of their keys. With -r all keys below URL become files below "
+    "TARGET. TARGET '-' is standard output.",
     "A file appears when it is whole; until then it lies beside its place as .shoal-part-..., and a large one goes on "
-    "from "
-    "there when the same command is given again after it was stopped. What is there already with the same content is "
-    "skipped. One that fails does not stop the others.",
+    "from there when the same command is given again after it was stopped. What is there already with the same content "
+    "is skipped. One that fails does not stop the others.",
     "Keys that can't be files, since one is 'a' and another 'a/b', are told, and the rest is copied.",
     NULL,
 };

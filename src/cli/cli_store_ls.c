@@ -1,5 +1,5 @@
-/* shoal store ls and du: which keys there are, and how much they take.  Both go through the keys in their order, a page at a
- * time, so that a store of any size takes no more memory than a page. */
+/* shoal store ls and du: which keys there are, and how much they take.  Both go through the keys in their order, a page
+ * at a time, so that a store of any size takes no more memory than a page. */
 #include "cli.h"
 
 #include <inttypes.h>
@@ -49,7 +49,7 @@ static int fail_nothing(const cli_store *from)
     return shoal_fail(SHOAL_ABSENT, "%s: there is no such key, and nothing below it", from->url);
 }
 
-/* ---- ls ------------------------------------------------------------------------------------------------------ */
+/* ---- ls ---------------------------------------------------------------------------------------------------------- */
 
 /* One line.  A folder, which stands for all keys that start with it, has no size; `name` is the end of `key`. */
 static int show(const settings *settings, const char *key, const char *name, const shoal_entry *entry)
@@ -131,7 +131,7 @@ static int run_ls(void *from_main, const char *const *word, int words)
     return status;
 }
 
-/* ---- du ------------------------------------------------------------------------------------------------------ */
+/* ---- du ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct amount {
     int64_t keys, bytes;
@@ -227,15 +227,13 @@ static int run_du(void *from_main, const char *const *word, int words)
     return status == SHOAL_OK ? show_amount(settings, NULL, total) : status;
 }
 
-/* ---- the verbs ----------------------------------------------------------------------------------------------- */
+/* ---- the verbs --------------------------------------------------------------------------------------------------- */
 
 static const char *const ls_description[] = {
     "Lists the keys below URL in the order of their bytes, one level of them: names that go on with '/' are shown "
-    "once, with "
-    "the slash. With -r every key is shown. A URL that names a key shows that key.",
+    "once, with the slash. With -r every key is shown. A URL that names a key shows that key.",
     "URL is the path of a folder or dir:PATH, az://ACCOUNT/CONTAINER/PREFIX or s3://BUCKET/PREFIX; docs/store.md "
-    "explains them "
-    "and where credentials come from.",
+    "explains them and where credentials come from.",
     NULL,
 };
 static const cli_example ls_examples[] = {
@@ -258,8 +256,7 @@ const cli_verb cli_store_ls = {
 
 static const char *const du_description[] = {
     "Prints how many bytes and how many keys there are below URL, by the first segment of their names, and in all. "
-    "Bytes are "
-    "those of the blobs; what the store needs to keep them comes on top.",
+    "Bytes are those of the blobs; what the store needs to keep them comes on top.",
     NULL,
 };
 static const cli_example du_examples[] = {

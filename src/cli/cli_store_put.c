@@ -151,20 +151,15 @@ done:
 
 static const char *const description[] = {
     "Copies files into a store as they are. One file becomes the key that URL names; several, or a URL that ends with "
-    "'/' "
-    "or names just a store, go below it under their own names. With -r a folder's files become keys below URL. FILE "
-    "'-' is "
-    "standard input.",
+    "'/' or names just a store, go below it under their own names. With -r a folder's files become keys below URL. "
+    "FILE '-' is standard input.",
     "A key is seen whole or not at all, and what is already there with the same content is skipped: the same command, "
-    "given "
-    "again after it was stopped, goes on where it was. One that fails does not stop the others.",
+    "given again after it was stopped, goes on where it was. One that fails does not stop the others.",
     "URL is the path of a folder or dir:PATH, az://ACCOUNT/CONTAINER/KEY or s3://BUCKET/KEY. A folder becomes a store "
-    "when "
-    "it is not one yet.",
+    "when it is not one yet.",
     "Names that can't be keys (control characters, no UTF-8, a segment that ends with a dot, more than 512 bytes) are "
-    "told, "
-    "and the rest is copied. Links to files are followed, links to folders are not. Empty folders leave nothing in a "
-    "store.",
+    "told, and the rest is copied. Links to files are followed, links to folders are not. Empty folders leave nothing "
+    "in a store.",
     NULL,
 };
 static const cli_example examples[] = {

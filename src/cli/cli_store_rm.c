@@ -1,4 +1,5 @@
-/* shoal store rm: removes keys.  Everything below a name takes -r, a whole store --all as well: neither can be undone. */
+/* shoal store rm: removes keys.  Everything below a name takes -r, a whole store --all as well: neither can be
+ * undone. */
 #include "transfer.h"
 
 #include <stdatomic.h>
@@ -70,7 +71,8 @@ static int remove_batch(removal *self, int64_t count)
     return status;
 }
 
-/* Keys are listed a batch ahead of their removal: a listing goes on behind what it has shown, whatever becomes of that. */
+/* Keys are listed a batch ahead of their removal: a listing goes on behind what it has shown, whatever becomes of
+ * that. */
 static int remove_listed(removal *self, cli_keys *keys)
 {
     const shoal_entry *entry = NULL;
@@ -229,13 +231,10 @@ static int run_rm(void *from_main, const char *const *word, int words)
 
 static const char *const description[] = {
     "Removes the keys that the URLs name, and says how many there were and how much they held. What is below a key "
-    "stays, "
-    "unless -r is given. This can't be undone.",
+    "stays, unless -r is given. This can't be undone.",
     "A URL that names a whole store is refused unless both -r and --all are given. What is below a name includes what "
-    "queues below "
-    "it keep as blobs, under .shoal; messages that a server keeps in queues of its own stay, and those whose bodies "
-    "were such "
-    "blobs can no longer be read.",
+    "queues below it keep as blobs, under .shoal; messages that a server keeps in queues of its own stay, and those "
+    "whose bodies were such blobs can no longer be read.",
     NULL,
 };
 static const cli_example examples[] = {

@@ -70,18 +70,16 @@ static const shoal_option work_rows[] = {
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, kernel), "NAME",
      .help = "instructions to compute with: auto, portable, avx2, avx512 or vnni", .fallback = "auto"},
     {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, allow_code), "SHA256,...",
-     .help =
-         "serve jobs that bring code, if everything they bring has one of these hashes, as shoal job show tells them; "
-         "none when left out"},
+     .help = "serve jobs that bring code, if everything they bring has one of these hashes, as shoal job show tells "
+             "them; none when left out"},
     {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(work_settings, quiet), NULL,
      .help = "no lines about what it does; errors are still told"},
     {0},
 };
 static const shoal_option data_rows[] = {
     {"cache", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, cache), "FOLDER",
-     .help =
-         "keep rows that were fetched here, for all workers of this machine; ~/.cache/shoal when left out, 'none' for "
-         "nowhere"},
+     .help = "keep rows that were fetched here, for all workers of this machine; ~/.cache/shoal when left out, "
+             "'none' for nowhere"},
     {"cache-size", 0, SHOAL_OPTION_BYTES, offsetof(work_settings, cache_bytes), "BYTES",
      .help = "how large that may grow; a tenth of what is free on its disk when left out", .least = 1},
     {"data-root", 0, SHOAL_OPTION_LIST, offsetof(work_settings, data_roots), "FOLDER|URL,...",
@@ -113,7 +111,7 @@ static const base_option_group groups[] = {
     {0},
 };
 
-/* ---- settings ------------------------------------------------------------------------------------------------ */
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
 
 static int parse_roles(unsigned *out, const char *text)
 {
@@ -232,7 +230,7 @@ static int make_options(shoal_worker_options *out, const work_settings *work, ma
     return status;
 }
 
-/* ---- the log --------------------------------------------------------------------------------------------------- */
+/* ---- the log ----------------------------------------------------------------------------------------------------- */
 
 static void log_line(void *context, const char *line)
 {
@@ -249,7 +247,7 @@ static void log_line(void *context, const char *line)
     funlockfile(stderr);
 }
 
-/* ---- being told to go ------------------------------------------------------------------------------------------ */
+/* ---- being told to go -------------------------------------------------------------------------------------------- */
 
 typedef struct watch {
     shoal_worker *worker;
@@ -401,10 +399,10 @@ static void stop_watch(watch *self)
     pthread_join(self->thread, NULL);
 }
 
-/* ---- the verb -------------------------------------------------------------------------------------------------- */
+/* ---- the verb ---------------------------------------------------------------------------------------------------- */
 
-/* The exit code for how the work ended.  A removed job has ended like any other; one that is not there for who was started for it
- * has been forgotten by the store, and will be put there again. */
+/* The exit code for how the work ended.  A removed job has ended like any other; one that is not there for who was
+ * started for it has been forgotten by the store, and will be put there again. */
 static int judge_end(shoal_store *store, const shoal_worker_options *options, int status)
 {
     bool gone = false;
@@ -489,22 +487,17 @@ static int run_worker(void *from_main, const char *const *word, int words)
 
 static const char *const description[] = {
     "Works on jobs that lie in a store: with --job on that one until it has ended, otherwise on whatever jobs there "
-    "are. Any number of "
-    "workers may join a job, from any machine and at any time; each gets its share at the next round.",
+    "are. Any number of workers may join a job, from any machine and at any time; each gets its share at the next "
+    "round.",
     "SIGTERM, SIGINT, SIGHUP or --notice make it leave: it gives back what it holds and is gone within a second. The "
-    "others "
-    "go on, and no work but its own of this moment is lost. The same is true when it is killed, only that the others "
-    "notice after the job's "
-    "lease.",
-    "A worker runs only the learners it has built in and, where --allow-code or --spec vouches for it, the code that a "
-    "job "
-    "brings, and opens files of this machine and stores other than its own only below --data-root. It "
-    "refuses a job whose "
-    "spec was written by another version, or by a machine whose arithmetic gives other bits, or that needs more than "
-    "--memory; the job is not harmed, and the others are served.",
+    "others go on, and no work but its own of this moment is lost. The same is true when it is killed, only that the "
+    "others notice after the job's lease.",
+    "A worker runs only the learners it has built in and, where --allow-code or --spec vouches for it, the code that "
+    "a job brings, and opens files of this machine and stores other than its own only below --data-root. It refuses a "
+    "job whose spec was written by another version, or by a machine whose arithmetic gives other bits, or that needs "
+    "more than --memory; the job is not harmed, and the others are served.",
     "It exits 0 when its job has ended or it left, 1 when it can't do the work, and 3 when the store went away while "
-    "the job "
-    "can go on.",
+    "the job can go on.",
     NULL,
 };
 

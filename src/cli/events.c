@@ -1,5 +1,5 @@
-/* TensorBoard's event files.  See events.h.  An event is a protocol buffer message of a handful of fields (tensorboard's event.proto
- * and summary.proto), so it is encoded by hand, in the frames of a TFRecord. */
+/* TensorBoard's event files.  See events.h.  An event is a protocol buffer message of a handful of fields
+ * (tensorboard's event.proto and summary.proto), so it is encoded by hand, in the frames of a TFRecord. */
 #include "events.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ struct cli_events {
     int error;  /* errno of it */
 };
 
-/* ---- messages ------------------------------------------------------------------------------------------------ */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 /* How a field's value is written: in the low three bits of its tag. */
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
@@ -94,7 +94,7 @@ void cli_event_write_values(base_writer *out, double wall_time, int64_t step, co
     base_writer_release(&summary);
 }
 
-/* ---- the folder ---------------------------------------------------------------------------------------------- */
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
 
 static int fail_folder(const char *folder, int error)
 {
@@ -164,7 +164,7 @@ static int make_folder(const char *folder)
     return status;
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------------ */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static double wall_time(void)
 {

@@ -6,8 +6,9 @@
  *     cli_events_add(events, round, values, 2);                     // at once in the file
  *     status = cli_events_close(&events);
  *
- * The file grows as rounds go by, so that TensorBoard can follow a run; each event is written by one call, and what a killed run
- * leaves can be read to its last whole event.  A run that goes on writes another file beside it, which TensorBoard joins. */
+ * The file grows as rounds go by, so that TensorBoard can follow a run; each event is written by one call, and what a
+ * killed run leaves can be read to its last whole event.  A run that goes on writes another file beside it, which
+ * TensorBoard joins. */
 #ifndef CLI_EVENTS_H
 #define CLI_EVENTS_H
 

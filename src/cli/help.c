@@ -8,10 +8,8 @@ static const char program_summary[] = "machine learning in parallel, with the sa
 
 static const char *const program_description[] = {
     "shoal runs learners over data sets on all cores of this machine, or on workers of any machines that meet in a "
-    "store. A result depends on the data and the options of "
-    "the "
-    "learner alone: not one bit of it changes with the number of threads, the instructions of the CPU or the order in "
-    "which things happen.",
+    "store. A result depends on the data and the options of the learner alone: not one bit of it changes with the "
+    "number of threads, the instructions of the CPU or the order in which things happen.",
     "shoal help VERB explains a verb and lists its options; shoal man VERB writes its manual page.", NULL};
 
 static const struct {
@@ -42,12 +40,12 @@ static const struct {
      "Where copies keep their journals, jobs are without a store, and the history of runs is, in a folder shoal; "
      "~/.local/state when it is not set."},
     {"XDG_CACHE_HOME",
-     "Where workers keep rows they fetched, and shoal run the modules it compiled, in a folder shoal; ~/.cache "
-     "when it is not set."},
+     "Where workers keep rows they fetched, and shoal run the modules it compiled, in a folder shoal; ~/.cache when "
+     "it is not set."},
     {"CC", "The compiler that shoal run compiles modules with; cc when it is not set."},
     {"TMPDIR", "Where temporary files go; /var/tmp when it is not set."}};
 
-/* ---- help ---------------------------------------------------------------------------------------------------- */
+/* ---- help -------------------------------------------------------------------------------------------------------- */
 
 static void put_usage(FILE *stream, const cli_verb *verb)
 {
@@ -99,7 +97,7 @@ void cli_help_verb(FILE *stream, const cli_verb *verb)
         fprintf(stream, "\nThe manual page tells more: shoal man %s | man -l -\n", verb->name);
 }
 
-/* ---- manual pages -------------------------------------------------------------------------------------------- */
+/* ---- manual pages ------------------------------------------------------------------------------------------------ */
 
 /* "data info" is the page shoal-data-info. */
 static void put_page_name(FILE *stream, const char *name, bool capitals)

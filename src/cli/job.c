@@ -37,7 +37,7 @@ void cli_job_release(cli_job *job)
     base_free(&job->weights);
 }
 
-/* ---- input --------------------------------------------------------------------------------------------------- */
+/* ---- input ------------------------------------------------------------------------------------------------------- */
 
 /* One weight a row, as a column or as a row. */
 int cli_job_load_weights(cli_job *job, const char *path)
@@ -111,7 +111,7 @@ int cli_job_load(cli_job *job, const char *path, const shoal_data_options *optio
     return status;
 }
 
-/* ---- files that must not be one another ---------------------------------------------------------------------- */
+/* ---- files that must not be one another -------------------------------------------------------------------------- */
 
 /* Whether two paths mean one file that would be replaced.  Pipes, terminals and what stdout and stderr are redirected
  * to take one output after the other. */
@@ -153,7 +153,7 @@ static int check_apart(const cli_file *output, const cli_file *list, const cli_f
     return SHOAL_OK;
 }
 
-/* ---- the run ------------------------------------------------------------------------------------------------- */
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 void cli_job_on_round(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
 {
@@ -232,7 +232,7 @@ int cli_job_close(cli_job *job, int status)
     return shoal_checkpoint_remove(job->checkpoint);
 }
 
-/* ---- output -------------------------------------------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------------------------------------------------ */
 
 /* Whether the path is what stdout is, other than /dev/null, where nothing mixes. */
 static bool is_stdout(const char *path)

@@ -11,9 +11,10 @@
 /* Rows are copied so many at a time. */
 enum { AT_ONCE_BYTES = 1 << 20 };
 
-/* ---- a type that holds both ---------------------------------------------------------------------------------- */
+/* ---- a type that holds both -------------------------------------------------------------------------------------- */
 
-/* All whole numbers from `least` to `most` are values of the type; between them others are, too, if it has fractions. */
+/* All whole numbers from `least` to `most` are values of the type; between them others are, too, if it has
+ * fractions. */
 typedef struct type_range {
     double least, most;
     bool fractions;
@@ -71,7 +72,7 @@ static int choose_type(shoal_type *out, shoal_type data, const double *labels, i
     return SHOAL_INVALID;
 }
 
-/* ---- rows with their labels ---------------------------------------------------------------------------------- */
+/* ---- rows with their labels -------------------------------------------------------------------------------------- */
 
 static void put_value(void *at, shoal_type type, double value)
 {

@@ -51,7 +51,7 @@ int cli_learning_run(cli_job *job, const cli_learning *learning, json_t *more)
     return cli_job_run(job, learning->config, learning->run, learning->ranks, learning->data->memory, learning->trace);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------- */
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
 
 /* The trace comes last: a file of it that is there tells that the others are. */
 static int write_all(cli_job *job, const cli_ending *ending)
@@ -146,7 +146,7 @@ bool cli_is_matrix(const shoal_tensor *tensor, int64_t rows, int64_t columns)
            tensor->shape[1] == columns;
 }
 
-/* ---- what a job was submitted with --------------------------------------------------------------------------- */
+/* ---- what a job was submitted with ------------------------------------------------------------------------------- */
 
 const char *cli_asked_path(const json_t *asked, const char *name)
 {

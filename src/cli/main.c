@@ -73,7 +73,7 @@ const shoal_algorithm *const *cli_algorithms(void)
     return list;
 }
 
-/* ---- verbs --------------------------------------------------------------------------------------------------- */
+/* ---- verbs ------------------------------------------------------------------------------------------------------- */
 
 /* Whether the words spell the verb's name, with a space where one word has a dash. */
 static bool is_called(const cli_verb *verb, const char *const *word, int count)
@@ -167,7 +167,7 @@ static int run_verb(const cli_verb *verb, int argc, char *const *argv)
     return status;
 }
 
-/* ---- the command line ---------------------------------------------------------------------------------------- */
+/* ---- the command line -------------------------------------------------------------------------------------------- */
 
 static bool is_one_of(const char *text, const char *a, const char *b)
 {

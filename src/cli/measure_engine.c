@@ -1,9 +1,9 @@
 /* Measuring rounds of workers.  See measure_engine.h.
  *
- * The jobs are k-means with some milliseconds of work a round, since workers that are at work answer each other later than idle ones, above
- * all where the server of the store has the same cores.  What the same rounds take without a store is taken off.  Each crew
- * runs a short job and a longer one: what both have in common (starting, submitting) falls out of the difference of their requests. Of
- * several jobs the middle one counts. */
+ * The jobs are k-means with some milliseconds of work a round, since workers that are at work answer each other later
+ * than idle ones, above all where the server of the store has the same cores.  What the same rounds take without a
+ * store is taken off.  Each crew runs a short job and a longer one: what both have in common (starting, submitting)
+ * falls out of the difference of their requests. Of several jobs the middle one counts. */
 #include "measure_engine.h"
 
 #include <inttypes.h>
@@ -28,7 +28,7 @@ enum { SHORT = 4, LONGEST = 60, REPEATS = 5, TIMES_MOST = 64 };
 /* What differs more does so because the machine is busy with something else. */
 static const double STRAGGLE_MOST = 0.3;
 
-/* ---- one job --------------------------------------------------------------------------------------------------- */
+/* ---- one job ----------------------------------------------------------------------------------------------------- */
 
 /* What is run. */
 typedef struct task {
@@ -136,7 +136,7 @@ static int run_task(outcome *out, const task *task)
     return SHOAL_OK;
 }
 
-/* ---- how long rounds take -------------------------------------------------------------------------------------- */
+/* ---- how long rounds take ---------------------------------------------------------------------------------------- */
 
 /* So many iterations that they fill the time, by what a short job took. */
 static int64_t iterations_in(double seconds, const outcome *brief)
@@ -218,7 +218,7 @@ static int measure_alone(double *out, const task *kind, int threads, double seco
     return status;
 }
 
-/* ---- how evenly workers work ----------------------------------------------------------------------------------- */
+/* ---- how evenly workers work ------------------------------------------------------------------------------------- */
 
 /* When the rounds of phase "run" ended. */
 typedef struct clock {
@@ -282,7 +282,8 @@ int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t worker
     for (int i = 0; i < crews && status == SHOAL_OK; i++) {
         double share = fmax(ends - base_seconds(), 0) / (crews - i + 1);
         status = measure_crew(&out->crew[i], &out->start, &light, url, counts[i], share);
-        /* A worker has one thread here, so with fewer of them than cores the work takes longer than with all threads. */
+        /* A worker has one thread here, so with fewer of them than cores the work takes longer than with all
+         * threads. */
         double busy = fmin((double)counts[i], base_cores());
         out->crew[i].alone = fmax(alone[0] / busy, alone[1]);
         out->crews++;
@@ -298,7 +299,7 @@ int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t worker
     return unless_stopped(status);
 }
 
-/* ---- fitting --------------------------------------------------------------------------------------------------- */
+/* ---- fitting ----------------------------------------------------------------------------------------------------- */
 
 /* What is estimated of one crew's rounds besides their work: seconds, and requests. */
 static int estimate(double *seconds, double *requests, const shoal_site *site, const struct cli_crew_measured *crew)
@@ -331,7 +332,8 @@ static int estimate(double *seconds, double *requests, const shoal_site *site, c
     return status;
 }
 
-/* Bytes of rounds take longer than those of a bench: they are encoded, checked and merged, by cores that have other things to do. */
+/* Bytes of rounds take longer than those of a bench: they are encoded, checked and merged, by cores that have other
+ * things to do. */
 static int fit_rates(shoal_site *site, const struct cli_crew_measured *crew)
 {
     static const double SLOWEST = 0.05;
@@ -353,8 +355,8 @@ static int fit_rates(shoal_site *site, const struct cli_crew_measured *crew)
     return SHOAL_OK;
 }
 
-/* What estimates lack is sync, and crowd for each further worker; where they are too long already, workers wait less than a thread that
- * does nothing else.  One worker alone waits for nobody. */
+/* What estimates lack is sync, and crowd for each further worker; where they are too long already, workers wait less
+ * than a thread that does nothing else.  One worker alone waits for nobody. */
 int cli_fit_engine(shoal_site *site, const cli_engine_measured *measured)
 {
     double share[2 * CLI_CREWS_MOST], late[CLI_CREWS_MOST], found[2] = {0}, requests = 0, sum = 0;

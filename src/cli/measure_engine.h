@@ -29,8 +29,8 @@ typedef struct cli_engine_measured {
  * seconds, and removes them. SHOAL_STOPPED after a signal. */
 int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t workers, double seconds);
 
-/* Sets start, sync, crowd, requests and straggle, makes rates as slow as rounds find them, and where need be lowers wait, so that estimates come nearest to what was measured;
- * the rest of *site is there already. */
+/* Sets start, sync, crowd, requests and straggle, makes rates as slow as rounds find them, and where need be lowers
+ * wait, so that estimates come nearest to what was measured; the rest of *site is there already. */
 int cli_fit_engine(shoal_site *site, const cli_engine_measured *measured);
 
 #endif

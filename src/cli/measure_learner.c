@@ -21,7 +21,7 @@
 #include "cli.h"
 #include "plan/least_squares.h"
 
-/* ---- what is run ----------------------------------------------------------------------------------------------- */
+/* ---- what is run ------------------------------------------------------------------------------------------------- */
 
 enum { SHAPES_MOST = 6, FEW_ROWS = 2000, VALUES_MOST = 1 << 24, POINTS_MOST = 4 * SHAPES_MOST, CONSTANTS = 5 };
 
@@ -79,7 +79,7 @@ int cli_measured_learner(const shoal_algorithm **out, const char *name)
         "--learner: there is no learner '%s'; those that can be measured are kmeans, logistic, autoencoder", name);
 }
 
-/* ---- measuring ------------------------------------------------------------------------------------------------- */
+/* ---- measuring --------------------------------------------------------------------------------------------------- */
 
 /* What one round of a phase took, and what it had to do. */
 typedef struct point {
@@ -269,7 +269,7 @@ static int measure_shape(measuring *self, int shape)
     return status;
 }
 
-/* ---- fitting --------------------------------------------------------------------------------------------------- */
+/* ---- fitting ----------------------------------------------------------------------------------------------------- */
 
 static int fit_phase(shoal_pace *out, const measuring *self, const char *phase)
 {

@@ -20,7 +20,8 @@
 int cli_measure_learner(shoal_pace *pace, int *paces, double *thread_loss, const shoal_algorithm *algorithm,
                         double seconds);
 
-/* Rows of values between 0 and 1, which the caller frees; where `classes` is not 0, the last column has the labels of so many. */
+/* Rows of values between 0 and 1, which the caller frees; where `classes` is not 0, the last column has the labels of
+ * so many. */
 int cli_make_rows(float **out, int64_t rows, int64_t columns, int64_t classes, int seed);
 
 /* The learners that can be: names, ended by NULL. */

@@ -26,7 +26,7 @@ typedef struct probe {
     double until; /* when that is to be */
 } probe;
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static int make_rows(probe *self, int64_t classes)
 {
@@ -58,7 +58,7 @@ static int take_rows(probe *self, shoal_data *data)
     return status == SHOAL_OK ? shoal_data_check(data) : status;
 }
 
-/* ---- runs ----------------------------------------------------------------------------------------------------------- */
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 static void look_at_clock(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
 {
@@ -134,7 +134,7 @@ static void fit(shoal_pace *pace, const probe *self, const char *phase, const sh
     snprintf(pace->phase, sizeof pace->phase, "%s", phase);
 }
 
-/* ---- together ------------------------------------------------------------------------------------------------------- */
+/* ---- together ---------------------------------------------------------------------------------------------------- */
 
 /* So many rows that the run comes through all phases in its time: fewer and fewer until it does. */
 static int find_rows(int64_t *rows, shoal_report *report, probe *self, double seconds)

@@ -1,7 +1,8 @@
-/* How fast a learner is with these very options and columns: some rows of the data themselves, or made-up ones, for a second or two.
+/* How fast a learner is with these very options and columns: some rows of the data themselves, or made-up ones, for a
+ * second or two.
  *
- * What calibrate measured holds for any shape, and is off by what shapes and data differ in: how many distances k-means can skip, say.
- * A probe holds for one shape, and is better there. */
+ * What calibrate measured holds for any shape, and is off by what shapes and data differ in: how many distances k-means
+ * can skip, say. A probe holds for one shape, and is better there. */
 #ifndef CLI_MEASURE_PROBE_H
 #define CLI_MEASURE_PROBE_H
 
@@ -9,9 +10,10 @@
 #include <shoal/learn.h>
 #include <shoal/plan.h>
 
-/* Fills `pace`, which has room for SHOAL_COST_PHASES, with what a round and a value take in each phase; all operations count as part
- * of the values.  `thread_loss` becomes NAN where there is only one core.  `data` may be NULL: then rows of that shape are made up, with
- * `classes` labels in the last column where that is not 0.  SHOAL_ABSENT when no phase got far enough in about so many seconds. */
+/* Fills `pace`, which has room for SHOAL_COST_PHASES, with what a round and a value take in each phase; all operations
+ * count as part of the values.  `thread_loss` becomes NAN where there is only one core.  `data` may be NULL: then rows
+ * of that shape are made up, with `classes` labels in the last column where that is not 0.  SHOAL_ABSENT when no phase
+ * got far enough in about so many seconds. */
 int cli_measure_probe(shoal_pace *pace, int *paces, double *thread_loss, const shoal_algorithm *algorithm,
                       const void *config, shoal_data *data, const shoal_shape *shape, int64_t classes, double seconds);
 

@@ -25,7 +25,7 @@ const int cli_measured_connections[LEVELS] = {1, 2, 4, 8, 16};
  * longer. */
 static const double LATENCY_SHARE = 0.07, SEEN_SHARE = 0.1, BANDWIDTH_SHARE = 0.7;
 
-/* ---- samples ------------------------------------------------------------------------------------------------- */
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
 
 static int add_sample(samples *self, double seconds)
 {
@@ -59,7 +59,7 @@ static void summarise(samples *self)
         self->mean += self->seconds[i] / (double)self->count;
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------------- */
+/* ---- time -------------------------------------------------------------------------------------------------------- */
 
 static double elapsed(int64_t since)
 {
@@ -92,7 +92,7 @@ static int64_t request_deadline(const bench *self)
     return patience < self->deadline ? patience : self->deadline;
 }
 
-/* ---- latency ------------------------------------------------------------------------------------------------- */
+/* ---- latency ----------------------------------------------------------------------------------------------------- */
 
 typedef struct name {
     char text[SHOAL_KEY_MOST + 1];
@@ -163,7 +163,7 @@ static int measure_take(bench *self)
     return unless_late(self, status);
 }
 
-/* ---- bandwidth ----------------------------------------------------------------------------------------------- */
+/* ---- bandwidth --------------------------------------------------------------------------------------------------- */
 
 typedef struct stream {
     bench *bench;
@@ -253,7 +253,7 @@ static int measure_bandwidths(bench *self)
     return status;
 }
 
-/* ---- how soon something is seen ------------------------------------------------------------------------------ */
+/* ---- how soon something is seen ---------------------------------------------------------------------------------- */
 
 typedef struct watcher {
     bench *bench;
@@ -351,7 +351,7 @@ static int measure_seen(bench *self)
     return status == SHOAL_OK && watcher.status < 0 ? shoal_fail(watcher.status, "%s", watcher.message) : status;
 }
 
-/* ---- before and after ---------------------------------------------------------------------------------------- */
+/* ---- before and after -------------------------------------------------------------------------------------------- */
 
 /* Bytes that neither a disk nor a network makes smaller. */
 static int make_body(bench *self)

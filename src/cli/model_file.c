@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-/* ---- writing ------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* As few digits as give the same number back. */
 static void format_real(char *out, size_t size, double value)
@@ -113,7 +113,7 @@ int cli_model_write(const char *path, const cli_job *job, const char *const *par
     return status;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 int cli_model_open(cli_model *out, const char *path)
 {

@@ -12,17 +12,18 @@
  *         status = cli_model_number(&scale, &model, "scale");
  *     cli_model_close(&model);
  *
- * Every sentence names the file and the tensor or the entry.  A model may come from anyone: nothing in it is believed unseen. */
+ * Every sentence names the file and the tensor or the entry.  A model may come from anyone: nothing in it is believed
+ * unseen. */
 #ifndef CLI_MODEL_FILE_H
 #define CLI_MODEL_FILE_H
 
 #include "cli.h"
 #include "data/safetensors.h"
 
-/* Writes the tensors of the result that `parts` names (ended by NULL; those that the result does not have are left out).  The
- * metadata are "learner", "version", "rows" and "columns" of the data, each number of the result under its name, each of `options`
- * (cli_options_json, or what a job's settings keep as "options") as "option.NAME", and `more`, which is ended by a row without a
- * key or NULL and counts most.  Does nothing without a path. */
+/* Writes the tensors of the result that `parts` names (ended by NULL; those that the result does not have are left
+ * out).  The metadata are "learner", "version", "rows" and "columns" of the data, each number of the result under its
+ * name, each of `options` (cli_options_json, or what a job's settings keep as "options") as "option.NAME", and `more`,
+ * which is ended by a row without a key or NULL and counts most.  Does nothing without a path. */
 int cli_model_write(const char *path, const cli_job *job, const char *const *parts, const json_t *options,
                     const data_metadata *more);
 
@@ -39,8 +40,9 @@ int cli_model_open(cli_model *out, const char *path);
 int cli_model_open_as(cli_model *out, const char *path, const char *learner);
 void cli_model_close(cli_model *model);
 
-/* A tensor of two dimensions, or of one, as float64 whatever its type; all values are finite.  What is 0 in *rows, *columns or *count
- * is set to what there is, at least 1; anything else is what there must be.  The caller frees *out. */
+/* A tensor of two dimensions, or of one, as float64 whatever its type; all values are finite.  What is 0 in *rows,
+ * *columns or *count is set to what there is, at least 1; anything else is what there must be.  The caller frees
+ * *out. */
 int cli_model_matrix(double **out, int64_t *rows, int64_t *columns, const cli_model *model, const char *name);
 int cli_model_vector(double **out, int64_t *count, const cli_model *model, const char *name);
 /* Whether there is such a tensor. */

@@ -14,7 +14,8 @@ extern const shoal_option *const cli_picture_options; /* of cli_picture_settings
 
 /* Refuses the options without a --picture to draw. */
 int cli_picture_check(const cli_picture_settings *settings, const char *path);
-/* Fills height, width and columns of the sheet for rows of so many columns; SHOAL_USAGE when they make no image of that shape. */
+/* Fills height, width and columns of the sheet for rows of so many columns; SHOAL_USAGE when they make no image of that
+ * shape. */
 int cli_picture_find(data_sheet *sheet, const cli_picture_settings *settings, int64_t columns);
 /* Draws `images` rows of height * width values each; does nothing without a path. */
 int cli_picture_write(const char *path, const data_sheet *sheet, const double *values, int64_t images);

@@ -1,4 +1,5 @@
-/* From what `shoal plan` was asked to what it answers: the job, the machines, the crew, and the constants of the model.  See plan_verb.h. */
+/* From what `shoal plan` was asked to what it answers: the job, the machines, the crew, and the constants of the
+ * model.  See plan_verb.h. */
 #include <math.h>
 #include <string.h>
 
@@ -134,7 +135,7 @@ static int find_job(plan *plan)
     return status;
 }
 
-/* ---- machines ----------------------------------------------------------------------------------------------------- */
+/* ---- machines ---------------------------------------------------------------------------------------------------- */
 
 /* A file, rather than a pattern: "prices.csv", "../prices.csv". */
 static bool is_table(const char *text)
@@ -164,7 +165,7 @@ static int find_machines(plan *plan)
     return status;
 }
 
-/* ---- crew --------------------------------------------------------------------------------------------------------- */
+/* ---- crew -------------------------------------------------------------------------------------------------------- */
 
 static int find_times(plan *plan)
 {
@@ -229,7 +230,7 @@ static int find_crew(plan *plan)
     return status == SHOAL_OK ? find_times(plan) : status;
 }
 
-/* ---- constants ---------------------------------------------------------------------------------------------------- */
+/* ---- constants --------------------------------------------------------------------------------------------------- */
 
 static void choose_store(plan *plan)
 {
@@ -375,7 +376,7 @@ static int read_calibration(plan *plan)
     return status == SHOAL_ABSENT ? SHOAL_OK : status;
 }
 
-/* ---- the paper's model ---------------------------------------------------------------------------------------------- */
+/* ---- the paper's model ------------------------------------------------------------------------------------------- */
 
 static int find_paper(plan *plan)
 {
@@ -402,14 +403,15 @@ static int find_paper(plan *plan)
     return shoal_paper_estimate(&answer->optimum.estimate, &answer->paper, answer->optimum.workers);
 }
 
-/* The paper's own best number of mappers, which need not be among those that were asked for, unless something else is wanted of it. */
+/* The paper's own best number of mappers, which need not be among those that were asked for, unless something else is
+ * wanted of it. */
 static bool wants_formula(const cli_plan_answer *answer)
 {
     const plan_question *question = &answer->question;
     return question->paper && question->wish == PLAN_WISH_NONE && question->deadline <= 0 && question->budget <= 0;
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------------------- */
+/* ---- the verb ---------------------------------------------------------------------------------------------------- */
 
 static int ask(plan *plan)
 {

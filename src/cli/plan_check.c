@@ -1,5 +1,5 @@
-/* Options of `shoal plan LEARNER` that say nothing beside others.  They are refused: who gives one believes that it counts.  See
- * plan_verb.h. */
+/* Options of `shoal plan LEARNER` that say nothing beside others.  They are refused: who gives one believes that it
+ * counts.  See plan_verb.h. */
 #include <string.h>
 #include <strings.h>
 

@@ -9,7 +9,7 @@
 #include "plan_units.h"
 #include "plan_verb.h"
 
-/* ---- words --------------------------------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------------------------------- */
 
 static const char *machine_of(const plan_option *option)
 {
@@ -108,7 +108,7 @@ int cli_plan_nothing(const cli_plan_answer *answer)
                       late ? "--deadline" : "--budget", asked, both && !late ? " and the deadline" : "", fast, cheap);
 }
 
-/* ---- below the table --------------------------------------------------------------------------------------------------- */
+/* ---- below the table --------------------------------------------------------------------------------------------- */
 
 enum { INDENT = 12 }; /* of what is told below the table */
 
@@ -238,7 +238,7 @@ int cli_plan_print(FILE *stream, const cli_plan_answer *answer)
     return SHOAL_OK;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static json_t *json_parts(const shoal_estimate *estimate)
 {
@@ -408,7 +408,7 @@ int cli_plan_print_json(const cli_plan_answer *answer)
     return cli_print_json(object);
 }
 
-/* ---- the picture ------------------------------------------------------------------------------------------------------------ */
+/* ---- the picture ------------------------------------------------------------------------------------------------- */
 
 static const char *name_of(const plan_option *option)
 {

@@ -1,7 +1,8 @@
 /* See plan_search_command.h.
  *
- * A value with nothing but letters, digits and a few signs means itself wherever the shell meets it.  Any other is put between single quotes,
- * which is right only where no quotes are open; so where that is not certain, such a value is refused rather than guessed about. */
+ * A value with nothing but letters, digits and a few signs means itself wherever the shell meets it.  Any other is put
+ * between single quotes, which is right only where no quotes are open; so where that is not certain, such a value is
+ * refused rather than guessed about. */
 #include "plan_search_command.h"
 
 #include <ctype.h>
@@ -158,7 +159,7 @@ int cli_search_command_check(const cli_search_space *space, const char *command)
     return command[strspn(command, " \t\n")] ? SHOAL_OK : shoal_fail(SHOAL_USAGE, "--run: the command is empty");
 }
 
-/* ---- filling --------------------------------------------------------------------------------------------------- */
+/* ---- filling ----------------------------------------------------------------------------------------------------- */
 
 /* Writes to memory of the right size, or only counts when there is none yet. */
 static void put(char *out, size_t *at, const char *text, size_t length)

@@ -1,4 +1,5 @@
-/* The command of a search: text for /bin/sh in which {machine}, {count} and any other parameter of the space stand for their values.
+/* The command of a search: text for /bin/sh in which {machine}, {count} and any other parameter of the space stand for
+ * their values.
  *
  * A brace that is no {NAME} is left alone ({}, {a,b}, { print $1 }), so is ${NAME}, and {{NAME}} gives {NAME}. */
 #ifndef CLI_PLAN_SEARCH_COMMAND_H
@@ -6,8 +7,8 @@
 
 #include "plan_search_space.h"
 
-/* SHOAL_USAGE when a {NAME} is no parameter, when a parameter with several values is nowhere in the command, and when a value would have to
- * be quoted where the shell is within quotes already. */
+/* SHOAL_USAGE when a {NAME} is no parameter, when a parameter with several values is nowhere in the command, and when a
+ * value would have to be quoted where the shell is within quotes already. */
 int cli_search_command_check(const cli_search_space *space, const char *command);
 /* The command for one candidate; values that are more than plain words are quoted. */
 int cli_search_command_fill(char **out, const cli_search_space *space, const char *command, int64_t candidate);

@@ -1,7 +1,8 @@
 /* What the model sees of a configuration: numbers of its machine, how many there are, and its other parameters.
  *
- * Cores and memory become features as search_table.h describes them; every other number that machines have is one; texts get one for each
- * value, which is 1 or 0.  A price is a feature where only that tells two machines apart, and the name is where nothing else does. */
+ * Cores and memory become features as search_table.h describes them; every other number that machines have is one;
+ * texts get one for each value, which is 1 or 0.  A price is a feature where only that tells two machines apart, and
+ * the name is where nothing else does. */
 #include "plan_search_space.h"
 
 #include <math.h>
@@ -87,7 +88,7 @@ static int add_names(cli_search_space *space, int dimension)
     return status;
 }
 
-/* ---- machines -------------------------------------------------------------------------------------------------- */
+/* ---- machines ---------------------------------------------------------------------------------------------------- */
 
 static bool all_have(const cli_search_machines *machines, size_t offset)
 {
@@ -246,7 +247,7 @@ static int check_known(const cli_search_space *space)
     return SHOAL_OK;
 }
 
-/* ---- "features" ------------------------------------------------------------------------------------------------ */
+/* ---- "features" -------------------------------------------------------------------------------------------------- */
 
 static int check_wanted(const cli_search_space *space)
 {

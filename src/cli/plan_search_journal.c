@@ -18,7 +18,7 @@
 enum { VERSION = 1, BYTES_MOST = 64 << 20 };
 static const char magic[] = "shoal plan search";
 
-/* ---- paths ----------------------------------------------------------------------------------------------------- */
+/* ---- paths ------------------------------------------------------------------------------------------------------- */
 
 static int with_ending(char **out, const char *path, const char *old_ending, const char *ending)
 {
@@ -38,7 +38,7 @@ int cli_search_output_folder(char **out, const char *journal_path)
     return with_ending(out, journal_path, ".jsonl", ".output");
 }
 
-/* ---- lines ----------------------------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 json_t *cli_search_trial_json(const cli_search_trial *trial, const cli_search_space *space, int64_t number)
 {
@@ -134,7 +134,7 @@ static int read_trial(cli_search_journal *journal, const cli_search_space *space
     return status;
 }
 
-/* ---- the first line -------------------------------------------------------------------------------------------- */
+/* ---- the first line ---------------------------------------------------------------------------------------------- */
 
 static json_t *header_json(const cli_search_purpose *purpose)
 {
@@ -177,7 +177,7 @@ static int check_header(const cli_search_journal *journal, json_t *found, const 
     return status;
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 /* Writes a line in one piece; what is not whole is taken back. */
 static int write_line(cli_search_journal *journal, json_t *object)

@@ -1,10 +1,10 @@
 /* Every trial of a search, one line of JSON each, so that the same command goes on where it was stopped.
  *
- *     {"journal":"shoal plan search","version":1,"space":"0f3a...","objective":"cost","command":"./job {machine} {count}",...}
+ *     {"journal":"shoal plan search","version":1,"space":"0f3a...","objective":"cost","command":"./job {machine}",...}
  *     {"trial":1,"machine":"c7i.large","count":4,"outcome":"done","seconds":812.4,"cost":0.0806,"why":"start 1 of 3"}
  *
- * A line is written in one piece and is on the disk before the next trial starts.  A last line that is not whole was cut off by a crash, and
- * is dropped; one that only lacks its newline, as some editors leave it, is whole. */
+ * A line is written in one piece and is on the disk before the next trial starts.  A last line that is not whole was
+ * cut off by a crash, and is dropped; one that only lacks its newline, as some editors leave it, is whole. */
 #ifndef CLI_PLAN_SEARCH_JOURNAL_H
 #define CLI_PLAN_SEARCH_JOURNAL_H
 
@@ -27,8 +27,8 @@ typedef struct cli_search_purpose {
     const char *objective, *command;
 } cli_search_purpose;
 
-/* Opens or starts it, and reads its trials.  Nobody else can have it open.  SHOAL_USAGE when it is of another space, objective or command,
- * SHOAL_INVALID, with the line, when it is damaged or no journal at all. */
+/* Opens or starts it, and reads its trials.  Nobody else can have it open.  SHOAL_USAGE when it is of another space,
+ * objective or command, SHOAL_INVALID, with the line, when it is damaged or no journal at all. */
 int cli_search_journal_open(cli_search_journal **out, const char *path, const cli_search_purpose *purpose);
 /* The number that the next trial gets: no other has it, also where lines were removed. */
 int64_t cli_search_journal_next(const cli_search_journal *journal);

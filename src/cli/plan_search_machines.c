@@ -1,4 +1,5 @@
-/* The machines of a search: names and patterns, looked up in a table of prices, or objects that bring their own numbers. */
+/* The machines of a search: names and patterns, looked up in a table of prices, or objects that bring their own
+ * numbers. */
 #include "plan_search_space.h"
 
 #include <math.h>
@@ -71,7 +72,7 @@ static int add_named(reader *self, const char *text)
     return status;
 }
 
-/* ---- objects --------------------------------------------------------------------------------------------------- */
+/* ---- objects ----------------------------------------------------------------------------------------------------- */
 
 /* Puts a number of the object in its place; what no field is there for stays in the object, as a feature. */
 static int take_number(plan_machine *machine, const char *path, const char *key, json_t *value)
@@ -130,7 +131,7 @@ static int add_object(reader *self, json_t *object)
     return status == SHOAL_OK ? add_machine(self, &machine, object) : status;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 static int add_any(reader *self, json_t *item)
 {

@@ -1,4 +1,5 @@
-/* See plan_search_print.h.  Everything of a search is shown from its trials, so that a search that was resumed shows the same. */
+/* See plan_search_print.h.  Everything of a search is shown from its trials, so that a search that was resumed shows
+ * the same. */
 #include "cli.h"
 #include "plan_search_print.h"
 
@@ -9,7 +10,7 @@
 #include "plan_search_journal.h"
 #include "plan_units.h"
 
-/* ---- values ---------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static double value_of(const cli_search_state *state, const cli_search_trial *trial)
 {
@@ -59,7 +60,8 @@ static const cli_search_trial *trial_of(const cli_search_state *state, int64_t c
     return NULL;
 }
 
-/* The least by some measure, of those that are done (and, if asked, meet the limits), but for one of them; NULL for none. */
+/* The least by some measure, of those that are done (and, if asked, meet the limits), but for one of them; NULL for
+ * none. */
 static const cli_search_trial *least_trial(const cli_search_state *state,
                                            double (*measure)(const cli_search_state *, const cli_search_trial *),
                                            bool must_meet, const cli_search_trial *but)
@@ -105,7 +107,7 @@ static expectation expect(const cli_search_state *state)
     return out;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 static int column_width(const cli_search_dimension *dimension)
 {
@@ -149,7 +151,7 @@ void cli_search_print_trial(const cli_search_state *state, int64_t index)
     fflush(stdout);
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------------- */
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
 
 static const char *adjective(const cli_search_state *state)
 {
@@ -267,7 +269,7 @@ int cli_search_check_best(const cli_search_state *state)
     return shoal_fail(SHOAL_INVALID, "nothing that was tried%s: the fastest was %s", limits, fastest);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static json_t *candidate_json(const cli_search_state *state, int64_t candidate)
 {

@@ -1,4 +1,5 @@
-/* What `plan search` shows: the table of trials as they go, what came of it, and the same as JSON; and how a replay went. */
+/* What `plan search` shows: the table of trials as they go, what came of it, and the same as JSON; and how a replay
+ * went. */
 #ifndef CLI_PLAN_SEARCH_PRINT_H
 #define CLI_PLAN_SEARCH_PRINT_H
 

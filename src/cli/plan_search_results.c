@@ -27,7 +27,8 @@ typedef struct table {
     int64_t trials;
 } table;
 
-/* Ends a field in place and takes quotes and blanks away; returns where the next one starts, or NULL behind the last. */
+/* Ends a field in place and takes quotes and blanks away; returns where the next one starts, or NULL behind the
+ * last. */
 static char *cut_field(char **out, char *at)
 {
     at += strspn(at, " \t");
@@ -62,7 +63,7 @@ static int split(table *self, char *line, int *fields)
     return SHOAL_OK;
 }
 
-/* ---- the first line -------------------------------------------------------------------------------------------- */
+/* ---- the first line ---------------------------------------------------------------------------------------------- */
 
 static int meaning(const table *self, const char *name)
 {
@@ -98,7 +99,7 @@ static int read_header(table *self, char *line, char ignored[256])
     return status;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------ */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 /* The field's text, or "" when the row has no such field. */
 static const char *text_of(const table *self, int what, int fields)

@@ -3,15 +3,16 @@
  *     machine,count,seconds,cost,outcome
  *     c7i.large,4,812.4,,done
  *
- * Columns are found by their names, in any order: one for every parameter of the space that has several values, and seconds; cost (US
- * dollars) and outcome (done, failed, timed out) may be left out or empty. */
+ * Columns are found by their names, in any order: one for every parameter of the space that has several values, and
+ * seconds; cost (US dollars) and outcome (done, failed, timed out) may be left out or empty. */
 #ifndef CLI_PLAN_SEARCH_RESULTS_H
 #define CLI_PLAN_SEARCH_RESULTS_H
 
 #include "plan_search_trial.h"
 
-/* The caller frees *out.  *ignored, for people, names the columns that mean nothing; "" for none.  SHOAL_INVALID names the line: a value that
- * the space does not have, a configuration that is there twice (both lines), a number that is none. */
+/* The caller frees *out.  *ignored, for people, names the columns that mean nothing; "" for none.  SHOAL_INVALID names
+ * the line: a value that the space does not have, a configuration that is there twice (both lines), a number that is
+ * none. */
 int cli_search_results_read(cli_search_trial **out, int64_t *count, char ignored[256], const char *path,
                             const cli_search_space *space);
 

@@ -1,7 +1,8 @@
 /* See plan_search_run.h.
  *
- * A thread waits for the command's end and notes the time; this one waits for that, for the time-out and for signals.  The end is only looked
- * at, not taken, until the group was told to end: so long its number can't belong to anybody else. */
+ * A thread waits for the command's end and notes the time; this one waits for that, for the time-out and for
+ * signals.  The end is only looked at, not taken, until the group was told to end: so long its number can't belong to
+ * anybody else. */
 #include "cli.h"
 #include "plan_search_run.h"
 
@@ -22,7 +23,7 @@
 enum { OPEN_MOST = 1024 };                 /* descriptors that are looked for to be closed */
 static const double GRACE = 5, LOOK = 0.1; /* seconds from SIGTERM to SIGKILL; between two looks at signals */
 
-/* ---- figures --------------------------------------------------------------------------------------------------- */
+/* ---- figures ----------------------------------------------------------------------------------------------------- */
 
 /* What a command told; NaN and "" for what it did not. */
 typedef struct figures {
@@ -118,7 +119,7 @@ void cli_search_print_tail(FILE *stream, const char *path, const char *prefix, i
     }
 }
 
-/* ---- the process ----------------------------------------------------------------------------------------------- */
+/* ---- the process ------------------------------------------------------------------------------------------------- */
 
 typedef struct process {
     pid_t id, guard;
@@ -180,8 +181,8 @@ static void signal_group(pid_t id, int number)
     kill(-id, SIGCONT); /* one that was stopped could not hear it */
 }
 
-/* In a child: lives as long as the command, and ends its group when this program is gone, however that was ended.  It holds nothing open,
- * least of all the journal. */
+/* In a child: lives as long as the command, and ends its group when this program is gone, however that was ended.  It
+ * holds nothing open, least of all the journal. */
 static _Noreturn void become_guard(pid_t group, int leash)
 {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
@@ -263,7 +264,7 @@ static int clear_away(process *self, bool told, int64_t kill_at)
     return how;
 }
 
-/* ---- a trial --------------------------------------------------------------------------------------------------- */
+/* ---- a trial ----------------------------------------------------------------------------------------------------- */
 
 /* Waits for the end, the time-out or a signal.  True when the command ended by itself. */
 static bool follow(process *self, const cli_search_run *run, int64_t began)

@@ -16,7 +16,7 @@
 
 enum { CANDIDATES_MOST = 10000 };
 
-/* ---- candidates and values ------------------------------------------------------------------------------------- */
+/* ---- candidates and values --------------------------------------------------------------------------------------- */
 
 int64_t cli_search_value(const cli_search_space *space, int64_t candidate, int dimension)
 {
@@ -67,7 +67,7 @@ void cli_search_label(char out[CLI_SEARCH_LABEL_BYTES], const cli_search_space *
                                cli_search_text(space, candidate, i));
 }
 
-/* ---- dimensions ------------------------------------------------------------------------------------------------ */
+/* ---- dimensions -------------------------------------------------------------------------------------------------- */
 
 static bool is_name(const char *text)
 {
@@ -136,7 +136,7 @@ static int add_dimensions(cli_search_space *space, const cli_search_terms *terms
     return status;
 }
 
-/* ---- candidates ------------------------------------------------------------------------------------------------ */
+/* ---- candidates -------------------------------------------------------------------------------------------------- */
 
 /* Candidates must differ in machine or count: other parameters become part of the machine's name. */
 static int name_candidates(cli_search_space *space)
@@ -210,7 +210,7 @@ static void hash_space(cli_search_space *space, bool with_prices)
         end_hash(space->price_hash, &hash);
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 int cli_search_space_read(cli_search_space **out, const char *path, const cli_search_terms *terms)
 {

@@ -1,10 +1,11 @@
-/* What a search may choose from: space.json, read into the finite list of configurations that src/plan/search.h works on.
+/* What a search may choose from: space.json, read into the finite list of configurations that src/plan/search.h works
+ * on.
  *
  *     {"machines": "aws:us-east-1/c7i.*",
  *      "count": [2, 4, 8]}
  *
- * A space is the product of its dimensions: "machine" and "count" always, and whatever else the file names.  docs/plan-search.md has the
- * form of the file. */
+ * A space is the product of its dimensions: "machine" and "count" always, and whatever else the file
+ * names.  docs/plan-search.md has the form of the file. */
 #ifndef CLI_PLAN_SEARCH_SPACE_H
 #define CLI_PLAN_SEARCH_SPACE_H
 
@@ -46,8 +47,8 @@ typedef struct cli_search_space {
     const char *path; /* of the file */
     json_t *file;
     cli_search_machines machines;
-    cli_search_dimension
-        dimension[CLI_SEARCH_DIMENSIONS_MOST]; /* the last one changes fastest from candidate to candidate */
+    /* The last one changes fastest from candidate to candidate. */
+    cli_search_dimension dimension[CLI_SEARCH_DIMENSIONS_MOST];
     int dimensions;
     plan_candidate *candidate;
     char **label;    /* of each candidate, what tells those with other parameters apart; NULL where there are none */
@@ -75,7 +76,7 @@ int cli_search_dimension_named(const cli_search_space *space, const char *name);
 /* "4 of c7i.large, batch 32" */
 void cli_search_label(char out[CLI_SEARCH_LABEL_BYTES], const cli_search_space *space, int64_t candidate);
 
-/* ---- its parts ------------------------------------------------------------------------------------------------ */
+/* ---- its parts --------------------------------------------------------------------------------------------------- */
 
 /* Reads what "machines" has (plan_search_machines.c). */
 int cli_search_machines_read(cli_search_machines *out, const char *path, json_t *from, const cli_search_terms *terms);

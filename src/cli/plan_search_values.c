@@ -81,7 +81,7 @@ static int add_number(cli_search_dimension *out, const char *path, double number
     return status;
 }
 
-/* ---- "1,2,4..8" ------------------------------------------------------------------------------------------------ */
+/* ---- "1,2,4..8" -------------------------------------------------------------------------------------------------- */
 
 /* One part between commas: a number, or two whole ones with ".." between.  False when it is neither. */
 static bool read_part(double *low, double *high, bool *is_range, const char *from, size_t length)
@@ -135,7 +135,7 @@ static int read_list(cli_search_dimension *out, const char *path, const char *te
     }
 }
 
-/* ---- what JSON has --------------------------------------------------------------------------------------------- */
+/* ---- what JSON has ----------------------------------------------------------------------------------------------- */
 
 static int read_array(cli_search_dimension *out, const char *path, json_t *from)
 {

@@ -10,7 +10,8 @@ enum { ROWS_SHOWN = 18, MACHINES_SHOWN = 20, LIST_SHOWN = 40, CELL_BYTES = 144 }
 
 /* ---- which rows -------------------------------------------------------------------------------------------------- */
 
-/* The best of a machine's options, which stand one behind the other from `first`; *end is where the next machine's begin. */
+/* The best of a machine's options, which stand one behind the other from `first`; *end is where the next machine's
+ * begin. */
 static int64_t best_of_machine(int64_t *end, const plan_choice *choice, int64_t first)
 {
     int64_t best = first;

@@ -16,7 +16,7 @@
 
 static const double MINUTE = 60, HOUR = 3600, DAY = 86400;
 
-/* ---- reading ------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* Reads one number of plain digits and moves behind it and the spaces that follow. */
 static bool read_number(double *out, const char **text)
@@ -121,7 +121,7 @@ int cli_parse_money(double *dollars, const char *called, const char *text)
     return SHOAL_OK;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* One digit behind the point while there is only one before it. */
 static void format_in(char out[CLI_UNITS_BYTES], double value, double one_digit_below, const char *unit)

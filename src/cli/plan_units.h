@@ -4,8 +4,9 @@
 
 #include <stddef.h>
 
-/* Reads "30s", "90m" (or "90min"), "2h", "1d", several of them one behind the other ("1h30m"), or a plain number of seconds.  More than
- * nothing and at most 100 years.  SHOAL_USAGE with a sentence that starts with `called`, such as "--deadline". */
+/* Reads "30s", "90m" (or "90min"), "2h", "1d", several of them one behind the other ("1h30m"), or a plain number of
+ * seconds.  More than nothing and at most 100 years.  SHOAL_USAGE with a sentence that starts with `called`, such as
+ * "--deadline". */
 int cli_parse_duration(double *seconds, const char *called, const char *text);
 /* The same, and 0 is one too. */
 int cli_parse_pause(double *seconds, const char *called, const char *text);
@@ -16,7 +17,8 @@ enum { CLI_UNITS_BYTES = 32 };
 
 /* "850 ms", "12.4 s", "7.5 min", "45 min", "1.3 h", "5.2 days"; "-" for what is no number, "never" for infinity. */
 void cli_format_duration(char out[CLI_UNITS_BYTES], double seconds);
-/* "$0", "$0.0421", "$1.23", "$12,345": three digits at least, and whole dollars from 1,000; "$1.16e-06" below a hundredth of a cent; "-" for what is no number. */
+/* "$0", "$0.0421", "$1.23", "$12,345": three digits at least, and whole dollars from 1,000; "$1.16e-06" below a
+ * hundredth of a cent; "-" for what is no number. */
 void cli_format_money(char out[CLI_UNITS_BYTES], double dollars);
 
 #endif

@@ -46,8 +46,8 @@ typedef struct cli_plan_asked {
 } cli_plan_asked;
 
 int cli_plan_make(const cli_plan_asked *asked);
-/* SHOAL_USAGE names an option that would have no effect beside the others, so that nobody believes it had one.  `local`: the workers
- * are processes of this machine. */
+/* SHOAL_USAGE names an option that would have no effect beside the others, so that nobody believes it had
+ * one.  `local`: the workers are processes of this machine. */
 int cli_plan_check(const cli_plan_asked *asked, bool local);
 /* Whether it is said what a machine costs. */
 bool cli_plan_is_priced(const cli_plan_settings *settings);

@@ -1,5 +1,5 @@
-/* How a model of each learner is applied: one cli_predictor a learner, listed in cli_predict.c.  The option that asks for an output and
- * the tensor of the result that it writes have one name. */
+/* How a model of each learner is applied: one cli_predictor a learner, listed in cli_predict.c.  The option that asks
+ * for an output and the tensor of the result that it writes have one name. */
 #ifndef CLI_PREDICT_H
 #define CLI_PREDICT_H
 
@@ -25,8 +25,8 @@ typedef struct cli_predictor {
     const char *learner; /* as models name it */
     const shoal_algorithm *algorithm;
     bool gives[CLI_PREDICT_OUTPUTS];
-    /* Reads the model.  `model` is NULL when the file at `path` is no safetensors, for which only kmeans is asked.  `wanted` has a path
-     * for each output that is. */
+    /* Reads the model.  `model` is NULL when the file at `path` is no safetensors, for which only kmeans is
+     * asked.  `wanted` has a path for each output that is. */
     int (*load)(cli_prediction *out, const cli_model *model, const char *path, const char *const *wanted);
     /* Optional.  Sets what depends on the data as well. */
     int (*settle)(cli_prediction *prediction, const cli_job *job);

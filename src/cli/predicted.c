@@ -22,7 +22,7 @@ static void warn(const char *hint)
     fprintf(stderr, "; %s\n", hint);
 }
 
-/* ---- what happened --------------------------------------------------------------------------------------------- */
+/* ---- what happened ----------------------------------------------------------------------------------------------- */
 
 static bool is_learning(const shoal_algorithm *algorithm)
 {
@@ -127,7 +127,7 @@ static void fill_run(plan_run *run, const cli_job *job, const shoal_cost *cost)
         note_workers(run, &job->away);
 }
 
-/* ---- what was predicted ---------------------------------------------------------------------------------------- */
+/* ---- what was predicted ------------------------------------------------------------------------------------------ */
 
 /* False when nothing was measured; what is damaged is said. */
 static bool read_calibration(plan_calibration *out)
@@ -200,7 +200,7 @@ void cli_predicted_note_asked(cli_job *job, const json_t *options)
     free(text);
 }
 
-/* ---- telling --------------------------------------------------------------------------------------------------- */
+/* ---- telling ----------------------------------------------------------------------------------------------------- */
 
 /* As many digits as can matter. */
 static int digits_for(double seconds)

@@ -10,8 +10,8 @@
 
 static const char *const engines[] = {"auto", "threads", "mpi", NULL};
 static const char engine_help[] =
-    "auto: ranks when mpirun or srun started this, otherwise threads; threads: this process "
-    "alone; mpi: ranks; never changes the result";
+    "auto: ranks when mpirun or srun started this, otherwise threads; threads: this process alone; mpi: ranks; never "
+    "changes the result";
 
 #define ENGINE_ROW                                                                                                     \
     {                                                                                                                  \
@@ -31,8 +31,8 @@ static const shoal_option rows[] = {
     {"checkpoint-file", 0, SHOAL_OPTION_TEXT, offsetof(cli_ranks_settings, file), "FILE|URL",
      .help = "where: a file, or a blob of a store; LEARNER.checkpoint when left out; gone when all is done"},
     {"resume", 0, SHOAL_OPTION_FLAG, offsetof(cli_ranks_settings, resume), NULL,
-     .help = "go on with the checkpoint, with any number of threads or ranks, if there is one; the result has the same "
-             "bits"},
+     .help = "go on with the checkpoint, with any number of threads or ranks, if there is one; the result has the "
+             "same bits"},
     {0},
 };
 const shoal_option *const cli_ranks_options = rows, *const cli_engine_options = engine_rows;
@@ -111,12 +111,12 @@ static int check_settings(const cli_ranks_settings *settings, bool on_workers)
                           "--engine is for runs without workers: leave out --engine, or --workers and --store");
     if (on_workers && (saves || settings->file))
         return shoal_fail(SHOAL_USAGE,
-                          "checkpoints are for runs without workers: a job on workers keeps its rounds in its "
-                          "store, and goes on by itself or by shoal job resume");
+                          "checkpoints are for runs without workers: a job on workers keeps its rounds in its store, "
+                          "and goes on by itself or by shoal job resume");
     if (settings->file && strncmp(settings->file, "mem:", 4) == 0)
         return shoal_fail(SHOAL_USAGE,
-                          "--checkpoint-file %s would be gone with this process: name a file, or a blob of "
-                          "another store",
+                          "--checkpoint-file %s would be gone with this process: name a file, or a blob of another "
+                          "store",
                           settings->file);
     if (settings->file && !saves)
         return shoal_fail(SHOAL_USAGE, "--checkpoint-file needs --checkpoint SECONDS or --resume");
@@ -161,8 +161,8 @@ int cli_load(cli_job *job, int (*load)(cli_job *job, void *context), void *conte
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
 /* A rank that could not meet the others does not know whether it is the only one.  When all are alike, rank 0 tells it
- * and ends the rest, which wait here.  Otherwise the others wait for this one, until it ends them.  srun ends nobody: so
- * of every host one rank tells it. */
+ * and ends the rest, which wait here.  Otherwise the others wait for this one, until it ends them.  srun ends nobody:
+ * so of every host one rank tells it. */
 static int fail_unmet(int status)
 {
     const struct timespec a_while = {.tv_sec = 10};

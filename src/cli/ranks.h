@@ -5,9 +5,9 @@
  *     ...                                                           // stages; each may fail on one rank alone
  *     return status;                                                // main ends with cli_ranks_end
  *
- * A rank that fails goes straight to the end, where it tells the others.  They hear of it where they next agree: every stage in which
- * ranks meet (cli_ranks_begin, cli_load, cli_job_run) begins by agreeing that all are fine, and is followed by cli_ranks_settled
- * when it failed, which is then known to all. */
+ * A rank that fails goes straight to the end, where it tells the others.  They hear of it where they next agree: every
+ * stage in which ranks meet (cli_ranks_begin, cli_load, cli_job_run) begins by agreeing that all are fine, and is
+ * followed by cli_ranks_settled when it failed, which is then known to all. */
 #ifndef CLI_RANKS_H
 #define CLI_RANKS_H
 
@@ -18,8 +18,8 @@ extern const shoal_option *const cli_engine_options; /* the first of them: for v
 
 /* From here on other ranks may be there; without it this process is alone, whoever started it. */
 void cli_ranks_expect(void);
-/* Finds out how this process was started and meets the others, if there are any.  SHOAL_USAGE when workers or checkpoints were asked for in ways
- * that do not go together. */
+/* Finds out how this process was started and meets the others, if there are any.  SHOAL_USAGE when workers or
+ * checkpoints were asked for in ways that do not go together. */
 int cli_ranks_begin(const cli_ranks_settings *settings, bool on_workers);
 /* The ranks, or NULL when this process is alone. */
 shoal_ranks *cli_ranks(void);

@@ -41,7 +41,7 @@ typedef struct loading {
     size_t note_bytes;
 } loading;
 
-/* ---- hosts --------------------------------------------------------------------------------------------------- */
+/* ---- hosts ------------------------------------------------------------------------------------------------------- */
 
 static size_t read_small(char *out, size_t room, const char *path)
 {
@@ -85,7 +85,7 @@ static void find_neighbours(loading *self)
         }
 }
 
-/* ---- the first rank of a host -------------------------------------------------------------------------------- */
+/* ---- the first rank of a host ------------------------------------------------------------------------------------ */
 
 /* The weights lie in a data set of their own from then on, so that they can be lent. */
 static int lend_weights(int *descriptor, void **note, size_t *size, cli_job *job)
@@ -177,7 +177,7 @@ static int load_first(loading *self, notice *mine)
     return status;
 }
 
-/* ---- the others ---------------------------------------------------------------------------------------------- */
+/* ---- the others -------------------------------------------------------------------------------------------------- */
 
 static int borrow_one(shoal_data **out, const notice *from, int descriptor, const void *note, int64_t size)
 {
@@ -225,7 +225,7 @@ static int load_other(loading *self, const notice *first, const char *notes)
     return SHOAL_OK;
 }
 
-/* ---- all ----------------------------------------------------------------------------------------------------- */
+/* ---- all --------------------------------------------------------------------------------------------------------- */
 
 static int64_t bytes_of(const notice *of)
 {

@@ -1,7 +1,8 @@
 /* Compiling modules.  See run_compile.h.
  *
- * The compiler finds the public headers in the cache, where this program puts its own copies: a machine needs nothing but a compiler. What
- * is hashed is the text after the preprocessor, so that a change in any file that is included makes another module. */
+ * The compiler finds the public headers in the cache, where this program puts its own copies: a machine needs nothing
+ * but a compiler. What is hashed is the text after the preprocessor, so that a change in any file that is included
+ * makes another module. */
 #include "run_compile.h"
 
 #include <errno.h>
@@ -25,7 +26,8 @@ extern char **environ;
 
 enum { TEXT_BYTES_MOST = 64 << 20, TEXT_STEP = 1 << 16 };
 
-/* A function of another kind than SHOAL_MODULE asks for would be called all the same, with arguments it does not have. */
+/* A function of another kind than SHOAL_MODULE asks for would be called all the same, with arguments it does not
+ * have. */
 static const char *const flags[] = {"-std=gnu11",
                                     "-O2",
                                     "-ffp-contract=off",

@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* A public header, as it was when this program was built; the list ends with a row without a name.  The build writes it. */
+/* A public header, as it was when this program was built; the list ends with a row without a name.  The build writes
+ * it. */
 typedef struct cli_header {
     const char *name; /* "shoal/module.h" */
     const unsigned char *bytes;

@@ -23,8 +23,7 @@
 static const shoal_option rows[] = {
     {"store", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, store), "URL",
      .help = "run on workers that meet in this store: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET; without "
-             "--workers it "
-             "waits for workers that are started elsewhere"},
+             "--workers it waits for workers that are started elsewhere"},
     {"workers", 0, SHOAL_OPTION_LIST, offsetof(cli_workers_settings, workers), "WHERE",
      .help =
          "start workers; may be given several times: local:N processes on this machine, ssh:HOST[:N],... on machines "
@@ -47,8 +46,8 @@ static const shoal_option rows[] = {
              "result",
      .least = 1, .most = SHOAL_JOB_SLICES_MOST},
     {"reduce", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, reduce), "SHAPE",
-     .help = "how partial results are merged: flat, two-level, tree:F in groups of F, or auto, which is meant when it "
-             "is left out; never changes the result"},
+     .help = "how partial results are merged: flat, two-level, tree:F in groups of F, or auto, which is meant when "
+             "it is left out; never changes the result"},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(cli_workers_settings, roles), "ROLES",
      .help = "all: every worker maps and reduces; split: of --workers N map, and beside them the square root of N "
              "reduce, and one reduces last; all when left out"},
@@ -94,8 +93,8 @@ int cli_workers_check(bool *asked, const cli_workers_settings *settings)
                     settings->roles || settings->lease > 0 || settings->keep_rounds || settings->patience > 0 ||
                     settings->worker_memory))
         return shoal_fail(SHOAL_USAGE, "--detach, --ssh, --job, --slices, --reduce, --roles, --lease, --keep-rounds, "
-                                       "--patience and --worker-memory need "
-                                       "--workers WHERE or --store URL: without them this process does all the work");
+                                       "--patience and --worker-memory need --workers WHERE or --store URL: without "
+                                       "them this process does all the work");
     if (launch_ask_for(&ask, &settings->workers, NULL, 0) < 0)
         return SHOAL_USAGE;
     if (settings->name && job_setup_check_name(settings->name) < 0)
@@ -176,7 +175,7 @@ static int make_settings(char **out, const cli_workers_wish *wish, const cli_wor
     return status;
 }
 
-/* ---- workers that this process started ---------------------------------------------------------------------------- */
+/* ---- workers that this process started --------------------------------------------------------------------------- */
 
 /* One following of a job, with the workers that this process started for it. */
 typedef struct following {
@@ -263,8 +262,8 @@ static int start_workers(following *self)
     int status = launch_ask_for(&ask, &self->settings->workers, scheme, self->run->threads);
     if (status == SHOAL_OK && ask.far && self->data_folder)
         status = shoal_fail(SHOAL_USAGE,
-                            "job %s reads a file of this machine, which workers elsewhere do not see: "
-                            "start it anew with --workers of both kinds",
+                            "job %s reads a file of this machine, which workers elsewhere do not see: start it anew "
+                            "with --workers of both kinds",
                             self->id);
     if (status == SHOAL_OK && ask.piped && self->data_url)
         status = open_data(self);

@@ -19,10 +19,11 @@ static const shoal_option rows[] = {
 };
 const shoal_option *const cli_store_options = rows;
 
-/* ---- opening ------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* A core dump would hold the keys this process was given, in its environment and in what it sends; and so would its memory
- * for any other program of this user that attaches to it.  So there is to be neither, from before the keys are used. */
+/* A core dump would hold the keys this process was given, in its environment and in what it sends; and so would its
+ * memory for any other program of this user that attaches to it.  So there is to be neither, from before the keys are
+ * used. */
 static void protect_secrets(const char *scheme)
 {
     static const char *const given[] = {
@@ -101,7 +102,7 @@ int cli_store_open_target(cli_store *out, const char *url, const cli_store_setti
     return status;
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 bool cli_store_is_same(const cli_store *a, const cli_store *b)
 {
@@ -151,7 +152,7 @@ int cli_paths_name(char **out, const char *const *paths, int count)
     return status;
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
 
 int cli_keys_start(cli_keys *keys, const cli_store *from, const char *prefix)
 {

@@ -1,5 +1,5 @@
-/* Stores as the verbs of `shoal store` see them: a URL opened, with the key or the start of keys behind the store's own part
- * of it, and the keys of a store one after the other. */
+/* Stores as the verbs of `shoal store` see them: a URL opened, with the key or the start of keys behind the store's own
+ * part of it, and the keys of a store one after the other. */
 #ifndef CLI_STORE_OPEN_H
 #define CLI_STORE_OPEN_H
 
@@ -22,12 +22,13 @@ typedef struct cli_store {
 } cli_store;
 
 int cli_store_open(cli_store *out, const char *url, const cli_store_settings *settings, shoal_store_options options);
-/* The same for writing.  Others are made only with `create`, a dir: store whenever it is not there and the URL can mean a
- * store: it ends with '/', or what goes there is `many` keys.  As the name of one key it would leave open where the store
- * ends. */
+/* The same for writing.  Others are made only with `create`, a dir: store whenever it is not there and the URL can mean
+ * a store: it ends with '/', or what goes there is `many` keys.  As the name of one key it would leave open where the
+ * store ends. */
 int cli_store_open_target(cli_store *out, const char *url, const cli_store_settings *settings, bool create, bool many);
 void cli_store_close(cli_store *self);
-/* Keeps the keys that the store of this URL needs out of core dumps and away from other programs; before it is opened. */
+/* Keeps the keys that the store of this URL needs out of core dumps and away from other programs; before it is
+ * opened. */
 int cli_store_protect(const char *url);
 /* Whether both are in the same store. */
 bool cli_store_is_same(const cli_store *a, const cli_store *b);

@@ -57,7 +57,8 @@ static void put_line(FILE *stream, const cli_traced *round)
     fflush(stream);
 }
 
-/* The step of a curve is the number of the round, which no other round has: those of the learner begin anew with each phase. */
+/* The step of a curve is the number of the round, which no other round has: those of the learner begin anew with each
+ * phase. */
 static void put(cli_trace *trace, const cli_traced *round)
 {
     const cli_event_value values[] = {

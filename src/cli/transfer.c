@@ -1,4 +1,5 @@
-/* Threads that copy, and the list of what they have to copy; how one is copied is in transfer_copy.c.  See the header. */
+/* Threads that copy, and the list of what they have to copy; how one is copied is in transfer_copy.c.  See the
+ * header. */
 #include "transfer_internal.h"
 
 #include <errno.h>
@@ -50,7 +51,7 @@ void transfer_free_entry(transfer_entry **inout)
     base_free(inout);
 }
 
-/* ---- counting ------------------------------------------------------------------------------------------------ */
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
 
 void transfer_record_failure(transfer *self, int status)
 {
@@ -60,7 +61,8 @@ void transfer_record_failure(transfer *self, int status)
         report->named[report->failed] = NULL; /* it counts all the same */
     report->failed++;
     self->last_failure = status;
-    /* Each was tried for as long as it may be.  When as many as are tried at once have failed so, the next would, too. */
+    /* Each was tried for as long as it may be.  When as many as are tried at once have failed so, the next would,
+     * too. */
     self->out_of_reach = status == SHOAL_AGAIN ? self->out_of_reach + 1 : 0;
     if (self->out_of_reach >= OUT_OF_REACH_LEAST && self->out_of_reach >= self->plan.settings->jobs) {
         self->gave_up = self->stopping = true;
@@ -77,7 +79,7 @@ void transfer_add_failure(transfer *self)
     pthread_mutex_unlock(&self->lock);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 typedef struct work {
     transfer_entry *entry; /* or */
@@ -167,8 +169,8 @@ static struct timespec soon(long milliseconds)
     return until;
 }
 
-/* After a signal whatever is in hand may be finished; but a request may hang, also one for a page of names, and then nobody
- * waits for it: what has no final name yet is for the next run to find. */
+/* After a signal whatever is in hand may be finished; but a request may hang, also one for a page of names, and then
+ * nobody waits for it: what has no final name yet is for the next run to find. */
 static void *watch_for_stop(void *from_start)
 {
     transfer *self = from_start;
@@ -247,7 +249,7 @@ int transfer_start(transfer **out, const transfer_plan *plan)
     return status;
 }
 
-/* ---- the thread that adds ------------------------------------------------------------------------------------ */
+/* ---- the thread that adds ---------------------------------------------------------------------------------------- */
 
 static void show_progress(transfer *self)
 {

@@ -5,11 +5,11 @@
  *     transfer_add_keys(copying, &from, "", true);         // as often as there are sources
  *     status = transfer_finish(&copying, status, &report);
  *
- * One thread (the caller's) finds what is to be copied, in the order of names; some others copy.  A blob goes to its place at
- * once or not at all, whatever happens.  What was done is written into a journal, so that the same command, given again,
- * goes on from there; what no journal knows is skipped only when both ends have the same bytes.  One that fails does not stop
- * the others.  Memory is bounded: a thread has one buffer of TRANSFER_PIECE bytes, and what is larger goes through it in
- * pieces, which several threads fetch at once. */
+ * One thread (the caller's) finds what is to be copied, in the order of names; some others copy.  A blob goes to its
+ * place at once or not at all, whatever happens.  What was done is written into a journal, so that the same command,
+ * given again, goes on from there; what no journal knows is skipped only when both ends have the same bytes.  One that
+ * fails does not stop the others.  Memory is bounded: a thread has one buffer of TRANSFER_PIECE bytes, and what is
+ * larger goes through it in pieces, which several threads fetch at once. */
 #ifndef TRANSFER_H
 #define TRANSFER_H
 
@@ -65,15 +65,16 @@ typedef struct transfer_plan {
 } transfer_plan;
 
 int transfer_start(transfer **out, const transfer_plan *plan);
-/* Takes a copy of the entry, its texts included, and waits while there are too many already.  SHOAL_STOPPED after a signal. */
+/* Takes a copy of the entry, its texts included, and waits while there are too many already.  SHOAL_STOPPED after a
+ * signal. */
 int transfer_add(transfer *self, const transfer_entry *entry);
 /* Takes note of one that can't be copied, for the reason in shoal_error. */
 void transfer_add_failure(transfer *self);
-/* Waits for all of it.  `status` is what adding came to; when that failed, nothing new is begun.  Returns the status of the
- * whole: failed entries make it SHOAL_INVALID, with a sentence, or that of the only one. */
+/* Waits for all of it.  `status` is what adding came to; when that failed, nothing new is begun.  Returns the status of
+ * the whole: failed entries make it SHOAL_INVALID, with a sentence, or that of the only one. */
 int transfer_finish(transfer **self, int status, transfer_report *report);
 
-/* ---- what to copy (transfer_sources.c) ----------------------------------------------------------------------- */
+/* ---- what to copy (transfer_sources.c) --------------------------------------------------------------------------- */
 
 /* The key that `from` names to `target`; with `recursive` all below it, to the same names below `target`. */
 int transfer_add_keys(transfer *self, const cli_store *from, const char *target, bool recursive);
@@ -82,11 +83,11 @@ int transfer_add_files(transfer *self, const char *path, const char *target);
 /* One file whose content has no name of its own. */
 int transfer_add_unnamed(transfer *self, const char *path, const char *target);
 
-/* ---- for transfer_sources.c ---------------------------------------------------------------------------------- */
+/* ---- for transfer_sources.c -------------------------------------------------------------------------------------- */
 
 const cli_store *transfer_to(const transfer *self);
 
-/* ---- telling (transfer_print.c) ------------------------------------------------------------------------------ */
+/* ---- telling (transfer_print.c) ---------------------------------------------------------------------------------- */
 
 /* Prints the summary, as text or JSON; `what` is "put".  `stores` are all that took part, `count` of them. */
 int transfer_print(const transfer_report *report, const char *what, const cli_print_settings *print,

@@ -1,5 +1,5 @@
-/* Copying one blob or file: is it there already, reading it from one end, writing it to the other, reading it back.  Called by
- * the threads of transfer.c; each has a buffer of its own. */
+/* Copying one blob or file: is it there already, reading it from one end, writing it to the other, reading it
+ * back.  Called by the threads of transfer.c; each has a buffer of its own. */
 #include "transfer_internal.h"
 
 #include <stdarg.h>
@@ -33,7 +33,7 @@ void transfer_free_large(large_file **inout, bool keep)
     base_free(inout);
 }
 
-/* ---- counting ------------------------------------------------------------------------------------------------ */
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
 
 static void count_moved(transfer *self, int64_t bytes)
 {
@@ -76,7 +76,7 @@ static void record_done(transfer *self, const transfer_entry *entry, const shoal
     pthread_mutex_unlock(&self->lock);
 }
 
-/* ---- reading either end -------------------------------------------------------------------------------------- */
+/* ---- reading either end ------------------------------------------------------------------------------------------ */
 
 static int64_t request_deadline(const cli_store *store)
 {
@@ -147,9 +147,10 @@ static int verify(const transfer *self, const transfer_entry *entry, const shoal
     return SHOAL_OK;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* A put whose answer was lost, or that someone else came before or after, is as good as done when the bytes are there. */
+/* A put whose answer was lost, or that someone else came before or after, is as good as done when the bytes are
+ * there. */
 static int settle_doubt(const transfer *self, transfer_entry *entry, shoal_etag *etag, char *buffer, int status)
 {
     shoal_entry found = {0};
@@ -234,7 +235,7 @@ static int commit_file(transfer *self, const transfer_entry *entry, transfer_par
     return status;
 }
 
-/* ---- files to a store ---------------------------------------------------------------------------------------- */
+/* ---- files to a store -------------------------------------------------------------------------------------------- */
 
 /* One that fits into the buffer is read before anything is put: what changes meanwhile is not stored, and what becomes
  * shorter is told of this file alone. */
@@ -270,7 +271,7 @@ static int put_file(transfer *self, transfer_entry *entry, char *buffer)
     return status;
 }
 
-/* ---- blobs that fit into the buffer -------------------------------------------------------------------------- */
+/* ---- blobs that fit into the buffer ------------------------------------------------------------------------------ */
 
 static int write_small(transfer *self, transfer_entry *entry, char *buffer)
 {
@@ -312,7 +313,7 @@ static int copy_small(transfer *self, transfer_entry *entry, char *buffer, bool 
     return status;
 }
 
-/* ---- blobs in pieces ----------------------------------------------------------------------------------------- */
+/* ---- blobs in pieces --------------------------------------------------------------------------------------------- */
 
 static int64_t piece_size(const large_file *large, int64_t piece)
 {
@@ -451,7 +452,7 @@ void transfer_copy_piece(transfer *self, large_file *large, int64_t piece, char 
         end_large(self, large, buffer);
 }
 
-/* ---- one of them --------------------------------------------------------------------------------------------- */
+/* ---- one of them ------------------------------------------------------------------------------------------------- */
 
 /* Takes the entry out of *inout when others are to go on with it. */
 int transfer_copy_entry(transfer *self, transfer_entry **inout, char *buffer)

@@ -54,7 +54,7 @@ int transfer_file_read(const char *path, int64_t offset, void *buffer, size_t le
     return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't read", path) : SHOAL_OK;
 }
 
-/* ---- mappings ------------------------------------------------------------------------------------------------ */
+/* ---- mappings ---------------------------------------------------------------------------------------------------- */
 
 int transfer_map_descriptor(transfer_mapping *out, int descriptor, const char *name)
 {
@@ -92,7 +92,7 @@ void transfer_unmap(transfer_mapping *mapping)
     *mapping = (transfer_mapping){.data = ""};
 }
 
-/* ---- parts --------------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 /* Makes the folders above a file.  What is there already may be reached by a link. */
 static int make_folders(const char *path)
@@ -251,7 +251,7 @@ void transfer_part_close(transfer_part *part, bool keep)
     part->descriptor = -1;
 }
 
-/* ---- standard input ------------------------------------------------------------------------------------------ */
+/* ---- standard input ---------------------------------------------------------------------------------------------- */
 
 int transfer_spool_input(transfer_part *out, char **path)
 {

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <shoal/store.h>
 
-/* What tells two states of a file apart: its size, which file it is, and when it was last changed, also by the clock that
- * no program can set back. */
+/* What tells two states of a file apart: its size, which file it is, and when it was last changed, also by the clock
+ * that no program can set back. */
 int transfer_file_version(const char *path, int64_t *size, shoal_etag *version);
 /* Reads up to `length` bytes at `offset`; *got is less only where the file ends. */
 int transfer_file_read(const char *path, int64_t offset, void *buffer, size_t length, size_t *got);
@@ -24,8 +24,8 @@ int transfer_map(transfer_mapping *out, const char *path);
 int transfer_map_descriptor(transfer_mapping *out, int descriptor, const char *name);
 void transfer_unmap(transfer_mapping *mapping);
 
-/* A file that is being written.  It lies beside its target as .shoal-part-HASH, where a later run finds it and goes on; a
- * lock keeps two runs from writing one.  Without a target it has no name at all. */
+/* A file that is being written.  It lies beside its target as .shoal-part-HASH, where a later run finds it and goes on;
+ * a lock keeps two runs from writing one.  Without a target it has no name at all. */
 typedef struct transfer_part {
     char *path, *target, *name; /* the part, the file behind all links, and what the caller called it */
     int descriptor;

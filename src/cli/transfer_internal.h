@@ -45,16 +45,16 @@ struct transfer {
     double started, shown;
 };
 
-/* ---- transfer.c ---------------------------------------------------------------------------------------------- */
+/* ---- transfer.c -------------------------------------------------------------------------------------------------- */
 
 void transfer_free_entry(transfer_entry **entry);
 /* Counts a failure and keeps its message, which is shoal_error's. */
 void transfer_record_failure(transfer *self, int status);
 
-/* ---- transfer_copy.c ----------------------------------------------------------------------------------------- */
+/* ---- transfer_copy.c --------------------------------------------------------------------------------------------- */
 
-/* Copies a blob or file, or begins to; what it can't finish alone it takes out of *entry and puts into self->large.  The buffer
- * has TRANSFER_PIECE bytes. */
+/* Copies a blob or file, or begins to; what it can't finish alone it takes out of *entry and puts into
+ * self->large.  The buffer has TRANSFER_PIECE bytes. */
 int transfer_copy_entry(transfer *self, transfer_entry **entry, char *buffer);
 /* Fetches a piece that was taken in hand.  Whoever has the last one ends the whole. */
 void transfer_copy_piece(transfer *self, large_file *large, int64_t piece, char *buffer);

@@ -31,7 +31,7 @@ struct transfer_journal {
     size_t room, count; /* room is a power of two, at least twice the count */
 };
 
-/* ---- marks --------------------------------------------------------------------------------------------------- */
+/* ---- marks ------------------------------------------------------------------------------------------------------- */
 
 transfer_mark transfer_mark_of(const char *const *texts)
 {
@@ -45,7 +45,7 @@ transfer_mark transfer_mark_of(const char *const *texts)
     return out;
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 /* The slot that has the mark, or the one where it would go. */
 static slot *find(transfer_journal *journal, const transfer_mark *mark)
@@ -92,7 +92,7 @@ static int insert(transfer_journal *journal, const transfer_mark *mark, bool ask
     return SHOAL_OK;
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------------ */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static int journal_path(char **out, const char *from, const char *to)
 {
@@ -123,7 +123,8 @@ static void make_folders(char *path)
     }
 }
 
-/* A last mark that is not whole was cut by the end of a process or of the disk's space: the next one is written there. */
+/* A last mark that is not whole was cut by the end of a process or of the disk's space: the next one is written
+ * there. */
 static int read_marks(transfer_journal *journal)
 {
     struct stat info;

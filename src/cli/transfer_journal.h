@@ -6,9 +6,10 @@
  *     if (!transfer_journal_has(journal, &mark)) { ...; transfer_journal_add(journal, &mark); }
  *     transfer_journal_close(&journal, true);
  *
- * A journal is a set of marks, and a mark is the hash of all that makes a piece of work the same: a name and the versions at
- * both ends.  So it can only ever say "this very thing was done": a journal that is damaged, cut or somebody else's costs
- * time, never data.  It lies in $XDG_STATE_HOME/shoal (~/.local/state/shoal) under the hash of both ends' names. */
+ * A journal is a set of marks, and a mark is the hash of all that makes a piece of work the same: a name and the
+ * versions at both ends.  So it can only ever say "this very thing was done": a journal that is damaged, cut or
+ * somebody else's costs time, never data.  It lies in $XDG_STATE_HOME/shoal (~/.local/state/shoal) under the hash of
+ * both ends' names. */
 #ifndef TRANSFER_JOURNAL_H
 #define TRANSFER_JOURNAL_H
 

@@ -91,8 +91,8 @@ int transfer_check_distinct(const char *const *names, const char *const *shown, 
     return status;
 }
 
-/* Names that start with the same letters follow each other, so what the next name does not start with won't be the start of
- * any later one. */
+/* Names that start with the same letters follow each other, so what the next name does not start with won't be the
+ * start of any later one. */
 int transfer_ancestors_next(transfer_ancestors *self, const char *name, const char **above)
 {
     *above = NULL;

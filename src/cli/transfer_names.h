@@ -12,20 +12,21 @@ const char *transfer_last(size_t *length, const char *name);
 int transfer_join(char **out, const char *base, const char *relative);
 /* SHOAL_INVALID, with a sentence that names the file, when `key` can't be one. */
 int transfer_check_key(const char *key, const char *path);
-/* SHOAL_INVALID when a key can't be the name of a file: a server may list what would lead out of the folder.  `relative` is
- * the end of the key that becomes the path. */
+/* SHOAL_INVALID when a key can't be the name of a file: a server may list what would lead out of the
+ * folder.  `relative` is the end of the key that becomes the path. */
 int transfer_check_path(const char *key, const char *relative);
 
-/* How files that are not whole yet are called, with 16 hexadecimal digits behind it; no key is fetched to such a name, and no
- * such file is put. */
+/* How files that are not whole yet are called, with 16 hexadecimal digits behind it; no key is fetched to such a name,
+ * and no such file is put. */
 #define TRANSFER_PART_NAME ".shoal-part-"
 bool transfer_is_part(const char *name);
 
-/* SHOAL_USAGE when two of several sources have the same last segment: below one target only one would be left.  `shown` is
- * how the user called them. */
+/* SHOAL_USAGE when two of several sources have the same last segment: below one target only one would be left.  `shown`
+ * is how the user called them. */
 int transfer_check_distinct(const char *const *names, const char *const *shown, int count);
 
-/* Whether of names in the order of their bytes one is to be a file and a folder at once, as 'a' is when there is 'a/b'. */
+/* Whether of names in the order of their bytes one is to be a file and a folder at once, as 'a' is when there is
+ * 'a/b'. */
 typedef struct transfer_ancestors {
     char **names; /* those of which the last name is a continuation, letter by letter; the shortest first */
     size_t count, room;

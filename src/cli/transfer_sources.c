@@ -1,7 +1,7 @@
 /* What a transfer has to copy: keys of a store, or files below a folder, each with its target and what is there now.
  *
- * Sources come in the order of their bytes, and so do their targets; the target's own listing is read alongside, so that
- * looking what is there costs a request for a page of names rather than for each of them. */
+ * Sources come in the order of their bytes, and so do their targets; the target's own listing is read alongside, so
+ * that looking what is there costs a request for a page of names rather than for each of them. */
 #include "transfer.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "transfer_file.h"
 #include "transfer_names.h"
 
-/* ---- what is at the targets ---------------------------------------------------------------------------------- */
+/* ---- what is at the targets -------------------------------------------------------------------------------------- */
 
 typedef struct targets {
     const cli_store *to; /* NULL: files */
@@ -74,8 +74,8 @@ static int targets_check(targets *self, const transfer_entry *entry, const char 
     return status;
 }
 
-/* Joins the target's name, checks it, looks what is there, and adds the entry.  What is wrong with this one alone is noted
- * and SHOAL_OK. */
+/* Joins the target's name, checks it, looks what is there, and adds the entry.  What is wrong with this one alone is
+ * noted and SHOAL_OK. */
 static int add(transfer *self, targets *targets, transfer_entry *entry, const char *base, const char *name)
 {
     int status = transfer_join(&entry->target, base, name);
@@ -94,7 +94,7 @@ static int add(transfer *self, targets *targets, transfer_entry *entry, const ch
     return status;
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
 
 static int add_key(transfer *self, const cli_store *from, const char *target)
 {
@@ -173,7 +173,7 @@ int transfer_add_keys(transfer *self, const cli_store *from, const char *target,
     return status;
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 /* The order of the bytes of whole paths: a folder's name is followed by a slash. */
 static int compare_names(const FTSENT **a, const FTSENT **b)

@@ -284,8 +284,8 @@ int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t c
     if (!data->format->make_rows)
         return shoal_fail(
             SHOAL_USAGE,
-            "%s: the rows lie in a store, and a run of a learner is all that fetches them from there; for "
-            "anything else fetch them first with shoal store get",
+            "%s: the rows lie in a store, and a run of a learner is all that fetches them from there; for anything "
+            "else fetch them first with shoal store get",
             data->path);
     if (!scratch && count > 0)
         return shoal_fail(SHOAL_USAGE, "%s: %s rows are made when they are read, which needs scratch memory",

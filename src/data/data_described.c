@@ -1,4 +1,5 @@
-/* Rows that lie in a store and are never read here: a data set with a shape and a place, and no values.  See data_place.h.
+/* Rows that lie in a store and are never read here: a data set with a shape and a place, and no values.  See
+ * data_place.h.
  *
  * Whoever reads them fetches ranges of bytes and takes them for rows, so only layouts that need no decoding will do. */
 #include "data/data_place.h"
@@ -43,7 +44,7 @@ data_place data_place_of(const shoal_data *data)
     return (data_place){.kind = DATA_HERE, .address = data->path};
 }
 
-/* ---- describing ------------------------------------------------------------------------------------------------ */
+/* ---- describing -------------------------------------------------------------------------------------------------- */
 
 size_t data_describe_bytes(const void *head, size_t size)
 {
@@ -54,8 +55,8 @@ static int refuse(const shoal_data *data, const char *what)
 {
     return shoal_fail(
         SHOAL_INVALID,
-        "%s: %s can't be used where it lies in a store; fetch it first with shoal store get, or convert it "
-        "to .npy in C order",
+        "%s: %s can't be used where it lies in a store; fetch it first with shoal store get, or convert it to .npy in "
+        "C order",
         data->path, what);
 }
 

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/mapped.h"
 
-/* ---- data_buffer.c: memory that becomes an unnamed temporary file when it grows large ---- */
+/* ---- data_buffer.c: memory that becomes an unnamed temporary file when it grows large ---------------------------- */
 
 typedef struct data_buffer {
     unsigned char *bytes; /* NULL while nothing is reserved; moves when reserving more */
@@ -38,7 +38,7 @@ void data_buffer_trim(data_buffer *buffer);
 bool data_buffer_is_file(const data_buffer *buffer);
 void data_buffer_release(data_buffer *buffer);
 
-/* ---- data_source.c: the bytes of a file, a pipe or standard input, gunzipped where needed ---- */
+/* ---- data_source.c: the bytes of a file, a pipe or standard input, gunzipped where needed ------------------------ */
 
 enum { DATA_HEAD_BYTES = 4096 };
 
@@ -68,7 +68,7 @@ bool data_source_map(base_mapped **out, int *file, const data_source *source);
 int data_source_load(data_buffer *buffer, data_source *source, size_t wanted);
 void data_source_close(data_source *source);
 
-/* ---- data_npy.c ---- */
+/* ---- data_npy.c -------------------------------------------------------------------------------------------------- */
 
 enum { DATA_NPY_RANK_MOST = 64 };
 
@@ -82,25 +82,25 @@ typedef struct data_npy_header {
     bool has_descr, has_order, has_shape;
 } data_npy_header;
 
-/* For arrays that come one behind the other: how many bytes the header takes, as far as its first `size` bytes tell.  While that is
- * more than `size`, so many are needed to go on.  0 for what is no npy. */
+/* For arrays that come one behind the other: how many bytes the header takes, as far as its first `size` bytes
+ * tell.  While that is more than `size`, so many are needed to go on.  0 for what is no npy. */
 size_t data_npy_header_next(const unsigned char *head, size_t size);
 /* Reads a header, `size` bytes of which are there; `name` is what messages call it. */
 int data_npy_parse(data_npy_header *out, const void *bytes, size_t size, const char *name);
 
-/* Reads no more than the header, and sets the shape; the source is then at the values.  *fortran is false where the order of one
- * column is meant. */
+/* Reads no more than the header, and sets the shape; the source is then at the values.  *fortran is false where the
+ * order of one column is meant. */
 int data_npy_describe(shoal_data *data, bool *swapped, bool *fortran, data_source *source);
 /* The bytes a header takes that starts like this, or some more; 0 for what is no npy. */
 size_t data_npy_header_bytes(const unsigned char *head, size_t size);
 
-/* ---- data_zlib.c ---- */
+/* ---- data_zlib.c ------------------------------------------------------------------------------------------------- */
 
 /* A fresh stream that takes its memory from base_alloc. */
 struct z_stream_s;
 void data_zlib_init(struct z_stream_s *stream);
 
-/* ---- data_write.c ---- */
+/* ---- data_write.c ------------------------------------------------------------------------------------------------ */
 
 enum { DATA_NPY_HEADER_ROOM = 64 * 24 + 256 };
 /* Writes the header of an array, version 1.0, C order, and returns how many bytes it has. */
@@ -111,7 +111,7 @@ int data_write_as(shoal_data *data, const char *path, const char *format);
 /* Whether there is such a format, or such an ending, for who wants to know before there are data. */
 int data_write_check(const char *path, const char *format);
 
-/* ---- data_sink.c: output, gzipped where wanted ---- */
+/* ---- data_sink.c: output, gzipped where wanted ------------------------------------------------------------------- */
 
 typedef struct data_sink {
     base_output *output;
@@ -126,7 +126,7 @@ int data_sink_commit(data_sink *sink);
 /* Frees everything, and removes what was not committed. */
 void data_sink_close(data_sink *sink);
 
-/* ---- data.c: the data set and its formats ---- */
+/* ---- data.c: the data set and its formats ------------------------------------------------------------------------ */
 
 /* Everything a format may be recognised by. */
 typedef struct data_hint {
@@ -148,7 +148,8 @@ struct data_format {
     /* Sets shape, type, detail and values (or state).  `source` is at the start, and not empty; NULL if
      * without_file.  On failure the caller frees the data set. */
     int (*open)(shoal_data *data, data_source *source, const shoal_data_options *options);
-    /* Writes rows to `out`, from any thread.  Only for formats that leave `values` NULL; NULL for rows that can't be read. */
+    /* Writes rows to `out`, from any thread.  Only for formats that leave `values` NULL; NULL for rows that can't be
+     * read. */
     void (*make_rows)(const shoal_data *data, int64_t first, int64_t count, void *out);
 };
 extern const struct data_format data_generated, data_raw, data_npy, data_idx, data_text, data_memory, data_described;
@@ -188,7 +189,7 @@ bool data_type_parse(shoal_type *type, bool *swapped, const char *text, size_t l
 const char *data_type_descr(shoal_type type);
 size_t data_row_bytes(const shoal_data *data);
 
-/* ---- data_values.c: from bytes as a file has them to rows in native order ---- */
+/* ---- data_values.c: from bytes as a file has them to rows in native order ---------------------------------------- */
 
 typedef struct data_layout {
     bool swapped;          /* the other byte order */
@@ -205,7 +206,7 @@ void data_swap_bytes(void *out, const void *in, size_t count, size_t size);
 /* "mapped", "decoded into memory" or "decoded into a temporary file": how the values are kept. */
 const char *data_kept(const shoal_data *data);
 
-/* ---- data_number.c: numbers as text, whatever the locale ---- */
+/* ---- data_number.c: numbers as text, whatever the locale --------------------------------------------------------- */
 
 /* Parses the decimal number, "nan" or "inf" that `text` starts with, rounded to nearest, and returns its end; NULL
  * when there is none.  The text must end with a byte that is no part of a number, such as NUL. */
@@ -217,7 +218,7 @@ enum { DATA_NUMBER_CHARS = 32 };
  * NUL, and returns its length. */
 size_t data_number_print(char out[DATA_NUMBER_CHARS], const void *values, shoal_type type, int64_t index);
 
-/* ---- data_normal.c ---- */
+/* ---- data_normal.c ----------------------------------------------------------------------------------------------- */
 
 /* A standard normal deviate from 32 random bits, the same on every machine. */
 double data_normal(uint32_t bits);

@@ -20,7 +20,7 @@ static size_t values_bytes(const shoal_data *data)
     return (size_t)data->rows * data_row_bytes(data);
 }
 
-/* ---- lending ------------------------------------------------------------------------------------------------- */
+/* ---- lending ----------------------------------------------------------------------------------------------------- */
 
 static int write_values(int file, const unsigned char *from, size_t size, off_t at)
 {
@@ -110,7 +110,7 @@ int data_lend(int *descriptor, shoal_data *data)
     return adopt(data, file);
 }
 
-/* ---- what is known of them ----------------------------------------------------------------------------------- */
+/* ---- what is known of them --------------------------------------------------------------------------------------- */
 
 static void write_names(base_writer *out, const shoal_data *data)
 {
@@ -186,7 +186,7 @@ static int read_note(shoal_data *data, base_reader *in)
     return status;
 }
 
-/* ---- borrowing ----------------------------------------------------------------------------------------------- */
+/* ---- borrowing --------------------------------------------------------------------------------------------------- */
 
 static int open_lent(shoal_data *data, const char *path)
 {

@@ -23,7 +23,7 @@ static bool recognise_text(const data_hint *hint)
     return true;
 }
 
-/* ---- chunks ---- */
+/* ---- chunks ------------------------------------------------------------------------------------------------------ */
 
 static int grow_chunk(text_reader *reader)
 {
@@ -74,7 +74,7 @@ int data_text_with_enough(text_reader *reader, int (*step)(text_reader *reader))
     return status;
 }
 
-/* ---- rows ---- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static int fail_field(const text_reader *reader, int64_t line, int64_t index, const text_field *field)
 {
@@ -187,7 +187,7 @@ static int parse_rows(text_reader *reader)
     return status < 0 ? status : SHOAL_OK;
 }
 
-/* ---- opening ---- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static int start_text(text_reader *reader)
 {

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-/* ---- finding the delimiter ---- */
+/* ---- finding the delimiter --------------------------------------------------------------------------------------- */
 
 /* What the first two lines look like with one delimiter. */
 struct sample {
@@ -86,7 +86,7 @@ static int detect_delimiter(text_reader *reader)
     return any_complete ? SHOAL_OK : INCOMPLETE;
 }
 
-/* ---- the first line ---- */
+/* ---- the first line ---------------------------------------------------------------------------------------------- */
 
 /* Counts the fields of the first line.  It is a header if it holds text and not a single number: a number in it
  * means a row, so that no row with a typing error is taken for a header and lost. */
@@ -161,7 +161,7 @@ int data_text_read_start(text_reader *reader)
     return status == SHOAL_OK && reader->has_header ? take_header(reader) : status;
 }
 
-/* ---- columns to leave out ---- */
+/* ---- columns to leave out ---------------------------------------------------------------------------------------- */
 
 /* Marks the fields that one piece of the option means, by name or else by number. */
 static int drop_one(text_reader *reader, const char *piece, size_t length)

@@ -31,7 +31,7 @@ struct encoding {
     int (*add_rows)(writer *writer, const void *rows, int64_t count);
 };
 
-/* ---- npy ---- */
+/* ---- npy --------------------------------------------------------------------------------------------------------- */
 
 size_t data_npy_header_write(char text[DATA_NPY_HEADER_ROOM], shoal_type type, int rank, const int64_t *shape)
 {
@@ -100,7 +100,7 @@ static int add_rows_plain(writer *writer, const void *rows, int64_t count)
     return data_sink_write(&writer->sink, rows, (size_t)count * data_row_bytes(writer->data));
 }
 
-/* ---- raw ---- */
+/* ---- raw --------------------------------------------------------------------------------------------------------- */
 
 static int begin_raw(writer *writer)
 {
@@ -108,7 +108,7 @@ static int begin_raw(writer *writer)
     return SHOAL_OK;
 }
 
-/* ---- IDX ---- */
+/* ---- IDX --------------------------------------------------------------------------------------------------------- */
 
 static unsigned char idx_code(shoal_type type)
 {
@@ -150,7 +150,7 @@ static int add_rows_idx(writer *writer, const void *rows, int64_t count)
     return data_sink_write(&writer->sink, rows, values * size);
 }
 
-/* ---- text ---- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static int flush_text(writer *writer)
 {
@@ -220,7 +220,7 @@ static int add_rows_text(writer *writer, const void *rows, int64_t count)
     return status < 0 ? status : flush_text(writer);
 }
 
-/* ---- copying a data set ---- */
+/* ---- copying a data set ------------------------------------------------------------------------------------------ */
 
 static const struct encoding encodings[] = {
     {".npy", false, 0, begin_npy, add_rows_plain},   {".csv", true, ',', begin_text, add_rows_text},
@@ -257,8 +257,8 @@ static int find_encoding(const struct encoding **out, bool *gzip, const char *pa
                           "txt.gz and idx.gz",
                           path, format);
     return shoal_fail(SHOAL_USAGE,
-                      "%s: the name's ending chooses the format: .npy .raw .bin .csv .tsv .txt .idx, "
-                      "the last four also with .gz",
+                      "%s: the name's ending chooses the format: .npy .raw .bin .csv .tsv .txt .idx, the last four "
+                      "also with .gz",
                       path);
 }
 

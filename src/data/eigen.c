@@ -59,7 +59,7 @@ static double hypotenuse(double a, double b)
     return great * sqrt(1 + ratio * ratio);
 }
 
-/* ---- three diagonals ----------------------------------------------------------------------------------------- */
+/* ---- three diagonals --------------------------------------------------------------------------------------------- */
 
 /* What one task does with a row costs little, so that tasks have some. */
 enum { ROWS_OF_A_TASK = 32 };
@@ -159,7 +159,8 @@ static int reflect_rows(void *context, int64_t item, int thread)
     return SHOAL_OK;
 }
 
-/* The transposed product of all reflections, from the last to the first, when most of it is still that of the unit matrix. */
+/* The transposed product of all reflections, from the last to the first, when most of it is still that of the unit
+ * matrix. */
 static int gather_reflections(solver *in)
 {
     int status = SHOAL_OK;
@@ -172,7 +173,7 @@ static int gather_reflections(solver *in)
     return status;
 }
 
-/* ---- QL ------------------------------------------------------------------------------------------------------ */
+/* ---- QL ---------------------------------------------------------------------------------------------------------- */
 
 /* All rotations that wait, over some columns that stay near. */
 static int turn_slice(void *context, int64_t item, int thread)
@@ -260,7 +261,7 @@ static int iterate(solver *in)
     return turn(in);
 }
 
-/* ---- all together -------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 /* The greatest size of an element, and 0 when one is not finite. */
 static double greatest_of(const double *matrix, int64_t count)

@@ -11,9 +11,9 @@
 
 #include "base/pool.h"
 
-/* `matrix` is n x n and is used up.  values[k] come in falling order, vectors[k * n ...] is the unit vector of values[k], whose
- * sign is such that its component of greatest size, the first of them, is positive.  SHOAL_INVALID when the matrix holds
- * something that is not finite. */
+/* `matrix` is n x n and is used up.  values[k] come in falling order, vectors[k * n ...] is the unit vector of
+ * values[k], whose sign is such that its component of greatest size, the first of them, is positive.  SHOAL_INVALID
+ * when the matrix holds something that is not finite. */
 int data_eigen(double *values, double *vectors, double *matrix, int64_t n, base_pool *pool);
 
 #endif

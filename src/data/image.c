@@ -25,7 +25,7 @@ int data_image_set_size(data_image *out, const data_image_input *input, uint64_t
     return SHOAL_OK;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static bool starts_with(const unsigned char *head, size_t size, const char *magic, size_t length)
 {
@@ -120,7 +120,7 @@ void data_image_release(data_image *image)
     image->samples = NULL;
 }
 
-/* ---- cutting ------------------------------------------------------------------------------------------------- */
+/* ---- cutting ----------------------------------------------------------------------------------------------------- */
 
 /* What stands for white. */
 static double white_of(shoal_type type)

@@ -20,8 +20,8 @@
 /* Of one PNG or JPEG; arrays are mapped, and have no such limit. */
 enum { DATA_IMAGE_PIXELS_MOST = 1 << 27 };
 
-/* GREY says that colours are not wanted, so that a decoder need not make them; there may be three channels all the same.
- * COLOUR is as the file has it: one channel or three. */
+/* GREY says that colours are not wanted, so that a decoder need not make them; there may be three channels all the
+ * same. COLOUR is as the file has it: one channel or three. */
 typedef enum data_image_want { DATA_IMAGE_HEADER, DATA_IMAGE_GREY, DATA_IMAGE_COLOUR } data_image_want;
 
 typedef struct data_image {
@@ -47,12 +47,12 @@ typedef struct data_cut {
     bool colour; /* three values a pixel (equal ones, when the image is grey), instead of one */
 } data_cut;
 
-/* Writes size * size * (colour ? 3 : 1) values, row by row, channels together: integers as shares of their greatest value, floats
- * as they are.  Grey is 0.299 red + 0.587 green + 0.114 blue, in units of 1/65536.  `scratch` has room for 3 * size values.
- * SHOAL_INVALID when a value is not finite. */
+/* Writes size * size * (colour ? 3 : 1) values, row by row, channels together: integers as shares of their greatest
+ * value, floats as they are.  Grey is 0.299 red + 0.587 green + 0.114 blue, in units of 1/65536.  `scratch` has room
+ * for 3 * size values. SHOAL_INVALID when a value is not finite. */
 int data_image_cut(double *out, const data_image *image, const data_cut *cut, double *scratch);
 
-/* ---- what the readers of formats share ---- */
+/* ---- what the readers of formats share --------------------------------------------------------------------------- */
 
 typedef struct data_image_input {
     FILE *stream; /* at its first byte */

@@ -1,7 +1,8 @@
 /* JPEG by libjpeg-turbo: baseline and progressive, grey, colour and (as Adobe writes it, inverted) CMYK.  Its accurate
- * integer transform and its colours have the same bits on every processor; grey is the image's own luminance.
- * libjpeg goes on after damage with a warning and whatever is at hand: here a warning that means lost pixels ends the reading.
- * It leaves by our longjmp, so everything that must survive it lives in a struct that the function calling setjmp points to. */
+ * integer transform and its colours have the same bits on every processor; grey is the image's own luminance. libjpeg
+ * goes on after damage with a warning and whatever is at hand: here a warning that means lost pixels ends the reading.
+ * It leaves by our longjmp, so everything that must survive it lives in a struct that the function calling setjmp
+ * points to. */
 #include <setjmp.h>
 #include <stdio.h>
 
@@ -58,8 +59,8 @@ static void on_progress(j_common_ptr jpeg)
     longjmp(in->leave, 1);
 }
 
-/* A block of 8 x 8 takes a bit at least when Huffman codes it; of components that are subsampled in different directions
- * each may have half of the blocks, or less.  Arithmetic coding can do with less than a bit. */
+/* A block of 8 x 8 takes a bit at least when Huffman codes it; of components that are subsampled in different
+ * directions each may have half of the blocks, or less.  Arithmetic coding can do with less than a bit. */
 static int check_claim(const reader *in)
 {
     enum { PIXELS_OF_A_BYTE = 1024, ARITHMETIC = 64 };

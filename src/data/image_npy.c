@@ -1,5 +1,5 @@
-/* Images in an .npy array: height x width, images x height x width, or either with 1 or 3 channels behind.  An array of three
- * dimensions whose last is at most 4 is one image with channels: nobody cuts squares from images that narrow. */
+/* Images in an .npy array: height x width, images x height x width, or either with 1 or 3 channels behind.  An array of
+ * three dimensions whose last is at most 4 is one image with channels: nobody cuts squares from images that narrow. */
 #include "image.h"
 
 #include "base/memory.h"

@@ -1,6 +1,6 @@
-/* PNG by libpng: every colour type and depth, interlaced or not.  Palettes and less than 8 bits become 8 bits, 16 stay 16;
- * what is transparent is laid over white; gamma and colour profiles are left alone.  libpng leaves by longjmp, so everything
- * that must survive it lives in a struct that the function calling setjmp only points to. */
+/* PNG by libpng: every colour type and depth, interlaced or not.  Palettes and less than 8 bits become 8 bits, 16 stay
+ * 16; what is transparent is laid over white; gamma and colour profiles are left alone.  libpng leaves by longjmp, so
+ * everything that must survive it lives in a struct that the function calling setjmp only points to. */
 #include <png.h>
 #include <setjmp.h>
 #include <string.h>
@@ -111,7 +111,7 @@ static int decode(reader *in)
     return SHOAL_OK;
 }
 
-/* ---- over white ---------------------------------------------------------------------------------------------- */
+/* ---- over white -------------------------------------------------------------------------------------------------- */
 
 /* One colour with its share of white, rounded to the nearest level. */
 static uint32_t blend(uint64_t level, uint64_t opacity, uint64_t white)

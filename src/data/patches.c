@@ -1,8 +1,8 @@
 /* Drawing and cutting of patches.  See patches.h.
  *
- * A file that turns out to be broken when it is decoded has rows already.  When such files are left out these rows are drawn once
- * more, with the next numbers of the row's own sequence, until all have a file that can be read: a row is the first of its draws whose
- * file is whole. */
+ * A file that turns out to be broken when it is decoded has rows already.  When such files are left out these rows are
+ * drawn once more, with the next numbers of the row's own sequence, until all have a file that can be read: a row is
+ * the first of its draws whose file is whole. */
 #include "patches.h"
 
 #include <inttypes.h>
@@ -51,7 +51,7 @@ int64_t data_patch_columns(const data_patch_options *options)
     return options->size * options->size * (options->colour ? 3 : 1);
 }
 
-/* ---- files that can't be read -------------------------------------------------------------------------------- */
+/* ---- files that can't be read ------------------------------------------------------------------------------------ */
 
 /* Remembers what is wrong with a file.  What is not the file's fault stays a failure. */
 static int note_broken(work *in, int64_t index, int status)
@@ -94,7 +94,7 @@ static void tell(work *in, int thread)
         in->options->progress(in->options->context, in->doing, done, in->file_count);
 }
 
-/* ---- sizes --------------------------------------------------------------------------------------------------- */
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 static int probe(void *context, int64_t index, int thread)
 {
@@ -139,7 +139,7 @@ static int count_usable(work *in)
                       size, size, readable == 1 ? ": " : "", readable == 1 ? in->paths[0] : "");
 }
 
-/* ---- draws --------------------------------------------------------------------------------------------------- */
+/* ---- draws ------------------------------------------------------------------------------------------------------- */
 
 /* The file that image `image` of all usable ones is in. */
 static int64_t file_of(const work *in, int64_t image)
@@ -199,7 +199,7 @@ static void sort_rows(work *in)
         in->files[i].first = i > 0 ? in->files[i - 1].first : 0;
 }
 
-/* ---- cutting ------------------------------------------------------------------------------------------------- */
+/* ---- cutting ----------------------------------------------------------------------------------------------------- */
 
 static int store_row(work *in, int64_t row, const double *values, const char *path)
 {
@@ -254,7 +254,8 @@ static int cut_file(void *context, int64_t index, int thread)
     return status;
 }
 
-/* Rows that are filled are marked as done, those of broken files are drawn again; false when there are none of these. */
+/* Rows that are filled are marked as done, those of broken files are drawn again; false when there are none of
+ * these. */
 static bool draw_again(work *in)
 {
     bool again = false;
@@ -302,7 +303,7 @@ static int cut_all(work *in)
     return status;
 }
 
-/* ---- all together -------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 static int reserve(work *in)
 {

@@ -1,9 +1,9 @@
 /* Random squares of many images, as rows.
  *
- * Which square a row is, is drawn before anything is decoded: for row i an image, each equally likely whatever its size, and
- * a place in it, each equally likely.  Draws depend on the seed, the row and the list of images alone, never on threads or
- * on how long a file takes.  Then each file is decoded once and its rows are filled, so that no more images are in
- * memory than there are threads. */
+ * Which square a row is, is drawn before anything is decoded: for row i an image, each equally likely whatever its
+ * size, and a place in it, each equally likely.  Draws depend on the seed, the row and the list of images alone, never
+ * on threads or on how long a file takes.  Then each file is decoded once and its rows are filled, so that no more
+ * images are in memory than there are threads. */
 #ifndef DATA_PATCHES_H
 #define DATA_PATCHES_H
 
@@ -33,8 +33,9 @@ typedef struct data_patch_report {
 /* Values of a row. */
 int64_t data_patch_columns(const data_patch_options *options);
 
-/* Fills an empty buffer with `count` rows.  A file that can't be read is SHOAL_INVALID or SHOAL_SYSTEM with its sentence, the first
- * in the order of `paths` when there are several; report->broken is then 1.  `paths` must outlive the report. */
+/* Fills an empty buffer with `count` rows.  A file that can't be read is SHOAL_INVALID or SHOAL_SYSTEM with its
+ * sentence, the first in the order of `paths` when there are several; report->broken is then 1.  `paths` must outlive
+ * the report. */
 int data_patches_cut(data_buffer *rows, data_patch_report *report, const char *const *paths, int64_t files,
                      const data_patch_options *options, base_pool *pool);
 void data_patch_report_release(data_patch_report *report);

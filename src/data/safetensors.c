@@ -40,7 +40,7 @@ static const struct {
 };
 enum { TYPES = sizeof types / sizeof types[0] };
 
-/* ---- reading ------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static int fail_memory(const char *path)
 {
@@ -286,7 +286,7 @@ bool data_safetensors_is(const char *path)
     return got == (ssize_t)sizeof head && head[LENGTH_BYTES] == '{' && head[LENGTH_BYTES - 1] == 0;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static const char *type_name(shoal_type type)
 {

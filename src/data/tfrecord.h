@@ -1,6 +1,7 @@
 /* TFRecords: the frames of TensorFlow's record files and of what TensorBoard reads.
  *
- * A record is its length (8 bytes, little-endian), the masked CRC32C of these 8 bytes, its bytes, and their masked CRC32C. */
+ * A record is its length (8 bytes, little-endian), the masked CRC32C of these 8 bytes, its bytes, and their masked
+ * CRC32C. */
 #ifndef DATA_TFRECORD_H
 #define DATA_TFRECORD_H
 

@@ -27,7 +27,7 @@ static void put(const data_rows *rows, int64_t index, double value)
         ((double *)rows->values)[index] = value;
 }
 
-/* ---- each row less its mean ---------------------------------------------------------------------------------- */
+/* ---- each row less its mean -------------------------------------------------------------------------------------- */
 
 static void centre_rows(const data_rows *rows)
 {
@@ -41,7 +41,7 @@ static void centre_rows(const data_rows *rows)
     }
 }
 
-/* ---- whitening: learning ------------------------------------------------------------------------------------- */
+/* ---- whitening: learning ----------------------------------------------------------------------------------------- */
 
 static void find_mean(double *mean, const data_rows *rows)
 {
@@ -57,7 +57,8 @@ typedef struct covariance {
     int64_t rows, columns;
 } covariance;
 
-/* Some rows of the sums.  Each sum is one chain over all rows in order; four of them at a time save loads and stores. */
+/* Some rows of the sums.  Each sum is one chain over all rows in order; four of them at a time save loads and
+ * stores. */
 static int add_products(void *context, int64_t item, int thread)
 {
     covariance *in = context;
@@ -178,7 +179,7 @@ done:
     return status;
 }
 
-/* ---- whitening: applying ------------------------------------------------------------------------------------- */
+/* ---- whitening: applying ----------------------------------------------------------------------------------------- */
 
 typedef struct applying {
     const data_rows *rows;
@@ -239,7 +240,7 @@ done:
     return status;
 }
 
-/* ---- the range ----------------------------------------------------------------------------------------------- */
+/* ---- the range --------------------------------------------------------------------------------------------------- */
 
 /* The mean of all values, and three standard deviations of them. */
 static int learn_range(data_whitening *how, const data_rows *rows)
@@ -271,7 +272,7 @@ static void apply_range(const data_whitening *how, const data_rows *rows)
     }
 }
 
-/* ---- all together -------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 /* Whitening can make values great, and a matrix from a file any value. */
 static int check_finite(const data_rows *rows)

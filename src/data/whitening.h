@@ -5,9 +5,9 @@
  *     status = data_whitening_apply(&how, &others, pool);       // the same to others
  *     data_whitening_release(&how);
  *
- * In this order: each row less its own mean (centre); each row x becomes matrix (x - mean) (whiten); all values are clipped at three
- * standard deviations from their mean and mapped to low .. high (range).  Sums are float64 in a fixed order, without functions that
- * differ between machines: the bits depend on the rows alone. */
+ * In this order: each row less its own mean (centre); each row x becomes matrix (x - mean) (whiten); all values are
+ * clipped at three standard deviations from their mean and mapped to low .. high (range).  Sums are float64 in a fixed
+ * order, without functions that differ between machines: the bits depend on the rows alone. */
 #ifndef DATA_WHITENING_H
 #define DATA_WHITENING_H
 

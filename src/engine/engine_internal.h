@@ -25,15 +25,16 @@ typedef struct engine_job {
 /* Runs the job to its end.  The result has the same bits with every number of threads and ranks. */
 int engine_run_rounds(shoal_result **out, const engine_job *job);
 
-/* The shape of a run, grains included: a function of the data, of what the learner wishes and of rows_per_grain (0: chosen), the same for
- * every engine. */
+/* The shape of a run, grains included: a function of the data, of what the learner wishes and of rows_per_grain (0:
+ * chosen), the same for every engine. */
 int engine_fill_shape(shoal_shape *shape, const shoal_algorithm *algorithm, const void *config, shoal_data *data,
                       const double *weights, int64_t rows_per_grain);
 
 /* Gives a round its number, and what it newly keeps. */
 void engine_number_round(shoal_round *round, int64_t number);
 
-/* Adds seconds and rounds to the phase called `name`, one of *phases; what a learner has beyond SHOAL_PHASES_MOST is counted with the last. */
+/* Adds seconds and rounds to the phase called `name`, one of *phases; what a learner has beyond SHOAL_PHASES_MOST is
+ * counted with the last. */
 void engine_add_phase(shoal_phase phase[SHOAL_PHASES_MOST], int *phases, const char *name, double seconds,
                       int64_t rounds);
 

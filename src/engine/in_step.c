@@ -157,7 +157,8 @@ typedef struct place {
     cpu_set_t may_use;
 } place;
 
-/* What tells machines apart even where they have one name, or one has several; the name where the system does not say. */
+/* What tells machines apart even where they have one name, or one has several; the name where the system does not
+ * say. */
 static int64_t machine_hash(const char *host)
 {
     char boot[64];

@@ -21,7 +21,7 @@
 #define SHOAL_PLUGINS_FROM_PROGRAM "../lib/shoal"
 #endif
 
-/* ---- how this process was started ----------------------------------------------------------------------------- */
+/* ---- how this process was started -------------------------------------------------------------------------------- */
 
 /* A variable that is a number; -1 when it is not there, or something else. */
 static int number_in(const char *variable)
@@ -76,7 +76,7 @@ static const char *name_of(const char *kind)
     return kind == NULL ? "MPI" : strcmp(kind, "openmpi") == 0 ? "Open MPI" : "MPICH";
 }
 
-/* ---- where the plug-in may be --------------------------------------------------------------------------------- */
+/* ---- where the plug-in may be ------------------------------------------------------------------------------------ */
 
 enum { PLACES_MOST = 16 };
 
@@ -151,7 +151,7 @@ static int find_places(places *places, const char *kind)
     return status;
 }
 
-/* ---- loading it ----------------------------------------------------------------------------------------------- */
+/* ---- loading it -------------------------------------------------------------------------------------------------- */
 
 /* A library that was cut off, by a copy that broke off say, kills the process in the loader.  Other damage it finds
  * itself. */
@@ -267,8 +267,8 @@ static int check_size(const shoal_ranks *ranks, const shoal_ranks_started *start
     if (strcmp(started->launcher, "srun") == 0)
         return shoal_fail(
             SHOAL_INVALID,
-            "%s: this is for %s, which sees only %d of the %d processes that srun started: choose another --mpi "
-            "for srun, or another MPI's plug-in by SHOAL_MPI_PLUGIN",
+            "%s: this is for %s, which sees only %d of the %d processes that srun started: choose another --mpi for "
+            "srun, or another MPI's plug-in by SHOAL_MPI_PLUGIN",
             where, ranks->name, ranks->size, started->size);
     if (strncmp(ranks->name, name_of(started->kind), strlen(name_of(started->kind))) == 0)
         return shoal_fail(
@@ -279,8 +279,8 @@ static int check_size(const shoal_ranks *ranks, const shoal_ranks_started *start
             started->launcher);
     return shoal_fail(
         SHOAL_INVALID,
-        "%s: this is for %s, which sees only %d of the %d processes that %s's %s started: use the plug-in for %s, "
-        "or the other %s",
+        "%s: this is for %s, which sees only %d of the %d processes that %s's %s started: use the plug-in for %s, or "
+        "the other %s",
         where, ranks->name, ranks->size, started->size, name_of(started->kind), started->launcher,
         name_of(started->kind), started->launcher);
 }

@@ -1,7 +1,7 @@
 /* The partials of ranks become one.  See reduce.h.
  *
- * A rank whose map failed still takes part in what the others do in this round, with nothing: the engine's own words behind the sums tell
- * them.  Rows that it did not map are sent with no bytes, so that nobody waits for them. */
+ * A rank whose map failed still takes part in what the others do in this round, with nothing: the engine's own words
+ * behind the sums tell them.  Rows that it did not map are sent with no bytes, so that nobody waits for them. */
 #include "engine/reduce.h"
 
 #include <stdatomic.h>

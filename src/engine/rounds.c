@@ -1,7 +1,9 @@
-/* The engine for one process and for ranks: a pool of threads over the grains of this process, rounds of map and update.
+/* The engine for one process and for ranks: a pool of threads over the grains of this process, rounds of map and
+ * update.
  *
- * Without ranks all grains are of this process.  With them each maps its own run of grains, their partials become one (reduce.h), and
- * every rank makes the same update of it.  Whatever fails on a rank is carried to the next point where all ranks agree. */
+ * Without ranks all grains are of this process.  With them each maps its own run of grains, their partials become one
+ * (reduce.h), and every rank makes the same update of it.  Whatever fails on a rank is carried to the next point where
+ * all ranks agree. */
 #include <string.h>
 
 #include "base/bytes.h"
@@ -188,7 +190,8 @@ static int map_all(shoal_partial **merged, bool *stop, rounds_run *run)
 
 static const char same_model[] = "model after the same rounds";
 
-/* Compares what all ranks should have: now and then the model that comes next, and in the end the one that the result was made from. */
+/* Compares what all ranks should have: now and then the model that comes next, and in the end the one that the result
+ * was made from. */
 static int verify(const rounds_run *run, const shoal_round *next)
 {
     if (next && next->number % run->job->options->verify != 0)
@@ -197,8 +200,8 @@ static int verify(const rounds_run *run, const shoal_round *next)
 }
 
 /* One round.  *stop: some rank was asked to stop while this round was mapped.  Ranks whose next rounds have different
- * layouts, or of which only some have come to the end, would wait for each other in different calls: so all agree on that
- * in every round, whether models are compared or not. */
+ * layouts, or of which only some have come to the end, would wait for each other in different calls: so all agree on
+ * that in every round, whether models are compared or not. */
 static int run_round(shoal_round **next, shoal_result **result, bool *stop, rounds_run *run)
 {
     const engine_job *job = run->job;

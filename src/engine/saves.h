@@ -1,4 +1,5 @@
-/* The checkpoints of one run: going on with the last one, and writing the next when it is due.  What one looks like: checkpoint.h.
+/* The checkpoints of one run: going on with the last one, and writing the next when it is due.  What one looks like:
+ * checkpoint.h.
  *
  * Only rank 0 reads and writes; the others are told. */
 #ifndef ENGINE_SAVES_H
@@ -13,11 +14,12 @@ typedef struct engine_saves {
     double last; /* when the last one was written, or the run began */
 } engine_saves;
 
-/* What the run is, to the bit: its learner, version, kernel where that matters, shape, options (all in round 0), code and
- * data, by a fingerprint that is the same on all ranks. */
+/* What the run is, to the bit: its learner, version, kernel where that matters, shape, options (all in round 0), code
+ * and data, by a fingerprint that is the same on all ranks. */
 int engine_saves_init(engine_saves *saves, const engine_job *job, const shoal_round *first, uint64_t fingerprint);
-/* Collective.  *round becomes the one that was saved, and the report goes on from what was reported, when there is a checkpoint and it is to be
- * resumed.  SHOAL_CONFLICT when there is one that is not to be resumed, or that is of another run. */
+/* Collective.  *round becomes the one that was saved, and the report goes on from what was reported, when there is a
+ * checkpoint and it is to be resumed.  SHOAL_CONFLICT when there is one that is not to be resumed, or that is of
+ * another run. */
 int engine_saves_resume(engine_saves *saves, shoal_round **round);
 /* Writes the round that comes next, if this is rank 0 and it is time, or at once. */
 int engine_saves_pass(engine_saves *saves, const shoal_round *next, bool at_once);

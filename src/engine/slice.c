@@ -1,8 +1,8 @@
 /* Mapping the grains of a slice on the threads of a mapper.  See slice.h.
  *
- * Every thread adds to a partial of its own; after the grains are done those are added to the slice's.  Which threads had
- * a grain differs from map to map and changes nothing, since merging is exact.  A mapper of one thread adds to the slice's
- * partial at once. */
+ * Every thread adds to a partial of its own; after the grains are done those are added to the slice's.  Which threads
+ * had a grain differs from map to map and changes nothing, since merging is exact.  A mapper of one thread adds to the
+ * slice's partial at once. */
 #include "engine/slice.h"
 
 #include <stdatomic.h>
@@ -47,7 +47,7 @@ struct engine_slice {
     shoal_partial *other; /* of rounds that do not */
 };
 
-/* ---- the mapper ---------------------------------------------------------------------------------------------- */
+/* ---- the mapper -------------------------------------------------------------------------------------------------- */
 
 static int each_mapper(const shoal_crew *crew, int64_t items, int (*task)(void *, int64_t, int), void *context)
 {
@@ -182,7 +182,7 @@ int engine_mapper_begin(engine_mapper *mapper, const shoal_round *round)
     return status;
 }
 
-/* ---- the slice ----------------------------------------------------------------------------------------------- */
+/* ---- the slice --------------------------------------------------------------------------------------------------- */
 
 int64_t engine_rows_of(const shoal_shape *shape, int64_t first_grain, int64_t grains)
 {
@@ -214,7 +214,7 @@ void engine_slice_free(engine_slice **slice)
     base_free(slice);
 }
 
-/* ---- one map ------------------------------------------------------------------------------------------------- */
+/* ---- one map ----------------------------------------------------------------------------------------------------- */
 
 typedef struct mapping {
     engine_mapper *mapper;
@@ -257,15 +257,16 @@ static int make_memo(mapping *job, const shoal_layout *layout)
     return status;
 }
 
-/* Whether the memo, and the sums if any are carried, still are those of round carry_from.  A round that was mapped before
- * has left its own number in memo_round, so it is not carried the second time. */
+/* Whether the memo, and the sums if any are carried, still are those of round carry_from.  A round that was mapped
+ * before has left its own number in memo_round, so it is not carried the second time. */
 static bool can_carry(const engine_slice *slice, const engine_mapper *mapper, const shoal_layout *layout)
 {
     if (layout->carry_from < 0 || slice->memo_round != layout->carry_from || slice->memo_kernel != mapper->kernel)
         return false;
     if (!carries_sums(layout))
         return true;
-    /* The round that wrote the memo left its partial in `kept`, but perhaps with other sums, and one with ROW cells is made anew. */
+    /* The round that wrote the memo left its partial in `kept`, but perhaps with other sums, and one with ROW cells is
+     * made anew. */
     return layout->writes_memo && !has_cells(layout, SHOAL_CELL_ROW) &&
            learn_layout_equal(shoal_partial_layout(slice->kept), layout);
 }

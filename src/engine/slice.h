@@ -1,12 +1,12 @@
 /* Mapping: what every engine does with the rows a process holds.
  *
- * A *mapper* is what one process computes with: threads, their scratch, and what the learner derived from the round's model.
- * A *slice* is a run of grains with what belongs to it between rounds: its memo and its carried sums.  The threads engine has one
- * slice, the whole data set; a worker of a job has several.
+ * A *mapper* is what one process computes with: threads, their scratch, and what the learner derived from the round's
+ * model. A *slice* is a run of grains with what belongs to it between rounds: its memo and its carried sums.  The
+ * threads engine has one slice, the whole data set; a worker of a job has several.
  *
  *     engine_mapper_begin(mapper, round);                  // once a round
  *     engine_slice_map(&partial, mapper, slice);           // for each slice; the partial belongs to the slice
- */
+ * */
 #ifndef ENGINE_SLICE_H
 #define ENGINE_SLICE_H
 
@@ -26,7 +26,8 @@ const shoal_crew *engine_mapper_crew(const engine_mapper *mapper);
 base_pool *engine_mapper_pool(engine_mapper *mapper);
 /* Non-zero at *stop ends a map between two grains with SHOAL_STOPPED; NULL, as at first, for never. */
 void engine_mapper_watch(engine_mapper *mapper, const _Atomic uint32_t *stop);
-/* Called between two grains by the thread that called the map, for as long as `poll` is set; NULL, as at first, for never. */
+/* Called between two grains by the thread that called the map, for as long as `poll` is set; NULL, as at first, for
+ * never. */
 void engine_mapper_poll(engine_mapper *mapper, void (*poll)(void *context), void *context);
 
 /* Scratch of all threads together may take so many bytes: a round that asks for more fails with SHOAL_MEMORY; 0, as
@@ -46,7 +47,8 @@ void engine_mapper_counted(engine_mapper *mapper, int64_t *counter);
 
 /* Where a slice's rows come from. */
 typedef struct engine_rows {
-    /* Sets *out to `rows` rows from `first_row`, of the whole data set, for one thread of the mapper, until its next call. */
+    /* Sets *out to `rows` rows from `first_row`, of the whole data set, for one thread of the mapper, until its next
+     * call. */
     int (*read)(void *context, const void **out, int64_t first_row, int64_t rows, int thread);
     /* After all that a map reads: whether those were the rows, or its failure.  NULL for rows that nothing can change.
      */
@@ -63,8 +65,8 @@ void engine_slice_free(engine_slice **slice);
  * its next map; its ROW cells may be taken. */
 int engine_slice_map(shoal_partial **out, engine_mapper *mapper, engine_slice *slice);
 
-/* The same in `parts` parts, one after the other; after each `done` is told of the grains that now have all their ROW cells in *partial.  NULL
- * for what nobody needs to know. */
+/* The same in `parts` parts, one after the other; after each `done` is told of the grains that now have all their ROW
+ * cells in *partial.  NULL for what nobody needs to know. */
 typedef struct engine_parts {
     int64_t parts; /* at least 1 */
     void (*done)(void *context, shoal_partial *partial, int64_t part);

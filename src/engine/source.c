@@ -24,7 +24,7 @@ struct engine_source {
     void **buffer;             /* one a thread, when rows are made again whenever they are read */
 };
 
-/* ---- a source ------------------------------------------------------------------------------------------------ */
+/* ---- a source ---------------------------------------------------------------------------------------------------- */
 
 int engine_source_new(engine_source **out, shoal_data *data, const shoal_shape *shape, int64_t first_grain,
                       int64_t grains, int threads, int64_t memory)
@@ -63,7 +63,7 @@ void engine_source_free(engine_source **inout)
     base_free(inout);
 }
 
-/* ---- loading ------------------------------------------------------------------------------------------------- */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 static bool fits(const engine_source *source)
 {
@@ -138,7 +138,7 @@ int engine_source_load(engine_source *source, base_pool *pool)
     return fits(source) ? make_rows(source, pool) : make_buffers(source);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static int read_rows(void *context, const void **out, int64_t first_row, int64_t rows, int thread)
 {
@@ -166,7 +166,7 @@ engine_rows engine_source_rows(engine_source *source, const double *weights)
                          .weights = weights ? weights + source->first_row : NULL};
 }
 
-/* ---- what the rows are known by ------------------------------------------------------------------------------ */
+/* ---- what the rows are known by ---------------------------------------------------------------------------------- */
 
 /* Four lanes of multiplications and rotations that a CPU does side by side, as in Collet's XXH64; not against
  * someone who wants two data sets to look alike. */

@@ -3,11 +3,13 @@
  *     const kernel_dense32 *dense = &kernel->dense32;
  *     dense->product(c, ldc, a, lda, 1, b, ldb, rows, columns, depth);
  *
- * Everything here is *exact* in the sense of kernel.h: it gives the same bits in every kernel set, because each entry is defined
- * element by element as a fixed chain of IEEE operations, where fma() is one rounding.  A set is free to block, to pack and to
- * choose its tiles; it is not free to split a chain.  Sets without the instruction call the C library's fma, slowly.
+ * Everything here is *exact* in the sense of kernel.h: it gives the same bits in every kernel set, because each entry
+ * is defined element by element as a fixed chain of IEEE operations, where fma() is one rounding.  A set is free to
+ * block, to pack and to choose its tiles; it is not free to split a chain.  Sets without the instruction call the C
+ * library's fma, slowly.
  *
- * There is a table for float and one for double with the same names, so that a learner is written once and compiled twice. */
+ * There is a table for float and one for double with the same names, so that a learner is written once and compiled
+ * twice. */
 #ifndef KERNEL_DENSE_H
 #define KERNEL_DENSE_H
 
@@ -56,8 +58,8 @@ void kernel_dense_avx2(kernel_dense32 *dense32, kernel_dense64 *dense64);
 void kernel_dense_avx512(kernel_dense32 *dense32, kernel_dense64 *dense64);
 #endif
 
-/* log(x), and log(1 + x) for x >= 0, of one float64: for the few values outside the inner loops.  The C library's differ between
- * machines. */
+/* log(x), and log(1 + x) for x >= 0, of one float64: for the few values outside the inner loops.  The C library's
+ * differ between machines. */
 double kernel_log(double x);
 double kernel_log_one_plus(double x);
 

@@ -1,5 +1,5 @@
-/* The dense tables for CPUs with AVX2 and FMA.  Compiled with those instructions enabled: nothing here may be called, or be linked into
- * anything that is called, before kernel.c has asked the CPU. */
+/* The dense tables for CPUs with AVX2 and FMA.  Compiled with those instructions enabled: nothing here may be called,
+ * or be linked into anything that is called, before kernel.c has asked the CPU. */
 #include <immintrin.h>
 
 #include "kernel/dense.h"
@@ -19,7 +19,7 @@ enum { DIRECT_ROWS = 32, DIRECT_PARTS = 0, DEPTH_MOST = 320, DEPTH_MOST_ACROSS =
 /* From 8 - n on, the first n of eight lanes are chosen; from 2 (4 - n) on, the first n of four. */
 static const int32_t first_lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
 
-/* ---- float ---------------------------------------------------------------------------------------------------------- */
+/* ---- float ------------------------------------------------------------------------------------------------------- */
 
 typedef __m256 vector32;
 #define REAL float
@@ -68,7 +68,7 @@ ALWAYS_INLINE void load_columns32(__m256 out[4], const float *a, int64_t a_row)
 
 #include "kernel/dense_product.h"
 
-/* ---- double --------------------------------------------------------------------------------------------------------- */
+/* ---- double ------------------------------------------------------------------------------------------------------ */
 
 typedef __m256d vector64;
 #define REAL double

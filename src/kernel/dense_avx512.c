@@ -1,5 +1,5 @@
-/* The dense tables for CPUs with AVX-512 F, BW, DQ and VL.  Compiled with those instructions enabled: nothing here may be called, or be
- * linked into anything that is called, before kernel.c has asked the CPU. */
+/* The dense tables for CPUs with AVX-512 F, BW, DQ and VL.  Compiled with those instructions enabled: nothing here may
+ * be called, or be linked into anything that is called, before kernel.c has asked the CPU. */
 #include <immintrin.h>
 
 #include "kernel/dense.h"
@@ -16,7 +16,7 @@
 enum { WIDE = 7, ROWS_1 = 14, ROWS_2 = 14, ROWS_3 = 8, ROWS_4 = 6, ROWS_WIDE = 3, NARROW_GROUPS = 2 };
 enum { DIRECT_ROWS = 64, DIRECT_PARTS = 1, DEPTH_MOST = 200, DEPTH_MOST_ACROSS = 136, AHEAD = 8 };
 
-/* ---- float ---------------------------------------------------------------------------------------------------------- */
+/* ---- float ------------------------------------------------------------------------------------------------------- */
 
 typedef __m512 vector32;
 #define REAL float
@@ -54,7 +54,7 @@ ALWAYS_INLINE void load_columns32(__m512 out[4], const float *a, int64_t a_row)
 
 #include "kernel/dense_product.h"
 
-/* ---- double --------------------------------------------------------------------------------------------------------- */
+/* ---- double ------------------------------------------------------------------------------------------------------ */
 
 typedef __m512d vector64;
 #define REAL double

@@ -1,11 +1,11 @@
 /* The entries of a dense table that go value by value, in plain C that each set's file compiles for its own CPU.
  *
- * Included twice by each dense_<set>.c, once with DENSE_DOUBLE defined as 0 and once as 1.  Everything is static: code built for one
- * CPU must not be linked into another's.  The loops are written so that compilers turn them into vectors: no calls, no
- * branches, and comparisons that let NaN through.
+ * Included twice by each dense_<set>.c, once with DENSE_DOUBLE defined as 0 and once as 1.  Everything is static: code
+ * built for one CPU must not be linked into another's.  The loops are written so that compilers turn them into vectors:
+ * no calls, no branches, and comparisons that let NaN through.
  *
- * The chains that dense_entries.h defines are spelled out here.  FUSE(a, b, c) is fma for float; for double it is a product
- * and a sum, each rounded, because the portable set runs on the baseline CPU, where each fma is a call. */
+ * The chains that dense_entries.h defines are spelled out here.  FUSE(a, b, c) is fma for float; for double it is a
+ * product and a sum, each rounded, because the portable set runs on the baseline CPU, where each fma is a call. */
 #include <stdint.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@
 #define SIGNED_AS(x, sign) __builtin_copysignf(x, sign)
 #endif
 
-/* ---- exp, logistic, tanh ------------------------------------------------------------------------------------------ */
+/* ---- exp, logistic, tanh ----------------------------------------------------------------------------------------- */
 
 static inline REAL N(real_of)(BITS bits)
 {
@@ -48,8 +48,8 @@ static inline BITS N(bits_of)(REAL x)
     return bits;
 }
 
-/* x = n ln 2 + r with |r| < 0.3467.  Returns exp(r) - 1 and n + BIAS, the exponent field of 2^n.  n ln2_high is exact.  Adding 1.5
- * times 2^(digits - 1) leaves no bits for a fraction, so that the addition itself rounds. */
+/* x = n ln 2 + r with |r| < 0.3467.  Returns exp(r) - 1 and n + BIAS, the exponent field of 2^n.  n ln2_high is
+ * exact.  Adding 1.5 times 2^(digits - 1) leaves no bits for a fraction, so that the addition itself rounds. */
 static inline REAL N(exp_reduced)(REAL x, BITS *field)
 {
     const REAL log2_e = C(0x1.715476p+0F, 0x1.71547652b82fep+0), large = C(0x1.8p23F, 0x1.8p52);
@@ -88,7 +88,8 @@ static inline REAL N(at_least)(REAL x, REAL least)
     return x < least ? least : x;
 }
 
-/* exp(x) for x from C(-104, -746) to C(89, 710).  2^n may be beyond the range where exp(x) is not, hence in two factors. */
+/* exp(x) for x from C(-104, -746) to C(89, 710).  2^n may be beyond the range where exp(x) is not, hence in two
+ * factors. */
 static inline REAL N(exp_within)(REAL x)
 {
     BITS field;
@@ -111,7 +112,8 @@ static inline REAL N(logistic_of)(REAL z)
     return (z < 0 ? e : 1) / (1 + e);
 }
 
-/* With e = exp(-2|z|) - 1, tanh |z| is -e / (2 + e).  e = 2^n (exp(r) - 1) + (2^n - 1) keeps its digits near 0, where n is. */
+/* With e = exp(-2|z|) - 1, tanh |z| is -e / (2 + e).  e = 2^n (exp(r) - 1) + (2^n - 1) keeps its digits near 0, where n
+ * is. */
 static inline REAL N(tanh_of)(REAL z)
 {
     BITS field;
@@ -127,7 +129,7 @@ static void N(exp_all)(REAL *x, int64_t count)
         x[i] = N(exp_of)(x[i]);
 }
 
-/* ---- activations -------------------------------------------------------------------------------------------------- */
+/* ---- activations ------------------------------------------------------------------------------------------------- */
 
 static inline REAL N(slope_logistic)(REAL y)
 {
@@ -238,7 +240,7 @@ static void N(miss)(REAL *y, const REAL *target, kernel_activation f, double lan
     miss[f](y, target, lanes, count);
 }
 
-/* ---- conversions and sums ------------------------------------------------------------------------------------------ */
+/* ---- conversions and sums ---------------------------------------------------------------------------------------- */
 
 #define CONVERT(type)                                                                                                  \
     static void N(convert_##type)(REAL *restrict out, const void *values, REAL scale, REAL shift, int64_t count)       \

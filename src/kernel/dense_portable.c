@@ -1,6 +1,7 @@
 /* The dense tables that run everywhere, and logarithms of single values.
  *
- * Where the CPU has no fused multiply-add, or the compiler may not count on it, each is a call of the C library: right, and slow. */
+ * Where the CPU has no fused multiply-add, or the compiler may not count on it, each is a call of the C library: right,
+ * and slow. */
 #include "kernel/dense.h"
 
 #define DENSE_DOUBLE 0
@@ -35,7 +36,7 @@ void kernel_dense_portable(kernel_dense32 *dense32, kernel_dense64 *dense64)
     dense64->product = product64;
 }
 
-/* ---- single values ------------------------------------------------------------------------------------------------- */
+/* ---- single values ----------------------------------------------------------------------------------------------- */
 
 /* x = 2^k (1 + f) with 1 + f from sqrt(1/2) to sqrt(2), and s = f / (2 + f), so that log(1 + f) is
  * 2 artanh(s) = 2s + s R(s^2) = f - s (f - R), which begins with f as it is: near 1 nothing is lost. */

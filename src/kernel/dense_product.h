@@ -9,11 +9,12 @@
  *     V_LOAD_PART(p, n), V_STORE_PART(p, v, n)    of the first n lanes, 1 <= n <= LANES; the others are 0
  *     V_LOAD_LAST(p, n)                           likewise, or all lanes where packing has put zeros there
  *     QUAD, P(load_columns)(out, a, a_row)        out[k] lane i = a[i * a_row + k] for k < QUAD and all lanes i
- *     ROWS_1 ... ROWS_4, ROWS_WIDE                 how tall tiles of 1 to 4 and WIDE vectors are: what the registers hold
+ *     ROWS_1 ... ROWS_4, ROWS_WIDE               how tall tiles of 1 to 4 and WIDE vectors are: what the registers hold
  *     NARROW_GROUPS                               how many vectors of rows narrow() has side by side
- *     DEPTH_MOST, DEPTH_MOST_ACROSS               of a panel of b, so that it lies in the first cache beside the rows of a that a tile
- *                                                 meets; the second where a is column-major, which takes more of the cache
- *     DIRECT_ROWS, DIRECT_PARTS                   up to how many rows packing b does not pay; whether V_LOAD_LAST loads part of a vector
+ *     DEPTH_MOST, DEPTH_MOST_ACROSS               of a panel of b, so that it lies in the first cache beside the rows
+ *                                                 of a that a tile meets; the second where a is column-major, which
+ *                                                 takes more of the cache
+ *     DIRECT_ROWS, DIRECT_PARTS  up to how many rows packing b does not pay; whether V_LOAD_LAST loads part of a vector
  *     AHEAD                                       how many steps ahead a column-major a is fetched
  *
  * A tile of c stays in registers while its chains run along a panel of b, and is stored in between; c being of the
@@ -21,7 +22,7 @@
 
 enum { P(NARROW_MOST) = LANES / 2, P(ROWS_MOST) = ROWS_1 > ROWS_2 ? ROWS_1 : ROWS_2 };
 
-/* ---- tiles --------------------------------------------------------------------------------------------------------- */
+/* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 /* One tile and where its operands are; strides are in values. */
 typedef struct P(tile) {
@@ -31,8 +32,8 @@ typedef struct P(tile) {
     int last; /* columns in the last vector */
 } P(tile);
 
-/* Rows of a lie at multiples of a_row, and an address may hold 1, 2, 4 or 8 times a register, so that registers for the odd
- * multiples are enough.  HIDE keeps the compiler from making a pointer for each row instead. */
+/* Rows of a lie at multiples of a_row, and an address may hold 1, 2, 4 or 8 times a register, so that registers for the
+ * odd multiples are enough.  HIDE keeps the compiler from making a pointer for each row instead. */
 ALWAYS_INLINE const REAL *P(row_of)(const char *a, const int64_t odd[7], int i)
 {
     const int shift = i == 0 ? 0 : __builtin_ctz((unsigned)i);
@@ -137,7 +138,7 @@ TILES(tiles_wide, WIDE, ROWS_WIDE)
 #undef TILES
 #undef TILE
 
-/* ---- panels -------------------------------------------------------------------------------------------------------- */
+/* ---- panels ------------------------------------------------------------------------------------------------------ */
 
 /* How many vectors the next panel has: no single one is left over where there are more. */
 static int P(panel_vectors)(int64_t columns, int64_t rows)
@@ -173,9 +174,10 @@ static void P(run_panel)(P(tile) tile, int vectors, int64_t rows)
     run_tiles(&tile, tiles - higher, (int)low);
 }
 
-/* ---- few columns --------------------------------------------------------------------------------------------------- */
+/* ---- few columns ------------------------------------------------------------------------------------------------- */
 
-/* Columns of some rows, each where vectors can be loaded; and back.  Not inlined, lest they be unrolled for each shape. */
+/* Columns of some rows, each where vectors can be loaded; and back.  Not inlined, lest they be unrolled for each
+ * shape. */
 typedef REAL P(column)[NARROW_GROUPS * LANES];
 static __attribute__((noinline)) void P(take_columns)(P(column) * out, const REAL *from, int64_t from_row,
                                                       int64_t columns, int64_t rows)
@@ -275,7 +277,7 @@ static int64_t P(narrow)(P(tile) tile, int64_t rows, int64_t columns)
     return done;
 }
 
-/* ---- the entry ------------------------------------------------------------------------------------------------------ */
+/* ---- the entry --------------------------------------------------------------------------------------------------- */
 
 /* One stretch of the depth. */
 static void P(run_depth)(P(tile) tile, int64_t rows, int64_t columns)

@@ -8,17 +8,18 @@
  * copy of the one below it and overwrites what it does better: portable C, then avx2, avx512, vnni.  tests/kernel
  * compares each entry with the portable one and times it.
  *
- * Words used below.  A *row* z is centred: z = (x - origin) * scale, float32.  A *centre* c is centred likewise.
- * The *score* of c for z is |c|^2/2 - z.c, which orders centres as the squared distance does:
- * |z - c|^2 = |z|^2 + 2 * score.  A *panel* holds `tile_rows` rows or `tile_centres` centres side by side:
- * column k of all of them, then column k + 1, and so on, padded with zeros.
+ * Words used below.  A *row* z is centred: z = (x - origin) * scale, float32.  A *centre* c is centred likewise. The
+ * *score* of c for z is |c|^2/2 - z.c, which orders centres as the squared distance does: |z - c|^2 = |z|^2 + 2 *
+ * score.  A *panel* holds `tile_rows` rows or `tile_centres` centres side by side: column k of all of them, then column
+ * k + 1, and so on, padded with zeros.
  *
- * Accuracy that callers build their proofs on (docs/learn/kmeans.md): in `dot`, `score_row`, `score_float` and `nearest_few`
- * no product and no bias passes through more than kernel_roundings(columns) float32 roundings, fused or not, in whatever
- * order.  Entries marked *exact* give the same bits in every set.  No entry allocates, and none may assume more of a
- * pointer's alignment than is said: panels, biases, scores and workspaces are aligned to 64 bytes, rows only to their
- * type.  Values are finite and norms below 2^60 (the scale sees to that), so nothing overflows; only the bias of a
- * padding centre is +infinity, and so is its score.  The rounding mode is to nearest, subnormals are not flushed. */
+ * Accuracy that callers build their proofs on (docs/learn/kmeans.md): in `dot`, `score_row`, `score_float` and
+ * `nearest_few` no product and no bias passes through more than kernel_roundings(columns) float32 roundings, fused or
+ * not, in whatever order.  Entries marked *exact* give the same bits in every set.  No entry allocates, and none may
+ * assume more of a pointer's alignment than is said: panels, biases, scores and workspaces are aligned to 64 bytes,
+ * rows only to their type.  Values are finite and norms below 2^60 (the scale sees to that), so nothing overflows; only
+ * the bias of a padding centre is +infinity, and so is its score.  The rounding mode is to nearest, subnormals are not
+ * flushed. */
 #ifndef KERNEL_H
 #define KERNEL_H
 
@@ -160,8 +161,9 @@ int kernel_choose(const kernel_set **out, const char *name);
 /* All sets this CPU can run, portable first; for tests.  Returns how many. */
 int kernel_list(const kernel_set *sets[8]);
 
-/* A hash of a fixed numeric probe, for telling whether two machines compute alike.  With any_set, only of what has the same
- * bits in every set, for learners whose result does not depend on the set; otherwise of the set's own products too. */
+/* A hash of a fixed numeric probe, for telling whether two machines compute alike.  With any_set, only of what has the
+ * same bits in every set, for learners whose result does not depend on the set; otherwise of the set's own products
+ * too. */
 uint64_t kernel_fingerprint(const kernel_set *set, bool any_set);
 
 /* Overwrite what a set does better than the one below it.  Defined in kernel_<name>.c. */

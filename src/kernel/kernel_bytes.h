@@ -15,7 +15,7 @@
 
 enum { BYTE_TILE_CENTRES = BYTE_TILE_VECTORS * LANES };
 
-/* ---- quantise_rows ---- */
+/* ---- quantise_rows ----------------------------------------------------------------------------------------------- */
 
 static float round_up(double value)
 {
@@ -130,7 +130,7 @@ static void quantise_rows(const kernel_byte_rows *out, const float *rows, int co
         out->step[r] = out->norm[r] = out->residual[r] = 0;
 }
 
-/* ---- place_bytes ---- */
+/* ---- place_bytes ------------------------------------------------------------------------------------------------- */
 
 static void place_bytes(uint8_t *panels, const uint8_t *row, int r, int64_t columns)
 {
@@ -145,7 +145,7 @@ static void place_bytes(uint8_t *panels, const uint8_t *row, int r, int64_t colu
     }
 }
 
-/* ---- score_bytes ---- */
+/* ---- score_bytes ------------------------------------------------------------------------------------------------- */
 
 typedef struct byte_tile {
     const uint8_t *rows;

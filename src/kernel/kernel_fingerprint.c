@@ -1,10 +1,9 @@
 /* A hash of a fixed numeric probe: machines whose arithmetic gives the same bits have the same one.
  *
- * What every set must compute alike is probed for any learner: float64 arithmetic, conversions, rounding, subnormals, the
- * functions of the C library that learners call, and the exact entries of the set, the distance's definition and the dense tables
- * among them.
- * Learners whose result depends on the set have its own products probed too.  Numbers are hashed as they lie in memory, so
- * that another byte order is another fingerprint: models travel as they are. */
+ * What every set must compute alike is probed for any learner: float64 arithmetic, conversions, rounding, subnormals,
+ * the functions of the C library that learners call, and the exact entries of the set, the distance's definition and
+ * the dense tables among them. Learners whose result depends on the set have its own products probed too.  Numbers are
+ * hashed as they lie in memory, so that another byte order is another fingerprint: models travel as they are. */
 #include <fenv.h>
 #include <math.h>
 #include <string.h>
@@ -204,7 +203,7 @@ static void probe_single(probe *to)
     }
 }
 
-/* ---- what each set may compute in its own way ---------------------------------------------------------------------- */
+/* ---- what each set may compute in its own way -------------------------------------------------------------------- */
 
 static void probe_products(probe *to, const kernel_set *set)
 {

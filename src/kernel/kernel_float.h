@@ -16,7 +16,7 @@
 
 enum { TILE_CENTRES = TILE_VECTORS * LANES, FEW_ROWS = FEW_VECTORS * LANES };
 
-/* ---- score_float ---- */
+/* ---- score_float ------------------------------------------------------------------------------------------------- */
 
 typedef struct tile {
     const float *rows, *centres; /* the first column of this chain in each panel */
@@ -89,7 +89,7 @@ static void score_float(float *scores, int64_t stride, const float *rows, int ro
     }
 }
 
-/* ---- pack_rows ---- */
+/* ---- pack_rows --------------------------------------------------------------------------------------------------- */
 
 typedef float four __attribute__((vector_size(16)));
 
@@ -160,7 +160,7 @@ static void pack_rows(float *panels, const float *rows, int count, int64_t colum
     }
 }
 
-/* ---- dot ---- */
+/* ---- dot --------------------------------------------------------------------------------------------------------- */
 
 /* Sums of a lane's products are chained over at most KERNEL_CHAIN steps, then added up: a product meets at most its
  * own rounding, KERNEL_CHAIN, two for the four sums, four for the lanes and one for each block of DOT_BLOCK columns. */
@@ -189,7 +189,7 @@ static float dot(const float *a, const float *b, int64_t columns)
     return v_sum(sum);
 }
 
-/* ---- score_row ---- */
+/* ---- score_row --------------------------------------------------------------------------------------------------- */
 
 /* Dot products of z with ROW_CENTRES centres at once: z is loaded once for all of them.  Chains as in dot. */
 enum { ROW_CENTRES = 4 };
@@ -245,7 +245,7 @@ static void score_row(float *scores, const float *z, const float *centres, const
     }
 }
 
-/* ---- least, select ---- */
+/* ---- least, select ----------------------------------------------------------------------------------------------- */
 
 static float least_lane(vector values)
 {
@@ -295,7 +295,7 @@ static int select_indices(int32_t *indices, float *rest, const float *values, in
     return found;
 }
 
-/* ---- nearest_few ---- */
+/* ---- nearest_few ------------------------------------------------------------------------------------------------- */
 
 typedef struct few_state {
     vector best[FEW_VECTORS], second[FEW_VECTORS];

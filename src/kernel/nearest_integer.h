@@ -1,5 +1,5 @@
-/* Rounding to the nearest integer, for kernels.  Plain arithmetic that each set's file compiles for its own CPU: no instruction of that name is
- * needed, loops with it become vectors everywhere, and the integer is the same. */
+/* Rounding to the nearest integer, for kernels.  Plain arithmetic that each set's file compiles for its own CPU: no
+ * instruction of that name is needed, loops with it become vectors everywhere, and the integer is the same. */
 #ifndef KERNEL_NEAREST_INTEGER_H
 #define KERNEL_NEAREST_INTEGER_H
 

@@ -1,7 +1,7 @@
 /* The agent of another machine.  See agent.h.
  *
- * One thread does everything: it waits for its bell, for signals and for the time of its next look at the workers.  Notes come
- * in threads of the link, which only put them into a list and ring. */
+ * One thread does everything: it waits for its bell, for signals and for the time of its next look at the
+ * workers.  Notes come in threads of the link, which only put them into a list and ring. */
 #include "launch/agent.h"
 
 #include <dirent.h>
@@ -58,7 +58,7 @@ typedef struct agent {
     int64_t threads, memory, running; /* of each worker, both; that was last told */
 } agent;
 
-/* ---- hearing ------------------------------------------------------------------------------------------------------- */
+/* ---- hearing ----------------------------------------------------------------------------------------------------- */
 
 static void ring(const agent *self)
 {
@@ -102,7 +102,7 @@ static bool is_closed(agent *self)
     return closed;
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------------------- */
+/* ---- telling ----------------------------------------------------------------------------------------------------- */
 
 static int tell_hub(void *link, const char *text)
 {
@@ -140,7 +140,7 @@ static void tell_failed(agent *self)
     tell(self, json_pack("{s:s,s:o}", "says", "failed", "why", agent_note_string(shoal_error())));
 }
 
-/* ---- workers ------------------------------------------------------------------------------------------------------- */
+/* ---- workers ----------------------------------------------------------------------------------------------------- */
 
 static void compose(void *context, launch_arguments *out, int64_t slot, uint64_t worker)
 {
@@ -202,7 +202,7 @@ static int start_crew(agent *self, const json_t *note)
     return launch_crew_new(&self->crew, self->wanted, &options);
 }
 
-/* ---- measuring ----------------------------------------------------------------------------------------------------- */
+/* ---- measuring --------------------------------------------------------------------------------------------------- */
 
 /* The shortest of several requests for nothing. */
 static int measure_round_trip(double *out, shoal_store *store)
@@ -256,7 +256,7 @@ static void probe(agent *self, const char *key)
     tell(self, note);
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------------------ */
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
 static void obey(agent *self, const json_t *note)
 {
@@ -335,7 +335,7 @@ static void end_crew(agent *self)
     launch_crew_free(&self->crew);
 }
 
-/* ---- its place ----------------------------------------------------------------------------------------------------- */
+/* ---- its place --------------------------------------------------------------------------------------------------- */
 
 /* Whether somebody serves the socket. */
 static bool is_served(const char *path)

@@ -1,7 +1,8 @@
 /* The agent: what runs on another machine, at the far end of a pipe, and starts that machine's workers.
  *
- * It says hello, tells what the machine is, and does what the notes ask of it (agent_note.h).  Its workers reach the store
- * through it.  When the link ends, for whatever reason, so do they, and so does it: nothing is left there but the cache. */
+ * It says hello, tells what the machine is, and does what the notes ask of it (agent_note.h).  Its workers reach the
+ * store through it.  When the link ends, for whatever reason, so do they, and so does it: nothing is left there but the
+ * cache. */
 #ifndef AGENT_H
 #define AGENT_H
 

@@ -1,4 +1,5 @@
-/* Notes between the agent and its starter.  See agent_note.h.  What comes from the other side is never trusted to be there. */
+/* Notes between the agent and its starter.  See agent_note.h.  What comes from the other side is never trusted to be
+ * there. */
 #include "launch/agent_note.h"
 
 #include <stdlib.h>

@@ -1,19 +1,19 @@
-/* What the agent and whoever started it tell each other beside the store's traffic: objects of JSON, one a note, each with
- * what it says.
+/* What the agent and whoever started it tell each other beside the store's traffic: objects of JSON, one a note, each
+ * with what it says.
  *
  *     near   start     job, spec, kernel, threads, memory, helpers, first, count, data
  *                                                                                   begin with so many workers
  *            scale     count                                                        from now on so many
  *            progress                                                               the job moves on
  *            leave                                                                  tell all to leave
- *            probe     key                                                          measure the way to the store with this blob
+ *            probe     key                                                  measure the way to the store with this blob
  *     far    facts     host, version, kernel, gpu, cores, memory                    first of all
  *            started   worker                                                       its id, 16 hexadecimal digits
  *            gone      worker, why                                                  without having left by itself
  *            running   count                                                        whenever that changes
- *            failed    why                                                          no worker runs and none will be started
+ *            failed    why                                                      no worker runs and none will be started
  *            probed    round_trip, to_host, from_host                               seconds, bytes a second; or why
- */
+ * */
 #ifndef AGENT_NOTE_H
 #define AGENT_NOTE_H
 
@@ -28,7 +28,8 @@ int64_t agent_note_count(const json_t *note, const char *name);
 double agent_note_real(const json_t *note, const char *name);
 uint64_t agent_note_worker(const json_t *note);
 
-/* Hands a note as text to `tell`, and drops it.  SHOAL_MEMORY for a NULL, which is what making one out of memory gives. */
+/* Hands a note as text to `tell`, and drops it.  SHOAL_MEMORY for a NULL, which is what making one out of memory
+ * gives. */
 int agent_note_tell(json_t *note, int (*tell)(void *link, const char *text), void *link);
 /* A string of JSON from bytes that may be no UTF-8. */
 json_t *agent_note_string(const char *text);

@@ -1,7 +1,8 @@
 /* One machine reached by a command.  See far_host.h.
  *
- * The host's thread alone has the command and the link; callers leave wishes under the lock and ring its bell.  What the link
- * reports comes in threads of the link, and goes under the lock too.  Nothing waits for anything while it holds the lock. */
+ * The host's thread alone has the command and the link; callers leave wishes under the lock and ring its bell.  What
+ * the link reports comes in threads of the link, and goes under the lock too.  Nothing waits for anything while it
+ * holds the lock. */
 #include "launch/far_host.h"
 
 #include <errno.h>
@@ -89,7 +90,7 @@ static void release(const far_host *self)
     pthread_mutex_unlock((pthread_mutex_t *)&self->lock);
 }
 
-/* ---- what there is to tell ----------------------------------------------------------------------------------------- */
+/* ---- what there is to tell --------------------------------------------------------------------------------------- */
 
 /* Under the lock.  What memory does not suffice for is not told: a lease tells the others, later. */
 static void add_happening(far_host *self, uint64_t worker, const char *text)
@@ -135,7 +136,7 @@ static void tell_happenings(far_host *self)
     drop_happenings(first);
 }
 
-/* ---- what the agent tells ------------------------------------------------------------------------------------------ */
+/* ---- what the agent tells ---------------------------------------------------------------------------------------- */
 
 static void add_worker(far_host *self, uint64_t worker)
 {
@@ -235,7 +236,7 @@ static void on_closed(void *context, const char *why)
     ring(self);
 }
 
-/* ---- serving it ------------------------------------------------------------------------------------------------------ */
+/* ---- serving it -------------------------------------------------------------------------------------------------- */
 
 /* Sleeps until someone rings or the seconds are over. */
 static void sleep_until_rung(far_host *self, double seconds)
@@ -393,7 +394,7 @@ static int serve(far_host *self, far_command *command, const far_start_options *
     }
 }
 
-/* ---- trying again and again ---------------------------------------------------------------------------------------- */
+/* ---- trying again and again -------------------------------------------------------------------------------------- */
 
 /* Those that were known to run are out of reach, and end by themselves over there. */
 static void forget_workers(far_host *self)
@@ -504,7 +505,7 @@ static void run(void *context)
     release(self);
 }
 
-/* ---- callers ------------------------------------------------------------------------------------------------------- */
+/* ---- callers ----------------------------------------------------------------------------------------------------- */
 
 static void free_words(char ***words)
 {
@@ -673,7 +674,7 @@ void far_host_probe(far_host *self, const char *key)
     ring(self);
 }
 
-/* ---- the gate ---------------------------------------------------------------------------------------------------------- */
+/* ---- the gate ---------------------------------------------------------------------------------------------------- */
 
 struct far_gate {
     atomic_int free;

@@ -1,27 +1,27 @@
-/* One machine that is reached by a command: "ssh corn10", or "srun --nodes=1 sh -c".  Launchers that go elsewhere are lists
- * of these.
+/* One machine that is reached by a command: "ssh corn10", or "srun --nodes=1 sh -c".  Launchers that go elsewhere are
+ * lists of these.
  *
- *     const char *const words[] = {"srun", "--nodes=1", "sh", "-c", NULL};        // gets one more word: what a shell there is to do
+ *     const char *const words[] = {"srun", "--nodes=1", "sh", "-c", NULL}; // and a word for a shell there
  *     far_host *host = NULL;
  *     int status = far_host_new(&host, &(far_options){.job = job, .name = "node7", .words = words, .count = 4});
  *     while (status == SHOAL_OK && there is more to do)
  *         status = far_host_tick(host);
  *     far_host_free(&host);
  *
- * A thread of its own runs the command, whose standard input and output carry everything: first a small script looks at the
- * machine and takes this program if it is not there yet (far_start.h), then it becomes the agent (agent.h), which starts the
- * workers, and the store is served to them over the same streams (store/pipe/pipe.h).  When the link breaks, the workers are
- * reported as gone and the command is run again, after growing pauses.  What the thread has to tell is told by far_host_tick
- * and far_host_is_over, in the caller's thread.  Every other function may be called at any time and returns at once, but for
- * far_host_free, which ends the command and waits for that. */
+ * A thread of its own runs the command, whose standard input and output carry everything: first a small script looks at
+ * the machine and takes this program if it is not there yet (far_start.h), then it becomes the agent (agent.h), which
+ * starts the workers, and the store is served to them over the same streams (store/pipe/pipe.h).  When the link breaks,
+ * the workers are reported as gone and the command is run again, after growing pauses.  What the thread has to tell is
+ * told by far_host_tick and far_host_is_over, in the caller's thread.  Every other function may be called at any time
+ * and returns at once, but for far_host_free, which ends the command and waits for that. */
 #ifndef FAR_HOST_H
 #define FAR_HOST_H
 
 #include "launch/launch_internal.h"
 #include "store/pipe/pipe.h"
 
-/* How many commands may be on their way to a shell at once, over all hosts that share it: a machine in between that all go
- * through (a jump host) takes few connections that have not said who they are. */
+/* How many commands may be on their way to a shell at once, over all hosts that share it: a machine in between that all
+ * go through (a jump host) takes few connections that have not said who they are. */
 typedef struct far_gate far_gate;
 int far_gate_new(far_gate **out, int most);
 void far_gate_free(far_gate **gate);
@@ -41,15 +41,16 @@ typedef struct far_options {
     double patience;                /* seconds until a shell answers; 0: 30 */
     int tries;      /* that fail in a row until there is no hope; 0: 3, and any number once it was reached */
     far_gate *gate; /* NULL: none */
-    /* Turns what the command said before it ended into a reason; *reason has what will be shown if this does nothing. May be NULL. */
+    /* Turns what the command said before it ended into a reason; *reason has what will be shown if this does nothing.
+     * May be NULL. */
     far_verdict (*judge)(char *reason, size_t size, const char *said, int exit_code);
 } far_options;
 
 typedef struct far_host far_host;
 
 int far_host_new(far_host **out, const far_options *options);
-/* Tells what has happened by job->gone and job->say.  Fails while there is no hope that workers will run there: with the
- * reason, which names the host. */
+/* Tells what has happened by job->gone and job->say.  Fails while there is no hope that workers will run there: with
+ * the reason, which names the host. */
 int far_host_tick(far_host *host);
 void far_host_progress(far_host *host);
 void far_host_scale(far_host *host, int64_t count);
@@ -62,7 +63,7 @@ bool far_host_is_over(far_host *host);
 void far_host_stop(far_host *host);
 void far_host_free(far_host **host);
 
-/* ---- looking at a host (shoal check) ----------------------------------------------------------------------------------- */
+/* ---- looking at a host (shoal check) ----------------------------------------------------------------------------- */
 
 /* What is known of a machine; texts are "" and numbers 0 before it has told. */
 typedef struct far_facts {
@@ -79,7 +80,8 @@ typedef struct far_facts {
 void far_find_gpu(char *out, size_t size);
 
 void far_host_facts(const far_host *host, far_facts *out);
-/* Asks the agent to fetch the blob `key` of the job's store and to put one of the same size; far_facts.probed says when it has. */
+/* Asks the agent to fetch the blob `key` of the job's store and to put one of the same size; far_facts.probed says when
+ * it has. */
 void far_host_probe(far_host *host, const char *key);
 
 #endif

@@ -1,7 +1,7 @@
 /* The builds of this program that can be sent elsewhere.  See far_program.h.
  *
- * Where a portable build was made it is preferred: it has its libraries inside.  Otherwise it is this very program, which
- * starts where the same libraries are. */
+ * Where a portable build was made it is preferred: it has its libraries inside.  Otherwise it is this very program,
+ * which starts where the same libraries are. */
 #include "launch/far_program.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static bool looked; /* for the builds below */
 static far_program usual = {.file = -1},
                    whole = {.file = -1}; /* with the system's C library; with nothing but the kernel */
 
-/* ---- one file ------------------------------------------------------------------------------------------------------ */
+/* ---- one file ---------------------------------------------------------------------------------------------------- */
 
 /* The greatest N of all the "GLIBC_2.N" that a program names; 0 when there is none. */
 static int least_glibc(const char *bytes, size_t size)
@@ -77,7 +77,7 @@ static int open_program(far_program *self, const char *folder, const char *name)
     return self->file >= 0 ? read_program(self) : SHOAL_OK;
 }
 
-/* ---- which ----------------------------------------------------------------------------------------------------------- */
+/* ---- which ------------------------------------------------------------------------------------------------------- */
 
 static int open_portable(const char *folder)
 {

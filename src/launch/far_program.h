@@ -15,9 +15,9 @@ typedef struct far_program {
     bool portable; /* a build that needs few libraries, or none */
 } far_program;
 
-/* The build for a machine, by what its shell said of it: `system` and `machine` as uname -s and -m do, and its C library
- * as "glibc 2.36" or anything else.  `no_libraries` asks for the one that needs none, for machines where the other did not
- * start: SHOAL_ABSENT when there is none.  SHOAL_INVALID with a sentence when none can run there. */
+/* The build for a machine, by what its shell said of it: `system` and `machine` as uname -s and -m do, and its C
+ * library as "glibc 2.36" or anything else.  `no_libraries` asks for the one that needs none, for machines where the
+ * other did not start: SHOAL_ABSENT when there is none.  SHOAL_INVALID with a sentence when none can run there. */
 int far_program_for(const far_program **out, const char *system, const char *machine, const char *library,
                     bool no_libraries);
 

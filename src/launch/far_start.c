@@ -22,47 +22,38 @@
 
 enum { LINE_BYTES = 2048, JUNK_MOST = 256 * 1024, CHUNK = 64 * 1024, WORDS_MOST = 128, END_POLL_MS = 5 };
 
-/* ---- the script ---------------------------------------------------------------------------------------------------- */
+/* ---- the script -------------------------------------------------------------------------------------------------- */
 
-/* It stands between single quotes in a line that the user's login shell reads, whichever that is: so it has no single quotes, no
- * line breaks and no '!' (csh), and no backslashes (fish).  $1 is the nonce.  No command may read standard input but
- * those that are meant to.  Folders that others could have made are taken only if they are ours alone. */
+/* It stands between single quotes in a line that the user's login shell reads, whichever that is: so it has no single
+ * quotes, no line breaks and no '!' (csh), and no backslashes (fish).  $1 is the nonce.  No command may read standard
+ * input but those that are meant to.  Folders that others could have made are taken only if they are ours alone. */
 static const char script[] =
-    "n=$1; set -f; umask 077; u=$(id -u); m=; "
-    "say() { echo \"$n $*\"; }; "
-    "same() { [ -f \"$1\" ] && [ \"$(wc -c <\"$1\")\" -eq \"$z\" ] || return 1; "
-    "command -v sha256sum >/dev/null 2>&1 || return 0; "
-    "case $(sha256sum <\"$1\") in $h*) return 0;; esac; return 1; }; "
+    "n=$1; set -f; umask 077; u=$(id -u); m=; say() { echo \"$n $*\"; }; same() { [ -f \"$1\" ] && [ \"$(wc -c "
+    "<\"$1\")\" -eq \"$z\" ] || return 1; command -v sha256sum >/dev/null 2>&1 || return 0; case $(sha256sum <\"$1\") "
+    "in $h*) return 0;; esac; return 1; }; "
     /* Whether it starts.  126: it may not be run there, since nothing may in this folder. */
-    "starts() { m=$( (\"$1\" version) 2>&1 </dev/null); s=$?; [ $s -eq 0 ] && return 0; "
-    "[ $s -eq 126 ] && return 1; rm -f \"$t\"; say unfit $m; exit 1; }; "
-    "go() { touch \"$f\" 2>/dev/null; find \"$d/bin\" -type f -mtime +30 -exec rm -f {} + 2>/dev/null </dev/null; "
-    "say start $1 \"$d\"; exec \"$f\" agent --nonce \"$n\" --cache \"$d\"; exit 1; }; "
-    "private() { mkdir \"$1\" 2>/dev/null; set -- $(ls -ldn \"$1\" 2>/dev/null); "
-    "case $1 in drwx------*) ;; *) return 1;; esac; [ \"$3\" = \"$u\" ]; }; "
-    "usable() { case $d in /*) ;; *) m=\"no whole path\"; return 1;; esac; "
-    "case $d in */shoal) ;; *) private \"$d\" || { m=\"it is not ours alone\"; return 1; };; esac; "
-    "m=$(mkdir -p \"$d/bin\" 2>&1) || return 1; [ -w \"$d/bin\" ] || { m=\"no permission to write\"; return 1; }; }; "
-    "l=$(getconf GNU_LIBC_VERSION 2>/dev/null || ldd --version 2>&1 </dev/null | head -n 1); "
-    "say system $(uname -s) $(uname -m) $l; "
-    "read -r h z || exit 1; "
-    "for d in \"${XDG_CACHE_HOME:-$HOME/.cache}/shoal\" \"${TMPDIR:-/tmp}/shoal-$u\" \"/dev/shm/shoal-$u\"; do "
-    "f=$d/bin/$h; t=$d/bin/.$n; "
-    "usable || { say skip $d: $m; continue; }; "
-    "if same \"$f\"; then starts \"$f\" && go 1; say skip $d: $m; continue; fi; "
-    "say copy $d; "
+    "starts() { m=$( (\"$1\" version) 2>&1 </dev/null); s=$?; [ $s -eq 0 ] && return 0; [ $s -eq 126 ] && return 1; rm "
+    "-f \"$t\"; say unfit $m; exit 1; }; go() { touch \"$f\" 2>/dev/null; find \"$d/bin\" -type f -mtime +30 -exec rm "
+    "-f {} + 2>/dev/null </dev/null; say start $1 \"$d\"; exec \"$f\" agent --nonce \"$n\" --cache \"$d\"; exit 1; }; "
+    "private() { mkdir \"$1\" 2>/dev/null; set -- $(ls -ldn \"$1\" 2>/dev/null); case $1 in drwx------*) ;; *) return "
+    "1;; esac; [ \"$3\" = \"$u\" ]; }; usable() { case $d in /*) ;; *) m=\"no whole path\"; return 1;; esac; case $d "
+    "in */shoal) ;; *) private \"$d\" || { m=\"it is not ours alone\"; return 1; };; esac; m=$(mkdir -p \"$d/bin\" "
+    "2>&1) || return 1; [ -w \"$d/bin\" ] || { m=\"no permission to write\"; return 1; }; }; l=$(getconf "
+    "GNU_LIBC_VERSION 2>/dev/null || ldd --version 2>&1 </dev/null | head -n 1); say system $(uname -s) $(uname -m) "
+    "$l; read -r h z || exit 1; for d in \"${XDG_CACHE_HOME:-$HOME/.cache}/shoal\" \"${TMPDIR:-/tmp}/shoal-$u\" "
+    "\"/dev/shm/shoal-$u\"; do f=$d/bin/$h; t=$d/bin/.$n; usable || { say skip $d: $m; continue; }; if same \"$f\"; "
+    "then starts \"$f\" && go 1; say skip $d: $m; continue; fi; say copy $d; "
     /* A disk that is full must not leave the rest of the bytes in the pipe, where they would be taken for answers. */
     "m=$(head -c \"$z\" | (cat 2>&1 >\"$t\"; s=$?; cat >/dev/null; exit $s)) && m=\"the copy is not what was sent\"; "
-    "if same \"$t\"; then chmod 700 \"$t\"; starts \"$t\" && mv -f \"$t\" \"$f\" && go 0; fi; "
-    "rm -f \"$t\"; say skip $d: $m; "
-    "done; say none; exit 1";
+    "if same \"$t\"; then chmod 700 \"$t\"; starts \"$t\" && mv -f \"$t\" \"$f\" && go 0; fi; rm -f \"$t\"; say skip "
+    "$d: $m; done; say none; exit 1";
 
 static int compose(char **out, const char *nonce)
 {
     return base_format(out, "exec sh -c '%s' shoal %s", script, nonce);
 }
 
-/* ---- the process --------------------------------------------------------------------------------------------------- */
+/* ---- the process ------------------------------------------------------------------------------------------------- */
 
 /* Runs the words and `last` with pipes for its streams. */
 static int run_command(far_command *self, const char *const *words, const char *last)
@@ -144,7 +135,7 @@ int far_command_end(far_command *self, double seconds)
     return code;
 }
 
-/* ---- what went wrong ----------------------------------------------------------------------------------------------- */
+/* ---- what went wrong --------------------------------------------------------------------------------------------- */
 
 char *far_last_line(char *text)
 {
@@ -191,7 +182,7 @@ int far_command_fail(far_command *self, const char *what, const char *why, const
     return shoal_fail(verdict == FAR_LASTING ? SHOAL_INVALID : SHOAL_AGAIN, "%s: %s: %s", self->name, what, reason);
 }
 
-/* ---- lines and bytes ------------------------------------------------------------------------------------------------ */
+/* ---- lines and bytes --------------------------------------------------------------------------------------------- */
 
 /* Waits until the descriptor is ready, for at most as long as patience says. */
 static int await_ready(far_command *self, int descriptor, short events, const char *what,
@@ -328,7 +319,7 @@ static int send_program(far_command *self, const far_program *program, const far
     return status;
 }
 
-/* ---- the conversation ------------------------------------------------------------------------------------------------ */
+/* ---- the conversation -------------------------------------------------------------------------------------------- */
 
 /* Cuts the first word off. */
 static const char *take(char **text)

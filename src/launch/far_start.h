@@ -1,7 +1,8 @@
 /* Getting an agent to run on a machine that has nothing but a shell.
  *
- * A command such as "ssh corn10" is run with one more word: a script that any login shell hands on to sh.  It talks in lines
- * that begin with a nonce; whatever else comes (a banner, what a .bashrc prints) is skipped, and shown if no such line comes.
+ * A command such as "ssh corn10" is run with one more word: a script that any login shell hands on to sh.  It talks in
+ * lines that begin with a nonce; whatever else comes (a banner, what a .bashrc prints) is skipped, and shown if no such
+ * line comes.
  *
  *     far    NONCE system Linux x86_64 glibc 2.36
  *     near   SHA256 SIZE                               of the build that suits
@@ -12,7 +13,7 @@
  *     far    NONCE unfit why                           it is there and does not start: a library is missing
  *     far    NONCE start 0|1 FOLDER                    0: it was copied now; from here on the agent has the streams
  *     far    NONCE none                                no folder is left
- */
+ * */
 #ifndef FAR_START_H
 #define FAR_START_H
 
@@ -49,17 +50,17 @@ typedef struct far_start_options {
     far_verdict (*judge)(char *reason, size_t size, const char *said, int exit_code);
 } far_start_options;
 
-/* Runs the command up to the moment when the agent starts.  Fails with a sentence that names the host: SHOAL_AGAIN for what
- * may pass, SHOAL_INVALID for what will not, SHOAL_ABSENT when the program does not start there and the build that needs no
- * libraries was not tried, SHOAL_STOPPED.  The command is ended then. */
+/* Runs the command up to the moment when the agent starts.  Fails with a sentence that names the host: SHOAL_AGAIN for
+ * what may pass, SHOAL_INVALID for what will not, SHOAL_ABSENT when the program does not start there and the build that
+ * needs no libraries was not tried, SHOAL_STOPPED.  The command is ended then. */
 int far_start(far_command *out, const far_start_options *options);
 
 /* What the command said last on standard error, without control characters; "" for nothing. */
 void far_command_said(const far_command *command, char *out, size_t size);
 /* Fails with a sentence for a command that ended, or whose link is dead: `why`, or what it said. */
 int far_command_fail(far_command *command, const char *what, const char *why, const far_start_options *options);
-/* Ends it: waits up to so many seconds for it to end by itself, then kills it and all it started.  Its exit code, 128 more than
- * the number of a signal that ended it, or -1. */
+/* Ends it: waits up to so many seconds for it to end by itself, then kills it and all it started.  Its exit code, 128
+ * more than the number of a signal that ended it, or -1. */
 int far_command_end(far_command *command, double seconds);
 
 /* Waits for a place at the gate, which may be NULL; SHOAL_STOPPED. */

@@ -1,4 +1,5 @@
-/* A group of launchers, one for each --workers: counts shared out among them, failures of some borne by the rest.  See launch.h. */
+/* A group of launchers, one for each --workers: counts shared out among them, failures of some borne by the rest.  See
+ * launch.h. */
 #include "launch/launch.h"
 
 #include <stdio.h>
@@ -152,8 +153,8 @@ void launch_progress(launch_group *self)
         self->members[i].workers->class->progress(self->members[i].workers);
 }
 
-/* Of `count` workers those of the first `members` launchers, in proportion to what they were first asked for; helpers are
- * the first launcher's. */
+/* Of `count` workers those of the first `members` launchers, in proportion to what they were first asked for; helpers
+ * are the first launcher's. */
 static int64_t share_up_to(const launch_group *self, int members, int64_t count)
 {
     int64_t before = 0, all = 0;

@@ -4,14 +4,14 @@
  *     int status = launch_new(&group, &specs, &job);            // "local:4", "ssh:corn10,corn11:8", "slurm:64"
  *     while (status == SHOAL_OK && there is more to do)
  *         status = launch_tick(group);                          // once a second or more often: who died, who is due
- *     launch_stop(group, 2);                                    // tells all to leave, ends who has not left two seconds later
+ *     launch_stop(group, 2);                             // tells all to leave, ends who has not left two seconds later
  *     launch_free(&group);
  *
- * A *launcher* is one way of starting workers, a table of functions (launch_internal.h); each --workers gives one.  What all
- * of them share: a worker that dies by a signal or fails is started again, at once at first, then after growing pauses, at
- * most three times a minute, and ten times in all, once if it failed with a reason, while the job makes no progress
- * (launch_progress).  One that ends well is not.  A machine that can't be reached is reported and tried again; the job goes
- * on with the rest, and launch_tick fails only when nobody is left who could work. */
+ * A *launcher* is one way of starting workers, a table of functions (launch_internal.h); each --workers gives
+ * one.  What all of them share: a worker that dies by a signal or fails is started again, at once at first, then after
+ * growing pauses, at most three times a minute, and ten times in all, once if it failed with a reason, while the job
+ * makes no progress (launch_progress).  One that ends well is not.  A machine that can't be reached is reported and
+ * tried again; the job goes on with the rest, and launch_tick fails only when nobody is left who could work. */
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
@@ -27,8 +27,8 @@ enum { LAUNCH_ARGUMENTS_MOST = 32 + 2 * SHOAL_TEXTS_MOST, LAUNCH_WORKERS_MOST = 
 typedef struct launch_job {
     const char *store_url; /* as processes that see this machine's files reach the store */
     shoal_store *store;    /* the same, open: those that reach it through this process */
-    shoal_store
-        *data; /* where the rows are, when that is another store; NULL otherwise.  Only for those behind a pipe */
+    /* Where the rows are, when that is another store; NULL otherwise.  Only for those behind a pipe. */
+    shoal_store *data;
     const char *data_key;  /* of that one they may read this key and no other */
     const char *id, *spec; /* the job, and the SHA-256 of its spec in hex: they run no other */
     const char *kernel;    /* "auto", say */
@@ -37,8 +37,8 @@ typedef struct launch_job {
     int64_t helpers; /* with split roles: worker 0 reduces last, 1 to helpers - 1 reduce, the rest map; 0: all do all */
     const char *ssh; /* the command that ssh: uses, "ssh -F FILE", say; NULL: $SHOAL_SSH, or ssh */
     const char *program; /* local: what to start; NULL: this very program */
-    /* Told of every worker that is gone without having left by itself: "died: signal 9", "failed: no such store".  Called
-     * from launch_tick, launch_stop and launch_wait only. */
+    /* Told of every worker that is gone without having left by itself: "died: signal 9", "failed: no such
+     * store".  Called from launch_tick, launch_stop and launch_wait only. */
     void (*gone)(void *context, uint64_t worker, const char *why);
     /* Told what people should know while the job goes on: "corn10: can't be reached: ...; trying again".  As above. */
     void (*say)(void *context, const char *line);
@@ -56,8 +56,8 @@ typedef struct launch_ask {
     bool piped;      /* some reach the store only through the process that started them */
 } launch_ask;
 
-/* SHOAL_USAGE with a sentence for what can't be asked for. `store_scheme`, which may be NULL, is that of the store they are to meet in
- * ("dir", "az"): Slurm's workers reach those of the cloud by themselves. */
+/* SHOAL_USAGE with a sentence for what can't be asked for. `store_scheme`, which may be NULL, is that of the store they
+ * are to meet in ("dir", "az"): Slurm's workers reach those of the cloud by themselves. */
 int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store_scheme, int64_t threads);
 
 typedef struct launch_group launch_group;
@@ -68,8 +68,8 @@ int launch_new(launch_group **out, const launch_specs *specs, const launch_job *
 int launch_tick(launch_group *group);
 /* The job has moved on: workers that died may be started again as often as before. */
 void launch_progress(launch_group *group);
-/* From now on there are to be `count` in all: starts more, or tells the last ones to leave; launchers share them as they
- * shared those that were first asked for. */
+/* From now on there are to be `count` in all: starts more, or tells the last ones to leave; launchers share them as
+ * they shared those that were first asked for. */
 int launch_scale(launch_group *group, int64_t count);
 /* How many run now, as far as known, those that were told to leave included. */
 int64_t launch_running(const launch_group *group);

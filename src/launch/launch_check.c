@@ -26,7 +26,7 @@ static int add_row(launch_check *self, launch_check_row **out)
     return status;
 }
 
-/* ---- this machine -------------------------------------------------------------------------------------------------- */
+/* ---- this machine ------------------------------------------------------------------------------------------------ */
 
 static int check_local(launch_check *self, int64_t workers)
 {
@@ -46,7 +46,7 @@ static int check_local(launch_check *self, int64_t workers)
     return SHOAL_OK;
 }
 
-/* ---- Slurm ----------------------------------------------------------------------------------------------------------- */
+/* ---- Slurm ------------------------------------------------------------------------------------------------------- */
 
 /* The partition that slurm:64?partition=spot asks for; "" for none. */
 static int find_partition(char *out, size_t size, const char *rest)
@@ -65,8 +65,8 @@ static int find_partition(char *out, size_t size, const char *rest)
     return SHOAL_OK;
 }
 
-/* A line of sinfo, "debug*|up|3/1/0/4|2|1024+": its name, its state, nodes that work, are free, can't be used and all of
- * them, cores and megabytes of one. */
+/* A line of sinfo, "debug*|up|3/1/0/4|2|1024+": its name, its state, nodes that work, are free, can't be used and all
+ * of them, cores and megabytes of one. */
 static void take_partition(launch_check_row *row, char *line)
 {
     const char *name = strsep(&line, "|"), *state = line ? strsep(&line, "|") : "",
@@ -117,7 +117,7 @@ static int check_slurm(launch_check *self, const char *rest, int64_t workers)
     return status;
 }
 
-/* ---- hosts behind ssh ---------------------------------------------------------------------------------------------- */
+/* ---- hosts behind ssh -------------------------------------------------------------------------------------------- */
 
 /* Those of one spec. */
 typedef struct reaching {
@@ -244,7 +244,7 @@ static int check_ssh(launch_check *self, const char *rest, const char *ssh, cons
     return status;
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 static int check_spec(launch_check *self, const char *spec, const char *ssh, const volatile int *stop)
 {

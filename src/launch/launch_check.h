@@ -27,8 +27,9 @@ typedef struct launch_check {
     launch_check_row *rows;
 } launch_check;
 
-/* Looks at everything that the specs name, in the order they name it: hosts behind ssh are reached, all at a time, and then measured one by one.
- * `ssh` is as in launch_job; `stop` ends it with SHOAL_STOPPED.  SHOAL_USAGE for specs that make no sense. */
+/* Looks at everything that the specs name, in the order they name it: hosts behind ssh are reached, all at a time, and
+ * then measured one by one. `ssh` is as in launch_job; `stop` ends it with SHOAL_STOPPED.  SHOAL_USAGE for specs that
+ * make no sense. */
 int launch_check_run(launch_check **out, const launch_specs *specs, const char *ssh, const volatile int *stop);
 void launch_check_free(launch_check **check);
 

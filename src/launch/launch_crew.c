@@ -51,7 +51,7 @@ struct launch_crew {
     char reason[512]; /* of the last one that was given up; "" for none */
 };
 
-/* ---- one worker ------------------------------------------------------------------------------------------------ */
+/* ---- one worker -------------------------------------------------------------------------------------------------- */
 
 /* Standard error goes to the descriptor `text`, or to the end of the file `log`, or nowhere. */
 static int prepare_files(posix_spawn_file_actions_t *files, int text, const char *log)

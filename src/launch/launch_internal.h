@@ -1,5 +1,5 @@
-/* What a launcher implements.  To add one: write launch_<name>.c with a `const struct launcher launch_<name>`, declare it
- * below, and add it to the list in launch.c, which also shares out counts. */
+/* What a launcher implements.  To add one: write launch_<name>.c with a `const struct launcher launch_<name>`, declare
+ * it below, and add it to the list in launch.c, which also shares out counts. */
 #ifndef LAUNCH_INTERNAL_H
 #define LAUNCH_INTERNAL_H
 
@@ -20,8 +20,8 @@ struct launcher {
     size_t size;        /* of its state */
     /* Counts what `rest`, the text behind the colon, asks for; no more than that.  Adds to *out. */
     int (*ask)(launch_ask *out, const char *rest, const char *store_scheme, int64_t threads);
-    /* Begins to start them, and `extra` more, which is 0 for all but the first launcher of a group.  What takes long goes on
-     * in threads of its own: tick tells how it went.  On failure free is called too. */
+    /* Begins to start them, and `extra` more, which is 0 for all but the first launcher of a group.  What takes long
+     * goes on in threads of its own: tick tells how it went.  On failure free is called too. */
     int (*start)(launch_workers *self, const char *rest, int64_t extra);
     /* As the functions of the group.  tick fails, each time it is called, while nobody is left who could work. */
     int (*tick)(launch_workers *self);
@@ -66,7 +66,7 @@ int64_t launch_memory_each(int64_t wanted, int64_t workers);
 
 extern const struct launcher launch_local, launch_ssh, launch_slurm;
 
-/* ---- processes of one machine (launch_crew.c); the agent uses these, too ------------------------------------------- */
+/* ---- processes of one machine (launch_crew.c); the agent uses these, too ----------------------------------------- */
 
 typedef struct launch_crew launch_crew;
 
@@ -79,8 +79,8 @@ typedef struct launch_crew_options {
     void *context;
 } launch_crew_options;
 
-/* Processes whose standard input and output are /dev/null, and of whose standard error the last 4 kB are kept: a failing worker's last
- * line is its reason. */
+/* Processes whose standard input and output are /dev/null, and of whose standard error the last 4 kB are kept: a
+ * failing worker's last line is its reason. */
 int launch_crew_new(launch_crew **out, int64_t count, const launch_crew_options *options);
 int launch_crew_tick(launch_crew *crew);
 void launch_crew_progress(launch_crew *crew);

@@ -1,7 +1,7 @@
 /* Workers behind ssh: ssh:corn10,me@corn11:8.  One connection a host, over which its workers reach the store.
  *
- * It is the system's own ssh, with the user's configuration, keys, agent and jump hosts.  The options that are added come
- * behind the user's: ssh takes the first value it meets. */
+ * It is the system's own ssh, with the user's configuration, keys, agent and jump hosts.  The options that are added
+ * come behind the user's: ssh takes the first value it meets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ typedef struct ssh_launch {
     far_gate *gate;
 } ssh_launch;
 
-/* ---- what ssh means ------------------------------------------------------------------------------------------------ */
+/* ---- what ssh means ---------------------------------------------------------------------------------------------- */
 
 /* What ssh says when it gives up, what that means to people, and whether another try may help. */
 static const struct {
@@ -86,7 +86,7 @@ static far_verdict judge(char *reason, size_t size, const char *said, int exit_c
     return FAR_PASSING;
 }
 
-/* ---- the command --------------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 const char *ssh_command(const char *asked)
 {
@@ -129,7 +129,7 @@ static void compose(const char **out, const ssh_words *own, const char *target, 
     out[count] = NULL;
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------------------ */
+/* ---- starting ---------------------------------------------------------------------------------------------------- */
 
 static int ssh_ask(launch_ask *out, const char *rest, const char *store_scheme, int64_t threads)
 {
@@ -192,7 +192,7 @@ static int ssh_start(launch_workers *base, const char *rest, int64_t extra)
     return status;
 }
 
-/* ---- while they run ------------------------------------------------------------------------------------------------ */
+/* ---- while they run ---------------------------------------------------------------------------------------------- */
 
 static void say_without(ssh_launch *self, int index, const char *reason)
 {
@@ -276,7 +276,7 @@ static int64_t ssh_wanted(const launch_workers *base)
     return ((const ssh_launch *)base)->wanted;
 }
 
-/* ---- their end ----------------------------------------------------------------------------------------------------- */
+/* ---- their end --------------------------------------------------------------------------------------------------- */
 
 static void ssh_tell_leave(launch_workers *base)
 {

@@ -1,12 +1,13 @@
 /* Workers as tasks of Slurm array jobs, which reach a store of the cloud by themselves.
  *
- * Each worker is a *slot*, and its task has the slot's number.  The first submission is one array of all slots.  What Slurm
- * requeues, after a preemption say, it starts again by itself; a task that failed, was preempted for good or reached its time
- * limit is submitted again, in an array of those that are due.  What was cancelled by someone else stays cancelled.
+ * Each worker is a *slot*, and its task has the slot's number.  The first submission is one array of all slots.  What
+ * Slurm requeues, after a preemption say, it starts again by itself; a task that failed, was preempted for good or
+ * reached its time limit is submitted again, in an array of those that are due.  What was cancelled by someone else
+ * stays cancelled.
  *
- * All arrays of a job have one name, which nobody else has: shoal-ID.  So even an array whose number was lost, since the
- * controller's answer did not come, is cancelled with the rest.  Nothing here waits: one command of Slurm runs at a time, and
- * each tick looks whether it has ended.  When this process dies the tasks go on: they end with the job. */
+ * All arrays of a job have one name, which nobody else has: shoal-ID.  So even an array whose number was lost, since
+ * the controller's answer did not come, is cancelled with the rest.  Nothing here waits: one command of Slurm runs at a
+ * time, and each tick looks whether it has ended.  When this process dies the tasks go on: they end with the job. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +75,7 @@ typedef struct array_launch {
     char reason[640];        /* of the last that was given up; "" for none */
 } array_launch;
 
-/* ---- telling ------------------------------------------------------------------------------------------------------- */
+/* ---- telling ----------------------------------------------------------------------------------------------------- */
 
 static void say(const array_launch *self, const char *line)
 {
@@ -89,7 +90,7 @@ static void tell_gone(const array_launch *self, const slot *slot, int64_t restar
                              why);
 }
 
-/* ---- lists of tasks ------------------------------------------------------------------------------------------------ */
+/* ---- lists of tasks ---------------------------------------------------------------------------------------------- */
 
 /* The slots of an array (0: of any) that `wanted` says yes to, as Slurm writes them: "0-3,7". */
 static int list_slots(char **out, const array_launch *self, int64_t array, bool (*wanted)(const slot *slot))
@@ -142,7 +143,7 @@ static int64_t count_slots(const array_launch *self, bool (*wanted)(const slot *
     return count;
 }
 
-/* ---- submitting ---------------------------------------------------------------------------------------------------- */
+/* ---- submitting -------------------------------------------------------------------------------------------------- */
 
 static int compose_script(char **out, const array_launch *self, const char *prefix, int64_t last)
 {
@@ -237,7 +238,7 @@ static int note_submitted(array_launch *self, const char *text)
     return SHOAL_OK;
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------------- */
+/* ---- looking ----------------------------------------------------------------------------------------------------- */
 
 /* Columns of squeue, by their first characters: what they hold may have spaces. */
 enum { AT_ID = 0, AT_STATE = 40, AT_RESTARTS = 64, AT_EXIT = 80, AT_WHY = 96, AT_NODE = 136, AT_COMMENT = 200 };
@@ -345,8 +346,8 @@ static void note_cancelled(array_launch *self, slot *slot)
     slot->state = SLOT_ENDED;
 }
 
-/* One that left by itself while the job goes on was told so by Slurm, before its time limit, say.  But the end of the job itself may not be
- * known here yet. */
+/* One that left by itself while the job goes on was told so by Slurm, before its time limit, say.  But the end of the
+ * job itself may not be known here yet. */
 static void note_left(const array_launch *self, slot *slot)
 {
     slot->state = self->closing || slot->unwanted ? SLOT_ENDED : SLOT_DUE;
@@ -491,7 +492,7 @@ static void note_search(array_launch *self, const char *text)
         }
 }
 
-/* ---- cancelling ---------------------------------------------------------------------------------------------------- */
+/* ---- cancelling -------------------------------------------------------------------------------------------------- */
 
 /* All of them by name; or some, of one array. */
 static int cancel(array_launch *self)
@@ -523,7 +524,7 @@ static int cancel(array_launch *self)
     return status;
 }
 
-/* ---- one thing after the other --------------------------------------------------------------------------------------- */
+/* ---- one thing after the other ----------------------------------------------------------------------------------- */
 
 /* The controller does not answer: that is said once, and all is tried again later. */
 static void note_away(array_launch *self)
@@ -616,9 +617,10 @@ static int advance(array_launch *self)
     return SHOAL_OK;
 }
 
-/* ---- the launcher -------------------------------------------------------------------------------------------------- */
+/* ---- the launcher ------------------------------------------------------------------------------------------------ */
 
-/* A program that was replaced since it was started still has the old name here; so has one that the nodes see elsewhere. */
+/* A program that was replaced since it was started still has the old name here; so has one that the nodes see
+ * elsewhere. */
 static int find_program(char **out, const slurm_options *options)
 {
     char path[4096];

@@ -1,9 +1,9 @@
 /* Workers on nodes of a Slurm allocation, which reach the store through this process: one agent a node, as behind ssh.
  *
- * salloc gets an allocation and runs a shell on this machine that only waits for the end of its standard input.  So the nodes
- * are given back when this process ends, however it ends.  In the allocation one step a node is a far_host, whose command is
- * srun instead of ssh.  An allocation that ends early (its time is over, it was preempted) is followed by another; one that
- * someone cancelled is not. */
+ * salloc gets an allocation and runs a shell on this machine that only waits for the end of its standard input.  So the
+ * nodes are given back when this process ends, however it ends.  In the allocation one step a node is a far_host, whose
+ * command is srun instead of ssh.  An allocation that ends early (its time is over, it was preempted) is followed by
+ * another; one that someone cancelled is not. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -67,12 +67,12 @@ static void say(const attached *self, const char *line)
         self->job.say(self->job.context, line);
 }
 
-/* ---- asking for nodes ---------------------------------------------------------------------------------------------- */
+/* ---- asking for nodes -------------------------------------------------------------------------------------------- */
 
 /* What runs beside the allocation: it tells the nodes, one a line, and waits.  The first line has the job's number and
  * "2(x3),1", the tasks on each; the last is a dot. */
-static const char waiting_shell[] = "echo \"$SLURM_JOB_ID $SLURM_TASKS_PER_NODE\"; "
-                                    "scontrol show hostnames \"$SLURM_JOB_NODELIST\"; echo .; exec cat >/dev/null";
+static const char waiting_shell[] = "echo \"$SLURM_JOB_ID $SLURM_TASKS_PER_NODE\"; scontrol show hostnames "
+                                    "\"$SLURM_JOB_NODELIST\"; echo .; exec cat >/dev/null";
 
 static int ask_nodes(attached *self, allocation *allocation)
 {
@@ -142,7 +142,7 @@ static int read_nodes(allocation *allocation, bool *complete)
     return status;
 }
 
-/* ---- workers on the nodes ------------------------------------------------------------------------------------------ */
+/* ---- workers on the nodes ---------------------------------------------------------------------------------------- */
 
 /* What may pass: a node that does not answer, a step that can't be made at the moment. */
 static far_verdict judge(char *reason, size_t size, const char *said, int exit_code)
@@ -153,8 +153,8 @@ static far_verdict judge(char *reason, size_t size, const char *said, int exit_c
     return exit_code == 126 || exit_code == 127 ? FAR_LASTING : FAR_PASSING;
 }
 
-/* --unbuffered: without it srun keeps back what does not end with a line break.  --overlap: a step that has not quite ended
- * must not keep its successor waiting. */
+/* --unbuffered: without it srun keeps back what does not end with a line break.  --overlap: a step that has not quite
+ * ended must not keep its successor waiting. */
 static int start_node(attached *self, const allocation *allocation, node *node, int64_t slot, int64_t workers)
 {
     char job[48], list[NODE_BYTES + 16];
@@ -224,7 +224,7 @@ static void free_nodes(allocation *allocation)
     allocation->count = 0;
 }
 
-/* ---- one allocation ------------------------------------------------------------------------------------------------ */
+/* ---- one allocation ---------------------------------------------------------------------------------------------- */
 
 /* salloc's own word for it: "job 12 queued and waiting for resources". */
 static int say_waiting(attached *self, allocation *allocation)
@@ -384,7 +384,7 @@ static int tick_allocation(attached *self, allocation *allocation, int64_t *hope
     return SHOAL_OK;
 }
 
-/* ---- the launcher -------------------------------------------------------------------------------------------------- */
+/* ---- the launcher ------------------------------------------------------------------------------------------------ */
 
 /* What is too few becomes another allocation; what is too many is left empty, and given back in the end. */
 static int attached_scale(launch_workers *base, int64_t count)

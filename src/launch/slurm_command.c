@@ -21,7 +21,7 @@
 
 enum { TEXT_MOST = 8 << 20, POLL_MS = 5 };
 
-/* ---- starting ------------------------------------------------------------------------------------------------------ */
+/* ---- starting ---------------------------------------------------------------------------------------------------- */
 
 /* Takes `input`. */
 static int start(slurm_command *self, const char *const *words, int input, double seconds)
@@ -80,7 +80,7 @@ int slurm_command_hold(slurm_command *self, const char *const *words)
     return start(self, words, ends[0], 1e9);
 }
 
-/* ---- its end ------------------------------------------------------------------------------------------------------- */
+/* ---- its end ----------------------------------------------------------------------------------------------------- */
 
 bool slurm_command_is_over(slurm_command *self)
 {

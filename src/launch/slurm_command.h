@@ -5,7 +5,8 @@
  *     ... now and then: if (slurm_command_is_over(&command)) status = slurm_command_finish(&command, &text);
  *     slurm_command_release(&command);
  *
- * Nothing here waits: a controller that is busy answers after half a minute, and a job must not stand still meanwhile. */
+ * Nothing here waits: a controller that is busy answers after half a minute, and a job must not stand still
+ * meanwhile. */
 #ifndef SLURM_COMMAND_H
 #define SLURM_COMMAND_H
 
@@ -29,9 +30,11 @@ typedef struct slurm_command {
         .input = -1, .text = -1, .said = -1                                                                            \
     }
 
-/* The words end with NULL; words[0] is looked for in PATH and must last.  `input` is what it reads, NULL for nothing. */
+/* The words end with NULL; words[0] is looked for in PATH and must last.  `input` is what it reads, NULL for
+ * nothing. */
 int slurm_command_start(slurm_command *self, const char *const *words, const char *input, double seconds);
-/* The same for one that reads a pipe, to which nothing is written: it sees the pipe end with this process at the latest. */
+/* The same for one that reads a pipe, to which nothing is written: it sees the pipe end with this process at the
+ * latest. */
 int slurm_command_hold(slurm_command *self, const char *const *words);
 static inline bool slurm_command_runs(const slurm_command *self)
 {
@@ -39,8 +42,8 @@ static inline bool slurm_command_runs(const slurm_command *self)
 }
 /* Whether it has ended. */
 bool slurm_command_is_over(slurm_command *self);
-/* For one that has: what it wrote, or a failure with what it said: SHOAL_AGAIN when the controller can't be reached, which may
- * pass, SHOAL_INVALID for anything else. */
+/* For one that has: what it wrote, or a failure with what it said: SHOAL_AGAIN when the controller can't be reached,
+ * which may pass, SHOAL_INVALID for anything else. */
 int slurm_command_finish(slurm_command *self, char **text);
 /* What it has written so far to standard output, or with `said` to standard error. */
 int slurm_command_read(const slurm_command *self, bool said, char **text);

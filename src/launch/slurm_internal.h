@@ -1,11 +1,12 @@
-/* The two ways of having workers on a Slurm cluster; launch_slurm.c chooses.  Each is a launcher of its own, without a scheme. */
+/* The two ways of having workers on a Slurm cluster; launch_slurm.c chooses.  Each is a launcher of its own, without a
+ * scheme. */
 #ifndef SLURM_INTERNAL_H
 #define SLURM_INTERNAL_H
 
 #include "launch/launch_internal.h"
 
-/* Tasks of an array job that reach the store by themselves (slurm_array.c), and processes of an allocation that reach it through
- * this one (slurm_attached.c). */
+/* Tasks of an array job that reach the store by themselves (slurm_array.c), and processes of an allocation that reach
+ * it through this one (slurm_attached.c). */
 extern const struct launcher slurm_array, slurm_attached;
 
 /* Whether workers on any machine can reach stores of this scheme by themselves. */

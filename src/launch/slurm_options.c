@@ -1,7 +1,7 @@
 /* Reading slurm:N?OPTION=VALUE&...  See slurm_options.h.
  *
- * Options become arguments of sbatch and salloc.  Only those of a fixed list do: others could change what a job runs, where
- * it writes, or how many tasks it has. */
+ * Options become arguments of sbatch and salloc.  Only those of a fixed list do: others could change what a job runs,
+ * where it writes, or how many tasks it has. */
 #include "launch/slurm_options.h"
 
 #include <stdio.h>
@@ -50,8 +50,8 @@ static int fail_unknown(const char *name)
 {
     return shoal_fail(
         SHOAL_USAGE,
-        "--workers slurm: '%s' is no option; there are partition, time, account, qos, constraint, cpus, mem, "
-        "exclude, nodelist, reservation and program",
+        "--workers slurm: '%s' is no option; there are partition, time, account, qos, constraint, cpus, mem, exclude, "
+        "nodelist, reservation and program",
         name);
 }
 

@@ -1,8 +1,8 @@
 /* Composing the script of an array job.  See slurm_script.h.
  *
- * It holds no secrets: credentials come by the environment, which Slurm hands on.  The last line that a failing worker says
- * becomes the comment of its task, which squeue shows: that way it reaches whoever follows the job without a disk that both
- * see. */
+ * It holds no secrets: credentials come by the environment, which Slurm hands on.  The last line that a failing worker
+ * says becomes the comment of its task, which squeue shows: that way it reaches whoever follows the job without a disk
+ * that both see. */
 #include "launch/slurm_script.h"
 
 #include <stdio.h>

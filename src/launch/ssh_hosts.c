@@ -1,7 +1,7 @@
 /* Lists of hosts, and commands as words.  See ssh_hosts.h.
  *
- * A host becomes a word of ssh's own command line, so one that ssh would take for an option, or that a ProxyCommand might
- * hand to a shell, is refused here. */
+ * A host becomes a word of ssh's own command line, so one that ssh would take for an option, or that a ProxyCommand
+ * might hand to a shell, is refused here. */
 #include "launch/ssh_hosts.h"
 
 #include <stdbool.h>

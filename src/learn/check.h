@@ -17,7 +17,7 @@ int learn_round_check(const shoal_algorithm *algorithm, const shoal_round *round
 int learn_result_check(const shoal_algorithm *algorithm, const shoal_result *result, const shoal_round *first,
                        const shoal_shape *shape);
 
-/* ---- what learners check with -------------------------------------------------------------------------------- */
+/* ---- what learners check with ------------------------------------------------------------------------------------ */
 
 /* Whether a layout is the expected one: its cells, and what it says of the memo. */
 bool learn_layout_is(const shoal_layout *layout, const shoal_layout *expected);

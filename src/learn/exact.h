@@ -1,9 +1,10 @@
 /* Sums of doubles without rounding, in SUM cells.
  *
- * A sum is a row of int64 digits of 32 bits each, that covers a *window* of powers of two.  Adding a double adds to two or three of
- * them; digits of different grains are added independently, in any order, and carried only once all are there.  So the sum is exact, and
- * rounding it to a double happens once.  A window that holds every double takes 66 digits; nearly all sums get along with nine, so
- * a value that does not fit is not added but noted in a MAX cell, and the round is asked for again with a window that has room for it. */
+ * A sum is a row of int64 digits of 32 bits each, that covers a *window* of powers of two.  Adding a double adds to two
+ * or three of them; digits of different grains are added independently, in any order, and carried only once all are
+ * there.  So the sum is exact, and rounding it to a double happens once.  A window that holds every double takes 66
+ * digits; nearly all sums get along with nine, so a value that does not fit is not added but noted in a MAX cell, and
+ * the round is asked for again with a window that has room for it. */
 #ifndef LEARN_EXACT_H
 #define LEARN_EXACT_H
 

@@ -12,7 +12,7 @@ static const double COSINE_LEAST = 1e-10;
 
 enum { IDLE_MOST = 20 }; /* iterations that lower neither the value nor the gradient */
 
-/* ---- the machine ------------------------------------------------------------------------------------------- */
+/* ---- the machine ------------------------------------------------------------------------------------------------- */
 
 static bool options_good(const learn_lbfgs_options *of)
 {
@@ -27,9 +27,8 @@ int learn_lbfgs_start(learn_lbfgs *machine, const learn_lbfgs_options *options)
 {
     if (!options_good(options))
         return shoal_fail(SHOAL_USAGE,
-                          "L-BFGS can't start: %lld parameters, history %lld (1 to %d), %lld "
-                          "iterations, tolerances %g "
-                          "and %g, L1 %g over %lld parameters from %lld on",
+                          "L-BFGS can't start: %lld parameters, history %lld (1 to %d), %lld iterations, tolerances "
+                          "%g and %g, L1 %g over %lld parameters from %lld on",
                           (long long)options->parameters, (long long)options->history, LEARN_LBFGS_HISTORY_MOST,
                           (long long)options->iterations, options->gradient_tolerance, options->change_tolerance,
                           options->l1, (long long)options->l1_count, (long long)options->l1_first);
@@ -75,7 +74,7 @@ static bool penalised(const learn_lbfgs *machine)
     return machine->options.l1 > 0 && machine->options.l1_count > 0;
 }
 
-/* ---- the direction ----------------------------------------------------------------------------------------- */
+/* ---- the direction ----------------------------------------------------------------------------------------------- */
 
 /* The pairs that may be used, newest first; the first is the one between the newest iterate of the past and
  * `iterate`. */
@@ -141,7 +140,7 @@ static void descend_steepest(lbfgs_space *space, learn_lbfgs *machine, double *i
     lbfgs_line_start(&machine->line, -square, step);
 }
 
-/* ---- points ------------------------------------------------------------------------------------------------ */
+/* ---- points ------------------------------------------------------------------------------------------------------ */
 
 static void finish(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs *machine, learn_lbfgs_end end, double *x,
                    const double *best)

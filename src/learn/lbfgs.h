@@ -1,4 +1,5 @@
-/* L-BFGS: minimises a smooth function of many numbers, and, as OWL-QN, one with an L1 term, from values and gradients alone.
+/* L-BFGS: minimises a smooth function of many numbers, and, as OWL-QN, one with an L1 term, from values and gradients
+ * alone.
  *
  * It never calls the function.  It says at which point it wants value and gradient, gets them, and says the next point:
  *
@@ -7,16 +8,17 @@
  *     for (;;) {                                            // x is where to evaluate
  *         f = value and gradient g at x;
  *         learn_lbfgs_step(&step, &machine, &past, f, g, x, workspace, crew);
- *         if (step.accepted)  keep a copy of workspace as the newest iterate of `past`, drop the oldest beyond history + 1
+ *      if (step.accepted)  keep a copy of workspace as the newest iterate of `past`, drop the oldest beyond history + 1
  *         if (step.done)      break;
  *     }
  *
- * The scalars are in the machine, plain data that may be copied, stored and resumed anywhere.  The vectors are in the past: the last
- * accepted points with their gradients and the directions that led on from them.  They never change once they are there, so
- * whoever stores a run writes each of them once.  The difference of two neighbours is the pair of the L-BFGS update.
+ * The scalars are in the machine, plain data that may be copied, stored and resumed anywhere.  The vectors are in the
+ * past: the last accepted points with their gradients and the directions that led on from them.  They never change once
+ * they are there, so whoever stores a run writes each of them once.  The difference of two neighbours is the pair of
+ * the L-BFGS update.
  *
- * Sums over vectors are made in blocks of fixed size, in a fixed order, whatever the number of threads.  docs/learn/gradient.md
- * has the mathematics. */
+ * Sums over vectors are made in blocks of fixed size, in a fixed order, whatever the number of
+ * threads.  docs/learn/gradient.md has the mathematics. */
 #ifndef LEARN_LBFGS_H
 #define LEARN_LBFGS_H
 
@@ -46,7 +48,8 @@ typedef enum learn_lbfgs_end {
     LEARN_LBFGS_DIVERGED    /* the first point, or every point towards lower values, has no finite value */
 } learn_lbfgs_end;
 
-/* A search along the newest iterate's direction d.  Steps are multiples of d, values are relative to where it starts. */
+/* A search along the newest iterate's direction d.  Steps are multiples of d, values are relative to where it
+ * starts. */
 typedef struct learn_line {
     double slope;                                /* at step 0 */
     double step;                                 /* the one that is being evaluated */
@@ -84,20 +87,20 @@ typedef struct learn_past {
 } learn_past;
 
 typedef struct learn_lbfgs_answer {
-    /* `workspace` now holds x, g, d of a new iterate: the point that was just evaluated, or, where a search failed, the newest
-     * iterate's point once more with the steepest descent as its direction (`iteration` stays). */
+    /* `workspace` now holds x, g, d of a new iterate: the point that was just evaluated, or, where a search failed, the
+     * newest iterate's point once more with the steepest descent as its direction (`iteration` stays). */
     bool accepted;
     bool done; /* machine->end says why; then x is the best point: the newest iterate's */
 } learn_lbfgs_answer;
 
 /* SHOAL_USAGE for options that make no sense. */
 int learn_lbfgs_start(learn_lbfgs *machine, const learn_lbfgs_options *options);
-/* Whether it is one that this file can have made for so many parameters and a past of so many iterates, which is the lesser of
- * machine->accepted and history + 1; for what came from elsewhere. */
+/* Whether it is one that this file can have made for so many parameters and a past of so many iterates, which is the
+ * lesser of machine->accepted and history + 1; for what came from elsewhere. */
 bool learn_lbfgs_good(const learn_lbfgs *machine, int64_t parameters, int past);
-/* Takes value and gradient at x (not finite counts as +infinity) and replaces x by the next point.  `workspace` has room for
- * 3 * parameters doubles and overlaps nothing else.  Nothing is changed but *machine, x and workspace, and *machine only when it
- * succeeds.  crew may be NULL. */
+/* Takes value and gradient at x (not finite counts as +infinity) and replaces x by the next point.  `workspace` has
+ * room for 3 * parameters doubles and overlaps nothing else.  Nothing is changed but *machine, x and workspace, and
+ * *machine only when it succeeds.  crew may be NULL. */
 int learn_lbfgs_step(learn_lbfgs_answer *out, learn_lbfgs *machine, const learn_past *past, double value,
                      const double *gradient, double *x, double *workspace, const shoal_crew *crew);
 

@@ -4,7 +4,7 @@
 
 #include "learn/lbfgs.h"
 
-/* ---- passes over vectors (lbfgs_vector.c) ------------------------------------------------------------------ */
+/* ---- passes over vectors (lbfgs_vector.c) ------------------------------------------------------------------------ */
 
 /* How the passes of one step are made.  The first failure of a crew stays in `status`; later passes then do nothing. */
 typedef struct lbfgs_space {
@@ -67,7 +67,7 @@ void lbfgs_pass_slope(lbfgs_space *space, double *slope, double *square, const d
 void lbfgs_pass_change(lbfgs_space *space, lbfgs_change *out, const double *x, const double *g,
                        const double *iterate_old);
 
-/* ---- searches along a line (lbfgs_search.c) ---------------------------------------------------------------- */
+/* ---- searches along a line (lbfgs_search.c) ---------------------------------------------------------------------- */
 
 typedef enum lbfgs_verdict {
     LBFGS_TRY,  /* evaluate at line->step */

@@ -37,7 +37,7 @@ bool lbfgs_line_good(const learn_line *line)
            line->settled >> 1 == 0 && line->again >> 1 == 0;
 }
 
-/* ---- strong Wolfe ------------------------------------------------------------------------------------------ */
+/* ---- strong Wolfe ------------------------------------------------------------------------------------------------ */
 
 typedef struct point {
     double step, value, slope;
@@ -78,8 +78,8 @@ static double between(double value, double low, double high)
 }
 
 /* The next step, from the best point so far, the other end of the interval and the newest point: cases 1 to 4 of
- * section 4 of Moré and Thuente.  Where there is no interval yet, `high` bounds it and `steep` is how far to go when the
- * slope gets steeper. */
+ * section 4 of Moré and Thuente.  Where there is no interval yet, `high` bounds it and `steep` is how far to go when
+ * the slope gets steeper. */
 static double pick(point best, point other, point newest, bool bracketed, double steep, double high)
 {
     const bool turned = newest.slope * best.slope < 0;
@@ -232,7 +232,7 @@ lbfgs_verdict lbfgs_line_wolfe(learn_line *line, double origin, double value, do
     return LBFGS_TRY;
 }
 
-/* ---- backtracking ------------------------------------------------------------------------------------------ */
+/* ---- backtracking ------------------------------------------------------------------------------------------------ */
 
 lbfgs_verdict lbfgs_line_back(learn_line *line, double origin, double value, const lbfgs_change *change, bool finite)
 {

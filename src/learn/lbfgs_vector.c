@@ -51,7 +51,7 @@ static double add_lanes(const double *lanes)
     return ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) + ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------ */
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
 int lbfgs_space_init(lbfgs_space *space, const learn_lbfgs_options *options, const shoal_crew *crew)
 {
@@ -126,7 +126,7 @@ static void make_pass(lbfgs_space *space, pass_work *work, const operands *on, d
         add_block(sums, space->partial + block * SUMS);
 }
 
-/* ---- the arithmetic ---------------------------------------------------------------------------------------- */
+/* ---- the arithmetic ---------------------------------------------------------------------------------------------- */
 
 /* The component of the pseudo-gradient: of all slopes that |x| has at 0, the one that leaves the least.  Andrew and
  * Gao 2007, (4). */

@@ -1,8 +1,8 @@
 /* Modules as learners.  See module.h.
  *
- * A round's model is the head below, the numbers that the module calls its model, and the parameters as text.  The sums of a grain are
- * the module's own doubles; those of all grains are added in learn/exact.h, and a round whose sums needed more digits than it had is
- * asked for again with more. */
+ * A round's model is the head below, the numbers that the module calls its model, and the parameters as text.  The sums
+ * of a grain are the module's own doubles; those of all grains are added in learn/exact.h, and a round whose sums
+ * needed more digits than it had is asked for again with more. */
 #include "learn/module.h"
 
 #include <math.h>
@@ -340,7 +340,8 @@ static int update_module(shoal_round **next, shoal_result **result, const shoal_
     return status;
 }
 
-/* How many rounds a module makes that has an update, only that knows; of what it does to a row there is the least: an addition a value. */
+/* How many rounds a module makes that has an update, only that knows; of what it does to a row there is the least: an
+ * addition a value. */
 static int cost_module(shoal_cost *out, const void *config, const shoal_shape *shape)
 {
     enum { ROUND_BYTES = 190, PARTIAL_BYTES = 20 }; /* names, numbers and a layout around them on the way */

@@ -1,7 +1,7 @@
 /* Loading modules.  See module.h.
  *
- * What is loaded is a sealed copy in memory of what the descriptor holds, so that nobody can change it under the loader, and nobody
- * else's path is ever opened. */
+ * What is loaded is a sealed copy in memory of what the descriptor holds, so that nobody can change it under the
+ * loader, and nobody else's path is ever opened. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

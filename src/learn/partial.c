@@ -166,7 +166,7 @@ void learn_partial_merge_values(shoal_partial *into, const shoal_partial *from, 
             to[i] = (int64_t)((uint64_t)to[i] + (uint64_t)add[i]);
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------------------------------- */
 
 int learn_compare_keys(shoal_key a, shoal_key b)
 {
@@ -299,7 +299,7 @@ const void *shoal_partial_record_at(const shoal_partial *partial, int cell, int6
     return list->bytes + (size_t)index * partial->layout.cell[cell].bytes;
 }
 
-/* ---- access ------------------------------------------------------------------------------------------------ */
+/* ---- access ------------------------------------------------------------------------------------------------------ */
 
 const shoal_layout *shoal_partial_layout(const shoal_partial *partial)
 {
@@ -328,7 +328,7 @@ void *learn_partial_take_rows(shoal_partial *partial, int cell)
     return rows;
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 int64_t shoal_order_key(double value)
 {

@@ -4,8 +4,8 @@
 
 #include <shoal/learn.h>
 
-/* A cleared partial over `rows` rows from `first_row`, for which its ROW cells get memory, unless `rows_of`, which has the
- * same layout, lends its own. */
+/* A cleared partial over `rows` rows from `first_row`, for which its ROW cells get memory, unless `rows_of`, which has
+ * the same layout, lends its own. */
 int learn_partial_new(shoal_partial **out, const shoal_layout *layout, int64_t first_row, int64_t rows,
                       shoal_partial *rows_of);
 void learn_partial_free(shoal_partial **partial);
@@ -24,8 +24,9 @@ void learn_partial_clear_records(shoal_partial *partial);
 /* How many int64 a cell has; 0 for RECORD and ROW. */
 int64_t learn_cell_values(const shoal_cell *cell);
 
-/* All that is merged by addition as one array, the values of SUM and WIDE cells and behind them LEARN_PARTIAL_WORDS words that are the
- * engine's own; and all that is merged by maximum.  Partials of equal layouts have arrays of equal length and order. */
+/* All that is merged by addition as one array, the values of SUM and WIDE cells and behind them LEARN_PARTIAL_WORDS
+ * words that are the engine's own; and all that is merged by maximum.  Partials of equal layouts have arrays of equal
+ * length and order. */
 enum { LEARN_PARTIAL_WORDS = 8 };
 int64_t *learn_partial_sums(shoal_partial *partial, size_t *count);
 int64_t *learn_partial_maxima(shoal_partial *partial, size_t *count);

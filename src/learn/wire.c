@@ -3,10 +3,10 @@
  *     round    number, phase, step, steps, objective, change, layout, what it keeps (born, bytes, check of each), model
  *     layout   cells; for each: name, kind, count, bytes, carried; then memo_row_bytes, carry_from, writes_memo
  *     partial  hash of the layout, first row, rows; for each cell: values, or records (how many, keys, bytes), or rows
- *     result   incomplete; tensors; for each: name, type, rank, shape, size, values; numbers; for each: name, value, flags
+ *  result   incomplete; tensors; for each: name, type, rank, shape, size, values; numbers; for each: name, value, flags
  *
- * Values are written and merged as whole arrays.  Models, records and rows are the learner's own bytes and travel as they are;
- * machines whose numbers lie otherwise in memory have another kernel_fingerprint. */
+ * Values are written and merged as whole arrays.  Models, records and rows are the learner's own bytes and travel as
+ * they are; machines whose numbers lie otherwise in memory have another kernel_fingerprint. */
 #include "learn/wire.h"
 
 #include <endian.h>
@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "learn/partial_internal.h"
 
-/* ---- small pieces -------------------------------------------------------------------------------------------- */
+/* ---- small pieces ------------------------------------------------------------------------------------------------ */
 
 static bool is_little_endian(void)
 {
@@ -61,7 +61,7 @@ static size_t read_size(base_reader *in)
     return in->bad ? 0 : (size_t)size;
 }
 
-/* ---- layouts ------------------------------------------------------------------------------------------------- */
+/* ---- layouts ----------------------------------------------------------------------------------------------------- */
 
 static void write_layout(base_writer *out, const shoal_layout *layout)
 {
@@ -119,7 +119,7 @@ uint32_t learn_layout_hash(const shoal_layout *layout)
     return crc;
 }
 
-/* ---- rounds -------------------------------------------------------------------------------------------------- */
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
 static void write_kept(base_writer *out, const shoal_round *round)
 {
@@ -205,7 +205,7 @@ int learn_round_read(shoal_round **out, base_reader *in)
     return SHOAL_OK;
 }
 
-/* ---- partials ------------------------------------------------------------------------------------------------ */
+/* ---- partials ---------------------------------------------------------------------------------------------------- */
 
 static size_t size_of_partial(const shoal_partial *partial)
 {
@@ -392,7 +392,7 @@ void learn_partial_peek_rows(int64_t *first_row, int64_t *rows, const base_reade
     *rows = base_read_i64(&ahead);
 }
 
-/* ---- results ------------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 static size_t values_of_tensor(const shoal_tensor *tensor)
 {

@@ -13,7 +13,8 @@
 uint32_t learn_layout_hash(const shoal_layout *layout);
 
 void learn_round_write(base_writer *out, const shoal_round *round);
-/* Reads one round; what follows is left in the reader.  What it keeps comes without values, which do not travel with it. */
+/* Reads one round; what follows is left in the reader.  What it keeps comes without values, which do not travel with
+ * it. */
 int learn_round_read(shoal_round **out, base_reader *in);
 
 /* A settled partial: which rows it covers, a hash of its layout, values, records, rows. */

@@ -65,7 +65,7 @@ static int piece_of(size_t left)
     return left < RANKS_PIECE ? (int)left : RANKS_PIECE;
 }
 
-/* ---- waiting -------------------------------------------------------------------------------------------------- */
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 /* Gives the core to whoever can use it.  Some schedulers give it back at once when asked to yield, so that after a
  * few looks only sleeping helps. */
@@ -90,7 +90,7 @@ static void finish(ranks_mpi *mpi, MPI_Request *request)
             step_back(looks);
 }
 
-/* ---- collective calls ----------------------------------------------------------------------------------------- */
+/* ---- collective calls -------------------------------------------------------------------------------------------- */
 
 static void reduce(ranks_mpi *mpi, int64_t *out, const int64_t *in, size_t count, MPI_Op op)
 {
@@ -195,7 +195,7 @@ static void gather_some_mpi(shoal_ranks *self, void *out, const size_t *bytes, c
     }
 }
 
-/* ---- what goes on while we compute ---------------------------------------------------------------------------- */
+/* ---- what goes on while we compute ------------------------------------------------------------------------------- */
 
 static MPI_Request *next_posted(ranks_mpi *mpi)
 {
@@ -326,7 +326,7 @@ static void silence(ranks_mpi *mpi)
     finish(mpi, &mpi->listening);
 }
 
-/* ---- opening and closing -------------------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static void abort_mpi(shoal_ranks *self, const char *message, int code)
 {

@@ -19,7 +19,7 @@
 
 enum { VERSION = 1, FILE_BYTES_MOST = 1 << 20, THREADS_MOST = 1 << 20 };
 
-/* ---- fields ---------------------------------------------------------------------------------------------------- */
+/* ---- fields ------------------------------------------------------------------------------------------------------ */
 
 typedef enum kind { REAL, LATER, TEXT, DATE, THREADS } kind; /* LATER: a REAL that older files lack, and then is 0 */
 
@@ -91,7 +91,7 @@ static const field site_fields[] = {
     {0},
 };
 
-/* ---- dates ----------------------------------------------------------------------------------------------------- */
+/* ---- dates ------------------------------------------------------------------------------------------------------- */
 
 enum { DATE_BYTES = 32 };
 
@@ -111,7 +111,7 @@ static bool parse_date(int64_t *out, const char *text)
     return *out >= 0;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* NULL when out of memory, or for a number that JSON has no word for. */
 static json_t *value_of(const field *field, const void *from)
@@ -199,7 +199,7 @@ int plan_calibration_write(const char *path, const plan_calibration *calibration
     return status;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* What is being read, for messages: "calibration.json: site 2 (az://acct/box)". */
 typedef struct reader {

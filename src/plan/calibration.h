@@ -1,5 +1,6 @@
-/* What was measured of this machine and of stores, kept between runs as JSON: $XDG_CONFIG_HOME/shoal/calibration.json, by default
- * ~/.config/shoal/calibration.json.  Read by plan and by every run that says what was predicted; written by calibrate. */
+/* What was measured of this machine and of stores, kept between runs as JSON: $XDG_CONFIG_HOME/shoal/calibration.json,
+ * by default ~/.config/shoal/calibration.json.  Read by plan and by every run that says what was predicted; written by
+ * calibrate. */
 #ifndef PLAN_CALIBRATION_H
 #define PLAN_CALIBRATION_H
 
@@ -36,8 +37,8 @@ int plan_calibration_write(const char *path, const plan_calibration *calibration
 /* The same as JSON text, for --json; the caller frees it. */
 int plan_calibration_json(char **out, const plan_calibration *calibration);
 
-/* The store's entry: its own, or that of its scheme, or what is assumed of one nobody measured: *measured tells which. `store` is a URL or a
- * scheme. */
+/* The store's entry: its own, or that of its scheme, or what is assumed of one nobody measured: *measured tells which.
+ * `store` is a URL or a scheme. */
 void plan_calibration_site(shoal_site *out, bool *measured, const plan_calibration *calibration, const char *store);
 /* The name under which a store is kept: "dir", "az://acct/box", "s3://bucket". */
 void plan_calibration_name(char *out, size_t size, const char *store);

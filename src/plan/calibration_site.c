@@ -8,7 +8,7 @@
 
 #include <shoal/error.h>
 
-/* ---- what is assumed ------------------------------------------------------------------------------------------- */
+/* ---- what is assumed --------------------------------------------------------------------------------------------- */
 
 typedef struct assumed {
     const char *scheme;
@@ -96,7 +96,7 @@ static shoal_site assume(const char *scheme)
     return out;
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 static bool is_scheme(const char *word)
 {
@@ -181,7 +181,7 @@ void plan_calibration_site(shoal_site *out, bool *measured, const plan_calibrati
     }
 }
 
-/* ---- changing -------------------------------------------------------------------------------------------------- */
+/* ---- changing ---------------------------------------------------------------------------------------------------- */
 
 int plan_calibration_set_site(plan_calibration *calibration, const plan_calibrated_site *site)
 {

@@ -11,7 +11,7 @@ static const double GIB = 1073741824.0;
 /* Of a machine's memory, what rows, memo and sums may fill: the rest is the system's. */
 static const double USABLE = 0.85;
 
-/* ---- one option ------------------------------------------------------------------------------------------------- */
+/* ---- one option -------------------------------------------------------------------------------------------------- */
 
 static double memory_of(const plan_question *question, const plan_option *option, double threads)
 {

@@ -52,8 +52,8 @@ typedef struct plan_choice {
 int plan_choose(plan_choice *out, const plan_question *question);
 void plan_choice_free(plan_choice *choice);
 
-/* Whether a is to be preferred: what fits and meets deadline and budget comes first; of equal ones the other measure decides, then fewer
- * workers. */
+/* Whether a is to be preferred: what fits and meets deadline and budget comes first; of equal ones the other measure
+ * decides, then fewer workers. */
 bool plan_is_better(const plan_option *a, const plan_option *b, plan_wish wish);
 
 #endif

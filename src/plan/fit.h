@@ -11,7 +11,8 @@ typedef struct plan_measured {
 
 enum { PLAN_FREE_MOST = 4, PLAN_MEASURED_MOST = 64 };
 
-/* Everything an estimate needs; fitting changes what `free` points to, which lies in `site` or `pace`.  Each constant is positive. */
+/* Everything an estimate needs; fitting changes what `free` points to, which lies in `site` or `pace`.  Each constant
+ * is positive. */
 typedef struct plan_fit {
     shoal_plan_job job;
     shoal_plan_crew crew; /* but for the workers */

@@ -28,7 +28,7 @@ double plan_kernel_value(const plan_kernel *kernel, const double *a, const doubl
     return kernel->signal * kernel->signal * matern(squared) + kernel->constant * kernel->constant;
 }
 
-/* ---- the process ----------------------------------------------------------------------------------------------- */
+/* ---- the process ------------------------------------------------------------------------------------------------- */
 
 int plan_gaussian_init(plan_gaussian *process, const plan_kernel *kernel, const double *place, int64_t places)
 {

@@ -1,8 +1,9 @@
 /* The file of the history.  See history.h.
  *
- * A line is one write at the end of the file, which no other write can come between.  Only cutting the file to its newer half replaces it,
- * and a line that is added to the old file meanwhile would be lost: so who adds holds a shared lock, who cuts one of its own, and who finds
- * after locking that the name means another file by now begins again.  Locks are never waited for long: what is at stake is a line. */
+ * A line is one write at the end of the file, which no other write can come between.  Only cutting the file to its
+ * newer half replaces it, and a line that is added to the old file meanwhile would be lost: so who adds holds a shared
+ * lock, who cuts one of its own, and who finds after locking that the name means another file by now begins
+ * again.  Locks are never waited for long: what is at stake is a line. */
 #include "plan/history.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ int plan_history_path(char **out)
     return shoal_fail(SHOAL_USAGE, "there is no place for a history: neither XDG_STATE_HOME nor HOME names a folder");
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 /* Opens a plain file: a pipe or a device in its place would block, or never end. */
 static int open_plain(int *out, const char *path, int flags)
@@ -90,7 +91,7 @@ static int open_to_add(int *out, const char *path)
     return status == SHOAL_ABSENT ? SHOAL_SYSTEM : status;
 }
 
-/* ---- adding ---------------------------------------------------------------------------------------------------- */
+/* ---- adding ------------------------------------------------------------------------------------------------------ */
 
 /* Whether the last line was cut short, by a full disk say: then the next one must not become part of it. */
 static bool ends_within_line(int file)
@@ -183,7 +184,7 @@ int plan_history_add(const char *path, const plan_run *run)
     return status;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* Room for one more. */
 static int reserve(plan_run **runs, int64_t count, int64_t *room)

@@ -1,6 +1,6 @@
-/* What was predicted and what happened, one line of JSON a run, at the end of $XDG_STATE_HOME/shoal/history.jsonl (~/.local/state/shoal/...).
- * A line is written in one piece, so runs that end at the same time do not mix; a line that is damaged or of a later version is left out and
- * counted. */
+/* What was predicted and what happened, one line of JSON a run, at the end of $XDG_STATE_HOME/shoal/history.jsonl
+ * (~/.local/state/shoal/...). A line is written in one piece, so runs that end at the same time do not mix; a line that
+ * is damaged or of a later version is left out and counted. */
 #ifndef PLAN_HISTORY_H
 #define PLAN_HISTORY_H
 
@@ -10,9 +10,8 @@
 
 typedef struct plan_run {
     int64_t date; /* seconds since 1970 */
-    char learner[32],
-        store
-            [256]; /* store: "" for a run of one process, otherwise the scheme or the account, without secrets or keys */
+    /* Store: "" for a run of one process, otherwise the scheme or the account, without secrets or keys. */
+    char learner[32], store[256];
     char kernel[16];
     double rows, columns, value_bytes;
     shoal_plan_source source;
@@ -36,19 +35,19 @@ typedef struct plan_run {
 
 /* The file's path; the caller frees it. */
 int plan_history_path(char **out);
-/* Adds a line, and makes the file and the folders above it where they are missing.  A file of more than 4 MB keeps its newer half, in one
- * step.  SHOAL_INVALID for a path that is no plain file; SHOAL_SYSTEM names the file. */
+/* Adds a line, and makes the file and the folders above it where they are missing.  A file of more than 4 MB keeps its
+ * newer half, in one step.  SHOAL_INVALID for a path that is no plain file; SHOAL_SYSTEM names the file. */
 int plan_history_add(const char *path, const plan_run *run);
-/* The last `most` runs (0: all), oldest first; the caller frees them.  *damaged counts the lines that were left out.  A file that is not
- * there has none. */
+/* The last `most` runs (0: all), oldest first; the caller frees them.  *damaged counts the lines that were left out.  A
+ * file that is not there has none. */
 int plan_history_read(plan_run **out, int64_t *count, int64_t *damaged, const char *path, int64_t most);
 
-/* What the calibration predicts for the rounds of a run, as they happened.  A run whose workers share one machine also has their start.
- * Fails as shoal_plan_estimate does. */
+/* What the calibration predicts for the rounds of a run, as they happened.  A run whose workers share one machine also
+ * has their start. Fails as shoal_plan_estimate does. */
 int plan_history_estimate(shoal_estimate *out, const plan_calibration *calibration, const plan_run *run);
 
-/* Fits paces, sync and errors to what happened, starting from `calibration`, which it changes; what no run tells of stays.  *used counts the
- * runs it could use. */
+/* Fits paces, sync and errors to what happened, starting from `calibration`, which it changes; what no run tells of
+ * stays.  *used counts the runs it could use. */
 int plan_history_refit(plan_calibration *calibration, int64_t *used, const plan_run *run, int64_t count);
 
 #endif

@@ -1,5 +1,6 @@
-/* A run as a line of JSON, which one table of fields both writes and reads.  A line may have been cut short or come from elsewhere: numbers
- * must be finite and not negative, texts must fit and have no control characters.  See history.h. */
+/* A run as a line of JSON, which one table of fields both writes and reads.  A line may have been cut short or come
+ * from elsewhere: numbers must be finite and not negative, texts must fit and have no control characters.  See
+ * history.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +73,7 @@ static const char *const sources[] = {[SHOAL_PLAN_STORED] = "stored",
                                       [SHOAL_PLAN_GENERATED] = "generated"};
 enum { SOURCES = sizeof sources / sizeof *sources };
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static json_t *value_of(const field *of, const void *from)
 {
@@ -125,7 +126,7 @@ int plan_history_line_write(char **out, size_t *size, const plan_run *run)
     return status;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static bool read_text(char *out, size_t size, const json_t *value)
 {

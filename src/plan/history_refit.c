@@ -1,10 +1,12 @@
 /* The model fitted to what happened.  See history.h and docs/plan.md.
  *
- *  - Paces: what a phase takes is linear in the constants of its pace, so they are least squares over runs of one process, errors as
- *    shares.  What was measured before counts like one more observation of each constant, and runs that are far off count less.
- *  - Rounds that happen for each one that is expected: a geometric mean.
- *  - sync of a store: the median of what is left of a round's time, of several workers: one by itself waits for nobody.
- *  - Errors: the standard deviation of log(happened / estimated); what was assumed before counts like PRIOR_RUNS runs, so that a few
+ *  - Paces: what a phase takes is linear in the constants of its pace, so they are least squares over runs of one
+ * process, errors as
+ *    shares.  What was measured before counts like one more observation of each constant, and runs that are far off
+ *    count less.
+ *  - Rounds that happen for each one that is expected: a geometric mean.  - sync of a store: the median of what is left
+ * of a round's time, of several workers: one by itself waits for nobody.  - Errors: the standard deviation of
+ * log(happened / estimated); what was assumed before counts like PRIOR_RUNS runs, so that a few
  *    lucky ones do not make it 0. */
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +29,7 @@ static const double TOO_SHORT = 2e-4; /* seconds, of which a clock and a busy ma
 static const double TOO_LONG = 1e10;  /* seconds: three hundred years are no run */
 static const double ERROR_LEAST = 0.02, ERROR_UNKNOWN = 0.4;
 
-/* ---- one run --------------------------------------------------------------------------------------------------- */
+/* ---- one run ----------------------------------------------------------------------------------------------------- */
 
 static void crew_of(shoal_plan_crew *out, const shoal_site *site, const plan_run *run)
 {
@@ -102,7 +104,7 @@ static bool is_alone(const plan_run *run)
     return run->store[0] == '\0';
 }
 
-/* ---- paces ----------------------------------------------------------------------------------------------------- */
+/* ---- paces ------------------------------------------------------------------------------------------------------- */
 
 /* One phase of one run: seconds = sum of share[c] times constant c. */
 typedef struct observation {
@@ -144,7 +146,8 @@ static double fitted_seconds(const observation *seen, const shoal_pace *pace)
     return sum;
 }
 
-/* What each constant is measured by: what it was, or a tenth of the one that would explain all by itself.  `was` is 1 for the former. */
+/* What each constant is measured by: what it was, or a tenth of the one that would explain all by itself.  `was` is 1
+ * for the former. */
 static void find_scales(double scale[CONSTANTS], double was[CONSTANTS], const shoal_pace *pace, const observation *seen,
                         int count)
 {
@@ -284,7 +287,7 @@ static int refit_paces(plan_calibration *calibration, const plan_run *run, int64
     return status;
 }
 
-/* ---- stores and errors ----------------------------------------------------------------------------------------- */
+/* ---- stores and errors ------------------------------------------------------------------------------------------- */
 
 static bool is_whole_of(const plan_calibration *calibration, const plan_run *run, const char *store)
 {

@@ -1,7 +1,8 @@
 /* What a run will take: the model of docs/plan.md, whose symbols are named behind the lines.
  *
- * A run is a start, the loading of rows, and rounds.  A round of workers that meet in a store is a chain: fetch the model, map, put the
- * partial, merge level by level, update, put the next model.  Rates are shared by all who fetch or put at the same time. */
+ * A run is a start, the loading of rows, and rounds.  A round of workers that meet in a store is a chain: fetch the
+ * model, map, put the partial, merge level by level, update, put the next model.  Rates are shared by all who fetch or
+ * put at the same time. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +31,7 @@ typedef struct round_parts {
     double gets, puts;
 } round_parts;
 
-/* ---- refusing -------------------------------------------------------------------------------------------------- */
+/* ---- refusing ---------------------------------------------------------------------------------------------------- */
 
 static const double LARGEST = 1e18;
 
@@ -69,7 +70,7 @@ static int check(const shoal_plan_job *job, const shoal_site *site, const shoal_
     return status;
 }
 
-/* ---- machines --------------------------------------------------------------------------------------------------- */
+/* ---- machines ---------------------------------------------------------------------------------------------------- */
 
 /* What t threads do together, as a multiple of one. */
 static double together(double threads, const shoal_site *site)
@@ -96,7 +97,7 @@ static double reducers_of(const setting *all)
     return all->job->split_roles ? ceil(sqrt(all->mappers)) + 1 : 0;
 }
 
-/* ---- the store -------------------------------------------------------------------------------------------------- */
+/* ---- the store --------------------------------------------------------------------------------------------------- */
 
 /* Bytes a second that each of n gets who read (or write) at once. */
 static double share(const shoal_site *site, double connection, double account, double n)
@@ -122,10 +123,10 @@ static double writing(const shoal_site *site, double n, double count, double byt
     return count > 0 ? ceil(count / site->connections) * site->put + count * bytes / rate : 0;
 }
 
-/* ---- a round ---------------------------------------------------------------------------------------------------- */
+/* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-/* Merging, level by level.  What comes early is fetched while the slowest still map: the first level hides behind `spread` all but the
- * last piece. */
+/* Merging, level by level.  What comes early is fetched while the slowest still map: the first level hides behind
+ * `spread` all but the last piece. */
 static void add_reduction(round_parts *round, const setting *all, double sums, double row_bytes, double spread)
 {
     const shoal_site *site = all->site;

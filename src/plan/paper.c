@@ -29,8 +29,9 @@ double shoal_paper_best(const shoal_paper *paper)
     return pow(3 * paper->rows / paper->flops / (read + 0.5 * write), 2.0 / 3);
 }
 
-/* Blobs and messages: a slice to load; in each iteration a mapper reads the prototypes and writes its sums, a group's reducer reads those and
- * writes one, and the last one reads these and writes the prototypes.  Looking whether something is there yet is not counted. */
+/* Blobs and messages: a slice to load; in each iteration a mapper reads the prototypes and writes its sums, a group's
+ * reducer reads those and writes one, and the last one reads these and writes the prototypes.  Looking whether
+ * something is there yet is not counted. */
 static double count_requests(double mappers, double groups, double iterations)
 {
     return mappers + (mappers + groups + 1) + iterations * (3 * mappers + 2 * groups + 1);

@@ -14,7 +14,7 @@
 #include "plan/pareto.h"
 #include "plan_picture_internal.h"
 
-/* ---- points, by machine ---------------------------------------------------------------------------------------- */
+/* ---- points, by machine ------------------------------------------------------------------------------------------ */
 
 static bool can_be_drawn(const plan_point *p)
 {
@@ -61,7 +61,7 @@ static int sort_points(plan_sheet *sheet)
     return SHOAL_OK;
 }
 
-/* ---- who gets a name ------------------------------------------------------------------------------------------- */
+/* ---- who gets a name --------------------------------------------------------------------------------------------- */
 
 /* The best's machine, then those that have most of the front. */
 static int compare_worth(const void *a, const void *b)
@@ -111,7 +111,7 @@ static void list_steps(plan_sheet *sheet)
             (void *)sheet->picture->point);
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static void write_text(FILE *file, const char *attributes, double y, const char *text, int most)
 {
@@ -152,7 +152,8 @@ static int write_svg(plan_sheet *sheet)
     FILE *file = sheet->file;
     fprintf(file,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" viewBox=\"0 0 %g %g\" role=\"img\" "
-            "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" font-size=\"11\" fill=\"#111\">\n<title>",
+            "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" font-size=\"11\" fill=\"#111\">\n"
+            "<title>",
             width, height, width, height);
     plan_svg_text(file, title, 400);
     fputs("</title>\n<desc>", file);

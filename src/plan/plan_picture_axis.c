@@ -24,7 +24,7 @@ bool plan_axis_holds(const plan_axis *axis, double value)
     return value >= axis->low && value <= axis->high;
 }
 
-/* ---- ticks of logarithmic axes --------------------------------------------------------------------------------- */
+/* ---- ticks of logarithmic axes ----------------------------------------------------------------------------------- */
 
 static void add_tick(plan_axis *axis, double value, double gap)
 {
@@ -80,7 +80,7 @@ static void add_workers(plan_axis *axis)
         add_tick(axis, value, tick_gap(axis));
 }
 
-/* ---- ticks of linear axes -------------------------------------------------------------------------------------- */
+/* ---- ticks of linear axes ---------------------------------------------------------------------------------------- */
 
 typedef struct scale {
     double size;
@@ -124,7 +124,7 @@ static void add_linear(plan_axis *axis)
     }
 }
 
-/* ---- axes ------------------------------------------------------------------------------------------------------ */
+/* ---- axes -------------------------------------------------------------------------------------------------------- */
 
 static void widen(plan_axis *axis)
 {
@@ -189,7 +189,7 @@ void plan_axis_init(plan_axis *out, plan_unit unit, double least, double greates
     label_ticks(out);
 }
 
-/* ---- numbers for people ---------------------------------------------------------------------------------------- */
+/* ---- numbers for people ------------------------------------------------------------------------------------------ */
 
 void plan_format_count(char out[32], double count)
 {

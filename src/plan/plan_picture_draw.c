@@ -42,7 +42,7 @@ static const plan_point *point_at(const plan_sheet *sheet, int64_t k)
     return &sheet->picture->point[sheet->order[k]];
 }
 
-/* ---- how far axes go ------------------------------------------------------------------------------------------- */
+/* ---- how far axes go --------------------------------------------------------------------------------------------- */
 
 typedef struct range {
     double least, greatest;
@@ -70,7 +70,7 @@ static void reach(range *r, range points, double value)
         include(r, value);
 }
 
-/* ---- intervals ------------------------------------------------------------------------------------------------- */
+/* ---- intervals --------------------------------------------------------------------------------------------------- */
 
 static bool has_interval(const plan_sheet *sheet, const plan_group *group)
 {
@@ -143,7 +143,7 @@ static void draw_interval(plan_panel *panel, const plan_sheet *sheet, const plan
     fputs("z\" fill=\"#999\" fill-opacity=\"0.28\"/>\n", file);
 }
 
-/* ---- lines and markers ----------------------------------------------------------------------------------------- */
+/* ---- lines and markers ------------------------------------------------------------------------------------------- */
 
 static void draw_line(plan_panel *panel, const plan_sheet *sheet, const plan_group *group, const struct view *view,
                       bool faint)
@@ -219,7 +219,7 @@ static void draw_others(plan_panel *panel, const plan_sheet *sheet, const struct
     fputs("\"/>\n", panel->file);
 }
 
-/* ---- the front ------------------------------------------------------------------------------------------------- */
+/* ---- the front --------------------------------------------------------------------------------------------------- */
 
 /* Steps, since between two points of the front nothing is offered. */
 static void draw_steps(plan_panel *panel, const plan_sheet *sheet)
@@ -290,7 +290,7 @@ static void label_front(plan_panel *panel, const plan_sheet *sheet)
     }
 }
 
-/* ---- the best -------------------------------------------------------------------------------------------------- */
+/* ---- the best ---------------------------------------------------------------------------------------------------- */
 
 /* "64 × c7i.large": the legend has where that is. */
 static void name_best(char out[80], const plan_point *best)
@@ -325,7 +325,7 @@ static void label_best(plan_panel *panel, const plan_sheet *sheet, const struct 
                            plan_axis_place(&panel->y, view->y(sheet->best)), false);
 }
 
-/* ---- panels ---------------------------------------------------------------------------------------------------- */
+/* ---- panels ------------------------------------------------------------------------------------------------------ */
 
 static void init_axes(plan_panel *panel, const plan_sheet *sheet, show what)
 {
@@ -400,7 +400,7 @@ void plan_draw_panels(const plan_sheet *sheet, double top, double bottom)
     }
 }
 
-/* ---- legend ---------------------------------------------------------------------------------------------------- */
+/* ---- legend ------------------------------------------------------------------------------------------------------ */
 
 typedef enum entry { ENTRY_MACHINE, ENTRY_OTHER, ENTRY_INTERVAL, ENTRY_FRONT, ENTRY_BEST } entry;
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include "plan_picture.h"
 
-/* ---- text ------------------------------------------------------------------------------------------------------ */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 /* Writes text as XML has to have it, at most `most` characters: the end of a longer one becomes an ellipsis, and
  * what XML can't hold '?'. */
@@ -20,7 +20,7 @@ void plan_format_seconds(char out[32], double seconds);
 void plan_format_dollars(char out[32], double dollars);
 void plan_format_count(char out[32], double count);
 
-/* ---- axes ------------------------------------------------------------------------------------------------------ */
+/* ---- axes -------------------------------------------------------------------------------------------------------- */
 
 typedef enum plan_unit { PLAN_UNIT_WORKERS, PLAN_UNIT_SECONDS, PLAN_UNIT_DOLLARS } plan_unit;
 
@@ -45,7 +45,7 @@ void plan_axis_init(plan_axis *out, plan_unit unit, double least, double greates
 double plan_axis_place(const plan_axis *axis, double value);
 bool plan_axis_holds(const plan_axis *axis, double value);
 
-/* ---- panels ---------------------------------------------------------------------------------------------------- */
+/* ---- panels ------------------------------------------------------------------------------------------------------ */
 
 enum { PLAN_CELL = 4, PLAN_CELLS_ACROSS = 160, PLAN_CELLS_DOWN = 80 };
 
@@ -90,7 +90,7 @@ void plan_panel_label_point(plan_panel *panel, const char *text, double size, bo
 void plan_panel_limit(plan_panel *panel, bool of_x, double value);
 void plan_panel_limit_label(plan_panel *panel, bool of_x, double value, const char *label);
 
-/* ---- sheets ---------------------------------------------------------------------------------------------------- */
+/* ---- sheets ------------------------------------------------------------------------------------------------------ */
 
 /* The points of one machine. */
 typedef struct plan_group {

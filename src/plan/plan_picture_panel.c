@@ -16,7 +16,7 @@ const plan_style plan_styles[PLAN_STYLES + 1] = {
     {"#9a9a9a", "", 0, true},
 };
 
-/* ---- what is drawn where --------------------------------------------------------------------------------------- */
+/* ---- what is drawn where ----------------------------------------------------------------------------------------- */
 
 static bool *cell(plan_panel *panel, double x, double y)
 {
@@ -40,7 +40,7 @@ void plan_panel_take_line(plan_panel *panel, double x0, double y0, double x1, do
         plan_panel_take(panel, x0 + (x1 - x0) * i / steps, y0 + (y1 - y0) * i / steps);
 }
 
-/* ---- frame and ticks ------------------------------------------------------------------------------------------- */
+/* ---- frame and ticks --------------------------------------------------------------------------------------------- */
 
 static void draw_ticks(const plan_panel *panel)
 {
@@ -84,7 +84,7 @@ void plan_panel_close(plan_panel *panel)
             panel->left, panel->top, panel->right - panel->left, panel->bottom - panel->top);
 }
 
-/* ---- markers --------------------------------------------------------------------------------------------------- */
+/* ---- markers ----------------------------------------------------------------------------------------------------- */
 
 void plan_marker(FILE *file, int marker, double x, double y, double r)
 {
@@ -107,7 +107,7 @@ void plan_marker(FILE *file, int marker, double x, double y, double r)
     }
 }
 
-/* ---- labels ---------------------------------------------------------------------------------------------------- */
+/* ---- labels ------------------------------------------------------------------------------------------------------ */
 
 typedef struct box {
     double left, top, right, bottom;
@@ -191,7 +191,7 @@ void plan_panel_label_point(plan_panel *panel, const char *text, double size, bo
                 x + (to_x - x) * 8 / length, y + (to_y - y) * 8 / length, to_x, to_y);
 }
 
-/* ---- limits ---------------------------------------------------------------------------------------------------- */
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
 
 /* A limit that is far away would press the plot into a corner: it is told at that end instead. */
 static void tell_outside(plan_panel *panel, bool of_x, bool beyond, const char *label)

@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "base/option.h"
 
-/* ---- columns --------------------------------------------------------------------------------------------------- */
+/* ---- columns ----------------------------------------------------------------------------------------------------- */
 
 enum { FIELDS_MOST = 64, SHOWN = 60 };
 
@@ -60,7 +60,7 @@ typedef struct reader {
     size_t room; /* for machines */
 } reader;
 
-/* ---- lines and fields ------------------------------------------------------------------------------------------ */
+/* ---- lines and fields -------------------------------------------------------------------------------------------- */
 
 static bool is_blank(char c)
 {
@@ -150,7 +150,7 @@ static int split(reader *r, char *at)
     }
 }
 
-/* ---- the date -------------------------------------------------------------------------------------------------- */
+/* ---- the date ---------------------------------------------------------------------------------------------------- */
 
 static bool is_date(const char *text)
 {
@@ -196,7 +196,7 @@ static bool next_row(int *status, reader *r)
     return false;
 }
 
-/* ---- the header ------------------------------------------------------------------------------------------------ */
+/* ---- the header -------------------------------------------------------------------------------------------------- */
 
 static int complain_missing(const reader *r, const char *name)
 {
@@ -236,7 +236,7 @@ static int read_header(reader *r)
     return SHOAL_OK;
 }
 
-/* ---- machines -------------------------------------------------------------------------------------------------- */
+/* ---- machines ---------------------------------------------------------------------------------------------------- */
 
 static int read_text(char *out, const reader *r, const column *c, const char *text)
 {
@@ -319,7 +319,7 @@ static int read_machines(reader *r)
     return status;
 }
 
-/* ---- rows that are there twice --------------------------------------------------------------------------------- */
+/* ---- rows that are there twice ----------------------------------------------------------------------------------- */
 
 /* Letters count the same whether small or not, as in patterns. */
 static int compare_names(const plan_machine *a, const plan_machine *b)
@@ -357,7 +357,7 @@ static int check_once(const plan_prices *prices)
     return status;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static void skip_mark(reader *r)
 {

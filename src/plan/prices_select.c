@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 
-/* ---- patterns -------------------------------------------------------------------------------------------------- */
+/* ---- patterns ---------------------------------------------------------------------------------------------------- */
 
 /* CLOUD:REGION/MACHINE in its parts; `text` is all of it, as it was given. */
 typedef struct pattern {
@@ -104,7 +104,7 @@ static bool in_region(const plan_machine *machine, const pattern *p)
     return in_cloud(machine, p) && matches(p->region, machine->region);
 }
 
-/* ---- lists for messages ---------------------------------------------------------------------------------------- */
+/* ---- lists for messages ------------------------------------------------------------------------------------------ */
 
 enum { LISTED_MOST = 12, NEAREST_MOST = 3 };
 
@@ -136,7 +136,7 @@ static void list_add(list *out, const char *word, int most)
     out->count++;
 }
 
-/* ---- what may have been meant ---------------------------------------------------------------------------------- */
+/* ---- what may have been meant ------------------------------------------------------------------------------------ */
 
 enum { NAME_MOST = sizeof((plan_machine *)NULL)->name };
 
@@ -226,7 +226,7 @@ static int list_nearest(list *out, const plan_prices *prices, const pattern *p)
     return status;
 }
 
-/* ---- complaints ------------------------------------------------------------------------------------------------ */
+/* ---- complaints -------------------------------------------------------------------------------------------------- */
 
 static int complain_place(const plan_prices *prices, const pattern *p, bool cloud_is_there)
 {
@@ -295,7 +295,7 @@ static int complain(const plan_prices *prices, const pattern *p, bool spot)
     return region ? complain_machine(prices, p) : complain_place(prices, p, cloud);
 }
 
-/* ---- selections ------------------------------------------------------------------------------------------------ */
+/* ---- selections -------------------------------------------------------------------------------------------------- */
 
 static int mark(bool *chosen, const plan_prices *prices, const char *text, size_t length, bool spot)
 {

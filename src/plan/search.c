@@ -123,7 +123,7 @@ double search_distance(const plan_search *search, int64_t a, int64_t b)
     return sum;
 }
 
-/* ---- the search ------------------------------------------------------------------------------------------------- */
+/* ---- the search -------------------------------------------------------------------------------------------------- */
 
 int plan_search_new(plan_search **out, const plan_space *space, const plan_search_options *options)
 {

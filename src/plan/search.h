@@ -1,14 +1,18 @@
-/* Choosing a configuration by trying: Bayesian optimisation over a finite list of configurations, as CherryPick does it, and better.
+/* Choosing a configuration by trying: Bayesian optimisation over a finite list of configurations, as CherryPick does
+ * it, and better.
  *
  *     plan_search *search = NULL;
  *     int status = plan_search_new(&search, &space, &options);
- *     for (int64_t next; status == SHOAL_OK && (status = plan_search_next(&next, &why, search)) == SHOAL_OK && next >= 0;)
- *         status = plan_search_tell(search, &(plan_trial){.candidate = next, .outcome = PLAN_TRIAL_DONE, .seconds = run(next)});
+ *     int64_t next = 0;
+ *     while (status == SHOAL_OK && (status = plan_search_next(&next, &why, search)) == SHOAL_OK && next >= 0) {
+ *         const plan_trial trial = {.candidate = next, .outcome = PLAN_TRIAL_DONE, .seconds = run(next)};
+ *         status = plan_search_tell(search, &trial);
+ *     }
  *     int64_t best = plan_search_best(search);
  *     plan_search_free(&search);
  *
- * The same space, options and trials give the same next candidate: nothing else is looked at, so a search that was broken off goes on from
- * its trials.  docs/plan-search.md tells how the next one is chosen. */
+ * The same space, options and trials give the same next candidate: nothing else is looked at, so a search that was
+ * broken off goes on from its trials.  docs/plan-search.md tells how the next one is chosen. */
 #ifndef PLAN_SEARCH_H
 #define PLAN_SEARCH_H
 
@@ -69,7 +73,8 @@ typedef struct plan_search plan_search;
 /* `space` must outlive it. */
 int plan_search_new(plan_search **out, const plan_space *space, const plan_search_options *options);
 void plan_search_free(plan_search **search);
-/* What to try next; -1 when the search is over.  *why, for people, belongs to the search: "start 2 of 3", "expects 24% less", "stops: ...". */
+/* What to try next; -1 when the search is over.  *why, for people, belongs to the search: "start 2 of 3", "expects 24%
+ * less", "stops: ...". */
 int plan_search_next(int64_t *candidate, const char **why, plan_search *search);
 int plan_search_tell(plan_search *search, const plan_trial *trial);
 /* The best that was tried and meets deadline and budget; -1 when none did. */

@@ -18,7 +18,7 @@ static double normal_below(double x)
     return 0.5 * erfc(-x * 0.70710678118654752);
 }
 
-/* ---- by chance ------------------------------------------------------------------------------------------------- */
+/* ---- by chance --------------------------------------------------------------------------------------------------- */
 
 /* One of the untried, each as likely; `draw` tells apart the draws for one trial. */
 static int64_t draw_untried(const plan_search *search, uint32_t draw)
@@ -51,7 +51,7 @@ static int64_t choose_start(const plan_search *search)
     return chosen;
 }
 
-/* ---- by what is expected --------------------------------------------------------------------------------------- */
+/* ---- by what is expected ----------------------------------------------------------------------------------------- */
 
 /* The chance that one member gives a candidate to meet a limit, which is measured with noise; 1 without a limit. */
 static double meets(const plan_search *search, int member, search_quantity quantity, double limit, int64_t candidate)
@@ -144,7 +144,7 @@ static double middle_of_untried(const plan_search *search)
     return sum / (double)(search->space->candidates - search->trials);
 }
 
-/* ---- the decision ---------------------------------------------------------------------------------------------- */
+/* ---- the decision ------------------------------------------------------------------------------------------------ */
 
 /* The untried candidate with the greatest expected gain, which goes to *gain. */
 static int64_t choose_by_model(plan_search *search, double *gain)

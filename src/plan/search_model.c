@@ -33,7 +33,7 @@ static const double failing_near = 0.35;  /* distance at which a failure still c
 static const double working_first = 0.25; /* so many runs that worked are thought to be near every candidate */
 static const double weight_least = 1e-4;
 
-/* ---- what is modelled ------------------------------------------------------------------------------------------ */
+/* ---- what is modelled -------------------------------------------------------------------------------------------- */
 
 /* How much of the logarithm of the seconds, and of the dollars, is in a quantity. */
 static double share_of_seconds(const plan_search *search, search_quantity quantity)
@@ -73,7 +73,7 @@ static double known_of(const plan_search *search, search_quantity quantity, int6
     return -share_of_seconds(search, quantity) * log_price(search, candidate);
 }
 
-/* ---- the processes --------------------------------------------------------------------------------------------- */
+/* ---- the processes ----------------------------------------------------------------------------------------------- */
 
 /* The place where the normal distribution has reached p. */
 static double normal_quantile(double p)
@@ -158,7 +158,7 @@ void search_model_release(search_model *model)
         base_free(&model->mean[q]);
 }
 
-/* ---- learning from trials -------------------------------------------------------------------------------------- */
+/* ---- learning from trials ---------------------------------------------------------------------------------------- */
 
 static bool tells_time(const plan_trial *trial)
 {
@@ -267,7 +267,7 @@ int search_model_learn(plan_search *search)
     return status;
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------- */
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
 
 double search_mean(const plan_search *search, int member, search_quantity quantity, int64_t candidate)
 {

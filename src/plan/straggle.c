@@ -29,8 +29,8 @@ double plan_normal_above(double above)
     return above <= 0.5 ? upper_half(above) : -upper_half(1 - above);
 }
 
-/* The greatest of n has the distribution F^n.  With F^n = exp(-exp(-g)) the density over g is that of Gumbel, smooth and short, and the
- * trapezoid rule converges at once. */
+/* The greatest of n has the distribution F^n.  With F^n = exp(-exp(-g)) the density over g is that of Gumbel, smooth
+ * and short, and the trapezoid rule converges at once. */
 plan_slowest plan_slowest_of(double count, double deviation)
 {
     static const double FROM = -4, TO = 30;

@@ -6,7 +6,8 @@ typedef struct plan_slowest {
     double mean, deviation; /* of the greatest of the factors */
 } plan_slowest;
 
-/* Of `count` independent factors exp(deviation z - deviation^2 / 2), z normal.  One worker, or a deviation of 0: mean 1. */
+/* Of `count` independent factors exp(deviation z - deviation^2 / 2), z normal.  One worker, or a deviation of 0: mean
+ * 1. */
 plan_slowest plan_slowest_of(double count, double deviation);
 /* The last answer, so that it need not be found again; zero at first. */
 typedef struct plan_slowest_memo {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As jobs choose them: two slices for every thread, at least four, none of more bytes than this; merged in one step up to so many, and where
- * a further step costs next to nothing, first by who made them. */
+/* As jobs choose them: two slices for every thread, at least four, none of more bytes than this; merged in one step up
+ * to so many, and where a further step costs next to nothing, first by who made them. */
 static const double SLICES_A_SLOT = 2, SLICES_LEAST = 4, SLICES_MOST = 65536, SLICE_BYTES = 256e6, FLAT_MOST = 16,
                     GROUPED_MOST = 16;
 
@@ -28,7 +28,8 @@ static double choose_slices(const shoal_plan_job *job, const shoal_plan_crew *cr
     return fmin(fmin(fmax(wanted, ceil(bytes / SLICE_BYTES)), SLICES_MOST), grains);
 }
 
-/* How many pieces one of the first level above the slices merges, 0 for all; and whether the levels above merge as many each, or all. */
+/* How many pieces one of the first level above the slices merges, 0 for all; and whether the levels above merge as many
+ * each, or all. */
 static int choose_fan(double *out, bool *all_above, const char *reduce, double slices)
 {
     bool automatic = !reduce || strcmp(reduce, "auto") == 0;
@@ -50,8 +51,8 @@ static int choose_fan(double *out, bool *all_above, const char *reduce, double s
                       reduce);
 }
 
-/* Makers of a piece hold some of its children themselves: at first all slices that one worker maps, then one piece.  A level whose pieces
- * have all their children with one worker takes nothing and is left out. */
+/* Makers of a piece hold some of its children themselves: at first all slices that one worker maps, then one piece.  A
+ * level whose pieces have all their children with one worker takes nothing and is left out. */
 static void add_level(plan_tree *tree, double *pieces, double *own, double fan, double makers)
 {
     double merged = fan > 0 && fan < *pieces ? fan : *pieces, parents = ceil(*pieces / merged);

@@ -1,5 +1,6 @@
-/* The shape of a reduction, as far as its time depends on it: how many pieces are put and fetched at each level by those who have most to do.
- * It follows what jobs choose (src/engine/store/job_setup.c, job_tree.c), and says for any shape what it would take. */
+/* The shape of a reduction, as far as its time depends on it: how many pieces are put and fetched at each level by
+ * those who have most to do. It follows what jobs choose (src/engine/store/job_setup.c, job_tree.c), and says for any
+ * shape what it would take. */
 #ifndef PLAN_TREE_H
 #define PLAN_TREE_H
 

@@ -68,7 +68,7 @@ struct http_pool {
     client *idle;
 };
 
-/* ---- the pool ------------------------------------------------------------------------------------------------ */
+/* ---- the pool ---------------------------------------------------------------------------------------------------- */
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
 static CURLcode curl_ready;
@@ -217,7 +217,7 @@ void http_pool_free(http_pool **pool)
     base_free(pool);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------ */
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
 
 int http_add_header(http_request *request, const char *format, ...)
 {
@@ -318,7 +318,7 @@ done:
     return status;
 }
 
-/* ---- what libcurl calls -------------------------------------------------------------------------------------- */
+/* ---- what libcurl calls ------------------------------------------------------------------------------------------ */
 
 static bool answers_well(const transfer *t)
 {
@@ -469,7 +469,7 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *context)
     return size * count;
 }
 
-/* ---- starting and ending a transfer -------------------------------------------------------------------------- */
+/* ---- starting and ending a transfer ------------------------------------------------------------------------------ */
 
 static void set_method(transfer *t)
 {
@@ -648,7 +648,7 @@ static int end_transfer(http_pool *pool, client *user, transfer *t, int code)
     return status;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static int fill_places(http_pool *pool, client *user, http_request *requests, size_t count, size_t *next)
 {

@@ -9,16 +9,17 @@
  * that was read.  So two takers never hold one message, however many race, and no blob is one for the whole queue.
  *
  *              put if absent              swap                      swap
- *     (none) ───────────────► held ◄──────────────► given back     held ──────► finished, then m/ID and l/ID are removed
+ *     (none) ───────────────► held ◄──────────────► given back    held ──────► finished, then m/ID and l/ID are removed
  *                              └── swap by another, once the lease has lapsed
  *
- * Whether a lease has lapsed is told by the store's own clock: the blob's age, which may be a second wrong.  It has when
- * the age is 2 s and a thousandth above the lease.  The holder counts on its own clock from before it sent the request,
- * and is strict: a message whose lease ended there is lost, also where nobody else has taken it yet.  So the two clocks
- * need not agree on the time, only on the length of a second to one in a thousand.
+ * Whether a lease has lapsed is told by the store's own clock: the blob's age, which may be a second wrong.  It has
+ * when the age is 2 s and a thousandth above the lease.  The holder counts on its own clock from before it sent the
+ * request, and is strict: a message whose lease ended there is lost, also where nobody else has taken it yet.  So the
+ * two clocks need not agree on the time, only on the length of a second to one in a thousand.
  *
  * A listing tells sizes and versions, and that saves most reads of leases: the size of a lease tells its state, and a
- * version that was read once need not be read again until it can have lapsed.  What is listed only chooses where to look.
+ * version that was read once need not be read again until it can have lapsed.  What is listed only chooses where to
+ * look.
  *
  *     request       get     put    list    remove
  *     push                   1
@@ -86,7 +87,7 @@ static int64_t time_of(const blob_queue *queue)
     return store_after_sleep(queue->deadline, queue->began);
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 /* The key of a message ('m') or lease ('l'); of all of them when id is "". */
 static int make_key(char **out, const blob_queue *queue, char which, const char *id)
@@ -125,7 +126,7 @@ static uint64_t random_below(uint64_t bound)
     return word % bound; /* the bias is far below what could matter for a choice among thousands */
 }
 
-/* ---- leases -------------------------------------------------------------------------------------------------- */
+/* ---- leases ------------------------------------------------------------------------------------------------------ */
 
 static void put_number(unsigned char *out, uint64_t value)
 {
@@ -168,8 +169,8 @@ static double lapses_after(const lease *lease)
     return lease->seconds * 1.001 + 2;
 }
 
-/* Reads a lease.  One that is not intact counts as held for as long as any can be, so that its holder, if there is one, is
- * left alone and its message is delivered at last. */
+/* Reads a lease.  One that is not intact counts as held for as long as any can be, so that its holder, if there is one,
+ * is left alone and its message is delivered at last. */
 static int lease_get(const blob_queue *queue, const char *id, lease *out, shoal_etag *etag, double *age)
 {
     char *key = NULL;
@@ -224,7 +225,7 @@ static int remove_both(const blob_queue *queue, const char *id)
     return status;
 }
 
-/* ---- leases that were read before ---------------------------------------------------------------------------- */
+/* ---- leases that were read before -------------------------------------------------------------------------------- */
 
 /* Versions of leases that this process has read, by a hash, and when they may have lapsed on this machine's clock.
  * Forgetting one, as happens when two share a place, costs a read. */
@@ -264,8 +265,8 @@ static void lease_remember(uint64_t mark, int64_t until)
     pthread_mutex_unlock(&known_mutex);
 }
 
-/* Whether a held lease that was just read has lapsed; if not, remembers when to look again.  Where the store does not tell
- * ages, a version lapses when this process has known it for that long. */
+/* Whether a held lease that was just read has lapsed; if not, remembers when to look again.  Where the store does not
+ * tell ages, a version lapses when this process has known it for that long. */
 static bool lease_has_lapsed(const lease *lease, const char *id, const shoal_etag *etag, double age)
 {
     uint64_t mark = lease_mark(id, etag);
@@ -277,7 +278,7 @@ static bool lease_has_lapsed(const lease *lease, const char *id, const shoal_eta
     return false;
 }
 
-/* ---- listing ------------------------------------------------------------------------------------------------- */
+/* ---- listing ----------------------------------------------------------------------------------------------------- */
 
 /* The messages or leases of a queue in the order of their IDs, page after page. */
 typedef struct cursor {
@@ -330,7 +331,7 @@ static bool page_ends(const cursor *cursor)
     return cursor->next >= cursor->page.count;
 }
 
-/* ---- what a taker may try ------------------------------------------------------------------------------------ */
+/* ---- what a taker may try ---------------------------------------------------------------------------------------- */
 
 typedef struct id_list {
     char (*id)[ID_LENGTH + 1];
@@ -425,7 +426,7 @@ static int survey_make(survey *out, const blob_queue *queue)
     return status;
 }
 
-/* ---- taking -------------------------------------------------------------------------------------------------- */
+/* ---- taking ------------------------------------------------------------------------------------------------------ */
 
 /* Removes what is no message and says again what was wrong with it.  Should that fail, its lease lapses and the next
  * taker comes by here. */
@@ -510,8 +511,8 @@ static bool try_next(int status)
     return status == SHOAL_CONFLICT || status == SHOAL_ABSENT;
 }
 
-/* Tries what was found: those never taken, the oldest first as far as they are not fought for; then what was given back;
- * then, a few at random, leases that may have lapsed. */
+/* Tries what was found: those never taken, the oldest first as far as they are not fought for; then what was given
+ * back; then, a few at random, leases that may have lapsed. */
 static int take_found(const blob_queue *queue, survey *found, double lease, shoal_message *out)
 {
     char id[ID_LENGTH + 1];
@@ -531,7 +532,7 @@ static int take_found(const blob_queue *queue, survey *found, double lease, shoa
     return status;
 }
 
-/* ---- the calls ----------------------------------------------------------------------------------------------- */
+/* ---- the calls --------------------------------------------------------------------------------------------------- */
 
 int store_blobs_push(shoal_store *store, const char *queue, const void *data, size_t size, int64_t deadline)
 {
@@ -581,15 +582,16 @@ static int look_again(const blob_queue *queue, blob_receipt *receipt, lease_stat
     return SHOAL_OK;
 }
 
-/* What to say when a swap may have been done and nothing could be learned of it: a holder that hoped to go on must not. */
+/* What to say when a swap may have been done and nothing could be learned of it: a holder that hoped to go on must
+ * not. */
 static int fail_unclear(const blob_queue *queue, lease_state state)
 {
     return store_fail(queue->store, queue->name, state == LEASE_FINISHED ? SHOAL_UNKNOWN : SHOAL_LOST,
                       "an answer was lost, and so it is not known who holds the message");
 }
 
-/* Whether a lease that is found not to be mine, though it lasts on my clock, is so because an earlier try of this swap was
- * done and its answer lost: none but the holder can have changed it. */
+/* Whether a lease that is found not to be mine, though it lasts on my clock, is so because an earlier try of this swap
+ * was done and its answer lost: none but the holder can have changed it. */
 static bool was_done(const shoal_message *message, lease_state wanted, lease_state found)
 {
     return base_now() < message->lease_ends &&

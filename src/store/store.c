@@ -17,7 +17,7 @@ const shoal_etag shoal_etag_nothing = {""};
 
 enum { PREFIX_MOST = 384, FULL_KEY = PREFIX_MOST + SHOAL_KEY_MOST + 2, LEASE_MOST = 7 * 24 * 3600, PAGE_MOST = 1000 };
 
-/* ---- time ---------------------------------------------------------------------------------------------------- */
+/* ---- time -------------------------------------------------------------------------------------------------------- */
 
 int64_t shoal_now(void)
 {
@@ -29,7 +29,7 @@ int64_t shoal_after(double seconds)
     return base_time_after(base_now(), seconds);
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static int find_class(const struct store_class **out, const store_url *url)
 {
@@ -181,7 +181,7 @@ void shoal_store_bound(shoal_store *store, int64_t bytes)
     store->most = bytes;
 }
 
-/* ---- keys with their prefix ---------------------------------------------------------------------------------- */
+/* ---- keys with their prefix -------------------------------------------------------------------------------------- */
 
 typedef struct full_key {
     char text[FULL_KEY];
@@ -203,7 +203,7 @@ static int add_prefix_to_start(full_key *out, const shoal_store *store, const ch
     return status;
 }
 
-/* ---- blobs --------------------------------------------------------------------------------------------------- */
+/* ---- blobs ------------------------------------------------------------------------------------------------------- */
 
 int shoal_store_get(shoal_store *store, const char *key, shoal_blob *out, int64_t deadline)
 {
@@ -289,7 +289,7 @@ int shoal_store_discard(shoal_store *store, const char *key, int64_t deadline)
     return store->class->discard ? store->class->discard(store, full.text) : store_remove(store, full.text, deadline);
 }
 
-/* ---- listing ------------------------------------------------------------------------------------------------- */
+/* ---- listing ----------------------------------------------------------------------------------------------------- */
 
 /* Takes the store's prefix off the keys of a page, and leaves out what is the store's own. */
 static void take_prefix_off(shoal_listing *page, const shoal_store *store)
@@ -331,7 +331,7 @@ void shoal_listing_release(shoal_listing *page)
     *page = (shoal_listing){0};
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------- */
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 /* For stores that can't tell: the first look at once, then after growing pauses. */
 static int wait_by_polling(uint32_t *seen, int64_t deadline)
@@ -398,7 +398,7 @@ void shoal_store_expect(shoal_store *store, const char *key)
         store->class->expect(store, key ? full.text : NULL);
 }
 
-/* ---- queues -------------------------------------------------------------------------------------------------- */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 static int check_lease(const shoal_store *store, const char *queue, double lease, double least)
 {
@@ -487,7 +487,7 @@ int shoal_store_drop(shoal_store *store, const char *queue, int64_t deadline)
                              : store_queue_drop(store, full.text, deadline);
 }
 
-/* ---- what implementations share ------------------------------------------------------------------------------ */
+/* ---- what implementations share ---------------------------------------------------------------------------------- */
 
 int store_fail(const shoal_store *self, const char *key, int status, const char *format, ...)
 {

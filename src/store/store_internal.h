@@ -1,13 +1,13 @@
 /* What a store implements, and what store.c does for all of them.
  *
  * An implementation (a *class*) makes one attempt at a request and says how it went.  Everything that is the same for
- * all stands above it, once: checking keys, prefixes, trying again with pauses, deciding what became of a put whose answer was
- * lost, frames, counting, and a queue made of blobs for stores that have none.
+ * all stands above it, once: checking keys, prefixes, trying again with pauses, deciding what became of a put whose
+ * answer was lost, frames, counting, and a queue made of blobs for stores that have none.
  *
  *     caller ─► store.c ─► store_retry.c ─► (store_faulty.c ─►) store_azure.c ─► http.c
  *
- * To add an implementation: write <name>/store_<name>.c with a `const struct store_class store_<name>`, declare it at the end
- * of this file, and add it to the list in store.c. */
+ * To add an implementation: write <name>/store_<name>.c with a `const struct store_class store_<name>`, declare it at
+ * the end of this file, and add it to the list in store.c. */
 #ifndef STORE_INTERNAL_H
 #define STORE_INTERNAL_H
 
@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <shoal/store.h>
 
-/* ---- addresses (store_url.c) --------------------------------------------------------------------------------- */
+/* ---- addresses (store_url.c) ------------------------------------------------------------------------------------- */
 
 /* A URL taken apart.  The text behind the scheme is percent-decoded; a bare path is scheme "dir", as it is. */
 typedef struct store_url {
@@ -40,7 +40,7 @@ int store_key_check(const char *key);
 /* The same for the start of keys, which may be empty and may end with '/' or in the middle of a segment. */
 int store_prefix_check(const char *prefix);
 
-/* ---- attempts ------------------------------------------------------------------------------------------------ */
+/* ---- attempts ---------------------------------------------------------------------------------------------------- */
 
 /* One attempt at one request.  A class returns
  *   SHOAL_OK, SHOAL_ABSENT, SHOAL_CONFLICT, SHOAL_LOST, SHOAL_DENIED, SHOAL_BROKEN, SHOAL_INVALID, SHOAL_SYSTEM,
@@ -74,7 +74,7 @@ typedef struct store_range {
     void *buffer;               /* of `length` bytes, or NULL */
 } store_range;
 
-/* ---- the contract of an implementation ----------------------------------------------------------------------- */
+/* ---- the contract of an implementation --------------------------------------------------------------------------- */
 
 struct store_class {
     const char *scheme; /* "az" in az://account/container */
@@ -110,8 +110,8 @@ struct store_class {
     /* Optional, with `wakes`.  As shoal_store_wait. */
     int (*wait)(shoal_store *self, const char *name, uint32_t *seen, int64_t deadline);
 
-    /* Optional, for a store that is far: as the public calls; `await` is one attempt.  The first two come together, for a store
-     * that wakes. */
+    /* Optional, for a store that is far: as the public calls; `await` is one attempt.  The first two come together, for
+     * a store that wakes. */
     int (*await)(shoal_store *self, const char *key, int64_t until, shoal_blob *out, store_attempt *attempt);
     void (*expect)(shoal_store *self, const char *key);
     int (*discard)(shoal_store *self, const char *key);
@@ -129,7 +129,7 @@ struct shoal_store {
     } counts;
 };
 
-/* ---- for implementations ------------------------------------------------------------------------------------- */
+/* ---- for implementations ----------------------------------------------------------------------------------------- */
 
 /* shoal_fail with the name of the key or queue in front: "az://acct/box/key: ...".  Without a key just the store. */
 int store_fail(const shoal_store *self, const char *key, int status, const char *format, ...) SHOAL_PRINTF(4, 5);
@@ -147,7 +147,7 @@ int store_check_size(const shoal_store *self, const char *key, int64_t size);
 /* Copies text into an etag; SHOAL_INVALID when it is empty or too long. */
 int store_etag_set(shoal_etag *etag, const char *text, size_t length);
 
-/* ---- trying again (store_retry.c) ---------------------------------------------------------------------------- */
+/* ---- trying again (store_retry.c) -------------------------------------------------------------------------------- */
 
 /* The pauses between attempts: full jitter (Brooker, "Exponential backoff and jitter"), from 50 ms doubling to 5 s. */
 typedef struct store_backoff {
@@ -163,8 +163,8 @@ int64_t store_after_sleep(int64_t deadline, int64_t began);
  * at once.  Counts the cause. */
 bool store_backoff_sleep(store_backoff *backoff, shoal_store *store, store_attempt *attempt);
 
-/* What an attempt said that failed.  An attempt that the deadline cut short has nothing to say but that: then it is what the
- * one before it said. */
+/* What an attempt said that failed.  An attempt that the deadline cut short has nothing to say but that: then it is
+ * what the one before it said. */
 typedef struct store_last_words {
     char text[768];
 } store_last_words;
@@ -187,7 +187,7 @@ int store_queue_finish(shoal_store *store, const char *queue, shoal_message *mes
 int store_queue_count(shoal_store *store, const char *queue, int64_t *out, int64_t deadline);
 int store_queue_drop(shoal_store *store, const char *queue, int64_t deadline);
 
-/* ---- frames (store_frame.c) ---------------------------------------------------------------------------------- */
+/* ---- frames (store_frame.c) -------------------------------------------------------------------------------------- */
 
 enum { STORE_PUT_ID_BYTES = 16 };
 
@@ -210,10 +210,10 @@ int store_get_framed(shoal_store *store, const char *key, uint32_t kind, shoal_b
 /* Makes what a get found of a framed blob its body; SHOAL_BROKEN, and nothing is left of it, when it is not intact. */
 int store_unframe(const shoal_store *store, const char *key, uint32_t kind, shoal_blob *blob);
 
-/* ---- queues made of blobs (queue_blobs.c) -------------------------------------------------------------------- */
+/* ---- queues made of blobs (queue_blobs.c) ------------------------------------------------------------------------ */
 
-/* As the public calls; `queue` carries the prefix, as in jobs/setup, whose blobs are below jobs/.shoal/queue/setup/ when
- * the prefix is jobs/. */
+/* As the public calls; `queue` carries the prefix, as in jobs/setup, whose blobs are below jobs/.shoal/queue/setup/
+ * when the prefix is jobs/. */
 int store_blobs_push(shoal_store *store, const char *queue, const void *data, size_t size, int64_t deadline);
 int store_blobs_take(shoal_store *store, const char *queue, double lease, shoal_message *out, int64_t deadline);
 int store_blobs_extend(shoal_store *store, const char *queue, shoal_message *message, double lease, int64_t deadline);
@@ -221,10 +221,10 @@ int store_blobs_finish(shoal_store *store, const char *queue, shoal_message *mes
 int store_blobs_count(shoal_store *store, const char *queue, int64_t *out, int64_t deadline);
 int store_blobs_drop(shoal_store *store, const char *queue, int64_t deadline);
 
-/* ---- waking (store_wake.c) ----------------------------------------------------------------------------------- */
+/* ---- waking (store_wake.c) --------------------------------------------------------------------------------------- */
 
-/* A table of words, in memory or in a file that processes map: a change of a key bumps the words of the key and of every
- * run of its segments from the first, and a waiter sleeps on one of them. */
+/* A table of words, in memory or in a file that processes map: a change of a key bumps the words of the key and of
+ * every run of its segments from the first, and a waiter sleeps on one of them. */
 enum { STORE_WAKE_WORDS = 1024 };
 typedef struct store_wake {
     _Atomic uint32_t word[STORE_WAKE_WORDS];    /* changes; all zero at first */
@@ -234,7 +234,7 @@ typedef struct store_wake {
 void store_wake_changed(store_wake *wake, const char *key);
 int store_wake_wait(store_wake *wake, const char *name, uint32_t *seen, int64_t deadline);
 
-/* ---- faults (store_faulty.c) --------------------------------------------------------------------------------- */
+/* ---- faults (store_faulty.c) ------------------------------------------------------------------------------------- */
 
 /* Wraps *inout in a store that fails as `spec` says (docs/store.md, "Faults"); the wrapper owns it from then on. */
 int store_faulty_wrap(shoal_store **inout, const char *spec);
@@ -242,12 +242,12 @@ int store_faulty_wrap(shoal_store **inout, const char *spec);
  * through this handle. */
 int store_faulty_forget(shoal_store *store, double seconds);
 
-/* ---- prices (store_count.c) ---------------------------------------------------------------------------------- */
+/* ---- prices (store_count.c) -------------------------------------------------------------------------------------- */
 
 /* What requests cost in US dollars, by scheme. */
 double store_price(const char *scheme, const shoal_store_counts *counts);
 
-/* ---- implementations ----------------------------------------------------------------------------------------- */
+/* ---- implementations --------------------------------------------------------------------------------------------- */
 
 extern const struct store_class store_memory, store_folder, store_azure, store_s3, store_pipe;
 

@@ -56,7 +56,7 @@ typedef struct memory_store {
 static area *areas;
 static pthread_mutex_t areas_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- opening ------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static void area_free(area *old)
 {
@@ -146,7 +146,7 @@ static void close_memory(shoal_store *self)
     pthread_mutex_unlock(&areas_lock);
 }
 
-/* ---- blobs --------------------------------------------------------------------------------------------------- */
+/* ---- blobs ------------------------------------------------------------------------------------------------------- */
 
 static area *enter(shoal_store *self)
 {
@@ -352,7 +352,7 @@ static int list_memory(shoal_store *self, const char *prefix, const char *after,
     return status;
 }
 
-/* ---- queues -------------------------------------------------------------------------------------------------- */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 static queue *find_queue(const area *own, const char *name)
 {
@@ -424,8 +424,8 @@ static int take_memory(shoal_store *self, const char *name, double lease, shoal_
     return status;
 }
 
-/* The message a receipt is of; NULL when it is gone.  *mine tells whether the receipt still holds it: once the lease has
- * ended it does not, whether or not another took it, so that nothing depends on who comes first. */
+/* The message a receipt is of; NULL when it is gone.  *mine tells whether the receipt still holds it: once the lease
+ * has ended it does not, whether or not another took it, so that nothing depends on who comes first. */
 static message *find_message(bool *mine, const area *own, const char *name, const shoal_message *taken)
 {
     queue *found = find_queue(own, name);

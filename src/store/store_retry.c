@@ -1,8 +1,8 @@
 /* Attempts made again until one answers or the deadline passes, and the judgement on puts whose answer was lost.
  *
- * After SHOAL_UNKNOWN a request may have been done.  Reading, listing, removing and unconditional puts may simply be made
- * again.  A conditional put that is made again and meets a conflict may have met its own first attempt: the put id in the
- * frame that is there tells. */
+ * After SHOAL_UNKNOWN a request may have been done.  Reading, listing, removing and unconditional puts may simply be
+ * made again.  A conditional put that is made again and meets a conflict may have met its own first attempt: the put id
+ * in the frame that is there tells. */
 #include "store_internal.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/world.h"
 
-/* ---- pauses -------------------------------------------------------------------------------------------------- */
+/* ---- pauses ------------------------------------------------------------------------------------------------------ */
 
 static double random_unit(void)
 {
@@ -43,7 +43,7 @@ void store_last_words_note(store_last_words *words, int64_t deadline)
         snprintf(words->text, sizeof words->text, "%s", shoal_error());
 }
 
-/* ---- attempts ------------------------------------------------------------------------------------------------ */
+/* ---- attempts ---------------------------------------------------------------------------------------------------- */
 
 typedef struct struggle {
     shoal_store *store;
@@ -115,7 +115,7 @@ static void count(struggle *self, shoal_request kind, int64_t sent, int64_t rece
         store_count(self->store, kind, sent, received);
 }
 
-/* ---- reading and removing ------------------------------------------------------------------------------------ */
+/* ---- reading and removing ---------------------------------------------------------------------------------------- */
 
 /* A get of a range or, without one, of what is awaited until a moment. */
 static int get_or_await(shoal_store *store, const char *key, const store_range *range, int64_t until, shoal_blob *out,
@@ -184,7 +184,7 @@ int store_remove(shoal_store *store, const char *key, int64_t deadline)
     return give_up(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, key);
 }
 
-/* ---- putting ------------------------------------------------------------------------------------------------- */
+/* ---- putting ----------------------------------------------------------------------------------------------------- */
 
 /* A conditional put met a conflict after an answer to it was lost: whose blob is there?  SHOAL_OK: mine. */
 static int judge(struggle *self, const char *key, const unsigned char *put_id, const shoal_etag *expected,
@@ -231,7 +231,7 @@ int store_put(shoal_store *store, const char *key, const store_body *body, const
     return give_up(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, key);
 }
 
-/* ---- queues -------------------------------------------------------------------------------------------------- */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 int store_queue_push(shoal_store *store, const char *queue, const store_body *body, int64_t deadline)
 {

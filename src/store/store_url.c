@@ -1,4 +1,5 @@
-/* Addresses of stores, and what may be a key.  A URL must not hold a secret: it is shown in messages and argument lists. */
+/* Addresses of stores, and what may be a key.  A URL must not hold a secret: it is shown in messages and argument
+ * lists. */
 #include "store_internal.h"
 
 #include <ctype.h>
@@ -6,7 +7,7 @@
 
 #include "base/memory.h"
 
-/* ---- URLs ---------------------------------------------------------------------------------------------------- */
+/* ---- URLs -------------------------------------------------------------------------------------------------------- */
 
 /* The length of the scheme without its colon; 0 for a bare path. */
 static size_t scheme_length(const char *text)
@@ -34,8 +35,8 @@ static int refuse_secrets(const char *text)
     /* A password may hold '/', so its ':' alone is enough. */
     if (authority && (memchr(authority + 3, '@', length) || memchr(authority + 3, ':', length)))
         return shoal_fail(SHOAL_USAGE,
-                          "a store's URL must not hold a user, password or port (':' or '@' in front of the "
-                          "first '/'); credentials and endpoints come from the environment");
+                          "a store's URL must not hold a user, password or port (':' or '@' in front of the first "
+                          "'/'); credentials and endpoints come from the environment");
     return SHOAL_OK;
 }
 
@@ -60,10 +61,8 @@ static int decode(char **out, const char *text, size_t length, const char *url)
         int high = length - i > 2 ? hex_digit(text[i + 1]) : -1;
         int low = length - i > 2 ? hex_digit(text[i + 2]) : -1;
         if (high < 0 || low < 0 || high + low == 0)
-            status = shoal_fail(SHOAL_USAGE,
-                                "%s: '%%' must be followed by two hexadecimal digits, not 00; "
-                                "'%%' itself is %%25",
-                                url);
+            status = shoal_fail(
+                SHOAL_USAGE, "%s: '%%' must be followed by two hexadecimal digits, not 00; '%%' itself is %%25", url);
         else
             *next++ = (char)(high * 16 + low);
         i += 2;
@@ -153,7 +152,7 @@ int store_url_check_options(const store_url *url, const char *const *known)
     return SHOAL_OK;
 }
 
-/* ---- where a URL leads ---------------------------------------------------------------------------------------- */
+/* ---- where a URL leads ------------------------------------------------------------------------------------------- */
 
 /* Steps to the next segment of a path and tells its length; 0 at the end. */
 static size_t next_segment(const char **at)
@@ -204,7 +203,7 @@ int shoal_store_url_folder(char **out, const char *url)
     return status;
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
 
 /* The bytes of the character that starts here; 0 when it is no UTF-8, a control character, or one that XML lacks. */
 static size_t character(const unsigned char *text)

@@ -1,6 +1,6 @@
-/* Waking those that wait for a key: a table of counters, one chosen by the hash of a name.  Two names may share a counter,
- * which wakes someone for nothing, and never the other way round.  A change of a/b/c counts for "", "a/", "a/b/" and
- * "a/b/c", so that whoever waits for one key is not woken by its neighbours. */
+/* Waking those that wait for a key: a table of counters, one chosen by the hash of a name.  Two names may share a
+ * counter, which wakes someone for nothing, and never the other way round.  A change of a/b/c counts for "", "a/",
+ * "a/b/" and "a/b/c", so that whoever waits for one key is not woken by its neighbours. */
 #include "store_internal.h"
 
 #include <string.h>
@@ -39,7 +39,8 @@ static void touch(touched *all, uint32_t hash)
         all->at[all->count++] = (uint16_t)place(hash);
 }
 
-/* Those of every run of segments of the name that `text` to `end` ends, whose start has that hash; the shortest first. */
+/* Those of every run of segments of the name that `text` to `end` ends, whose start has that hash; the shortest
+ * first. */
 static uint32_t touch_runs(touched *all, uint32_t hash, const char *text, const char *end)
 {
     for (; text < end; text++) {
@@ -50,8 +51,8 @@ static uint32_t touch_runs(touched *all, uint32_t hash, const char *text, const 
     return hash;
 }
 
-/* A blob of a queue that is made of blobs, PREFIX.shoal/queue/NAME/m/ID, is a change of the queue PREFIX and NAME.  Where
- * PREFIX ends is not known here, and it may hold the like itself. */
+/* A blob of a queue that is made of blobs, PREFIX.shoal/queue/NAME/m/ID, is a change of the queue PREFIX and
+ * NAME.  Where PREFIX ends is not known here, and it may hold the like itself. */
 static void touch_queue(touched *all, const char *key)
 {
     static const char own[] = ".shoal/queue/";
@@ -93,7 +94,8 @@ int store_wake_wait(store_wake *wake, const char *name, uint32_t *seen, int64_t 
         }
         if (base_now() >= deadline)
             return shoal_fail(SHOAL_AGAIN, "nothing changed in time");
-        /* Counted first and then looked again, by the kernel: whoever bumps in between sees the count or the new word. */
+        /* Counted first and then looked again, by the kernel: whoever bumps in between sees the count or the new
+         * word. */
         atomic_fetch_add(&wake->waiters[at], 1);
         base_wait_word(&wake->word[at], word, deadline);
         atomic_fetch_sub(&wake->waiters[at], 1);

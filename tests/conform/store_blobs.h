@@ -36,7 +36,7 @@ static int64_t listed_size(shoal_store *store, const char *prefix, const char *k
     return size;
 }
 
-/* ---- reading one's writes ------------------------------------------------------------------------------------ */
+/* ---- reading one's writes ---------------------------------------------------------------------------------------- */
 
 static void test_what_was_put_is_there_for_every_handle(void **state)
 {
@@ -93,7 +93,7 @@ static void test_what_was_put_is_there_for_another_process(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- races --------------------------------------------------------------------------------------------------- */
+/* ---- races ------------------------------------------------------------------------------------------------------- */
 
 #define KIND_TEST SHOAL_KIND('t', 'e', 's', 't')
 
@@ -258,7 +258,7 @@ static void test_a_counter_loses_no_increment_though_answers_are_lost(void **sta
     race_for_the_counter(false, false, "after:0.2,cut:0.1,stale:0.1/50ms", 7);
 }
 
-/* ---- listing ------------------------------------------------------------------------------------------------- */
+/* ---- listing ----------------------------------------------------------------------------------------------------- */
 
 typedef struct key_set {
     char **key;
@@ -378,7 +378,7 @@ static void test_listing_is_in_the_order_of_bytes_across_pages(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- names and sizes ----------------------------------------------------------------------------------------- */
+/* ---- names and sizes --------------------------------------------------------------------------------------------- */
 
 static void test_keys_with_every_awkward_character(void **state)
 {
@@ -551,7 +551,7 @@ static void test_ranges(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- conditions ---------------------------------------------------------------------------------------------- */
+/* ---- conditions -------------------------------------------------------------------------------------------------- */
 
 static int put_as(shoal_store *store, bool framed, const char *key, const char *text, const shoal_etag *expected,
                   shoal_etag *etag)
@@ -632,7 +632,7 @@ static void test_a_lost_answer_is_judged_by_the_frame(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- prefixes ------------------------------------------------------------------------------------------------ */
+/* ---- prefixes ---------------------------------------------------------------------------------------------------- */
 
 static void test_prefixes_isolate(void **state)
 {

@@ -1,5 +1,5 @@
-/* Conformance over a pipe: a process that serves a store to others, as the two ends of a link do that workers of another machine
- * use.  The ends are joined by pipes, as ssh's standard streams are. */
+/* Conformance over a pipe: a process that serves a store to others, as the two ends of a link do that workers of
+ * another machine use.  The ends are joined by pipes, as ssh's standard streams are. */
 #ifndef CONFORM_STORE_PIPED_H
 #define CONFORM_STORE_PIPED_H
 
@@ -51,8 +51,8 @@ static int change_link(piped_link *link, shoal_store *store, const char *socket,
     return status;
 }
 
-/* Serves `url` on the socket until standard input ends.  With `every`, milliseconds, the link is cut so often, whatever is under
- * way, and another one is made. */
+/* Serves `url` on the socket until standard input ends.  With `every`, milliseconds, the link is cut so often, whatever
+ * is under way, and another one is made. */
 static int serve_piped(const char *url, const char *socket, int every)
 {
     shoal_store *store = NULL;

@@ -38,7 +38,7 @@ static bool holds_text(const shoal_message *message, const char *text)
     return message->size == strlen(text) && memcmp(message->data, text, message->size) == 0;
 }
 
-/* ---- one message --------------------------------------------------------------------------------------------- */
+/* ---- one message ------------------------------------------------------------------------------------------------- */
 
 static void test_messages_of_every_awkward_size(void **state)
 {
@@ -159,7 +159,7 @@ static void test_queues_do_not_mix(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- leases -------------------------------------------------------------------------------------------------- */
+/* ---- leases ------------------------------------------------------------------------------------------------------ */
 
 /* Tries to take a message until it gets one; tells when it had it. */
 static int role_thief(shoal_store *store, int index, const char *queue, FILE *out)
@@ -243,7 +243,7 @@ static void test_a_lease_lasts_while_it_is_extended_and_then_ends(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- a race for each message --------------------------------------------------------------------------------- */
+/* ---- a race for each message ------------------------------------------------------------------------------------- */
 
 /* Takes from each of some queues once. */
 static int role_grab(shoal_store *store, int index, const char *argument, FILE *out)
@@ -282,9 +282,10 @@ static void test_a_message_is_taken_by_one_of_16_racers(void **state)
             fail_msg("the message of grab/%d was taken by %d of 16 racers", i, winners.count[i]);
 }
 
-/* ---- a storm of takers --------------------------------------------------------------------------------------- */
+/* ---- a storm of takers ------------------------------------------------------------------------------------------- */
 
-/* One time that a message was held: by whom, from when (it was had) until when (it was given up, or its lease ended). */
+/* One time that a message was held: by whom, from when (it was had) until when (it was given up, or its lease
+ * ended). */
 typedef struct holding {
     int message, racer;
     int64_t from, until, deliveries;
@@ -425,7 +426,7 @@ static void test_every_message_comes_though_answers_are_lost(void **state)
     run_storm("storm, doubled", false, "after:0.2,duplicate:0.2,cut:0.1", "after:0.1,cut:0.05,before:0.05", true);
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------- */
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 /* Waits until a key's number is at least `number`. */
 static int await_number(shoal_store *store, const char *key, const char *name, int number, uint32_t *seen)

@@ -1,8 +1,9 @@
-/* What the conformance tests of stores share: the store under test, racers (threads or processes), and how much is done.
+/* What the conformance tests of stores share: the store under test, racers (threads or processes), and how much is
+ * done.
  *
  * A racer is one role played by many at once, each with a store handle of its own: threads of this process and, where a
- * store is shared between processes, processes that are this program again.  All open their handle, say that they are ready,
- * and start when the last one is.  What they saw they write as lines, which the test then reads. */
+ * store is shared between processes, processes that are this program again.  All open their handle, say that they are
+ * ready, and start when the last one is.  What they saw they write as lines, which the test then reads. */
 #ifndef CONFORM_STORE_SUPPORT_H
 #define CONFORM_STORE_SUPPORT_H
 
@@ -49,7 +50,7 @@ typedef struct target {
 static target here;
 static const char *program;
 
-/* ---- checking ------------------------------------------------------------------------------------------------ */
+/* ---- checking ---------------------------------------------------------------------------------------------------- */
 
 #define SOON shoal_after(300)
 
@@ -66,8 +67,8 @@ static const char *program;
             fail_msg("%s: gave %d, not %s: %s", #call, got_, #status, shoal_error());                                  \
     } while (0)
 
-/* How often to do something of so many requests: `full` times where that is quick, fewer where it would take more than a
- * thirtieth of the budget. */
+/* How often to do something of so many requests: `full` times where that is quick, fewer where it would take more than
+ * a thirtieth of the budget. */
 static int amount(int full, int least, double requests)
 {
     double affordable = here.budget / 30 / (here.latency * requests);
@@ -94,7 +95,7 @@ static uint64_t random_word(void)
     return state >> 33;
 }
 
-/* ---- handles ------------------------------------------------------------------------------------------------- */
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
 
 #define COMMON_FAULTS "before:0.03,after:0.03,cut:0.03,throttle:0.02/20ms,delay:0.05/4ms"
 
@@ -160,7 +161,7 @@ static const char *use_queue(const char *name)
     return name;
 }
 
-/* ---- racers -------------------------------------------------------------------------------------------------- */
+/* ---- racers ------------------------------------------------------------------------------------------------------ */
 
 typedef int race_role(shoal_store *store, int index, const char *argument, FILE *out);
 

@@ -147,7 +147,7 @@ static void test_pauses_grow_and_retry_after_is_honoured(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- frames -------------------------------------------------------------------------------------------------- */
+/* ---- frames ------------------------------------------------------------------------------------------------------ */
 
 static void expect_broken(shoal_store *store, const void *bytes, size_t size, const char *what)
 {
@@ -198,7 +198,7 @@ static void test_a_damaged_frame_is_broken(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- counting ------------------------------------------------------------------------------------------------ */
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
 
 static void test_requests_and_bytes_are_counted(void **state)
 {
@@ -226,7 +226,7 @@ static void test_requests_and_bytes_are_counted(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- forgetting ---------------------------------------------------------------------------------------------- */
+/* ---- forgetting -------------------------------------------------------------------------------------------------- */
 
 static void test_a_store_that_forgot_still_works(void **state)
 {

@@ -1,14 +1,14 @@
-/* One conformance suite for every store: what include/shoal/store.h promises, tried on each implementation.
- * Labels: threads
+/* One conformance suite for every store: what include/shoal/store.h promises, tried on each implementation. Labels:
+ * threads
  *
  *     test_store                                  every store that needs no server, plain and under faults
  *     test_store URL...                           the stores that these URLs name
  *     test_store --seed 7 URL...                  under faults drawn from this seed
  *     test_store --only '*counter*' URL           the tests of these names, in this process
  *
- * Most of the time is waiting for leases and deadlines, so each part of the suite is a process of its own, and all run at
- * once.  --budget SECONDS, or SHOAL_TEST_BUDGET, tries the same promises fewer times on a store that is slow; it is 25
- * for URLs.  Of a URL with queue=blobs only the queues are tried: the blobs are those of the store without it. */
+ * Most of the time is waiting for leases and deadlines, so each part of the suite is a process of its own, and all run
+ * at once.  --budget SECONDS, or SHOAL_TEST_BUDGET, tries the same promises fewer times on a store that is slow; it is
+ * 25 for URLs.  Of a URL with queue=blobs only the queues are tried: the blobs are those of the store without it. */
 #include "store_support.h"
 #include "store_blobs.h"
 #include "store_queues.h"
@@ -72,14 +72,15 @@ static const struct CMUnitTest queue_tests[] = {
     cmocka_unit_test(test_a_store_that_forgot_still_works),
 };
 
-/* What holds on a link that is cut again and again, where any answer may be lost, and a message with it until its lease ends. */
+/* What holds on a link that is cut again and again, where any answer may be lost, and a message with it until its lease
+ * ends. */
 static const struct CMUnitTest cut_tests[] = {
     cmocka_unit_test(test_put_if_absent_is_won_by_one_of_32_processes),
     cmocka_unit_test(test_a_counter_loses_no_increment_though_answers_are_lost),
     cmocka_unit_test(test_every_message_comes_though_answers_are_lost),
 };
 
-/* ---- one store ----------------------------------------------------------------------------------------------- */
+/* ---- one store --------------------------------------------------------------------------------------------------- */
 
 static void measure_latency(void)
 {
@@ -159,7 +160,7 @@ static int conform(const trial *trial, int part)
     return _cmocka_run_group_tests(name, parts[part].tests, parts[part].count, set_up, clear_up);
 }
 
-/* ---- all parts at once --------------------------------------------------------------------------------------- */
+/* ---- all parts at once ------------------------------------------------------------------------------------------- */
 
 typedef struct child {
     pid_t process;

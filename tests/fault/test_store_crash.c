@@ -1,10 +1,11 @@
 /* The embedded store when its processes are killed or stopped.
  *
- *  - A process is killed before and after every single system call of every operation (ptrace): what was acknowledged is
- *    there, what was not is there whole or not at all, no file is left over once the store has been opened again, and the
+ *  - A process is killed before and after every single system call of every operation (ptrace): what was acknowledged
+ * is
+ *  there, what was not is there whole or not at all, no file is left over once the store has been opened again, and the
  *    index is sound.
- *  - Four processes write, overwrite, remove, push, take and finish, and are killed at random moments.
- *  - One of four writers is stopped at random moments: the others go on.
+ *  - Four processes write, overwrite, remove, push, take and finish, and are killed at random moments.  - One of four
+ * writers is stopped at random moments: the others go on.
  *
  * No process forks while it has the store open, since that is forbidden: what is checked is checked in children. */
 #include <dirent.h>
@@ -84,8 +85,8 @@ static void ensure_sound(void)
     sqlite3 *db = open_intact_index(folder);
     sqlite3_stmt *statement = NULL;
     static const char referred[] =
-        "SELECT (SELECT count(*) FROM blobs WHERE file IS NOT NULL) + "
-        "(SELECT count(*) FROM messages WHERE file IS NOT NULL), (SELECT count(*) FROM garbage)";
+        "SELECT (SELECT count(*) FROM blobs WHERE file IS NOT NULL) + (SELECT count(*) FROM messages WHERE file IS "
+        "NOT NULL), (SELECT count(*) FROM garbage)";
     ENSURE(sqlite3_prepare_v2(db, referred, -1, &statement, NULL) == SQLITE_OK);
     ENSURE(sqlite3_step(statement) == SQLITE_ROW);
     ENSURE(sqlite3_column_int(statement, 0) == count_in(folder, "store/bodies"));
@@ -108,7 +109,7 @@ static bool in_child(void (*work)(const void *), const void *context)
     return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* ---- killed at every system call ------------------------------------------------------------------------------- */
+/* ---- killed at every system call --------------------------------------------------------------------------------- */
 
 /* A state of the store: the blob "key" (which of the contents, its size; -1 for none) and the queue "q". */
 typedef struct world {
@@ -271,8 +272,8 @@ static void suffer(const operation *self, int acknowledge)
     _exit(0);
 }
 
-/* Lets a victim make `stops` entries to and exits from system calls and kills it there; 0 when it was done before, 77 when
- * nobody may trace here. */
+/* Lets a victim make `stops` entries to and exits from system calls and kills it there; 0 when it was done before, 77
+ * when nobody may trace here. */
 static int kill_at(const operation *operation, int stops, bool *acknowledged)
 {
     int pipes[2], status = 0, result = 1;
@@ -346,7 +347,8 @@ static void test_killed_while_it_is_made(void **state)
 
 enum { WRITERS = 4, KEYS = 6, LIVES = 60 / STRIDE + 5, MESSAGES = 1 << 16 };
 
-/* What is known of a writer's keys: the number of the put whose content each has, 0 for none; and of the shared queue. */
+/* What is known of a writer's keys: the number of the put whose content each has, 0 for none; and of the shared
+ * queue. */
 typedef struct knowledge {
     uint32_t key[WRITERS][KEYS];
     uint32_t doubtful[WRITERS][KEYS]; /* what it may have instead */

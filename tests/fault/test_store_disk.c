@@ -1,5 +1,5 @@
-/* The embedded store on a disk that fills up, and under a limit on the size of files: what fails says why, nothing is half
- * there, nothing else is harmed, and once there is room again it goes on.
+/* The embedded store on a disk that fills up, and under a limit on the size of files: what fails says why, nothing is
+ * half there, nothing else is harmed, and once there is room again it goes on.
  *
  * The small disk is mounted in a namespace of the test's own; where no process may do that, the test is skipped. */
 #include <dirent.h>

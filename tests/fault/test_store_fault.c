@@ -1,5 +1,5 @@
-/* Stores while the n-th allocation fails, for every n: each call answers SHOAL_MEMORY with a message and nothing else, leaves
- * nothing behind (the address sanitizer looks), and the same handle does it again when there is memory. */
+/* Stores while the n-th allocation fails, for every n: each call answers SHOAL_MEMORY with a message and nothing else,
+ * leaves nothing behind (the address sanitizer looks), and the same handle does it again when there is memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static char folder[] = "/tmp/shoal-fault-XXXXXX";
 static char folder_url[64], folder_blobs_url[96];
 static char large[100000];
 
-/* ---- what is done -------------------------------------------------------------------------------------------- */
+/* ---- what is done ------------------------------------------------------------------------------------------------ */
 
 static int open_and_close(const char *url)
 {
@@ -93,7 +93,7 @@ static int queue(shoal_store *store)
     return status == SHOAL_OK ? shoal_store_drop(store, "queue", deadline) : status;
 }
 
-/* ---- with memory that fails ---------------------------------------------------------------------------------- */
+/* ---- with memory that fails -------------------------------------------------------------------------------------- */
 
 static void check_status(int status, int64_t n)
 {

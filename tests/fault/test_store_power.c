@@ -1,12 +1,12 @@
 /* The embedded store with sync=full when the power goes.
  *
- * A process works on a store while another notes all it asks of the file system (ptrace).  Then, for every moment in between,
- * folders are built as a disk may have them after an outage at that moment: all that was synced, and of the rest, names and
- * sectors alike, nothing, everything, or any part.  In each of them what was acknowledged must be there, and what was not
- * must be there whole or not at all.
+ * A process works on a store while another notes all it asks of the file system (ptrace).  Then, for every moment in
+ * between, folders are built as a disk may have them after an outage at that moment: all that was synced, and of the
+ * rest, names and sectors alike, nothing, everything, or any part.  In each of them what was acknowledged must be
+ * there, and what was not must be there whole or not at all.
  *
- * The disk of this test is as nasty as POSIX lets it be: a file's name is not safe before its folder was synced, a rename
- * between folders may come to light half done, and a write may be torn at any 512 bytes. */
+ * The disk of this test is as nasty as POSIX lets it be: a file's name is not safe before its folder was synced, a
+ * rename between folders may come to light half done, and a write may be torn at any 512 bytes. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +72,8 @@ static int64_t soon(void)
 
 /* ---- what is done ------------------------------------------------------------------------------------------------ */
 
-/* The store after each acknowledgement: the content of each key (0 for none) and its size, and messages in the queue. */
+/* The store after each acknowledgement: the content of each key (0 for none) and its size, and messages in the
+ * queue. */
 typedef struct world {
     int content[KEYS];
     size_t size[KEYS];

@@ -1,5 +1,5 @@
-/* The embedded store while SQLite's n-th allocation fails, for every n: each call answers that there is no memory, or does
- * what it should without it, and the store is as it was or as it should be; the next call works. */
+/* The embedded store while SQLite's n-th allocation fails, for every n: each call answers that there is no memory, or
+ * does what it should without it, and the store is as it was or as it should be; the next call works. */
 #include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>

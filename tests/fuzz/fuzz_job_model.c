@@ -1,5 +1,5 @@
-/* Fuzzes the readers of models and of workers' records, which lie in a store that others write to.  What is read is whole, and is written to
- * bytes that read back and are written to the same bytes. */
+/* Fuzzes the readers of models and of workers' records, which lie in a store that others write to.  What is read is
+ * whole, and is written to bytes that read back and are written to the same bytes. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

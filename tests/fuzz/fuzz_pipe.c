@@ -1,7 +1,7 @@
-/* Fuzzes what comes from the other end of a link.  Odd inputs are read as frames, requests and answers, where what passes must be
- * written again as it was.  Even ones are a far end that speaks to a server, some to one that shows a job alone: frames with good
- * checksums, and anything in them.
- * Whatever it says, the server must end when it is told to, and take in no more than it is sent. */
+/* Fuzzes what comes from the other end of a link.  Odd inputs are read as frames, requests and answers, where what
+ * passes must be written again as it was.  Even ones are a far end that speaks to a server, some to one that shows a
+ * job alone: frames with good checksums, and anything in them. Whatever it says, the server must end when it is told
+ * to, and take in no more than it is sent. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 #define NONCE "00112233445566778899aabbccddeeff"
 
-/* ---- reading --------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static void read_frame(const uint8_t *bytes, size_t size)
 {
@@ -68,7 +68,7 @@ static void read_answers(const uint8_t *bytes, size_t size)
     shoal_listing_release(&page);
 }
 
-/* ---- speaking to a server -------------------------------------------------------------------------------------------- */
+/* ---- speaking to a server ---------------------------------------------------------------------------------------- */
 
 /* Bytes become frames: stream, kind, flags and length in five bytes, then the payload.  The checksum is made good. */
 static size_t make_frames(unsigned char *out, size_t room, const uint8_t *bytes, size_t size)

@@ -1,4 +1,5 @@
-/* Fuzzes opening of raw files.  The first four bytes choose the type, the rows and the columns, the rest is the file. */
+/* Fuzzes opening of raw files.  The first four bytes choose the type, the rows and the columns, the rest is the
+ * file. */
 #include "fuzz_support.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

@@ -1,7 +1,7 @@
 /* Fuzzes what engines read from each other: a result, or a round with a partial of its layout behind it.
  *
- * What is accepted must encode to the bytes that were read.  A partial that is refused must leave the one it was to be merged into
- * as it was, and one that is accepted must be what encoding it once more gives. */
+ * What is accepted must encode to the bytes that were read.  A partial that is refused must leave the one it was to be
+ * merged into as it was, and one that is accepted must be what encoding it once more gives. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* What test_dense.c asks of the dense tables, for one type.
  *
- * Included once for each type, with T(name), REAL, TABLE (the member of kernel_set), FMA (of the C library), EXPONENT_LEAST (of subnormals) and DIGITS
- * defined.  The definitions are spelled out in scalar code. */
+ * Included once for each type, with T(name), REAL, TABLE (the member of kernel_set), FMA (of the C library),
+ * EXPONENT_LEAST (of subnormals) and DIGITS defined.  The definitions are spelled out in scalar code. */
 
 typedef T(kernel_dense) T(table);
 
@@ -18,7 +18,8 @@ static void T(expect)(const REAL *got, const REAL *expected, int64_t count, cons
                      (double)got[i], (double)expected[i]);
 }
 
-/* Numbers of one of the kinds: of like size; of all sizes, so that sums overflow; subnormal ones; with infinities and NaN. */
+/* Numbers of one of the kinds: of like size; of all sizes, so that sums overflow; subnormal ones; with infinities and
+ * NaN. */
 static REAL T(random)(int kind)
 {
     double sign = random_bits() & 1 ? 1 : -1; /* one draw after the other: the order within an expression is nobody's */
@@ -48,7 +49,7 @@ static REAL *T(copy)(const REAL *of, int64_t count)
     return memcpy(fence((size_t)count * sizeof(REAL)), of, (size_t)count * sizeof(REAL));
 }
 
-/* ---- product ------------------------------------------------------------------------------------------------------- */
+/* ---- product ----------------------------------------------------------------------------------------------------- */
 
 static void T(check_product)(int64_t rows, int64_t columns, int64_t depth, int order, int kind)
 {
@@ -111,7 +112,7 @@ static void T(test_product_large)(void **state)
             T(check_product)(shapes[i][0], shapes[i][1], shapes[i][2], order, order % 2 ? SIMILAR : OF_ALL_SIZES);
 }
 
-/* ---- exp and activations ------------------------------------------------------------------------------------------- */
+/* ---- exp and activations ----------------------------------------------------------------------------------------- */
 
 /* How many units in the last place of the type `got` is from what it should be. */
 static double T(ulps)(REAL got, long double expected)
@@ -204,7 +205,7 @@ static void T(test_functions)(void **state)
     drop_fences();
 }
 
-/* ---- value by value ------------------------------------------------------------------------------------------------ */
+/* ---- value by value ---------------------------------------------------------------------------------------------- */
 
 static REAL T(slope_of)(REAL y, kernel_activation f)
 {
@@ -339,7 +340,7 @@ static void T(test_quantise)(void **state)
         }
 }
 
-/* ---- convert ------------------------------------------------------------------------------------------------------- */
+/* ---- convert ----------------------------------------------------------------------------------------------------- */
 
 #define EACH_TYPE(DO)                                                                                                  \
     DO(SHOAL_FLOAT32, float)                                                                                           \

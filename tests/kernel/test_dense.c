@@ -1,5 +1,5 @@
-/* Every entry of the dense tables of every kernel set against its definition, bit for bit, and exp, log and their like against long
- * double.
+/* Every entry of the dense tables of every kernel set against its definition, bit for bit, and exp, log and their like
+ * against long double.
  *
  *     test_dense                    each set, each entry, float and double
  *     test_dense --bench [WORD]     how fast each entry (whose name has WORD in it) of each set is, beside the rate of
@@ -63,7 +63,7 @@ static float random_float(void)
 #define EXPONENT_MOST 1024
 #include "dense_cases.h"
 
-/* ---- single values ------------------------------------------------------------------------------------------------- */
+/* ---- single values ----------------------------------------------------------------------------------------------- */
 
 static void expect_within(const char *name, double x, double got, long double truth, double most)
 {
@@ -124,7 +124,7 @@ static void test_lanes_sum(void **state)
     assert_true(kernel_lanes_sum(lanes) == 0x1p53 + 2);
 }
 
-/* ---- bench --------------------------------------------------------------------------------------------------------- */
+/* ---- bench ------------------------------------------------------------------------------------------------------- */
 
 /* A block of rows of the autoencoders 64-30-64 and 784-196-784, and of logistic regressions. */
 enum { BENCH_ROWS = 512, BENCH_VALUES = 16384 };
@@ -136,7 +136,8 @@ typedef struct bench {
     int64_t *sums;
 } bench;
 
-/* A product of `rows` x `columns` over `depth`, a transposed or not; or, where rows is 0, an entry over BENCH_VALUES values. */
+/* A product of `rows` x `columns` over `depth`, a transposed or not; or, where rows is 0, an entry over BENCH_VALUES
+ * values. */
 typedef struct bench_entry {
     const char *name;
     void (*run)(bench *);

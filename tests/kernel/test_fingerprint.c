@@ -57,7 +57,7 @@ static void test_callers_rounding_does_not_matter(void **state)
     assert_int_equal(rounding, FE_UPWARD); /* and stays the caller's */
 }
 
-/* ---- sets that are wrong by little --------------------------------------------------------------------------------- */
+/* ---- sets that are wrong by little ------------------------------------------------------------------------------- */
 
 static double wrong_distance32(const float *x, const double *centre, int64_t columns)
 {

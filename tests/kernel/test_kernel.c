@@ -26,7 +26,7 @@
 static const kernel_set *sets[8];
 static int count_sets;
 
-/* ---- buffers and random input ---- */
+/* ---- buffers and random input ------------------------------------------------------------------------------------ */
 
 static float *fence_floats(int64_t count)
 {
@@ -83,7 +83,7 @@ static long double sum_bound(int64_t roundings, long double magnitudes, int64_t 
     return u / (1 - u) * magnitudes + (long double)(2 * columns + 2) * 0x1p-150L;
 }
 
-/* ---- which sets there are ---- */
+/* ---- which sets there are ---------------------------------------------------------------------------------------- */
 
 static void test_choose(void **state)
 {
@@ -135,7 +135,7 @@ static void test_shapes(void **state)
     }
 }
 
-/* ---- centre_row ---- */
+/* ---- centre_row -------------------------------------------------------------------------------------------------- */
 
 static const size_t type_sizes[SHOAL_TYPES] = {4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1};
 
@@ -202,7 +202,7 @@ static void test_centre_row(void **state)
                 check_centre_row(size_of(i), (shoal_type)type, (i + s) % KINDS, scales[s]);
 }
 
-/* ---- distance, move ---- */
+/* ---- distance, move ---------------------------------------------------------------------------------------------- */
 
 #define DISTANCE(x, centre, columns)                                                                                   \
     double lane[8] = {0};                                                                                              \
@@ -292,7 +292,7 @@ static void test_move(void **state)
                     check_move_set(sets[s], size_of(i), weights[w], form & 1, form & 2);
 }
 
-/* ---- dot ---- */
+/* ---- dot --------------------------------------------------------------------------------------------------------- */
 
 static void check_dot(int64_t columns, int kind)
 {
@@ -318,7 +318,7 @@ static void test_dot(void **state)
     }
 }
 
-/* ---- score_row ---- */
+/* ---- score_row --------------------------------------------------------------------------------------------------- */
 
 static long double true_score(const float *row, const float *centre, float bias, int64_t columns,
                               long double *magnitudes);
@@ -347,7 +347,7 @@ static void test_score_row(void **state)
     check_score_row(5, 70001, 0);
 }
 
-/* ---- pack_rows, score_float ---- */
+/* ---- pack_rows, score_float -------------------------------------------------------------------------------------- */
 
 static int panels_of(int count, int tile)
 {
@@ -466,7 +466,7 @@ static void test_chains(void **state)
     drop_fences();
 }
 
-/* ---- quantise_rows, score_bytes ---- */
+/* ---- quantise_rows, score_bytes ---------------------------------------------------------------------------------- */
 
 static kernel_byte_rows byte_rows_new(const kernel_set *set, int count, int64_t columns)
 {
@@ -674,7 +674,7 @@ static void test_bytes_do_not_overflow(void **state)
     }
 }
 
-/* ---- least, select ---- */
+/* ---- least, select ----------------------------------------------------------------------------------------------- */
 
 static void check_least_and_select(int count, int kind)
 {
@@ -711,7 +711,7 @@ static void test_least_and_select(void **state)
                 check_least_and_select(count, kind);
 }
 
-/* ---- nearest_few ---- */
+/* ---- nearest_few ------------------------------------------------------------------------------------------------- */
 
 /* The best and the second-best must be right within the bound, and the best that of the index.  Returns the index the
  * exact scores give. */
@@ -765,7 +765,7 @@ static void test_nearest_few(void **state)
             check_nearest_few(1 + (int)(random_bits() % 120), 1 + (int)(random_bits() % 40), columns, i % KINDS);
 }
 
-/* ---- bench ---- */
+/* ---- bench ------------------------------------------------------------------------------------------------------- */
 
 /* One workload for all entries. */
 enum { BENCH_ROWS = 84, BENCH_CENTRES = 1000, BENCH_FEW = 100, BENCH_ROWS_FEW = 960 };

@@ -11,7 +11,7 @@
 #include "../any_round.h"
 #include "sim_world.h"
 
-/* ---- the learner ------------------------------------------------------------------------------------------------ */
+/* ---- the learner ------------------------------------------------------------------------------------------------- */
 
 typedef struct count_model {
     int64_t step, steps, sum;
@@ -95,7 +95,7 @@ static const shoal_algorithm count = {
     .cost = cost_count,
 };
 
-/* ---- people ---------------------------------------------------------------------------------------------------- */
+/* ---- people ------------------------------------------------------------------------------------------------------ */
 
 static const char id[] = "calm";
 
@@ -186,7 +186,7 @@ static void start_hands(hand *hands, calm *calm, const sim_calm_options *options
             start_hand(&hands[calm->started], calm, roles[kind]);
 }
 
-/* ---- trouble --------------------------------------------------------------------------------------------------- */
+/* ---- trouble ----------------------------------------------------------------------------------------------------- */
 
 /* One worker is killed, and another comes, or it is stopped, until the trouble ends at the latest. */
 static void strike(hand *victim, const sim_trouble *trouble, double until)
@@ -215,7 +215,7 @@ static void make_trouble(hand *hands, int count, const sim_trouble *trouble, dou
     }
 }
 
-/* ---- figures --------------------------------------------------------------------------------------------------- */
+/* ---- figures ----------------------------------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {

@@ -23,7 +23,7 @@
 
 enum { PEOPLE_MOST = 600, ROWS_MOST = 800, COLUMNS_MOST = 4 };
 
-/* ---- scenarios ------------------------------------------------------------------------------------------------- */
+/* ---- scenarios --------------------------------------------------------------------------------------------------- */
 
 typedef struct scenario {
     uint64_t seed;
@@ -248,7 +248,7 @@ static scenario draw_scenario(const sim_job_options *options)
     return out;
 }
 
-/* ---- the story ------------------------------------------------------------------------------------------------- */
+/* ---- the story --------------------------------------------------------------------------------------------------- */
 
 typedef enum person_kind { A_WORKER, A_STARTER, A_FOLLOWER } person_kind;
 
@@ -294,9 +294,8 @@ static void print_scenario(void)
         stderr,
         "Story '%s', job %s: %s, %lld x %lld rows (%s%s), %lld a grain, %lld slices, reduce %s, lease %g, keep %lld, "
         "%lld rounds; %d workers%s%s in %.1f s; map %g s a row, %g a grain, update %g s, stragglers %g; store: %s%s, "
-        "latency %g, jitter %.2f, before %.3f, after %.3f, duplicate %.3f, slow %.3f, stale %.3f, forgets %.1f, "
-        "rate %g/%g, requests %g; deaths %d at %.3f and %d, pauses %d at %.3f and %d, leaves %d, joins %d, every %.2f "
-        "s\n",
+        "latency %g, jitter %.2f, before %.3f, after %.3f, duplicate %.3f, slow %.3f, stale %.3f, forgets %.1f, rate "
+        "%g/%g, requests %g; deaths %d at %.3f and %d, pauses %d at %.3f and %d, leaves %d, joins %d, every %.2f s\n",
         story_names[scene->story], story.id, scene->toy ? "toy" : "kmeans", (long long)scene->rows,
         (long long)scene->columns, scene->generated ? "generated" : "uploaded", scene->weighted ? ", weighted" : "",
         (long long)scene->rows_per_grain, (long long)scene->slices, scene->reduce, scene->lease,
@@ -328,7 +327,7 @@ static void must_be(int status, int wanted, const char *what)
         sim_fail("%s gave %d instead of %d: %s", what, status, wanted, shoal_error());
 }
 
-/* ---- data, and what must come out ------------------------------------------------------------------------------ */
+/* ---- data, and what must come out -------------------------------------------------------------------------------- */
 
 static void make_data(void)
 {
@@ -385,7 +384,7 @@ static void compare(const shoal_result *result)
     base_free(&bytes);
 }
 
-/* ---- people ---------------------------------------------------------------------------------------------------- */
+/* ---- people ------------------------------------------------------------------------------------------------------ */
 
 static void note_end(person *self, int status)
 {
@@ -562,7 +561,7 @@ static void tell_to_leave(person *worker)
         shoal_worker_leave(worker->worker, "the director's wish");
 }
 
-/* ---- the director ---------------------------------------------------------------------------------------------- */
+/* ---- the director ------------------------------------------------------------------------------------------------ */
 
 /* Waits until someone has ended, dead or alive. */
 static void wait_for_end(const person *person, double most)
@@ -852,9 +851,9 @@ static void tidy_up(void)
         sim_fail("the marker of a job that has ended stays");
 }
 
-/* Seconds in which a worker that was told to leave must have left, when the store answers: a second, and what is in flight, which is a
- * request, a grain, an update, or a take from a queue, which is several requests where it is made of blobs.  Its record is then moved by
- * two requests more. */
+/* Seconds in which a worker that was told to leave must have left, when the store answers: a second, and what is in
+ * flight, which is a request, a grain, an update, or a take from a queue, which is several requests where it is made of
+ * blobs.  Its record is then moved by two requests more. */
 static double leaving_takes(void)
 {
     const sim_work *work = &story.scene.work;
@@ -926,7 +925,7 @@ static void expect_end(const person *follower)
         sim_fail("the job failed with '%s' instead of '%s'", follower->message, story.expected_message);
 }
 
-/* ---- particular stories ---------------------------------------------------------------------------------------- */
+/* ---- particular stories ------------------------------------------------------------------------------------------ */
 
 static void play_cancel(void)
 {
@@ -1055,7 +1054,8 @@ static void play_usual(void)
     bool loses_ends = story.scene.cloud.forgets > 0 || story.scene.story == STORY_DAMAGE;
     for (int lives = 0; loses_ends && lives < 9; lives++) /* an end that was made again may be lost again */
         if (follower->status == SHOAL_STOPPED) {
-            /* The end of the job was forgotten or damaged, and its marker is gone: whoever looks for any job does not find it. */
+            /* The end of the job was forgotten or damaged, and its marker is gone: whoever looks for any job does not
+             * find it. */
             must_be(shoal_job_resume(story.outside, story.id, shoal_after(100)), SHOAL_OK, "resuming");
             follower = follow(300);
             direct(follower);

@@ -13,7 +13,7 @@
 
 sim_work sim_work_now = {.poison_row = -1};
 
-/* ---- time ------------------------------------------------------------------------------------------------------ */
+/* ---- time -------------------------------------------------------------------------------------------------------- */
 
 static void spend(double seconds)
 {
@@ -38,7 +38,7 @@ void sim_work_on_grain(const shoal_grain *grain)
     spend((work->map_grain + work->map_row * (double)grain->rows) * (sim_chance(work->straggler) ? 20 : 1));
 }
 
-/* ---- k-means --------------------------------------------------------------------------------------------------- */
+/* ---- k-means ----------------------------------------------------------------------------------------------------- */
 
 static int map_kmeans(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
                       const shoal_scratch *scratch)
@@ -63,7 +63,7 @@ const shoal_algorithm *sim_kmeans(void)
     return &kmeans;
 }
 
-/* ---- the toy ---------------------------------------------------------------------------------------------------- */
+/* ---- the toy ----------------------------------------------------------------------------------------------------- */
 
 enum { CLASSES = 5, KEPT = 4, HISTORY = 3, HISTORY_WORDS = 40 };
 

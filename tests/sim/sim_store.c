@@ -16,7 +16,7 @@
 enum { SNAPSHOTS_A_SPAN = 8 };
 static const double STALE_FOR = 0.5; /* seconds that something replaced may still be seen */
 
-/* ---- what is there --------------------------------------------------------------------------------------------- */
+/* ---- what is there ----------------------------------------------------------------------------------------------- */
 
 typedef struct content {
     int references;
@@ -194,7 +194,7 @@ static void sweep(tables *tables)
     tables->blob_count = kept;
 }
 
-/* ---- the past -------------------------------------------------------------------------------------------------- */
+/* ---- the past ---------------------------------------------------------------------------------------------------- */
 
 /* Called before every change. */
 static void remember(sim_cloud *cloud)
@@ -234,7 +234,7 @@ void sim_cloud_forget(sim_cloud *cloud, double seconds)
     }
 }
 
-/* ---- what a request meets -------------------------------------------------------------------------------------- */
+/* ---- what a request meets ---------------------------------------------------------------------------------------- */
 
 typedef struct fate {
     double there, back; /* seconds of its way */
@@ -413,7 +413,7 @@ static int answer(const request *request, int status, size_t bytes)
     return status;
 }
 
-/* ---- blobs ----------------------------------------------------------------------------------------------------- */
+/* ---- blobs ------------------------------------------------------------------------------------------------------- */
 
 static void write_etag(shoal_etag *out, uint64_t etag)
 {
@@ -581,7 +581,7 @@ static int list_sim(shoal_store *store, const char *prefix, const char *after, s
     return answer(&request, status, 0);
 }
 
-/* ---- queues ---------------------------------------------------------------------------------------------------- */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 static void add_message(sim_cloud *cloud, const char *queue, const store_body *body)
 {
@@ -734,7 +734,7 @@ static int wait_sim(shoal_store *store, const char *name, uint32_t *seen, int64_
     return store_wake_wait(&((sim_store *)store)->cloud->wake, name, seen, deadline);
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 sim_cloud *sim_cloud_new(const sim_cloud_options *options)
 {
@@ -811,7 +811,7 @@ void sim_cloud_calm(sim_cloud *cloud)
     cloud->calm = true;
 }
 
-/* ---- looking in from outside ----------------------------------------------------------------------------------- */
+/* ---- looking in from outside ------------------------------------------------------------------------------------- */
 
 static bool matches(const blob *blob, const char *prefix, const char *text)
 {

@@ -48,7 +48,7 @@ void sim_begin(const sim_options *options);
 /* Every other process must have ended. */
 void sim_end(void);
 
-/* ---- processes ------------------------------------------------------------------------------------------------- */
+/* ---- processes --------------------------------------------------------------------------------------------------- */
 
 /* What is particular about a process. */
 typedef struct sim_nature {
@@ -75,7 +75,7 @@ int sim_process_number(const sim_process *process);
 /* The calling thread's; NULL outside of a simulation. */
 sim_process *sim_self(void);
 
-/* ---- time ------------------------------------------------------------------------------------------------------ */
+/* ---- time -------------------------------------------------------------------------------------------------------- */
 
 /* The world's time in nanoseconds. */
 int64_t sim_time(void);
@@ -90,7 +90,7 @@ void sim_yield(void);
  * that asks. */
 void sim_serve(bool on);
 
-/* ---- chance ---------------------------------------------------------------------------------------------------- */
+/* ---- chance ------------------------------------------------------------------------------------------------------ */
 
 uint64_t sim_draw(uint64_t bound);
 double sim_unit(void);
@@ -106,7 +106,7 @@ uint64_t sim_stream_below(sim_stream *stream, uint64_t bound);
 double sim_stream_unit(sim_stream *stream);
 bool sim_stream_chance(sim_stream *stream, double chance);
 
-/* ---- history --------------------------------------------------------------------------------------------------- */
+/* ---- history ----------------------------------------------------------------------------------------------------- */
 
 /* One line of what happened, with time and process in front. */
 void sim_event(const char *format, ...) __attribute__((format(printf, 1, 2)));

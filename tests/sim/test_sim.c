@@ -166,8 +166,8 @@ int main(int count, char **arguments)
 {
     plan plan = {.count = SEEDS, .story = -1, .kept = count == 1};
     if (!read_arguments(&plan, count, arguments)) {
-        fprintf(stderr, "usage: test_sim [--seed N] [--first N] [--count N] [--part I/N] [--seconds N] [--story NAME] "
-                        "[--list] [--verbose]\n");
+        fprintf(stderr, "usage: test_sim [--seed N] [--first N] [--count N] [--part I/N] [--seconds N] [--story "
+                        "NAME] [--list] [--verbose]\n");
         return 2;
     }
     int failed = 0;

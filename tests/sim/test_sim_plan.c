@@ -1,4 +1,5 @@
-/* The planner against the engine itself: jobs in virtual time on stores of known latency and rates, beside what src/plan expects of them. */
+/* The planner against the engine itself: jobs in virtual time on stores of known latency and rates, beside what
+ * src/plan expects of them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -24,7 +24,7 @@ const char *__asan_default_options(void)
     return "detect_leaks=0";
 }
 
-/* ---- time and turns -------------------------------------------------------------------------------------------- */
+/* ---- time and turns ---------------------------------------------------------------------------------------------- */
 
 static _Atomic uint32_t word;
 static int order[64], ordered;
@@ -125,7 +125,7 @@ static void threads_wait_wake_and_join(void **state)
     sim_end();
 }
 
-/* ---- deaths and pauses ----------------------------------------------------------------------------------------- */
+/* ---- deaths and pauses ------------------------------------------------------------------------------------------- */
 
 static void count_seconds(void *context)
 {
@@ -175,7 +175,7 @@ static void a_stopped_process_does_nothing_meanwhile(void **state)
     sim_end();
 }
 
-/* ---- failures are seen ----------------------------------------------------------------------------------------- */
+/* ---- failures are seen ------------------------------------------------------------------------------------------- */
 
 static void hang(void *context)
 {
@@ -229,7 +229,7 @@ static void who_never_ends_fails(void **state)
     assert_int_equal(status_of(restless), 1);
 }
 
-/* ---- the store ------------------------------------------------------------------------------------------------- */
+/* ---- the store --------------------------------------------------------------------------------------------------- */
 
 typedef struct shop {
     sim_cloud *cloud;

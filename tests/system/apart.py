@@ -1,11 +1,13 @@
-"""Tests of one file that run apart from each other: each in a process and an empty folder of its own, several at a time.
+"""Tests of one file that run apart from each other: each in a process and an empty folder of its own, several at a
+time.
 
     @apart.test
     def something_works(): ...
 
     apart.main(at_once=6)    # the last line; runs the tests that the command line names behind the program, or all
 
-A test fails by an exception, and is left out by apart.Skipped.  Whatever it started in its folder is killed when it ends."""
+A test fails by an exception, and is left out by apart.Skipped.  Whatever it started in its folder is killed when it
+ends."""
 import concurrent.futures
 import os
 import shutil
@@ -44,7 +46,8 @@ def run_here(function):
     """Runs one test in a folder that is gone afterwards."""
     folder = os.path.realpath(tempfile.mkdtemp(prefix="shoal-test-"))
     os.chdir(folder)
-    os.environ.update(XDG_STATE_HOME=f"{folder}/state", XDG_CACHE_HOME=f"{folder}/cache", XDG_CONFIG_HOME=f"{folder}/config")
+    os.environ.update(XDG_STATE_HOME=f"{folder}/state", XDG_CACHE_HOME=f"{folder}/cache",
+                      XDG_CONFIG_HOME=f"{folder}/config")
     began = time.monotonic()
     try:
         function()

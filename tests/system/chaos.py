@@ -1,4 +1,5 @@
-"""Jobs under chaos: workers and whoever started them are killed, stopped, told to leave and joined by others, at random,
+"""Jobs under chaos: workers and whoever started them are killed, stopped, told to leave and joined by others, at
+random,
 while a job runs; its outputs must be those of the threads engine, byte by byte.
 
     chaos.main(make_store, seconds)        # in a test_job_chaos_STORE.py, which says where jobs meet
@@ -6,8 +7,10 @@ while a job runs; its outputs must be those of the threads engine, byte by byte.
     test_job_chaos_STORE.py PATH_TO_shoal [--seconds N] [--seed N]
 
 Jobs run one after the other until the seconds are over (a faster machine runs more of them).  All chance comes from the
-seed, which a failure prints and SHOAL_CHAOS_SEED gives too; a replay makes the same choices, though not at the very same
-moments.  This process adopts the workers of a starter that was killed, so all there is to kill is among its descendants,
+seed, which a failure prints and SHOAL_CHAOS_SEED gives too; a replay makes the same choices, though not at the very
+same
+moments.  This process adopts the workers of a starter that was killed, so all there is to kill is among its
+descendants,
 and none of them may be left in the end.
 """
 import argparse
@@ -35,8 +38,10 @@ FORGETS = 7  # seconds after which what a server acknowledged has been written t
 
 
 class Chaos:
-    """Where jobs meet (`url`, with the variables that opening it takes), the work, what comes out of it, by the names of options, and
-    what was done to it so far.  `server` can be killed and started again; None: the store has none, or none that survives it."""
+    """Where jobs meet (`url`, with the variables that opening it takes), the work, what comes out of it, by the names
+    of options, and
+    what was done to it so far.  `server` can be killed and started again; None: the store has none, or none that
+    survives it."""
 
     def __init__(self, shoal, folder, url, variables, work, server=None, verb="kmeans", outputs=("centres", "labels")):
         self.shoal, self.folder, self.url, self.work, self.server = shoal, folder, url, work, server
@@ -127,7 +132,8 @@ class Chaos:
         self.counts["joined"] += 1
 
     def end_starter(self, random):
-        """Kills it, or tells it to stop, and resumes the job with other workers; but not while the store could forget all
+        """Kills it, or tells it to stop, and resumes the job with other workers; but not while the store could forget
+        all
         of a job that then nobody would know any more."""
         if self.server and self.is_fragile():
             return
@@ -142,7 +148,8 @@ class Chaos:
         self.resume(random.randint(2, WORKERS))
 
     def is_fragile(self):
-        """Whether a server that is killed might forget the job itself: as long as it has not been there for some seconds."""
+        """Whether a server that is killed might forget the job itself: as long as it has not been there for some
+        seconds."""
         if self.there_since is None:
             shown = self.run("job", "show", self.job, "--store", self.url, "--deadline", "2", check=False)
             self.there_since = time.monotonic() if shown.returncode == 0 else None
@@ -150,7 +157,8 @@ class Chaos:
 
     def resume(self, workers):
         self.note(f"the job is resumed with {workers} workers")
-        self.starter = self.start("job", "resume", self.job, "--store", self.url, "--workers", f"local:{workers}", "--quiet")
+        self.starter = self.start("job", "resume", self.job, "--store", self.url, "--workers", f"local:{workers}",
+                                  "--quiet")
 
     def kill_server(self, random):
         """Which makes it forget what it acknowledged within the last seconds."""
@@ -163,7 +171,8 @@ class Chaos:
         self.there_since = None
 
     def strike(self, random):
-        """Something happens to the workers, and every other time one is killed.  The kinds are drawn as from a pack of cards, so
+        """Something happens to the workers, and every other time one is killed.  The kinds are drawn as from a pack of
+        cards, so
         that none is left out for long."""
         if not self.pack:
             self.pack = 4 * [self.kill_worker] + 2 * [self.stop_worker] + [self.dismiss_worker, self.join_worker]
@@ -176,8 +185,9 @@ class Chaos:
         self.found = output_files(self, number)
         self.note(f"job {number} is started")
         self.job, self.there_since = None, None
-        self.starter = self.start(self.verb, *self.work, "--store", self.url, "--workers", f"local:{WORKERS}", "--lease",
-                                  str(LEASE), "--job", f"n{number}", *output_words(self, self.found), "--quiet")
+        self.starter = self.start(self.verb, *self.work, "--store", self.url, "--workers",
+                                  f"local:{WORKERS}", "--lease", str(LEASE), "--job", f"n{number}",
+                                  *output_words(self, self.found), "--quiet")
         wait_until(lambda: self.find_job(number), 300, "the job is in the store")
 
     def find_job(self, number):
@@ -187,7 +197,8 @@ class Chaos:
         return self.job
 
     def disturb(self, random, is_over):
-        """Until the job has ended or the time is over.  Strikes come at random, about one a second; starter and server end now
+        """Until the job has ended or the time is over.  Strikes come at random, about one a second; starter and server
+        end now
         and then; and there are never few workers for long."""
         began = time.monotonic()
         due = {self.strike: began, self.end_starter: began + random.uniform(1, 6), self.refill: began + 2}
@@ -226,7 +237,8 @@ class Chaos:
         self.counts["rescues"] += about["doubled"]
         self.counts["rounds"] += about["round"]
         self.note(f"job {self.job} is done: {about['round']} rounds, {about['doubled']} pieces made for others")
-        wait_until(lambda: not [p for p in self.workers() if self.job in command(p)], OUTLIVES, "the job's workers are gone")
+        wait_until(lambda: not [p for p in self.workers() if self.job in command(p)], OUTLIVES,
+                   "the job's workers are gone")
         kept = self.run("store", "ls", "-r", f"{self.url}/jobs/{self.job}/round/").stdout.splitlines()
         assert 1 <= len(kept) <= 1 + WORKERS, f"beside its last model a finished job keeps {kept}"  # sleepers put late
         self.run("job", "remove", self.job, "--store", self.url)

@@ -21,8 +21,10 @@ from processes import children, command, read, state, wait_until
 SOON = 300  # seconds within which anything happens, on a busy machine
 # More than two hundred rounds, in which some 80 kB go to and from each of two hosts: with one of them behind a link of
 # 1 Mbit/s they take more than a minute on any machine, and some seconds once the link is as fast as others.
-WORK = ["gen:uniform?rows=6000&cols=16&seed=3", "-k", "64", "--init", "random", "--iterations", "100", "--tolerance", "0",
-        "--runs", "4"]
+WORK = [
+    "gen:uniform?rows=6000&cols=16&seed=3", "-k", "64", "--init", "random", "--iterations", "100", "--tolerance", "0",
+    "--runs", "4"
+]
 
 
 class Job:
@@ -49,7 +51,9 @@ class Job:
         return [word for workers in self.workers for word in ("--workers", workers)] + self.options
 
     def start(self, **how):
-        words = ["kmeans", *self.work, "--store", self.store, "--lease", "3", *self.words(), *files(f"{self.folder}/found")]
+        words = [
+            "kmeans", *self.work, "--store", self.store, "--lease", "3", *self.words(), *files(f"{self.folder}/found")
+        ]
         self.launch(words, **how)
 
     def launch(self, words, **how):
@@ -80,8 +84,9 @@ class Job:
 
     def wait_for_all(self, count):
         """Until so many workers have mapped something."""
-        self.wait_for(lambda about: sum(worker["alive"] and worker["mapped"] > 0 for worker in about["worker"]) >= count,
-                      f"{count} workers at work")
+        self.wait_for(
+            lambda about: sum(worker["alive"] and worker["mapped"] > 0 for worker in about["worker"]) >= count,
+            f"{count} workers at work")
 
     def wait_for_saying(self, *sentences, seconds=SOON):
         def there():
@@ -127,8 +132,8 @@ def stacks():
     told = ""
     for pid in filter(str.isdigit, os.listdir("/proc")) if shutil.which("gdb") else ():
         if set(command(pid)[1:2]) & {"kmeans", "job", "agent", "worker"}:
-            done = subprocess.run(["gdb", "-batch", "-p", pid, "-ex", "thread apply all backtrace 12"], capture_output=True,
-                                  text=True, stdin=subprocess.DEVNULL)
+            done = subprocess.run(["gdb", "-batch", "-p", pid, "-ex", "thread apply all backtrace 12"],
+                                  capture_output=True, text=True, stdin=subprocess.DEVNULL)
             lines = [line for line in done.stdout.splitlines() if line.startswith(("#", "Thread"))]
             told += f"---- {pid} {' '.join(command(pid)[1:])[:160]}\n" + "\n".join(lines) + "\n"
     return told
@@ -181,5 +186,3 @@ def run_cases(cases, far, *arguments):
 
 def ssh_options(far):
     return ["--ssh", f"ssh -F {far.ssh_config}"]
-
-

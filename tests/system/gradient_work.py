@@ -16,11 +16,15 @@ def make_data(folder, run):
     """1,500 rows of 16 values that depend on each other, between 0 and 1; and with one of three labels behind them."""
     chance = random.Random(16)
     causes = [[chance.gauss(0, 1) for _ in range(16)] for _ in range(4)]
-    with open(f"{folder}/pictures.csv", "w", encoding="ascii") as pictures, open(f"{folder}/labelled.csv", "w", encoding="ascii") as labelled:
+    with open(f"{folder}/pictures.csv", "w", encoding="ascii") as pictures, open(f"{folder}/labelled.csv", "w",
+                                                                                 encoding="ascii") as labelled:
         for _ in range(1500):
             kind = chance.randrange(3)
             shares = [chance.random() + (kind == number) for number in range(4)]
-            row = [min(max(0.5 + 0.1 * sum(s * c[i] for s, c in zip(shares, causes)) + chance.gauss(0, 0.05), 0), 1) for i in range(16)]
+            row = [
+                min(max(0.5 + 0.1 * sum(s * c[i] for s, c in zip(shares, causes)) + chance.gauss(0, 0.05), 0), 1)
+                for i in range(16)
+            ]
             text = ",".join(f"{value:.4f}" for value in row)
             pictures.write(f"{text}\n")
             labelled.write(f"{text},{kind}\n")

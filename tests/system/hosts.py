@@ -6,10 +6,13 @@
         far[1].cut()                            # packets vanish, no reset
         far[1].heal()
 
-Nothing of this can meet another test that runs at the same time: bridge, addresses, names and process ids exist only in the
+Nothing of this can meet another test that runs at the same time: bridge, addresses, names and process ids exist only in
+the
 namespaces that isolate() makes, and all processes in there end with the test, however it ends, since the kernel kills them.
-A host sees neither the repository nor the /tmp and the home of this machine, unless it is told what is shared; it has its
-own.  It starts each time with an empty home.  Needs root and Debian's iproute2, openssh-server and openssh-client; where
+A host sees neither the repository nor the /tmp and the home of this machine, unless it is told what is shared; it has
+its
+own.  It starts each time with an empty home.  Needs root and Debian's iproute2, openssh-server and openssh-client;
+where
 these can't be had isolate() exits with 77.
 """
 import contextlib
@@ -36,7 +39,7 @@ RUN = "/run/hosts"  # what all hosts see, and nobody outside
 CPU_GROUPS = "/sys/fs/cgroup/cpu"
 
 
-# ---- namespaces of this test -------------------------------------------------------------------------------------------
+# ---- namespaces of this test -----------------------------------------------------------------------------------------
 
 
 def skip(why):
@@ -45,7 +48,8 @@ def skip(why):
 
 
 def isolate(*programs):
-    """Returns in a process of which nothing outside can be seen; the one that called waits for its end, with which all its
+    """Returns in a process of which nothing outside can be seen; the one that called waits for its end, with which all
+    its
     descendants end.  `programs` are needed besides."""
     missing = [program for program in [*PROGRAMS, *programs] if not find(program)]
     if missing:
@@ -90,7 +94,7 @@ def call(*words):
     return done.stdout
 
 
-# ---- one host ----------------------------------------------------------------------------------------------------------
+# ---- one host --------------------------------------------------------------------------------------------------------
 
 # Set up in a mount namespace of its own; then it only keeps that alive.
 BOOT = """
@@ -179,7 +183,8 @@ class Host:
     # What runs there.
 
     def processes(self, word=None):
-        """Those that run there besides what makes it a host, by their ids; with `word`, those that have it among theirs."""
+        """Those that run there besides what makes it a host, by their ids; with `word`, those that have it among
+        theirs."""
         ours = {self.holder.pid, self.sshd.pid, *self.services}
         found = []
         for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
@@ -281,11 +286,12 @@ class Host:
         return not os.path.exists(self.group)
 
 
-# ---- all of them -------------------------------------------------------------------------------------------------------
+# ---- all of them -----------------------------------------------------------------------------------------------------
 
 
 class Hosts:
-    """`far[1]` to `far[count]`.  `hidden` are folders of this machine in whose place each host has its own, besides /root,
+    """`far[1]` to `far[count]`.  `hidden` are folders of this machine in whose place each host has its own, besides
+    /root,
     /tmp and /dev/shm.  ssh_config has nothing that keeps ssh from asking for a password."""
 
     def __init__(self, folder, count, hidden=(peers.ROOT,)):
@@ -346,7 +352,7 @@ class Hosts:
         shutil.rmtree(RUN)
 
 
-# ---- what listens on a host and answers here ---------------------------------------------------------------------------
+# ---- what listens on a host and answers here -------------------------------------------------------------------------
 
 
 class Forward:

@@ -5,8 +5,10 @@
         work.agrees(kind, 3)                                                     # and what three ranks do, byte by byte
     mpi.refuses("openmpi", 3, 1, "none.npy: ", "kmeans", "none.npy", "-k", 5)
 
-A kind of MPI is there when its launcher is, and the plug-in for it lies where the program was built.  Ranks run in the current folder,
-which also has what their launcher leaves behind.  Nothing here waits for ever: what takes too long is killed with all that it started,
+A kind of MPI is there when its launcher is, and the plug-in for it lies where the program was built.  Ranks run in the
+current folder,
+which also has what their launcher leaves behind.  Nothing here waits for ever: what takes too long is killed with all
+that it started,
 and what it said is shown.
 """
 import fcntl
@@ -25,11 +27,14 @@ from processes import children, command, read, state, wait_until
 
 SHOAL = os.path.abspath(sys.argv[1])
 SOON = 300  # seconds within which anything happens, on a busy machine
-RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")  # where launchers tell a process which one it is
+RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"
+        )  # where launchers tell a process which one it is
 OURS = ("OMPI_", "PMI_", "PMIX_", "HYDI_", "MPI", "SLURM_", "SHOAL_")
 # As root, more ranks than cores, which let others compute while they wait.
-SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
-            "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_mpi_yield_when_idle": "1", "SHOAL_HISTORY": "off"}
+SETTINGS = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_mpi_yield_when_idle": "1", "SHOAL_HISTORY": "off"
+}
 
 
 def plugin(kind):
@@ -75,7 +80,7 @@ def environment(more=None):
     return {**clean, **SETTINGS, "TMPDIR": here, "OMPI_MCA_btl_vader_backing_directory": here, **(more or {})}
 
 
-# ---- starting and ending -----------------------------------------------------------------------------------------------
+# ---- starting and ending ---------------------------------------------------------------------------------------------
 
 
 def by_rank(script, program=SHOAL):
@@ -125,7 +130,9 @@ class Job:
 
     def ranks(self):
         """The processes of the program, by rank, on this machine."""
-        programs = [pid for pid in family(self.process.pid) if os.path.basename(read_link(f"/proc/{pid}/exe")) == "shoal"]
+        programs = [
+            pid for pid in family(self.process.pid) if os.path.basename(read_link(f"/proc/{pid}/exe")) == "shoal"
+        ]
         return {rank_of(pid): pid for pid in programs if rank_of(pid) is not None}
 
     def said(self):
@@ -142,7 +149,8 @@ class Job:
         except subprocess.TimeoutExpired:
             where = "\n".join(f"{pid} {state(pid)} {' '.join(command(pid))[:200]}" for pid in family(self.process.pid))
             self.kill()
-            raise AssertionError(f"{' '.join(self.words)} did not end within {seconds} s: {Done(None, *self.said())}\n{where}") from None
+            raise AssertionError(
+                f"{' '.join(self.words)} did not end within {seconds} s: {Done(None, *self.said())}\n{where}") from None
 
     def kill(self):
         for pid in family(self.process.pid):
@@ -188,16 +196,18 @@ def refuses(kind, ranks, code, sentence, *words, **how):
     """It ends with this code, and says this once, whatever the number of ranks; nothing is written."""
     before = sorted(os.listdir("."))
     done = run(kind, ranks, *words, **how)
-    assert done.code == code and len(done.told()) == 1 and sentence in done.told()[0] and not done.out, (kind, words, sentence, done)
+    assert done.code == code and len(done.told()) == 1 and sentence in done.told()[0] and not done.out, (kind, words,
+                                                                                                         sentence, done)
     wait_until(lambda: sorted(os.listdir(".")) == before, SOON, f"nothing is left in {before}: {os.listdir('.')}")
     return done.told()[0]
 
 
-# ---- work whose bytes are known ----------------------------------------------------------------------------------------
+# ---- work whose bytes are known --------------------------------------------------------------------------------------
 
 
 class Work:
-    """Words of the program, and the files it writes: {option: name}.  One process has done it in the folder expected."""
+    """Words of the program, and the files it writes: {option: name}.  One process has done it in the folder
+    expected."""
 
     made = 0
 
@@ -234,7 +244,8 @@ class Work:
             if name.endswith(".jsonl"):
                 assert trace(f"{folder}/{name}") == trace(f"{self.expected}/{name}"), (what, name, self.words)
             else:
-                assert filecmp.cmp(f"{folder}/{name}", f"{self.expected}/{name}", shallow=False), (what, name, self.words, "other bytes")
+                assert filecmp.cmp(f"{folder}/{name}", f"{self.expected}/{name}",
+                                   shallow=False), (what, name, self.words, "other bytes")
         assert sorted(os.listdir(folder)) == sorted(self.files.values()), (what, os.listdir(folder))
         shutil.rmtree(folder)
 
@@ -245,7 +256,7 @@ def trace(path):
         return [{**json.loads(line), "seconds": None} for line in file]
 
 
-# ---- runs that stand still when they are told to -----------------------------------------------------------------------
+# ---- runs that stand still when they are told to ---------------------------------------------------------------------
 
 
 class Followed:

@@ -49,7 +49,7 @@ static void *room(shoal_ranks *ranks, size_t bytes)
     return memory;
 }
 
-/* ---- collective calls ----------------------------------------------------------------------------------------- */
+/* ---- collective calls -------------------------------------------------------------------------------------------- */
 
 static void check_sum(shoal_ranks *ranks, const int64_t *got, size_t count, const char *what)
 {
@@ -120,7 +120,7 @@ static void try_gathers(shoal_ranks *ranks, size_t bytes)
     free(out);
 }
 
-/* ---- what goes on while we compute ---------------------------------------------------------------------------- */
+/* ---- what goes on while we compute ------------------------------------------------------------------------------- */
 
 /* Everybody sends to the next and to the one before at once, each twice, with a sum between them. */
 static void try_sends(shoal_ranks *ranks, size_t bytes)
@@ -217,7 +217,7 @@ static void table(shoal_ranks *ranks)
     CHECK(ranks, !ranks->alarmed(ranks), "an alarm that nobody raised");
 }
 
-/* ---- alarms, abort -------------------------------------------------------------------------------------------- */
+/* ---- alarms, abort ----------------------------------------------------------------------------------------------- */
 
 static void meet(shoal_ranks *ranks)
 {
@@ -285,7 +285,7 @@ static void nothing(shoal_ranks *ranks)
     meet(ranks);
 }
 
-/* ---- in a program that uses MPI itself ------------------------------------------------------------------------ */
+/* ---- in a program that uses MPI itself --------------------------------------------------------------------------- */
 
 typedef int mpi_init(int *count, char ***words);
 typedef int mpi_finalized(int *flag);

@@ -1,7 +1,9 @@
-"""What the tests of the Python package share: a place of their own, checks, and scripts that use the package, run to their end, on
+"""What the tests of the Python package share: a place of their own, checks, and scripts that use the package, run to
+their end, on
 a terminal, or as cells of a notebook.
 
-Called with the program's path; libshoal.so is taken from beside it.  Importing this ends the test with 77 where it can't run."""
+Called with the program's path; libshoal.so is taken from beside it.  Importing this ends the test with 77 where it
+can't run."""
 import gc
 import os
 import pathlib
@@ -38,8 +40,9 @@ for name in ("tmp", "home", "hosts", "bin"):
 (folder / "bin" / "python3").symlink_to(sys.executable)  # the hosts' python3 is the one that has numpy
 for name in ("SHOAL_SSH", "XDG_CACHE_HOME", "XDG_STATE_HOME", "PYTHONPATH"):
     os.environ.pop(name, None)
-os.environ.update(SHOAL_LIBRARY=str(program.parent / "libshoal.so"), SHOAL_PROGRAM=str(program), HOME=str(folder / "home"),
-                  TMPDIR=str(temporary), PYTHONDONTWRITEBYTECODE="1", PATH=f"{folder / 'bin'}:{os.environ['PATH']}")
+os.environ.update(SHOAL_LIBRARY=str(program.parent / "libshoal.so"), SHOAL_PROGRAM=str(program),
+                  HOME=str(folder / "home"), TMPDIR=str(temporary), PYTHONDONTWRITEBYTECODE="1",
+                  PATH=f"{folder / 'bin'}:{os.environ['PATH']}")
 tempfile.tempdir = None
 sys.path.insert(0, str(root / "python"))
 
@@ -83,7 +86,8 @@ def run_python(text, *words, **more):
     path = folder / "script.py"
     path.write_text(textwrap.dedent(text))
     environment = {**os.environ, "PYTHONPATH": str(root / "python"), **more}
-    return subprocess.run([sys.executable, str(path), *words], capture_output=True, text=True, timeout=120, env=environment)
+    return subprocess.run([sys.executable, str(path), *words], capture_output=True, text=True, timeout=120,
+                          env=environment)
 
 
 class Terminal:
@@ -144,7 +148,8 @@ class Terminal:
 
 
 def run_notebook(*cells):
-    """Cells in a shell that is no terminal; prints what they show, and whether it is an update of what was shown before."""
+    """Cells in a shell that is no terminal; prints what they show, and whether it is an update of what was shown
+    before."""
     return run_python(f"""
         from IPython.core.interactiveshell import InteractiveShell
         from IPython.utils.capture import capture_output
@@ -180,7 +185,8 @@ def make_ssh():
 
 
 def main(names):
-    """Runs the functions of a test whose names start with test_; words behind the program's path choose some of them."""
+    """Runs the functions of a test whose names start with test_; words behind the program's path choose some of
+    them."""
     wanted = sys.argv[2:]
     try:
         for name, test in names.items():

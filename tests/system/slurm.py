@@ -67,9 +67,11 @@ class Slurm:
         wait_until(self.is_up, SOON, "all nodes are idle")
 
     def start(self, *words):
-        """In the foreground of a session of its own: a pipe or terminal as its standard input would harm what it starts."""
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                   env={**os.environ, **self.variables()}, start_new_session=True)
+        """In the foreground of a session of its own: a pipe or terminal as its standard input would harm what it
+        starts."""
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, env={**os.environ,
+                                                                   **self.variables()}, start_new_session=True)
         self.processes.append(process)
         return process
 
@@ -96,15 +98,15 @@ class Slurm:
         return {"SLURM_CONF": CONFIG}
 
     def run(self, *words, check=True):
-        done = subprocess.run(words, env={**os.environ, **self.variables()}, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=SOON)
+        done = subprocess.run(words, env={**os.environ, **self.variables()}, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=SOON)
         assert not check or done.returncode == 0, f"{' '.join(words)} exits {done.returncode}: {done.stderr}"
         return done
 
     def jobs(self, *states):
         """Elements of arrays one by one, as (id, state, node)."""
-        done = self.run("squeue", "--noheader", "--array", f"--states={','.join(states) or 'PENDING,RUNNING,COMPLETING'}",
-                        "--format=%i|%T|%N")
+        done = self.run("squeue", "--noheader", "--array",
+                        f"--states={','.join(states) or 'PENDING,RUNNING,COMPLETING'}", "--format=%i|%T|%N")
         return [tuple(line.split("|")) for line in done.stdout.splitlines()]
 
     @staticmethod

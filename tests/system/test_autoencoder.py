@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-# The sparse autoencoder through the program: the cost of Stanford's notes in numpy, the minimum that SciPy finds, the same bytes
+# The sparse autoencoder through the program: the cost of Stanford's notes in numpy, the minimum that SciPy finds, the
+# same bytes
 # whatever computes them, and a sentence for every bad input.
 #   test_autoencoder.py PATH_TO_shoal
 # Prints one line for each failure and "N passed, M failed" at the end.
@@ -63,8 +64,10 @@ class Model:
         header = json.loads(self.bytes[8:8 + size])
         self.metadata = header.pop("__metadata__")
         values = self.bytes[8 + size:]
-        self.tensor = {name: np.frombuffer(values[at["data_offsets"][0]:at["data_offsets"][1]], "<f8").reshape(at["shape"])
-                       for name, at in header.items()}
+        self.tensor = {
+            name: np.frombuffer(values[at["data_offsets"][0]:at["data_offsets"][1]], "<f8").reshape(at["shape"])
+            for name, at in header.items()
+        }
         self.tied = "decoder.weight" not in self.tensor
 
     def point(self):
@@ -90,12 +93,15 @@ def logistic(z):
     return 1 / (1 + np.exp(-z))
 
 
-functions = {"logistic": (logistic, lambda y: y * (1 - y)), "tanh": (np.tanh, lambda y: 1 - y * y),
-             "relu": (lambda z: np.maximum(z, 0), lambda y: (y > 0) * 1.0), "linear": (lambda z: z, lambda y: 1 + 0 * y)}
+functions = {
+    "logistic": (logistic, lambda y: y * (1 - y)), "tanh": (np.tanh, lambda y: 1 - y * y),
+    "relu": (lambda z: np.maximum(z, 0), lambda y: (y > 0) * 1.0), "linear": (lambda z: z, lambda y: 1 + 0 * y)
+}
 
 
 class Network:
-    def __init__(self, data, hidden, activation="logistic", output=None, tied=False, sparsity=0.01, beta=3.0, decay=1e-4):
+    def __init__(self, data, hidden, activation="logistic", output=None, tied=False, sparsity=0.01, beta=3.0,
+                 decay=1e-4):
         self.x, self.h = np.asarray(data, "f8"), hidden
         self.activation = activation
         self.f, self.g = functions[activation], functions[output or ("linear" if activation == "relu" else activation)]
@@ -166,9 +172,11 @@ def test_trajectory():
             model, about = train(path, *options, "--iterations", iterations, "--change", 0, "--tolerance", 0)
             value, slope = network.cost(model.point())
             check(f"{name}: iterations", about["iterations"] == iterations)
-            check(f"{name}: cost after {iterations}", near(about["objective"], value, 1e-12), (about["objective"], value))
+            check(f"{name}: cost after {iterations}", near(about["objective"], value, 1e-12),
+                  (about["objective"], value))
             check(f"{name}: gradient after {iterations}", near(about["gradient"], np.abs(slope).max(), 1e-9))
-            check(f"{name}: terms", near(about["error"] + about["decay"] + about["divergence"], about["objective"], 1e-14))
+            check(f"{name}: terms",
+                  near(about["error"] + about["decay"] + about["divergence"], about["objective"], 1e-14))
     first, _ = train(path, "--hidden", 6, "--iterations", 0)
     weights, most = first.tensor["encoder.weight"], np.sqrt(6 / (6 + 25 + 1))
     check("first weights", np.abs(weights).max() <= most and np.abs(weights).max() > 0.95 * most and
@@ -186,10 +194,12 @@ def test_minimum():
         model, about = train(path, *options, "--threads", 1, "--iterations", 20000, "--change", 0, "--tolerance", 1e-6)
         found = minimize(network.cost, start.point(), jac=True, method="L-BFGS-B",
                          options=dict(maxiter=20000, maxfun=40000, ftol=1e-14, gtol=1e-6))
-        check(f"{name}: converged", about["converged"] and (name == "relu" or about["gradient"] <= 1e-6), about) # relu has kinks
+        check(f"{name}: converged", about["converged"] and (name == "relu" or about["gradient"] <= 1e-6),
+              about)  # relu has kinks
         check(f"{name}: the same minimum", near(about["objective"], found.fun, 1e-4), (about["objective"], found.fun))
         polished = minimize(network.cost, model.point(), jac=True, method="L-BFGS-B", options=dict(maxiter=100))
-        check(f"{name}: no lower point beside it", about["objective"] <= polished.fun * (1 + 1e-5), (about["objective"], polished.fun))
+        check(f"{name}: no lower point beside it", about["objective"] <= polished.fun * (1 + 1e-5),
+              (about["objective"], polished.fun))
 
 
 # ---- bits ------------------------------------------------------------------------------------------------------------
@@ -198,7 +208,8 @@ def test_minimum():
 def test_bytes():
     data = smooth_rows(700, 6, 3)
     for kind, array, more in [("float32", data.astype("f4"), []), ("float64", data, ["--tied"]),
-                              ("uint8", np.rint(data * 255).astype("u1"), ["--scale", "0:255", "--activation", "tanh"])]:
+                              ("uint8", np.rint(data * 255).astype("u1"), ["--scale", "0:255", "--activation",
+                                                                           "tanh"])]:
         path = save(array)
         options = ["--hidden", 7, "--iterations", 12, *more]
         expected, _ = train(path, *options, "--threads", 1, "--kernel", "portable")
@@ -228,7 +239,8 @@ def test_features():
     check("scale", near(about["scale"], 1 / 200, 1e-12) and near(about["shift"], 0.2, 1e-12))
     expected = logistic(scaled @ model.tensor["encoder.weight"].T + model.tensor["encoder.bias"])
     found = np.load(features)
-    check("features", found.dtype == np.float64 and found.shape == (300, 9) and np.allclose(found, expected, 1e-13, 1e-15))
+    check("features", found.dtype == np.float64 and found.shape == (300, 9) and
+          np.allclose(found, expected, 1e-13, 1e-15))
     check("activity", np.allclose(model.tensor["activity"], expected.mean(0), 1e-12))
     check("picture", picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n")
     saved, again = fresh(".safetensors"), fresh(".npy")
@@ -238,9 +250,12 @@ def test_features():
     workers = fresh(".npy")
     result = shoal("autoencoder", path, "--hidden", 9, "--iterations", 15, "--scale", "-40:160", "--features", workers,
                    "--workers", "local:2")
-    check("features on workers", result.returncode == 0 and workers.read_bytes() == features.read_bytes(), result.stderr)
-    result = shoal("autoencoder", path, "--hidden", 9, "--picture", fresh(".png"), "--picture-shape", "4x5", "--scale", "auto")
-    check("picture shape", result.returncode == 2 and "4x5 does not make the 25 columns" in result.stderr, result.stderr)
+    check("features on workers", result.returncode == 0 and workers.read_bytes() == features.read_bytes(),
+          result.stderr)
+    result = shoal("autoencoder", path, "--hidden", 9, "--picture", fresh(".png"), "--picture-shape", "4x5", "--scale",
+                   "auto")
+    check("picture shape", result.returncode == 2 and "4x5 does not make the 25 columns" in result.stderr,
+          result.stderr)
 
 
 def test_start():
@@ -250,7 +265,8 @@ def test_start():
     start = fresh(".safetensors")
     start.write_bytes(half.bytes)
     same, told = train(path, "--start", start, "--iterations", 0)
-    check("start without --hidden", all((same.tensor[name] == half.tensor[name]).all() for name in half.tensor if name != "activity"))
+    check("start without --hidden",
+          all((same.tensor[name] == half.tensor[name]).all() for name in half.tensor if name != "activity"))
     check("start: activity", np.allclose(same.tensor["activity"], half.tensor["activity"], 1e-12))
     _, more = train(path, "--start", start, "--hidden", 5, "--iterations", 60)
     check("start goes on", more["objective"] < told["objective"] and more["objective"] < about["objective"] * 1.05)
@@ -258,22 +274,29 @@ def test_start():
     check("start on workers: same bytes", here.bytes == away.bytes)
     narrow = save(smooth_rows(50, 4, 5))
     for options, sentence, code in [
-        ([path, "--start", start, "--hidden", 7], "a model of 5 hidden units and 25 columns, but --hidden is 7 and the data has 25 "
+        ([path, "--start", start, "--hidden",
+          7], "a model of 5 hidden units and 25 columns, but --hidden is 7 and the data has 25 "
          "columns", 1),
-        ([narrow, "--start", start], "a model of 5 hidden units and 25 columns, but --hidden is 5 and the data has 16 columns", 1),
+        ([narrow, "--start",
+          start], "a model of 5 hidden units and 25 columns, but --hidden is 5 and the data has 16 columns", 1),
         ([path, "--start", start, "--tied"], "a decoder of its own can't be --tied", 1),
         ([path, "--start", start, "--activation", "tanh"], "are logistic, those of --activation tanh", 2),
-        ([path, "--start", start, "--output", "linear"], "was found with --output auto, which is not --output linear", 2),
+        ([path, "--start", start, "--output",
+          "linear"], "was found with --output auto, which is not --output linear", 2),
         ([path, "--start", start, "--seed", 3], "--seed: the first weights are those of --start", 2),
         ([path, "--start", path], f"{path}: no safetensors file", 1),
     ]:
         result = shoal("autoencoder", *options)
-        check(f"start {sentence}", result.returncode == code and sentence in result.stderr, (result.returncode, result.stderr))
+        check(f"start {sentence}", result.returncode == code and sentence in result.stderr,
+              (result.returncode, result.stderr))
 
 
 def test_resume():
     path, store = save(smooth_rows(400, 5, 6)), fresh("-jobs")
-    outputs = {kind: fresh(ending) for kind, ending in [("--model", ".safetensors"), ("--features", ".npy"), ("--picture", ".png")]}
+    outputs = {
+        kind: fresh(ending)
+        for kind, ending in [("--model", ".safetensors"), ("--features", ".npy"), ("--picture", ".png")]
+    }
     words = [word for pair in outputs.items() for word in pair]
     options = ["--hidden", 5, "--iterations", 25]
     here = shoal("autoencoder", path, *options, *words)
@@ -298,15 +321,18 @@ def test_patches():
         return
     model, about = train(patches, "--hidden", 25, "--scale", "auto", "--iterations", 400, "--picture", fresh(".png"))
     start, before = train(patches, "--hidden", 25, "--scale", "auto", "--iterations", 0)
-    check("patches: cost falls", about["objective"] < 0.3 * before["objective"], (about["objective"], before["objective"]))
+    check("patches: cost falls", about["objective"] < 0.3 * before["objective"],
+          (about["objective"], before["objective"]))
     activity = model.tensor["activity"]
     check("patches: sparse", activity.max() < 0.05 and activity.min() > 0.002, activity)
 
     def smoothness(weights):
         """Mean correlation of neighbouring pixels over all units."""
         tiles = weights.reshape(-1, 10, 10)
-        return np.mean([np.corrcoef(np.r_[t[:, :-1].ravel(), t[:-1].ravel()], np.r_[t[:, 1:].ravel(), t[1:].ravel()])[0, 1]
-                        for t in tiles])
+        return np.mean([
+            np.corrcoef(np.r_[t[:, :-1].ravel(), t[:-1].ravel()], np.r_[t[:, 1:].ravel(), t[1:].ravel()])[0, 1]
+            for t in tiles
+        ])
 
     check("patches: units are not noise", smoothness(model.tensor["encoder.weight"]) > 0.5 >
           0.2 > smoothness(start.tensor["encoder.weight"]), smoothness(model.tensor["encoder.weight"]))
@@ -319,8 +345,8 @@ def refuse(data, options, sentence, code=1):
     model = fresh(".safetensors")
     result = shoal("autoencoder", data, *options, "--model", model)
     lines = result.stderr.strip().splitlines() # the second says where there is help on usage
-    check(f"{options}: refused", result.returncode == code and len(lines) == code and sentence in lines[0] and not model.exists(),
-          (result.returncode, result.stderr))
+    check(f"{options}: refused", result.returncode == code and len(lines) == code and sentence in lines[0] and
+          not model.exists(), (result.returncode, result.stderr))
 
 
 def test_bad_input():
@@ -328,40 +354,50 @@ def test_bad_input():
     data[16, 2] = 2.5
     path = save(data)
     hidden = ["--hidden", 3]
-    refuse(path, hidden, f"{path}: row 17, column 3: 2.5 is outside 0 to 1, the range of logistic outputs; --scale auto maps the "
-           "data's own range to it, or use --output linear")
-    refuse(path, [*hidden, "--activation", "tanh"], "row 17, column 3: 2.5 is outside -1 to 1, the range of tanh outputs")
+    refuse(
+        path, hidden,
+        f"{path}: row 17, column 3: 2.5 is outside 0 to 1, the range of logistic outputs; --scale auto maps the "
+        "data's own range to it, or use --output linear")
+    refuse(path, [*hidden, "--activation", "tanh"],
+           "row 17, column 3: 2.5 is outside -1 to 1, the range of tanh outputs")
     refuse(path, [*hidden, "--scale", "0:2"], "row 17, column 3: 2.5 is outside 0 to 2, which --scale maps to 0 to 1")
     for options in (["--output", "linear"], ["--scale", "auto"], ["--scale", "0:3"],
                     ["--activation", "relu", "--sparsity-weight", 0.1]):
         train(path, *hidden, "--iterations", 2, *options)
     data[40, 0], data[41, 0] = np.nan, np.inf
     path = save(data)
-    refuse(path, [*hidden, "--output", "linear"], f"{path}: row 41, column 1 is not a number; an autoencoder needs finite numbers")
+    refuse(path, [*hidden, "--output", "linear"],
+           f"{path}: row 41, column 1 is not a number; an autoencoder needs finite numbers")
     refuse(path, [*hidden, "--scale", "auto"], "row 41, column 1 is not a number")
     data[40, 0] = 0
     refuse(save(data), [*hidden, "--scale", "auto"], "row 42, column 1 is infinite")
-    refuse(save(np.full((20, 3), 7.0)), [*hidden, "--scale", "auto"], "every value is 7: --scale auto finds no range to map")
+    refuse(save(np.full((20, 3), 7.0)), [*hidden, "--scale", "auto"],
+           "every value is 7: --scale auto finds no range to map")
     path = save(good)
     refuse(path, [], "autoencoder needs --hidden H", 2)
     refuse(path, ["--hidden", 0], "--hidden must be at least 1, not 0", 2)
     for sparsity in (0, 1, -0.1, 1.5):
-        refuse(path, [*hidden, "--sparsity", sparsity], f"--sparsity must be greater than 0 and less than 1, not {sparsity}", 2)
+        refuse(path, [*hidden, "--sparsity", sparsity],
+               f"--sparsity must be greater than 0 and less than 1, not {sparsity}", 2)
     refuse(path, [*hidden, "--sparsity-weight", -1], "--sparsity-weight must be at least 0", 2)
     refuse(path, [*hidden, "--weight-decay", -1e-4], "--weight-decay must be at least 0", 2)
     refuse(path, [*hidden, "--activation", "relu"], "--activation relu needs a --sparsity-weight of its own", 2)
-    refuse(path, [*hidden, "--activation", "relu", "--sparsity-weight", 0.1, "--sparsity", 0.1], "relu units have no mean "
+    refuse(path, [*hidden, "--activation", "relu", "--sparsity-weight", 0.1, "--sparsity", 0.1],
+           "relu units have no mean "
            "activation to aim at", 2)
     refuse(path, [*hidden, "--activation", "step"], "--activation", 2)
     refuse(path, [*hidden, "--scale", "1:0"], "--scale: 1:0 is not a number, a colon and a greater number", 2)
-    refuse(path, [*hidden, "--scale=-1e308:1e308"], "--scale: -1e308:1e308 is not a number, a colon and a greater number", 2)
+    refuse(path, [*hidden, "--scale=-1e308:1e308"],
+           "--scale: -1e308:1e308 is not a number, a colon and a greater number", 2)
     refuse(path, [*hidden, "--history", 0], "--history must be at least 1", 2)
     refuse(path, ["--hidden", 10**9], "make more than 2^31 weights", 2)
     refuse(save(np.zeros((0, 4))), hidden, "rows")
-    refuse(save(np.full((8, 3), 1e200)), [*hidden, "--output", "linear"], "the cost is not a finite number at the point where the "
+    refuse(save(np.full((8, 3), 1e200)), [*hidden, "--output", "linear"],
+           "the cost is not a finite number at the point where the "
            "search starts")
     # Finite sums that no quantum has room for: they must not be asked for again and again.
-    refuse(save(np.full((64, 4), 9e152)), [*hidden, "--output", "linear"], "the cost is not a finite number at the point where the "
+    refuse(save(np.full((64, 4), 9e152)), [*hidden, "--output", "linear"],
+           "the cost is not a finite number at the point where the "
            "search starts")
     refuse(save(np.full((8, 3), 1e39)), [*hidden, "--output", "linear", "--precision", "float32"],
            "row 1, column 1: 1e+39 is beyond float32: only a model of --precision float64 takes it")
@@ -371,31 +407,46 @@ def write_model(path, metadata, tensors):
     header, body = {"__metadata__": metadata}, b""
     for name, values in tensors.items():
         values = np.asarray(values, "<f8")
-        header[name] = {"dtype": "F64", "shape": list(values.shape), "data_offsets": [len(body), len(body) + values.nbytes]}
+        header[name] = {
+            "dtype": "F64", "shape": list(values.shape), "data_offsets": [len(body),
+                                                                          len(body) + values.nbytes]
+        }
         body += values.tobytes()
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + body)
 
 
 def test_diverged():
-    # The only way down is to let the unit grow, and on that way the output is beyond all numbers after a step of 1e-97: column 1 is
+    # The only way down is to let the unit grow, and on that way the output is beyond all numbers after a step of 1e-97:
+    # column 1 is
     # 1e100, and the weight from the unit to column 2 is 1e150.
     path, start = save(np.array([[1e100, (1 + i / 64) * 1e-100] for i in range(64)])), fresh(".safetensors")
-    tensors = {"encoder.weight": [[0.0, 0.0]], "encoder.bias": [1e-300], "decoder.weight": [[0.0], [1e150]], "decoder.bias": [1e100, 0.0]}
+    tensors = {
+        "encoder.weight": [[0.0, 0.0]], "encoder.bias": [1e-300], "decoder.weight": [[0.0], [1e150]],
+        "decoder.bias": [1e100, 0.0]
+    }
     write_model(start, {"learner": "autoencoder", "option.activation": "relu"}, tensors)
     found = []
     for way in ([], ["--workers", "local:1"]):
-        outputs = {name: fresh(ending) for name, ending in (("--model", ".safetensors"), ("--features", ".npy"), ("--trace", ".jsonl"))}
-        result = shoal("autoencoder", path, "--start", start, "--activation", "relu", "--sparsity-weight", 0, "--weight-decay", 0,
-                       "--json", *way, *(word for pair in outputs.items() for word in pair))
+        outputs = {
+            name: fresh(ending)
+            for name, ending in (("--model", ".safetensors"), ("--features", ".npy"), ("--trace", ".jsonl"))
+        }
+        result = shoal("autoencoder", path, "--start", start, "--activation", "relu", "--sparsity-weight", 0,
+                       "--weight-decay", 0, "--json", *way, *(word for pair in outputs.items() for word in pair))
         lines = result.stderr.strip().splitlines()
-        check(f"diverged {way}: code and sentence", result.returncode == 1 and len(lines) == 1 and lines[0].startswith(
-            f"shoal: {path}: diverged in round ") and lines[0].endswith("the model is that of iteration 0"), (result.returncode, lines))
-        if not check(f"diverged {way}: all is written", result.stdout and all(output.exists() for output in outputs.values())):
+        check(
+            f"diverged {way}: code and sentence", result.returncode == 1 and len(lines) == 1 and
+            lines[0].startswith(f"shoal: {path}: diverged in round ") and
+            lines[0].endswith("the model is that of iteration 0"), (result.returncode, lines))
+        if not check(f"diverged {way}: all is written", result.stdout and all(output.exists()
+                                                                              for output in outputs.values())):
             return
         told, model = json.loads(result.stdout), Model(outputs["--model"])
-        check(f"diverged {way}: told", told["diverged"] is True and told["converged"] is False and told["iterations"] == 0, told)
-        check(f"diverged {way}: the last good model", all((model.tensor[name] == values).all() for name, values in tensors.items()))
+        check(f"diverged {way}: told", told["diverged"] is True and told["converged"] is False and
+              told["iterations"] == 0, told)
+        check(f"diverged {way}: the last good model",
+              all((model.tensor[name] == values).all() for name, values in tensors.items()))
         check(f"diverged {way}: the trace", len(outputs["--trace"].read_text().splitlines()) == told["rounds"])
         found.append(model.bytes)
     check("diverged: the same bytes", found[0] == found[1])
@@ -413,9 +464,10 @@ def wait_for(what, condition, seconds=60):
 
 def test_signal():
     path, model, events = save(smooth_rows(2000, 8, 8)), fresh(".safetensors"), fresh("-events")
-    process = subprocess.Popen([program, "autoencoder", path, "--hidden", "20", "--iterations", "1000000", "--change", "0",
-                                "--tolerance", "0", "--model", model, "--tensorboard", events, "--quiet"],
-                               stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([
+        program, "autoencoder", path, "--hidden", "20", "--iterations", "1000000", "--change", "0", "--tolerance", "0",
+        "--model", model, "--tensorboard", events, "--quiet"
+    ], stderr=subprocess.PIPE, text=True)
     grown = wait_for("rounds before the signal", lambda: sum(f.stat().st_size for f in events.glob("*")) > 1000)
     process.send_signal(signal.SIGINT)
     error = process.communicate(timeout=300)[1]
@@ -424,11 +476,14 @@ def test_signal():
     if check("signal: a model", model.exists()):
         found = Model(model)
         value, _ = Network(np.load(path), 20).cost(found.point())
-        check("signal: its cost", near(float(found.metadata["objective"]), value, 1e-12) and int(found.metadata["iterations"]) > 0)
+        check("signal: its cost",
+              near(float(found.metadata["objective"]), value, 1e-12) and int(found.metadata["iterations"]) > 0)
 
 
-tests = [test_trajectory, test_minimum, test_bytes, test_features, test_start, test_resume, test_patches, test_bad_input,
-         test_diverged, test_signal]
+tests = [
+    test_trajectory, test_minimum, test_bytes, test_features, test_start, test_resume, test_patches, test_bad_input,
+    test_diverged, test_signal
+]
 for test in tests:
     if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
         test()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""shoal calibrate: what is measured is kept, and what was there stays; stores and folders are left clean; wrong input is told in one
+"""shoal calibrate: what is measured is kept, and what was there stays; stores and folders are left clean; wrong input
+is told in one
 sentence before anything is measured; the history is listed, and refitted from.
 
     test_calibrate.py PATH_TO_shoal [NAME...]
@@ -23,13 +24,16 @@ SITE = ["get", "put", "wait", "read", "write", "connections", "account", "sync",
 
 
 def environment(**more):
-    kept = {name: value for name, value in os.environ.items() if name not in ("XDG_CONFIG_HOME", "SHOAL_STORE", "SHOAL_HISTORY")}
+    kept = {
+        name: value
+        for name, value in os.environ.items() if name not in ("XDG_CONFIG_HOME", "SHOAL_STORE", "SHOAL_HISTORY")
+    }
     return {**kept, "HOME": os.getcwd(), "XDG_CONFIG_HOME": os.path.join(os.getcwd(), "config"), **more}
 
 
 def shoal(*arguments, code=0, env=None):
-    done = subprocess.run([SHOAL, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
-                          env=env or environment())
+    done = subprocess.run([SHOAL, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=300, env=env or environment())
     assert done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr)
     return done
 
@@ -78,9 +82,13 @@ def everything_is_measured_and_kept():
     site = check_site(calibration, "dir")
     assert len(calibration["sites"]) == 1 and site["get_price"] == 0 and site["connections"] == 1
     assert calibration["threads"] >= 1 and 0 <= calibration["thread_loss"] <= 1
-    for word in ("machine", "kmeans", "autoencoder", "store      dir", f"wrote      {os.getcwd()}/config/shoal/calibration.json"):
+    for word in ("machine", "kmeans", "autoencoder", "store      dir",
+                 f"wrote      {os.getcwd()}/config/shoal/calibration.json"):
         assert word in done.stdout, (word, done.stdout)
-    left = [name for _, folders, files in os.walk("state") for name in folders + files if "calibrate" in name or name == "history.jsonl"]
+    left = [
+        name for _, folders, files in os.walk("state") for name in folders + files
+        if "calibrate" in name or name == "history.jsonl"
+    ]
     assert not left, left
 
 
@@ -90,7 +98,8 @@ def what_was_not_measured_stays():
     before = kept("a.json")
     old = {**before["sites"][0], "store": "az://acct/box"}
     before["sites"].append(old)
-    before["paces"].append({"learner": "kmeans", "phase": "run", "value": 1, "operation": 2, "round": 3, "model_byte": 4, "rounds": 5})
+    before["paces"].append(
+        {"learner": "kmeans", "phase": "run", "value": 1, "operation": 2, "round": 3, "model_byte": 4, "rounds": 5})
     with open("a.json", "w") as file:
         json.dump(before, file)
     out = json.loads(calibrate("--seconds", 1, "--learner", "kmeans", "--store", "st", "-o", "a.json", "--json").stdout)
@@ -106,7 +115,8 @@ def what_was_not_measured_stays():
         json.dump(after, file)
     calibrate("--seconds", 1, "--learner", "kmeans", "-o", "a.json")
     moved = kept("a.json")
-    assert not phases(moved, "logistic") and [site["store"] for site in moved["sites"]] == ["az://acct/box", "dir"], moved
+    assert not phases(moved, "logistic") and [site["store"]
+                                              for site in moved["sites"]] == ["az://acct/box", "dir"], moved
 
 
 @apart.test
@@ -144,7 +154,9 @@ def wrong_input_is_told_before_anything_is_measured():
         pass
     refuses(1, "file/a.json: can't write: Not a directory", "-o", "file/a.json")
     without = {name: value for name, value in environment().items() if name not in ("HOME", "XDG_CONFIG_HOME")}
-    refuses(2, "there is no place for a calibration: neither XDG_CONFIG_HOME nor HOME names a folder; --out names a file", env=without)
+    refuses(2,
+            "there is no place for a calibration: neither XDG_CONFIG_HOME nor HOME names a folder; --out names a file",
+            env=without)
     done = calibrate("--seconds", 1, "--store", "az://acct/box", code=1,
                      env=environment(AZURE_STORAGE_KEY="a2V5", AZURE_STORAGE_BLOB_ENDPOINT="http://127.0.0.1:9/acct",
                                      AZURE_STORAGE_QUEUE_ENDPOINT="http://127.0.0.1:9/acct"))
@@ -153,12 +165,14 @@ def wrong_input_is_told_before_anything_is_measured():
 
 def stop_when(seen, seconds):
     """Sends a signal once a key of the store is as wanted, and looks at what is left."""
-    process = subprocess.Popen([SHOAL, "calibrate", "--quiet", "--seconds", seconds, "--learner", "logistic", "--store", "st"],
-                               env=environment(), stderr=subprocess.PIPE)
+    process = subprocess.Popen([
+        SHOAL, "calibrate", "--quiet", "--seconds", seconds, "--learner", "logistic", "--store", "st"
+    ], env=environment(), stderr=subprocess.PIPE)
 
     def keys():
         """None while there is no store yet."""
-        listed = subprocess.run([SHOAL, "store", "ls", "--recursive", "st"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        listed = subprocess.run([SHOAL, "store", "ls", "--recursive", "st"], capture_output=True, text=True,
+                                stdin=subprocess.DEVNULL)
         return listed.stdout.split() if listed.returncode == 0 else None
 
     deadline = time.monotonic() + 300
@@ -187,7 +201,10 @@ def history_tells_of_runs():
     assert calibrate("--history").stdout == "no runs yet\n"
     empty = json.loads(calibrate("--history", "--json").stdout)
     assert empty["runs"] == [] and empty["median_error"] is None, empty
-    refuses(1, f"{os.getcwd()}/config/shoal/calibration.json: there is no calibration to refit yet: shoal calibrate makes one", "--refit")
+    refuses(
+        1,
+        f"{os.getcwd()}/config/shoal/calibration.json: there is no calibration to refit yet: shoal calibrate makes one",
+        "--refit")
     calibrate("--seconds", 1, "--learner", "kmeans")
     refuses(1, f"{os.getcwd()}/state/shoal/history.jsonl: there are no runs to refit from yet", "--refit")
     for rows in (20000, 40000):
@@ -199,7 +216,8 @@ def history_tells_of_runs():
         assert 0 < run["low"] < run["predicted"] < run["high"], run
         assert abs(run["ratio"] * run["predicted"] / run["happened"] - 1) < 1e-9, run
     errors = sorted(abs(run["ratio"] - 1) for run in listed["runs"])
-    assert listed["predicted"] == 2 and listed["worst_error"] == errors[1] and listed["median_error"] == errors[0], listed
+    assert listed["predicted"] == 2 and listed["worst_error"] == errors[1] and listed["median_error"] == errors[
+        0], listed
     with open("state/shoal/history.jsonl", "a") as file:
         file.write("{damaged\n")
     text = calibrate("--history").stdout

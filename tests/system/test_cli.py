@@ -152,7 +152,8 @@ def files_of_one_run_are_apart():
     kmeans = ["kmeans", "x.npy", "-k", 3]
     fails(2, ["--centres o.npy", "--labels o.npy", "same file"], *kmeans, "--centres", "o.npy", "--labels", "o.npy")
     fails(2, ["--centres o.npy", "--trace sub/../o.npy"], *kmeans, "--centres", "o.npy", "--trace", "sub/../o.npy")
-    fails(2, ["--centres fresh.npy", "--model dangling.npy"], *kmeans, "--centres", "fresh.npy", "--model", "dangling.npy")
+    fails(2, ["--centres fresh.npy", "--model dangling.npy"], *kmeans, "--centres", "fresh.npy", "--model",
+          "dangling.npy")
     write("old.npy", "old")
     os.link("old.npy", "hard.npy")
     fails(2, ["--centres old.npy", "--labels hard.npy"], *kmeans, "--centres", "old.npy", "--labels", "hard.npy")
@@ -165,10 +166,11 @@ def files_of_one_run_are_apart():
     with open("x.npy", "rb") as file:
         fails(2, ["--labels x.npy", "DATA -"], "kmeans", "-", "-k", 3, "--labels", "x.npy", stdin=file)
     # A checkpoint is removed when all is written, and would take the output with it.
-    fails(2, ["checkpoint ./o.npy", "--centres o.npy", "same file"], *kmeans, "--centres", "o.npy", "--checkpoint", 9, "--checkpoint-file",
-          "./o.npy")
+    fails(2, ["checkpoint ./o.npy", "--centres o.npy", "same file"], *kmeans, "--centres", "o.npy", "--checkpoint", 9,
+          "--checkpoint-file", "./o.npy")
     fails(2, ["kmeans.checkpoint", "--labels", "same file"], *kmeans, "--labels", "kmeans.checkpoint", "--resume")
-    fails(2, ["t.npy", "--out", "same file"], "run", "--exec", "cat", "x.npy", "-o", "t.npy", "--resume", "--checkpoint-file", "t.npy")
+    fails(2, ["t.npy", "--out", "same file"], "run", "--exec", "cat", "x.npy", "-o", "t.npy", "--resume",
+          "--checkpoint-file", "t.npy")
     fails(1, ["x.npy", "no checkpoint"], *kmeans, "--checkpoint", 9, "--checkpoint-file", "x.npy")
     fails(2, ["--checkpoint-file mem:here/c", "gone"], *kmeans, "--checkpoint", 9, "--checkpoint-file", "mem:here/c")
     assert open("x.npy", "rb").read() == before
@@ -295,8 +297,10 @@ def more_clusters_than_rows_are_refused():
 @test
 def weights_are_checked():
     numpy.save("x.npy", blobs(rows=6))
-    for values, says in (([1, 1, -1, 1, 1, 1], ["w.npy", "row 3"]), ([0.0] * 6, ["w.npy", "0"]), ([1.0] * 5, ["w.npy", "6 rows"]),
-                         ([1, 1, 1, numpy.nan, 1, 1], ["w.npy", "row 4"]), ([1, 1, 1, 1, 1, numpy.inf], ["w.npy", "row 6"])):
+    for values, says in (([1, 1, -1, 1, 1,
+                           1], ["w.npy", "row 3"]), ([0.0] * 6, ["w.npy", "0"]), ([1.0] * 5, ["w.npy", "6 rows"]),
+                         ([1, 1, 1, numpy.nan, 1, 1], ["w.npy", "row 4"]), ([1, 1, 1, 1, 1,
+                                                                             numpy.inf], ["w.npy", "row 6"])):
         numpy.save("w.npy", numpy.array(values, dtype=numpy.float64))
         fails(1, says, "kmeans", "x.npy", "-k", 2, "--weights", "w.npy", "--labels", "l.npy")
     fails(1, "nowhere.npy", "kmeans", "x.npy", "-k", 2, "--weights", "nowhere.npy")
@@ -427,10 +431,11 @@ def every_output_is_what_it_says():
                    "--picture", "p.png", "--trace", "t.jsonl", "--json", "--seed", 3)
     report = json.loads(out)
     assert out.count("\n") == 1
-    for key in ("learner", "rows", "columns", "k", "rounds", "iterations", "converged", "objective", "seconds", "kernel",
-                "threads", "distances_computed", "distances_skipped", "peak_memory"):
+    for key in ("learner", "rows", "columns", "k", "rounds", "iterations", "converged", "objective", "seconds",
+                "kernel", "threads", "distances_computed", "distances_skipped", "peak_memory"):
         assert key in report, f"--json has no {key}: {out}"
-    assert list(report["seconds"])[:4] == ["load", "scan", "seed", "run"] and {"write", "total"} <= set(report["seconds"])
+    assert list(report["seconds"])[:4] == ["load", "scan", "seed", "run"
+                                           ] and {"write", "total"} <= set(report["seconds"])
     assert (report["learner"], report["rows"], report["columns"], report["k"]) == ("kmeans", 300, 16, 5), out
     assert report["converged"] is True and report["peak_memory"] > 1 << 20
     centres, labels = numpy.load("c.npy"), numpy.load("l.npy")
@@ -458,7 +463,8 @@ def every_output_is_what_it_says():
 def a_summary_is_printed_when_nothing_else_is_asked():
     numpy.save("x.npy", blobs())
     out = succeeds("kmeans", "x.npy", "-k", 3)
-    for text in ("x.npy: 60 rows, 4 columns, float32", "clusters   3, of 20 to 20 rows", "objective", "converged", "time"):
+    for text in ("x.npy: 60 rows, 4 columns, float32", "clusters   3, of 20 to 20 rows", "objective", "converged",
+                 "time"):
         assert text in out, out
     assert os.listdir(".") == ["x.npy"]
     done = run("kmeans", "x.npy", "-k", 3, "--labels", "/dev/stdout", stdout=open("out", "wb"))
@@ -564,8 +570,9 @@ class Running:
 
     def __init__(self, *arguments, **options):
         self.reader, writer = os.pipe()
-        self.process = subprocess.Popen([SHOAL, *map(str, arguments), "--trace", f"/dev/fd/{writer}"], pass_fds=[writer],
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+        self.process = subprocess.Popen([SHOAL, *map(str, arguments), "--trace", f"/dev/fd/{writer}"],
+                                        pass_fds=[writer], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, **options)
         os.close(writer)
         self.file = os.fdopen(self.reader)
 
@@ -598,7 +605,8 @@ def a_signal_ends_the_run_after_the_round():
         assert numpy.load("c.npy").shape == (200, 24) and numpy.load("l.npy").shape == (20000,)
         assert sorted(os.listdir(".")) == ["c.npy", "l.npy"]
         succeeds("predict", "c.npy", LONG[0], "--labels", "p.npy", "--quiet")
-        assert open("p.npy", "rb").read() == open("l.npy", "rb").read(), "labels belong to the centres that were written"
+        assert open("p.npy", "rb").read() == open("l.npy",
+                                                  "rb").read(), "labels belong to the centres that were written"
         for name in ("c.npy", "l.npy", "p.npy"):
             os.remove(name)
 
@@ -618,8 +626,8 @@ def a_run_stopped_before_there_are_centres_writes_nothing():
 @test
 def a_run_stopped_while_the_next_one_seeds_writes_the_best_so_far():
     data = "gen:uniform?rows=20000&cols=24&seed=5"
-    running = Running("kmeans", data, "-k", 200, "--init", "kmeans++", "--runs", 500, "--iterations", 1, "--tolerance", 0,
-                      "--centres", "c.npy", "--labels", "l.npy", "--json")
+    running = Running("kmeans", data, "-k", 200, "--init", "kmeans++", "--runs", 500, "--iterations", 1, "--tolerance",
+                      0, "--centres", "c.npy", "--labels", "l.npy", "--json")
     running.wait_for("run")
     running.wait_for("seed")
     running.process.send_signal(signal.SIGINT)
@@ -702,13 +710,15 @@ def a_file_that_shrinks_while_it_is_read_is_told():
 @test
 def a_file_that_shrinks_under_workers_is_told():
     numpy.save("x.npy", numpy.random.default_rng(1).random((20000, 24), dtype=numpy.float32))
-    running = Running("kmeans", "x.npy", *LONG[1:], "--workers", "local:2", "--centres", "c.npy", "--labels", "l.npy",
-                      env={**os.environ, "XDG_STATE_HOME": os.getcwd() + "/state", "XDG_CACHE_HOME": os.getcwd() + "/cache"})
+    running = Running(
+        "kmeans", "x.npy", *LONG[1:], "--workers", "local:2", "--centres", "c.npy", "--labels", "l.npy",
+        env={**os.environ, "XDG_STATE_HOME": os.getcwd() + "/state", "XDG_CACHE_HOME": os.getcwd() + "/cache"})
     running.wait_for("run")
     os.truncate("x.npy", 1000000)
     done = running.finish()
     assert done.code == 1, (done.code, done.err)
-    assert "/x.npy changed since the job was made: the file shrank\n" in done.err and done.err.count("\n") == 1, done.err
+    assert "/x.npy changed since the job was made: the file shrank\n" in done.err and done.err.count(
+        "\n") == 1, done.err
     assert done.out == "" and not {"c.npy", "l.npy"} & set(os.listdir(".")), (done.out, os.listdir("."))
 
 
@@ -718,7 +728,8 @@ def on_terminal(*arguments):
     """stderr as a terminal 100 columns wide sees it."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, 0x5414, struct.pack("HHHH", 24, 100, 0, 0))  # TIOCSWINSZ
-    process = subprocess.Popen([SHOAL, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave)
+    process = subprocess.Popen([SHOAL, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=slave)
     os.close(slave)
     seen = b""
     while True:

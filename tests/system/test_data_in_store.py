@@ -3,7 +3,8 @@
 
     test_data_in_store.py PATH_TO_shoal [NAME...]
 
-On a folder, and on Azurite where it is installed.  A blob that is replaced, gone or no matrix that can be used where it lies is told
+On a folder, and on Azurite where it is installed.  A blob that is replaced, gone or no matrix that can be used where it
+lies is told
 in one sentence.
 """
 import contextlib
@@ -24,7 +25,8 @@ SECONDS = 600  # until something that never comes is a failure
 
 
 def start(*words):
-    return subprocess.Popen([SHOAL, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([SHOAL, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
 
 
 def end(process, code=0):
@@ -70,7 +72,9 @@ def files_that_are_written(what, data, *options):
     """Runs a learner on the data and moves what it wrote to names that start with `what`."""
     outputs = {"kmeans": ["--centres", "--labels"], "logistic": ["--model"], "autoencoder": ["--model", "--features"],
                "predict": ["--labels", "--distances"], "run": ["--out"]}[options[0]]
-    written = [f"{what}{number}.{'safetensors' if option == '--model' else 'npy'}" for number, option in enumerate(outputs)]
+    written = [
+        f"{what}{number}.{'safetensors' if option == '--model' else 'npy'}" for number, option in enumerate(outputs)
+    ]
     places = [word for pair in zip(outputs, written) for word in pair]
     run(*[data if word == "DATA" else word for word in options], *places, "--quiet")
     return written
@@ -142,11 +146,13 @@ def ranks_on_a_folder():
         run("kmeans", "rows.npy", "-k", 9, "--weights", "weights.csv", "--centres", "expected.npy", "--quiet")
         os.mkfifo("pipe")
         for kind in mpi.KINDS:
-            words = ["kmeans", f"{store}rows.npy", "-k", "9", "--weights", "pipe", "--centres", f"{kind}.npy", "--quiet"]
+            words = [
+                "kmeans", f"{store}rows.npy", "-k", "9", "--weights", "pipe", "--centres", f"{kind}.npy", "--quiet"
+            ]
             with subprocess.Popen(["sh", "-c", "exec cat weights.csv > pipe"]) as writer:
                 try:
-                    subprocess.run([*mpi.launcher(kind, 3), SHOAL, *words], env=mpi.environment(), stdin=subprocess.DEVNULL, check=True,
-                                   timeout=SECONDS)
+                    subprocess.run([*mpi.launcher(kind, 3), SHOAL, *words], env=mpi.environment(),
+                                   stdin=subprocess.DEVNULL, check=True, timeout=SECONDS)
                 finally:
                     writer.kill()
             same("expected.npy", f"{kind}.npy")
@@ -160,14 +166,18 @@ def ranks_on_azure():
         put(store, "rows.npy")
         run("kmeans", "rows.npy", "-k", 9, "--centres", "expected.npy", "--labels", "expected_labels.npy", "--quiet")
         for kind in mpi.KINDS:
-            words = ["kmeans", f"{store}rows.npy", "-k", "9", "--centres", "found.npy", "--labels", "labels.npy", "--quiet"]
-            subprocess.run([*mpi.launcher(kind, 3), SHOAL, *words], env=mpi.environment(), stdin=subprocess.DEVNULL, check=True, timeout=SECONDS)
+            words = [
+                "kmeans", f"{store}rows.npy", "-k", "9", "--centres", "found.npy", "--labels", "labels.npy", "--quiet"
+            ]
+            subprocess.run([*mpi.launcher(kind, 3), SHOAL, *words], env=mpi.environment(), stdin=subprocess.DEVNULL,
+                           check=True, timeout=SECONDS)
             same("expected.npy", "found.npy")
             same("expected_labels.npy", "labels.npy")
 
 
 def changes(store, change, *reasons):
-    """The weights come through a pipe, which is opened after the data: what happens to the blob then is seen by whoever fetches rows."""
+    """The weights come through a pipe, which is opened after the data: what happens to the blob then is seen by whoever
+    fetches rows."""
     if not os.path.exists("pipe"):
         os.mkfifo("pipe")
     put(store, "rows.npy")
@@ -212,16 +222,22 @@ def what_can_not_be_used(store, named):
     pathlib.Path("short.npy").write_bytes(pathlib.Path("table.npy").read_bytes()[:-3])
     put(store, "table.csv", "table.csv.gz", "table.npy", "empty", "short.npy")
     for name in ("table.csv", "table.csv.gz"):
-        for verb in (["kmeans", "-k", 2], ["autoencoder", "--hidden", 2], ["logistic", "--target", 1], ["run", "--exec", "cat"]):
-            refuses(1, "can't be used where it lies in a store; fetch it first with shoal store get", *verb, f"{store}{name}")
+        for verb in (["kmeans", "-k", 2], ["autoencoder", "--hidden", 2], ["logistic", "--target",
+                                                                           1], ["run", "--exec", "cat"]):
+            refuses(1, "can't be used where it lies in a store; fetch it first with shoal store get", *verb,
+                    f"{store}{name}")
     refuses(1, f"{named}none.npy: there is no such key", "kmeans", f"{store}none.npy", "-k", 2)
     refuses(1, "the blob is empty", "kmeans", f"{store}empty", "-k", 2)
     refuses(1, "short.npy: 100 rows take 1600 bytes, and there are 1597", "kmeans", f"{store}short.npy", "-k", 2)
     refuses(2, "names a store and no blob in it", "kmeans", store, "-k", 2)
-    refuses(2, "only columns of text files can be left out", "kmeans", f"{store}table.npy", "-k", 2, "--drop-column", "1")
-    refuses(2, "are for raw files, and this is npy", "kmeans", f"{store}table.npy", "-k", 2, "--cols", 2, "--type", "f8")
-    refuses(2, "stay in their store, so the labels must be one of its columns", "logistic", f"{store}table.npy", "--labels", "table.npy")
-    refuses(1, "--weights needs one value for each of the 100 rows", "kmeans", f"{store}table.npy", "-k", 2, "--weights", "table.npy")
+    refuses(2, "only columns of text files can be left out", "kmeans", f"{store}table.npy", "-k", 2, "--drop-column",
+            "1")
+    refuses(2, "are for raw files, and this is npy", "kmeans", f"{store}table.npy", "-k", 2, "--cols", 2, "--type",
+            "f8")
+    refuses(2, "stay in their store, so the labels must be one of its columns", "logistic", f"{store}table.npy",
+            "--labels", "table.npy")
+    refuses(1, "--weights needs one value for each of the 100 rows", "kmeans", f"{store}table.npy", "-k", 2,
+            "--weights", "table.npy")
     refuses(1, "but model.npy is a model for 3", "predict", model(), f"{store}table.npy")
 
 

@@ -67,7 +67,8 @@ def sample(dtype, shape):
 
 def test_arrays():
     """Every type, byte order, axis order and number of dimensions arrives as numpy has it."""
-    for kind, order, fortran, shape in itertools.product(TYPES, "<>", [False, True], [(7,), (5, 3), (130, 70), (3, 4, 5)]):
+    for kind, order, fortran, shape in itertools.product(TYPES, "<>", [False, True], [(7, ), (5, 3), (130, 70),
+                                                                                      (3, 4, 5)]):
         if kind[1] == "1" and order == ">":
             continue
         array = sample(order + kind, shape)
@@ -150,7 +151,8 @@ def test_drop_column():
     expected = np.array([[1.0, 2], [3, 4]])
     check("a column left out", same(np.load(convert(folder / "label.csv", "l.npy", "--drop-column", "2")), expected))
     (folder / "label.csv").write_text("x,kind,y\n1,cat,2\n3,dog,4\n")
-    check("a named column left out", same(np.load(convert(folder / "label.csv", "l.npy", "--drop-column", "kind")), expected))
+    check("a named column left out",
+          same(np.load(convert(folder / "label.csv", "l.npy", "--drop-column", "kind")), expected))
     result = shoal("convert", folder / "label.csv", folder / "l.npy", "--drop-column", "nine")
     check("a column that is not there", result.returncode == 2 and b'"nine"' in result.stderr)
 
@@ -191,7 +193,8 @@ def test_raw():
 def test_generated():
     address = "gen:uniform?rows=300&cols=33&seed=7"
     whole = np.load(convert(address, "g.npy"))
-    check("uniform", whole.dtype == np.float32 and whole.min() >= 0 and whole.max() < 1 and abs(whole.mean() - 0.5) < 0.02)
+    check("uniform", whole.dtype == np.float32 and whole.min() >= 0 and whole.max() < 1 and
+          abs(whole.mean() - 0.5) < 0.02)
     lines = shoal("head", address, "-n", 5).stdout.decode().splitlines()
     check("head of generated data", np.array_equal(np.array([row.split("\t") for row in lines], "f4"), whole[:5]))
     longer = np.load(convert("gen:uniform?rows=400&cols=33&seed=7", "g.npy"))

@@ -32,13 +32,15 @@ def fill():
     for name in ("out.csv", "out.csv.gz", "out.npy", "out.idx"):
         fails("data", "convert", DATA, name)
         assert os.listdir(".") == ["labels.npy"], os.listdir(".")
-    fails("kmeans", "gen:uniform?rows=400&cols=400", "-k", "40", "--iterations", "1", "--quiet", "--model", "m.safetensors")
+    fails("kmeans", "gen:uniform?rows=400&cols=400", "-k", "40", "--iterations", "1", "--quiet", "--model",
+          "m.safetensors")
     assert os.listdir(".") == ["labels.npy"], os.listdir(".")
     with tempfile.TemporaryDirectory(prefix="shoal-store-") as elsewhere: # a disk that has room
         for name in ("a", "b"):
             with open(f"{elsewhere}/{name}", "wb") as file:
                 file.write(os.urandom(100000))
-        put = subprocess.run([SHOAL, "store", "put", f"{elsewhere}/a", f"{elsewhere}/b", f"{elsewhere}/st/"], capture_output=True)
+        put = subprocess.run([SHOAL, "store", "put", f"{elsewhere}/a", f"{elsewhere}/b", f"{elsewhere}/st/"],
+                             capture_output=True)
         assert put.returncode == 0, put.stderr
         fails("store", "get", "--quiet", f"{elsewhere}/st/a", "labels.npy")
         fails("store", "get", "--quiet", f"{elsewhere}/st/a", "new")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Learners that go down a gradient, on workers behind ssh: the model is that of one thread, byte by byte, also when a host fails.
+"""Learners that go down a gradient, on workers behind ssh: the model is that of one thread, byte by byte, also when a
+host fails.
 
     test_gradient_hosts.py PATH_TO_shoal
 
@@ -22,8 +23,8 @@ SHOAL = os.path.abspath(sys.argv[1])
 
 
 def start(folder, *words):
-    return subprocess.Popen([SHOAL, *map(str, words)], cwd=folder, env={**os.environ, "HOME": folder}, stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([SHOAL, *map(str, words)], cwd=folder, env={**os.environ, "HOME": folder},
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def run(folder, *words):
@@ -42,15 +43,16 @@ def agrees(folder, learner, far, happens=None):
     """Has a job done by three workers on two hosts, to which something may happen on the way."""
     work = [*LEARNERS[learner], *(["--iterations", 600] if happens else [])]
     run(folder, learner, *work, "--model", "expected.safetensors", "--quiet", "--threads", 1)
-    job = start(folder, learner, *work, "--model", "found.safetensors", "--quiet", "--store", "st", "--workers", "ssh:h1:1,h2:2",
-                "--lease", 3, *far_jobs.ssh_options(far))
+    job = start(folder, learner, *work, "--model", "found.safetensors", "--quiet", "--store", "st", "--workers",
+                "ssh:h1:1,h2:2", "--lease", 3, *far_jobs.ssh_options(far))
     if happens:
         wait_until(lambda: rounds_done(folder) >= 5 or job.poll() is not None, far_jobs.SOON, "round 5")
         assert job.poll() is None, f"the job is done before anything could happen: {job.communicate()}"
         happens()
     err = job.communicate(timeout=2 * far_jobs.SOON)[1]
     assert job.returncode == 0, err
-    assert filecmp.cmp(f"{folder}/expected.safetensors", f"{folder}/found.safetensors", shallow=False), f"{learner}: the models differ"
+    assert filecmp.cmp(f"{folder}/expected.safetensors", f"{folder}/found.safetensors",
+                       shallow=False), f"{learner}: the models differ"
     run(folder, "job", "remove", "--all-done", "--store", "st")
 
 
@@ -66,10 +68,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="shoal-gradient-") as folder, hosts.Hosts(folder, 2) as far:
         make_data(folder, lambda *words: run(folder, *words))
         far_jobs.bring_program(SHOAL, far)
-        for learner, happens in (("autoencoder", None), ("logistic", None), ("autoencoder", lambda: kill_workers(far[2]))):
+        for learner, happens in (("autoencoder", None), ("logistic", None), ("autoencoder",
+                                                                             lambda: kill_workers(far[2]))):
             began = time.monotonic()
             agrees(folder, learner, far, happens)
-            print(f"{learner}{', whose workers are killed' if happens else ''}: {time.monotonic() - began:.1f} s", flush=True)
+            print(f"{learner}{', whose workers are killed' if happens else ''}: {time.monotonic() - began:.1f} s",
+                  flush=True)
         wait_until(lambda: not far_jobs.agents_and_workers(far), far_jobs.SOON, "nothing is left on the hosts")
 
 

@@ -5,7 +5,8 @@
     test_gradient_jobs.py PATH_TO_shoal [NAME...]
 
 Their rounds keep an optimiser's history for whoever leads next (docs/engine-store.md, "kept"): it is lost, damaged and exchanged here,
-and leaders are killed at any write.  Every test runs in a process and an empty folder of its own, several at a time: most of
+and leaders are killed at any write.  Every test runs in a process and an empty folder of its own, several at a time:
+most of
 them wait most of the time.  Workers on other machines: test_gradient_hosts.py; at random: test_job_chaos_gradient.py.
 """
 import contextlib
@@ -86,7 +87,8 @@ def keys(job, name=""):
 
 
 def submit_and_stop(learner, least, *words):
-    """A job whose only worker is slow, and is killed when it has come at least to this round, so that nothing changes any more.
+    """A job whose only worker is slow, and is killed when it has come at least to this round, so that nothing changes
+    any more.
     Where the machine is so busy that the job ends before anybody looks, the next one's worker is slower."""
     for delay in DELAYS:
         job = submit(learner, *words)
@@ -100,10 +102,10 @@ def submit_and_stop(learner, least, *words):
     raise AssertionError(f"no worker was slow enough to be stopped in round {least}")
 
 
-# ---- one model, whoever computes it -----------------------------------------------------------------------------------
+# ---- one model, whoever computes it ----------------------------------------------------------------------------------
 
-ENGINES = [["--threads", 2], ["--threads", 2, "--kernel", "portable"], ["--workers", "local:1"], ["--workers", "local:3"],
-           ["--workers", "local:2", "--threads", 1, "--slices", 6, "--reduce", "tree:2"],
+ENGINES = [["--threads", 2], ["--threads", 2, "--kernel", "portable"], ["--workers", "local:1"],
+           ["--workers", "local:3"], ["--workers", "local:2", "--threads", 1, "--slices", 6, "--reduce", "tree:2"],
            ["--workers", "local:2", "--slices", 4, "--roles", "split"]]
 
 
@@ -146,7 +148,7 @@ def workers_that_meet_at_a_server():
         assert "round" not in left and "kept" not in left, f"jobs that were removed have left {left}"
 
 
-# ---- what rounds keep -------------------------------------------------------------------------------------------------
+# ---- what rounds keep ------------------------------------------------------------------------------------------------
 
 
 def damage(which):
@@ -219,7 +221,8 @@ def history_does_not_pile_up():
     make_data(".", run)
     job = submit_and_stop("autoencoder", 35, "--history", 3)
     oldest, newest = (int(keys(job, "kept")[end].split("/")[-2]) for end in (0, -1))
-    assert newest - oldest < 25, f"in round {show(job)['round']} there is still what round {oldest} kept"  # removed some rounds at a time
+    # removed some rounds at a time
+    assert newest - oldest < 25, f"in round {show(job)['round']} there is still what round {oldest} kept"
     run("job", "resume", job, "--store", "st", "--quiet", "--workers", "local:1")
     assert keys(job) == keys(job, "model") and len(keys(job)) == 1, f"a finished job has left {keys(job)}"
     run("job", "remove", job, "--store", "st")
@@ -237,7 +240,7 @@ def a_stopped_job_is_removed_whole():
     assert all(key.startswith("gone/") for key in left), f"a removed job has left {left}"
 
 
-# ---- death ------------------------------------------------------------------------------------------------------------
+# ---- death -----------------------------------------------------------------------------------------------------------
 
 
 def die_at_writes(learner, writes):
@@ -250,7 +253,8 @@ def die_at_writes(learner, writes):
         before = ["strace", "-f", "-qq", "-o", "/dev/null", f"--inject=pwrite64:signal=SIGKILL:when={number}"]
         worker = start("worker", "--store", "st", "--job", job, "--slots", 1, "--data-root", "/", before=before)
         worker.communicate(timeout=SECONDS)
-        assert worker.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), f"write {number}: the worker ends with {worker.returncode}"
+        assert worker.returncode in (-signal.SIGKILL,
+                                     128 + signal.SIGKILL), f"write {number}: the worker ends with {worker.returncode}"
         reached.append(show(job)["round"])
     assert reached[-1] > 3, f"too little has happened: rounds {reached}"
     finish(job)
@@ -269,12 +273,14 @@ for part in range(4):  # most of the time each waits for a lease to end
 
 def kill_starter_and_workers(learner, chance, delay):
     """The job, unless it has ended before."""
-    starter = start(learner, *LEARNERS[learner], "--model", "found.safetensors", "--quiet", "--store", slow(delay), "--workers", "local:2",
-                    "--lease", 1, "--job", f"{learner}-{delay}")
+    starter = start(learner, *LEARNERS[learner], "--model", "found.safetensors", "--quiet", "--store", slow(delay),
+                    "--workers", "local:2", "--lease", 1, "--job", f"{learner}-{delay}")
 
     def find_job():
         listed = run("job", "list", "--json", "--store", "st") if os.path.exists("st/shoal-store") else ""
-        return next((about["id"] for about in map(json.loads, listed.splitlines()) if about["id"].startswith(f"{learner}-{delay}")), None)
+        return next((about["id"]
+                     for about in map(json.loads, listed.splitlines()) if about["id"].startswith(f"{learner}-{delay}")),
+                    None)
     wait_until(find_job, SECONDS, "the job")
     job = find_job()
     wait_until(lambda: show(job)["round"] >= 5 or starter.poll() is not None, SECONDS, "round 5")

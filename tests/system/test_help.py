@@ -77,7 +77,8 @@ def renders(roff, page):
     if not shutil.which("groff"):
         print("SKIPPED: groff is not here")
         return
-    done = subprocess.run(["groff", "-man", "-ww", "-Tutf8", "-rLL=80n", "-P-cbou"], input=roff, capture_output=True, text=True)
+    done = subprocess.run(["groff", "-man", "-ww", "-Tutf8", "-rLL=80n", "-P-cbou"], input=roff, capture_output=True,
+                          text=True)
     check(done.returncode == 0 and done.stderr == "", f"{page} renders without warnings: {done.stderr.strip()}")
     check("NAME" in done.stdout and "SYNOPSIS" in done.stdout, f"{page} shows its sections")
 
@@ -86,7 +87,8 @@ overview = shoal("-h")
 listed = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +\S", overview, flags=re.M)
 pages = shoal("man", "--list").split()
 check(pages == [name.replace(" ", "-") for name in listed], "man --list has the verbs of -h")
-check({"kmeans", "predict", "data-info", "data-head", "data-convert", "help", "man"} <= set(pages), "every verb is listed")
+check({"kmeans", "predict", "data-info", "data-head", "data-convert", "help", "man"} <= set(pages),
+      "every verb is listed")
 check(shoal("help") == overview and shoal("--help") == overview, "help, -h and --help are the same")
 check(re.fullmatch(r"shoal \d+\.\d+\.\d+\n", shoal("--version")), "--version prints one line")
 
@@ -98,7 +100,8 @@ for name in listed:
     check(f"\\fBshoal {name}\\fR" in program, f"shoal(1) names {name}")
 renders(program, "shoal(1)")
 for family in {name.split()[0] for name in listed if " " in name}:
-    check(all(name in shoal("help", family) for name in listed if name.startswith(family + " ")), f"help {family} lists")
+    check(all(name in shoal("help", family) for name in listed if name.startswith(family + " ")),
+          f"help {family} lists")
     check(shoal(family, "-h") == shoal("help", family), f"{family} -h is help {family}")
 
 for name in listed:
@@ -110,8 +113,10 @@ for name in listed:
     check(len(in_help) >= 1 and any("--help" in option for option in in_help), f"{name} -h lists its options")
     check(set(in_help) == set(in_manual), f"{name}: options of -h and man differ: {set(in_help) ^ set(in_manual)}")
     for option in set(in_help) & set(in_manual):
-        check(in_help[option] == in_manual[option], f"{name} {option}: '{in_help[option]}' is not '{in_manual[option]}'")
-        check(in_help[option] and not in_help[option].endswith("."), f"{name} {option} has a sentence without a full stop")
+        check(in_help[option] == in_manual[option],
+              f"{name} {option}: '{in_help[option]}' is not '{in_manual[option]}'")
+        check(in_help[option] and not in_help[option].endswith("."),
+              f"{name} {option} has a sentence without a full stop")
     names = [re.sub(r"^-\w, ", "", option).split()[0] for option in in_help]
     check(len(names) == len(set(names)), f"{name}: an option is there twice")
     letters = [option[1] for option in in_help if not option.startswith("--")]

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Hosts behind ssh to which something happens in the middle of a job: see each case.  The bytes are those of the threads engine.
+"""Hosts behind ssh to which something happens in the middle of a job: see each case.  The bytes are those of the
+threads engine.
 
     test_hosts_faults.py PATH_TO_shoal [CASE...]
 
@@ -70,7 +71,8 @@ def workers_are_killed(far):
             os.kill(pid, signal.SIGKILL)
         wait_until(lambda: len(set(far[1].processes("worker")) - set(workers)) == 2, far_jobs.SOON, "two others")
         assert far[1].processes("agent") == agents, "another agent"
-        job.wait_for(lambda about: sum("signal 9" in worker["state"] for worker in about["worker"]) == 2, "how they ended")
+        job.wait_for(lambda about: sum("signal 9" in worker["state"] for worker in about["worker"]) == 2,
+                     "how they ended")
     job.ends(0)
     job.agrees()
 

@@ -18,7 +18,8 @@ SHOAL = os.path.abspath(sys.argv[1])
 
 def sixteen_workers(far):
     """On four hosts, which see neither this machine's files nor its program; all of them work."""
-    job = far_jobs.Job(SHOAL, far.folder, "sixteen", ["ssh:h1:4,h2:4", "ssh:h3:4", "ssh:h4:4"], far_jobs.ssh_options(far))
+    job = far_jobs.Job(SHOAL, far.folder, "sixteen", ["ssh:h1:4,h2:4", "ssh:h3:4", "ssh:h4:4"],
+                       far_jobs.ssh_options(far))
     with far[1].slow_link():
         job.start()
         job.wait_for_all(16)
@@ -32,7 +33,8 @@ def sixteen_workers(far):
 
 def beside_local_ones(far):
     """Workers of this machine and of two hosts in one job, split roles, fewer and more of them while it runs."""
-    job = far_jobs.Job(SHOAL, far.folder, "mixed", ["local:2", "ssh:h1,h2"], [*far_jobs.ssh_options(far), "--roles", "split"])
+    job = far_jobs.Job(SHOAL, far.folder, "mixed", ["local:2", "ssh:h1,h2"],
+                       [*far_jobs.ssh_options(far), "--roles", "split"])
     with far[1].slow_link():
         job.start()
         job.wait_for(lambda about: len(job.mapped(about)) == 3, "all three machines take part")
@@ -45,7 +47,8 @@ def beside_local_ones(far):
 
 
 def data_goes_once(far):
-    """The rows go once to a host, whose four workers share them, and not again for the next job on the same rows; so does the
+    """The rows go once to a host, whose four workers share them, and not again for the next job on the same rows; so
+    does the
     program."""
     work = rows_of(far)
     size = os.path.getsize(work[0])

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Jobs that go down a gradient under chaos, in a folder: whoever leads next needs what the rounds before kept.  See chaos.py."""
+"""Jobs that go down a gradient under chaos, in a folder: whoever leads next needs what the rounds before kept.  See
+chaos.py."""
 import contextlib
 
 import chaos

@@ -5,7 +5,8 @@
     test_job_cli.py PATH_TO_shoal [NAME...]
 
 Every test runs in a process and an empty folder of its own, which also has the user's state and cache, several at a
-time: most of them wait most of the time.  What a job finds is compared with what the same command finds without workers,
+time: most of them wait most of the time.  What a job finds is compared with what the same command finds without
+workers,
 by bytes.
 """
 import contextlib
@@ -91,8 +92,11 @@ def reference(*learn, data=DATA):
 
 
 def outputs(folder):
-    return ["--centres", f"{folder}/centres.npy", "--labels", f"{folder}/labels.npy",
-            "--model", f"{folder}/model.safetensors", "--picture", f"{folder}/picture.png", "--picture-shape", "2x4", "--trace", f"{folder}/trace.jsonl"]
+    return [
+        "--centres", f"{folder}/centres.npy", "--labels", f"{folder}/labels.npy", "--model",
+        f"{folder}/model.safetensors", "--picture", f"{folder}/picture.png", "--picture-shape", "2x4", "--trace",
+        f"{folder}/trace.jsonl"
+    ]
 
 
 def agrees(folder, trace=True):
@@ -222,7 +226,8 @@ def a_finished_job_tells_and_gives_all():
     about = show("st", "mine")
     assert about["slices"] == 5 and len(about["worker"]) == 2 and about["requests"]["all"] > 50
     assert sum(about["phases"].values()) > 0 and set(about["phases"]) >= {"scan", "seed", "run"}
-    assert sorted(i for worker in about["worker"] for i in worker["slices"]) == list(range(5)), "every slice is held by one"
+    assert sorted(i for worker in about["worker"]
+                  for i in worker["slices"]) == list(range(5)), "every slice is held by one"
     assert about["settings"]["options"]["clusters"] == 10, about["settings"]
     text = succeeds("job", "show", "--store", "st").out
     for word in ("done", "slices     5", "requests", "workers", job["id"]):
@@ -413,8 +418,8 @@ def workers_survive_their_starter():
 def a_submission_that_is_cut_short_goes_on():
     succeeds("data", "convert", "gen:uniform?rows=4000&cols=8", "rows.csv")
     learn = ["rows.csv", *LEARN, "--grain", "50"]
-    starter = start("kmeans", *learn, "--slices", "80", "--store", "dir:st?faults=delay:1/500ms", "--workers", "local:2",
-                    "--centres", "found.npy")
+    starter = start("kmeans", *learn, "--slices", "80", "--store", "dir:st?faults=delay:1/500ms", "--workers",
+                    "local:2", "--centres", "found.npy")
     waits_for("the job", jobs)
     starter.kill()
     starter.wait()
@@ -453,8 +458,9 @@ def a_cancelled_job_goes_on():
 def a_job_is_removed_with_all_it_has():
     succeeds("data", "convert", "gen:uniform?rows=900&cols=8", "rows.npy")
     with open("rows.npy", "rb") as rows:
-        piped = subprocess.run([SHOAL, "kmeans", "-", *LONG, "--store", "st", "--detach"], stdin=rows, capture_output=True,
-                               text=True, env={**os.environ, "XDG_STATE_HOME": os.path.abspath("state")})
+        piped = subprocess.run([SHOAL, "kmeans", "-", *LONG, "--store", "st", "--detach"], stdin=rows,
+                               capture_output=True, text=True,
+                               env={**os.environ, "XDG_STATE_HOME": os.path.abspath("state")})
     assert piped.returncode == 0, piped.stderr
     name = piped.stdout.strip()
     assert show()["source"] == "uploaded"
@@ -484,7 +490,8 @@ def as_many_launchers_as_there_can_be():
 
 @apart.test
 def nobody_to_do_it_is_said_and_can_be_mended():
-    done = fails(3, "no worker has been seen for", "kmeans", DATA, *LEARN, "--store", "st", "--patience", "0.5", "--quiet")
+    done = fails(3, "no worker has been seen for", "kmeans", DATA, *LEARN, "--store", "st", "--patience", "0.5",
+                 "--quiet")
     assert "shoal job resume" in done.err and "--store st" in done.err, done.err
     succeeds("job", "resume", "--store", "st", "--workers", "local:1")
 
@@ -494,7 +501,8 @@ def workers_that_fail_at_once_say_why():
     succeeds("data", "convert", "gen:uniform?rows=900&cols=8", "rows.npy")
     name = succeeds("kmeans", "rows.npy", *LEARN, "--store", "st", "--detach", "--lease", "1").out.strip()
     os.remove("rows.npy")
-    done = fails(3, "workers can't do it", "job", "resume", name, "--store", "st", "--workers", "local:2", "--patience", "60")
+    done = fails(3, "workers can't do it", "job", "resume", name, "--store", "st", "--workers", "local:2", "--patience",
+                 "60")
     assert f"{os.path.abspath('rows.npy')}: can't read: No such file" in done.err, done.err
     assert done.err.count(name) == 2, f"once as the job's name and once in the command: {done.err}"
 
@@ -547,7 +555,9 @@ def wrong_usage_is_told_in_one_sentence():
     kmeans(2, "--workers: 'farm:3' is not known; it should be local:N", "--workers", "farm:3")
     kmeans(2, "--workers: 'local:0' should be local:N with N from 1", "--workers", "local:0")
     kmeans(2, "--workers: 'local:many'", "--workers", "local:many")
-    for option in (["--detach"], ["--reduce", "flat"], ["--roles", "split"], ["--slices", "2"], ["--job", "a"], ["--patience", "1"]):
+    for option in (["--detach"], ["--reduce", "flat"], ["--roles", "split"], ["--slices",
+                                                                              "2"], ["--job", "a"], ["--patience",
+                                                                                                     "1"]):
         kmeans(2, "need --workers WHERE or --store URL", *option)
     kmeans(2, "--slices must be at most 12, the grains that the rows make, not 5000", "--store", "st",
            "--slices", "5000")
@@ -574,7 +584,8 @@ def wrong_usage_is_told_in_one_sentence():
     fails(2, "name one of them", "job", "show", "--store", "st")
     fails(2, "say more of it", "job", "show", "kmeans", "--store", "st")
     fails(2, "is not a number of workers from 0 to 4096", "job", "scale", first, "many", "--store", "st")
-    fails(2, "--tensor NAME and --output FILE.npy go together", "job", "result", first, "--tensor", "a", "--store", "st")
+    fails(2, "--tensor NAME and --output FILE.npy go together", "job", "result", first, "--tensor", "a", "--store",
+          "st")
     fails(2, "job remove needs ID or --all-done", "job", "remove", "--store", "st")
     fails(2, "--roles: 'cook'", "worker", "--store", "st", "--roles", "cook")
     fails(2, "--id: 'xyz' is not 16", "worker", "--store", "st", "--id", "xyz")
@@ -628,8 +639,10 @@ def a_store_that_can_only_be_read_can_be_looked_at():
 @apart.test
 def an_unreachable_store_is_told():
     nobody = "http://127.0.0.1:9"
-    env = {"AWS_ENDPOINT_URL": nobody, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AZURE_STORAGE_KEY": "YQ==",
-           "AZURE_STORAGE_BLOB_ENDPOINT": f"{nobody}/acct", "AZURE_STORAGE_QUEUE_ENDPOINT": f"{nobody}/acct"}
+    env = {
+        "AWS_ENDPOINT_URL": nobody, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AZURE_STORAGE_KEY": "YQ==",
+        "AZURE_STORAGE_BLOB_ENDPOINT": f"{nobody}/acct", "AZURE_STORAGE_QUEUE_ENDPOINT": f"{nobody}/acct"
+    }
     for store in ("s3://bucket/jobs", "az://acct/box/jobs"):
         fails(1, "127.0.0.1", "job", "list", "--store", store, "--deadline", "1", env=env)
         fails(1, "127.0.0.1", "kmeans", DATA, *LEARN, "--store", store, "--workers", "local:1", "--patience", "1",
@@ -642,8 +655,8 @@ def what_is_printed_can_be_typed():
     folder = "a folder/it's für uns"
     os.makedirs(folder)
     succeeds("data", "convert", "gen:uniform?rows=900&cols=8", f"{folder}/rows.npy")
-    done = fails(3, "waiting for workers", "kmeans", f"{folder}/rows.npy", *LEARN, "--store", f"dir:{folder}/st", "--patience",
-                 "0.3", "--centres", f"{folder}/centres.npy")
+    done = fails(3, "waiting for workers", "kmeans", f"{folder}/rows.npy", *LEARN, "--store", f"dir:{folder}/st",
+                 "--patience", "0.3", "--centres", f"{folder}/centres.npy")
     worker = done.err.splitlines()[0].split(": ", 1)[1]
     resume = done.err.split("`")[1]
     for command in (f"{worker} --idle 1", resume):
@@ -661,7 +674,8 @@ def an_output_that_can_not_be_written_loses_nothing():
     succeeds(*words[1:], "--out", "found")
     succeeds("kmeans", DATA, *LEARN, "--centres", "expected.npy")
     same("expected.npy", "found/centres.npy")
-    fails(1, "/nowhere/c.npy: can't write", "kmeans", DATA, *LEARN, "--workers", "local:1", "--centres", "/nowhere/c.npy")
+    fails(1, "/nowhere/c.npy: can't write", "kmeans", DATA, *LEARN, "--workers", "local:1", "--centres",
+          "/nowhere/c.npy")
 
 
 # ---- specs that others wrote -----------------------------------------------------------------------------------------
@@ -803,8 +817,8 @@ def a_store_can_not_say_what_is_started():
     fails(3, "waiting for workers", *resume, "--workers", "none", "--patience", "0.2", env=stranger)
     assert jobs()[0]["state"] == "waiting" and show()["worker"] == []
     succeeds("job", "scale", name, "9", "--store", "st")
-    done = succeeds("job", "resume", name, "--store", "dir:st?faults=delay:1/5ms", "--workers", "local:1", "--as-scaled",
-                    env=stranger)
+    done = succeeds("job", "resume", name, "--store", "dir:st?faults=delay:1/5ms", "--workers", "local:1",
+                    "--as-scaled", env=stranger)
     for ignored in (f"--ssh touch {called}", "--roles split"):
         assert f"submitted elsewhere, unless you give it yourself: {ignored}" in done.err, done.err
     assert len(show()["worker"]) == 1, "nobody else says how many are started here"
@@ -861,7 +875,8 @@ def a_supervisor_that_is_stopped_or_killed_loses_nothing():
     pids = at_work(2)
     os.kill(supervisor(), signal.SIGTERM)
     waits_for("the end of its workers", lambda: not any(alive(pid) for pid in pids))
-    waits_for("its last words", lambda: f"stopped; job {name} can go on" in succeeds("job", "logs", "--store", "st").out)
+    waits_for("its last words",
+              lambda: f"stopped; job {name} can go on" in succeeds("job", "logs", "--store", "st").out)
     assert jobs()[0]["state"] == "waiting" and os.listdir("found") == []
     assert succeeds("job", "resume", name, "--store", SLOW, "--detach").out.strip() == name
     at_work(2)

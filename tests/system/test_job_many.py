@@ -18,8 +18,10 @@ from processes import adopt_orphans, children, command, proportional_memory, rea
 
 SHOAL = os.path.abspath(sys.argv[1])
 WORKERS = int(sys.argv[2]) if len(sys.argv) > 2 else 200
-WORK = ["kmeans", "gen:uniform?rows=400&cols=2&seed=1", "-k", "8", "--init", "random", "--grain", "2", "--iterations", "20",
-        "--tolerance", "0", "--runs", "2", "--quiet"]
+WORK = [
+    "kmeans", "gen:uniform?rows=400&cols=2&seed=1", "-k", "8", "--init", "random", "--grain", "2", "--iterations", "20",
+    "--tolerance", "0", "--runs", "2", "--quiet"
+]
 MEMORY_MOST = 2 << 30
 
 
@@ -50,8 +52,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="shoal-many-") as folder:
         store = f"dir:{folder}/store"
         subprocess.run([SHOAL, *WORK, *files(folder, "expected")], check=True)
-        starter = subprocess.Popen([SHOAL, *WORK, *files(folder, "found"), "--store", store, "--workers", f"local:{WORKERS}",
-                                    "--threads", "1", "--slices", str(min(WORKERS, 200))], stdin=subprocess.DEVNULL)
+        starter = subprocess.Popen([
+            SHOAL, *WORK, *files(folder, "found"), "--store", store, "--workers", f"local:{WORKERS}", "--threads", "1",
+            "--slices",
+            str(min(WORKERS, 200))
+        ], stdin=subprocess.DEVNULL)
         memory, count = watch(starter)
         assert starter.returncode == 0, f"exits {starter.returncode}"
         wait_until(lambda: not left_workers(), 300, "all workers are gone")
@@ -63,8 +68,9 @@ def main():
             assert filecmp.cmp(f"{folder}/found{name}", f"{folder}/expected{name}", shallow=False), f"{name} differs"
         assert memory < MEMORY_MOST, f"{memory} bytes"
         assert about["requests"]["again"] == 0, about["requests"]
-        assert len(about["worker"]) >= WORKERS and sum(worker["mapped"] > 0 for worker in about["worker"]) > WORKERS / 2, (
-            "few workers took part")
+        assert len(about["worker"]) >= WORKERS and sum(worker["mapped"] > 0
+                                                       for worker in about["worker"]) > WORKERS / 2, (
+                                                           "few workers took part")
 
 
 main()

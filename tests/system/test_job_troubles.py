@@ -4,7 +4,8 @@
     test_job_troubles.py PATH_TO_shoal
 
 Whatever it is, the job ends with a sentence that says so and can go on once the trouble is over, with the bytes of the
-threads engine; or it waits, where waiting helps.  What needs a small disk or Azurite is left out where those can't be had.
+threads engine; or it waits, where waiting helps.  What needs a small disk or Azurite is left out where those can't be
+had.
 """
 import contextlib
 import filecmp
@@ -54,7 +55,8 @@ class Job:
 
     def wait_for_round(self, number):
         def there():
-            assert self.process.poll() is None, f"ended early with {self.process.returncode}: {self.process.stderr.read()}"
+            assert self.process.poll(
+            ) is None, f"ended early with {self.process.returncode}: {self.process.stderr.read()}"
             about = self.show()
             return about and about["round"] >= number
         wait_until(there, SOON, f"round {number}")
@@ -62,7 +64,8 @@ class Job:
     def ends(self, code, *sentences):
         said = self.process.communicate(timeout=2 * SOON)[1]
         if self.process.returncode != code or not all(sentence in said for sentence in sentences):
-            told = "".join(self.run("job", verb, "--store", self.store, check=False).stdout for verb in ("show", "logs"))
+            told = "".join(
+                self.run("job", verb, "--store", self.store, check=False).stdout for verb in ("show", "logs"))
             raise AssertionError(f"exits {self.process.returncode}, not {code} with {sentences}: {said}\n{told}")
 
     def agrees(self):
@@ -123,7 +126,8 @@ def server_is_away(folder):
     with azurite.Server(folder, "azurite") as server:
         server.wait()
         work = ["-k", "10", "--init", "random", "--iterations", "30", "--tolerance", "0", "--runs", "2"]
-        job = Job(folder, f"az://{azurite.ACCOUNT}/away", "gen:uniform?rows=4000&cols=8&seed=3", work, server.variables())
+        job = Job(folder, f"az://{azurite.ACCOUNT}/away", "gen:uniform?rows=4000&cols=8&seed=3", work,
+                  server.variables())
         job.run("store", "put", "--create", "--quiet", "-", f"{job.store}/first")
         job.start()
         job.wait_for_round(3)

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # k-means through the program: the same bits whatever computes them, and the bits of the definition.
 #   test_kmeans_exact.py PATH_TO_shoal [RANDOM_CASES]
-# Every case is run with each kernel of this CPU, 1 to 7 threads and several grains, and the files compared as `cmp` does.
+# Every case is run with each kernel of this CPU, 1 to 7 threads and several grains, and the files compared as `cmp`
+# does.
 # Labels are compared with the definition in numpy (DESIGN.md, "Exactness in k-means"), centres with math.fsum.
 # Prints one line for each failure and "N passed, M failed" at the end.
 import concurrent.futures
@@ -67,7 +68,8 @@ class Outcome:
         place = folder / f"run{next(counter)}"
         place.mkdir()
         files = [place / "centres.npy", place / "labels.npy", place / "model.safetensors"]
-        result = shoal("kmeans", path, *options, "--json", "--centres", files[0], "--labels", files[1], "--model", files[2])
+        result = shoal("kmeans", path, *options, "--json", "--centres", files[0], "--labels", files[1], "--model",
+                       files[2])
         self.code, self.error = result.returncode, result.stderr.decode(errors="replace").strip()
         self.bytes = [file.read_bytes() for file in files if file.exists()]
         if self.code == 0:
@@ -114,7 +116,8 @@ def distances(X, C):
             apart = x[:, None, here] - C[None, :, here]
             lane += apart * apart
         lane = np.moveaxis(lane, 2, 0)
-        result[first:first + step] = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]))
+        result[first:first + step] = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) +
+                                                                                    (lane[3] + lane[7]))
     return result
 
 
@@ -186,7 +189,8 @@ def follow(name, X, path, start, steps, empty="farthest", weight=None, weight_pa
         check(f"{name}: objective of step {step}", close, f"{told!r}, not {exact!r}")
         centres = after
     whole = Outcome(path, ["--init", first, "--iterations", steps, *options])
-    check(f"{name}: {steps} steps at once", whole.code == 0 and whole.bytes[:2] == outcome.bytes[:2], outcome.difference(whole))
+    check(f"{name}: {steps} steps at once", whole.code == 0 and whole.bytes[:2] == outcome.bytes[:2],
+          outcome.difference(whole))
 
 
 # ---- the same everywhere ---------------------------------------------------------------------------------------------
@@ -267,14 +271,16 @@ def test_many_columns():
 @case
 def test_more_rows():
     both("12,000 rows", blobs(12000, 20, 40, 5, 1.0), 40, 2, places=EVERYWHERE[1:])
-    both("12,000 rows of bytes", np.clip(blobs(12000, 50, 30, 5) * 30 + 128, 0, 255).astype("u1"), 33, 2, places=EVERYWHERE[1:])
+    both("12,000 rows of bytes",
+         np.clip(blobs(12000, 50, 30, 5) * 30 + 128, 0, 255).astype("u1"), 33, 2, places=EVERYWHERE[1:])
 
 
 @case
 def test_ties():
     grid = np.array(list(itertools.product(range(6), range(6), range(6))), "f4")
     both("grid", np.repeat(grid, 3, axis=0), 13)
-    both("grid, centres between", np.repeat(grid, 2, axis=0), 8, start=np.array(list(itertools.product([1.5, 3.5], repeat=3))))
+    both("grid, centres between", np.repeat(grid, 2, axis=0), 8,
+         start=np.array(list(itertools.product([1.5, 3.5], repeat=3))))
     both("grid, equal centres", grid, 8, start=np.repeat(grid[[0, 100, 43, 215]], 2, axis=0).astype(float))
     both("grid, all centres equal", grid, 5, start=np.repeat(grid[[100]], 5, axis=0).astype(float))
     few = generator(7).integers(0, 3, (50, 40))
@@ -324,7 +330,8 @@ def test_constant():
     both("constant columns", X, 5)
     both("all columns constant", np.full((50, 4), 0.1, "f4"), 1)
     both("all columns constant, float64", np.full((50, 4), 0.1), 1)
-    same("all columns constant, two clusters", save(np.full((50, 4), 0.1)), ["-k", 2, "--init", "kmeans++"], SOMEWHERE, fails=True)
+    same("all columns constant, two clusters", save(np.full((50, 4), 0.1)), ["-k", 2, "--init", "kmeans++"], SOMEWHERE,
+         fails=True)
 
 
 @case
@@ -348,15 +355,17 @@ def test_outlier():
 @case
 def test_limits():
     X = generator(19).uniform(-1, 1, (300, 11))
-    for dtype, size in [("f4", 3e38), ("f4", 1e-37), ("f4", 1e-40), ("f4", 1e19), ("f4", 1e-20), ("f8", 1e300), ("f8", 1e-300),
-                        ("f8", 1.7e308), ("f8", 1e-310), ("f8", 1e155), ("f8", 1e-162), ("f8", 1e39), ("f8", 1e-45)]:
+    for dtype, size in [("f4", 3e38), ("f4", 1e-37), ("f4", 1e-40), ("f4", 1e19), ("f4", 1e-20), ("f8", 1e300),
+                        ("f8", 1e-300), ("f8", 1.7e308), ("f8", 1e-310), ("f8", 1e155), ("f8", 1e-162), ("f8", 1e39),
+                        ("f8", 1e-45)]:
         both(f"{dtype} of size {size}", (X * size).astype(dtype), 6, 2, places=SOMEWHERE)
     tiny = np.round(X * 10) * 5e-324  # means are rounded when they are written, so nothing but equality holds
     same("the least numbers there are", save(tiny), ["--init", save(rows_of(tiny, 6))])
     X[:, 3] *= 1e300
     X[:, 4] *= 1e-300
     both("1e300 and 1e-300 side by side", X, 6, 2, places=SOMEWHERE)
-    both("1e38 and 1e-44 side by side", (X[:, :8] * np.float64([1e38, 1, 1, 0, 0, 1e-44, 1e-30, 1e30])).astype("f4"), 6, 2)
+    both("1e38 and 1e-44 side by side", (X[:, :8] * np.float64([1e38, 1, 1, 0, 0, 1e-44, 1e-30, 1e30])).astype("f4"), 6,
+         2)
 
 
 @case
@@ -364,25 +373,31 @@ def test_types():
     """The same numbers in every type that holds them: the same labels and centres."""
     whole = np.clip(blobs(500, 30, 8, 20, dtype="f8") * 12 + 60, 0, 127).round()
     start = save(rows_of(whole, 9))
-    for options in [["--init", start], *(["-k", 9, "--init", init, "--seed", 3] for init in ["kmeans++", "parallel", "random"])]:
+    for options in [["--init", start],
+                    *(["-k", 9, "--init", init, "--seed", 3] for init in ["kmeans++", "parallel", "random"])]:
         expected = None
         for dtype in ["u1", "i1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", ">f4", ">i2"]:
             outcome = same(f"{dtype} {options[-1]}", save(whole.astype(dtype)), options, SOMEWHERE[:1])
             expected = expected or outcome
-            check(f"u1 and {dtype} {options[-1]}", outcome.bytes[:2] == expected.bytes[:2], outcome.difference(expected))
+            check(f"u1 and {dtype} {options[-1]}", outcome.bytes[:2] == expected.bytes[:2],
+                  outcome.difference(expected))
     fortran = Outcome(save(np.asfortranarray(whole)), ["--init", start])
     check("Fortran order", fortran.bytes[:2] == Outcome(save(whole), ["--init", start]).bytes[:2])
 
 
 @case
 def test_seeding():
-    data = {"blobs": (blobs(1500, 16, 10, 21), 10), "uniform": (generator(22).random((800, 64), dtype=np.float32), 90),
-            "bytes": (generator(23).integers(0, 256, (600, 100), dtype=np.uint8), 60), "plane": (blobs(3000, 2, 15, 24, 0.1), 60)}
+    data = {
+        "blobs": (blobs(1500, 16, 10, 21), 10), "uniform": (generator(22).random((800, 64), dtype=np.float32), 90),
+        "bytes": (generator(23).integers(0, 256, (600, 100),
+                                         dtype=np.uint8), 60), "plane": (blobs(3000, 2, 15, 24, 0.1), 60)
+    }
     for (name, (X, k)), init in itertools.product(data.items(), ["kmeans++", "parallel", "random"]):
         path = save(X)
         seeded = same(f"{name} by {init}", path, ["-k", k, "--init", init, "--iterations", 0, "--seed", 5])
         known = set(map(bytes, X.astype(float)))
-        check(f"{name} by {init}: centres are rows", init == "parallel" or all(bytes(c) in known for c in seeded.centres))
+        check(f"{name} by {init}: centres are rows", init == "parallel" or
+              all(bytes(c) in known for c in seeded.centres))
         check(f"{name} by {init}: centres are distinct", len(set(map(bytes, seeded.centres))) == k)
         wrong = (distances(X.astype(float), seeded.centres).argmin(1) != seeded.labels).sum()
         check(f"{name} by {init}: labels", wrong == 0, f"{wrong} wrong")
@@ -424,15 +439,18 @@ def test_weights():
     X = blobs(600, 10, 6, 27)
     g = generator(28)
     start = rows_of(X, 7)
-    for name, weight in {"whole": g.integers(0, 4, 600), "real": g.random(600), "some zero": g.random(600) * (g.random(600) < 0.5),
-                         "uneven": 10.0 ** g.uniform(-4, 4, 600), "large": g.random(600) * 1e30,
-                         "small": g.random(600) * 1e-30, "float32": g.random(600).astype("f4")}.items():
+    for name, weight in {
+            "whole": g.integers(0, 4, 600), "real": g.random(600), "some zero": g.random(600) * (g.random(600) < 0.5),
+            "uneven": 10.0**g.uniform(-4, 4, 600), "large": g.random(600) * 1e30, "small": g.random(600) * 1e-30,
+            "float32": g.random(600).astype("f4")
+    }.items():
         both(f"weights: {name}", X, 7, start=start, weight=weight, weight_path=save(weight))
     weight = (np.arange(600) < 300).astype(float)
     start = np.vstack([rows_of(X[:300], 4), X[[450]] + 1e4, X[[451]] - 1e4])
     X[450:453] += 1e4
     for empty in ["farthest", "keep"]:
-        both(f"a cluster of weight zero, {empty}", X, 6, start=start, weight=weight, weight_path=save(weight), empty=empty)
+        both(f"a cluster of weight zero, {empty}", X, 6, start=start, weight=weight, weight_path=save(weight),
+             empty=empty)
     start = np.vstack([rows_of(X, 12), np.full((18, 10), 70.0)])
     for seed in range(4):
         weight = (generator(seed).random(600) < 0.15) * 1.5

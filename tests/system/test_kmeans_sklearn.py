@@ -22,7 +22,8 @@ except ImportError as error:
     print(f"{error}: skipped; Debian has python3-numpy and python3-sklearn")
     sys.exit(77)
 
-warnings.filterwarnings("ignore")  # "Number of distinct clusters found smaller than n_clusters", and that it did not converge
+warnings.filterwarnings(
+    "ignore")  # "Number of distinct clusters found smaller than n_clusters", and that it did not converge
 program = os.path.abspath(sys.argv[1])
 fashion = pathlib.Path("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz")
 shared = pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -39,7 +40,7 @@ def check(what, condition, more=""):
         print(f"FAILED {what} {more}", flush=True)
 
 
-# ---- data: a name, the file shoal reads with its options, the same as float64, K ---------------------------------------
+# ---- data: a name, the file shoal reads with its options, the same as float64, K -------------------------------------
 
 
 def images(path, rows):
@@ -91,15 +92,17 @@ def spread_rows(X, k):
     return kmeans_plusplus(X, k, random_state=0)[0]
 
 
-# ---- the two programs --------------------------------------------------------------------------------------------------
+# ---- the two programs ------------------------------------------------------------------------------------------------
 
 
 class Shoal:
     def __init__(self, path, options, *more):
         files = {name: folder / f"out.{name}" for name in ["centres.npy", "labels.npy", "model.safetensors"]}
-        words = ["--centres", files["centres.npy"], "--labels", files["labels.npy"], "--model", files["model.safetensors"]]
-        result = subprocess.run([program, "kmeans", path, *options, *map(str, more), "--json", *words], capture_output=True,
-                                timeout=120)
+        words = [
+            "--centres", files["centres.npy"], "--labels", files["labels.npy"], "--model", files["model.safetensors"]
+        ]
+        result = subprocess.run([program, "kmeans", path, *options, *map(str, more), "--json", *words],
+                                capture_output=True, timeout=120)
         if result.returncode != 0:
             raise RuntimeError(result.stderr.decode())
         self.about = json.loads(result.stdout)
@@ -121,14 +124,15 @@ def save_weights(array):
 
 
 def lloyd(X, start, iterations=300, tolerance=0, weight=None):
-    return KMeans(len(start), init=start, n_init=1, max_iter=iterations, tol=tolerance, algorithm="lloyd").fit(X, sample_weight=weight)
+    return KMeans(len(start), init=start, n_init=1, max_iter=iterations, tol=tolerance,
+                  algorithm="lloyd").fit(X, sample_weight=weight)
 
 
 def close(a, b, relative):
     return abs(a - b) <= relative * abs(b)
 
 
-# ---- tests -------------------------------------------------------------------------------------------------------------
+# ---- tests -----------------------------------------------------------------------------------------------------------
 
 
 def test_same_labels(name, path, options, X, k):
@@ -139,9 +143,12 @@ def test_same_labels(name, path, options, X, k):
         ours = Shoal(path, options, "--init", save(start), "--iterations", iterations, "--tolerance", 0)
         differ = (ours.labels != theirs.labels_).sum()
         check(f"{name}, {how}: labels", differ == 0, f"{differ} of {len(X)} differ")
-        check(f"{name}, {how}: objective", close(ours.objective, theirs.inertia_, 1e-6), f"{ours.objective}, not {theirs.inertia_}")
-        check(f"{name}, {how}: centres", np.allclose(ours.centres, theirs.cluster_centers_, rtol=1e-9, atol=1e-9 * np.abs(X).max()))
-        check(f"{name}, {how}: iterations", ours.iterations == theirs.n_iter_, f"{ours.iterations}, not {theirs.n_iter_}")
+        check(f"{name}, {how}: objective", close(ours.objective, theirs.inertia_, 1e-6),
+              f"{ours.objective}, not {theirs.inertia_}")
+        check(f"{name}, {how}: centres",
+              np.allclose(ours.centres, theirs.cluster_centers_, rtol=1e-9, atol=1e-9 * np.abs(X).max()))
+        check(f"{name}, {how}: iterations", ours.iterations == theirs.n_iter_,
+              f"{ours.iterations}, not {theirs.n_iter_}")
 
 
 def test_tolerance(name, path, options, X, k):
@@ -150,7 +157,8 @@ def test_tolerance(name, path, options, X, k):
     for tolerance in [1e-4, 1e-2]:
         theirs = lloyd(X, start, tolerance=tolerance)
         ours = Shoal(path, options, "--init", save(start), "--tolerance", tolerance)
-        check(f"{name}: tolerance {tolerance}", abs(ours.iterations - theirs.n_iter_) <= 1, f"{ours.iterations}, not {theirs.n_iter_}")
+        check(f"{name}: tolerance {tolerance}",
+              abs(ours.iterations - theirs.n_iter_) <= 1, f"{ours.iterations}, not {theirs.n_iter_}")
         check(f"{name}: tolerance {tolerance} says converged", ours.about["converged"])
 
 
@@ -163,14 +171,16 @@ def test_weights(name, path, options, X, k):
     ours = Shoal(path, options, *given, "--weights", save_weights(weight))
     differ = (ours.labels != theirs.labels_).sum()
     check(f"{name}: weighted labels", differ == 0, f"{differ} of {len(X)} differ")
-    check(f"{name}: weighted objective", close(ours.objective, theirs.inertia_, 1e-6), f"{ours.objective}, not {theirs.inertia_}")
+    check(f"{name}: weighted objective", close(ours.objective, theirs.inertia_, 1e-6),
+          f"{ours.objective}, not {theirs.inertia_}")
     scaled = Shoal(path, options, *given, "--weights", save_weights(weight * 1024))
     check(f"{name}: 1,024 times the weights, same centres", scaled.centre_bytes == ours.centre_bytes)
     check(f"{name}: 1,024 times the weights and objective", scaled.objective == ours.objective * 1024)
     plain = Shoal(path, options, *given)
     ones = Shoal(path, options, *given, "--weights", save_weights(np.ones(len(X))))
-    check(f"{name}: weights of one change nothing",
-          ones.centre_bytes == plain.centre_bytes and (ones.labels == plain.labels).all() and ones.objective == plain.objective)
+    check(
+        f"{name}: weights of one change nothing", ones.centre_bytes == plain.centre_bytes and
+        (ones.labels == plain.labels).all() and ones.objective == plain.objective)
 
 
 def test_duplicates(name, path, options, X, k):
@@ -188,9 +198,11 @@ def test_duplicates(name, path, options, X, k):
     start = save(start * 0.1)
     np.save(folder / "once.npy", real)
     np.save(folder / "twice.npy", np.vstack([real, real]))
-    heavy = Shoal(folder / "once.npy", [], "--init", start, "--iterations", 10, "--weights", save_weights(np.full(len(X), 2)))
+    heavy = Shoal(folder / "once.npy", [], "--init", start, "--iterations", 10, "--weights",
+                  save_weights(np.full(len(X), 2)))
     twice = Shoal(folder / "twice.npy", [], "--init", start, "--iterations", 10)
-    check(f"{name}: the same for real numbers", np.allclose(heavy.centres, twice.centres, rtol=1e-14, atol=1e-14 * np.abs(real).max()))
+    check(f"{name}: the same for real numbers",
+          np.allclose(heavy.centres, twice.centres, rtol=1e-14, atol=1e-14 * np.abs(real).max()))
 
 
 def test_empty(name, path, options, X, k):

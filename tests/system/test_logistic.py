@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-# Logistic and softmax regression through the program: the minimum that scikit-learn finds, and the same bytes whoever computes.
+# Logistic and softmax regression through the program: the minimum that scikit-learn finds, and the same bytes whoever
+# computes.
 #   test_logistic.py PATH_TO_shoal
-# scikit-learn's newton-cg at tol 1e-10 is the yardstick for L2; with an L1 term the conditions of a minimum are checked in numpy.
+# scikit-learn's newton-cg at tol 1e-10 is the yardstick for L2; with an L1 term the conditions of a minimum are checked
+# in numpy.
 # Prints one line for each failure and "N passed, M failed" at the end.
 import itertools
 import json
@@ -89,8 +91,8 @@ class Model:
 
 def refuses(code, sentence, *words):
     result = shoal("logistic", *words, "--model", "never.safetensors")
-    check(f"refused: {sentence}", result.returncode == code and sentence in result.stderr and not os.path.exists("never.safetensors"),
-          f"{words}: {result.returncode} {result.stderr.strip()}")
+    check(f"refused: {sentence}", result.returncode == code and sentence in result.stderr and
+          not os.path.exists("never.safetensors"), f"{words}: {result.returncode} {result.stderr.strip()}")
 
 
 # ---- data ------------------------------------------------------------------------------------------------------------
@@ -120,8 +122,12 @@ def agree(what, model, X, y, l2, weights=None, intercept=True):
     peer = LogisticRegression(C=1 / l2, solver="newton-cg", tol=1e-10, max_iter=10000, fit_intercept=intercept)
     peer.fit(X, y, sample_weight=weights)
     check(f"{what}: classes", np.array_equal(model.classes, peer.classes_))
-    check(f"{what}: weights", np.abs(model.weights - peer.coef_).max() < CLOSE, np.abs(model.weights - peer.coef_).max())
-    check(f"{what}: intercept", np.abs(model.intercept - peer.intercept_).max() < CLOSE, np.abs(model.intercept - peer.intercept_).max())
+    check(f"{what}: weights",
+          np.abs(model.weights - peer.coef_).max() < CLOSE,
+          np.abs(model.weights - peer.coef_).max())
+    check(f"{what}: intercept",
+          np.abs(model.intercept - peer.intercept_).max() < CLOSE,
+          np.abs(model.intercept - peer.intercept_).max())
     value = objective(model, X, y, l2, weights=weights)
     check(f"{what}: objective", abs(model.about["objective"] - value) < 1e-9 * value, (model.about["objective"], value))
     share = np.average(peer.predict(X) == y, weights=weights)
@@ -141,7 +147,8 @@ def minima_are_those_of_scikit_learn():
     path = save(np.c_[X, 5 * y - 3])
     agree("weighted rows", Model(path, "--weights", file, "--tolerance", 1e-11), X, 5 * y - 3, 1, weights=weights)
     X, y = flowers(2, 500, 4, 10)
-    agree("no intercept", Model(save(np.c_[y, X]), "--target", 1, "--no-intercept", "--tolerance", 1e-11), X, y, 1, intercept=False)
+    agree("no intercept", Model(save(np.c_[y, X]), "--target", 1, "--no-intercept", "--tolerance", 1e-11), X, y, 1,
+          intercept=False)
     X, y = flowers(4, 500, 4, 11)
     path = save(np.c_[X[:, :2], y, X[:, 2:]])
     agree("labels between columns", Model(path, "--target", -3, "--tolerance", 1e-11), X, y, 1)
@@ -167,7 +174,8 @@ def float32_is_nearly_as_good():
     X, y = flowers(3, 3000, 6, 31)
     path = save(np.c_[X, y].astype("f4"))
     single, double = Model(path, "--precision", "float32"), Model(path)
-    check("float32: objective", abs(single.about["objective"] - double.about["objective"]) < 1e-6 * double.about["objective"],
+    check("float32: objective",
+          abs(single.about["objective"] - double.about["objective"]) < 1e-6 * double.about["objective"],
           (single.about["objective"], double.about["objective"]))
     check("float32: converged", single.about["converged"] and single.about["iterations"] < 300, single.about)
     check("float32: weights", np.abs(single.weights - double.weights).max() < 2e-2 * np.abs(double.weights).max())
@@ -193,11 +201,14 @@ def l1_minima_meet_their_conditions():
         zero = W == 0
         what = f"l1 {l1}, l2 {l2}, {classes} classes"
         check(f"{what}: some weights are 0 and some not", zero.sum() >= 5 and (~zero).sum() >= 3, int(zero.sum()))
-        check(f"{what}: at weights", np.abs(G + l1 * np.sign(W))[~zero].max() < 1e-6 * 400, np.abs(G + l1 * np.sign(W))[~zero].max())
+        check(f"{what}: at weights",
+              np.abs(G + l1 * np.sign(W))[~zero].max() < 1e-6 * 400,
+              np.abs(G + l1 * np.sign(W))[~zero].max())
         check(f"{what}: at zeros", np.abs(G)[zero].max() <= l1 + 1e-6 * 400, np.abs(G)[zero].max())
         check(f"{what}: intercept", np.abs(D.sum(0)).max() < 1e-6 * 400)
         value = objective(model, X, y, l2, l1)
-        check(f"{what}: objective", abs(value - model.about["objective"]) < 1e-9 * value, (value, model.about["objective"]))
+        check(f"{what}: objective",
+              abs(value - model.about["objective"]) < 1e-9 * value, (value, model.about["objective"]))
         if l2 == 0:
             peer = LogisticRegression(penalty="l1", C=1 / l1, solver="saga", tol=1e-9, max_iter=100000).fit(X, y)
             check(f"{what}: saga", np.abs(peer.coef_ - W).max() < 1e-4, np.abs(peer.coef_ - W).max())
@@ -209,7 +220,9 @@ def l1_minima_meet_their_conditions():
 def all_find_the_same_bytes():
     X, y = flowers(3, 1300, 7, 51)
     weights = save(np.random.default_rng(5).uniform(0, 2, 1300))
-    for name, options in (("float64", []), ("float32", ["--precision", "float32"]), ("l1", ["--l1", 4]), ("weights", ["--weights", weights])):
+    for name, options in (("float64", []), ("float32", ["--precision",
+                                                        "float32"]), ("l1", ["--l1",
+                                                                             4]), ("weights", ["--weights", weights])):
         path = save(np.c_[X, y].astype("f4" if name == "float32" else "f8"))
         words = [path, "--grain", 100, *options]
         first = Model(*words, "--threads", 1)
@@ -221,7 +234,8 @@ def all_find_the_same_bytes():
         ways["local:3"] = Model(*words, "--workers", "local:3", "--slices", 5)
         ways["another store"] = Model(*words, "--workers", "local:2", "--store", f"store-{name}")
         for way, model in ways.items():
-            check(f"{name}: {way} finds the same bytes", model.bytes == first.bytes, f"{model.about['objective']} {first.about['objective']}")
+            check(f"{name}: {way} finds the same bytes", model.bytes == first.bytes,
+                  f"{model.about['objective']} {first.about['objective']}")
         check(f"{name}: another grain is near", np.abs(Model(path, *options).weights - first.weights).max() < 1e-3)
 
 
@@ -231,7 +245,8 @@ def labels_of_their_own():
     for labels in (save(y.astype("u1")), save(y.astype("f4")[None, :]), save(y.astype("i8")[:, None])):
         check("labels from a file", Model(save(X), "--labels", labels).bytes == whole.bytes)
     pathlib.Path("labels.csv").write_text("".join(f"{label}\n" for label in y))
-    check("labels from a text file, on workers", Model(save(X), "--labels", "labels.csv", "--workers", "local:2").bytes == whole.bytes)
+    check("labels from a text file, on workers",
+          Model(save(X), "--labels", "labels.csv", "--workers", "local:2").bytes == whole.bytes)
     rows, store = save(X), f"dir:{pathlib.Path('named').absolute()}"
     done = shoal("logistic", rows, "--labels", "labels.csv", "--store", store, "--workers", "local:1", "--quiet")
     shown = shoal("job", "show", "--store", store)
@@ -241,10 +256,14 @@ def labels_of_their_own():
     for labels, kind in ((y - 1, "i1"), (y * 300, "i2"), (y * 1e5, "f4"), (y + 0.5, "f4"), (y / 3, "f8")):
         joined = Model(save(small), "--labels", save(np.asarray(labels, "f8")))
         model = Model(save(np.c_[small, labels].astype(kind)))
-        check(f"labels beside int8 as {kind}", np.array_equal(joined.classes, np.unique(labels)) and np.array_equal(joined.weights, model.weights))
+        check(f"labels beside int8 as {kind}",
+              np.array_equal(joined.classes, np.unique(labels)) and np.array_equal(joined.weights, model.weights))
     names = "a,b,species,c\n"
-    pathlib.Path("named.csv").write_text(names + "".join(f"{r[0]!r},{r[1]!r},{label},{r[2]!r}\n" for r, label in zip(X.tolist(), y)))
-    check("a column by its name", np.array_equal(Model("named.csv", "--target", "species").weights, Model("named.csv", "--target", 3).weights))
+    pathlib.Path("named.csv").write_text(names + "".join(f"{r[0]!r},{r[1]!r},{label},{r[2]!r}\n"
+                                                         for r, label in zip(X.tolist(), y)))
+    check("a column by its name",
+          np.array_equal(Model("named.csv", "--target", "species").weights,
+                         Model("named.csv", "--target", 3).weights))
 
 
 # ---- stopping and going on -------------------------------------------------------------------------------------------
@@ -262,8 +281,9 @@ def a_killed_job_goes_on():
     words = [path, "--labels", labels, "--grain", 60, "--l1", 2, "--l2", 0]
     expected = Model(*words)
     slow = "dir:killed?faults=delay:1/15ms"
-    starter = subprocess.Popen([program, "logistic", *map(str, words), "--store", slow, "--workers", "local:2", "--model", "found.safetensors"],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    starter = subprocess.Popen([
+        program, "logistic", *map(str, words), "--store", slow, "--workers", "local:2", "--model", "found.safetensors"
+    ], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + SOON
     while round_of("killed") < 7 and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -273,10 +293,12 @@ def a_killed_job_goes_on():
     for worker in shown["worker"]:
         if worker["alive"]:
             os.kill(worker["pid"], signal.SIGKILL)
-    check("it was killed on its way", shown["state"] == "running" and not os.path.exists("found.safetensors"), shown["state"])
+    check("it was killed on its way", shown["state"] == "running" and not os.path.exists("found.safetensors"),
+          shown["state"])
     result = shoal("job", "resume", "--store", "killed", "--workers", "local:1", "--json")
     check("the job goes on", result.returncode == 0, result.stderr)
-    check("to the same bytes", os.path.exists("found.safetensors") and pathlib.Path("found.safetensors").read_bytes() == expected.bytes)
+    check("to the same bytes",
+          os.path.exists("found.safetensors") and pathlib.Path("found.safetensors").read_bytes() == expected.bytes)
     about = json.loads(result.stdout) if result.returncode == 0 else {}
     check("and says what it found", about.get("objective") == expected.about["objective"], about)
 
@@ -285,8 +307,10 @@ def a_submission_that_is_cut_short_goes_on():
     X, y = flowers(2, 400, 3, 75)
     words = [save(X), "--labels", save(y), "--grain", 10]
     expected = Model(*words)
-    starter = subprocess.Popen([program, "logistic", *map(str, words), "--slices", "40", "--store", "dir:cut?faults=delay:1/300ms",
-                                "--workers", "local:1", "--model", "cut.safetensors"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    starter = subprocess.Popen([
+        program, "logistic", *map(str, words), "--slices", "40", "--store", "dir:cut?faults=delay:1/300ms", "--workers",
+        "local:1", "--model", "cut.safetensors"
+    ], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + SOON
     while round_of("cut") < 0 and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -340,7 +364,8 @@ def predictions_are_those_of_scikit_learn():
             continue
         labels, shares = np.load("l.npy"), np.load("p.npy")
         check(f"{classes} classes: labels", np.array_equal(labels, peer.predict(new)))
-        check(f"{classes} classes: probabilities", shares.shape == (333, classes) and np.abs(shares - peer.predict_proba(new)).max() < 1e-5)
+        check(f"{classes} classes: probabilities", shares.shape == (333, classes) and
+              np.abs(shares - peer.predict_proba(new)).max() < 1e-5)
         for way in (["--threads", 1], ["--kernel", "portable"], ["--grain", 7]):
             shoal("predict", model.path, rows, "--labels", "l2.npy", "--probabilities", "p2.npy", *way)
             check(f"{classes} classes: {way} predicts the same bytes",
@@ -348,9 +373,11 @@ def predictions_are_those_of_scikit_learn():
                   pathlib.Path("p.npy").read_bytes() == pathlib.Path("p2.npy").read_bytes())
         new[17, 2] = np.nan
         result = shoal("predict", model.path, save(new), "--labels", "l.npy")
-        check("a row without a number", result.returncode == 1 and "row 18, column 3 is not a number" in result.stderr, result.stderr)
+        check("a row without a number", result.returncode == 1 and "row 18, column 3 is not a number" in result.stderr,
+              result.stderr)
         result = shoal("predict", model.path, save(new[:, 1:]), "--labels", "l.npy")
-        check("rows of another length", result.returncode == 1 and "5 columns" in result.stderr and "6" in result.stderr, result.stderr)
+        check("rows of another length", result.returncode == 1 and "5 columns" in result.stderr and
+              "6" in result.stderr, result.stderr)
 
 
 # ---- wrong input -----------------------------------------------------------------------------------------------------
@@ -363,7 +390,8 @@ def wrong_input_is_told():
     bad[40, 1] = np.nan
     bad[50, 0] = np.inf
     refuses(1, "row 41, column 2 is not a number", save(bad))
-    refuses(1, "column 4, which is to hold the labels, is 7 in every row; two classes are the least", save(np.c_[X, 0 * y + 7]))
+    refuses(1, "column 4, which is to hold the labels, is 7 in every row; two classes are the least",
+            save(np.c_[X, 0 * y + 7]))
     wide = np.random.default_rng(1).normal(size=(2000, 2))
     refuses(1, "column 2, which is to hold the labels, has more than 1000 different values", save(wide))
     refuses(2, "has no column 'spezies'; there are 4 columns without names", good, "--target", "spezies")
@@ -374,7 +402,8 @@ def wrong_input_is_told():
     refuses(2, "--l2", good, "--l2=nan")
     refuses(2, "--history", good, "--history", 0)
     refuses(2, "both say where the labels are", good, "--target", 1, "--labels", good)
-    refuses(1, "59 rows and 1 columns, but --labels needs one value for each of the 60 rows", save(X), "--labels", save(y[1:]))
+    refuses(1, "59 rows and 1 columns, but --labels needs one value for each of the 60 rows", save(X), "--labels",
+            save(y[1:]))
     refuses(1, "NaN, not a finite number", save(X), "--labels", save(np.where(y > 0, y, np.nan)))
     same, many = save(0 * y + 7), save(np.arange(2000.0))
     refuses(1, f"{same}: every label is 7; two classes are the least", save(X), "--labels", same)
@@ -391,7 +420,8 @@ def wrong_input_is_told():
     refuses(1, "too great for --precision float32", save(np.c_[X * 1e300, y]), "--precision", "float32")
     refuses(1, "are too great: scale the columns", save(np.c_[X * 1e100, y]))
     on_workers = shoal("logistic", save(bad), "--workers", "local:2", "--model", "never.safetensors")
-    check("refused on workers too", on_workers.returncode == 1 and "row 41, column 2" in on_workers.stderr, on_workers.stderr)
+    check("refused on workers too", on_workers.returncode == 1 and "row 41, column 2" in on_workers.stderr,
+          on_workers.stderr)
 
 
 def help_and_trace():
@@ -399,14 +429,18 @@ def help_and_trace():
     model = Model(save(np.c_[X, y]), "--trace", "trace.jsonl")
     lines = [json.loads(line) for line in open("trace.jsonl")]
     values = [line["objective"] for line in lines if line["objective"] is not None]
-    check("the trace goes down to the objective", abs(values[-1] - model.about["objective"]) < 1e-12 and max(values) == values[0], values[:3])
+    check("the trace goes down to the objective",
+          abs(values[-1] - model.about["objective"]) < 1e-12 and max(values) == values[0], values[:3])
     check("the metadata", model.metadata["learner"] == "logistic" and model.metadata["columns"] == "3" and
           float(model.metadata["option.l2"]) == 1 and model.metadata["converged"] == "true", model.metadata)
 
 
-tests = [minima_are_those_of_scikit_learn, the_default_is_close, digits, float32_is_nearly_as_good, l1_minima_meet_their_conditions,
-         all_find_the_same_bytes, labels_of_their_own, a_killed_job_goes_on, a_submission_that_is_cut_short_goes_on, an_earlier_model_saves_steps, a_limit_is_told,
-         predictions_are_those_of_scikit_learn, wrong_input_is_told, help_and_trace]
+tests = [
+    minima_are_those_of_scikit_learn, the_default_is_close, digits, float32_is_nearly_as_good,
+    l1_minima_meet_their_conditions, all_find_the_same_bytes, labels_of_their_own, a_killed_job_goes_on,
+    a_submission_that_is_cut_short_goes_on, an_earlier_model_saves_steps, a_limit_is_told,
+    predictions_are_those_of_scikit_learn, wrong_input_is_told, help_and_trace
+]
 for run in tests:
     if len(sys.argv) > 2 and run.__name__ not in sys.argv[2:]:
         continue

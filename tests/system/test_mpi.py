@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""The same command under mpirun, of Open MPI and of MPICH, with any number of ranks: it writes the bytes that one process writes.
+"""The same command under mpirun, of Open MPI and of MPICH, with any number of ranks: it writes the bytes that one
+process writes.
 
     test_mpi.py PATH_TO_shoal [NAME...]
 
-Needs a launcher of MPI and the plug-in for it, which lies where the program was built; what is not here is left out, and told.
+Needs a launcher of MPI and the plug-in for it, which lies where the program was built; what is not here is left out,
+and told.
 """
 import gzip
 import json
@@ -26,7 +28,9 @@ except ImportError:
 
 EXAMPLES = os.path.abspath("examples")
 SIZES = (1, 2, 3, 4, 7)
-KMEANS = {"--centres": "c.npy", "--labels": "l.npy", "--model": "m.safetensors", "--picture": "p.png", "--trace": "t.jsonl"}
+KMEANS = {
+    "--centres": "c.npy", "--labels": "l.npy", "--model": "m.safetensors", "--picture": "p.png", "--trace": "t.jsonl"
+}
 AUTOENCODER = {"--model": "m.safetensors", "--features": "f.npy", "--picture": "p.png", "--trace": "t.jsonl"}
 
 
@@ -34,7 +38,8 @@ def rows(count=3000, columns=9, seed=1):
     """Between 0 and 1, around a few centres, as numbers of few digits."""
     chance = np.random.default_rng(seed)
     centres = chance.random((12, columns))
-    return np.clip(np.round(centres[chance.integers(12, size=count)] + chance.normal(size=(count, columns)) * 0.15, 3), 0, 1)
+    return np.clip(np.round(centres[chance.integers(12, size=count)] + chance.normal(size=(count, columns)) * 0.15, 3),
+                   0, 1)
 
 
 def save_csv(path, data):
@@ -48,7 +53,7 @@ def another(number):
     return mpi.KINDS[number % len(mpi.KINDS)]
 
 
-# ---- learners with any number of ranks -----------------------------------------------------------------------------------
+# ---- learners with any number of ranks -------------------------------------------------------------------------------
 
 
 def any_number_of_ranks(kind, work, *more):
@@ -64,7 +69,8 @@ def kmeans_ranks(kind):
 
 def autoencoder_ranks(kind):
     np.save("x.npy", rows())
-    any_number_of_ranks(kind, mpi.Work("autoencoder", "x.npy", "--hidden", 6, "--iterations", 60, "--tolerance", 0, files=AUTOENCODER))
+    any_number_of_ranks(
+        kind, mpi.Work("autoencoder", "x.npy", "--hidden", 6, "--iterations", 60, "--tolerance", 0, files=AUTOENCODER))
 
 
 @apart.test
@@ -103,8 +109,10 @@ def logistic_and_predict():
     for verb, words in (("kmeans", ["x.npy", "-k", 30]), ("logistic", ["xy.npy", "--iterations", 5]),
                         ("autoencoder", ["x.npy", "--hidden", 5, "--iterations", 5])):
         mpi.alone(verb, *words, "--model", f"{verb}.safetensors", "--quiet")
-    made = {"kmeans": {"--labels": "l.npy", "--distances": "d.npy"}, "logistic": {"--labels": "l.npy", "--probabilities": "p.npy"},
-            "autoencoder": {"--features": "f.npy"}}
+    made = {
+        "kmeans": {"--labels": "l.npy", "--distances": "d.npy"},
+        "logistic": {"--labels": "l.npy", "--probabilities": "p.npy"}, "autoencoder": {"--features": "f.npy"}
+    }
     for number, (learner, files) in enumerate(made.items()):
         work = mpi.Work("predict", f"{learner}.safetensors", "x.npy", files=files)
         done = work.agrees(another(number), 4)
@@ -137,13 +145,14 @@ def modules_and_programs():
     with open("double.py", "w", encoding="ascii") as file:
         file.write(open(f"{EXAMPLES}/sum.py", encoding="utf-8").read().replace("rows.sum(axis=0)", "rows * 2"))
     command = f"{sys.executable} double.py"
-    mpi.Work("run", "--exec", command, "x.npy", "--collect", "--grain", 300, "--threads", 1, files=out).agrees(another(1), 3)
+    mpi.Work("run", "--exec", command, "x.npy", "--collect", "--grain", 300, "--threads", 1,
+             files=out).agrees(another(1), 3)
     # Without a file the numbers are printed, by one rank.
     words = ["run", f"{EXAMPLES}/sum_rows.c", "x.npy"]
     assert mpi.run(another(0), 3, *words).out == mpi.alone(*words).out
 
 
-# ---- where the rows come from --------------------------------------------------------------------------------------------
+# ---- where the rows come from ----------------------------------------------------------------------------------------
 
 
 @apart.test
@@ -167,7 +176,8 @@ def files_of_every_kind():
 def standard_input():
     """Launchers give it to the first rank alone, and that of MPICH only as much as a pipe holds."""
     save_csv("x.csv", rows(400))
-    work = mpi.Work("kmeans", "-", "-k", 8, "--grain", 70, files={"--centres": "c.npy", "--labels": "l.npy"}, stdin="x.csv")
+    work = mpi.Work("kmeans", "-", "-k", 8, "--grain", 70, files={"--centres": "c.npy", "--labels": "l.npy"},
+                    stdin="x.csv")
     for kind in mpi.KINDS:
         work.agrees(kind, 3)
 
@@ -192,7 +202,8 @@ def rows_on_azure():
 
 @apart.test
 def rows_that_are_made_again_each_round():
-    work = mpi.Work("kmeans", "gen:uniform?rows=4000&cols=16&seed=2", "-k", 8, "--iterations", 4, files={"--labels": "l.npy"})
+    work = mpi.Work("kmeans", "gen:uniform?rows=4000&cols=16&seed=2", "-k", 8, "--iterations", 4,
+                    files={"--labels": "l.npy"})
     work.agrees(another(0), 3, "--memory", "10k")
 
 
@@ -206,12 +217,13 @@ def seeding_and_weights():
     np.save("first.npy", X[:40])
     cases = [["x.npy", "-k", 60, "--init", "parallel", "--weights", "w.npy"],
              ["x4.npy", "-k", 40, "--init", "kmeans++", "--weights", "w.csv"],
-             ["x.npy", "--init", "first.npy", "--empty", "split"], ["x4.npy", "-k", 300, "--init", "random", "--empty", "farthest"]]
+             ["x.npy", "--init", "first.npy", "--empty", "split"],
+             ["x4.npy", "-k", 300, "--init", "random", "--empty", "farthest"]]
     for number, words in enumerate(cases):
         mpi.Work("kmeans", *words, files=KMEANS).agrees(another(number), 3 + number % 2)
 
 
-# ---- options -------------------------------------------------------------------------------------------------------------
+# ---- options ---------------------------------------------------------------------------------------------------------
 
 
 def without_times(summary):
@@ -222,11 +234,13 @@ def without_times(summary):
 @apart.test
 def one_rank_prints():
     np.save("x.npy", rows())
-    cases = [(["kmeans", "x.npy", "-k", 6], KMEANS), (["autoencoder", "x.npy", "--hidden", 3, "--iterations", 9], AUTOENCODER)]
+    cases = [(["kmeans", "x.npy", "-k", 6], KMEANS),
+             (["autoencoder", "x.npy", "--hidden", 3, "--iterations", 9], AUTOENCODER)]
     for number, (words, files) in enumerate(cases):
         work = mpi.Work(*words, files=files)
         done = work.agrees(another(number), 4)
-        assert without_times(done.out) == without_times(work.printed) and len(without_times(done.out)) >= 3, (done, work.printed)
+        assert without_times(done.out) == without_times(
+            work.printed) and len(without_times(done.out)) >= 3, (done, work.printed)
         assert not done.told() and not done.err.strip(), done
         assert "4 ranks" in done.out, done
         done = work.agrees(another(number), 2, "--quiet")
@@ -241,7 +255,8 @@ def threads_kernels_and_verify():
     np.save("x.npy", rows())
     kmeans = mpi.Work("kmeans", "x.npy", "-k", 20, files=KMEANS)
     learnt = mpi.Work("autoencoder", "x.npy", "--hidden", 6, "--iterations", 20, files=AUTOENCODER)
-    for number, words in enumerate((["--threads", 3], ["--kernel", "portable"], ["--verify", 1], ["--verify", 0], ["--grain", 70])):
+    for number, words in enumerate((["--threads", 3], ["--kernel", "portable"], ["--verify", 1], ["--verify",
+                                                                                                  0], ["--grain", 70])):
         told = json.loads(kmeans.agrees(another(number), 2, "--json", *words).out)
         assert words[0] != "--threads" or (told["threads"], told["all_threads"]) == (3, 6), told
         assert words[0] != "--kernel" or told["kernel"] == "portable", told

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Ranks that go wrong: what one of them can't do is told once, with its number and host, and all end; killed ones are resumed.
+"""Ranks that go wrong: what one of them can't do is told once, with its number and host, and all end; killed ones are
+resumed.
 
     test_mpi_faults.py PATH_TO_shoal [NAME...]
 
-Needs a launcher of MPI and the plug-in for it, which lies where the program was built; what is not here is left out, and told.
+Needs a launcher of MPI and the plug-in for it, which lies where the program was built; what is not here is left out,
+and told.
 """
 import json
 import os
@@ -44,7 +46,7 @@ def write(path, text):
         file.write(text)
 
 
-# ---- what all ranks find -----------------------------------------------------------------------------------------------
+# ---- what all ranks find ---------------------------------------------------------------------------------------------
 
 
 @apart.test
@@ -80,7 +82,8 @@ def rows_that_can_not_be():
     X[1990, 3] = np.nan
     np.save("x.npy", X)
     for kind in mpi.KINDS:
-        mpi.refuses(kind, 4, 1, "x.npy: row 1991, column 4 is not a number", "kmeans", "x.npy", "-k", 3, "--labels", "l.npy")
+        mpi.refuses(kind, 4, 1, "x.npy: row 1991, column 4 is not a number", "kmeans", "x.npy", "-k", 3, "--labels",
+                    "l.npy")
     told = mpi.refuses(LAST, 3, 1, "x.npy", "autoencoder", "x.npy", "--hidden", 3, "--features", "f.npy")
     assert "row 1991" in told, told
 
@@ -95,7 +98,7 @@ def outputs_that_can_not_be_written():
     assert done.code == 1 and len(done.told()) == 1, done
 
 
-# ---- what one rank finds -----------------------------------------------------------------------------------------------
+# ---- what one rank finds ---------------------------------------------------------------------------------------------
 
 
 @apart.test
@@ -106,8 +109,8 @@ def data_that_one_rank_can_not_see():
     for kind in mpi.KINDS:
         for number, whose in ((0, ""), (2, f"rank 2 on {HOST}: ")):  # the first of a host speaks for all of it
             there = mpi.by_rank(f"[ $RANK != {number} ] || cd elsewhere")
-            mpi.refuses(kind, 3, 1, f"shoal: {whose}x.npy: can't read", "kmeans", "x.npy", "-k", 3, "--labels", f"{os.getcwd()}/l.npy",
-                        program=there)
+            mpi.refuses(kind, 3, 1, f"shoal: {whose}x.npy: can't read", "kmeans", "x.npy", "-k", 3, "--labels",
+                        f"{os.getcwd()}/l.npy", program=there)
     # Nor may it be another file of that name.
     np.save("elsewhere/x.npy", rows(1999))
     there = mpi.by_rank("[ $RANK != 1 ] || cd elsewhere")
@@ -122,14 +125,19 @@ def options_that_differ():
     np.save("x.npy", rows())
     words = ["kmeans", "x.npy", "-k", 5, "--iterations", 20]
     cases = [("--seed 7", "set of options"), ("-k 6", "set of options"), ("--iterations 21", "set of options"),
-             ("--tolerance 0.5", "set of options"), ("--verify 3", "--verify"), ("--resume", "--resume"), ("--grain 100", "grain")]
+             ("--tolerance 0.5", "set of options"), ("--verify 3", "--verify"), ("--resume", "--resume"),
+             ("--grain 100", "grain")]
     for number, (other, what) in enumerate(cases):
         program = mpi.by_rank(f'[ $RANK != 2 ] || set -- "$@" {other}')
-        told = mpi.refuses(mpi.KINDS[number % len(mpi.KINDS)], 3, 1, f"rank 2 on {HOST} has another ", *words, program=program)
+        told = mpi.refuses(mpi.KINDS[number % len(mpi.KINDS)], 3, 1, f"rank 2 on {HOST} has another ", *words,
+                           program=program)
         assert what in told, (other, told)
     # Several programs, as launchers have them, of which each is right alone.
     for kind in mpi.KINDS:
-        others = [*words, "--labels", "l.npy", ":", "-n", 1, mpi.SHOAL, "autoencoder", "x.npy", "--hidden", 3, "--model", "m.safetensors"]
+        others = [
+            *words, "--labels", "l.npy", ":", "-n", 1, mpi.SHOAL, "autoencoder", "x.npy", "--hidden", 3, "--model",
+            "m.safetensors"
+        ]
         mpi.refuses(kind, 1, 1, f"rank 1 on {HOST} has another learner than rank 0", *others)
     # What rank 0 alone writes is its own wish, though all make it.
     network = mpi.Work("autoencoder", "x.npy", "--hidden", 3, "--iterations", 5, files={"--features": "f.npy"})
@@ -151,7 +159,8 @@ def kernel_sets_that_differ():
     mixed = mpi.by_rank("[ $RANK != 1 ] || export SHOAL_KERNEL=portable")
     best = json.loads(mpi.alone("kmeans", "x.npy", "-k", 3, "--json").out)["kernel"]
     mpi.Work("kmeans", "x.npy", "-k", 9, files=FILES).agrees(FIRST, 3, program=mixed)
-    mpi.Work("autoencoder", "x.npy", "--hidden", 5, "--iterations", 9, files={"--model": "m.safetensors"}).agrees(LAST, 3, program=mixed)
+    mpi.Work("autoencoder", "x.npy", "--hidden", 5, "--iterations", 9,
+             files={"--model": "m.safetensors"}).agrees(LAST, 3, program=mixed)
     with open(f"{EXAMPLES}/sum_matrix.c", encoding="utf-8") as file:
         text = file.read().split("int main")[0].replace(".kernel_free = true", ".kernel_free = false")
     write("bound.c", text + "#include <shoal/module.h>\nSHOAL_MODULE(.algorithm = &sum_matrix);\n")
@@ -159,7 +168,8 @@ def kernel_sets_that_differ():
     done = mpi.run(FIRST, 3, "run", "bound.c", "i.npy")
     assert done.code == 0, done
     if best != "portable":
-        mpi.refuses(FIRST, 3, 1, f"rank 1 on {HOST} has another kernel set (--kernel ", "run", "bound.c", "i.npy", program=mixed)
+        mpi.refuses(FIRST, 3, 1, f"rank 1 on {HOST} has another kernel set (--kernel ", "run", "bound.c", "i.npy",
+                    program=mixed)
     done = mpi.run(FIRST, 3, "run", "bound.c", "i.npy", "--kernel", "portable", program=mixed)
     assert done.code == 0, done
 
@@ -179,12 +189,12 @@ def versions_that_differ():
     assert found == other, (found, other)
     for kind in mpi.KINDS:
         two = mpi.by_rank('[ $RANK != 1 ] || exec other/shoal "$@"')
-        told = mpi.refuses(kind, 3, 1, f"rank 1 on {HOST} has another version of shoal", "kmeans", "x.npy", "-k", 3, program=two,
-                           env={"SHOAL_MPI_PLUGIN": mpi.plugin(kind)})
+        told = mpi.refuses(kind, 3, 1, f"rank 1 on {HOST} has another version of shoal", "kmeans", "x.npy", "-k", 3,
+                           program=two, env={"SHOAL_MPI_PLUGIN": mpi.plugin(kind)})
         assert told, told
 
 
-# ---- launchers and plug-ins that do not go together ----------------------------------------------------------------------
+# ---- launchers and plug-ins that do not go together ------------------------------------------------------------------
 
 
 @apart.test
@@ -215,11 +225,12 @@ def the_launcher_of_another_mpi():
         raise apart.Skipped("there is one kind of MPI here")
     np.save("x.npy", rows())
     for kind, other in (("openmpi", "mpich"), ("mpich", "openmpi")):
-        told = mpi.refuses(kind, 3, 1, "", "kmeans", "x.npy", "-k", 3, "--labels", "l.npy", env={"SHOAL_MPI_PLUGIN": mpi.plugin(other)})
+        told = mpi.refuses(kind, 3, 1, "", "kmeans", "x.npy", "-k", 3, "--labels", "l.npy",
+                           env={"SHOAL_MPI_PLUGIN": mpi.plugin(other)})
         assert "Open MPI" in told and "MPICH" in told, told
 
 
-# ---- functions that go wrong on one rank ---------------------------------------------------------------------------------
+# ---- functions that go wrong on one rank -----------------------------------------------------------------------------
 
 MODULE = """#include <math.h>
 #include <stdlib.h>
@@ -244,9 +255,10 @@ def updates_that_differ_are_found():
     write("m.c", MODULE.replace("MAP", "").replace("UPDATE", "if (rank() == 2 && round == 21) model[0] += 1e-9;"))
     mpi.alone("run", "m.c", "x.npy")  # compiled
     for kind in mpi.KINDS:
-        mpi.refuses(kind, 4, 1, f"rank 2 on {HOST} has another model after the same rounds than ", "run", "m.c", "x.npy", "--grain", 100,
-                    "--verify", 1, "--out", "o.npy")
-    mpi.refuses(FIRST, 4, 1, f"rank 2 on {HOST} has another model", "run", "m.c", "x.npy", "--grain", 100, "--out", "o.npy")
+        mpi.refuses(kind, 4, 1, f"rank 2 on {HOST} has another model after the same rounds than ", "run", "m.c",
+                    "x.npy", "--grain", 100, "--verify", 1, "--out", "o.npy")
+    mpi.refuses(FIRST, 4, 1, f"rank 2 on {HOST} has another model", "run", "m.c", "x.npy", "--grain", 100, "--out",
+                "o.npy")
 
 
 @apart.test
@@ -258,8 +270,8 @@ def maps_that_fail():
         told = mpi.refuses(kind, 3, 1, f"rank 1 on {HOST}: ", "run", "m.c", "x.npy", "--grain", 100, "--out", "o.npy")
         assert "the module's sum 2 of rows" in told and "is NaN" in told, told
     write("f.sh", "[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} != 2 ] || { echo no such luck >&2; exit 3; }\ncat\n")
-    told = mpi.refuses(LAST, 3, 1, f"rank 2 on {HOST}: ", "run", "--exec", "sh f.sh", "x.npy", "--collect", "--grain", 100, "--threads", 1,
-                       "--out", "o.npy")
+    told = mpi.refuses(LAST, 3, 1, f"rank 2 on {HOST}: ", "run", "--exec", "sh f.sh", "x.npy", "--collect", "--grain",
+                       100, "--threads", 1, "--out", "o.npy")
     assert "no such luck" in told or "3" in told, told
 
 
@@ -274,7 +286,7 @@ def maps_that_crash():
         assert done.code != 0 and not os.path.exists("o.npy"), done
 
 
-# ---- killed and resumed --------------------------------------------------------------------------------------------------
+# ---- killed and resumed ----------------------------------------------------------------------------------------------
 
 
 def version(place):
@@ -373,7 +385,8 @@ def checkpoints_in_a_store():
     where = ["--checkpoint-file", "dir:st/saved/one"]
     job = begin(FIRST, 3, work, *where, place=None)
     break_off(job, job.ranks()[0])
-    assert mpi.alone("store", "ls", "-r", "dir:st/").out.split() and "saved" in mpi.alone("store", "ls", "-r", "dir:st/").out
+    assert mpi.alone("store", "ls", "-r", "dir:st/").out.split() and "saved" in mpi.alone(
+        "store", "ls", "-r", "dir:st/").out
     mpi.refuses(LAST, 2, 1, "dir:st/saved/one is there, from a run that did not end", *work.words, *OFTEN, *where)
     resumes(FIRST, 4, work, *where, place=None)
     assert "saved" not in mpi.alone("store", "ls", "-r", "dir:st/").out
@@ -390,7 +403,8 @@ def checkpoints_that_do_not_fit():
         whole = file.read()
     of_another = "kmeans.checkpoint is of another run: other data, options, module or command, or another version of shoal"
     go_on = [*OFTEN, "--resume"]
-    mpi.refuses(FIRST, 3, 1, "kmeans.checkpoint is there, from a run that did not end: --resume goes on with it, or remove it",
+    mpi.refuses(FIRST, 3, 1,
+                "kmeans.checkpoint is there, from a run that did not end: --resume goes on with it, or remove it",
                 *LONG, *OFTEN)
     mpi.refuses(FIRST, 3, 1, of_another, *LONG[:3], 47, *LONG[4:], *go_on)
     mpi.refuses(LAST, 2, 1, of_another, "kmeans", "y.npy", *LONG[2:], *go_on)
@@ -431,7 +445,7 @@ def a_checkpoint_that_can_not_be_written_any_more():
     assert os.listdir("found") == []
 
 
-# ---- asked to stop -------------------------------------------------------------------------------------------------------
+# ---- asked to stop ---------------------------------------------------------------------------------------------------
 
 
 @apart.test

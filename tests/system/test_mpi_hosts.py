@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Ranks on three hosts, which mpirun reaches by ssh: the bytes are those of one process, also when a host fails on the way.
+"""Ranks on three hosts, which mpirun reaches by ssh: the bytes are those of one process, also when a host fails on the
+way.
 
     test_mpi_hosts.py PATH_TO_shoal [CASE...]
 
@@ -27,8 +28,10 @@ AUTOENCODER_FILES = {"--model": "m.safetensors", "--features": "f.npy"}
 def launcher_openmpi(far, ranks, names):
     with open(f"{far.folder}/hostfile", "w", encoding="ascii") as file:
         file.write("".join(f"{name} slots=8\n" for name in names))
-    settings = {"plm_rsh_agent": f"ssh -F {far.ssh_config}", "plm_rsh_no_tree_spawn": 1, "mpi_yield_when_idle": 1, "pml": "ob1",
-                "btl": "self,vader,tcp", "btl_tcp_if_include": "10.78.0.0/24", "oob_tcp_if_include": "10.78.0.0/24"}
+    settings = {
+        "plm_rsh_agent": f"ssh -F {far.ssh_config}", "plm_rsh_no_tree_spawn": 1, "mpi_yield_when_idle": 1, "pml": "ob1",
+        "btl": "self,vader,tcp", "btl_tcp_if_include": "10.78.0.0/24", "oob_tcp_if_include": "10.78.0.0/24"
+    }
     return ["mpirun.openmpi", "--hostfile", f"{far.folder}/hostfile", "--map-by", "node", "-n", ranks,
             *[word for name, value in settings.items() for word in ("--mca", name, value)]]
 
@@ -73,7 +76,7 @@ def programs(host):
     return [pid for pid in host.processes() if command(pid)[:1] == [f"{SHARED}/bin/shoal"]]
 
 
-# ---- cases ---------------------------------------------------------------------------------------------------------------
+# ---- cases -----------------------------------------------------------------------------------------------------------
 
 
 def learners(far):
@@ -81,7 +84,8 @@ def learners(far):
     done = agrees(Ranks(mpi.KINDS[0], far), 6, kmeans, "--json")
     assert '"ranks": 6, "hosts": 3' in done.out, done
     agrees(Ranks(mpi.KINDS[0], far), 4, autoencoder)
-    agrees(Ranks(mpi.KINDS[-1], far), 3, mpi.Work(*KMEANS[:6], files=KMEANS_FILES), "--verify", 1)  # MPICH waits by computing
+    agrees(Ranks(mpi.KINDS[-1], far), 3, mpi.Work(*KMEANS[:6], files=KMEANS_FILES), "--verify",
+           1)  # MPICH waits by computing
 
 
 def rows_that_are_parsed(far):
@@ -90,10 +94,12 @@ def rows_that_are_parsed(far):
 
 
 def crowded_on_one_host(far):
-    """Two ranks share the only core that they may use, and two others have one each: they wait in other ways, and still meet."""
+    """Two ranks share the only core that they may use, and two others have one each: they wait in other ways, and still
+    meet."""
     core = min(os.sched_getaffinity(0))
     for kind in mpi.KINDS:
-        agrees(Ranks(kind, far, before=("taskset", "-c", core)), 4, mpi.Work(*KMEANS[:6], files=KMEANS_FILES), "--verify", 1)
+        agrees(Ranks(kind, far, before=("taskset", "-c", core)), 4, mpi.Work(*KMEANS[:6], files=KMEANS_FILES),
+               "--verify", 1)
 
 
 def data_that_a_host_lacks(far):
@@ -101,7 +107,9 @@ def data_that_a_host_lacks(far):
     for lacking, rank in ((far[2], 1), (far[1], 0)):
         for host in far:
             host.run("mkdir", "-p", "/tmp/data")
-            host.run("sh", "-c", "cp /run/mpi-test/x.npy /run/mpi-test/x.csv /tmp/data" if host is not lacking else "rm -f /tmp/data/*")
+            host.run(
+                "sh", "-c",
+                "cp /run/mpi-test/x.npy /run/mpi-test/x.csv /tmp/data" if host is not lacking else "rm -f /tmp/data/*")
         for name in ("x.npy", "x.csv")[:rank + 1]:
             done = Ranks(mpi.KINDS[0], far).run(3, "kmeans", f"/tmp/data/{name}", "-k", 3, "--labels", "l.npy")
             expected = f"shoal: rank {rank} on {lacking.name}: /tmp/data/{name}: can't read: No such file or directory"

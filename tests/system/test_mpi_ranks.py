@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # Labels: asan
-"""Ranks of MPI (shoal/ranks.h): every function of the plug-in under real launchers, finding the plug-in, and what goes wrong with it.
+"""Ranks of MPI (shoal/ranks.h): every function of the plug-in under real launchers, finding the plug-in, and what goes
+wrong with it.
 
     test_mpi_ranks.py PATH_TO_shoal [CASE...]
 
-mpi_ranks.c makes the calls and checks what comes back.  Everything is done with each MPI of which there is a plug-in and a launcher.
+mpi_ranks.c makes the calls and checks what comes back.  Everything is done with each MPI of which there is a plug-in
+and a launcher.
 """
 import ctypes
 import os
@@ -88,19 +90,24 @@ def refused(done, *parts):
 def compile_library(name, source, *more):
     with open(f"{name}.c", "w", encoding="ascii") as file:
         file.write(source)
-    subprocess.run(["cc", "-shared", "-fPIC", f"-I{SOURCE}/include", "-o", f"{name}.so", f"{name}.c", *more], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", f"-I{SOURCE}/include", "-o", f"{name}.so", f"{name}.c", *more],
+                   check=True)
     return os.path.abspath(f"{name}.so")
 
 
-# ---- how a process was started -------------------------------------------------------------------------------------------
+# ---- how a process was started ---------------------------------------------------------------------------------------
 
 
 @apart.test
 def the_environment_tells():
-    step = {"SLURM_JOB_ID": "3", "SLURM_STEP_ID": "0", "SLURM_PROCID": "2", "SLURM_NTASKS": "8", "SLURM_STEP_NUM_TASKS": "4"}
+    step = {
+        "SLURM_JOB_ID": "3", "SLURM_STEP_ID": "0", "SLURM_PROCID": "2", "SLURM_NTASKS": "8", "SLURM_STEP_NUM_TASKS": "4"
+    }
     pmix = {"PMIX_RANK": "2", "PMIX_NAMESPACE": "slurm.pmix.5.0"}
     pmi = {"PMI_RANK": "2", "PMI_SIZE": "4", "PMI_FD": "7"}
-    open_mpi = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4", "PMIX_RANK": "2", "PMIX_NAMESPACE": "1794048001"}
+    open_mpi = {
+        "OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4", "PMIX_RANK": "2", "PMIX_NAMESPACE": "1794048001"
+    }
     batch = {"SLURM_JOB_ID": "3", "SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_NPROCS": "4"}
     for wanted, variables in [
             ("alone 0 1 - -", {}),
@@ -142,7 +149,7 @@ def srun_without_mpi():
     refused(alone(RANKS, "nothing", plugin(KINDS[0]), **step), "started by srun", "--mpi=pmix")
 
 
-# ---- every function ------------------------------------------------------------------------------------------------------
+# ---- every function --------------------------------------------------------------------------------------------------
 
 
 def add_tables(kind, ranks):
@@ -212,7 +219,7 @@ def in_a_program_that_uses_mpi():
         assert all(line.startswith("left running; ") and "can't be started again" in line for line in lines[:2]), done
 
 
-# ---- the plug-in ---------------------------------------------------------------------------------------------------------
+# ---- the plug-in -----------------------------------------------------------------------------------------------------
 
 
 @apart.test
@@ -222,7 +229,8 @@ def places():
     program = shutil.copy(RANKS, "prefix/bin/program")
     for kind in KINDS:
         done = run(kind, 2, program, "nothing")
-        refused(done, f"status -6: started by mpirun ({NAMES[kind]}), but libshoal-mpi.so is not here", "SHOAL_MPI_PLUGIN")
+        refused(done, f"status -6: started by mpirun ({NAMES[kind]}), but libshoal-mpi.so is not here",
+                "SHOAL_MPI_PLUGIN")
         looked = re.findall(r"/[^ ,;]*/libshoal-mpi\.so", done.stdout.splitlines()[0])
         here = os.path.realpath("prefix")
         assert looked[0] == f"{here}/bin/mpi/{kind}/libshoal-mpi.so" and len(looked) == 2, looked
@@ -278,8 +286,10 @@ def files_that_are_none():
         half.write(whole.read()[:3000])
     os.mkdir("folder.so")
     for name in ("text.so", "empty.so", "half.so", "folder.so"):
-        refused(alone(RANKS, "nothing", name), f"status -3: {os.path.realpath(name)}: the MPI plug-in can't be loaded: ")
-    refused(alone(RANKS, "nothing", "nowhere.so"), "status -6: nowhere.so: the MPI plug-in can't be loaded: No such file")
+        refused(alone(RANKS, "nothing", name),
+                f"status -3: {os.path.realpath(name)}: the MPI plug-in can't be loaded: ")
+    refused(alone(RANKS, "nothing", "nowhere.so"),
+            "status -6: nowhere.so: the MPI plug-in can't be loaded: No such file")
     refused(run(kind, 2, RANKS, "nothing", "nowhere.so"), "status -6: nowhere.so: ")
     other = compile_library("other", "int other;\n")
     refused(alone(RANKS, "nothing", other), f"status -2: {other}: not an MPI plug-in of shoal")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Ranks that srun starts on a Slurm cluster of two nodes: the bytes are those of one process, also when one is killed on the way.
+"""Ranks that srun starts on a Slurm cluster of two nodes: the bytes are those of one process, also when one is killed
+on the way.
 
     test_mpi_slurm.py PATH_TO_shoal [CASE...]
 
@@ -31,8 +32,10 @@ AUTOENCODER_FILES = {"--model": "m.safetensors", "--features": "f.npy"}
 def start(cluster, kind, ranks, *words, program=(f"{SHARED}/bin/shoal",)):
     """`kind` None: without --mpi.  Slurm itself ends the others of a rank that was killed only when it is told to."""
     how = [f"--mpi={PLAIN[kind]}"] if kind else []
-    return mpi.Job(["srun", "--quiet", "--kill-on-bad-exit=1", "-N", min(ranks, 2), "-n", ranks, *how, *program, *words],
-                   env={**cluster.variables(), "TMPDIR": "/tmp"})
+    return mpi.Job([
+        "srun", "--quiet", "--kill-on-bad-exit=1", "-N",
+        min(ranks, 2), "-n", ranks, *how, *program, *words
+    ], env={**cluster.variables(), "TMPDIR": "/tmp"})
 
 
 def run(cluster, kind, ranks, *words, **how):
@@ -60,7 +63,7 @@ def programs(far):
     return found
 
 
-# ---- cases ---------------------------------------------------------------------------------------------------------------
+# ---- cases -----------------------------------------------------------------------------------------------------------
 
 
 def learners(_, cluster):
@@ -95,7 +98,8 @@ def a_rank_is_killed(far, cluster):
     for kind, killed in zip(mpi.KINDS, (3, 0)):
         os.mkdir("found")
         followed = mpi.Followed()
-        with start(cluster, kind, 4, *work.words, *work.outputs("found"), "--checkpoint", 1e-6, "--trace", followed.path) as job:
+        with start(cluster, kind, 4, *work.words, *work.outputs("found"), "--checkpoint", 1e-6, "--trace",
+                   followed.path) as job:
             followed.rounds(job, 30)
             there = programs(far)
             assert sorted(there) == [0, 1, 2, 3], there
@@ -115,7 +119,8 @@ CASES = [learners, without_mpi, what_fails, a_rank_is_killed]
 def main():
     hosts.isolate(*slurm.PROGRAMS)
     wanted = [case for case in CASES if not sys.argv[2:] or case.__name__ in sys.argv[2:]]
-    with tempfile.TemporaryDirectory(prefix="shoal-mpi-") as folder, hosts.Hosts(folder, 2) as far, slurm.Slurm(far) as cluster:
+    with tempfile.TemporaryDirectory(prefix="shoal-mpi-") as folder, hosts.Hosts(folder,
+                                                                                 2) as far, slurm.Slurm(far) as cluster:
         known = cluster.run("srun", "--mpi=list").stdout + cluster.run("srun", "--mpi=list").stderr
         for kind in list(mpi.KINDS):
             if PLAIN[kind] not in known.split():

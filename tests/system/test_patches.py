@@ -4,7 +4,8 @@
 
     test_patches.py PATH_TO_shoal [NAME...]
 
-Pictures of every kind are written here, by Pillow or by hand, and every patch must be the square of its image that a search of all
+Pictures of every kind are written here, by Pillow or by hand, and every patch must be the square of its image that a
+search of all
 squares finds.  Whitening must be numpy's.  Parts that need ../shared/data say when it is absent.
 """
 import io
@@ -35,8 +36,8 @@ KEPT = [162, 315, 41, 395, 391, 113, 309, 202]  # the first values of eight patc
 
 
 def run(*words, **options):
-    return subprocess.run([SHOAL, "data", "patches", *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=SECONDS, **options)
+    return subprocess.run([SHOAL, "data", "patches", *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=SECONDS, **options)
 
 
 def cut(*words):
@@ -61,7 +62,8 @@ def fails(code, says, *words):
 
 def shares(array):
     """Values as shares of white, as the program is to have them."""
-    return array if array.dtype.kind == "f" else array.astype(np.float64) / (1 if array.dtype == bool else np.iinfo(array.dtype).max)
+    return array if array.dtype.kind == "f" else array.astype(
+        np.float64) / (1 if array.dtype == bool else np.iinfo(array.dtype).max)
 
 
 def grey(array):
@@ -101,7 +103,8 @@ def whole(path, *options):
 # ---- PNG -------------------------------------------------------------------------------------------------------------
 
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
-PASSES = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]  # top, left, steps
+PASSES = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2),
+          (1, 0, 2, 1)]  # top, left, steps
 
 
 def chunk(name, content):
@@ -163,7 +166,8 @@ def every_kind_of_png_is_decoded_as_it_was_made():
                 got = whole("a.png", "--colour").reshape(side, side, 3)
                 assert np.array_equal(got, expected), (kind, depth, interlaced, np.abs(got - expected).max())
                 read = Image.open("a.png")
-                if depth <= 8 and kind != 4:  # Pillow must agree on the file, but rounds grey with alpha and cuts 16 bits
+                # Pillow must agree on the file, but rounds grey with alpha and cuts 16 bits
+                if depth <= 8 and kind != 4:
                     white_paper = Image.new("RGBA", read.size, "white")
                     white_paper.alpha_composite(read.convert("RGBA"))
                     theirs = np.asarray(white_paper.convert("RGB")) / 255
@@ -193,7 +197,8 @@ def a_colour_that_stands_for_nothing_is_white():
 def png_that_pillow_wrote_is_what_pillow_reads():
     array = picture(17, 17)
     for mode in ("1", "L", "P", "RGB", "RGBA", "LA", "I;16"):
-        source = Image.fromarray(picture(17, 17, 0, np.uint16)) if mode == "I;16" else Image.fromarray(array).convert(mode)
+        source = Image.fromarray(picture(17, 17, 0,
+                                         np.uint16)) if mode == "I;16" else Image.fromarray(array).convert(mode)
         source.save("a.png")
         got = whole("a.png", "--colour").reshape(17, 17, 3)
         if mode == "I;16":
@@ -267,7 +272,8 @@ def arrays_are_images_too():
         native = many.astype(many.dtype.newbyteorder("="))
         for fortran in (False, True):
             np.save("in.npy", np.asfortranarray(many) if fortran else many)
-            all_occur(cut("in.npy", "--size", 6, "--count", 500, "--type", "float64"), [grey(image) for image in native], 6)
+            all_occur(cut("in.npy", "--size", 6, "--count", 500, "--type", "float64"),
+                      [grey(image) for image in native], 6)
         np.save("in.npy", many[0])
         all_occur(cut("in.npy", "--size", 6, "--count", 100, "--type", "float64"), [grey(native[0])], 6)
     colours = generator.random((3, 14, 13, 3)).astype("f4")
@@ -320,7 +326,8 @@ def ranges_are_those_of_the_notes():
     centred = plain - plain.mean(axis=1, keepdims=True)
     assert np.allclose(cut("in.npy", *options, "--centre"), centred, atol=1e-12)
     both = cut("in.npy", *options, "--normalise")
-    assert np.allclose(both, spread(centred, 0.1, 0.9), atol=1e-12) and both.min() == 0.1 and abs(both.max() - 0.9) < 1e-15
+    assert np.allclose(both, spread(centred, 0.1, 0.9),
+                       atol=1e-12) and both.min() == 0.1 and abs(both.max() - 0.9) < 1e-15
     assert np.array_equal(both, cut("in.npy", *options, "--centre", "--range", "0.1:0.9"))
     assert np.allclose(cut("in.npy", *options, "--range", "-1:3"), spread(plain, -1, 3), atol=1e-12)
 
@@ -337,8 +344,9 @@ def whitening_is_that_of_numpy():
     base = np.random.default_rng(9).random((12, 12, 3))
     smooth = np.asarray(Image.fromarray((base * 255).astype(np.uint8)).resize((200, 180), Image.BICUBIC))
     Image.fromarray(smooth).save("a.png")
-    for size, colour, epsilon, kind in ((8, "--grey", 0.1, "float32"), (8, "--colour", 0.1, "float64"), (4, "--grey", 1e-5, "float64"),
-                                        (12, "--grey", 0.01, "float32"), (1, "--colour", 0.1, "float64"), (1, "--grey", 0.1, "float64")):
+    for size, colour, epsilon, kind in ((8, "--grey", 0.1, "float32"), (8, "--colour", 0.1, "float64"),
+                                        (4, "--grey", 1e-5, "float64"), (12, "--grey", 0.01, "float32"),
+                                        (1, "--colour", 0.1, "float64"), (1, "--grey", 0.1, "float64")):
         options = ("--size", size, colour, "--count", 3000, "--type", kind)
         plain = cut("a.png", *options)
         turned, vectors, mean = whitened(plain, epsilon)
@@ -353,7 +361,8 @@ def whitening_is_that_of_numpy():
     # Without regularisation the covariance is the identity.
     np.save("in.npy", np.random.default_rng(1).random((5, 60, 60)))
     free = cut("in.npy", "--size", 4, "--whiten", "--epsilon", 0, "--type", "float64")
-    assert np.allclose(free.T @ free / len(free), np.eye(16), atol=1e-10) and np.allclose(free.mean(axis=0), 0, atol=1e-12)
+    assert np.allclose(free.T @ free / len(free), np.eye(16), atol=1e-10) and np.allclose(
+        free.mean(axis=0), 0, atol=1e-12)
 
 
 @apart.test
@@ -366,10 +375,13 @@ def a_saved_whitening_does_the_same_to_others():
         with open("w.safetensors", "rb") as file:
             head = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
             values = np.frombuffer(file.read(), "<f8")
-        assert head["__metadata__"]["kind"] == "whitening" and head["matrix"]["shape"] == [48, 48] and head["mean"]["shape"] == [48]
+        assert head["__metadata__"]["kind"] == "whitening" and head["matrix"]["shape"] == [
+            48, 48
+        ] and head["mean"]["shape"] == [48]
         if more == ("--whiten",):
             plain = cut("a.png", *options, "--seed", 5)
-            mean, matrix = (values[head[name]["data_offsets"][0] // 8:head[name]["data_offsets"][1] // 8] for name in ("mean", "matrix"))
+            mean, matrix = (values[head[name]["data_offsets"][0] // 8:head[name]["data_offsets"][1] // 8]
+                            for name in ("mean", "matrix"))
             new = cut("a.png", *options, "--seed", 5, "--use-whitening", "w.safetensors")
             assert np.allclose(new, (plain - mean) @ matrix.reshape(48, 48).T, atol=1e-12)
             assert np.array_equal(matrix.reshape(48, 48), matrix.reshape(48, 48).T)
@@ -385,7 +397,8 @@ def small_images_are_left_out_and_counted():
         Image.fromarray(picture(20, side, 3, seed=i)).save(f"images/{i}.png")
     done = run("images", "out.npy", "--json", "--count", 50)
     about = json.loads(done.stdout)
-    assert (about["images"], about["files"], about["skipped"], about["broken"], about["patches"], about["columns"]) == (2, 2, 1, 0, 50, 64)
+    assert (about["images"], about["files"], about["skipped"], about["broken"], about["patches"],
+            about["columns"]) == (2, 2, 1, 0, 50, 64)
     assert about["seconds"] > 0
     assert "1 smaller image left out" in run("images", "out.npy").stdout
     os.unlink("out.npy")
@@ -410,9 +423,11 @@ def a_broken_file_fails_or_is_left_out():
     open("images/e.jpg", "w").write("no image at all")
     results = []
     for threads in (1, 4):
-        done = run("images", "out.npy", "--skip-broken", "--count", 2000, "--size", 5, "--json", "--colour", "--threads", threads)
+        done = run("images", "out.npy", "--skip-broken", "--count", 2000, "--size", 5, "--json", "--colour",
+                   "--threads", threads)
         about = json.loads(done.stdout)
-        assert done.returncode == 0 and about["broken"] == 3 and about["images"] == 4 and len(about["broken_files"]) == 3
+        assert done.returncode == 0 and about["broken"] == 3 and about["images"] == 4 and len(
+            about["broken_files"]) == 3
         told = done.stderr.splitlines()
         assert [line.split(":")[2].strip() for line in told] == ["images/b.png", "images/d.png", "images/e.jpg"], told
         results.append(np.load("out.npy"))
@@ -430,7 +445,8 @@ def a_broken_file_fails_or_is_left_out():
 
 def huge_png(width, height):
     head = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0" * 100)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0" * 100)) + chunk(
+        b"IEND", b"")
 
 
 def huge_jpeg(width, height):
@@ -447,12 +463,16 @@ def headers_that_lie_take_no_memory():
     def limited():
         import resource
         resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-    for name, data, says in (("a.png", huge_png(900000, 900000), "900000 x 900000"), ("b.png", huge_png(11000, 11000), "can't be in a file"),
-                             ("c.jpg", huge_jpeg(65000, 65000), "65000 x 65000"), ("d.jpg", huge_jpeg(11000, 11000), "can't be in a file"),
-                             ("e.jpg", huge_jpeg(300, 200), "broken JPEG")):
+
+    for name, data, says in (("a.png", huge_png(900000, 900000), "900000 x 900000"), ("b.png", huge_png(11000, 11000),
+                                                                                      "can't be in a file"),
+                             ("c.jpg", huge_jpeg(65000, 65000),
+                              "65000 x 65000"), ("d.jpg", huge_jpeg(11000, 11000),
+                                                 "can't be in a file"), ("e.jpg", huge_jpeg(300, 200), "broken JPEG")):
         open(name, "wb").write(data)
         done = run(name, "out.npy", "--count", 10, "--threads", 1, preexec_fn=None if "asan" in SHOAL else limited)
-        assert done.returncode == 1 and name in done.stderr and says in done.stderr, (name, done.returncode, done.stderr)
+        assert done.returncode == 1 and name in done.stderr and says in done.stderr, (name, done.returncode,
+                                                                                      done.stderr)
         assert not os.path.exists("out.npy")
 
 
@@ -467,7 +487,9 @@ def every_cut_of_a_file_is_told():
             cut_name = "cut" + name[-4:]
             open(cut_name, "wb").write(data[:keep])
             done = run(cut_name, "out.npy", "--count", 3)
-            assert done.returncode == 1 and done.stderr.startswith(f"shoal: {cut_name}: "), (name, keep, done.returncode, done.stderr)
+            assert done.returncode == 1 and done.stderr.startswith(f"shoal: {cut_name}: "), (name, keep,
+                                                                                             done.returncode,
+                                                                                             done.stderr)
 
 
 @apart.test
@@ -490,51 +512,82 @@ def wrong_input_is_told_in_a_sentence():
     steep = bytearray(open("w.safetensors", "rb").read())
     steep[-16 * 16 * 8:] = np.full(16 * 16, 1e60).tobytes()  # the matrix comes last
     open("steep.safetensors", "wb").write(steep)
-    for code, says, words in (
-            (2, ["IMAGES"], []),
-            (2, ["OUT"], ["a.png"]),
-            (2, ["b.png", "must end with .npy"], ["a.png", "b.png"]),
-            (2, ["OUT", "IMAGES", "same file"], ["a.png", "flat.npy", "flat.npy"]),
-            (1, ["absent.png", "No such file"], ["absent.png", "o.npy"]),
-            (1, ["none: no file of this folder"], ["none", "o.npy"]),
-            (2, ["pipe: is neither"], ["pipe", "o.npy"]),
-            (1, ["nowhere/o.npy"], ["a.png", "nowhere/o.npy"]),
-            (2, ["--size", "0"], ["a.png", "o.npy", "--size", "0"]),
-            (2, ["--count", "0"], ["a.png", "o.npy", "--count", "0"]),
-            (1, ["none of 1 images has 41 x 41 pixels", "a.png"], ["a.png", "o.npy", "--size", "41"]),
-            (1, ["text.png: neither PNG, JPEG nor .npy"], ["text.png", "o.npy"]),
-            (1, ["empty.png: the file is empty"], ["empty.png", "o.npy"]),
-            (1, ["three.npy: an array of 4 dimensions"], ["three.npy", "o.npy"]),
-            (1, ["line.npy: an array of 1 dimensions"], ["line.npy", "o.npy"]),
-            (1, ["whole.npy: images of int32"], ["whole.npy", "o.npy"]),
-            (1, ["nan.npy: image ", "row ", "column ", "nan"], ["nan.npy", "o.npy"]),
-            (1, ["all values of the patches are equal"], ["flat.npy", "o.npy", "--range", "0:1"]),
-            (1, ["does not vary", "--epsilon"], ["flat.npy", "o.npy", "--whiten", "--epsilon", "0"]),
-            (1, ["too great for a covariance"], ["great.npy", "o.npy", "--whiten", "--type", "float64"]),
-            (1, ["too great to be mapped to a range"], ["great.npy", "o.npy", "--range", "0:1", "--type", "float64"]),
-            (1, ["great.npy: its values are up to", "beyond float32: use --type float64"], ["great.npy", "o.npy"]),
-            (1, ["whitening makes values of patch 1 that are beyond float32"],
-             ["a.png", "o.npy", "--use-whitening", "steep.safetensors", "--size", "4"]),
-            (2, ["--range", "LOW:HIGH"], ["a.png", "o.npy", "--range", "3"]),
-            (2, ["--range", "LOW:HIGH"], ["a.png", "o.npy", "--range", "1:1"]),
-            (2, ["--range", "LOW:HIGH"], ["a.png", "o.npy", "--range", "1:x"]),
-            (2, ["--epsilon"], ["a.png", "o.npy", "--whiten", "--epsilon", "-1"]),
-            (2, ["--epsilon"], ["a.png", "o.npy", "--whiten", "--epsilon", "nan"]),
-            (2, ["--epsilon: nothing is whitened by it"], ["a.png", "o.npy", "--epsilon", "0.5"]),
-            (2, ["--use-whitening", "leave out", "--epsilon"],
-             ["a.png", "o.npy", "--use-whitening", "w.safetensors", "--epsilon", "0.5", "--size", "4"]),
-            (2, ["--normalise and --range"], ["a.png", "o.npy", "--normalise", "--range", "0:1"]),
-            (2, ["--grey and --colour"], ["a.png", "o.npy", "--grey", "--colour"]),
-            (2, ["--whiten and --whiten-pca"], ["a.png", "o.npy", "--whiten", "--whiten-pca"]),
-            (2, ["--save-whitening", "--whiten"], ["a.png", "o.npy", "--save-whitening", "x.safetensors"]),
-            (2, ["--use-whitening"], ["a.png", "o.npy", "--use-whitening", "w.safetensors", "--centre", "--size", "4"]),
-            (2, ["w.safetensors is for grey patches of 4 x 4"], ["a.png", "o.npy", "--use-whitening", "w.safetensors"]),
-            (1, ["a.png: no safetensors file, or cut short: its header claims"], ["b.png", "o.npy", "--use-whitening", "a.png", "--size", "4"]),
-            (1, ["absent.safetensors"], ["b.png", "o.npy", "--use-whitening", "absent.safetensors"]),
-            (2, ["--whiten", "4107 values are too long"], ["a.png", "o.npy", "--whiten", "--colour", "--size", "37"]),
-            (2, ["too many"], ["a.png", "o.npy", "--count", "1e18", "--size", "40"]),
-            (2, ["--type"], ["a.png", "o.npy", "--type", "uint8"]),
-            (2, ["standard output"], ["a.png", "/dev/stdout", "--json"])):
+    for code, says, words in ((2, ["IMAGES"], []), (2, ["OUT"], ["a.png"]), (2, ["b.png", "must end with .npy"],
+                                                                             ["a.png", "b.png"]),
+                              (2, ["OUT", "IMAGES",
+                                   "same file"], ["a.png", "flat.npy",
+                                                  "flat.npy"]), (1, ["absent.png",
+                                                                     "No such file"], ["absent.png", "o.npy"]),
+                              (1, ["none: no file of this folder"], ["none", "o.npy"]), (2, ["pipe: is neither"],
+                                                                                         ["pipe", "o.npy"]),
+                              (1, ["nowhere/o.npy"], ["a.png",
+                                                      "nowhere/o.npy"]), (2, ["--size",
+                                                                              "0"], ["a.png", "o.npy", "--size", "0"]),
+                              (2, ["--count", "0"], ["a.png", "o.npy", "--count",
+                                                     "0"]), (1, ["none of 1 images has 41 x 41 pixels", "a.png"],
+                                                             ["a.png", "o.npy", "--size",
+                                                              "41"]), (1, ["text.png: neither PNG, JPEG nor .npy"],
+                                                                       ["text.png",
+                                                                        "o.npy"]), (1, ["empty.png: the file is empty"],
+                                                                                    ["empty.png", "o.npy"]),
+                              (1, ["three.npy: an array of 4 dimensions"],
+                               ["three.npy",
+                                "o.npy"]), (1, ["line.npy: an array of 1 dimensions"],
+                                            ["line.npy",
+                                             "o.npy"]), (1, ["whole.npy: images of int32"],
+                                                         ["whole.npy",
+                                                          "o.npy"]), (1, ["nan.npy: image ", "row ", "column ",
+                                                                          "nan"], ["nan.npy", "o.npy"]),
+                              (1, ["all values of the patches are equal"],
+                               ["flat.npy", "o.npy", "--range",
+                                "0:1"]), (1, ["does not vary", "--epsilon"],
+                                          ["flat.npy", "o.npy", "--whiten", "--epsilon",
+                                           "0"]), (1, ["too great for a covariance"],
+                                                   ["great.npy", "o.npy", "--whiten", "--type", "float64"
+                                                    ]), (1, ["too great to be mapped to a range"],
+                                                         ["great.npy", "o.npy", "--range", "0:1", "--type", "float64"]),
+                              (1, ["great.npy: its values are up to", "beyond float32: use --type float64"],
+                               ["great.npy",
+                                "o.npy"]), (1, ["whitening makes values of patch 1 that are beyond float32"],
+                                            ["a.png", "o.npy", "--use-whitening", "steep.safetensors", "--size",
+                                             "4"]), (2, ["--range", "LOW:HIGH"],
+                                                     ["a.png", "o.npy", "--range",
+                                                      "3"]), (2, ["--range", "LOW:HIGH"],
+                                                              ["a.png", "o.npy", "--range",
+                                                               "1:1"]), (2, ["--range", "LOW:HIGH"],
+                                                                         ["a.png", "o.npy", "--range", "1:x"]),
+                              (2, ["--epsilon"],
+                               ["a.png", "o.npy", "--whiten", "--epsilon",
+                                "-1"]), (2, ["--epsilon"],
+                                         ["a.png", "o.npy", "--whiten", "--epsilon",
+                                          "nan"]), (2, ["--epsilon: nothing is whitened by it"],
+                                                    ["a.png", "o.npy", "--epsilon",
+                                                     "0.5"]), (2, ["--use-whitening", "leave out", "--epsilon"], [
+                                                         "a.png", "o.npy", "--use-whitening", "w.safetensors",
+                                                         "--epsilon", "0.5", "--size", "4"
+                                                     ]), (2, ["--normalise and --range"],
+                                                          ["a.png", "o.npy", "--normalise", "--range", "0:1"
+                                                           ]), (2, ["--grey and --colour"],
+                                                                ["a.png", "o.npy", "--grey", "--colour"
+                                                                 ]), (2, ["--whiten and --whiten-pca"],
+                                                                      ["a.png", "o.npy", "--whiten", "--whiten-pca"]),
+                              (2, ["--save-whitening", "--whiten"],
+                               ["a.png", "o.npy", "--save-whitening", "x.safetensors"
+                                ]), (2, ["--use-whitening"],
+                                     ["a.png", "o.npy", "--use-whitening", "w.safetensors", "--centre", "--size",
+                                      "4"]), (2, ["w.safetensors is for grey patches of 4 x 4"],
+                                              ["a.png", "o.npy", "--use-whitening", "w.safetensors"
+                                               ]), (1, ["a.png: no safetensors file, or cut short: its header claims"],
+                                                    ["b.png", "o.npy", "--use-whitening", "a.png", "--size", "4"
+                                                     ]), (1, ["absent.safetensors"],
+                                                          ["b.png", "o.npy", "--use-whitening", "absent.safetensors"]),
+                              (2, ["--whiten", "4107 values are too long"],
+                               ["a.png", "o.npy", "--whiten", "--colour", "--size",
+                                "37"]), (2, ["too many"], ["a.png", "o.npy", "--count", "1e18", "--size",
+                                                           "40"]), (2, ["--type"],
+                                                                    ["a.png", "o.npy", "--type",
+                                                                     "uint8"]), (2, ["standard output"],
+                                                                                 ["a.png", "/dev/stdout", "--json"])):
         fails(code, says, *words)
 
 
@@ -543,8 +596,9 @@ def a_signal_leaves_no_half_written_file():
     np.save("in.npy", np.random.default_rng(1).random((400, 400)))
     os.mkdir("out")
     for seconds in (0.05, 0.2, 0.5):
-        process = subprocess.Popen([SHOAL, "data", "patches", "in.npy", "out/o.npy", "--count", "400000", "--size", "12", "--whiten"],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        process = subprocess.Popen([
+            SHOAL, "data", "patches", "in.npy", "out/o.npy", "--count", "400000", "--size", "12", "--whiten"
+        ], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and process.poll() is None:
             time.sleep(0.01)
@@ -578,7 +632,8 @@ def bad_jpegs_end_in_a_sentence():
     for path in sorted(bad.iterdir()):
         done = run(path, "out.npy", "--size", 1, "--count", 10, "--colour", "--quiet")
         assert done.returncode in (0, 1), (path, done.returncode, done.stderr)
-        assert done.returncode == 0 or (done.stderr.startswith(f"shoal: {path}: ") and done.stderr.count("\n") == 1), done.stderr
+        assert done.returncode == 0 or (done.stderr.startswith(f"shoal: {path}: ") and
+                                        done.stderr.count("\n") == 1), done.stderr
     done = run(bad, "out.npy", "--size", 1, "--skip-broken", "--json")
     about = json.loads(done.stdout)
     assert about["broken"] + about["files"] == len(list(bad.iterdir())) and about["broken"] > 30, about

@@ -12,8 +12,10 @@ import xml.etree.ElementTree as xml
 import apart
 
 SHOAL = os.path.abspath(sys.argv[1])
-PAPER = ["--model", "paper", "--rows", "500000", "--cols", "1000", "-k", "1000", "--iterations", "10", "--flops", "669e6",
-         "--bandwidth", "8e6"]
+PAPER = [
+    "--model", "paper", "--rows", "500000", "--cols", "1000", "-k", "1000", "--iterations", "10", "--flops", "669e6",
+    "--bandwidth", "8e6"
+]
 CLOUD = ["--rows", "50e6", "--cols", "200", "-k", "500", "--iterations", "20", "--flops", "5e9"]
 PRICES = """cloud,region,machine,vcpus,memory_gib,usd_per_hour,usd_per_hour_spot
 here,one,small,2,8,0.1,0.03
@@ -24,7 +26,8 @@ there,two,tiny,1,0.1,0.01,0.005
 
 def shoal(*words, code=0):
     """What it prints; or, where it is to fail, what it says."""
-    done = subprocess.run([SHOAL, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300)
+    done = subprocess.run([SHOAL, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          timeout=300)
     assert done.returncode == code, f"{words}: exit code {done.returncode}, {done.stderr}"
     return done.stderr if code else done.stdout
 
@@ -57,7 +60,8 @@ def the_best_is_the_best_of_the_rows():
                            ("cost*time", lambda row: row["cost"] * row["seconds"])):
         answer = plan(*words, "--objective", objective)
         machines = list(dict.fromkeys(row["machine"] for row in answer["rows"]))
-        assert [(row["machine"], row["workers"]) for row in answer["rows"]] == [(m, n) for m in machines for n in range(1, 101)]
+        assert [(row["machine"], row["workers"]) for row in answer["rows"]] == [(m, n) for m in machines
+                                                                                for n in range(1, 101)]
         fitting = [row for row in answer["rows"] if row["fits"]]
         assert key(answer["best"]) == min(map(key, fitting)), objective
     deadline = 1.5 * answer["fastest"]["high"]
@@ -70,7 +74,8 @@ def the_best_is_the_best_of_the_rows():
     assert answer["best"]["seconds"] == min(row["seconds"] for row in met) and "fastest" in answer["why"]
     for row in answer["rows"]:
         beaten = any(other["seconds"] <= row["seconds"] and other["cost"] <= row["cost"] and
-                     (other["seconds"], other["cost"]) != (row["seconds"], row["cost"]) for other in answer["rows"] if other["fits"])
+                     (other["seconds"], other["cost"]) != (row["seconds"], row["cost"]) for other in answer["rows"]
+                     if other["fits"])
         assert not (row["front"] and beaten)
 
 
@@ -91,7 +96,8 @@ def a_table_of_ones_own_and_spot():
 @apart.test
 def every_learner():
     for words in (["kmeans", "-k", "10"], ["logistic"], ["autoencoder", "--hidden", "20"]):
-        answer = plan(*words, "--rows", "1e6", "--cols", "50", "--flops", "1e9", "--iterations", "5", "--workers", "1..20")
+        answer = plan(*words, "--rows", "1e6", "--cols", "50", "--flops", "1e9", "--iterations", "5", "--workers",
+                      "1..20")
         assert answer["rows"][-1]["parts"]["map"] < answer["rows"][0]["parts"]["map"] / 10, words
         parts = sum(answer["best"]["parts"].values())
         assert abs(parts - answer["best"]["seconds"]) < 1e-9 * parts
@@ -136,7 +142,8 @@ def a_table_fits_a_terminal():
     header = "cloud,region,machine,vcpus,memory_gib,usd_per_hour\n"
     with open("many.csv", "w") as file:
         file.write(header)
-        file.writelines(f"here,one,machine{i},{1 + i % 64},{16 + i % 256},{0.01 * (1 + i % 97):.2f}\n" for i in range(3000))
+        file.writelines(f"here,one,machine{i},{1 + i % 64},{16 + i % 256},{0.01 * (1 + i % 97):.2f}\n"
+                        for i in range(3000))
     for words in (["--workers", "1..3000"], ["--machines", "aws:us-east-1/c7i.*"], ["--workers", "local:1..8"],
                   ["--machines", "many.csv", "--objective", "cost", "--workers", "1..40"],
                   ["--price", "0.5", "--workers", "1..3000"]):
@@ -183,50 +190,43 @@ def the_same_twice():
     assert shoal(*words) == shoal(*words)
 
 
-WRONG = [
-    (["kmeans", "--rows", "0", "--cols", "3", "-k", "2"], 2, "--rows"),
-    (["kmeans", "--rows", "1e30", "--cols", "3", "-k", "2"], 2, "--rows"),
-    (["kmeans", "--rows", "5", "-k", "2"], 2, "--cols"),
-    (["kmeans", "--rows", "5", "--cols", "3"], 2, "-k"),
-    (["kmeans", "--rows", "5", "--cols", "3", "-k", "9"], 1, "-k 9"),
-    (["kmeans", *CLOUD, "--workers", "0"], 2, "--workers"),
-    (["kmeans", *CLOUD, "--workers", "9..3"], 2, "--workers"),
-    (["kmeans", *CLOUD, "--workers", "1..2,,3"], 2, "--workers"),
-    (["kmeans", *CLOUD, "--workers", "1..1000000"], 2, "--workers"),
-    (["kmeans", *CLOUD, "--workers", "local:2", "--machines", "*"], 2, "--machines"),
-    (["kmeans", *CLOUD, "--machines", "aws:us-east-1/c7j.*"], 2, "c7i"),
-    (["kmeans", *CLOUD, "--machines", "none.csv"], 1, "none.csv"),
-    (["kmeans", *CLOUD, "--spot"], 2, "--machines"),
-    (["kmeans", *CLOUD, "--deadline", "soon"], 2, "--deadline"),
-    (["kmeans", *CLOUD, "--budget", "-3"], 2, "--budget"),
-    (["kmeans", *CLOUD, "--machines", "aws:*", "--budget", "1e-9usd"], 1, "the cheapest is"),
-    (["kmeans", *CLOUD, "--machines", "aws:*", "--deadline", "1s"], 1, "the fastest is"),
-    (["kmeans", *CLOUD, "--losses", "1e6"], 1, "--losses"),
-    (["kmeans", *CLOUD, "--losses", "-1"], 2, "--losses"),
-    (["kmeans", *CLOUD, "--straggle", "lots"], 2, "--straggle"),
-    (["kmeans", *CLOUD, "--reduce", "star"], 2, "--reduce"),
-    (["kmeans", "no.npy", "-k", "2"], 1, "no.npy"),
-    (["logistic", "--model", "paper", "--rows", "5", "--cols", "3"], 2, "k-means only"),
-    (["kmeans", *CLOUD, "--picture", "/nowhere/plan.svg"], 1, "/nowhere"),
-    (["exec", "--rows", "5"], 2, "plan exec"),
-    # What would have no effect.
-    (["kmeans", *CLOUD, "--price", "1", "--machines", "aws:*"], 2, "--price"),
-    (["kmeans", *CLOUD, "--budget", "5usd"], 2, "--budget: what does a machine cost"),
-    (["kmeans", *CLOUD, "--objective", "cost"], 2, "--objective: what does a machine cost"),
-    (["kmeans", *CLOUD, "--billed", "1h"], 2, "--billed: what does a machine cost"),
-    (["kmeans", *CLOUD, "--replace", "5m"], 2, "--losses"),
-    (["kmeans", *CLOUD, "--price", "x"], 2, "--price"),
-    (["kmeans", *CLOUD, "--store", "foo://x"], 2, "--store foo://x"),
-    (["kmeans", *CLOUD, "--store", ""], 2, "--store"),
-    (["kmeans", *CLOUD, "--picture", "plan.png"], 2, ".svg"),
-    (["kmeans", "no.npy", "--type", "float64", "-k", "2"], 2, "--type"),
-    (["kmeans", *CLOUD, "--machines", "aws:"], 2, "--machines aws:"),
-    *((["kmeans", *PAPER, *words], 2, words[0]) for words in (
-        ["--threads", "2"], ["--type", "uint8"], ["--source", "file"], ["--reduce", "flat"], ["--roles", "split"], ["--spot"],
-        ["--speed", "2"], ["--start", "5s"], ["--losses", "1"], ["--replace", "1m"], ["--store", "dir"], ["--no-probe"],
-        ["--account-bandwidth", "1e9"], ["--latency", "1"], ["--connections", "2"], ["--straggle", "1"], ["--workers", "local:2"],
-        ["--machines", "*"], ["--prices", "prices.csv"])),
-]
+WRONG = [(["kmeans", "--rows", "0", "--cols", "3", "-k", "2"], 2, "--rows"),
+         (["kmeans", "--rows", "1e30", "--cols", "3", "-k", "2"], 2, "--rows"),
+         (["kmeans", "--rows", "5", "-k", "2"], 2, "--cols"), (["kmeans", "--rows", "5", "--cols", "3"], 2, "-k"),
+         (["kmeans", "--rows", "5", "--cols", "3", "-k", "9"], 1, "-k 9"),
+         (["kmeans", *CLOUD, "--workers", "0"], 2, "--workers"),
+         (["kmeans", *CLOUD, "--workers", "9..3"], 2, "--workers"),
+         (["kmeans", *CLOUD, "--workers", "1..2,,3"], 2, "--workers"),
+         (["kmeans", *CLOUD, "--workers", "1..1000000"], 2, "--workers"),
+         (["kmeans", *CLOUD, "--workers", "local:2", "--machines", "*"], 2, "--machines"),
+         (["kmeans", *CLOUD, "--machines", "aws:us-east-1/c7j.*"], 2, "c7i"),
+         (["kmeans", *CLOUD, "--machines", "none.csv"], 1, "none.csv"), (["kmeans", *CLOUD, "--spot"], 2, "--machines"),
+         (["kmeans", *CLOUD, "--deadline", "soon"], 2, "--deadline"),
+         (["kmeans", *CLOUD, "--budget", "-3"], 2, "--budget"),
+         (["kmeans", *CLOUD, "--machines", "aws:*", "--budget", "1e-9usd"], 1, "the cheapest is"),
+         (["kmeans", *CLOUD, "--machines", "aws:*", "--deadline", "1s"], 1, "the fastest is"),
+         (["kmeans", *CLOUD, "--losses", "1e6"], 1, "--losses"), (["kmeans", *CLOUD, "--losses", "-1"], 2, "--losses"),
+         (["kmeans", *CLOUD, "--straggle", "lots"], 2, "--straggle"),
+         (["kmeans", *CLOUD, "--reduce", "star"], 2, "--reduce"), (["kmeans", "no.npy", "-k", "2"], 1, "no.npy"),
+         (["logistic", "--model", "paper", "--rows", "5", "--cols", "3"], 2, "k-means only"),
+         (["kmeans", *CLOUD, "--picture", "/nowhere/plan.svg"], 1, "/nowhere"), (["exec", "--rows",
+                                                                                  "5"], 2, "plan exec"),
+         # What would have no effect.
+         (["kmeans", *CLOUD, "--price", "1", "--machines", "aws:*"], 2, "--price"),
+         (["kmeans", *CLOUD, "--budget", "5usd"], 2, "--budget: what does a machine cost"),
+         (["kmeans", *CLOUD, "--objective", "cost"], 2, "--objective: what does a machine cost"),
+         (["kmeans", *CLOUD, "--billed", "1h"], 2, "--billed: what does a machine cost"),
+         (["kmeans", *CLOUD, "--replace", "5m"], 2, "--losses"), (["kmeans", *CLOUD, "--price", "x"], 2, "--price"),
+         (["kmeans", *CLOUD, "--store", "foo://x"], 2, "--store foo://x"),
+         (["kmeans", *CLOUD, "--store", ""], 2, "--store"), (["kmeans", *CLOUD, "--picture", "plan.png"], 2, ".svg"),
+         (["kmeans", "no.npy", "--type", "float64", "-k", "2"], 2, "--type"),
+         (["kmeans", *CLOUD, "--machines", "aws:"], 2, "--machines aws:"),
+         *((["kmeans", *PAPER, *words], 2, words[0])
+           for words in (["--threads", "2"], ["--type", "uint8"], ["--source", "file"], ["--reduce", "flat"],
+                         ["--roles", "split"], ["--spot"], ["--speed", "2"], ["--start", "5s"], ["--losses", "1"],
+                         ["--replace", "1m"], ["--store", "dir"], ["--no-probe"], ["--account-bandwidth", "1e9"],
+                         ["--latency", "1"], ["--connections", "2"], ["--straggle", "1"], ["--workers", "local:2"],
+                         ["--machines", "*"], ["--prices", "prices.csv"])), ]
 
 
 @apart.test
@@ -239,8 +239,8 @@ def wrong_input():
 
 @apart.test
 def wrong_price_tables():
-    for change, needle in (("here,one,small,2,8,0.2,\n", "5"), ("here,one,odd,2,8,-3,\n", "5"), ("here,one,odd,2\n", "5"),
-                           ("here,one,odd,2,8,,\n", "5")):
+    for change, needle in (("here,one,small,2,8,0.2,\n", "5"), ("here,one,odd,2,8,-3,\n", "5"),
+                           ("here,one,odd,2\n", "5"), ("here,one,odd,2,8,,\n", "5")):
         path = "wrong.csv"
         with open(path, "w") as file:
             file.write(PRICES + change)

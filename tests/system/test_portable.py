@@ -21,13 +21,15 @@ SHOAL = pathlib.Path(sys.argv[1]).resolve()
 PORTABLE = SHOAL.parent / "portable"
 SHARED, STATIC = PORTABLE / "shoal", PORTABLE / "shoal-static"
 OF_THE_C_LIBRARY = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-WORK = ["kmeans", "gen:blobs?rows=8000&cols=40&seed=7&centres=60&spread=3", "-k", "50", "--iterations", "8", "--tolerance", "0",
-        "--threads", "2", "--quiet"]
+WORK = [
+    "kmeans", "gen:blobs?rows=8000&cols=40&seed=7&centres=60&spread=3", "-k", "50", "--iterations", "8", "--tolerance",
+    "0", "--threads", "2", "--quiet"
+]
 
 
 def run(*words, **options):
-    return subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
-                          **options)
+    return subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=120, **options)
 
 
 def fine(*words, **options):
@@ -88,20 +90,24 @@ def kernels_here():
 
 def test_same_bytes():
     with tempfile.TemporaryDirectory(prefix="shoal-portable-") as folder:
-        fine(SHOAL, *WORK, "--kernel", "portable", "--centres", f"{folder}/wanted.npy", "--labels", f"{folder}/wanted.csv")
+        fine(SHOAL, *WORK, "--kernel", "portable", "--centres", f"{folder}/wanted.npy", "--labels",
+             f"{folder}/wanted.csv")
         kernels = kernels_here()
         assert "portable" in kernels, kernels
         for program in (SHARED, STATIC):
             for kernel in kernels:
-                fine(program, *WORK, "--kernel", kernel, "--centres", f"{folder}/got.npy", "--labels", f"{folder}/got.csv")
+                fine(program, *WORK, "--kernel", kernel, "--centres", f"{folder}/got.npy", "--labels",
+                     f"{folder}/got.csv")
                 for kind in ("npy", "csv"):
-                    assert filecmp.cmp(f"{folder}/got.{kind}", f"{folder}/wanted.{kind}", False), f"{program}, {kernel}: .{kind}"
+                    assert filecmp.cmp(f"{folder}/got.{kind}", f"{folder}/wanted.{kind}",
+                                       False), f"{program}, {kernel}: .{kind}"
 
 
 def test_no_cloud():
     for program in (SHARED, STATIC):
         for url in ("az://account/box", "s3://bucket/prefix?region=here"):
-            refused(f"{url}: this is the portable build of shoal, which has no az:// and no s3://", program, "store", "ls", url)
+            refused(f"{url}: this is the portable build of shoal, which has no az:// and no s3://", program, "store",
+                    "ls", url)
 
 
 def test_modules():

@@ -27,11 +27,13 @@ except ImportError:
 
 SHOAL = os.path.abspath(sys.argv[1])
 TYPES = {"float64": "F64", "float32": "F32", "int64": "I64", "int32": "I32"}
-DOCUMENTED = (pathlib.Path(__file__).resolve().parents[2] / "docs/models.md").read_text().split("```python\n")[1].split("```")[0]
+DOCUMENTED = (pathlib.Path(__file__).resolve().parents[2] /
+              "docs/models.md").read_text().split("```python\n")[1].split("```")[0]
 
 
 def shoal(*arguments, code=0):
-    done = subprocess.run([SHOAL, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([SHOAL, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=120)
     assert done.returncode == code, (arguments, done.returncode, done.stderr)
     return done
 
@@ -49,7 +51,8 @@ def write_model(path, metadata, **tensors):
     for name, tensor in tensors.items():
         tensor = np.ascontiguousarray(tensor)
         end = at + tensor.nbytes
-        header[name.replace("_", ".")] = {"dtype": TYPES[str(tensor.dtype)], "shape": tensor.shape, "data_offsets": [at, end]}
+        header[name.replace(
+            "_", ".")] = {"dtype": TYPES[str(tensor.dtype)], "shape": tensor.shape, "data_offsets": [at, end]}
         values += tensor.tobytes()
         at = end
     text = json.dumps(header).encode()
@@ -78,7 +81,7 @@ def same_everywhere(model, data, option, path):
             assert file.read() == expected, (option, words)
 
 
-# ---- kmeans ----------------------------------------------------------------------------------------------------------------------
+# ---- kmeans ----------------------------------------------------------------------------------------------------------
 
 
 @apart.test
@@ -86,12 +89,16 @@ def kmeans_labels_and_distances():
     X, centres = rows(500, 3), rows(7, 3, 1)
     np.save("x.npy", X)
     np.save("centres.npy", centres)
-    shoal("kmeans", "x.npy", "-k", 7, "--iterations", 0, "--init", "centres.npy", "--model", "own.safetensors", "--quiet")
+    shoal("kmeans", "x.npy", "-k", 7, "--iterations", 0, "--init", "centres.npy", "--model", "own.safetensors",
+          "--quiet")
     write_model("alone.safetensors", None, centres=centres)
     write_model("narrow.safetensors", {"learner": "kmeans"}, centres=centres.astype("f4"))
     # As versions before options were kept wrote them.
-    write_model("old.safetensors", {"learner": "kmeans", "k": "7", "columns": "3", "rows": "500", "objective": "1", "iterations": "3",
-                                    "seed": "0", "version": "0.1.0"}, centres=centres)
+    write_model(
+        "old.safetensors", {
+            "learner": "kmeans", "k": "7", "columns": "3", "rows": "500", "objective": "1", "iterations": "3",
+            "seed": "0", "version": "0.1.0"
+        }, centres=centres)
     for model in ("centres.npy", "own.safetensors", "alone.safetensors", "narrow.safetensors", "old.safetensors"):
         used = centres.astype("f4").astype("f8") if model.startswith("narrow") else centres
         square = ((X[:, None] - used) ** 2).sum(2)
@@ -100,16 +107,17 @@ def kmeans_labels_and_distances():
         assert np.allclose(np.load("d.npy"), np.sqrt(square.min(1)), rtol=1e-12), model
         assert "\ncentres    7\n" in summary and "\nwrote      l.npy, d.npy\n" in summary, summary
         told = json.loads(shoal("predict", model, "x.npy", "--json").stdout)
-        assert told["k"] == 7 and told["model"] == "kmeans" and abs(told["objective"] / square.min(1).sum() - 1) < 1e-12, told
+        assert told["k"] == 7 and told["model"] == "kmeans" and abs(told["objective"] / square.min(1).sum() -
+                                                                    1) < 1e-12, told
     same_everywhere("own.safetensors", "x.npy", "--labels", shutil.copy("l.npy", "first.npy"))
-    refuses(2, "--features: centres.npy is a model of kmeans, which gives --labels and --distances", "centres.npy", "x.npy",
-            "--features", "f.npy")
-    refuses(2, "--probabilities: own.safetensors is a model of kmeans, which gives --labels and --distances", "own.safetensors",
-            "x.npy", "--labels", "new.npy", "--probabilities", "p.npy")
+    refuses(2, "--features: centres.npy is a model of kmeans, which gives --labels and --distances", "centres.npy",
+            "x.npy", "--features", "f.npy")
+    refuses(2, "--probabilities: own.safetensors is a model of kmeans, which gives --labels and --distances",
+            "own.safetensors", "x.npy", "--labels", "new.npy", "--probabilities", "p.npy")
     assert not os.path.exists("new.npy") and not os.path.exists("p.npy")
 
 
-# ---- logistic --------------------------------------------------------------------------------------------------------------------
+# ---- logistic --------------------------------------------------------------------------------------------------------
 
 
 def probabilities(X, weights, intercept):
@@ -128,7 +136,8 @@ def logistic_labels_and_probabilities():
     for classes in ([-1.0, 2.5], [0.0, 1.0, 7.0], list(range(30))):
         outputs = 1 if len(classes) == 2 else len(classes)
         weights, intercept = rows(outputs, 4, 2), rows(outputs, 1, 3)[:, 0]
-        write_model("m.safetensors", {"learner": "logistic"}, classes=np.array(classes, "f8"), weights=weights, intercept=intercept)
+        write_model("m.safetensors", {"learner": "logistic"}, classes=np.array(classes, "f8"), weights=weights,
+                    intercept=intercept)
         summary = shoal("predict", "m.safetensors", "x.npy", "--labels", "l.npy", "--probabilities", "p.npy").stdout
         expected = probabilities(X, weights, intercept)
         found, labels = np.load("p.npy"), np.load("l.npy")
@@ -141,8 +150,8 @@ def logistic_labels_and_probabilities():
         told = json.loads(shoal("predict", "m.safetensors", "x.npy", "--json").stdout)
         assert told["classes"] == classes and told["counts"] == counts and told["model"] == "logistic", told
         same_everywhere("m.safetensors", "x.npy", "--probabilities", "p.npy")
-    refuses(2, "--distances: m.safetensors is a model of logistic, which gives --labels and --probabilities", "m.safetensors", "x.npy",
-            "--distances", "d.npy")
+    refuses(2, "--distances: m.safetensors is a model of logistic, which gives --labels and --probabilities",
+            "m.safetensors", "x.npy", "--distances", "d.npy")
 
 
 @apart.test
@@ -153,11 +162,13 @@ def logistic_models_of_a_run():
     np.save("x.npy", X)
     told = json.loads(shoal("logistic", "xy.npy", "--model", "m.safetensors", "--json").stdout)
     metadata, tensors = read_model("m.safetensors")
-    assert metadata["learner"] == "logistic" and metadata["option.l2"] == "1" and float(metadata["objective"]) == told["objective"]
+    assert metadata["learner"] == "logistic" and metadata["option.l2"] == "1" and float(
+        metadata["objective"]) == told["objective"]
     shoal("predict", "m.safetensors", "x.npy", "--probabilities", "p.npy", "--labels", "l.npy", "--quiet")
     assert np.allclose(np.load("p.npy"), probabilities(X, tensors["weights"], tensors["intercept"]), rtol=1e-12)
     assert (np.load("l.npy") == labels).mean() > 0.9
-    refuses(1, "xy.npy has 4 columns, but m.safetensors is a model for 3: leave out the column with the labels", "m.safetensors", "xy.npy")
+    refuses(1, "xy.npy has 4 columns, but m.safetensors is a model for 3: leave out the column with the labels",
+            "m.safetensors", "xy.npy")
 
 
 @apart.test
@@ -179,14 +190,17 @@ def logistic_models_that_lie():
     assert not os.path.exists("l.npy")
 
 
-# ---- autoencoder -----------------------------------------------------------------------------------------------------------------
+# ---- autoencoder -----------------------------------------------------------------------------------------------------
 
 
 ACTIVATIONS = {"logistic": lambda z: 1 / (1 + np.exp(-z)), "tanh": np.tanh, "relu": lambda z: np.maximum(z, 0)}
 
 
 def about(**more):
-    return {"learner": "autoencoder", "scale": "1", "shift": "0", "option.activation": "logistic", "option.precision": "auto", **more}
+    return {
+        "learner": "autoencoder", "scale": "1", "shift": "0", "option.activation": "logistic",
+        "option.precision": "auto", **more
+    }
 
 
 @apart.test
@@ -197,27 +211,31 @@ def autoencoder_features():
     for name, activation in ACTIVATIONS.items():
         for scale, shift in ((1, 0), (0.25, -1.5)):
             expected = activation((X * scale + shift) @ weights.T + bias)
-            for data, precision, type_ in (("x8.npy", "auto", "f8"), ("x4.npy", "auto", "f4"), ("x4.npy", "float64", "f8"),
-                                           ("x8.npy", "float32", "f4")):
+            for data, precision, type_ in (("x8.npy", "auto", "f8"), ("x4.npy", "auto", "f4"),
+                                           ("x4.npy", "float64", "f8"), ("x8.npy", "float32", "f4")):
                 write_model("m.safetensors", about(scale=str(scale), shift=str(shift), **{"option.activation": name,
                             "option.precision": precision}), encoder_weight=weights, encoder_bias=bias)
                 summary = shoal("predict", "m.safetensors", data, "--features", "f.npy").stdout
                 found = np.load("f.npy")
                 assert found.shape == (300, 4) and found.dtype == type_, found.dtype
                 exact = data == "x8.npy" and type_ == "f8"
-                assert np.allclose(found, expected, rtol=1e-12 if exact else 1e-5, atol=1e-13 if exact else 1e-5), (name, data, precision)
+                assert np.allclose(found, expected, rtol=1e-12 if exact else 1e-5,
+                                   atol=1e-13 if exact else 1e-5), (name, data, precision)
                 assert f"\nhidden     4 units, mean activation {found.astype('f8').mean():.3g}"[:-1] in summary, summary
         same_everywhere("m.safetensors", "x8.npy", "--features", "f.npy")
     told = json.loads(shoal("predict", "m.safetensors", "x8.npy", "--json").stdout)
     assert told["hidden"] == 4 and told["model"] == "autoencoder", told
-    refuses(2, "--labels: m.safetensors is a model of autoencoder, which gives --features", "m.safetensors", "x8.npy", "--labels", "l.npy")
+    refuses(2, "--labels: m.safetensors is a model of autoencoder, which gives --features", "m.safetensors", "x8.npy",
+            "--labels", "l.npy")
 
 
 @apart.test
 def autoencoder_features_of_a_run():
-    for words in ([], ["--tied"], ["--activation", "tanh"], ["--activation", "relu", "--sparsity-weight", 0], ["--scale", "0:2"], ["--precision", "float32"]):
+    for words in ([], ["--tied"], ["--activation", "tanh"], ["--activation", "relu", "--sparsity-weight",
+                                                             0], ["--scale", "0:2"], ["--precision", "float32"]):
         np.save("x.npy", np.random.default_rng(1).random((200, 9)) * 0.8 + 0.1)
-        shoal("autoencoder", "x.npy", "--hidden", 4, "--iterations", 20, *words, "--model", "m.safetensors", "--features", "own.npy", "--quiet")
+        shoal("autoencoder", "x.npy", "--hidden", 4, "--iterations", 20, *words, "--model", "m.safetensors",
+              "--features", "own.npy", "--quiet")
         shoal("predict", "m.safetensors", "x.npy", "--features", "f.npy", "--quiet")
         with open("own.npy", "rb") as own, open("f.npy", "rb") as found:
             assert own.read() == found.read(), words
@@ -230,8 +248,10 @@ def autoencoder_models_that_lie():
     np.save("x.npy", rows(10, 6))
     cases = [({}, {"encoder_bias": np.zeros(3)}, "no tensor 'encoder.bias' of 4 in it: it is 3"),
              ({}, {"encoder_weight": np.zeros(6)}, "no tensor 'encoder.weight' of rows x columns in it: it is 6"),
-             ({"option.activation": "cubic"}, {}, "'option.activation' is 'cubic' in its metadata, not one of logistic, tanh, relu"),
-             ({"option.precision": None}, {}, "its metadata have no 'option.precision', which is one of auto, float32, float64"),
+             ({"option.activation": "cubic"}, {},
+              "'option.activation' is 'cubic' in its metadata, not one of logistic, tanh, relu"),
+             ({"option.precision": None}, {},
+              "its metadata have no 'option.precision', which is one of auto, float32, float64"),
              ({"scale": "nan"}, {}, "'scale' is 'nan' in its metadata, not a number"),
              ({"shift": None}, {}, "its metadata have no 'shift', which is a number")]
     for entries, tensors, sentence in cases:
@@ -241,7 +261,7 @@ def autoencoder_models_that_lie():
     assert not os.path.exists("f.npy")
 
 
-# ---- what is no model ------------------------------------------------------------------------------------------------------------
+# ---- what is no model ------------------------------------------------------------------------------------------------
 
 
 @apart.test
@@ -250,9 +270,11 @@ def what_does_not_fit_is_told():
     write_model("m.safetensors", {"learner": "kmeans"}, centres=rows(2, 3))
     refuses(1, "x.npy has 4 columns, but m.safetensors is a model for 3", "m.safetensors", "x.npy")
     write_model("m.safetensors", {"learner": "forest"}, trees=rows(2, 3))
-    refuses(1, "m.safetensors: a model of 'forest', a learner that this program does not have", "m.safetensors", "x.npy")
+    refuses(1, "m.safetensors: a model of 'forest', a learner that this program does not have", "m.safetensors",
+            "x.npy")
     write_model("m.safetensors", {"version": "1"}, trees=rows(2, 3))
-    refuses(1, "m.safetensors: no model: its metadata name no learner, and it has no tensor 'centres'", "m.safetensors", "x.npy")
+    refuses(1, "m.safetensors: no model: its metadata name no learner, and it has no tensor 'centres'", "m.safetensors",
+            "x.npy")
     write_model("m.safetensors", {"learner": "kmeans"}, trees=rows(2, 3))
     refuses(1, "m.safetensors: no tensor 'centres' of rows x columns in it", "m.safetensors", "x.npy")
     write_model("m.safetensors", {"learner": "kmeans"}, centres=rows(2, 4))
@@ -267,10 +289,11 @@ def what_does_not_fit_is_told():
 
 @apart.test
 def nan_in_the_data_is_told():
-    for name, metadata, tensors in (
-            ("logistic", {"learner": "logistic"}, {"classes": np.arange(2.0), "weights": rows(1, 4), "intercept": np.zeros(1)}),
-            ("autoencoder", about(), {"encoder_weight": rows(3, 4), "encoder_bias": np.zeros(3)}),
-            ("kmeans", {"learner": "kmeans"}, {"centres": rows(3, 4)})):
+    for name, metadata, tensors in (("logistic", {"learner": "logistic"},
+                                     {"classes": np.arange(2.0), "weights": rows(1, 4), "intercept": np.zeros(1)
+                                      }), ("autoencoder", about(),
+                                           {"encoder_weight": rows(3, 4), "encoder_bias": np.zeros(3)}),
+                                    ("kmeans", {"learner": "kmeans"}, {"centres": rows(3, 4)})):
         X = rows(10, 4)
         X[6, 2] = np.nan
         np.save("x.npy", X)

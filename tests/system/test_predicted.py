@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # Labels: quick
-"""After a run the summary and --json tell what was predicted and what happened, and one line goes into the history; nothing of that can fail
+"""After a run the summary and --json tell what was predicted and what happened, and one line goes into the history;
+nothing of that can fail
 a run.
 
     test_predicted.py PATH_TO_shoal [NAME...]
 
-The calibration is written here, with paces that make what is predicted a matter of counting: a round of each phase takes a time of its own
+The calibration is written here, with paces that make what is predicted a matter of counting: a round of each phase
+takes a time of its own
 and nothing else takes any.
 """
 import json
@@ -26,8 +28,8 @@ DATA = "gen:blobs?rows=3000&cols=6"
 
 def shoal(*arguments, code=0, env=None, clean=True):
     variables = {name: value for name, value in {**os.environ, **(env or {})}.items() if value is not None}
-    done = subprocess.run([SHOAL, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
-                          env=variables)
+    done = subprocess.run([SHOAL, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=120, env=variables)
     assert done.returncode == code, (arguments, done.returncode, done.stderr)
     assert not clean or not done.stderr, done.stderr
     return done
@@ -36,11 +38,12 @@ def shoal(*arguments, code=0, env=None, clean=True):
 def calibrate(path="config/shoal/calibration.json", learners=("kmeans", "logistic", "autoencoder"), **more):
     paces = [dict(learner=learner, phase=phase, value=0.0, operation=0.0, round=seconds, model_byte=0.0, rounds=1.0)
              for learner in learners for phase, seconds in ROUND.items()]
-    site = dict(store="dir", date="2026-10-01T00:00:00Z", get=0.0, put=0.0, wait=0.0, read=1e18, write=1e18, connections=1.0, worker=0.0,
-                account=0.0, account_write=0.0, get_price=0.0, put_price=0.0, requests=0.0, requests_per_second=0.0, start=100.0, hash=0.0, sync=1.0, crowd=0.0, straggle=0.0, thread_loss=0.0,
+    site = dict(store="dir", date="2026-10-01T00:00:00Z", get=0.0, put=0.0, wait=0.0, read=1e18, write=1e18,
+                connections=1.0, worker=0.0, account=0.0, account_write=0.0, get_price=0.0, put_price=0.0, requests=0.0,
+                requests_per_second=0.0, start=100.0, hash=0.0, sync=1.0, crowd=0.0, straggle=0.0, thread_loss=0.0,
                 error=0.2)
-    whole = dict(version=1, date="2026-10-01T00:00:00Z", host="here", kernel="any", threads=2, thread_loss=0.0, error=0.1,
-                 paces=paces, sites=[site], **more)
+    whole = dict(version=1, date="2026-10-01T00:00:00Z", host="here", kernel="any", threads=2, thread_loss=0.0,
+                 error=0.1, paces=paces, sites=[site], **more)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w") as file:
         json.dump(whole, file)
@@ -76,8 +79,10 @@ def predicted_and_happened():
     took = sum(found["seconds"][phase] for phase in ("scan", "seed", "run"))
     assert near(told["took"], took) and near(line["seconds"], took), (told, took, line)
     assert line["learner"] == "kmeans" and line["store"] == "" and line["rows"] == 3000 and line["columns"] == 6, line
-    assert near(line["predicted"], told["seconds"]) and near(line["low"], told["low"]) and near(line["high"], told["high"]), line
-    assert not line["partial"] and line["source"] == "generated" and line["kernel"] == found["kernel"] and line["threads"] == found["threads"], line
+    assert near(line["predicted"], told["seconds"]) and near(line["low"], told["low"]) and near(
+        line["high"], told["high"]), line
+    assert not line["partial"] and line["source"] == "generated" and line["kernel"] == found["kernel"] and line[
+        "threads"] == found["threads"], line
     assert [phase["name"] for phase in line["phases"]] == ["scan", "seed", "run"], line
     assert [phase["expected_rounds"] for phase in line["phases"]] == [2, 11, 301], line
 
@@ -112,8 +117,10 @@ def every_learner():
     found = json.loads(shoal("logistic", "labelled.csv", "--model", "m.safetensors", "--json").stdout)
     line = history()[-1]
     assert line["learner"] == "logistic" and near(found["predicted"]["seconds"], of_rounds(line)), (found, line)
-    assert line["phases"][1]["operations_per_row"] == 4 * 4 * 2 and line["source"] == "file", line  # of the four classes that there were
-    found = json.loads(shoal("autoencoder", "gen:uniform?rows=500&cols=7", "--hidden", 3, "--iterations", 5, "--json").stdout)
+    assert line["phases"][1]["operations_per_row"] == 4 * 4 * 2 and line[
+        "source"] == "file", line  # of the four classes that there were
+    found = json.loads(
+        shoal("autoencoder", "gen:uniform?rows=500&cols=7", "--hidden", 3, "--iterations", 5, "--json").stdout)
     line = history()[-1]
     assert line["learner"] == "autoencoder" and near(found["predicted"]["seconds"], of_rounds(line)), (found, line)
     assert line["phases"][1]["operations_per_row"] == 12 * 3 * 7, line
@@ -148,13 +155,15 @@ def workers_of_this_machine():
 @apart.test
 def a_job_that_is_resumed():
     calibrate()
-    job = shoal("kmeans", DATA, "-k", 3, "--store", "dir:st", "--detach", "--model", "m.safetensors", clean=False).stdout.strip()
+    job = shoal("kmeans", DATA, "-k", 3, "--store", "dir:st", "--detach", "--model", "m.safetensors",
+                clean=False).stdout.strip()
     assert not history()
     found = json.loads(shoal("job", "resume", job, "--store", "dir:st", "--workers", "local:1", "--json").stdout)
     line, = history()
     assert line["partial"] and line["store"] == "dir" and line["workers"] == 1, line
     assert near(found["predicted"]["seconds"], of_rounds(line)), (found["predicted"], line)
-    assert near(found["predicted"]["took"], sum(phase["seconds"] for phase in line["phases"])), (found["predicted"], line)
+    assert near(found["predicted"]["took"],
+                sum(phase["seconds"] for phase in line["phases"])), (found["predicted"], line)
     shoal("job", "resume", job, "--store", "dir:st", "--json")  # it is done: only its outputs are written again
     assert len(history()) == 1
 
@@ -231,9 +240,11 @@ def where_the_files_are():
     assert found["predicted"]["seconds"] > 0 and len(history("home/.local/state/shoal/history.jsonl")) == 1, found
     mode = os.stat("home/.local/state/shoal/history.jsonl").st_mode & 0o777
     assert mode == 0o600, oct(mode)
-    found = json.loads(shoal("kmeans", DATA, "-k", 3, "--json", env={**nowhere, "HOME": None}).stdout)  # no place, and no word about it
+    found = json.loads(shoal("kmeans", DATA, "-k", 3, "--json",
+                             env={**nowhere, "HOME": None}).stdout)  # no place, and no word about it
     assert found["predicted"] is None, found
-    relative = {"XDG_STATE_HOME": "state", "XDG_CONFIG_HOME": "config", "HOME": f"{here}/home"}  # which the specification has ignored
+    relative = {"XDG_STATE_HOME": "state", "XDG_CONFIG_HOME": "config",
+                "HOME": f"{here}/home"}  # which the specification has ignored
     shoal("kmeans", DATA, "-k", 3, env=relative)
     assert len(history("home/.local/state/shoal/history.jsonl")) == 2 and not os.path.exists("state")
 
@@ -241,7 +252,9 @@ def where_the_files_are():
 @apart.test
 def many_runs_at_once():
     calibrate()
-    runs = [subprocess.Popen([SHOAL, "kmeans", DATA, "-k", str(2 + i), "-q"], stdin=subprocess.DEVNULL) for i in range(12)]
+    runs = [
+        subprocess.Popen([SHOAL, "kmeans", DATA, "-k", str(2 + i), "-q"], stdin=subprocess.DEVNULL) for i in range(12)
+    ]
     assert [run.wait() for run in runs] == [0] * 12
     lines = history()
     assert len(lines) == 12 and len({line["phases"][1]["expected_rounds"] for line in lines}) == 12, lines

@@ -18,7 +18,7 @@ import shoal
 from shoal import KMeans, _library, _validate
 
 
-# ---- the library --------------------------------------------------------------------------------------------------------
+# ---- the library -----------------------------------------------------------------------------------------------------
 
 
 def test_structs():
@@ -27,20 +27,26 @@ def test_structs():
     for c_name, struct in _library.STRUCTS.items():
         lines.append(f'printf("{c_name} %zu\\n", sizeof({c_name}));')
         for field, *_ in struct._fields_:
-            lines.append(f'printf("{c_name}.{field} %zu %zu\\n", offsetof({c_name}, {field}), sizeof((({c_name} *)0)->{field}));')
-    source = "#include <stdio.h>\n#include <stddef.h>\n#include <shoal/shoal.h>\nint main(void) {" + "\n".join(lines) + "}\n"
+            lines.append(
+                f'printf("{c_name}.{field} %zu %zu\\n", offsetof({c_name}, {field}), sizeof((({c_name} *)0)->{field}));'
+            )
+    source = "#include <stdio.h>\n#include <stddef.h>\n#include <shoal/shoal.h>\nint main(void) {" + "\n".join(
+        lines) + "}\n"
     (folder / "structs.c").write_text(source)
     if not shutil.which("cc"):
         return skipped("structs", "there is no cc")
-    subprocess.run(["cc", f"-I{root / 'include'}", "-o", folder / "structs", folder / "structs.c"], check=True, timeout=300)
+    subprocess.run(["cc", f"-I{root / 'include'}", "-o", folder / "structs", folder / "structs.c"], check=True,
+                   timeout=300)
     said = dict(line.split(" ", 1) for line in subprocess.run([folder / "structs"], capture_output=True, text=True,
                                                               timeout=300).stdout.splitlines())
     for c_name, struct in _library.STRUCTS.items():
         check(f"size of {c_name}", said[c_name] == str(_library.ctypes.sizeof(struct)), said[c_name])
         for field, *_ in struct._fields_:
             about = getattr(struct, field)
-            check(f"{c_name}.{field}", said[f"{c_name}.{field}"] == f"{about.offset} {about.size}", said[f"{c_name}.{field}"])
-    order = re.search(r"typedef enum shoal_type \{(.*?)SHOAL_TYPES", (root / "include/shoal/data.h").read_text(), re.S)[1]
+            check(f"{c_name}.{field}", said[f"{c_name}.{field}"] == f"{about.offset} {about.size}",
+                  said[f"{c_name}.{field}"])
+    order = re.search(r"typedef enum shoal_type \{(.*?)SHOAL_TYPES", (root / "include/shoal/data.h").read_text(),
+                      re.S)[1]
     names = [name.lower() for name in re.findall(r"SHOAL_(\w+),", order)]
     check("types", names == [dtype.name for dtype in _library.TYPES], names)
     return None
@@ -50,19 +56,24 @@ def test_finding():
     said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=300).stdout.split()
     check("the package's version is the program's", said[-1:] == [shoal.__version__], said)
     absent = run_python("import shoal\nshoal.Master\nfrom shoal import KMeans", SHOAL_LIBRARY="/nowhere/libshoal.so")
-    check("a library that is not there is an ImportError", "ImportError: libshoal.so could not be loaded: /nowhere" in absent.stderr,
-          absent.stderr)
+    check("a library that is not there is an ImportError", "ImportError: libshoal.so could not be loaded: /nowhere"
+          in absent.stderr, absent.stderr)
     if shutil.which("cc"):
         (folder / "other.c").write_text('const char *shoal_version(void) { return "7.3.0"; }\n')
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "other.so", folder / "other.c"], check=True, timeout=300)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "other.so", folder / "other.c"], check=True,
+                       timeout=300)
         other = run_python("from shoal import KMeans", SHOAL_LIBRARY=str(folder / "other.so"))
-        check("another version is an ImportError", re.search(r"ImportError: .*other.so is version 7.3.0, but this package needs "
-                                                             + re.escape(shoal.__version__), other.stderr), other.stderr)
+        check(
+            "another version is an ImportError",
+            re.search(
+                r"ImportError: .*other.so is version 7.3.0, but this package needs " + re.escape(shoal.__version__),
+                other.stderr), other.stderr)
         (folder / "foreign.c").write_text("int nothing;\n")
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "foreign.so", folder / "foreign.c"], check=True, timeout=300)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "foreign.so", folder / "foreign.c"], check=True,
+                       timeout=300)
         foreign = run_python("from shoal import KMeans", SHOAL_LIBRARY=str(folder / "foreign.so"))
-        check("some other library is an ImportError", re.search(r"ImportError: .*foreign.so is not libshoal", foreign.stderr),
-              foreign.stderr)
+        check("some other library is an ImportError",
+              re.search(r"ImportError: .*foreign.so is not libshoal", foreign.stderr), foreign.stderr)
     beside = folder / "beside"
     shutil.copytree(root / "python" / "shoal", beside / "shoal")
     shutil.copy(program.parent / "libshoal.so", beside / "shoal" / "libshoal.so")
@@ -78,16 +89,19 @@ def test_installing():
     for module in ("pip", "setuptools", "wheel"):
         if subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, timeout=300).returncode != 0:
             return skipped("pip install", f"there is no {module}")
-    made = subprocess.run([sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--target", target, copy],
-                          capture_output=True, text=True, timeout=200)
+    made = subprocess.run([
+        sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--target", target, copy
+    ], capture_output=True, text=True, timeout=200)
     check("pip install", made.returncode == 0, made.stderr)
-    used = run_python("import qjam.master.master, shoal\nprint(shoal.__file__, shoal.KMeans(2).fit([[0], [1], [9]]).inertia_)",
-                      PYTHONPATH=str(target))
-    check("what pip installed works", used.stdout.split() == [str(target / "shoal/__init__.py"), "0.5"], used.stdout + used.stderr)
+    used = run_python(
+        "import qjam.master.master, shoal\nprint(shoal.__file__, shoal.KMeans(2).fit([[0], [1], [9]]).inertia_)",
+        PYTHONPATH=str(target))
+    check("what pip installed works",
+          used.stdout.split() == [str(target / "shoal/__init__.py"), "0.5"], used.stdout + used.stderr)
     return None
 
 
-# ---- k-means ------------------------------------------------------------------------------------------------------------
+# ---- k-means ---------------------------------------------------------------------------------------------------------
 
 
 class Program:
@@ -95,7 +109,10 @@ class Program:
 
     def __init__(self, X, *options, weights=None, start=None):
         np.save(folder / "x.npy", X)
-        words = [program, "kmeans", folder / "x.npy", "--json", "--centres", folder / "c.npy", "--labels", folder / "l.npy", *options]
+        words = [
+            program, "kmeans", folder / "x.npy", "--json", "--centres", folder / "c.npy", "--labels", folder / "l.npy",
+            *options
+        ]
         for option, array in (("--weights", weights), ("--init", start)):
             if array is not None:
                 np.save(folder / f"{option[2:]}.npy", array)
@@ -106,23 +123,26 @@ class Program:
 
 
 def same(model, other):
-    return (model.cluster_centers_.tobytes() == other.centres.tobytes() and model.labels_.tobytes() == other.labels.tobytes()
-            and model.labels_.dtype == np.int32 and model.inertia_ == other.about["objective"]
-            and model.n_iter_ == other.about["iterations"])
+    return (model.cluster_centers_.tobytes() == other.centres.tobytes() and
+            model.labels_.tobytes() == other.labels.tobytes() and model.labels_.dtype == np.int32 and
+            model.inertia_ == other.about["objective"] and model.n_iter_ == other.about["iterations"])
 
 
 def test_same_bytes():
     weights = np.random.default_rng(5).uniform(0, 3, 700)
     for dtype in _library.TYPES:
         X = random_rows(700, 5, dtype, seed=3)
-        check(f"the program's bytes, {dtype}", same(KMeans(6, random_state=11).fit(X), Program(X, "-k", 6, "--seed", 11)))
+        check(f"the program's bytes, {dtype}",
+              same(KMeans(6, random_state=11).fit(X), Program(X, "-k", 6, "--seed", 11)))
         check(f"{dtype} rows are not copied", np.shares_memory(_validate.as_rows(X), X))
     X = random_rows(700, 5)
     for init, word in (("auto", "auto"), ("k-means++", "kmeans++"), ("parallel", "parallel"), ("k-means||", "parallel"),
                        ("random", "random")):
-        check(f"the program's bytes, init={init}", same(KMeans(9, init=init, random_state=2, n_init=3, max_iter=5, tol=0).fit(X),
-                                                        Program(X, "-k", 9, "--init", word, "--seed", 2, "--runs", 3,
-                                                                "--iterations", 5, "--tolerance", 0)))
+        check(
+            f"the program's bytes, init={init}",
+            same(
+                KMeans(9, init=init, random_state=2, n_init=3, max_iter=5, tol=0).fit(X),
+                Program(X, "-k", 9, "--init", word, "--seed", 2, "--runs", 3, "--iterations", 5, "--tolerance", 0)))
     check("the program's bytes with weights", same(KMeans(4, random_state=0).fit(X, sample_weight=weights),
                                                    Program(X, "-k", 4, weights=weights)))
     start = X[:4] + 0.25
@@ -152,7 +172,9 @@ def test_layouts():
         check(f"rows as {name}", model.cluster_centers_.tobytes() == expected.cluster_centers_.tobytes()
               and (model.predict(rows) == expected.labels_).all())
     half = X.astype("f2")
-    check("float16", (KMeans(3, random_state=0).fit(half).labels_ == KMeans(3, random_state=0).fit(half.astype("f4")).labels_).all())
+    check("float16",
+          (KMeans(3, random_state=0).fit(half).labels_ == KMeans(3,
+                                                                 random_state=0).fit(half.astype("f4")).labels_).all())
 
 
 def test_methods():
@@ -168,15 +190,19 @@ def test_methods():
     check("fit_predict", (KMeans(5, random_state=3).fit_predict(X) == model.labels_).all())
     check("score", math.isclose(model.score(new), -squares.min(axis=1).sum(), rel_tol=1e-12)
           and model.score(X) == -model.inertia_)
-    check("score with weights", math.isclose(model.score(new, sample_weight=weights), -(weights * squares.min(axis=1)).sum(),
-                                             rel_tol=1e-12))
+    check("score with weights",
+          math.isclose(model.score(new, sample_weight=weights), -(weights * squares.min(axis=1)).sum(), rel_tol=1e-12))
     check("fitted attributes", model.n_features_in_ == 6 and not hasattr(model, "feature_names_in_")
           and list(model.get_feature_names_out()) == [f"kmeans{i}" for i in range(5)])
     check("a weight of 2 is two rows", math.isclose(KMeans(5, init=X[:5]).fit(X, sample_weight=2.0).inertia_,
                                                     2 * KMeans(5, init=X[:5]).fit(X).inertia_, rel_tol=1e-12))
-    seeds = [KMeans(8, init="random", max_iter=0, random_state=state).fit(X).inertia_ for state in (1, 1, 2, np.random.RandomState(4),
-             np.random.RandomState(4), np.random.default_rng(4), np.random.default_rng(4))]
-    check("random_state", seeds[0] == seeds[1] != seeds[2] and seeds[3] == seeds[4] and seeds[5] == seeds[6] != seeds[3], seeds)
+    seeds = [
+        KMeans(8, init="random", max_iter=0, random_state=state).fit(X).inertia_
+        for state in (1, 1, 2, np.random.RandomState(4), np.random.RandomState(4), np.random.default_rng(4),
+                      np.random.default_rng(4))
+    ]
+    check("random_state", seeds[0] == seeds[1] != seeds[2] and seeds[3] == seeds[4] and
+          seeds[5] == seeds[6] != seeds[3], seeds)
     free = {KMeans(8, init="random", max_iter=0).fit(X).inertia_ for _ in range(3)}
     check("without random_state each run is another", len(free) == 3, free)
     calls = []
@@ -210,14 +236,17 @@ def test_names():
     check("feature_names_in_", list(model.feature_names_in_) == ["a", "b", "c"])
     raises("names that fit did not see", ValueError, r"should match.*\n.*unseen at fit time:\n- d\n.*missing:\n- c\n",
            lambda: model.predict(Frame(X, ["a", "b", "d"])))
-    raises("names in another order", ValueError, "in the same order", lambda: model.transform(Frame(X, ["b", "a", "c"])))
+    raises("names in another order", ValueError, "in the same order",
+           lambda: model.transform(Frame(X, ["b", "a", "c"])))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.predict(X)
         KMeans(2, random_state=0).fit(X).predict(Frame(X, ["a", "b", "c"]))
-    check("warnings about names", [str(w.message)[:28] for w in caught] == ["X does not have valid featur", "X has feature names, but KMe"],
-          [str(w.message) for w in caught])
-    raises("names of two kinds", TypeError, "X has columns named by int and str", lambda: model.fit(Frame(X, ["a", 1, 2])))
+    check("warnings about names",
+          [str(w.message)[:28] for w in caught] == ["X does not have valid featur",
+                                                    "X has feature names, but KMe"], [str(w.message) for w in caught])
+    raises("names of two kinds", TypeError, "X has columns named by int and str",
+           lambda: model.fit(Frame(X, ["a", 1, 2])))
     check("names are forgotten", not hasattr(model.fit(X), "feature_names_in_"))
 
 
@@ -235,14 +264,16 @@ def test_errors():
         ("half a cluster", r"^n_clusters must be a whole number, not 2.5$", lambda: KMeans(2.5).fit(X)),
         ("true clusters", r"^n_clusters must be a whole number, not True$", lambda: KMeans(True).fit(X)),
         ("a word for init", r"^init must be one of 'auto', .*, not 'kmean'$", lambda: KMeans(3, init="kmean").fit(X)),
-        ("init of another shape", r"^init has the shape \(3, 2\), but n_clusters and the columns of X make it \(3, 3\)$",
+        ("init of another shape",
+         r"^init has the shape \(3, 2\), but n_clusters and the columns of X make it \(3, 3\)$",
          lambda: KMeans(3, init=np.zeros((3, 2))).fit(X)),
         ("init that is not finite", r"row 1, column 2 of the centres is not finite",
          lambda: KMeans(1, init=[[0, np.nan, 0]]).fit(X)),
         ("what a callable returned", r"^what init returned has the shape \(2, 3\)",
          lambda: KMeans(3, init=lambda X, k, random_state: X[:2]).fit(X)),
         ("n_init", r"^n_init must be at least 1, not 0$", lambda: KMeans(3, n_init=0).fit(X)),
-        ("n_init word", r"^n_init must be a whole number or 'auto', not 'warn'$", lambda: KMeans(3, n_init="warn").fit(X)),
+        ("n_init word", r"^n_init must be a whole number or 'auto', not 'warn'$",
+         lambda: KMeans(3, n_init="warn").fit(X)),
         ("max_iter", r"^max_iter must be at least 0, not -1$", lambda: KMeans(3, max_iter=-1).fit(X)),
         ("tol", r"^tol must be a finite number that is at least 0, not -1$", lambda: KMeans(3, tol=-1).fit(X)),
         ("tol NaN", r"^tol must be", lambda: KMeans(3, tol=math.nan).fit(X)),
@@ -250,14 +281,17 @@ def test_errors():
         ("random_state word", r"^random_state must be a whole number, a", lambda: KMeans(3, random_state="x").fit(X)),
         ("n_threads", r"^n_threads must be at least 1, not 0$", lambda: KMeans(3, n_threads=0).fit(X)),
         ("kernel", r"'?sse9'?", lambda: KMeans(3, kernel="sse9").fit(X)),
-        ("empty", r"^empty must be one of 'farthest', 'keep', 'split', not 'drop'$", lambda: KMeans(3, empty="drop").fit(X)),
+        ("empty", r"^empty must be one of 'farthest', 'keep', 'split', not 'drop'$",
+         lambda: KMeans(3, empty="drop").fit(X)),
         ("one dimension", r"X has 1 dimensions\. Reshape your data", lambda: KMeans(3).fit(X[0])),
         ("no rows", r"0 sample\(s\) \(shape=\(0, 3\)\)", lambda: KMeans(3).fit(X[:0])),
         ("no columns", r"0 feature\(s\) \(shape=\(20, 0\)\)", lambda: KMeans(3).fit(X[:, :0])),
         ("complex", r"^Complex data not supported", lambda: KMeans(3).fit(X + 1j)),
         ("dates", r"^X has values of type datetime64", lambda: KMeans(3).fit(np.zeros((4, 2), "M8[s]"))),
-        ("other columns", r"^X has 2 features, but KMeans is expecting 3 features as input$", lambda: model.predict(X[:, :2])),
-        ("few weights", r"^sample_weight.shape == \(19,\), expected \(20,\)", lambda: model.fit(X, sample_weight=np.ones(19))),
+        ("other columns", r"^X has 2 features, but KMeans is expecting 3 features as input$",
+         lambda: model.predict(X[:, :2])),
+        ("few weights", r"^sample_weight.shape == \(19,\), expected \(20,\)",
+         lambda: model.fit(X, sample_weight=np.ones(19))),
         ("a table of weights", r"^Sample weights must be 1D array or scalar",
          lambda: model.fit(X, sample_weight=np.ones((20, 2)))),
         ("a negative weight", r"the weight of row 3 is -1", lambda: model.fit(X, sample_weight=[1, 1, -1] + [1] * 17)),
@@ -267,8 +301,10 @@ def test_errors():
         raises(what, ValueError, pattern, call)
     error = raises("before fit", shoal.kmeans.NotFittedError, "call fit before", lambda: KMeans().predict(X))
     check("before fit: its kinds", isinstance(error, ValueError) and isinstance(error, AttributeError))
-    check("a failed fit leaves nothing", not hasattr(raises("NaN again", ValueError, "NaN", lambda: KMeans(3).fit(bad)), "labels_")
-          and not hasattr(KMeans(3), "labels_"))
+    check(
+        "a failed fit leaves nothing",
+        not hasattr(raises("NaN again", ValueError, "NaN", lambda: KMeans(3).fit(bad)), "labels_") and
+        not hasattr(KMeans(3), "labels_"))
 
 
 # What scikit-learn's check_estimator asks for and KMeans does not do, with the reason.
@@ -309,13 +345,15 @@ def test_sklearn():
               and ours.n_iter_ == theirs.n_iter_ and np.allclose(ours.cluster_centers_, theirs.cluster_centers_)
               and math.isclose(ours.inertia_, theirs.inertia_, rel_tol=1e-9))
         new = random_rows(300, 4, seed=seed + 50)
-        check(f"scikit-learn's methods, {seed}", (ours.predict(new) == theirs.predict(new)).all()
-              and np.allclose(ours.transform(new), theirs.transform(new)) and math.isclose(ours.score(new), theirs.score(new), rel_tol=1e-9))
+        check(f"scikit-learn's methods, {seed}", (ours.predict(new) == theirs.predict(new)).all() and
+              np.allclose(ours.transform(new), theirs.transform(new)) and
+              math.isclose(ours.score(new), theirs.score(new), rel_tol=1e-9))
     from sklearn.base import clone
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     check("clone", clone(KMeans(3, tol=0.5)).get_params() == KMeans(3, tol=0.5).get_params())
-    check("in a pipeline", make_pipeline(StandardScaler(), KMeans(3, random_state=0)).fit_predict(random_rows(60, 3)).shape == (60,))
+    check("in a pipeline",
+          make_pipeline(StandardScaler(), KMeans(3, random_state=0)).fit_predict(random_rows(60, 3)).shape == (60, ))
     return None
 
 
@@ -362,22 +400,26 @@ def test_control_c_fit():
             print('interrupted')
         print('afterwards', KMeans(3, random_state=0).fit(X[:100]).labels_.shape)
     """)
-    check("progress in a terminal", terminal.until(r"\r\x1b\[Krun \d+/\d+, objective [\d.e+]+, change .* rows/s"), terminal.seen[-300:])
+    check("progress in a terminal", terminal.until(r"\r\x1b\[Krun \d+/\d+, objective [\d.e+]+, change .* rows/s"),
+          terminal.seen[-300:])
     pressed = time.monotonic()
     terminal.type(b"\x03")
     check("Ctrl-C ends fit", terminal.until("interrupted"), terminal.seen[-300:])
     took = time.monotonic() - pressed
     check("within about a round", took < 10, took)
     check("the process goes on", terminal.end() == 0 and "afterwards (100,)" in terminal.seen, terminal.seen[-300:])
-    check("the progress is gone", re.search(r"\r\x1b\[K(\^C)?\s*interrupted", terminal.seen), repr(terminal.seen[-200:]))
+    check("the progress is gone", re.search(r"\r\x1b\[K(\^C)?\s*interrupted", terminal.seen),
+          repr(terminal.seen[-200:]))
 
 
 def test_verbose_elsewhere():
     quiet = run_python("from shoal import KMeans\nKMeans(2, verbose=1, random_state=0).fit([[1.], [2], [9]])")
-    check("in a file there is a last line", re.fullmatch(r"k-means: \d+ iterations, objective 0.5, [\d.]+ s\n", quiet.stderr), quiet.stderr)
-    book = run_notebook("import numpy as np\nfrom shoal import KMeans, _progress\n_progress.SECONDS_BETWEEN['notebook'] = 0\n"
-                        "X = np.random.default_rng(0).normal(size=(30000, 30))\n"
-                        "model = KMeans(50, init='random', verbose=1, random_state=0, tol=0, max_iter=150, n_init=8).fit(X)")
+    check("in a file there is a last line",
+          re.fullmatch(r"k-means: \d+ iterations, objective 0.5, [\d.]+ s\n", quiet.stderr), quiet.stderr)
+    book = run_notebook(
+        "import numpy as np\nfrom shoal import KMeans, _progress\n_progress.SECONDS_BETWEEN['notebook'] = 0\n"
+        "X = np.random.default_rng(0).normal(size=(30000, 30))\n"
+        "model = KMeans(50, init='random', verbose=1, random_state=0, tol=0, max_iter=150, n_init=8).fit(X)")
     if "No module named 'IPython'" in book.stderr:
         return skipped("progress in a notebook", "IPython is not here")
     lines = book.stdout.strip().splitlines() or [""]

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # The Python package on hosts behind real sshds (see hosts.py), which have nothing but a shell, Python and numpy.
 #   test_python_hosts.py PATH_TO_shoal [TEST...]
-# Needs root; skipped (77) where hosts can't be had.  Prints one line for each failure and "N passed, M failed" at the end.
+# Needs root; skipped (77) where hosts can't be had.  Prints one line for each failure and "N passed, M failed" at the
+# end.
 import hosts
 
 hosts.isolate()
@@ -54,8 +55,8 @@ import functions  # noqa: E402
 
 def test_example():
     """The program of the paper, on two hosts."""
-    done = subprocess.run([sys.executable, root / "examples" / "qjam" / "sum_matrix_example.py", "h1", "h2"], capture_output=True,
-                          text=True, timeout=120, env={**os.environ, "SHOAL_SSH": ssh})
+    done = subprocess.run([sys.executable, root / "examples" / "qjam" / "sum_matrix_example.py", "h1", "h2"],
+                          capture_output=True, text=True, timeout=120, env={**os.environ, "SHOAL_SSH": ssh})
     check("the example", done.stdout.endswith("Result is: 78\n"), done.stdout + done.stderr)
 
 
@@ -77,7 +78,8 @@ def test_rows_go_once():
         sent.append(far[1].traffic()[0] - before)
         check("sums", np.allclose(got, rows.sum(axis=0)))
     print(f"rows of {rows.nbytes} bytes: {sent[0]} bytes go to the host, then {sent[1]}")
-    check("rows go once to a host, also for the next run", rows.nbytes * 0.9 < sent[0] and sent[1] < rows.nbytes * 0.2, sent)
+    check("rows go once to a host, also for the next run", rows.nbytes * 0.9 < sent[0] and sent[1] < rows.nbytes * 0.2,
+          sent)
 
 
 def test_broken_hosts():
@@ -103,7 +105,8 @@ def test_host_dies():
     with concurrent.futures.ThreadPoolExecutor() as pool:
         running = pool.submit(shoal.Master(["h1", "h2"], ssh=ssh, verbose=False).run, functions.total, GATE, rows)
         try:
-            wait_until(lambda: far[1].processes("shoal_far.py") and far[2].processes("shoal_far.py"), 300, "functions on both hosts")
+            wait_until(lambda: far[1].processes("shoal_far.py") and far[2].processes("shoal_far.py"), 300,
+                       "functions on both hosts")
             far[2].kill()
         finally:
             for host in (far[1], far[2]):

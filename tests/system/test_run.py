@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # Labels: asan
-"""shoal run as a user meets it: modules, programs, what both get wrong, and the same bytes with any threads and workers.
+"""shoal run as a user meets it: modules, programs, what both get wrong, and the same bytes with any threads and
+workers.
 
     test_run.py PATH_TO_shoal [NAME...]
 
@@ -65,9 +66,13 @@ class Folder:
         home = {"XDG_STATE_HOME": self("state"), "XDG_CACHE_HOME": self("cache"), "TMPDIR": self("tmp")}
         os.makedirs(self("tmp"), exist_ok=True)
         # Unbuffered, Python's standard output is of another kind, for which numpy has no trouble with pipes.
-        inherited = {name: value for name, value in os.environ.items() if name not in ("SHOAL_STORE", "CC", "PYTHONUNBUFFERED")}
+        inherited = {
+            name: value
+            for name, value in os.environ.items() if name not in ("SHOAL_STORE", "CC", "PYTHONUNBUFFERED")
+        }
         return subprocess.Popen([SHOAL, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, cwd=self.path, env={**inherited, **home, **env}, **options)
+                                stderr=subprocess.PIPE, text=True, cwd=self.path, env={**inherited, **home,
+                                                                                       **env}, **options)
 
     def run(self, *arguments, **options):
         process = self.start(*arguments, **options)
@@ -200,8 +205,10 @@ def bad_modules(folder):
     folder.write("m.c", "#include <shoal/module.h>\nint broken(\n")
     folder.fails(1, "m.c:2:", "error", "shoal: m.c: cc can't compile it", run=["run", "m.c", "d.npy"])
     folder.fails(1, "there is no compiler no-such-cc here", run=["run", "m.c", "d.npy"], env={"CC": "no-such-cc"})
-    folder.write("w.c", "#include <shoal/module.h>\nstatic void add(double *sum, const shoal_rows *rows) { sum[0] += rows->count; }\n"
-                 "SHOAL_MODULE(.map = add);\n")
+    folder.write(
+        "w.c",
+        "#include <shoal/module.h>\nstatic void add(double *sum, const shoal_rows *rows) { sum[0] += rows->count; }\n"
+        "SHOAL_MODULE(.map = add);\n")
     folder.fails(1, "incompatible", "shoal: w.c: cc can't compile it", run=["run", "w.c", "d.npy"])
     folder.write("e.c", "#include <shoal/module.h>\nint empty;\n")
     folder.fails(1, "e.c: the module defines no SHOAL_MODULE(...)", run=["run", "e.c", "d.npy"])
@@ -209,10 +216,13 @@ def bad_modules(folder):
     folder.fails(1, "text.so: the module can't be loaded: ", run=["run", "text.so", "d.npy"])
     folder.fails(1, "none.so: can't read the module", run=["run", "none.so", "d.npy"])
     folder.fails(1, "none.c: can't read the module", run=["run", "none.c", "d.npy"])
-    folder.write("nan.c", "#include <math.h>\n#include <shoal/module.h>\nstatic void map(double *sum, const double *m, const shoal_rows "
-                 "*rows, const shoal_setting *s) { if (rows->first == 2) sum[1] = NAN; }\nSHOAL_MODULE(.map = map);\n")
+    folder.write(
+        "nan.c",
+        "#include <math.h>\n#include <shoal/module.h>\nstatic void map(double *sum, const double *m, const shoal_rows "
+        "*rows, const shoal_setting *s) { if (rows->first == 2) sum[1] = NAN; }\nSHOAL_MODULE(.map = map);\n")
     for way in ([], ["--workers", "local:2"]):
-        folder.fails(1, "d.npy", "the module's sum 2 of rows 3 to 4 is NaN", run=["run", "nan.c", "d.npy", "--grain", "2", *way])
+        folder.fails(1, "d.npy", "the module's sum 2 of rows 3 to 4 is NaN",
+                     run=["run", "nan.c", "d.npy", "--grain", "2", *way])
     assert os.listdir(folder("cache/shoal/modules")) != [] and not folder.temporaries()
 
 
@@ -220,9 +230,10 @@ def bad_modules(folder):
 def weights_reach_modules(folder):
     folder.save("d.npy", np.arange(10.0).reshape(5, 2))
     folder.save("w.npy", np.array([1.0, 0, 0, 0.5, 2]))
-    folder.write("m.c", "#include <shoal/module.h>\nstatic void map(double *sum, const double *m, const shoal_rows *rows, const "
-                 "shoal_setting *s) { for (int64_t i = 0; i < rows->count; i++) sum[0] += (rows->weights ? rows->weights[i] : 9) * "
-                 "rows->values[2 * i]; }\nSHOAL_MODULE(.map = map);\n")
+    folder.write(
+        "m.c", "#include <shoal/module.h>\nstatic void map(double *sum, const double *m, const shoal_rows *rows, const "
+        "shoal_setting *s) { for (int64_t i = 0; i < rows->count; i++) sum[0] += (rows->weights ? rows->weights[i] : 9) * "
+        "rows->values[2 * i]; }\nSHOAL_MODULE(.map = map);\n")
     assert folder.succeeds("run", "m.c", "d.npy", "-w", "w.npy", "--grain", "2") == "19 0\n"
     assert folder.succeeds("run", "m.c", "d.npy", "-w", "w.npy", "--workers", "local:2") == "19 0\n"
     assert folder.succeeds("run", "m.c", "d.npy") == "180 0\n"
@@ -284,7 +295,8 @@ def sums_of_integers(folder):
             data[:2] = [[2**62, -2**62 + 5000, 3], [2**62 - 9, -2**62, 5]]
         folder.save("d.npy", data)
         found = folder.result("--exec", "cat", "d.npy", "--grain", "1")
-        assert found.dtype == np.int64 and found.tolist() == [[sum(map(int, column)) for column in data.T]], (dtype, found)
+        assert found.dtype == np.int64 and found.tolist() == [[sum(map(int, column))
+                                                               for column in data.T]], (dtype, found)
     folder.save("d.npy", np.full((4, 1), 2**62))
     folder.fails(1, "sum 1 does not fit int64", run=["run", "--exec", "cat", "d.npy", "--grain", "1"])
 
@@ -313,15 +325,18 @@ def answers_are_collected_in_order(folder):
     assert 0 < len(found) < 2000
     large = np.arange(600000, dtype="u1").reshape(3, 200000)
     folder.save("l.npy", large)
-    found = folder.succeeds("run", "--exec", program(folder, "answer(np.tile(rows, (rows[0, 0] == 64 and 20 or 1, 1)))"), "l.npy",
-                            "--collect", "--grain", "1", "-o", "l2.npy")
+    found = folder.succeeds("run", "--exec", program(folder,
+                                                     "answer(np.tile(rows, (rows[0, 0] == 64 and 20 or 1, 1)))"),
+                            "l.npy", "--collect", "--grain", "1", "-o", "l2.npy")
     wanted = np.concatenate([large[:1], np.tile(large[1:2], (20, 1)), large[2:]])
     assert (np.load(folder("l2.npy")) == wanted).all()
     found = folder.result("--exec", program(folder, "answer(rows[:0] * np.nan)"), "d.npy", "--collect")
     assert found.shape == (0, 3)
     found = folder.result("--exec", program(folder, "answer(rows[:0])"), "d.npy")
     assert found.shape == (0, 3)
-    command = program(folder, "answer(rows[:0] if rows[0, 0] == first else np.repeat(rows, 3, axis=0))".replace("first", repr(data[0, 0])))
+    command = program(
+        folder,
+        "answer(rows[:0] if rows[0, 0] == first else np.repeat(rows, 3, axis=0))".replace("first", repr(data[0, 0])))
     folder.succeeds("run", "--exec", command, "d.npy", "--collect", "--grain", "500", "-o", "r.npy")
     assert (np.load(folder("r.npy")) == np.repeat(data[500:], 3, axis=0)).all()
 
@@ -332,9 +347,10 @@ def parameters_files_and_folder(folder):
     folder.write("lib/deep.py", "number = 40\n")
     folder.write("here/lib/deep.py", "number = 2\n")
     folder.write("more.txt", "1000")
-    command = program(folder, "sys.path.insert(0, 'lib')\nimport json, deep\nparams = json.loads(os.environ['SHOAL_PARAMS'])\n"
-                      "assert os.environ['SHOAL_HOST'] == os.uname().nodename\n"
-                      "answer(np.array(deep.number + params.get('add', 0) + int(open('more.txt').read())))")
+    command = program(
+        folder, "sys.path.insert(0, 'lib')\nimport json, deep\nparams = json.loads(os.environ['SHOAL_PARAMS'])\n"
+        "assert os.environ['SHOAL_HOST'] == os.uname().nodename\n"
+        "answer(np.array(deep.number + params.get('add', 0) + int(open('more.txt').read())))")
     for way in ([], ["--workers", "local:2"]):
         sends = ["--send", "lib/deep.py", "--send", "more.txt"]
         assert folder.succeeds("run", "--exec", command, "d.npy", *sends, *way) == "1040\n"
@@ -342,32 +358,40 @@ def parameters_files_and_folder(folder):
     folder.fails(1, "No module named 'deep'", run=["run", "--exec", command, "d.npy", "--workers", "local:1"])
     script = folder.write("own.sh", f'#!/bin/sh\nexec {PYTHON} f.py\n')
     os.chmod(folder("own.sh"), 0o755)
-    assert folder.succeeds("run", "--exec", "./own.sh", "d.npy", "--send", "f.py", "--send", "lib/deep.py", "--send", "more.txt",
-                           "--workers", "local:1") == "1040\n"
-    assert folder.succeeds("run", "--exec", f"cat {folder('more.txt')} >/dev/null; A=1 {PYTHON} 'f.py'", "d.npy") == "1040\n"
+    assert folder.succeeds("run", "--exec", "./own.sh", "d.npy", "--send", "f.py", "--send", "lib/deep.py", "--send",
+                           "more.txt", "--workers", "local:1") == "1040\n"
+    assert folder.succeeds("run", "--exec", f"cat {folder('more.txt')} >/dev/null; A=1 {PYTHON} 'f.py'",
+                           "d.npy") == "1040\n"
     assert not folder.temporaries(), script
 
 
 FAILURES = {
-    "raises": ("raise ValueError('no such\\x1b[31m column')", "it exited with code 1 before it had answered; it last said: Traceback",
-               "| ValueError: no such [31m column"),
-    "leaves": ("sys.exit(0)", "it exited with code 0 before it had answered"),
-    "is killed": ("os.kill(os.getpid(), 11)", "it was killed by signal 11"),
-    "prints": ("print('hello')\nsys.stdout.flush()", "it wrote 'hello' where an .npy array should begin"),
-    "has objects": ("np.save(source, np.array([None]), allow_pickle=True)\nsys.stdout.flush()", "Python objects"),
-    "has text": ("answer(np.array(['a']))", "its answer: the array holds text"),
+    "raises": ("raise ValueError('no such\\x1b[31m column')",
+               "it exited with code 1 before it had answered; it last said: Traceback",
+               "| ValueError: no such [31m column"), "leaves": ("sys.exit(0)",
+                                                                "it exited with code 0 before it had answered"),
+    "is killed": ("os.kill(os.getpid(), 11)",
+                  "it was killed by signal 11"), "prints": ("print('hello')\nsys.stdout.flush()",
+                                                            "it wrote 'hello' where an .npy array should begin"),
+    "has objects": ("np.save(source, np.array([None]), allow_pickle=True)\nsys.stdout.flush()",
+                    "Python objects"), "has text": ("answer(np.array(['a']))", "its answer: the array holds text"),
     "is complex": ("answer(np.array([1j]))", "its answer: the array holds complex numbers"),
-    "is in Fortran order": ("answer(np.asfortranarray(rows[:2]))", "its answer is in Fortran order"),
-    "has five axes": ("answer(np.ones((1, 1, 1, 1, 1)))", "its answer has 5 dimensions"),
+    "is in Fortran order": ("answer(np.asfortranarray(rows[:2]))",
+                            "its answer is in Fortran order"), "has five axes": ("answer(np.ones((1, 1, 1, 1, 1)))",
+                                                                                 "its answer has 5 dimensions"),
     "answers once and leaves": ("answer(rows)\nsys.exit(0)", "it exited with code 0 before it had answered"),
     "ends in the middle": ("import io\nb = io.BytesIO()\nnp.save(b, rows)\nsys.stdout.buffer.write(b.getvalue()[:-1])\n"
-                           "sys.stdout.buffer.flush()\nos._exit(0)", "it exited with code 0 in the middle of its answer"),
+                           "sys.stdout.buffer.flush()\nos._exit(0)",
+                           "it exited with code 0 in the middle of its answer"),
     "answers twice": ("answer(rows[0])\ntime.sleep(0.02)\nanswer(rows[0])", "it wrote more than one array"),
-    "changes its shape": ("answer(rows[:2 if rows[0, 0] == 0 else 3])", "its answer is float64 of 3 x 3, but that to the first rows is float64 of 2 x 3"),
-    "changes its type": ("answer(rows[0] if rows[0, 0] == 0 else rows[0].astype('i4'))", "its answer is int32 of 3, but that to the first rows is float64 of 3"),
+    "changes its shape": ("answer(rows[:2 if rows[0, 0] == 0 else 3])",
+                          "its answer is float64 of 3 x 3, but that to the first rows is float64 of 2 x 3"),
+    "changes its type": ("answer(rows[0] if rows[0, 0] == 0 else rows[0].astype('i4'))",
+                         "its answer is int32 of 3, but that to the first rows is float64 of 3"),
     "has NaN": ("answer(rows[0] * np.nan if rows[0, 0] > 0 else rows[0])", "value 1 of its answer is NaN or infinite"),
-    "closes its output": ("os.close(1)\ntime.sleep(1000)", "it closed its standard output"),
-    "hangs": ("time.sleep(1000)", "it has not answered within 1.5 s"),
+    "closes its output": ("os.close(1)\ntime.sleep(1000)",
+                          "it closed its standard output"), "hangs": ("time.sleep(1000)",
+                                                                      "it has not answered within 1.5 s"),
     "fails at the end": ("answer(rows[0])", "it exited with code 5 when its input had ended"),
 }
 LATER = ("answers once and leaves", "changes its shape", "changes its type", "has NaN")  # not on the first rows
@@ -394,7 +418,8 @@ def commands_that_are_none(folder):
     folder.save("d.npy", np.ones((3, 1)))
     folder.fails(1, "it exited with code 127", "not found", run=["run", "--exec", "no-such-program-here", "d.npy"])
     folder.fails(1, "it exited with code 3", run=["run", "--exec", "exit 3", "d.npy"])
-    folder.fails(1, "it has not ended in time although its input has", run=["run", "--exec", "cat; sleep 1000", "d.npy", "--timeout", "3"])
+    folder.fails(1, "it has not ended in time although its input has",
+                 run=["run", "--exec", "cat; sleep 1000", "d.npy", "--timeout", "3"])
     folder.fails(2, "--exec needs a command line", run=["run", "--exec", " ", "d.npy"])
 
 
@@ -412,17 +437,21 @@ def usage(folder):
         ("--out x.txt: the name must end in .npy or .safetensors", ["--exec", "cat", "d.npy", "-o", "x.txt"]),
         ("--out d.npy and DATA d.npy are the same file", ["--exec", "cat", "d.npy", "-o", "d.npy"]),
         ("--params: line 1", ["--exec", "cat", "d.npy", "-p", "{1}"]),
-        ("--params: the module asks for 'rate' as a number", [f"{EXAMPLES}/logistic.c", "d.npy", "-p", '{"rate": "fast"}']),
-        ("--params: the module asks for 'rounds' as a number", [f"{EXAMPLES}/logistic.c", "d.npy", "-p", '{"rounds": [1]}',
-                                                                "--workers", "local:2"]),
+        ("--params: the module asks for 'rate' as a number",
+         [f"{EXAMPLES}/logistic.c", "d.npy", "-p", '{"rate": "fast"}']),
+        ("--params: the module asks for 'rounds' as a number",
+         [f"{EXAMPLES}/logistic.c", "d.npy", "-p", '{"rounds": [1]}', "--workers", "local:2"]),
         ("--timeout", ["--exec", "cat", "d.npy", "--timeout", "-1"]),
         ("--detach", ["--exec", "cat", "d.npy", "--detach"]),
-        ("too many for a variable of a program", ["--exec", "cat", "d.npy", "-p", json.dumps({"a": "x" * 120000})]),
+        ("too many for a variable of a program", ["--exec", "cat", "d.npy", "-p",
+                                                  json.dumps({"a": "x" * 120000})]),
     ]:
         folder.fails(2, sentence, run=["run", *run])
-    folder.fails(1, "--params none.json: neither a JSON object nor a file", run=["run", "--exec", "cat", "d.npy", "-p", "none.json"])
+    folder.fails(1, "--params none.json: neither a JSON object nor a file",
+                 run=["run", "--exec", "cat", "d.npy", "-p", "none.json"])
     folder.fails(1, "bad.json: ", run=["run", "--exec", "cat", "d.npy", "-p", "bad.json"])
-    folder.fails(1, "none.py: can't read", run=["run", "--exec", "cat", "d.npy", "--send", "none.py", "--workers", "local:1"])
+    folder.fails(1, "none.py: can't read",
+                 run=["run", "--exec", "cat", "d.npy", "--send", "none.py", "--workers", "local:1"])
     assert not os.path.exists(folder("x.txt"))
 
 
@@ -498,10 +527,12 @@ def programs_end_with_whoever_started_them(folder):
 @test
 def a_module_stops_after_its_round(folder):
     folder.save("d.npy", np.ones((3, 1)))
-    folder.write("m.c", "#include <stdio.h>\n#include <shoal/module.h>\nstatic void map(double *sum, const double *m, const shoal_rows "
-                 "*r, const shoal_setting *s) { sum[0] = 1; }\nstatic bool update(double *m, const double *sum, int64_t round, const "
-                 "shoal_setting *s) { m[0]++; if (round == 100) fclose(fopen(\"going\", \"w\")); return false; }\n"
-                 "SHOAL_MODULE(.map = map, .update = update);\n")
+    folder.write(
+        "m.c",
+        "#include <stdio.h>\n#include <shoal/module.h>\nstatic void map(double *sum, const double *m, const shoal_rows "
+        "*r, const shoal_setting *s) { sum[0] = 1; }\nstatic bool update(double *m, const double *sum, int64_t round, const "
+        "shoal_setting *s) { m[0]++; if (round == 100) fclose(fopen(\"going\", \"w\")); return false; }\n"
+        "SHOAL_MODULE(.map = map, .update = update);\n")
     process = folder.start("run", "m.c", "d.npy", "-o", "x.npy")
     try:
         waits_for("a hundred rounds", lambda: os.path.exists(folder("going")))
@@ -519,8 +550,8 @@ def a_detached_job_writes_its_output(folder):
     folder.save("d.npy", rows_of(500, 2))
     shutil.copy(f"{EXAMPLES}/sum.py", folder.path)
     folder.succeeds("run", "--exec", f"{PYTHON} sum.py", "d.npy", "-o", "a.npy", "-q")
-    name = folder.succeeds("run", "--exec", f"{PYTHON} sum.py", "d.npy", "-o", "b.npy", "--workers", "local:2", "--detach",
-                           "--store", "st").strip()
+    name = folder.succeeds("run", "--exec", f"{PYTHON} sum.py", "d.npy", "-o", "b.npy", "--workers", "local:2",
+                           "--detach", "--store", "st").strip()
     waits_for("the output", lambda: os.path.exists(folder("b.npy")))
     with open(folder("a.npy"), "rb") as a, open(folder("b.npy"), "rb") as b:
         assert a.read() == b.read()
@@ -537,7 +568,8 @@ def a_job_is_resumed(folder):
     shutil.copy(f"{EXAMPLES}/sum.py", folder.path)
     for kind, arguments in (("exec", ["--exec", f"{PYTHON} sum.py"]), ("module", [f"{EXAMPLES}/sum_rows.c"])):
         folder.succeeds("run", *arguments, "d.npy", "-o", "a.npy", "-q")
-        code, _, err = folder.run("run", *arguments, "d.npy", "-o", f"{kind}.npy", "--store", f"st-{kind}", "--patience", "0.5")
+        code, _, err = folder.run("run", *arguments, "d.npy", "-o", f"{kind}.npy", "--store", f"st-{kind}",
+                                  "--patience", "0.5")
         assert code == 3, (code, err)
         folder.succeeds("job", "resume", "--store", f"st-{kind}", "--workers", "local:2")
         with open(folder("a.npy"), "rb") as a, open(folder(f"{kind}.npy"), "rb") as b:
@@ -552,9 +584,11 @@ def code_runs_only_where_it_is_trusted(folder):
     assert code != 0 and "--allow-code" in err, (code, err)
     digest = err.split("--allow-code ")[1].split()[0].rstrip(".;")
     other = ("0" if digest[0] != "0" else "1") + digest[1:]
-    code, _, err = folder.run("worker", "--store", "st", "--job", name, "--data-root", folder.path, "--allow-code", other)
+    code, _, err = folder.run("worker", "--store", "st", "--job", name, "--data-root", folder.path, "--allow-code",
+                              other)
     assert code != 0, err
-    folder.succeeds("worker", "--store", "st", "--job", name, "--data-root", folder.path, "--allow-code", f"{other},{digest}")
+    folder.succeeds("worker", "--store", "st", "--job", name, "--data-root", folder.path, "--allow-code",
+                    f"{other},{digest}")
     folder.succeeds("job", "result", name, "--store", "st", "--tensor", "result", "--output", "b.npy")
     assert np.allclose(np.load(folder("b.npy")), np.load(folder("d.npy")).sum(axis=0), rtol=1e-12)
 
@@ -563,7 +597,8 @@ def code_runs_only_where_it_is_trusted(folder):
 def what_has_to_be_allowed_is_shown_in_one_go(folder):
     folder.save("d.npy", rows_of(500, 2))
     shutil.copy(f"{EXAMPLES}/sum.py", folder.path)
-    process = folder.start("run", "--exec", f"{PYTHON} sum.py", "d.npy", "-o", "a.npy", "--store", "st", "--patience", str(SECONDS))
+    process = folder.start("run", "--exec", f"{PYTHON} sum.py", "d.npy", "-o", "a.npy", "--store", "st", "--patience",
+                           str(SECONDS))
     try:
         line = process.stderr.readline()
         words = shlex.split(line.partition("waiting for workers: shoal ")[2])

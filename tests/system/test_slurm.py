@@ -24,7 +24,7 @@ QUICK = ["gen:uniform?rows=6000&cols=8&seed=3", "-k", "8", "--init", "random", "
 LONG = [*QUICK[:-4], "--iterations", "40", "--tolerance", "0"]
 
 
-# ---- attached ----------------------------------------------------------------------------------------------------------
+# ---- attached --------------------------------------------------------------------------------------------------------
 
 
 def attached_job(far, name, workers="slurm:4", work=None):
@@ -89,7 +89,7 @@ def attached_waits(far, cluster):
     job.agrees()
 
 
-# ---- an array ----------------------------------------------------------------------------------------------------------
+# ---- an array --------------------------------------------------------------------------------------------------------
 
 
 def array_job(far, cluster, name, workers=f"slurm:3?program={ON_NODES}", work=None):
@@ -142,7 +142,8 @@ def array_outlives_starter(far, cluster):
 
 
 def array_is_cancelled(far, cluster):
-    """By someone else: one task is not missed, but with the last the program ends and says so.  Then by the job itself."""
+    """By someone else: one task is not missed, but with the last the program ends and says so.  Then by the job
+    itself."""
     job = array_job(far, cluster, "undone")
     tasks = sorted(begin(far, cluster, job))
     with far.delayed(0.05):

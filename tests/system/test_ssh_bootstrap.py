@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Machines that have nothing but a shell, and what can be wrong with them: --workers ssh: and shoal check over a stand-in for ssh.
+"""Machines that have nothing but a shell, and what can be wrong with them: --workers ssh: and shoal check over a
+stand-in for ssh.
 
     test_ssh_bootstrap.py PATH_TO_shoal [NAME...]
 
 The stand-in is a script that runs the command on this machine, as another "host" with a home and a TMPDIR of its own, after
-doing whatever a test wants to see survived.  So no test needs root, but for those with full disks and the like, which are
+doing whatever a test wants to see survived.  So no test needs root, but for those with full disks and the like, which
+are
 left out without it.  Every test runs in a process and an empty folder of its own, several at a time.
 """
 import contextlib
@@ -40,8 +42,8 @@ def start(*arguments, env={}, shoal=SHOAL, **options):
             "SHOAL_SSH": os.path.abspath("ssh"), "SHOAL_PORTABLE": "none"}
     inherited = {name: value for name, value in os.environ.items() if name != "SHOAL_STORE"}
     whole = {name: value for name, value in {**inherited, **home, **env}.items() if value is not None}
-    return subprocess.Popen([shoal, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True, env=whole, **options)
+    return subprocess.Popen([shoal, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, env=whole, **options)
 
 
 def end(process):
@@ -347,7 +349,8 @@ def sent(host="h1"):
 def the_build_suits_the_c_library():
     env = portable("", "")
     far()
-    for host, library, build in (("h1", "glibc 9.99", "usual"), ("h2", "glibc 2.5", "static"), ("h3", "musl", "static")):
+    for host, library, build in (("h1", "glibc 9.99", "usual"), ("h2", "glibc 2.5", "static"), ("h3", "musl",
+                                                                                                "static")):
         program("fake/getconf", f"#!/bin/sh\n{'exit 1' if library == 'musl' else 'echo ' + library}\n")
         program("fake/ldd", "#!/bin/sh\necho 'musl libc (x86_64)' >&2\nexit 1\n")
         (row,) = check(host, env=env)
@@ -367,7 +370,8 @@ def portable_builds_beside_the_program_are_sent_unless_outdated():
             file.write(b"portable")
         for age, other in ((60, True), (7200, False)):
             os.utime(f"own/bin/{folder}/shoal", (time.time() - age,) * 2)
-            succeeds("check", "--workers", "ssh:h1", env={"SHOAL_PORTABLE": None}, shoal=os.path.abspath("own/bin/shoal"))
+            succeeds("check", "--workers", "ssh:h1", env={"SHOAL_PORTABLE": None},
+                     shoal=os.path.abspath("own/bin/shoal"))
             (name,) = binaries(bin_of())
             with open(f"{bin_of()}/{name}", "rb") as file:
                 assert file.read().endswith(b"portable") == other, (folder, age)
@@ -415,7 +419,9 @@ PATH=$PATH:/usr/bin:/usr/sbin exec unshare -m --propagation private sh -c 'cd {o
 mount -t tmpfs own dev; : >dev/null; exec chroot . /bin/sh -c "$command"'""")
     (row,) = check("h1", env={"SHOAL_PORTABLE": os.path.dirname(static)})
     assert row["reached"] and row["folder"] == "/root/.cache/shoal", row
-    with open(static, "rb") as first, open(f"machine/root/.cache/shoal/bin/{binaries('machine/root/.cache/shoal/bin')[0]}", "rb") as second:
+    with open(static,
+              "rb") as first, open(f"machine/root/.cache/shoal/bin/{binaries('machine/root/.cache/shoal/bin')[0]}",
+                                   "rb") as second:
         assert first.read() == second.read(), "the static build was sent"
     computes("ssh:h1:2", env={"SHOAL_PORTABLE": os.path.dirname(static)})
 
@@ -425,8 +431,9 @@ def another_version_is_refused():
     far()
     body = f'#!/bin/sh\n[ "$1" = version ] && exec echo shoal 0.0.1\nexec {SHOAL} "$@"\n'
     check("h1", env=portable(body, None))  # a wrapper that runs this very program is fine
-    contains(reason(env=portable('#!/bin/sh\n[ "$1" = version ] && exit 0\necho "shoal: no such verb" >&2\nexit 2\n', None)),
-             "the agent does not start there", "no such verb")
+    contains(
+        reason(env=portable('#!/bin/sh\n[ "$1" = version ] && exit 0\necho "shoal: no such verb" >&2\nexit 2\n', None)),
+        "the agent does not start there", "no such verb")
 
 
 # ---- folders -------------------------------------------------------------------------------------------------------
@@ -471,7 +478,8 @@ def in_mounts(*mounts):
     """The command sees these file systems, and nobody else does."""
     if os.getuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
         raise apart.Skipped("only root can mount")
-    lines = "; ".join(f'mkdir -p "{folder}"; mount -t tmpfs -o mode=1777,{options} own "{folder}"' for folder, options in mounts)
+    lines = "; ".join(f'mkdir -p "{folder}"; mount -t tmpfs -o mode=1777,{options} own "{folder}"'
+                      for folder, options in mounts)
     far(f'export command\nexec unshare -m --propagation private sh -c \'{lines}; cd "$HOME"; {REACH}\'')
 
 
@@ -486,7 +494,8 @@ def a_full_disk_is_passed_over():
 @apart.test
 def full_disks_everywhere_are_named():
     in_mounts(("$HOME/.cache", "size=1m"), ("$TMPDIR", "size=1m"), ("/dev/shm", "size=64k"))
-    contains(reason(), "no folder", "/home/.cache/shoal", f"/h1/tmp/shoal-{os.getuid()}", "/dev/shm/shoal-", "No space left on device")
+    contains(reason(), "no folder", "/home/.cache/shoal", f"/h1/tmp/shoal-{os.getuid()}", "/dev/shm/shoal-",
+             "No space left on device")
 
 
 @apart.test
@@ -529,7 +538,8 @@ def what_may_pass_is_tried_again():
 if [ $n -lt 2 ]; then echo "ssh: connect to host $host port 22: Connection refused" >&2; exit 255; fi
 {REACH}''')
     done = computes("ssh:h1:2")
-    contains(done.err, "h1: can't be reached: ssh: connect to host h1 port 22: Connection refused; trying again", "h1: reached again")
+    contains(done.err, "h1: can't be reached: ssh: connect to host h1 port 22: Connection refused; trying again",
+             "h1: reached again")
     assert done.err.count("trying again") == 1, done.err
     with open("tries") as file:
         assert file.read().strip() == "3"
@@ -639,7 +649,8 @@ def a_job_on_two_hosts_finds_what_threads_find():
 def begins(count, hosts="h1:2"):
     """A long job whose workers are all at work; where it is and where to look at it."""
     succeeds("kmeans", DATA, *LONG, "--centres", "expected.npy")
-    process = start("kmeans", DATA, *LONG, "--centres", "found.npy", "--store", SLOW, "--workers", "ssh:" + hosts, "--lease", "3")
+    process = start("kmeans", DATA, *LONG, "--centres", "found.npy", "--store", SLOW, "--workers", "ssh:" + hosts,
+                    "--lease", "3")
     try:
         waits_for("workers at work", lambda: process.poll() is not None or live() >= count)
     except BaseException:
@@ -730,7 +741,8 @@ def a_signal_ends_everything():
 def a_signal_to_the_terminal_leaves_in_order():
     far(f'trap "touch {os.path.abspath("interrupted")}" INT\nexec 3<&0\nsh -c "$command" <&3 3<&- &\nwait $!')
     succeeds("kmeans", DATA, *LONG, "--centres", "expected.npy")
-    process = start("kmeans", DATA, *LONG, "--centres", "found.npy", "--store", SLOW, "--workers", "ssh:h1:2", start_new_session=True)
+    process = start("kmeans", DATA, *LONG, "--centres", "found.npy", "--store", SLOW, "--workers", "ssh:h1:2",
+                    start_new_session=True)
     waits_for("workers at work", lambda: live() >= 2)
     os.killpg(process.pid, signal.SIGINT)
     done = end(process)
@@ -761,7 +773,8 @@ def rows_are_sent_once():
     succeeds("kmeans", "rows.npy", *LEARN, "--centres", "expected.npy")
     fetched = []
     for store in ("one", "two"):
-        succeeds("kmeans", "rows.npy", *LEARN, "--centres", "found.npy", "--store", store, "--workers", "ssh:h1:2", "--slices", "4")
+        succeeds("kmeans", "rows.npy", *LEARN, "--centres", "found.npy", "--store", store, "--workers", "ssh:h1:2",
+                 "--slices", "4")
         agrees()
         workers = json.loads(succeeds("job", "show", "--json", "--store", store).out)["worker"]
         fetched.append(sum(worker["fetched"] for worker in workers))

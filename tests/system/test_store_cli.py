@@ -4,7 +4,8 @@
 
     test_store_cli.py PATH_TO_shoal [NAME...]
 
-Every test runs in an empty folder of its own, which also has the journals.  Runs that are killed are killed at random moments:
+Every test runs in an empty folder of its own, which also has the journals.  Runs that are killed are killed at random
+moments:
 whenever that is, nothing half-written has a final name, and the same command given again finishes.
 """
 import json
@@ -192,7 +193,10 @@ def targets_are_a_name_or_a_place():
     succeeds("put", "-r", "sub", "st/as")
     succeeds("put", "-r", "sub", "st/below/")
     succeeds("put", "-r", "sub", "one", "st/both")
-    keys = ["as/three", "below/sub/three", "both/one", "both/sub/three", "many/one", "many/three", "many/two", "one", "renamed"]
+    keys = [
+        "as/three", "below/sub/three", "both/one", "both/sub/three", "many/one", "many/three", "many/two", "one",
+        "renamed"
+    ]
     assert succeeds("ls", "-r", "st").splitlines() == keys
     succeeds("get", "st/one", "file")
     succeeds("get", "st/one", "folder/")
@@ -468,7 +472,8 @@ def a_signal_stops_and_the_next_run_goes_on():
             assert not [name for name in (tree("out") if os.path.isdir("out") else {}) if name not in files]
         again = report(*arguments)
         assert again["skipped"] > 0 and again["failed"] == 0 and done(), again
-    for source, threads in ((f"dir:{here}/st/x/top?faults=delay:1/3600s", 2), (f"dir:{here}/st/x?faults=delay:1/3600s", 2)):
+    for source, threads in ((f"dir:{here}/st/x/top?faults=delay:1/3600s", 2), (f"dir:{here}/st/x?faults=delay:1/3600s",
+                                                                               2)):
         hangs = start("get", "-r", source, "hung", "--jobs", "1")  # in the very first request, which asks for names
         until = time.monotonic() + SECONDS
         while len(os.listdir(f"/proc/{hangs.pid}/task")) < 1 + threads and time.monotonic() < until:
@@ -501,8 +506,10 @@ def two_at_once_do_not_disturb_each_other():
 
 @test
 def awkward_names_are_kept():
-    names = ["ä ö", "日本語/名前", "a%20b", "what?", "#1", "a&b=c", "back\\slash", "'quote\"", "-dash", "~", ".hidden",
-             "..x", "x" * 200, "emoji 🐟", "a:b", "sp ace/ lead", "trail /x", "*", "[a]", "+", ";", ".shoal-part-x", "a/.shoal/x"]
+    names = [
+        "ä ö", "日本語/名前", "a%20b", "what?", "#1", "a&b=c", "back\\slash", "'quote\"", "-dash", "~", ".hidden", "..x",
+        "x" * 200, "emoji 🐟", "a:b", "sp ace/ lead", "trail /x", "*", "[a]", "+", ";", ".shoal-part-x", "a/.shoal/x"
+    ]
     for name in names:
         write("src/" + name, name)
     succeeds("put", "-r", "src", "st")
@@ -573,7 +580,8 @@ def links_and_special_files_are_told():
     os.symlink("../elsewhere", "src/folder")
     os.symlink("nowhere", "src/dangling")
     os.mkfifo("src/pipe")
-    done = fails(1, ["src/folder", "link to a folder", "src/dangling", "src/pipe", "3 of 5"], "put", "-r", "src", "st", lines=4)
+    done = fails(1, ["src/folder", "link to a folder", "src/dangling", "src/pipe", "3 of 5"], "put", "-r", "src", "st",
+                 lines=4)
     assert b"put 2 files" in done.out and content("st") == {"file": b"file", "link": b"file"}
     fails(2, "neither a file nor a folder", "put", "src/pipe", "st/")
     succeeds("put", "-r", "src/folder", "st/given")
@@ -594,7 +602,8 @@ def wrong_input_is_one_clear_sentence():
     succeeds("put", "x", "st/")
     succeeds("put", "x", "st/sub/x")
     os.mkdir("plain")
-    for verb, more in (("ls", []), ("cat", []), ("rm", []), ("du", []), ("bench", []), ("get", ["y"]), ("copy", ["st/y"])):
+    for verb, more in (("ls", []), ("cat", []), ("rm", []), ("du", []), ("bench", []), ("get", ["y"]), ("copy",
+                                                                                                        ["st/y"])):
         fails(2, ["foo://x", "no kind of store", "'foo'"], verb, "foo://x", *more)
         fails(2, ["must not hold a secret", "sig="], verb, "az://acct/box/x?sig=abc", *more)
         fails(1, ["no store at", "nowhere"], verb, "nowhere/x", *more)
@@ -659,7 +668,8 @@ def nothing_is_fetched_into_a_store():
     succeeds("put", "x", "st/index.db")
     before = sorted(os.listdir("st"))
     os.symlink("st/bodies", "link")
-    for target in ("st/", "st/y", "st/index.db", "st/new/folder/y", "st/../st/y", "link/y", os.path.abspath("st/temp/y")):
+    for target in ("st/", "st/y", "st/index.db", "st/new/folder/y", "st/../st/y", "link/y",
+                   os.path.abspath("st/temp/y")):
         fails(2, [target, "folder of a store"], "get", "st/x", target)
     fails(2, ["st", "folder of a store"], "get", "-r", "st", "st")
     assert sorted(os.listdir("st")) == before and content("st") == {"x": b"x", "index.db": b"x"}
@@ -728,7 +738,8 @@ def what_stays_out_of_reach_is_given_up():
         out = json.loads(done.out)
         if out["failed"]:
             break
-    assert done.code == 1 and done.err.endswith("since nothing comes through; the same command goes on from here\n"), done.err
+    assert done.code == 1 and done.err.endswith(
+        "since nothing comes through; the same command goes on from here\n"), done.err
     assert 3 <= out["failed"] <= 200 and len(out["errors"]) == min(out["failed"], 5), out
     again = report("put", "-r", "src", f"st/{seed}")
     assert again["files"] + again["skipped"] == 301 and again["files"] >= 100, again
@@ -887,8 +898,8 @@ def secrets_are_in_no_core_dump():
 def on_terminal(*arguments):
     """What a terminal shows that is standard error."""
     master, slave = pty.openpty()
-    process = subprocess.Popen([SHOAL, "store", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave,
-                               env={**os.environ, "XDG_STATE_HOME": os.path.abspath("state")})
+    process = subprocess.Popen([SHOAL, "store", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=slave, env={**os.environ, "XDG_STATE_HOME": os.path.abspath("state")})
     os.close(slave)
     seen, until = b"", time.monotonic() + SECONDS
     while time.monotonic() < until:

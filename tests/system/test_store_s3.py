@@ -250,9 +250,10 @@ def makes_a_bucket(server):
 def conforms(server):
     """The suite, as it is and with faults, at the same time since both mostly wait."""
     suite = os.path.join(BUILT, "tests", "conform", "test_store")
-    done = subprocess.run([suite, "--budget", "12", "s3://jobs/conform", "--budget", "6", "--seed", "3", "s3://jobs/faults"],
-                          env=environment(server), timeout=200, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run([
+        suite, "--budget", "12", "s3://jobs/conform", "--budget", "6", "--seed", "3", "s3://jobs/faults"
+    ], env=environment(server), timeout=200, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True)
     assert done.returncode == 0, done.stdout
     print(done.stdout, end="")
 

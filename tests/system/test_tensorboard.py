@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # Labels: quick
-"""--tensorboard: events as TensorBoard reads them, with the numbers of --trace, while a run goes on and after it was killed.
+"""--tensorboard: events as TensorBoard reads them, with the numbers of --trace, while a run goes on and after it was
+killed.
 
     test_tensorboard.py PATH_TO_shoal [NAME...]
 
-Files are read by Google's protocol buffers, from descriptions made here of the fields that TensorBoard's event.proto and summary.proto
+Files are read by Google's protocol buffers, from descriptions made here of the fields that TensorBoard's event.proto
+and summary.proto
 have, and by a reader of frames of our own; where build/peers has the npm package tfrecord, by that one too.
 """
 import glob
@@ -32,11 +34,14 @@ except ImportError:
 SHOAL = os.path.abspath(sys.argv[1])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECONDS = 600  # until something that never comes is a failure
-LONG = ["kmeans", "gen:uniform?rows=200000&cols=8&seed=1", "-k", 100, "--iterations", 100000, "--tolerance", 0, "--quiet"]
+LONG = [
+    "kmeans", "gen:uniform?rows=200000&cols=8&seed=1", "-k", 100, "--iterations", 100000, "--tolerance", 0, "--quiet"
+]
 
 
 def shoal(*arguments, code=0):
-    done = subprocess.run([SHOAL, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run([SHOAL, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=SECONDS)
     assert done.returncode == code, (arguments, done.returncode, done.stderr)
     return done
 
@@ -49,7 +54,7 @@ def waits_for(what, condition):
     return found
 
 
-# ---- readers ---------------------------------------------------------------------------------------------------------------------
+# ---- readers ---------------------------------------------------------------------------------------------------------
 
 
 def masked_crc(data):
@@ -68,7 +73,8 @@ def records(path, cut=False):
             assert cut, f"{path} ends within a record"
             break
         body, check = data[at + 12:at + 12 + length], data[at + 12 + length:at + 16 + length]
-        assert struct.unpack("<I", head[8:])[0] == masked_crc(head[:8]), f"{path}: the length at {at} has another checksum"
+        assert struct.unpack("<I",
+                             head[8:])[0] == masked_crc(head[:8]), f"{path}: the length at {at} has another checksum"
         assert struct.unpack("<I", check)[0] == masked_crc(body), f"{path}: the record at {at} has another checksum"
         found.append(body)
         at += 16 + length
@@ -85,7 +91,8 @@ def event_class():
     value.oneof_decl.add(name="value")
     summary = file.message_type.add(name="Summary")
     summary.nested_type.append(value)
-    summary.field.add(name="value", number=1, type=field.TYPE_MESSAGE, label=field.LABEL_REPEATED, type_name=".test.Summary.Value")
+    summary.field.add(name="value", number=1, type=field.TYPE_MESSAGE, label=field.LABEL_REPEATED,
+                      type_name=".test.Summary.Value")
     event = file.message_type.add(name="Event")
     event.field.add(name="wall_time", number=1, type=field.TYPE_DOUBLE, label=field.LABEL_OPTIONAL)
     event.field.add(name="step", number=2, type=field.TYPE_INT64, label=field.LABEL_OPTIONAL)
@@ -160,7 +167,7 @@ def tell_the_same(here, away):
     assert away[-1] == here[-1] and len(away) > len(here) / 2 and all(line in here for line in away), (here, away)
 
 
-# ---- tests -----------------------------------------------------------------------------------------------------------------------
+# ---- tests -----------------------------------------------------------------------------------------------------------
 
 
 @apart.test
@@ -183,7 +190,8 @@ def a_run_of_each_learner_can_be_followed():
         lines = agrees(f"runs/{verb}", f"{verb}.jsonl")
         told = [line["objective"] for line in lines if line["objective"] is not None]
         assert len(told) > 5 and told[-1] < told[0], (verb, lines)
-        shoal(verb, *words, "--tensorboard", f"away/{verb}", "--trace", f"away-{verb}.jsonl", "--quiet", "--workers", "local:2")
+        shoal(verb, *words, "--tensorboard", f"away/{verb}", "--trace", f"away-{verb}.jsonl", "--quiet", "--workers",
+              "local:2")
         away = agrees(f"away/{verb}", f"away-{verb}.jsonl")
         tell_the_same(lines, away)
 
@@ -246,9 +254,11 @@ def a_run_can_be_followed_and_killed():
 
 @apart.test
 def a_run_that_is_stopped_tells_its_last_round():
-    process = subprocess.Popen([SHOAL, *map(str, LONG), "--tensorboard", "tb", "--trace", "t.jsonl"], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([SHOAL, *map(str, LONG), "--tensorboard", "tb", "--trace", "t.jsonl"],
+                               stderr=subprocess.PIPE, text=True)
     path, = waits_for("the file", lambda: event_files("tb"))
-    waits_for("an objective", lambda: os.path.getsize(path) and any("objective" in values for _, _, values in events(path, cut=True)))
+    waits_for("an objective",
+              lambda: os.path.getsize(path) and any("objective" in values for _, _, values in events(path, cut=True)))
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=SECONDS)[1]
     assert process.returncode == 130 and "stopped after" in said, (process.returncode, said)
@@ -281,7 +291,8 @@ def a_job_that_goes_on_writes_another_file():
     files = event_files("tb")
     assert len(files) == 2 and files[0] == path, files
     first, second = events(path), events(files[1])
-    for steps in ([step for step, _, _ in first], [step for step, _, _ in second]):  # a job remembers its last 64 rounds, so some may lack
+    for steps in ([step for step, _, _ in first], [step for step, _, _ in second
+                                                   ]):  # a job remembers its last 64 rounds, so some may lack
         assert steps == sorted(set(steps)), steps
     assert second[-1][0] > first[-1][0]
     result = json.loads(shoal(*LONG[:5], *words[5:8], "--json").stdout)
@@ -290,7 +301,8 @@ def a_job_that_goes_on_writes_another_file():
 
 @apart.test
 def a_store_can_not_say_which_folder_is_written():
-    shoal(*LONG[:4], "--iterations", 3, "--quiet", "--store", "st", "--workers", "local:1", "--tensorboard", "tb", "--job", "theirs")
+    shoal(*LONG[:4], "--iterations", 3, "--quiet", "--store", "st", "--workers", "local:1", "--tensorboard", "tb",
+          "--job", "theirs")
     shutil.rmtree("tb")
     shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True)  # whoever submitted it is someone else now
     done = shoal("job", "resume", "theirs", "--store", "st")
@@ -304,7 +316,8 @@ def a_folder_that_can_not_be_written_is_told_first():
     pathlib.Path("file").write_text("x")
     for folder in ("file", "file/below"):
         done = shoal("kmeans", "nowhere.npy", "-k", 3, "--tensorboard", folder, code=1)
-        assert done.stderr.startswith(f"shoal: --tensorboard {folder}: can't write to this folder: Not a directory"), done.stderr
+        assert done.stderr.startswith(
+            f"shoal: --tensorboard {folder}: can't write to this folder: Not a directory"), done.stderr
     done = shoal("kmeans", "nowhere.npy", "-k", 3, "--tensorboard", "", code=2)
     assert "--tensorboard" in done.stderr
     done = shoal("kmeans", "nowhere.npy", "-k", 3, "--tensorboard", "tb", code=1)

@@ -26,7 +26,7 @@
 #include "learn/kmeans/kmeans_internal.h"
 #include "learn/partial.h"
 
-/* ---- data ---------------------------------------------------------------------------------------------------- */
+/* ---- data -------------------------------------------------------------------------------------------------------- */
 
 typedef enum data_kind {
     DATA_UNIFORM,
@@ -80,7 +80,7 @@ static inline void *make_values(data_kind kind, shoal_type type, int64_t rows, i
     return values;
 }
 
-/* ---- the engine ------------------------------------------------------------------------------------------------ */
+/* ---- the engine -------------------------------------------------------------------------------------------------- */
 
 typedef struct hand_slice {
     int64_t first, end; /* grains */

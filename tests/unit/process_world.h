@@ -1,5 +1,5 @@
-/* A world for tests of real processes: the clock moves when someone waits, so that a minute takes no time, but each wait gives
- * processes a moment.  Every random number is another one. */
+/* A world for tests of real processes: the clock moves when someone waits, so that a minute takes no time, but each
+ * wait gives processes a moment.  Every random number is another one. */
 #ifndef PROCESS_WORLD_H
 #define PROCESS_WORLD_H
 

@@ -1,5 +1,5 @@
-/* Running a learner over several slices, as a worker of a job does, for tests: each slice maps on one mapper, and what travels
- * between workers (rounds, partials) can be had as bytes. */
+/* Running a learner over several slices, as a worker of a job does, for tests: each slice maps on one mapper, and what
+ * travels between workers (rounds, partials) can be had as bytes. */
 #ifndef SLICE_SUPPORT_H
 #define SLICE_SUPPORT_H
 
@@ -69,7 +69,7 @@ static inline void sliced_end(sliced *run)
     engine_mapper_free(&run->mapper);
 }
 
-/* ---- as bytes -------------------------------------------------------------------------------------------------- */
+/* ---- as bytes ---------------------------------------------------------------------------------------------------- */
 
 typedef struct encoded {
     void *bytes;
@@ -125,7 +125,7 @@ static inline shoal_partial *merge_encoded(const shoal_layout *layout, int64_t f
     return merged;
 }
 
-/* ---- a run ------------------------------------------------------------------------------------------------------ */
+/* ---- a run ------------------------------------------------------------------------------------------------------- */
 
 /* Maps one slice for the round that was begun; its partial as bytes, which are the caller's. */
 typedef encoded sliced_map(sliced *run, void *context, const shoal_round *round, int slice);

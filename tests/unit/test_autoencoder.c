@@ -1,5 +1,5 @@
-/* The sparse autoencoder against plain loops that follow the definition, against finite differences, and against itself: kernel
- * sets, blocks, threads and grains. */
+/* The sparse autoencoder against plain loops that follow the definition, against finite differences, and against
+ * itself: kernel sets, blocks, threads and grains. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -51,7 +51,7 @@ static int each_in_turn(const shoal_crew *crew, int64_t items, int (*task)(void 
     return SHOAL_OK;
 }
 
-/* ---- a problem: a network and data, at whose points value and gradient are asked for -------------------------- */
+/* ---- a problem: a network and data, at whose points value and gradient are asked for ----------------------------- */
 
 typedef struct problem {
     shoal_shape shape;
@@ -187,7 +187,7 @@ static double evaluate(problem *p, double *gradient, const double *x)
     return value;
 }
 
-/* ---- the definition, in plain loops and two passes ------------------------------------------------------------ */
+/* ---- the definition, in plain loops and two passes --------------------------------------------------------------- */
 
 static double function(kernel_activation f, double z)
 {
@@ -228,7 +228,8 @@ static double plain_divergence(double *slope, const plain *n, double mean)
     return s * log(s / p) + (1 - s) * log((1 - s) / (1 - p));
 }
 
-/* Cost and gradient: first the mean activations of all rows, then back-propagation with the sparsity inside the delta. */
+/* Cost and gradient: first the mean activations of all rows, then back-propagation with the sparsity inside the
+ * delta. */
 static double plain_cost(double *gradient, const plain *n, const double *x)
 {
     int64_t H = n->H, D = n->D, weights = H * D, decoder = n->tied ? 0 : weights, bias = decoder + weights;
@@ -277,7 +278,7 @@ static double plain_cost(double *gradient, const plain *n, const double *x)
     return error + decay + divergence;
 }
 
-/* ---- cost and gradient ---------------------------------------------------------------------------------------- */
+/* ---- cost and gradient ------------------------------------------------------------------------------------------- */
 
 enum { ROWS = 41, COLUMNS = 7, HIDDEN = 5 }; /* no multiple of anything */
 
@@ -441,7 +442,7 @@ static void test_precision(void **state)
     }
 }
 
-/* ---- bits ----------------------------------------------------------------------------------------------------- */
+/* ---- bits -------------------------------------------------------------------------------------------------------- */
 
 static void expect_same_sums(const shoal_partial *a, const shoal_partial *b, const gradient_model *model)
 {
@@ -481,8 +482,8 @@ static void test_kernels_and_blocks(void **state)
     }
 }
 
-/* Grains of relu and linear units have no function but sums and products, so that fmaf, written down as the documentation has it,
- * gives the bits. */
+/* Grains of relu and linear units have no function but sums and products, so that fmaf, written down as the
+ * documentation has it, gives the bits. */
 static void test_chains(void **state)
 {
     (void)state;
@@ -705,7 +706,7 @@ static void test_start(void **state)
     shoal_result_free(&first);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 static void expect_refusal(int status, int wanted, const char *text)
 {
@@ -734,8 +735,8 @@ static void test_bad_data(void **state)
     bad[16 * COLUMNS + 4] = NAN;
     expect_bad_data(
         bad, SHOAL_FLOAT64, &config,
-        "row 17, column 3: 2.5 is outside 0 to 1, the range of logistic outputs; --scale auto maps the data's "
-        "own range to it, or use --output linear");
+        "row 17, column 3: 2.5 is outside 0 to 1, the range of logistic outputs; --scale auto maps the data's own "
+        "range to it, or use --output linear");
     config.scale = "auto";
     expect_bad_data(bad, SHOAL_FLOAT64, &config, "row 17, column 5 is not a number");
     config.scale = "0:2";
@@ -908,7 +909,7 @@ static void test_bad_round(void **state)
     shoal_round_free(&round);
 }
 
-/* ---- features ------------------------------------------------------------------------------------------------- */
+/* ---- features ---------------------------------------------------------------------------------------------------- */
 
 static void test_features(void **state)
 {
@@ -979,7 +980,7 @@ static void test_bad_features(void **state)
     shoal_data_free(&data);
 }
 
-/* ---- memory and grains ---------------------------------------------------------------------------------------- */
+/* ---- memory and grains ------------------------------------------------------------------------------------------- */
 
 static void test_every_allocation(void **state)
 {

@@ -11,7 +11,7 @@
 static const char key_text[] =
     "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+Pw==";
 
-/* ---- vectors ------------------------------------------------------------------------------------------------- */
+/* ---- vectors ----------------------------------------------------------------------------------------------------- */
 
 static base_secret *test_key(void)
 {
@@ -50,22 +50,52 @@ static void test_signatures(void **state)
                                      .content_type = "application/octet-stream",
                                      .if_none_match = "*",
                                      .content_length = 5},
-                     "PUT\n\n\n5\n\napplication/octet-stream\n\n\n\n*\n\n\nx-ms-blob-type:BlockBlob\n"
-                     "x-ms-date:Sun, 15 Nov 2026 12:00:00 GMT\nx-ms-version:2021-12-02\n/acct/box/jobs/1%20a",
+                     "PUT\n"
+                     "\n"
+                     "\n"
+                     "5\n"
+                     "\n"
+                     "application/octet-stream\n"
+                     "\n"
+                     "\n"
+                     "\n"
+                     "*\n"
+                     "\n"
+                     "\n"
+                     "x-ms-blob-type:BlockBlob\n"
+                     "x-ms-date:Sun, 15 Nov 2026 12:00:00 GMT\n"
+                     "x-ms-version:2021-12-02\n"
+                     "/acct/box/jobs/1%20a",
                      "Za9hjOGtVZ7aseAJhQ01C3/1f3XJZs60IcDdEDVmWU0=");
     const azure_pair query[] = {
         {"restype", "container"}, {"comp", "list"}, {"maxresults", "5000"}, {"prefix", "a b/é"}};
-    expect_signature(
-        &(azure_signed){.account = "devstoreaccount1",
-                        .method = "GET",
-                        .path = "/devstoreaccount1/box",
-                        .query = query,
-                        .query_count = 4,
-                        .headers = put_headers,
-                        .header_count = 2},
-        "GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:Sun, 15 Nov 2026 12:00:00 GMT\nx-ms-version:2021-12-02\n"
-        "/devstoreaccount1/devstoreaccount1/box\ncomp:list\nmaxresults:5000\nprefix:a b/é\nrestype:container",
-        "pnW+xJo2BYKott9LPlj+wlT4xESvIsE9IrQnu9KXdVc=");
+    expect_signature(&(azure_signed){.account = "devstoreaccount1",
+                                     .method = "GET",
+                                     .path = "/devstoreaccount1/box",
+                                     .query = query,
+                                     .query_count = 4,
+                                     .headers = put_headers,
+                                     .header_count = 2},
+                     "GET\n"
+                     "\n"
+                     "\n"
+                     "\n"
+                     "\n"
+                     "\n"
+                     "\n"
+                     "\n"
+                     "\n"
+                     "\n"
+                     "\n"
+                     "\n"
+                     "x-ms-date:Sun, 15 Nov 2026 12:00:00 GMT\n"
+                     "x-ms-version:2021-12-02\n"
+                     "/devstoreaccount1/devstoreaccount1/box\n"
+                     "comp:list\n"
+                     "maxresults:5000\n"
+                     "prefix:a b/é\n"
+                     "restype:container",
+                     "pnW+xJo2BYKott9LPlj+wlT4xESvIsE9IrQnu9KXdVc=");
 }
 
 static void test_base64(void **state)
@@ -196,8 +226,8 @@ static void test_reading_a_page(void **state)
         "c</Name><Properties><Content-Length>0</Content-Length><Etag>\"0x2\"</Etag></Properties></Blob>"
         "<Blob><Name Encoded=\"true\">p/c%EF%BF%BD%25</Name><Properties><Etag>0x3</Etag></Properties></Blob>"
         "<Blob><Name>p[\xef\x81\x9c"
-        "1x</Name><Properties><Etag>0x4</Etag></Properties></Blob>"
-        "</Blobs><NextMarker>go on</NextMarker></EnumerationResults>";
+        "1x</Name><Properties><Etag>0x4</Etag></Properties></Blob></Blobs><NextMarker>go "
+        "on</NextMarker></EnumerationResults>";
     shoal_listing page = {0};
     char *marker = NULL;
     bool high = false;
@@ -254,7 +284,7 @@ static void test_tokens(void **state)
     }
 }
 
-/* ---- the stand-in -------------------------------------------------------------------------------------------- */
+/* ---- the stand-in ------------------------------------------------------------------------------------------------ */
 
 /* What is answered by a test's function is counted; the rest, such as the question for the container, is not. */
 static _Atomic int calls;
@@ -333,7 +363,7 @@ static shoal_store *open_store(void)
     return store;
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------ */
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 static const char *refused_status, *refused_code, *refused_headers = "";
 
@@ -459,7 +489,7 @@ static void test_who_says_503(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- blobs --------------------------------------------------------------------------------------------------- */
+/* ---- blobs ------------------------------------------------------------------------------------------------------- */
 
 enum { LARGE = 20 << 20 };
 
@@ -645,7 +675,7 @@ static void test_pages_in_order(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------------ */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 static const char *message_text = "aWhp";
 
@@ -784,7 +814,7 @@ static void test_push(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- identities ---------------------------------------------------------------------------------------------- */
+/* ---- identities -------------------------------------------------------------------------------------------------- */
 
 static _Atomic int token_requests;
 static char last_token_request[8192], last_authorization[256];
@@ -931,7 +961,7 @@ static void test_credentials(void **state)
             fail_msg("%s is not refused: %s", wrong[i], shoal_error());
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static bool serve_all(int socket, asked *request, int call)
 {

@@ -1,8 +1,8 @@
-/* cost() of every learner tells what a run does: rounds by phase as reports count them, bytes of models and partials as they travel.
+/* cost() of every learner tells what a run does: rounds by phase as reports count them, bytes of models and partials as
+ * they travel.
  *
- * Each case is run round by round, as an engine would without a memo, and what comes out is weighed; and once more by shoal_run, whose
- * report counts the rounds.
- * Labels: threads */
+ * Each case is run round by round, as an engine would without a memo, and what comes out is weighed; and once more by
+ * shoal_run, whose report counts the rounds. Labels: threads */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@
 #include "learn/partial.h"
 #include "learn/wire.h"
 
-/* ---- data ------------------------------------------------------------------------------------------------------ */
+/* ---- data -------------------------------------------------------------------------------------------------------- */
 
 static double any(int64_t index)
 {
@@ -44,7 +44,7 @@ static double *make_values(int64_t rows, int64_t columns, int classes)
     return values;
 }
 
-/* ---- running by hand ------------------------------------------------------------------------------------------- */
+/* ---- running by hand --------------------------------------------------------------------------------------------- */
 
 static int each_alone(const shoal_crew *self, int64_t items, int (*task)(void *context, int64_t item, int thread),
                       void *context)
@@ -180,7 +180,7 @@ static void run_by_hand(measured *found, const shoal_algorithm *of, const void *
     shoal_result_free(&result);
 }
 
-/* ---- comparing ------------------------------------------------------------------------------------------------- */
+/* ---- comparing --------------------------------------------------------------------------------------------------- */
 
 enum rounds { EXACTLY, AT_MOST };
 
@@ -283,7 +283,7 @@ static void expect(const known *about)
     base_free(&weights);
 }
 
-/* ---- k-means --------------------------------------------------------------------------------------------------- */
+/* ---- k-means ----------------------------------------------------------------------------------------------------- */
 
 /* Few iterations and no tolerance: none of these converges before. */
 static const shoal_kmeans_config usual = {.k = 12, .iterations = 4, .runs = 1, .seed = 3};
@@ -396,7 +396,7 @@ static void test_kmeans_refuses(void **state)
     assert_int_equal(shoal_kmeans.cost(&cost, &config, &shape), SHOAL_USAGE);
 }
 
-/* ---- gradients ------------------------------------------------------------------------------------------------- */
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
 
 static void test_logistic(void **state)
 {
@@ -463,7 +463,7 @@ static void test_features(void **state)
     base_free(&encoder);
 }
 
-/* ---- what others wrote ----------------------------------------------------------------------------------------- */
+/* ---- what others wrote ------------------------------------------------------------------------------------------- */
 
 static void test_unknown(void **state)
 {

@@ -282,11 +282,10 @@ static void test_gzip_and_temporary_file(void **state)
 {
     (void)state;
     unsigned char bytes[256];
-    size_t size = read_whole_file(bytes, sizeof bytes,
-                                  write_npy("g.npy", 1, HEADER(">f4", "True", "(2, 3)"),
-                                            "\x3f\x80\0\0\x40\0\0\0\x40\x40\0\0"
-                                            "\x40\x80\0\0\x40\xa0\0\0\x40\xc0\0",
-                                            24));
+    size_t size =
+        read_whole_file(bytes, sizeof bytes,
+                        write_npy("g.npy", 1, HEADER(">f4", "True", "(2, 3)"),
+                                  "\x3f\x80\0\0\x40\0\0\0\x40\x40\0\0\x40\x80\0\0\x40\xa0\0\0\x40\xc0\0", 24));
     shoal_data *data = open_data(append_gzip("g.npy.gz", bytes, size));
     assert_string_equal(shoal_data_detail(data),
                         "npy version 1.0, Fortran order, big-endian, gzip, decoded into memory");

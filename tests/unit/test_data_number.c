@@ -167,7 +167,8 @@ static void test_print_is_short(void **state)
     assert_string_equal(text, "18446744073709551615");
 }
 
-/* Chooses a locale with a decimal comma; when none is installed one is made, for which Debian has the package locales. */
+/* Chooses a locale with a decimal comma; when none is installed one is made, for which Debian has the package
+ * locales. */
 static bool use_decimal_comma(void)
 {
     char folder[] = "/tmp/shoal-locale-XXXXXX", command[128];

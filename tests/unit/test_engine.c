@@ -22,7 +22,8 @@
 
 enum { CLASSES = 5, KEPT = 4, STEPS = 6 };
 
-/* Rounds: 0 measures, 1 collects, 2 .. STEPS + 1 carry sums (each even one followed by one that only peeks), last places. */
+/* Rounds: 0 measures, 1 collects, 2 .. STEPS + 1 carry sums (each even one followed by one that only peeks), last
+ * places. */
 typedef enum toy_phase { TOY_MEASURE, TOY_COLLECT, TOY_CARRY, TOY_PEEK, TOY_PLACE } toy_phase;
 
 typedef enum toy_fault { NO_FAULT, FAULT_START, FAULT_PREPARE, FAULT_MAP, FAULT_UPDATE } toy_fault;
@@ -418,7 +419,7 @@ static void expect_same(const shoal_result *a, const shoal_result *b)
     }
 }
 
-/* ---- results ------------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 static void expect_plain(const shoal_result *result, const double *weighted)
 {
@@ -495,7 +496,7 @@ static void test_phases_are_reported(void **state)
     shoal_data_free(&data);
 }
 
-/* ---- progress and stopping ------------------------------------------------------------------------------------ */
+/* ---- progress and stopping --------------------------------------------------------------------------------------- */
 
 typedef struct watching {
     int64_t calls, ended;
@@ -558,7 +559,7 @@ static void test_stopping(void **state)
     shoal_data_free(&data);
 }
 
-/* ---- failures ------------------------------------------------------------------------------------------------ */
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 static void test_failures_come_through(void **state)
 {
@@ -628,7 +629,7 @@ static void test_no_memory(void **state)
     shoal_data_free(&data);
 }
 
-/* ---- data that is made --------------------------------------------------------------------------------------- */
+/* ---- data that is made ------------------------------------------------------------------------------------------- */
 
 static void test_generated_rows(void **state)
 {

@@ -1,6 +1,5 @@
-/* Labels: threads
- * The gradient layer with a small learner: sums whose size was guessed wrong, values that are not finite, stopping, rounds that travel,
- * and models that nobody made. */
+/* Labels: threads The gradient layer with a small learner: sums whose size was guessed wrong, values that are not
+ * finite, stopping, rounds that travel, and models that nobody made. */
 #include "unit/slice_support.h"
 
 #include <float.h>
@@ -12,7 +11,8 @@
 
 enum { ROWS = 500, COLUMNS = 4, GRAIN = 30 };
 
-/* Least squares: value = scale / 2 * sum over rows of (row . p - target)^2, where the last column is the target; NaN where p[0] > wall. */
+/* Least squares: value = scale / 2 * sum over rows of (row . p - target)^2, where the last column is the target; NaN
+ * where p[0] > wall. */
 typedef struct own {
     double scale, start, wall;
     double guess; /* of the sums' size */
@@ -320,8 +320,8 @@ static void walls(void **state)
     assert_non_null(strstr(shoal_error(), "not a finite number"));
     assert_null(result);
     set_up();
-    now.scale =
-        1e305; /* the sums of grains are finite, but no quantum has room for all of them: not asked for again without end */
+    /* The sums of grains are finite, but no quantum has room for all of them: not asked for again without end. */
+    now.scale = 1e305;
     assert_int_equal(run_it(&result, NULL, rows, 2, NULL), SHOAL_INVALID);
     assert_non_null(strstr(shoal_error(), "not a finite number"));
     base_free(&rows);
@@ -500,7 +500,8 @@ static bool suffer(journey *self)
     return false;
 }
 
-/* A model with any byte changed is refused, or has another number somewhere that is harmless: it never leads out of memory. */
+/* A model with any byte changed is refused, or has another number somewhere that is harmless: it never leads out of
+ * memory. */
 static void foreign_models(void **state)
 {
     double *rows = make_rows();

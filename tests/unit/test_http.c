@@ -47,7 +47,9 @@ static bool answer(int socket, asked *request)
         reply(socket, "429 Too Many\r\nRetry-After: 7\r\nContent-Length: 4", "slow", 4);
     } else if (strcmp(path, "/503") == 0) {
         reply(socket,
-              "503 Busy\r\nDate: Sun, 15 Nov 2026 12:00:00 GMT\r\nRetry-After: Sun, 15 Nov 2026 12:01:30 GMT\r\n"
+              "503 Busy\r\n"
+              "Date: Sun, 15 Nov 2026 12:00:00 GMT\r\n"
+              "Retry-After: Sun, 15 Nov 2026 12:01:30 GMT\r\n"
               "Content-Length: 0",
               NULL, 0);
     } else if (strcmp(path, "/500") == 0) {
@@ -89,7 +91,7 @@ static bool answer(int socket, asked *request)
     return true;
 }
 
-/* ---- the tests ----------------------------------------------------------------------------------------------- */
+/* ---- the tests --------------------------------------------------------------------------------------------------- */
 
 static shoal_store counted; /* what requests are counted on */
 static http_pool *pool;
@@ -457,9 +459,10 @@ static void test_dates_and_encoding(void **state)
     assert_int_equal(http_date("soon"), -1);
     assert_int_equal(http_date(""), -1);
     assert_int_equal(http_date("Sun, 15 Nov 1663 12:00:00 GMT"), -1);
-    http_request request = {.headers =
-                                (char *)"HTTP/1.1 200 OK\r\nDate: Sun, 15 Nov 2026 12:00:00 GMT\r\n"
-                                        "Last-Modified:Sun, 15 Nov 2026 11:58:00 GMT  \r\nRetry-After: 99999\r\n"};
+    http_request request = {.headers = (char *)"HTTP/1.1 200 OK\r\n"
+                                               "Date: Sun, 15 Nov 2026 12:00:00 GMT\r\n"
+                                               "Last-Modified:Sun, 15 Nov 2026 11:58:00 GMT  \r\n"
+                                               "Retry-After: 99999\r\n"};
     assert_true(http_age(&request) == 120);
     assert_true(http_retry_after(&request) == 3600);
     request.headers = (char *)"HTTP/1.1 200 OK\r\nRetry-After: never\r\n";

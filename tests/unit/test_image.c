@@ -1,5 +1,5 @@
-/* src/data/image*.c: pictures that are made here by libpng and libjpeg, whole, cut off at every byte, and damaged.  Every other kind
- * is in tests/system/test_patches.py, where others read the same files. */
+/* src/data/image*.c: pictures that are made here by libpng and libjpeg, whole, cut off at every byte, and
+ * damaged.  Every other kind is in tests/system/test_patches.py, where others read the same files. */
 #include "data_support.h"
 
 #include <jpeglib.h>
@@ -163,7 +163,8 @@ static void files_that_are_cut_off_are_refused(void **state)
     free(jpeg);
 }
 
-/* Every byte of a file in turn has its bits turned over: whatever comes of it, it ends, and failures have a sentence. */
+/* Every byte of a file in turn has its bits turned over: whatever comes of it, it ends, and failures have a
+ * sentence. */
 static void damage_everywhere(unsigned char *bytes, size_t size, int least_refused)
 {
     data_image image;

@@ -1,6 +1,5 @@
-/* Labels: threads
- * The folder of slices: what was put is found, what is damaged is not, the oldest go first, the limit holds, and neither
- * other processes nor a full disk nor a lock that nobody lets go do any harm. */
+/* Labels: threads The folder of slices: what was put is found, what is damaged is not, the oldest go first, the limit
+ * holds, and neither other processes nor a full disk nor a lock that nobody lets go do any harm. */
 #include "job_support.h"
 
 #include <fcntl.h>

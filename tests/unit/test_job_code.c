@@ -1,5 +1,5 @@
-/* The code that a job brings along: names that stay where they belong, hashes that are checked wherever bytes come from,
- * folders that do not stay, and jobs that are refused by workers that were not told to trust them. */
+/* The code that a job brings along: names that stay where they belong, hashes that are checked wherever bytes come
+ * from, folders that do not stay, and jobs that are refused by workers that were not told to trust them. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

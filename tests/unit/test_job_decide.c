@@ -1,4 +1,5 @@
-/* Who does what: job_assign on chosen and random histories, and job_decide over everything that can happen to a few workers. */
+/* Who does what: job_assign on chosen and random histories, and job_decide over everything that can happen to a few
+ * workers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 #include "base/random.h"
 #include "engine/store/job_decide.h"
 
-/* ---- assigning -------------------------------------------------------------------------------------------------- */
+/* ---- assigning --------------------------------------------------------------------------------------------------- */
 
 static job_trailer members_of(const job_member *member, int64_t count)
 {
@@ -218,7 +219,7 @@ static void test_random_comings_and_goings(void **state)
     }
 }
 
-/* ---- everything that can happen ----------------------------------------------------------------------------------- */
+/* ---- everything that can happen ---------------------------------------------------------------------------------- */
 
 /* Workers of one round, as a state small enough to be searched: what each knows, what is stored, who is alive. */
 enum { WORKERS = 3, PIECES_MOST = 8, STATES_MOST = 1 << 22 };
@@ -425,7 +426,8 @@ static void test_nothing_is_made_twice(void **state)
         assert_int_equal(s.stored[i], i == 5); /* only the group that worker 1 merged for worker 0 */
 }
 
-/* Who has a piece only as a part of a sum can't put it, whatever the store has lost and however late it is; who has it as it is does. */
+/* Who has a piece only as a part of a sum can't put it, whatever the store has lost and however late it is; who has it
+ * as it is does. */
 static void test_what_was_fetched_is_never_put(void **state)
 {
     (void)state;

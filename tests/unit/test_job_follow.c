@@ -1,4 +1,5 @@
-/* src/engine/store/job_follow.c: a follower whose store went back behind what it has seen, and what others put there. */
+/* src/engine/store/job_follow.c: a follower whose store went back behind what it has seen, and what others put
+ * there. */
 #include "job_support.h"
 
 #include "engine/store/job_model.h"

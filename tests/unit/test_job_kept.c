@@ -1,4 +1,5 @@
-/* What rounds keep beside their models: it is in the store as long as a model is that keeps it, no longer, and it is what it was. */
+/* What rounds keep beside their models: it is in the store as long as a model is that keeps it, no longer, and it is
+ * what it was. */
 #include "job_support.h"
 
 #include "engine/engine_internal.h"

@@ -1,5 +1,5 @@
-/* Models and records: what is written is read back the same, bit for bit; every cut and most flipped bits are refused, and what is
- * not refused is whole. */
+/* Models and records: what is written is read back the same, bit for bit; every cut and most flipped bits are refused,
+ * and what is not refused is whole. */
 #include "job_support.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Pieces: each is counted once however often it comes, and what is not the very piece that was asked for, of this round and computed from
- * this model, is refused, removed, and not counted at all. */
+/* Pieces: each is counted once however often it comes, and what is not the very piece that was asked for, of this round
+ * and computed from this model, is refused, removed, and not counted at all. */
 #include "job_support.h"
 
 #include "engine/store/job_run.h"

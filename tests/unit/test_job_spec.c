@@ -128,7 +128,8 @@ static void many_slices_are_compact(void **state)
 
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
-/* The spec with its JSON changed by `change`, of a JSON text like {"shape": {"rows": 7}}: what is null there is removed. */
+/* The spec with its JSON changed by `change`, of a JSON text like {"shape": {"rows": 7}}: what is null there is
+ * removed. */
 static void merge(json_t *into, json_t *change)
 {
     const char *name;

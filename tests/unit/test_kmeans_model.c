@@ -17,7 +17,7 @@
 #include "base/random.h"
 #include "learn/kmeans/kmeans_internal.h"
 
-/* ---- the bytes of models --------------------------------------------------------------------------------------- */
+/* ---- the bytes of models ----------------------------------------------------------------------------------------- */
 
 /* All that rounds of the last run had, mixed. */
 static uint64_t seen;
@@ -142,7 +142,7 @@ static void test_memory_shows_nowhere_with_wide_columns(void **state)
     free(values);
 }
 
-/* ---- copies ---------------------------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 enum { CENTRES_MOST = 90, COLUMNS_MOST = 20 };
 

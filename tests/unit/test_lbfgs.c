@@ -15,7 +15,7 @@
 #include "learn/lbfgs_internal.h"
 #include "lbfgs_functions.h"
 
-/* ---- a run ------------------------------------------------------------------------------------------------- */
+/* ---- a run ------------------------------------------------------------------------------------------------------- */
 
 typedef double value_function(const void *context, int64_t n, const double *x, double *g);
 
@@ -181,7 +181,7 @@ static double *start_of(const lbfgs_function *of)
     return x;
 }
 
-/* ---- the classical functions ------------------------------------------------------------------------------- */
+/* ---- the classical functions ------------------------------------------------------------------------------------- */
 
 static void test_gradients(void **state)
 {
@@ -238,7 +238,7 @@ static void test_as_low_as_rounding_lets(void **state)
     }
 }
 
-/* ---- rounding ---------------------------------------------------------------------------------------------- */
+/* ---- rounding ---------------------------------------------------------------------------------------------------- */
 
 /* A bowl with walls that get steeper, on top of a height that takes away most digits of the value; `grid` rounds
  * even more off. */
@@ -276,7 +276,7 @@ static void test_rounded_values(void **state)
     }
 }
 
-/* ---- cuts and threads -------------------------------------------------------------------------------------- */
+/* ---- cuts and threads -------------------------------------------------------------------------------------------- */
 
 /* Least squares with dense rows: the smooth part of a lasso. */
 typedef struct rows {
@@ -447,7 +447,7 @@ static void test_failing_crew(void **state)
     base_free(&workspace);
 }
 
-/* ---- what is not finite, not bounded, not true ------------------------------------------------------------- */
+/* ---- what is not finite, not bounded, not true ------------------------------------------------------------------- */
 
 /* Least at x = weight; no value at or below 0. */
 static double barrier_value(const void *context, int64_t n, const double *x, double *g)
@@ -543,7 +543,7 @@ static void test_without_end(void **state)
     base_free(&got.x);
 }
 
-/* ---- when to stop ------------------------------------------------------------------------------------------ */
+/* ---- when to stop ------------------------------------------------------------------------------------------------ */
 
 static void test_stopping(void **state)
 {
@@ -610,7 +610,7 @@ static void test_options(void **state)
     }
 }
 
-/* ---- machines from elsewhere ------------------------------------------------------------------------------- */
+/* ---- machines from elsewhere ------------------------------------------------------------------------------------- */
 
 static void test_spoilt_machines(void **state)
 {
@@ -672,7 +672,7 @@ static void test_spoilt_machines(void **state)
     base_free(&got.x);
 }
 
-/* ---- L1 ---------------------------------------------------------------------------------------------------- */
+/* ---- L1 ---------------------------------------------------------------------------------------------------------- */
 
 /* Each component by itself: the minimum is known in closed form.  The height hides small changes. */
 static double apart_value(const void *context, int64_t n, const double *x, double *g)
@@ -709,7 +709,8 @@ static void test_pseudo_gradient(void **state)
     lbfgs_space_release(&space);
 }
 
-/* A path that is cut off where it leaves the orthant may lead upwards as a whole: no such step is taken, however little it rises. */
+/* A path that is cut off where it leaves the orthant may lead upwards as a whole: no such step is taken, however little
+ * it rises. */
 static void test_path_upwards(void **state)
 {
     const lbfgs_change upwards = {.promised = 1, .moved = 1}, level = {.promised = 0, .moved = 1},

@@ -1,5 +1,5 @@
-/* Logistic regression below the command line: the gradient against differences of the value, the frame of the search, labels, and what
- * is refused.  Against scikit-learn it is compared by tests/system/test_logistic.py. */
+/* Logistic regression below the command line: the gradient against differences of the value, the frame of the search,
+ * labels, and what is refused.  Against scikit-learn it is compared by tests/system/test_logistic.py. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 enum { ROWS = 90, COLUMNS = 5, GRAIN = 40 };
 
-/* ---- data ---------------------------------------------------------------------------------------------------- */
+/* ---- data -------------------------------------------------------------------------------------------------------- */
 
 /* A number between -1 and 1. */
 static double any(uint64_t index)
@@ -152,7 +152,7 @@ static double defined_objective(const rows *data, int64_t target, int classes, c
     return sum;
 }
 
-/* ---- gradient ------------------------------------------------------------------------------------------------ */
+/* ---- gradient ---------------------------------------------------------------------------------------------------- */
 
 static void check_gradient(int64_t target, int classes, bool intercept, int precision)
 {
@@ -237,7 +237,7 @@ static void test_losses_at_the_ends(void **state)
     }
 }
 
-/* ---- labels -------------------------------------------------------------------------------------------------- */
+/* ---- labels ------------------------------------------------------------------------------------------------------ */
 
 static shoal_result *learn(const double *values, int64_t rows, int64_t columns, const double *weights,
                            shoal_logistic_config *config, int expected)
@@ -294,8 +294,9 @@ static void test_weights_are_copies(void **state)
     shoal_result_free(&copied);
 }
 
-/* Weights that are all alike, and penalties with them, are another unit of the objective: nothing else changes, not when it stops either.
- * With labels of three classes, the last of which comes after more rows than there may be classes. */
+/* Weights that are all alike, and penalties with them, are another unit of the objective: nothing else changes, not
+ * when it stops either. With labels of three classes, the last of which comes after more rows than there may be
+ * classes. */
 static void test_weights_are_a_unit(void **state)
 {
     enum { MANY = 1200 };
@@ -384,7 +385,7 @@ static void test_grains_of_any_size(void **state)
     shoal_data_free(&data);
 }
 
-/* ---- what is refused ----------------------------------------------------------------------------------------- */
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
 
 static void refuse(const double *values, int64_t rows, int64_t columns, const double *weights,
                    const shoal_logistic_config *config, int status, const char *part)
@@ -493,7 +494,7 @@ static void test_models_from_elsewhere(void **state)
     shoal_round_free(&round);
 }
 
-/* ---- prediction ---------------------------------------------------------------------------------------------- */
+/* ---- prediction -------------------------------------------------------------------------------------------------- */
 
 static void test_prediction(void **state)
 {

@@ -147,7 +147,7 @@ static void test_what_cannot_be_mapped(void **state)
     close(file);
 }
 
-/* ---- every other SIGBUS, each in a process of its own ---------------------------------------------------------- */
+/* ---- every other SIGBUS, each in a process of its own ------------------------------------------------------------ */
 
 enum { TAKEN = 7, TAKEN_PLAIN = 8 };
 

@@ -44,7 +44,7 @@ static void assert_says(const char *part)
         fail_msg("'%s' does not say '%s'", shoal_error(), part);
 }
 
-/* ---- loading --------------------------------------------------------------------------------------------------------- */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 static void compile(const char *text)
 {
@@ -93,8 +93,8 @@ static void what_is_no_module_is_refused(void **state)
     assert_refused("the module defines no SHOAL_MODULE(...)");
     compile(HEADER "SHOAL_MODULE(.summary = \"empty\");\n");
     assert_refused("neither .map nor .algorithm");
-    compile("#include <shoal/module.h>\nconst shoal_module shoal_module_table = {.version = 77, .bytes = "
-            "sizeof(shoal_module)};\n");
+    compile("#include <shoal/module.h>\n"
+            "const shoal_module shoal_module_table = {.version = 77, .bytes = sizeof(shoal_module)};\n");
     assert_refused("compiled for version 77 of shoal/module.h, and this program has version 1: compile it again");
     compile(HEADER "static const shoal_algorithm none = {.name = \"none\"};\nSHOAL_MODULE(.algorithm = &none);\n");
     assert_refused("version 0 of shoal_algorithm");
@@ -110,7 +110,7 @@ static void what_is_no_module_is_refused(void **state)
     assert_refused("no file of 1 byte");
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 enum { ROWS = 1000, COLUMNS = 3 };
 static float rows[ROWS][COLUMNS];
@@ -176,8 +176,8 @@ static void sums_of_grains_are_exact(void **state)
     static const char text[] = HEADER MAP(
         "sum[0] = rows->first == 0 ? 1e300 : rows->first == 64 ? -1e300 : 0x1p-1000;") "static int64_t one(const "
                                                                                        "shoal_setting *setting) { "
-                                                                                       "return 1; "
-                                                                                       "}\nSHOAL_MODULE(.sums = one, "
+                                                                                       "return 1; }\n"
+                                                                                       "SHOAL_MODULE(.sums = one, "
                                                                                        ".map = map);";
     shoal_result *result = NULL;
     (void)state;
@@ -192,19 +192,20 @@ static const char newton[] = HEADER MAP(
                                                      "static int64_t one(const shoal_setting *s) { return s->sums == 2 "
                                                      "? 1 : shoal_fail(SHOAL_INVALID, \"no\"); }\n"
                                                      "static int start(double *model, const shoal_setting *s) { const "
-                                                     "double *list; model[0] = shoal_param_list(s, "
-                                                     "\"from\", &list) == 2 ? list[1] : 1; return SHOAL_OK; }\n"
+                                                     "double *list; model[0] = shoal_param_list(s, \"from\", &list) == "
+                                                     "2 ? list[1] : 1; return SHOAL_OK; }\n"
                                                      "static bool update(double *m, const double *sum, int64_t round, "
                                                      "const shoal_setting *s) {\n"
                                                      "    double square = shoal_param(s, \"square\", 2);\n"
                                                      "    m[0] = sum[0] == s->rows ? (m[0] + square / m[0]) / 2 : "
                                                      "NAN;\n"
-                                                     "    return round + 1 == shoal_param(s, \"rounds\", 6);\n}\n"
+                                                     "    return round + 1 == shoal_param(s, \"rounds\", 6);\n"
+                                                     "}\n"
                                                      "static double objective(const double *m, const double *sum, "
                                                      "const shoal_setting *s) { return m[0]; }\n"
                                                      "SHOAL_MODULE(.summary = \"roots\", .sums = two, .numbers = one, "
-                                                     ".start = start, .map = map, .update = update, "
-                                                     ".objective = objective);";
+                                                     ".start = start, .map = map, .update = update, .objective = "
+                                                     "objective);";
 
 static void rounds_go_on_until_update_says_so(void **state)
 {
@@ -249,9 +250,9 @@ static void what_a_module_gets_wrong_has_a_sentence(void **state)
 
 static const char whole[] = HEADER
     "typedef struct config { int64_t factor; bool negate; const char *name; } config;\n"
-    "static const shoal_option options[] = {{\"factor\", 0, SHOAL_OPTION_COUNT, offsetof(config, factor), \"N\", "
-    ".help = \"h\", .fallback = \"1\"}, {\"negate\", 0, SHOAL_OPTION_FLAG, offsetof(config, negate), NULL, .help = "
-    "\"h\"}, {\"name\", 0, SHOAL_OPTION_TEXT, offsetof(config, name), \"T\", .help = \"h\"}, {0}};\n"
+    "static const shoal_option options[] = {{\"factor\", 0, SHOAL_OPTION_COUNT, offsetof(config, factor), \"N\", .help "
+    "= \"h\", .fallback = \"1\"}, {\"negate\", 0, SHOAL_OPTION_FLAG, offsetof(config, negate), NULL, .help = \"h\"}, "
+    "{\"name\", 0, SHOAL_OPTION_TEXT, offsetof(config, name), \"T\", .help = \"h\"}, {0}};\n"
     "static int start(shoal_round **out, const void *from, const shoal_shape *shape) {\n"
     "    const config *asked = from;\n"
     "    int status = shoal_round_new(out, sizeof(int64_t));\n"
@@ -259,21 +260,25 @@ static const char whole[] = HEADER
     "    *(int64_t *)(*out)->model = asked->negate ? -asked->factor : asked->factor;\n"
     "    (*out)->layout.cells = 1;\n"
     "    (*out)->layout.cell[0] = (shoal_cell){.name = \"rows\", .kind = SHOAL_CELL_SUM, .count = 1};\n"
-    "    return SHOAL_OK;\n}\n"
+    "    return SHOAL_OK;\n"
+    "}\n"
     "static size_t scratch(const shoal_round *r, const void *p, const shoal_shape *s) { return 0; }\n"
-    "static int map(shoal_partial *partial, const shoal_round *round, const void *p, const shoal_grain *grain, "
-    "const shoal_scratch *s) {\n"
-    "    shoal_partial_values(partial, 0)[0] += grain->rows * *(const int64_t *)round->model; return SHOAL_OK;\n}\n"
+    "static int map(shoal_partial *partial, const shoal_round *round, const void *p, const shoal_grain *grain, const "
+    "shoal_scratch *s) {\n"
+    "    shoal_partial_values(partial, 0)[0] += grain->rows * *(const int64_t *)round->model; return SHOAL_OK;\n"
+    "}\n"
     "static int update(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged, "
     "const shoal_shape *shape, const shoal_crew *crew, bool stop) {\n"
     "    int status = shoal_result_new(result);\n"
     "    if (status == SHOAL_OK) shoal_result_set_whole(*result, \"rows\", shoal_partial_values(merged, 0)[0]);\n"
-    "    return status;\n}\n"
+    "    return status;\n"
+    "}\n"
     "static int check(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *s) {\n"
-    "    return round->model_bytes == sizeof(int64_t) ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, \"not mine\");\n}\n"
-    "static const shoal_algorithm mine = {.version = SHOAL_ALGORITHM_VERSION, .bytes = sizeof(shoal_algorithm), "
-    ".check = check, .name = \"mine\", .options = options, .config_size = sizeof(config), "
-    ".start = start, .scratch_bytes = scratch, .map = map, .update = update};\n"
+    "    return round->model_bytes == sizeof(int64_t) ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, \"not mine\");\n"
+    "}\n"
+    "static const shoal_algorithm mine = {.version = SHOAL_ALGORITHM_VERSION, .bytes = sizeof(shoal_algorithm), .check "
+    "= check, .name = \"mine\", .options = options, .config_size = sizeof(config), .start = start, .scratch_bytes = "
+    "scratch, .map = map, .update = update};\n"
     "SHOAL_MODULE(.algorithm = &mine);\n";
 
 static void a_whole_algorithm_is_handed_through(void **state)

@@ -26,7 +26,7 @@ static uint64_t bits(void)
     return base_random_u64(21, BASE_FOR_DATA, draws++, 0);
 }
 
-/* ---- merging ------------------------------------------------------------------------------------------------- */
+/* ---- merging ----------------------------------------------------------------------------------------------------- */
 
 enum { SUMS, WIDES, MAXIMA, ALL_RECORDS, SOME_RECORDS, EMPTY_RECORDS, ROWS, CELLS };
 enum { PARTS = 9, KEPT = 5, ROW_COUNT = 90 };
@@ -207,7 +207,7 @@ static void test_layouts_are_compared(void **state)
     assert_false(learn_layout_equal(&layout, &other));
 }
 
-/* ---- records ------------------------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------------------------------- */
 
 static int compare_words(const void *a, const void *b)
 {
@@ -260,7 +260,7 @@ static void test_keys_compare_by_both_halves_unsigned(void **state)
     learn_partial_free(&partial);
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 static double any_double(void)
 {

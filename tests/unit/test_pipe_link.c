@@ -1,5 +1,6 @@
-/* Links: the hello, the window, who goes first, and how a link ends.  Nothing here waits: links are served by hand, over sockets
- * whose other end is another link or the test itself, and time is what the test says.  A last test lets two loops run. */
+/* Links: the hello, the window, who goes first, and how a link ends.  Nothing here waits: links are served by hand,
+ * over sockets whose other end is another link or the test itself, and time is what the test says.  A last test lets
+ * two loops run. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -223,7 +224,7 @@ static void send_body(end *self, uint32_t stream, const void *body, size_t size)
 
 static unsigned char big[2 * MIB];
 
-/* ---- the hello ------------------------------------------------------------------------------------------------------- */
+/* ---- the hello --------------------------------------------------------------------------------------------------- */
 
 static void test_both_say_hello_and_nothing_goes_before_it(void **state)
 {
@@ -313,7 +314,7 @@ static void test_no_hello_in_time_ends_the_link(void **state)
     base_world_set(NULL);
 }
 
-/* ---- messages -------------------------------------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 static void test_messages_of_every_length_come_as_they_were(void **state)
 {
@@ -365,7 +366,7 @@ static void test_notes_of_every_length_come_in_order(void **state)
     close_end(&far);
 }
 
-/* ---- the window ------------------------------------------------------------------------------------------------------ */
+/* ---- the window -------------------------------------------------------------------------------------------------- */
 
 /* Bytes of bodies among what was heard; the last frame that asks for credit is put into *asked, as a count of bytes. */
 static size_t count_bodies(size_t before, size_t *asked)
@@ -482,7 +483,8 @@ static void test_bodies_take_turns(void **state)
     close_end(&self);
 }
 
-/* On a link of 1 MB/s and 10 ms it stays at its least; on one of 200 MB/s and 10 ms it is the 4 MB that this carries twice. */
+/* On a link of 1 MB/s and 10 ms it stays at its least; on one of 200 MB/s and 10 ms it is the 4 MB that this carries
+ * twice. */
 static void test_the_window_follows_what_the_link_carries(void **state)
 {
     static const struct {
@@ -529,7 +531,7 @@ static void test_bytes_that_are_not_taken_hold_the_sender_back(void **state)
     close_end(&far);
 }
 
-/* ---- dropping -------------------------------------------------------------------------------------------------------- */
+/* ---- dropping ---------------------------------------------------------------------------------------------------- */
 
 static int released;
 
@@ -582,7 +584,7 @@ static void test_what_is_dropped_is_let_go_at_once(void **state)
     close_end(&self);
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------------------- */
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
 
 static void test_a_cut_in_the_middle_ends_the_link(void **state)
 {
@@ -741,7 +743,7 @@ static void test_the_round_trip_is_measured(void **state)
     base_world_set(NULL);
 }
 
-/* ---- with loops ------------------------------------------------------------------------------------------------------ */
+/* ---- with loops -------------------------------------------------------------------------------------------------- */
 
 /* The far end answers what is asked, with as many bytes as are asked for. */
 typedef struct peer {

@@ -90,7 +90,7 @@ static void write_text(const char *text)
     fclose(file);
 }
 
-/* ---- reading and writing --------------------------------------------------------------------------------------- */
+/* ---- reading and writing ----------------------------------------------------------------------------------------- */
 
 static void test_again(void **state)
 {
@@ -261,7 +261,7 @@ static void test_memory(void **state)
     }
 }
 
-/* ---- stores ---------------------------------------------------------------------------------------------------- */
+/* ---- stores ------------------------------------------------------------------------------------------------------ */
 
 static void finds(const plan_calibration *calibration, const char *store, bool measured, double get)
 {

@@ -1,6 +1,5 @@
-/* src/plan/history*.c: lines are added whole by any number of processes, damaged ones are left out, the file does not grow for ever, and
- * fitting finds the constants that the runs were made with.
- * Labels: threads */
+/* src/plan/history*.c: lines are added whole by any number of processes, damaged ones are left out, the file does not
+ * grow for ever, and fitting finds the constants that the runs were made with. Labels: threads */
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
@@ -47,7 +46,7 @@ static void assert_says(const char *part)
         fail_msg("'%s' does not say '%s'", shoal_error(), part);
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static plan_run make_run(int number)
 {
@@ -347,7 +346,7 @@ static void test_path(void **state)
     assert_int_equal(plan_history_path(&path), SHOAL_USAGE);
 }
 
-/* ---- fitting --------------------------------------------------------------------------------------------------- */
+/* ---- fitting ----------------------------------------------------------------------------------------------------- */
 
 enum { RUNS = 40 };
 

@@ -1,4 +1,5 @@
-/* src/plan/model.c, tree.c, straggle.c, choose.c: limits that are known in closed form, what must not get worse, and what is refused. */
+/* src/plan/model.c, tree.c, straggle.c, choose.c: limits that are known in closed form, what must not get worse, and
+ * what is refused. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 #include "plan/straggle.h"
 #include "plan/tree.h"
 
-/* ---- a run to change ----------------------------------------------------------------------------------------------- */
+/* ---- a run to change --------------------------------------------------------------------------------------------- */
 
 static const shoal_cost cost = {.phases = 2,
                                 .memo_row_bytes = 12,
@@ -77,7 +78,7 @@ static void assert_near(double found, double wanted, double share)
         fail_msg("%.12g is not %.12g", found, wanted);
 }
 
-/* ---- the slowest ----------------------------------------------------------------------------------------------------- */
+/* ---- the slowest ------------------------------------------------------------------------------------------------- */
 
 static void test_normal(void **state)
 {
@@ -88,7 +89,8 @@ static void test_normal(void **state)
     assert_near(plan_normal_above(1e-20), 9.262340089798408, 1e-10);
 }
 
-/* The mean of the greatest of n by its definition: the integral over x of 1 - F(x)^n, F the distribution of exp(s z - s^2/2). */
+/* The mean of the greatest of n by its definition: the integral over x of 1 - F(x)^n, F the distribution of exp(s z -
+ * s^2/2). */
 static double mean_by_definition(double count, double deviation)
 {
     double sum = 0, step = 1e-4;
@@ -112,7 +114,7 @@ static void test_slowest(void **state)
                         1e-3);
 }
 
-/* ---- times ------------------------------------------------------------------------------------------------------------ */
+/* ---- times ------------------------------------------------------------------------------------------------------- */
 
 /* One process without a store: rounds, each with its update and all rows on two threads that lose nothing. */
 static void test_alone(void **state)
@@ -247,7 +249,8 @@ static void test_nothing_gets_worse(void **state)
     }
 }
 
-/* What all of them read at once is shared; with more workers the account is what holds them up, and there is a best number. */
+/* What all of them read at once is shared; with more workers the account is what holds them up, and there is a best
+ * number. */
 static void test_account(void **state)
 {
     double least = INFINITY, last = 0;
@@ -296,7 +299,7 @@ static void test_money(void **state)
     assert_near(found.cost, 2 * found.seconds / 3600 * 0.1 + found.request_price, 1e-12);
 }
 
-/* ---- trees -------------------------------------------------------------------------------------------------------------- */
+/* ---- trees ------------------------------------------------------------------------------------------------------- */
 
 static plan_tree tree(run run, const char *reduce)
 {
@@ -372,7 +375,7 @@ static void test_own_groups(void **state)
     assert_true(two.levels == 1 && two.pieces == 8 && two.put_by_mapper == 2 && two.level[0].fetched == 6);
 }
 
-/* ---- refusing ------------------------------------------------------------------------------------------------------------- */
+/* ---- refusing ---------------------------------------------------------------------------------------------------- */
 
 static void refuses(const run *run, const char *word)
 {
@@ -410,7 +413,7 @@ static void test_refuses(void **state)
     refuses(&run, "learner");
 }
 
-/* ---- choosing --------------------------------------------------------------------------------------------------------------- */
+/* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
 static void test_choosing(void **state)
 {

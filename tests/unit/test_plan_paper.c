@@ -9,7 +9,8 @@
 
 #include "../../bench/paper_fit.h"
 
-/* "Communication challenges in cloud k-means" and its supplement: 500,000 rows of 1,000 columns, 1,000 clusters, 10 iterations. */
+/* "Communication challenges in cloud k-means" and its supplement: 500,000 rows of 1,000 columns, 1,000 clusters, 10
+ * iterations. */
 static const shoal_paper experiment = {.rows = 500000,
                                        .columns = 1000,
                                        .clusters = 1000,
@@ -75,7 +76,8 @@ static void test_sequential_times(void **state)
 static void test_prices(void **state)
 {
     (void)state;
-    /* By whole hours: less than 2 dollars with 10 workers, less than 20 with 175; what is used of them: about 4, "on average". */
+    /* By whole hours: less than 2 dollars with 10 workers, less than 20 with 175; what is used of them: about 4, "on
+     * average". */
     shoal_paper hours = experiment;
     hours.billed = 3600;
     assert_true(estimate(&hours, 10).cost > 1.4 && estimate(&hours, 10).cost < 2);
@@ -103,7 +105,7 @@ static void test_refuses(void **state)
     assert_non_null(strstr(shoal_error(), "--workers"));
 }
 
-/* ---- ours ------------------------------------------------------------------------------------------------------------ */
+/* ---- ours -------------------------------------------------------------------------------------------------------- */
 
 static double error_of_paper(void)
 {

@@ -39,16 +39,18 @@ static void refused(const char *sentence, const char *text)
     refused_bytes(sentence, text, strlen(text));
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static void columns_are_found_by_name(void **state)
 {
     (void)state;
     plan_prices *prices =
-        parse("# prices of 2025-11-30, by hand\r\n\r\n"
+        parse("# prices of 2025-11-30, by hand\r\n"
+              "\r\n"
               "Speed, usd_per_hour ,network_mbps,MACHINE,colour,region,cloud,vcpus,memory_gib,accelerator\r\n"
               "1.5,0.25,8000,big,red,here,own,2.5,4,\r\n"
-              "  # between\r\n   \r\n"
+              "  # between\r\n"
+              "   \r\n"
               ",\"3\" ,,\"a \"\"b\"\"\", \"x, y\" ,here,own,1,1e1, T4 \r\n");
     assert_string_equal(prices->date, "2025-11-30");
     assert_string_equal(prices->name, "t.csv");
@@ -183,7 +185,7 @@ static void files_that_can_not_be_read_are_told(void **state)
     assert_null(prices);
 }
 
-/* ---- the shipped table ------------------------------------------------------------------------------------------ */
+/* ---- the shipped table ------------------------------------------------------------------------------------------- */
 
 static const plan_machine *find(const plan_prices *prices, const char *cloud, const char *region, const char *name)
 {
@@ -245,7 +247,7 @@ static void the_shipped_rows_are_those_of_the_whole_table(void **state)
     plan_prices_free(&whole);
 }
 
-/* ---- choosing -------------------------------------------------------------------------------------------------- */
+/* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
 static const char table[] = HEADER "aws,us-east-1,c7i.large,2,4,0.1,0.05\n"
                                    "aws,us-east-1,c7i.xlarge,4,8,0.2,\n"
@@ -351,7 +353,7 @@ static void empty_parts_are_refused(void **state)
     assert_string_equal(choose("aws:/x", false), "--machines aws:/x has an empty part; " PARTS);
 }
 
-/* ---- out of memory ---------------------------------------------------------------------------------------------- */
+/* ---- out of memory ----------------------------------------------------------------------------------------------- */
 
 static void every_allocation_may_fail(void **state)
 {

@@ -1,4 +1,5 @@
-/* src/cli/plan_search_space.c and what it is made of: configurations, their features, and commands with their values; every allocation may fail. */
+/* src/cli/plan_search_space.c and what it is made of: configurations, their features, and commands with their values;
+ * every allocation may fail. */
 #include "data_support.h"
 
 #include <math.h>
@@ -11,9 +12,11 @@
 #include "cli/plan_search_space.c"
 #include "cli/plan_search_values.c"
 
-static const char prices[] =
-    "cloud,region,machine,vcpus,memory_gib,usd_per_hour\nx,here,small,2,4,0.1\nx,here,large,8,64,0.5\n"
-    "x,here,other,2,4,0.2\nx,here,same,2,4,0.2\n";
+static const char prices[] = "cloud,region,machine,vcpus,memory_gib,usd_per_hour\n"
+                             "x,here,small,2,4,0.1\n"
+                             "x,here,large,8,64,0.5\n"
+                             "x,here,other,2,4,0.2\n"
+                             "x,here,same,2,4,0.2\n";
 
 static void put_file(const char *path, const char *text)
 {
@@ -149,8 +152,8 @@ static void every_allocation_may_fail(void **state)
 {
     (void)state;
     cli_search_space *space = read_space("{\"machines\": [\"small\", \"other\", {\"name\": \"new\", \"vcpus\": 1, "
-                                         "\"memory_gib\": 2, \"usd_per_hour\": 1}], "
-                                         "\"count\": \"1..3\", \"mode\": [\"a\", \"b\"], \"x\": [1, 2]}");
+                                         "\"memory_gib\": 2, \"usd_per_hour\": 1}], \"count\": \"1..3\", \"mode\": "
+                                         "[\"a\", \"b\"], \"x\": [1, 2]}");
     cli_search_space_free(&space);
     for (int64_t n = 0;; n++) {
         base_memory_fail_after(n);

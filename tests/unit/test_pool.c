@@ -112,7 +112,7 @@ static void test_many_calls(void **state)
     free(job);
 }
 
-/* ---- stealing ---------------------------------------------------------------------------------------------- */
+/* ---- stealing ---------------------------------------------------------------------------------------------------- */
 
 typedef struct uneven {
     atomic_int times[256];
@@ -151,7 +151,7 @@ static void test_runs_are_stolen(void **state)
     }
 }
 
-/* ---- failures ---------------------------------------------------------------------------------------------- */
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 typedef struct failing {
     int64_t at;
@@ -207,7 +207,7 @@ static void test_one_of_many_failures(void **state)
     base_pool_free(&pool);
 }
 
-/* ---- a pool in a task of another ----------------------------------------------------------------------------- */
+/* ---- a pool in a task of another --------------------------------------------------------------------------------- */
 
 typedef struct nested {
     base_pool *inner[4];
@@ -248,7 +248,7 @@ static void test_pools_of_their_own_inside_tasks(void **state)
     base_pool_free(&outer);
 }
 
-/* ---- arithmetic -------------------------------------------------------------------------------------------- */
+/* ---- arithmetic -------------------------------------------------------------------------------------------------- */
 
 static int check_arithmetic(void *context, int64_t item, int thread)
 {

@@ -1,5 +1,6 @@
-/* The queue made of blobs: what it asks of the store, what it does with what dead takers left, and when leases lapse, in a
- * world whose clock moves only when the test says so.  What it has in common with other queues is in tests/conform. */
+/* The queue made of blobs: what it asks of the store, what it does with what dead takers left, and when leases lapse,
+ * in a world whose clock moves only when the test says so.  What it has in common with other queues is in
+ * tests/conform. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@
 #include "scripted_world.h"
 #include "store/store_internal.h"
 
-/* ---- a world and a queue ------------------------------------------------------------------------------------- */
+/* ---- a world and a queue ----------------------------------------------------------------------------------------- */
 
 static uint64_t random_state;
 
@@ -63,7 +64,7 @@ static int take(double lease, shoal_message *out)
     return shoal_store_take(store, jobs, lease, out, SHOAL_NEVER);
 }
 
-/* ---- what was asked ------------------------------------------------------------------------------------------ */
+/* ---- what was asked ---------------------------------------------------------------------------------------------- */
 
 static shoal_store_counts counted;
 
@@ -86,7 +87,7 @@ static int64_t gets_so_far(void)
     return shoal_store_counted(store).requests[SHOAL_REQUEST_GET];
 }
 
-/* ---- blobs behind the queue's back --------------------------------------------------------------------------- */
+/* ---- blobs behind the queue's back ------------------------------------------------------------------------------- */
 
 static void full_prefix(char out[128], char which)
 {
@@ -121,7 +122,7 @@ static void write_lease(const char *key, double seconds, int64_t deliveries, int
                      SHOAL_OK);
 }
 
-/* ---- tests --------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void test_what_each_call_asks(void **state)
 {
@@ -283,7 +284,7 @@ static void test_the_oldest_come_first(void **state)
     assert_int_equal(shoal_store_drop(store, jobs, SHOAL_NEVER), SHOAL_OK);
 }
 
-/* ---- what the dead left -------------------------------------------------------------------------------------- */
+/* ---- what the dead left ------------------------------------------------------------------------------------------ */
 
 static void test_a_finisher_that_died_is_helped(void **state)
 {
@@ -368,7 +369,7 @@ static void test_a_message_of_another_making_is_refused(void **state)
     assert_int_equal(shoal_store_finish(store, jobs, &message, SHOAL_NEVER), SHOAL_USAGE);
 }
 
-/* ---- answers that were lost ---------------------------------------------------------------------------------- */
+/* ---- answers that were lost -------------------------------------------------------------------------------------- */
 
 /* A store whose puts are all done, and the first answers after `lose` is set lost. */
 static struct store_class odd;

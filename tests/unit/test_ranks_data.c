@@ -24,7 +24,7 @@ enum { RANKS_MOST = 7 };
 static const char table[] = "alpha,beta\n1,2\n3,4\n5,6\n";
 static const double values[] = {1, 2, 3, 4, 5, 6}, weights[] = {0.5, 1, 2};
 
-/* ---- hosts that are none ------------------------------------------------------------------------------------- */
+/* ---- hosts that are none ----------------------------------------------------------------------------------------- */
 
 static _Thread_local int of_rank;
 static int ranks_a_host; /* 0: all are on one */
@@ -46,7 +46,7 @@ static int wrap_here(shoal_data **out, const void *from, int64_t rows, int64_t c
     return wraps_nothing ? shoal_fail(SHOAL_MEMORY, "no room") : shoal_data_wrap(out, from, rows, columns, type);
 }
 
-/* ---- loading ------------------------------------------------------------------------------------------------- */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 /* In job.c, which brings all of the program with it. */
 int cli_job_note_data(cli_job *job, const char *name, int64_t rows, int64_t columns, shoal_type type)
@@ -210,7 +210,7 @@ static int count_descriptors(void)
     return count;
 }
 
-/* ---- cases --------------------------------------------------------------------------------------------------- */
+/* ---- cases ------------------------------------------------------------------------------------------------------- */
 
 static int start(void **state)
 {

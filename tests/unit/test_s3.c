@@ -19,7 +19,7 @@
 #include "base/world.h"
 #include "store/s3/s3_internal.h"
 
-/* ---- a server that says what it is told ------------------------------------------------------------------------ */
+/* ---- a server that says what it is told -------------------------------------------------------------------------- */
 
 typedef struct exchange {
     char method[8], target[2048], headers[8192];
@@ -135,7 +135,7 @@ static int stop_server(void **state)
     return rmdir(folder);
 }
 
-/* ---- the environment ------------------------------------------------------------------------------------------- */
+/* ---- the environment --------------------------------------------------------------------------------------------- */
 
 /* Nothing of the machine's own must be seen: no keys, no files, no metadata service. */
 static int clear_environment(void **state)
@@ -184,7 +184,7 @@ static void set_keys(const char *id)
     setenv("AWS_SECRET_ACCESS_KEY", "environment-secret", 1);
 }
 
-/* ---- files ----------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static void parse(s3_profile *out, const char *text, const char *name, bool config)
 {
@@ -205,8 +205,14 @@ static void odd_files_are_read(void **state)
     s3_profile profile;
     (void)state;
     parse(&profile,
-          "\xef\xbb\xbf# a comment\r\n[default]\r\naws_access_key_id=ONE\r\naws_secret_access_key = a/b+c==\r\n"
-          "[ other ]\r\n; another\r\nAWS_Access_Key_ID =  TWO  # mine\r\naws_secret_access_key\t=\tx#y ;z\r\n"
+          "\xef\xbb\xbf# a comment\r\n"
+          "[default]\r\n"
+          "aws_access_key_id=ONE\r\n"
+          "aws_secret_access_key = a/b+c==\r\n"
+          "[ other ]\r\n"
+          "; another\r\n"
+          "AWS_Access_Key_ID =  TWO  # mine\r\n"
+          "aws_secret_access_key\t=\tx#y ;z\r\n"
           "aws_session_token=t=\r\n",
           "other", false);
     assert_keys(profile.keys, "TWO", "AWS4x#y", "t=");
@@ -216,8 +222,20 @@ static void odd_files_are_read(void **state)
     s3_profile_release(&profile);
     /* A profile twice, a key twice: the last word counts.  What is nested or no setting is passed over. */
     parse(&profile,
-          "aws_access_key_id=OUTSIDE\n[p]\naws_access_key_id=A\n[q]\naws_access_key_id=Q\n[p]\nnonsense\n=\n[\n"
-          "[p]\ns3 =\n  aws_access_key_id=NESTED\naws_access_key_id=B\naws_secret_access_key=s\n",
+          "aws_access_key_id=OUTSIDE\n"
+          "[p]\n"
+          "aws_access_key_id=A\n"
+          "[q]\n"
+          "aws_access_key_id=Q\n"
+          "[p]\n"
+          "nonsense\n"
+          "=\n"
+          "[\n"
+          "[p]\n"
+          "s3 =\n"
+          "  aws_access_key_id=NESTED\n"
+          "aws_access_key_id=B\n"
+          "aws_secret_access_key=s\n",
           "p", false);
     assert_keys(profile.keys, "B", "AWS4s", "");
     s3_profile_release(&profile);
@@ -232,10 +250,18 @@ static void odd_files_are_read(void **state)
 
 static void headings_of_the_config_file_say_profile(void **state)
 {
-    static const char text[] =
-        "[default]\nregion=eu-west-1\n[team]\nregion=wrong\n[profile team]\nregion = eu-north-1\n"
-        "endpoint_url = https://x.example\n[profile \"two words\"]\nregion=two\n"
-        "[profile role]\nrole_arn=arn:aws:iam::1:role/x\nsource_profile=default\n";
+    static const char text[] = "[default]\n"
+                               "region=eu-west-1\n"
+                               "[team]\n"
+                               "region=wrong\n"
+                               "[profile team]\n"
+                               "region = eu-north-1\n"
+                               "endpoint_url = https://x.example\n"
+                               "[profile \"two words\"]\n"
+                               "region=two\n"
+                               "[profile role]\n"
+                               "role_arn=arn:aws:iam::1:role/x\n"
+                               "source_profile=default\n";
     s3_profile profile;
     (void)state;
     parse(&profile, text, "default", true);
@@ -264,7 +290,7 @@ static void keys_that_were_pasted_wrongly_are_refused_and_not_shown(void **state
     s3_profile_release(&profile);
 }
 
-/* ---- the chain ------------------------------------------------------------------------------------------------- */
+/* ---- the chain --------------------------------------------------------------------------------------------------- */
 
 static char expiry[3][32]; /* of the first keys that the instance hands out, the second, ... */
 
@@ -294,7 +320,9 @@ static reply instance(const exchange *asked)
         return (reply){.status = "404 Not Found"};
     int number = asked_keys++;
     snprintf(document, sizeof document,
-             "{\n \"Code\" : \"Success\", \"Type\" : \"AWS-HMAC\",\n \"AccessKeyId\" : \"INSTANCE%d\",\n"
+             "{\n"
+             " \"Code\" : \"Success\", \"Type\" : \"AWS-HMAC\",\n"
+             " \"AccessKeyId\" : \"INSTANCE%d\",\n"
              " \"SecretAccessKey\" : \"i\\/s\", \"Token\" : \"tok%d\", \"Expiration\" : \"%s\", \"Extra\": 1 }\n",
              number, number, expiry[number < 2 ? number : 2]);
     return (reply){.status = "200 OK", .body = document};
@@ -351,8 +379,12 @@ static void the_first_place_with_keys_is_used(void **state)
     setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "Basic proof", 1);
     assert_chain(NULL, "CONTAINER");
     write_file("config", "[profile team]\naws_access_key_id=CONFIG\naws_secret_access_key=s\n");
-    write_file("credentials", "[default]\naws_access_key_id=FILE\naws_secret_access_key=s\n"
-                              "[other]\naws_access_key_id=OTHER\naws_secret_access_key=s\n");
+    write_file("credentials", "[default]\n"
+                              "aws_access_key_id=FILE\n"
+                              "aws_secret_access_key=s\n"
+                              "[other]\n"
+                              "aws_access_key_id=OTHER\n"
+                              "aws_secret_access_key=s\n");
     assert_chain(NULL, "FILE");
     setenv("AWS_PROFILE", "other", 1);
     assert_chain(NULL, "OTHER");
@@ -512,7 +544,7 @@ static void threads_share_one_renewal(void **state)
     s3_chain_free(&chain);
 }
 
-/* ---- answers --------------------------------------------------------------------------------------------------- */
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
 
 static _Atomic(const char *) told_status, told_headers, told_body;
 static atomic_int times, requests; /* how often it is still told; how many came that were not HEAD */
@@ -535,9 +567,10 @@ static reply scripted(const exchange *asked)
         return (reply){.status = told_status, .headers = told_headers, .body = told_body};
     if (strcmp(asked->method, "GET") == 0)
         return (reply){.status = "206 Partial Content",
-                       .headers =
-                           "ETag: \"abc\"\r\nContent-Range: bytes 0-4/5\r\n"
-                           "Last-Modified: Sun, 15 Nov 2026 12:00:00 GMT\r\nDate: Sun, 15 Nov 2026 12:01:40 GMT\r\n",
+                       .headers = "ETag: \"abc\"\r\n"
+                                  "Content-Range: bytes 0-4/5\r\n"
+                                  "Last-Modified: Sun, 15 Nov 2026 12:00:00 GMT\r\n"
+                                  "Date: Sun, 15 Nov 2026 12:01:40 GMT\r\n",
                        .body = "hello"};
     return (reply){.status = "200 OK", .headers = "ETag: \"abc\"\r\n"};
 }
@@ -812,7 +845,7 @@ static void every_failed_allocation_is_reported(void **state)
     assert_true(failures > 100);
 }
 
-/* ---- lists ----------------------------------------------------------------------------------------------------- */
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
 
 static void lists_are_read(void **state)
 {
@@ -855,7 +888,7 @@ static void lists_are_read(void **state)
     }
 }
 
-/* ---- uploads that were broken off ---- */
+/* ---- uploads that were broken off -------------------------------------------------------------------------------- */
 
 typedef struct seen_parts {
     int count;
@@ -940,7 +973,7 @@ static void keys_that_were_not_asked_for_are_left_out(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- large bodies ---------------------------------------------------------------------------------------------- */
+/* ---- large bodies ------------------------------------------------------------------------------------------------ */
 
 static char large[20 << 20];
 static const size_t large_size = sizeof large;
@@ -1132,7 +1165,7 @@ static void a_large_put_goes_on_with_an_upload_of_the_same_bytes(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- the probe ------------------------------------------------------------------------------------------------- */
+/* ---- the probe --------------------------------------------------------------------------------------------------- */
 
 static atomic_int quotes, ignores; /* the quotes an If-Match must have; the condition that is ignored: 1 or 2 */
 static atomic_int stored, removed;

@@ -152,7 +152,7 @@ static void every_failed_allocation_is_reported(void **state)
     assert_true(failures > 10);
 }
 
-/* ---- the test suite that Amazon publishes with its libraries ---------------------------------------------------- */
+/* ---- the test suite that Amazon publishes with its libraries ----------------------------------------------------- */
 
 #define SUITE "../shared/data/vectors/sigv4"
 

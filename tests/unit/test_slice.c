@@ -1,6 +1,5 @@
-/* Labels: threads
- * Slices: however the grains are cut, whatever is mapped twice or broken off, the result has shoal_run's bits, and the memo is
- * used where it may be and only there. */
+/* Labels: threads Slices: however the grains are cut, whatever is mapped twice or broken off, the result has
+ * shoal_run's bits, and the memo is used where it may be and only there. */
 #include <stdatomic.h>
 
 #include "any_round.h"
@@ -43,7 +42,7 @@ static void forget_seen(void)
     atomic_store(&seen.stop, 0);
 }
 
-/* ---- a run with trouble -------------------------------------------------------------------------------------------- */
+/* ---- a run with trouble ------------------------------------------------------------------------------------------ */
 
 typedef struct trouble {
     uint64_t seed, draws;
@@ -171,7 +170,7 @@ static void test_interrupted_maps_change_nothing(void **state)
     assert_true(total.carried > 200 && total.uncarried > 100);
 }
 
-/* ---- the pieces ------------------------------------------------------------------------------------------------ */
+/* ---- the pieces -------------------------------------------------------------------------------------------------- */
 
 /* A stop that was asked for before ends the map before its first grain, and one that is taken back does not. */
 static void test_stop_word(void **state)
@@ -353,7 +352,7 @@ static void test_counters(void **state)
     }
 }
 
-/* ---- no memory ----------------------------------------------------------------------------------------------------- */
+/* ---- no memory --------------------------------------------------------------------------------------------------- */
 
 /* Again and again until there is memory enough: whatever failed before must not show. */
 static encoded map_at_last(sliced *run, void *context, const shoal_round *round, int s)

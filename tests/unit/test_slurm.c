@@ -1,5 +1,5 @@
-/* Workers on Slurm without a Slurm: its commands are scripts that tell what the test wants, and note how they were called.  What
- * a real one does is in tests/system/test_slurm.py. */
+/* Workers on Slurm without a Slurm: its commands are scripts that tell what the test wants, and note how they were
+ * called.  What a real one does is in tests/system/test_slurm.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -25,7 +25,7 @@
 #include "launch/slurm_script.h"
 #include "process_world.h"
 
-/* ---- commands -------------------------------------------------------------------------------------------------------- */
+/* ---- commands ---------------------------------------------------------------------------------------------------- */
 
 /* Each appends its words to `calls` and its input to `input`, and then does as the file `NAME.does` says. */
 static const char stand_in[] = "#!/bin/sh\n"
@@ -137,7 +137,7 @@ static int free_cluster(void **state)
     return 0;
 }
 
-/* ---- the array ------------------------------------------------------------------------------------------------------- */
+/* ---- the array --------------------------------------------------------------------------------------------------- */
 
 /* Ticks until no command runs that a tick would wait for. */
 static int settle(cluster *self)
@@ -454,7 +454,7 @@ static void memory_may_be_short(void **state)
     assert_int_equal(calls(self, "sbatch"), 1);
 }
 
-/* ---- the script ------------------------------------------------------------------------------------------------------ */
+/* ---- the script -------------------------------------------------------------------------------------------------- */
 
 /* Runs it as Slurm would, with a program that prints its words. */
 static void run_script(cluster *self, int task, int restarts, char *out, size_t size)
@@ -515,8 +515,8 @@ static void script_hands_on_the_signal(void **state)
         "echo up >>%s/ran\n"
         "for i in $(seq 1000); do sleep 0.01; done\n"; /* and no longer, should nobody tell it */
     static const char runs[] =
-        "cd %s && touch ran && { SLURM_ARRAY_TASK_ID=0 SLURM_JOB_ID=77 sh ./input & } && "
-        "until grep -q up ran; do sleep 0.01; done; kill -TERM $!; wait $!; echo \"exit $?\" >>ran";
+        "cd %s && touch ran && { SLURM_ARRAY_TASK_ID=0 SLURM_JOB_ID=77 sh ./input & } && until grep -q up ran; do "
+        "sleep 0.01; done; kill -TERM $!; wait $!; echo \"exit $?\" >>ran";
     cluster *self = *state;
     char text[512];
     write_file(self, "program", waits, self->folder, self->folder);
@@ -530,7 +530,7 @@ static void script_hands_on_the_signal(void **state)
     assert_string_equal(text, "up\ntold\nexit 0\n");
 }
 
-/* ---- options --------------------------------------------------------------------------------------------------------- */
+/* ---- options ----------------------------------------------------------------------------------------------------- */
 
 static void options_are_read(void **state)
 {
@@ -588,7 +588,7 @@ static void asks_for_what_it_needs(void **state)
     assert_true(ask.piped && ask.workers == 6 && ask.slots == 14);
 }
 
-/* ---- commands -------------------------------------------------------------------------------------------------------- */
+/* ---- commands ---------------------------------------------------------------------------------------------------- */
 
 static void missing_command_is_named(void **state)
 {

@@ -32,7 +32,7 @@ static void pass(double seconds)
     clock_now = base_time_after(clock_now, seconds);
 }
 
-/* ---- handles ------------------------------------------------------------------------------------------------- */
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
 
 /* A faulty handle, and one without faults on the same store. */
 typedef struct pair {
@@ -92,7 +92,7 @@ static store_attempt an_attempt(void)
     return (store_attempt){.deadline = SHOAL_NEVER, .number = 1};
 }
 
-/* ---- what is asked for --------------------------------------------------------------------------------------- */
+/* ---- what is asked for ------------------------------------------------------------------------------------------- */
 
 static void test_a_wrong_wish_is_one_sentence(void **state)
 {
@@ -135,7 +135,7 @@ static void test_a_wrong_wish_is_one_sentence(void **state)
     close_pair(&pair);
 }
 
-/* ---- chances ------------------------------------------------------------------------------------------------- */
+/* ---- chances ----------------------------------------------------------------------------------------------------- */
 
 /* What many calls gave, as letters. */
 static void outcomes(char *out, int calls, const char *faults)
@@ -197,7 +197,7 @@ static void test_faults_come_as_often_as_asked(void **state)
     }
 }
 
-/* ---- each fault ---------------------------------------------------------------------------------------------- */
+/* ---- each fault -------------------------------------------------------------------------------------------------- */
 
 static void test_before_nothing_is_done_and_after_all_is(void **state)
 {
@@ -312,7 +312,7 @@ static void test_messages_are_doubled_or_taken_by_nobody(void **state)
     close_pair(&pair);
 }
 
-/* ---- the past ------------------------------------------------------------------------------------------------ */
+/* ---- the past ---------------------------------------------------------------------------------------------------- */
 
 static void put_text(shoal_store *store, const char *key, const char *text)
 {
@@ -441,7 +441,7 @@ static void test_forgetting_by_chance(void **state)
     close_pair(&pair);
 }
 
-/* ---- counting ------------------------------------------------------------------------------------------------ */
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
 
 static int get_counting(shoal_store *self, const char *key, const store_range *range, shoal_blob *out,
                         store_attempt *attempt)
@@ -480,7 +480,7 @@ static void test_what_the_inner_store_counts_is_counted(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- without memory ------------------------------------------------------------------------------------------ */
+/* ---- without memory ---------------------------------------------------------------------------------------------- */
 
 static int use_all(void)
 {

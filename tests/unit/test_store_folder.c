@@ -1,5 +1,5 @@
-/* The embedded store: which folder a URL means, what is refused and how it is said, where bodies lie, what is swept, and
- * that hints of other processes, dead or stopped ones, never stand in the way.  What every store promises is in
+/* The embedded store: which folder a URL means, what is refused and how it is said, where bodies lie, what is swept,
+ * and that hints of other processes, dead or stopped ones, never stand in the way.  What every store promises is in
  * tests/conform, and what survives a kill in tests/fault/test_store_crash.c. */
 #include <dirent.h>
 #include <errno.h>
@@ -112,7 +112,7 @@ static void execute(const char *text)
     sqlite3_close(db);
 }
 
-/* ---- which folder -------------------------------------------------------------------------------------------- */
+/* ---- which folder ------------------------------------------------------------------------------------------------ */
 
 static void expect_rest(const char *url, const char *wanted)
 {
@@ -236,7 +236,7 @@ static void test_a_store_half_made_is_made(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- permissions --------------------------------------------------------------------------------------------- */
+/* ---- permissions ------------------------------------------------------------------------------------------------- */
 
 /* Runs `work` in a process of a user who may do nothing; its failures are the parent's. */
 static void as_nobody(int (*work)(void))
@@ -434,7 +434,7 @@ static void test_reading_only_writes_nothing(void **state)
     assert_int_equal(count_in(folder, "store/temp"), 1);
 }
 
-/* ---- bodies -------------------------------------------------------------------------------------------------- */
+/* ---- bodies ------------------------------------------------------------------------------------------------------ */
 
 static void test_where_bodies_lie(void **state)
 {
@@ -528,7 +528,7 @@ static void test_a_body_replaced_while_it_is_read(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- sweeping ------------------------------------------------------------------------------------------------ */
+/* ---- sweeping ---------------------------------------------------------------------------------------------------- */
 
 static void test_what_the_dead_left_is_swept(void **state)
 {
@@ -614,7 +614,7 @@ static void test_the_log_does_not_grow_for_ever(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- others in the way --------------------------------------------------------------------------------------- */
+/* ---- others in the way ------------------------------------------------------------------------------------------- */
 
 typedef enum habit { LETS_GO_WHEN_CONTINUED, NEVER_LETS_GO } habit;
 
@@ -690,7 +690,8 @@ static folder_shared *map_words(void)
     return memory;
 }
 
-/* Whoever waits learns of a change though its writer was killed before it could tell: from the next writer, or by itself. */
+/* Whoever waits learns of a change though its writer was killed before it could tell: from the next writer, or by
+ * itself. */
 static void test_the_dead_are_spoken_for(void **state)
 {
     uint32_t seen = 0;
@@ -773,7 +774,7 @@ static void test_a_forked_child_is_refused(void **state)
     shoal_store_close(&store);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 typedef struct racer {
     shoal_store *store;

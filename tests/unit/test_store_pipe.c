@@ -1,5 +1,5 @@
-/* The pipe store from end to end: a server, a hub and stores of workers, in one process.  What every store promises is proved by
- * tests/conform; here is what only this one does. */
+/* The pipe store from end to end: a server, a hub and stores of workers, in one process.  What every store promises is
+ * proved by tests/conform; here is what only this one does. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -157,7 +157,7 @@ static void expect_text(shoal_store *store, const char *key, const char *text)
     shoal_blob_release(&blob);
 }
 
-/* ---- what it is ------------------------------------------------------------------------------------------------------ */
+/* ---- what it is -------------------------------------------------------------------------------------------------- */
 
 static void test_it_is_as_the_store_behind_it(void **state)
 {
@@ -231,7 +231,7 @@ static void test_the_store_of_the_rows_is_only_read(void **state)
     stop(&here);
 }
 
-/* ---- sharing --------------------------------------------------------------------------------------------------------- */
+/* ---- sharing ----------------------------------------------------------------------------------------------------- */
 
 enum { WORKERS = 6, LARGE = 9 << 20 };
 
@@ -343,7 +343,8 @@ static void test_no_get_is_stale(void **state)
     stop(&here);
 }
 
-/* Threads that share a connection: one of those that wait serves the link for all, and none sleeps on an answer that is there. */
+/* Threads that share a connection: one of those that wait serves the link for all, and none sleeps on an answer that is
+ * there. */
 static void *get_again_and_again(void *context)
 {
     shoal_store *store = context;
@@ -381,7 +382,7 @@ static void test_threads_share_a_connection(void **state)
     stop(&here);
 }
 
-/* ---- one job alone --------------------------------------------------------------------------------------------------- */
+/* ---- one job alone ----------------------------------------------------------------------------------------------- */
 
 static void expect_keys(shoal_store *store, const char *prefix, const char *keys)
 {
@@ -450,7 +451,7 @@ static void test_a_far_end_sees_its_job_alone(void **state)
     stop(&here);
 }
 
-/* ---- what is awaited ------------------------------------------------------------------------------------------------- */
+/* ---- what is awaited --------------------------------------------------------------------------------------------- */
 
 /* Waits until so many requests are at the server, unanswered. */
 static void wait_for_tasks(const machine *here, int count)
@@ -537,8 +538,8 @@ static void start_beside(machine *self, shoal_store *store)
     succeed(pipe_hub_new(&self->hub, pair[1], pair[1], &hub));
 }
 
-/* What a worker of one machine puts reaches one of another that awaits it; and a machine that goes takes nobody along, although the
- * others' puts are looked at on its behalf until then. */
+/* What a worker of one machine puts reaches one of another that awaits it; and a machine that goes takes nobody along,
+ * although the others' puts are looked at on its behalf until then. */
 static void test_machines_wake_each_other_and_come_and_go(void **state)
 {
     enum { TURNS = 40 };
@@ -645,7 +646,7 @@ static void test_discards_are_done_or_left_undone(void **state)
     stop(&here);
 }
 
-/* ---- notes and the end ----------------------------------------------------------------------------------------------- */
+/* ---- notes and the end ------------------------------------------------------------------------------------------- */
 
 static void test_notes_pass_both_ways_and_the_end_is_told_once(void **state)
 {
@@ -683,7 +684,7 @@ static void test_a_wrong_nonce_is_refused(void **state)
     stop(&here);
 }
 
-/* ---- a link that breaks ---------------------------------------------------------------------------------------------- */
+/* ---- a link that breaks ------------------------------------------------------------------------------------------ */
 
 typedef struct cut_call {
     shoal_store *store;
@@ -761,7 +762,7 @@ static void test_slow_requests_do_not_queue(void **state)
     stop(&here);
 }
 
-/* ---- hostile far ends ------------------------------------------------------------------------------------------------ */
+/* ---- hostile far ends -------------------------------------------------------------------------------------------- */
 
 /* A server, and a socket on which the test plays the far end. */
 static int start_alone(machine *self)
@@ -872,7 +873,8 @@ static void test_last_words_are_heard(void **state)
     stop(&here);
 }
 
-/* A body that is longer than what may come with its head, from who claims to be a worker: the hub passes on none of it. */
+/* A body that is longer than what may come with its head, from who claims to be a worker: the hub passes on none of
+ * it. */
 static void test_a_hostile_worker_is_cut_off(void **state)
 {
     static const char hello[] = "shoal-pipe 1 x -\n";

@@ -11,7 +11,7 @@
 #include "scripted_world.h"
 #include "store/store_internal.h"
 
-/* ---- a world and a store ------------------------------------------------------------------------------------- */
+/* ---- a world and a store ----------------------------------------------------------------------------------------- */
 
 /* What a call answers, and how long it takes. */
 typedef struct answer {
@@ -147,7 +147,7 @@ static int put(const answer *answers, const shoal_etag *expected, shoal_etag *et
 
 static const shoal_etag version = {"v1"};
 
-/* ---- tests --------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void an_answer_is_an_answer(void **state)
 {

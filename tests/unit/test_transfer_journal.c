@@ -1,5 +1,5 @@
-/* Labels: threads
- * The journal of a transfer: what was added is there the next time, and nothing else is, whatever became of the file. */
+/* Labels: threads The journal of a transfer: what was added is there the next time, and nothing else is, whatever
+ * became of the file. */
 #include "data_support.h"
 
 #include <pthread.h>

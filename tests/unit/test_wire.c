@@ -1,6 +1,5 @@
-/* Labels: threads
- * Rounds, partials and results as bytes: what comes back is what went in, encoded partials merge to what the threads engine has,
- * in any order and in any groups, and bytes that are not ours are refused or harmless. */
+/* Labels: threads Rounds, partials and results as bytes: what comes back is what went in, encoded partials merge to
+ * what the threads engine has, in any order and in any groups, and bytes that are not ours are refused or harmless. */
 #include "unit/slice_support.h"
 
 static uint64_t draws;
@@ -21,7 +20,7 @@ static void mix(int64_t *order, int64_t count)
     }
 }
 
-/* ---- there and back -------------------------------------------------------------------------------------------- */
+/* ---- there and back ---------------------------------------------------------------------------------------------- */
 
 static shoal_round *decode_round(encoded bytes)
 {
@@ -707,7 +706,7 @@ static void test_maxima_are_numbers(void **state)
     }
 }
 
-/* ---- no memory ---------------------------------------------------------------------------------------------------- */
+/* ---- no memory --------------------------------------------------------------------------------------------------- */
 
 static void test_no_memory(void **state)
 {

@@ -36,8 +36,9 @@ static int read_text(const char *document)
 static void test_what_is_told(void **state)
 {
     (void)state;
-    assert_int_equal(read_text("\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<A><B>one</B> \n <B/><C x='1'>"
-                               "<D>a &amp; b&#x41;<![CDATA[<&]]></D></C></A>"),
+    assert_int_equal(read_text("\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?>\n"
+                               "<A><B>one</B> \n"
+                               " <B/><C x='1'><D>a &amp; b&#x41;<![CDATA[<&]]></D></C></A>"),
                      SHOAL_OK);
     assert_string_equal(told, "A/B=one;A/B=;A/C/D=a & bA<&;A/C!;A!;");
     assert_int_equal(read_text("<A><N Encoded=\"true\">%EF</N><N Encoded=\"false\">x</N></A>"), SHOAL_OK);

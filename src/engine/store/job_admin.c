@@ -252,8 +252,8 @@ static int remove_queues(shoal_store *store, const char *id, int64_t deadline)
     return status;
 }
 
-/* Waits for workers that are alive to meet the end and leave: what they write after the removal would stay.  Those that do not are
- * asleep, and meet the tombstone when they wake. */
+/* Waits for workers that are alive to meet the end and leave: what they write after the removal would stay.  Those that
+ * do not are asleep, and meet the tombstone when they wake. */
 static int await_workers(shoal_store *store, const char *id, int64_t deadline)
 {
     static const double longest = 5, usual_lease = 10;

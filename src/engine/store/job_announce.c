@@ -1,14 +1,15 @@
 /* Announcing a job: the spec, the queues, the marker, in this order.  See job_setup.h.
  *
- * 1. The spec is put first, and only if absent: it is the job.  Without it nothing of the job is in the store, so a crash
+ * 1. The spec is put first, and only if absent: it is the job.  Without it nothing of the job is in the store, so a
+ * crash
  *    before leaves nothing, and of two who want the same name one is told so before anything is mixed.
  *    The files that a job brings along come next, before any worker looks for them.
  * 2. Then the queues are filled.  A crash here leaves a job that no worker sees by itself, since it has no marker: `job
- *    remove`, which goes by the spec, cleans it, and `job resume` puts the marker.  Pieces that were never announced are
+ *   remove`, which goes by the spec, cleans it, and `job resume` puts the marker.  Pieces that were never announced are
  *    made by whoever is idle, as those of a worker that died are; pieces that are announced twice cost at most time.
- * 3. The marker comes last: who finds a job by it finds its work too.
- * The rows come after all that, and workers wait for those that are not there yet; a crash of the uploader leaves a job
- * whose upload anyone who has the same data can finish (job_setup_upload). */
+ * 3. The marker comes last: who finds a job by it finds its work too. The rows come after all that, and workers wait
+ * for those that are not there yet; a crash of the uploader leaves a job whose upload anyone who has the same data can
+ * finish (job_setup_upload). */
 #include <stdio.h>
 #include <string.h>
 
@@ -110,7 +111,7 @@ int job_setup_announce(shoal_store *store, job_spec *spec, int64_t deadline)
     return status == SHOAL_OK ? job_setup_open(store, spec, deadline) : status;
 }
 
-/* ---- submitting ------------------------------------------------------------------------------------------------ */
+/* ---- submitting -------------------------------------------------------------------------------------------------- */
 
 /* SHOAL_OK when there is such a key, SHOAL_ABSENT when there is none. */
 static int look(shoal_store *store, const char *key, int64_t deadline)

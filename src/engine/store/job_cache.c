@@ -79,7 +79,8 @@ int64_t job_cache_missed(const job_cache *cache)
     return atomic_load(&cache->missed);
 }
 
-/* Makes every folder of the path that is not there, readable by nobody else.  Whether it worked shows when it is opened. */
+/* Makes every folder of the path that is not there, readable by nobody else.  Whether it worked shows when it is
+ * opened. */
 static void make_folders(const char *path)
 {
     char part[4096];
@@ -105,7 +106,7 @@ static int open_slices(const job_cache *cache, bool make)
     return folder;
 }
 
-/* ---- one file -------------------------------------------------------------------------------------------------- */
+/* ---- one file ---------------------------------------------------------------------------------------------------- */
 
 static void write_head(unsigned char head[HEAD_BYTES], const unsigned char *id, const void *data, size_t size)
 {
@@ -206,7 +207,7 @@ static bool write_file(int folder, const char *name, const unsigned char *id, co
     return good;
 }
 
-/* ---- staying within the limit ---------------------------------------------------------------------------------- */
+/* ---- staying within the limit ------------------------------------------------------------------------------------ */
 
 typedef struct cached_file {
     char name[NAME_BYTES];

@@ -2,8 +2,8 @@
  * not fetched again.
  *
  * Any number of processes share a folder.  Each file is named by its content's id and is only ever renamed into place
- * whole; who reads one maps it, and keeps it though it may be removed meanwhile.  A cache never fails: what can't be kept
- * is just not there. */
+ * whole; who reads one maps it, and keeps it though it may be removed meanwhile.  A cache never fails: what can't be
+ * kept is just not there. */
 #ifndef JOB_CACHE_H
 #define JOB_CACHE_H
 

@@ -1,8 +1,9 @@
 /* Bringing a job's code to where it runs.  See job_code.h.
  *
- * Every worker has a folder of its own for the files of its job, since the programs that run there may write beside them.  It is below
- * the cache, named after host and process, and removed when the worker ends; what was left by workers that were killed is removed by
- * the next one on that host.  A module never is in a folder: it is loaded from the very file whose hash was checked. */
+ * Every worker has a folder of its own for the files of its job, since the programs that run there may write beside
+ * them.  It is below the cache, named after host and process, and removed when the worker ends; what was left by
+ * workers that were killed is removed by the next one on that host.  A module never is in a folder: it is loaded from
+ * the very file whose hash was checked. */
 #include "engine/store/job_code.h"
 
 #include <dirent.h>
@@ -25,7 +26,7 @@
 enum { HOST_BYTES = 64 };
 static const char files[] = "files/", command[] = "command";
 
-/* ---- names --------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 /* No segment may be empty or lead elsewhere. */
 static bool stays_below(const char *path)
@@ -85,7 +86,7 @@ int job_code_list(job_spec *spec, const shoal_code *code, int codes)
     return status;
 }
 
-/* ---- in the store -------------------------------------------------------------------------------------------------- */
+/* ---- in the store ------------------------------------------------------------------------------------------------ */
 
 static job_key key_of(const char *id, const unsigned char hash[JOB_HASH_SIZE])
 {
@@ -106,7 +107,7 @@ int shoal_job_put_code(shoal_store *store, const char *id, const shoal_code *cod
     return status;
 }
 
-/* ---- trust --------------------------------------------------------------------------------------------------------- */
+/* ---- trust ------------------------------------------------------------------------------------------------------- */
 
 int job_code_check(const job_spec *spec, const shoal_worker_options *options)
 {
@@ -128,7 +129,7 @@ int job_code_check(const job_spec *spec, const shoal_worker_options *options)
                       first, lacking);
 }
 
-/* ---- folders ------------------------------------------------------------------------------------------------------- */
+/* ---- folders ----------------------------------------------------------------------------------------------------- */
 
 static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *where)
 {
@@ -256,7 +257,7 @@ static int make_module(int *out, const void *bytes, size_t size)
     return status;
 }
 
-/* ---- bringing ------------------------------------------------------------------------------------------------------ */
+/* ---- bringing ---------------------------------------------------------------------------------------------------- */
 
 static int place(job_code_here *here, const job_code *code, const void *bytes, const char *cache)
 {

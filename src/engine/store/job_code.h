@@ -1,7 +1,8 @@
-/* The code that a job brings along: files named by their SHA-256, trusted only when whoever started the worker named them.
+/* The code that a job brings along: files named by their SHA-256, trusted only when whoever started the worker named
+ * them.
  *
- * A worker that was started for one spec trusts what that spec names: its hash covers the hashes of all files.  Any other worker
- * runs what it has built in, and what it was told to allow. */
+ * A worker that was started for one spec trusts what that spec names: its hash covers the hashes of all files.  Any
+ * other worker runs what it has built in, and what it was told to allow. */
 #ifndef JOB_CODE_H
 #define JOB_CODE_H
 
@@ -10,7 +11,8 @@
 /* What a module is called among a job's files. */
 #define JOB_CODE_MODULE "module.so"
 
-/* Whether a file that a job brings may be called so: "module.so", "command", or a path below "files/" that stays there. */
+/* Whether a file that a job brings may be called so: "module.so", "command", or a path below "files/" that stays
+ * there. */
 bool job_code_name_is_good(const char *name);
 /* Whether a list of hashes, hex digits with commas between, has this one. */
 bool job_code_allowed(const char *list, const char *sha256);
@@ -25,8 +27,8 @@ typedef struct job_code_here {
 
 /* Refuses a job whose code this worker does not trust: SHOAL_INVALID with the hash that would have to be allowed. */
 int job_code_check(const job_spec *spec, const shoal_worker_options *options);
-/* Brings the files of a job here, from the cache where they are in it; each is what its hash says.  SHOAL_AGAIN when the store does not
- * have one (yet). */
+/* Brings the files of a job here, from the cache where they are in it; each is what its hash says.  SHOAL_AGAIN when
+ * the store does not have one (yet). */
 int job_code_bring(job_code_here *out, const job_spec *spec, shoal_store *store, const shoal_worker_options *options,
                    int64_t deadline);
 /* Removes the folder and closes the module. */

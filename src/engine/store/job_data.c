@@ -21,7 +21,8 @@ static int get_head(shoal_blob *out, shoal_store *store, const char *key, int64_
     return shoal_store_get_range(store, key, 0, (int64_t)needed, &etag, NULL, out, deadline);
 }
 
-/* The address that means the same to processes in other folders.  A bare path is taken letter by letter, unlike a URL. */
+/* The address that means the same to processes in other folders.  A bare path is taken letter by letter, unlike a
+ * URL. */
 static int address_of(char **out, const shoal_store *store, const char *url, const char *key)
 {
     shoal_store_traits traits = shoal_store_describe(store);

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-/* ---- assigning -------------------------------------------------------------------------------------------------- */
+/* ---- assigning --------------------------------------------------------------------------------------------------- */
 
 typedef struct assigning {
     job_trailer *out;
@@ -76,8 +76,8 @@ static int64_t count_empty(const assigning *all)
     return empty;
 }
 
-/* Who holds more than its share gives a slice back, one a round, for its rows have to be loaded elsewhere; and so does who holds
- * several as long as others have none. */
+/* Who holds more than its share gives a slice back, one a round, for its rows have to be loaded elsewhere; and so does
+ * who holds several as long as others have none. */
 static void give_back(assigning *all)
 {
     for (int64_t s = 0; s < all->slices; s++)
@@ -89,8 +89,8 @@ static void give_back(assigning *all)
     }
 }
 
-/* Who is farthest below its share takes a slice that is free; but who holds the slice before it comes first, as long as enough are left
- * for those that have none: slices side by side make whole groups. */
+/* Who is farthest below its share takes a slice that is free; but who holds the slice before it comes first, as long as
+ * enough are left for those that have none: slices side by side make whole groups. */
 static int32_t choose_taker(const assigning *all, int64_t slice)
 {
     int32_t neighbour = slice > 0 ? all->out->holder[slice - 1] : -1, best = -1;
@@ -162,7 +162,7 @@ done:
     return status;
 }
 
-/* ---- doing ------------------------------------------------------------------------------------------------------ */
+/* ---- doing ------------------------------------------------------------------------------------------------------- */
 
 static bool is(const job_view *view, int64_t piece, unsigned flag)
 {
@@ -216,7 +216,8 @@ static uint64_t preference(const job_view *view, int64_t piece)
     return x ^ x >> 33;
 }
 
-/* What I hold and others need: its parent is not mine, or they may be waiting in vain for what I only have in memory. */
+/* What I hold and others need: its parent is not mine, or they may be waiting in vain for what I only have in
+ * memory. */
 static bool must_put(const job_view *view, int64_t piece)
 {
     int64_t parent = job_tree_parent(view->tree, piece);
@@ -249,7 +250,8 @@ static bool find_own(const job_view *view, job_action *out)
     return false;
 }
 
-/* Looks for what may be made for somebody else below `piece`, which is missing: a slice, or a group whose children are known. */
+/* Looks for what may be made for somebody else below `piece`, which is missing: a slice, or a group whose children are
+ * known. */
 static void find_rescue(const job_view *view, int64_t piece, job_action *best)
 {
     int64_t first, end;

@@ -1,21 +1,22 @@
 /* What a worker does next: pure functions of what it knows, without a store, a clock or a thread.
  *
- * They decide who should do what in the next round (job_assign), and what to do now (job_decide).  A test searches all that can
- * happen to a few workers (tests/unit/test_job_decide.c), a simulator runs hundreds (tests/sim). */
+ * They decide who should do what in the next round (job_assign), and what to do now (job_decide).  A test searches all
+ * that can happen to a few workers (tests/unit/test_job_decide.c), a simulator runs hundreds (tests/sim). */
 #ifndef JOB_DECIDE_H
 #define JOB_DECIDE_H
 
 #include "engine/store/job_model.h"
 
-/* ---- assigning -------------------------------------------------------------------------------------------------- */
+/* ---- assigning --------------------------------------------------------------------------------------------------- */
 
-/* Assigns every piece to one of the members, given who held what: `members` are the live ones; `before` is the last trailer, and
- * maker[slice] the worker that mapped the slice in the last round, 0 when not known.  A slice stays with who was to map it or, where nobody was
- * or that one is gone, with who did, for its rows are loaded there; who holds more than its share gives one back a round, to who has
- * less.  A group goes to who holds its first slice, if it may reduce.  Fills out->holder; everything else of *out must be set. */
+/* Assigns every piece to one of the members, given who held what: `members` are the live ones; `before` is the last
+ * trailer, and maker[slice] the worker that mapped the slice in the last round, 0 when not known.  A slice stays with
+ * who was to map it or, where nobody was or that one is gone, with who did, for its rows are loaded there; who holds
+ * more than its share gives one back a round, to who has less.  A group goes to who holds its first slice, if it may
+ * reduce.  Fills out->holder; everything else of *out must be set. */
 int job_assign(job_trailer *out, const job_trailer *before, const uint64_t *maker, const job_tree *tree);
 
-/* ---- doing ------------------------------------------------------------------------------------------------------ */
+/* ---- doing ------------------------------------------------------------------------------------------------------- */
 
 /* What is known of a piece in this round. */
 enum {
@@ -38,9 +39,9 @@ typedef struct job_view {
 } job_view;
 
 typedef enum job_act {
-    JOB_MAP, /* map slice `piece` */
-    JOB_PUT, /* put `piece`, which is here */
-    JOB_MERGE, /* merge the children of `piece`, all of which are here or stored; the top: then update, and put the model */
+    JOB_MAP,   /* map slice `piece` */
+    JOB_PUT,   /* put `piece`, which is here */
+    JOB_MERGE, /* merge the children of `piece`, all here or stored; the top: then update, and put the model */
     JOB_FETCH, /* look for the children of `piece` that are not known to be there; wait for them if none came */
     JOB_WAIT   /* wait for the next model */
 } job_act;

@@ -275,7 +275,8 @@ static bool wait_for_change(follower *self, int64_t until)
     return over;
 }
 
-/* Sleeps, unless the job's marker goes, which is the last thing that happens to it.  Another key may have changed instead. */
+/* Sleeps, unless the job's marker goes, which is the last thing that happens to it.  Another key may have changed
+ * instead. */
 static bool wait_for_end(follower *self, int64_t until)
 {
     shoal_blob blob = {0};

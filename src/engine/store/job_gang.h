@@ -8,7 +8,7 @@
 
 typedef int job_gang_task(void *context, int64_t item);
 
-/* Calls task(context, item) for every item, on at most `threads` threads, the calling one included; with one, in order. 
+/* Calls task(context, item) for every item, on at most `threads` threads, the calling one included; with one, in order.
  * The first failure ends the rest; its status and message become the call's. */
 int job_gang_run(int threads, int64_t items, job_gang_task *task, void *context);
 

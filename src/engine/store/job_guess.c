@@ -57,7 +57,7 @@ job_length job_guess_rounds(const job_trailer *trailer, const char *phase)
     return (job_length){.early = early_of(sorted, count), .usual = count ? sorted[count / 2] : 0};
 }
 
-/* ---- learning -------------------------------------------------------------------------------------------------- */
+/* ---- learning ---------------------------------------------------------------------------------------------------- */
 
 double job_guess_between(double said, double absent, double found)
 {
@@ -76,7 +76,7 @@ double job_guess_trip(double trip, double took, bool brought)
     return 0.8 * trip + 0.2 * fmin(took, outlier * trip + pause_least);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
 
 double job_guess_ask(const job_wish *wish)
 {

@@ -1,8 +1,9 @@
 /* What rounds keep for their updates (shoal_kept): an optimiser's history, say.  See job_run.h.
  *
- * Only who leads needs it, and who leads usually led the round before and has it.  So it travels beside the models: each part is put
- * once, right behind the model that brought it, and fetched only by who comes to lead without it.  A model whose parts are lost can't be led on from:
- * then the job goes back to an older model, or to its start, and comes to the same bytes again. */
+ * Only who leads needs it, and who leads usually led the round before and has it.  So it travels beside the models:
+ * each part is put once, right behind the model that brought it, and fetched only by who comes to lead without it.  A
+ * model whose parts are lost can't be led on from: then the job goes back to an older model, or to its start, and comes
+ * to the same bytes again. */
 #include <string.h>
 
 #include "base/crc.h"
@@ -95,8 +96,8 @@ int job_kept_fetch(int64_t *lost, job_run *run)
 
 /* ---- which parts are still needed -------------------------------------------------------------------------------- */
 
-/* Parts are dropped oldest first, so what a round keeps lies between two rounds' numbers; one that keeps nothing needs nothing that
- * was born before it ended. */
+/* Parts are dropped oldest first, so what a round keeps lies between two rounds' numbers; one that keeps nothing needs
+ * nothing that was born before it ended. */
 static job_span span_of(const job_model *model)
 {
     const shoal_round *round = model->round;
@@ -109,7 +110,8 @@ static bool is_in(int64_t born, job_span span)
     return born >= span.first && born <= span.last;
 }
 
-/* Parts that this round kept and the next does not, noted by who put that: when no model is there that keeps them, they go. */
+/* Parts that this round kept and the next does not, noted by who put that: when no model is there that keeps them, they
+ * go. */
 static int note_dropped(job_run *run)
 {
     const shoal_round *round = run->model->round;

@@ -1,7 +1,7 @@
 /* The names of a job's blobs and queues.  See job_keys.h.
  *
- * Reading is as strict as writing: of all the texts for a number only the one that is written here is accepted, so that a
- * key that someone else put there is never taken for ours. */
+ * Reading is as strict as writing: of all the texts for a number only the one that is written here is accepted, so that
+ * a key that someone else put there is never taken for ours. */
 #include "engine/store/job_keys.h"
 
 #include <stdarg.h>
@@ -103,7 +103,7 @@ job_key job_key_left(const char *id, uint64_t worker)
     return key_of("jobs/%s/left/%016llx", id, (unsigned long long)worker);
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static bool take_text(const char **at, const char *text)
 {
@@ -200,8 +200,8 @@ int job_id_check(const char *id)
     size_t length = id_length(id);
     if (length == 0 || length >= SHOAL_JOB_ID_BYTES || id[length] != '\0')
         return shoal_fail(SHOAL_USAGE,
-                          "'%.80s' can't be the name of a job: it has 1 to %d letters, digits, '-' and '_', and starts "
-                          "with a letter or digit",
+                          "'%.80s' can't be the name of a job: it has 1 to %d letters, digits, '-' and '_', and "
+                          "starts with a letter or digit",
                           id, SHOAL_JOB_ID_BYTES - 1);
     return SHOAL_OK;
 }

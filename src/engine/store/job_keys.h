@@ -7,12 +7,12 @@
  *     jobs/ID/code/SHA256                   files that the job brings along
  *     jobs/ID/want                          how many workers whoever starts them should keep up
  *     jobs/ID/round/R/model                 model of round R, R > 0, or the end; only if absent
- *     jobs/ID/round/R/kept                  what rounds from R on keep for the next update (shoal_kept), where R brought something new
- *     jobs/ID/round/R/LEVEL/PARENT/INDEX    a piece of round R: a slice's partial at level 0, a group's above; only if absent
+ *     jobs/ID/round/R/kept   what rounds from R on keep for the next update (shoal_kept), where R brought something new
+ *     jobs/ID/round/R/LEVEL/PARENT/INDEX    a piece of round R: of a slice at level 0, of a group above; only if absent
  *     jobs/ID/worker/W                      record of a worker that takes part, rewritten every third of a lease
  *     jobs/ID/left/W                        last record of one that does not any more
  *     queues jobs/ID/setup, map, reduce, last
- */
+ * */
 #ifndef JOB_KEYS_H
 #define JOB_KEYS_H
 
@@ -44,12 +44,13 @@ job_key job_key_left(const char *id, uint64_t worker);
 /* In the place of a piece: what else a round has. */
 enum { JOB_KEY_MODEL = -1, JOB_KEY_KEPT = -2 };
 
-/* The round and the piece that a key below jobs/ID/round/ names, or one of the above.  False for anything else.  Without a tree
- * (NULL) pieces are not told apart: *piece is 0 for each. */
+/* The round and the piece that a key below jobs/ID/round/ names, or one of the above.  False for anything
+ * else.  Without a tree (NULL) pieces are not told apart: *piece is 0 for each. */
 bool job_key_read_round(int64_t *round, int64_t *piece, const char *id, const job_tree *tree, const char *key);
 /* The worker that a key below worker/ or left/ names. */
 bool job_key_read_worker(uint64_t *worker, const char *key);
-/* Whether text may be the name of a job: 1 to 63 letters, digits, '-' and '_', a letter or digit first.  SHOAL_USAGE otherwise. */
+/* Whether text may be the name of a job: 1 to 63 letters, digits, '-' and '_', a letter or digit first.  SHOAL_USAGE
+ * otherwise. */
 int job_id_check(const char *id);
 
 #endif

@@ -1,5 +1,5 @@
-/* After the top was merged: update, who does what in the next round, the next model.  Anyone may do this, and whoever is first wins: the
- * content of a model is a function of the spec, and its trailer is only a hint.  See job_run.h. */
+/* After the top was merged: update, who does what in the next round, the next model.  Anyone may do this, and whoever
+ * is first wins: the content of a model is a function of the spec, and its trailer is only a hint.  See job_run.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 /* Seconds between two listings of the workers by who leads: rounds may take less than a millisecond. */
 static const double members_every = 0.25;
 
-/* ---- the trailer ----------------------------------------------------------------------------------------------- */
+/* ---- the trailer ------------------------------------------------------------------------------------------------- */
 
 static void add_step(job_trailer *trailer, const shoal_round *round)
 {
@@ -85,7 +85,7 @@ static int make_trailer(job_trailer *out, job_run *run)
     return status;
 }
 
-/* ---- the model ------------------------------------------------------------------------------------------------- */
+/* ---- the model --------------------------------------------------------------------------------------------------- */
 
 /* How often a model that comes and goes is put before this worker gives up. */
 enum { PUTS_MOST = 20 };
@@ -109,8 +109,8 @@ static int take_theirs(job_run *run, const job_model *mine)
         job_model_free(&theirs);
         return shoal_fail(
             SHOAL_SYSTEM,
-            "job %s: this worker computed another model for round %lld than the one in the store: one of the "
-            "two machines calculates wrongly",
+            "job %s: this worker computed another model for round %lld than the one in the store: one of the two "
+            "machines calculates wrongly",
             run->spec->id, (long long)mine->number);
     }
     run->next = theirs;
@@ -149,8 +149,8 @@ static int finish_job(job_run *run)
     return SHOAL_OK;
 }
 
-/* Something that this round keeps is lost, so that nobody can lead on from it, nor from any round since that was born: their models go,
- * and the job goes on from an older one. */
+/* Something that this round keeps is lost, so that nobody can lead on from it, nor from any round since that was born:
+ * their models go, and the job goes on from an older one. */
 static int go_back(job_run *run, int64_t lost)
 {
     int status = SHOAL_OK;
@@ -195,7 +195,8 @@ int job_lead(job_run *run)
         status = put_model(run, &model);
     /* Behind the model, for which others wait: should this worker die in between, the job goes back by one round. */
     if (status == SHOAL_OK && run->next->round) {
-        /* Another was quicker, or this worker itself without knowing it: then nobody may have put what belongs to it. */
+        /* Another was quicker, or this worker itself without knowing it: then nobody may have put what belongs to
+         * it. */
         if (model && model->round)
             job_kept_adopt(run->next->round, model->round);
         status = job_kept_put(run, run->next->round, false);

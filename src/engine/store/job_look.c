@@ -3,10 +3,11 @@
 #include "base/world.h"
 #include "engine/store/job_run.h"
 
-/* Seconds after which a worker that finds nothing of its job in the store takes it for removed rather than forgotten. */
+/* Seconds after which a worker that finds nothing of its job in the store takes it for removed rather than
+ * forgotten. */
 static const double store_remembers = 600;
 
-/* ---- putting back ---------------------------------------------------------------------------------------------- */
+/* ---- putting back ------------------------------------------------------------------------------------------------ */
 
 /* Whether someone removed the job, which leaves a mark. */
 static int check_gone(job_run *run)
@@ -30,7 +31,8 @@ static int has_spec(bool *out, job_run *run)
     return *out || status == SHOAL_ABSENT ? SHOAL_OK : status;
 }
 
-/* The job may have been removed since the look began, which is known for sure only once `key` was put: then it is taken away again. */
+/* The job may have been removed since the look began, which is known for sure only once `key` was put: then it is taken
+ * away again. */
 static int undo_if_gone(job_run *run, const char *key)
 {
     int status = check_gone(run);
@@ -77,8 +79,8 @@ static int put_back_model(job_run *run)
     return status;
 }
 
-/* A store that forgot what this worker has is told again.  Who has not looked for long can't tell a job that was forgotten from one that
- * was removed so long ago that its tombstone is gone, and goes on only if its spec is there. */
+/* A store that forgot what this worker has is told again.  Who has not looked for long can't tell a job that was
+ * forgotten from one that was removed so long ago that its tombstone is gone, and goes on only if its spec is there. */
 static int put_back(job_run *run)
 {
     bool there = false;
@@ -95,7 +97,7 @@ static int put_back(job_run *run)
     return status;
 }
 
-/* ---- looking --------------------------------------------------------------------------------------------------- */
+/* ---- looking ----------------------------------------------------------------------------------------------------- */
 
 /* Lists the job's rounds: which pieces of this one there are, and the newest model. */
 static int list_round(job_run *run, int64_t *head)
@@ -138,7 +140,8 @@ static int note_orphans(job_run *run)
     return SHOAL_OK;
 }
 
-/* Rows that were missing are asked for again when a look is due, not whenever one is needed: that could be without a pause. */
+/* Rows that were missing are asked for again when a look is due, not whenever one is needed: that could be without a
+ * pause. */
 static void ask_again_for_rows(job_run *run)
 {
     for (int64_t s = 0; s < run->spec->slices; s++)

@@ -1,5 +1,5 @@
-/* Who is alive: a worker is, as long as the version of its record changes within every lease of this worker's own clock.  Nobody
- * compares clocks.  See job_run.h. */
+/* Who is alive: a worker is, as long as the version of its record changes within every lease of this worker's own
+ * clock.  Nobody compares clocks.  See job_run.h. */
 #include <string.h>
 
 #include "base/memory.h"

@@ -15,7 +15,7 @@ static const int64_t PROGRAM = 16 << 20;
 /* What a partial takes besides its cells. */
 enum { PARTIAL_HEAD = 4096 };
 
-/* ---- sums that stop at the end --------------------------------------------------------------------------------- */
+/* ---- sums that stop at the end ----------------------------------------------------------------------------------- */
 
 static int64_t add(int64_t a, int64_t b)
 {
@@ -39,7 +39,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* ---- partials -------------------------------------------------------------------------------------------------- */
+/* ---- partials ---------------------------------------------------------------------------------------------------- */
 
 /* One partial but for its ROW cells.  Cells begin with cache lines, and records that come are there beside those
  * that stay. */
@@ -130,7 +130,7 @@ int64_t job_memory_piece(const shoal_layout *layout, int64_t slices, int64_t row
     return bytes;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------ */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 int64_t job_memory_kept_rows(int64_t limit)
 {
@@ -163,7 +163,7 @@ static int64_t slice_bytes(const job_spec *spec, const shoal_layout *layout, con
     return add(add(times(slice_rows(spec), a_row), partials), held_rows_bytes(spec, means));
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static int64_t kept_bytes(const shoal_round *round)
 {

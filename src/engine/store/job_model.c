@@ -49,7 +49,7 @@ int job_trailer_copy(job_trailer *out, const job_trailer *from)
     return SHOAL_OK;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static void write_content(base_writer *out, const job_model *model)
 {
@@ -122,7 +122,7 @@ int job_model_encode(void **out, size_t *size, job_model *model)
 
 static const double SECONDS_MOST = 1e12;
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static void read_step(base_reader *in, job_step *step)
 {
@@ -250,7 +250,7 @@ int job_model_decode(job_model **out, int64_t number, const void *bytes, size_t 
     return SHOAL_OK;
 }
 
-/* ---- checking -------------------------------------------------------------------------------------------------- */
+/* ---- checking ---------------------------------------------------------------------------------------------------- */
 
 int job_model_check(const job_model *model, const job_spec *spec, const shoal_algorithm *algorithm)
 {
@@ -278,7 +278,7 @@ const shoal_algorithm *job_find_algorithm(const shoal_algorithm *const *algorith
     return NULL;
 }
 
-/* ---- in the store ---------------------------------------------------------------------------------------------- */
+/* ---- in the store ------------------------------------------------------------------------------------------------ */
 
 int job_model_first(job_model **out, const job_spec *spec)
 {

@@ -1,7 +1,8 @@
 /* Models as they lie in the store: a round, or the end of the job, and behind it a trailer of hints.
  *
- * The content is a function of the spec: whoever computes round R's model gets the same bytes.  The trailer is not: it says who should
- * do what in this round, and how the job has gone so far.  It is outside the model's checksum, and nothing in a result depends on it. */
+ * The content is a function of the spec: whoever computes round R's model gets the same bytes.  The trailer is not: it
+ * says who should do what in this round, and how the job has gone so far.  It is outside the model's checksum, and
+ * nothing in a result depends on it. */
 #ifndef JOB_MODEL_H
 #define JOB_MODEL_H
 

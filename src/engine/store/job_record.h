@@ -1,4 +1,5 @@
-/* A worker's record: that it lives, what it is, what it did.  Rewritten every third of a lease by a thread of its own. */
+/* A worker's record: that it lives, what it is, what it did.  Rewritten every third of a lease by a thread of its
+ * own. */
 #ifndef JOB_RECORD_H
 #define JOB_RECORD_H
 

@@ -23,7 +23,7 @@ struct job_roots {
     size_t count;
 };
 
-/* ---- the list -------------------------------------------------------------------------------------------------- */
+/* ---- the list ---------------------------------------------------------------------------------------------------- */
 
 static int open_root(root *self)
 {
@@ -81,7 +81,7 @@ void job_roots_free(job_roots **inout)
     base_free(inout);
 }
 
-/* ---- folders --------------------------------------------------------------------------------------------------- */
+/* ---- folders ----------------------------------------------------------------------------------------------------- */
 
 /* What a path without links has behind a folder's, "" for the folder itself; NULL when it does not lie there. */
 static const char *path_behind(const char *path, const char *folder)
@@ -138,7 +138,7 @@ int job_roots_open_file(int *out, const job_roots *roots, const char *path)
     return status;
 }
 
-/* ---- stores ---------------------------------------------------------------------------------------------------- */
+/* ---- stores ------------------------------------------------------------------------------------------------------ */
 
 /* The path behind all links of what exists of `path`, which is the way to a folder store and on to a key in it. */
 static bool resolve_start(char out[PATH_MAX], const char *path)

@@ -25,7 +25,7 @@ static int64_t top_of(const job_run *run)
     return run->spec->tree.pieces - 1;
 }
 
-/* ---- what is mine ---------------------------------------------------------------------------------------------- */
+/* ---- what is mine ------------------------------------------------------------------------------------------------ */
 
 static void read_assignment(job_run *run)
 {
@@ -84,8 +84,8 @@ static int take_message(job_run *run, int queue, int64_t *piece)
     return status == SHOAL_LOST || status == SHOAL_UNKNOWN ? SHOAL_OK : status;
 }
 
-/* In round 0 work is handed out by the queues, one piece at a time, so that who is quick gets more; what nobody else took after a while
- * is taken beyond the share. */
+/* In round 0 work is handed out by the queues, one piece at a time, so that who is quick gets more; what nobody else
+ * took after a while is taken beyond the share. */
 static int take_work(job_run *run)
 {
     for (int queue = 0; queue < 3; queue++) {
@@ -117,7 +117,7 @@ static bool has_unmapped(const job_run *run)
     return false;
 }
 
-/* ---- acting ---------------------------------------------------------------------------------------------------- */
+/* ---- acting ------------------------------------------------------------------------------------------------------ */
 
 static void drop_slice(job_held *held)
 {
@@ -197,8 +197,7 @@ static int note_lacking(job_run *run, int64_t slice)
     if (-base_seconds_until(run->lacking_from) < 300)
         return SHOAL_OK;
     snprintf(text, sizeof text,
-             "rows %lld to %lld of %s are not in the store: its upload was cut short; resume the job where the "
-             "data is",
+             "rows %lld to %lld of %s are not in the store: its upload was cut short; resume the job where the data is",
              (long long)first + 1, (long long)(first + job_slice_rows(run->spec, slice)), run->spec->data_name);
     return job_lead_fail(run, SHOAL_INVALID, text);
 }
@@ -263,7 +262,8 @@ static int merge_piece(job_run *run, int64_t piece)
     return piece == top_of(run) ? job_lead(run) : SHOAL_OK;
 }
 
-/* What is waited for from now on: a piece of a group (its parent), or the next model (-1).  What there is to tidy up is done meanwhile. */
+/* What is waited for from now on: a piece of a group (its parent), or the next model (-1).  What there is to tidy up is
+ * done meanwhile. */
 static int begin_waiting(job_run *run, int64_t piece, int64_t parent)
 {
     int status = SHOAL_OK;
@@ -288,8 +288,9 @@ static int64_t first_missing(const job_run *run, int64_t piece)
     return first < end ? first : -1;
 }
 
-/* Waits for the first child of a group that is missing, and when it has come asks for all the others, too: who waits for many things
- * need not be woken for each.  At the moment when all should be there it asks for all of them at once. */
+/* Waits for the first child of a group that is missing, and when it has come asks for all the others, too: who waits
+ * for many things need not be woken for each.  At the moment when all should be there it asks for all of them at
+ * once. */
 static int fetch_children(job_run *run, int64_t piece)
 {
     int64_t came = 0, child = first_missing(run, piece);
@@ -335,10 +336,11 @@ static int await_model(job_run *run)
     return SHOAL_OK;
 }
 
-/* ---- helping out ----------------------------------------------------------------------------------------------- */
+/* ---- helping out ------------------------------------------------------------------------------------------------- */
 
-/* How many have died in a row over this piece, by the record of one of them: one that died while it made the piece for somebody else, in this
- * round.  0 when the record is of another.  Workers that died at the same time, as when a whole site goes down, did not die in a row. */
+/* How many have died in a row over this piece, by the record of one of them: one that died while it made the piece for
+ * somebody else, in this round.  0 when the record is of another.  Workers that died at the same time, as when a whole
+ * site goes down, did not die in a row. */
 static int64_t died_of(job_run *run, int64_t piece, const char *key)
 {
     job_record record;
@@ -374,7 +376,8 @@ static int count_deaths(job_run *run, int64_t piece, int64_t *deaths)
     return status;
 }
 
-/* Before a piece is made for somebody else, that is written down: if it is what killed them, it is known after a few. */
+/* Before a piece is made for somebody else, that is written down: if it is what killed them, it is known after a
+ * few. */
 static int announce_rescue(job_run *run, int64_t piece)
 {
     int64_t deaths = 0;
@@ -433,10 +436,10 @@ static int act(job_run *run, job_action action)
     return status;
 }
 
-/* ---- the round ------------------------------------------------------------------------------------------------- */
+/* ---- the round --------------------------------------------------------------------------------------------------- */
 
-/* Tells the store what this worker will wait for: what others make of the groups that it merges, and the next model if that
- * is another's. */
+/* Tells the store what this worker will wait for: what others make of the groups that it merges, and the next model if
+ * that is another's. */
 static void expect_others(job_run *run)
 {
     const job_tree *tree = &run->spec->tree;
@@ -488,8 +491,8 @@ static job_action choose(job_run *run)
     return job_decide(&view);
 }
 
-/* One step: a look when one is due, a message in round 0, and what job_decide says.  What comes after the worker was told to leave is not
- * begun any more. */
+/* One step: a look when one is due, a message in round 0, and what job_decide says.  What comes after the worker was
+ * told to leave is not begun any more. */
 static int do_step(job_run *run)
 {
     int status = base_now() >= run->pace.look_at ? job_look(run) : SHOAL_OK;

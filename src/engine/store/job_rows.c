@@ -1,7 +1,8 @@
 /* Bringing the rows of slices.  See job_rows.h.
  *
  * Whatever the source, the bytes are those that the spec vouches for before a learner sees them: by SHA-256, by the
- * blob's etag, or because they are made from an address.  What fails that is the data's fault and never the worker's. */
+ * blob's etag, or because they are made from an address.  What fails that is the data's fault and never the
+ * worker's. */
 #include "engine/store/job_rows.h"
 
 #include <errno.h>
@@ -50,7 +51,7 @@ struct job_rows {
     size_t *buffer_bytes; /* of each */
 };
 
-/* ---- the loader ------------------------------------------------------------------------------------------------ */
+/* ---- the loader -------------------------------------------------------------------------------------------------- */
 
 /* Opens the address and checks that it gives what the spec describes. */
 static int open_generator(job_loader *loader)
@@ -115,7 +116,7 @@ void job_loader_counted(const job_loader *loader, int64_t *hits, int64_t *fetche
     *bytes = atomic_load(&loader->bytes);
 }
 
-/* ---- what messages and checks share ---------------------------------------------------------------------------- */
+/* ---- what messages and checks share ------------------------------------------------------------------------------ */
 
 static int fail_changed(const job_rows *rows, const char *place, const char *why)
 {
@@ -173,7 +174,7 @@ static void hold_fetched(held *out, job_loader *loader, const unsigned char *id,
         job_cache_put(loader->cache, id, out->memory, size);
 }
 
-/* ---- sources --------------------------------------------------------------------------------------------------- */
+/* ---- sources ----------------------------------------------------------------------------------------------------- */
 
 /* A blob of the job whose content has this hash: rows or weights. */
 static int fetch_upload(held *out, const job_rows *rows, const char *key, const unsigned char *hash, size_t size,
@@ -367,7 +368,7 @@ int job_loader_check(const job_loader *loader)
     return status == SHOAL_DENIED ? shoal_fail(status, "job %s: %s", spec->id, shoal_error()) : SHOAL_OK;
 }
 
-/* ---- loading and reading --------------------------------------------------------------------------------------- */
+/* ---- loading and reading ----------------------------------------------------------------------------------------- */
 
 static int load_values(job_rows *rows, int64_t deadline)
 {

@@ -1,6 +1,8 @@
-/* The rows of slices, brought to where a worker computes: from the job's uploads, from ranges of a blob or a file, or made.
+/* The rows of slices, brought to where a worker computes: from the job's uploads, from ranges of a blob or a file, or
+ * made.
  *
- * What is fetched from afar is kept in a folder of this machine, by content, so that a slice that comes back is not fetched again. */
+ * What is fetched from afar is kept in a folder of this machine, by content, so that a slice that comes back is not
+ * fetched again. */
 #ifndef JOB_ROWS_H
 #define JOB_ROWS_H
 
@@ -28,9 +30,9 @@ void job_loader_counted(const job_loader *loader, int64_t *hits, int64_t *fetche
 
 typedef struct job_rows job_rows;
 
-/* Brings a slice.  SHOAL_ABSENT when it has not been uploaded (yet), SHOAL_INVALID, with rows and place, when the data are not what the
- * spec says they are, SHOAL_DENIED for a file or store outside data_root, SHOAL_SYSTEM for a file or store that is
- * missing.  A cached copy that is damaged is removed and fetched again. */
+/* Brings a slice.  SHOAL_ABSENT when it has not been uploaded (yet), SHOAL_INVALID, with rows and place, when the data
+ * are not what the spec says they are, SHOAL_DENIED for a file or store outside data_root, SHOAL_SYSTEM for a file or
+ * store that is missing.  A cached copy that is damaged is removed and fetched again. */
 int job_rows_load(job_rows **out, job_loader *loader, int64_t slice, int64_t deadline);
 void job_rows_free(job_rows **rows);
 /* For engine_slice_new; valid as long as the rows are. */

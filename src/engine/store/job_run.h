@@ -36,7 +36,8 @@ int job_beat_start(job_beat **out, shoal_store *store, const char *id, double le
 void job_beat_set(job_beat *beat, const job_record *record);
 /* Writes it now, from the calling thread. */
 int job_beat_now(job_beat *beat, int64_t deadline);
-/* Ends the rewriting and moves the record to left/, with that state; with NULL, as for a job that was removed, it is just removed. */
+/* Ends the rewriting and moves the record to left/, with that state; with NULL, as for a job that was removed, it is
+ * just removed. */
 void job_beat_stop(job_beat **beat, const char *state, int64_t deadline);
 
 /* ---- who is alive (job_members.c) -------------------------------------------------------------------------------- */
@@ -120,10 +121,12 @@ void job_pace_note_round(struct job_run *run);
 double job_pace_put_after(const struct job_run *run);
 /* Seconds after this round's model from which on the next may be there; 0 when unknown. */
 double job_pace_early(const struct job_run *run);
-/* Waits for a change of `name` (a key, or what keys start with), or until a moment of the pace comes, or the worker is told to leave.  On a store
- * that does not wake it sleeps until it is time to ask for something that may be there after `early` seconds. */
+/* Waits for a change of `name` (a key, or what keys start with), or until a moment of the pace comes, or the worker is
+ * told to leave.  On a store that does not wake it sleeps until it is time to ask for something that may be there after
+ * `early` seconds. */
 void job_pace_wait(struct job_run *run, const char *name, uint32_t *seen, double early);
-/* Until when to wait for something that the store itself waits for: the next of the round's moments, and never long, for the worker may be told to leave. */
+/* Until when to wait for something that the store itself waits for: the next of the round's moments, and never long,
+ * for the worker may be told to leave. */
 int64_t job_pace_until(const struct job_run *run);
 /* What is known of the children of groups of that level, in rounds like this one. */
 job_guess *job_pace_children(struct job_run *run, int level);
@@ -248,8 +251,8 @@ void job_round_drop_slices(job_run *run);
 /* In round 0 the queues may have something again. */
 void job_round_open_queues(job_run *run);
 
-/* Finds out where things stand: what is in the store, who is alive, whether the round is over (then run->next is there).  Puts back what
- * the store has forgotten.  SHOAL_ABSENT when the job was removed.  In job_look.c. */
+/* Finds out where things stand: what is in the store, who is alive, whether the round is over (then run->next is
+ * there).  Puts back what the store has forgotten.  SHOAL_ABSENT when the job was removed.  In job_look.c. */
 int job_look(job_run *run);
 
 /* ---- pieces (job_piece.c) ---------------------------------------------------------------------------------------- */
@@ -263,14 +266,15 @@ enum { JOB_PIECE_HEAD = 2 * sizeof(int64_t) + sizeof(uint32_t) + sizeof(double) 
 void job_piece_begin(job_run *run);
 /* Adds one's own slice or group, which is here, to its parent's sum. */
 int job_piece_add(job_run *run, int64_t piece);
-/* Adds bytes from the store to the sum of the piece's parent.  SHOAL_BROKEN when they are not that piece of this round. */
+/* Adds bytes from the store to the sum of the piece's parent.  SHOAL_BROKEN when they are not that piece of this
+ * round. */
 int job_piece_add_bytes(job_run *run, int64_t piece, const void *bytes, size_t size);
 int job_piece_put(job_run *run, int64_t piece);
 /* Whether what lies under that key says that it was computed from run->model, or is too short to say anything; false
  * when nothing is there. */
 int job_piece_is_of_model(bool *out, job_run *run, const char *key);
-/* Gets those of the children of `parent` that are not here and adds them.  *came counts them; with `only_first` it asks for one first, and for
- * the others if that is there. */
+/* Gets those of the children of `parent` that are not here and adds them.  *came counts them; with `only_first` it asks
+ * for one first, and for the others if that is there. */
 int job_piece_fetch(job_run *run, int64_t parent, bool only_first, int64_t *came);
 /* Gets a piece once it is there and adds it; *came is 0 when it was not by the moment `until`. */
 int job_piece_await(job_run *run, int64_t piece, int64_t until, int64_t *came);
@@ -284,7 +288,8 @@ static inline bool job_store_is_near(const shoal_store *store)
     return traits.wakes && !traits.far;
 }
 
-/* Whether the store is far and wakes: then it is told beforehand what will be wanted, and answers the moment that is there. */
+/* Whether the store is far and wakes: then it is told beforehand what will be wanted, and answers the moment that is
+ * there. */
 static inline bool job_store_awaits(const shoal_store *store)
 {
     shoal_store_traits traits = shoal_store_describe(store);
@@ -304,7 +309,8 @@ int job_kept_put(job_run *run, const shoal_round *round, bool all);
 /* Fetches what run->model's round keeps and this worker does not have.  SHOAL_ABSENT when some of it is nowhere: then
  * *lost is the round in which it was born. */
 int job_kept_fetch(int64_t *lost, job_run *run);
-/* From run->model to run->next: takes over what both keep, and notes what is no longer needed if run->next was put by this worker. */
+/* From run->model to run->next: takes over what both keep, and notes what is no longer needed if run->next was put by
+ * this worker. */
 int job_kept_pass(job_run *run);
 /* Whether a checkpoint may keep what was born in that round. */
 bool job_kept_in_checkpoint(const job_run *run, int64_t born);

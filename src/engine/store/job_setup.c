@@ -26,7 +26,7 @@
 
 enum { SLICES_LEAST = 4, SLICES_UNKNOWN = 16, SLICES_A_SLOT = 2, SLICE_BYTES = 256000000 };
 
-/* ---- names ----------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 int job_setup_check_name(const char *name)
 {
@@ -77,7 +77,7 @@ static int copy_readable(char **out, const char *text)
     return status;
 }
 
-/* ---- settings -------------------------------------------------------------------------------------------------- */
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
 
 static int check_numbers(const shoal_job_options *options)
 {
@@ -107,14 +107,14 @@ static int copy_settings(job_spec *spec, const char *settings)
     return base_copy_text(&spec->settings, settings);
 }
 
-/* ---- slices ---------------------------------------------------------------------------------------------------- */
+/* ---- slices ------------------------------------------------------------------------------------------------------ */
 
 static int choose_slices(int64_t *out, const shoal_shape *shape, const shoal_job_options *options)
 {
     if (options->slices > shape->grains)
         return shoal_fail(SHOAL_USAGE,
-                          "slices must be at most %lld, the grains that the rows make, not %lld; ask for fewer, or for "
-                          "smaller grains",
+                          "slices must be at most %lld, the grains that the rows make, not %lld; ask for fewer, or "
+                          "for smaller grains",
                           (long long)shape->grains, (long long)options->slices);
     if (options->slices > 0) {
         *out = options->slices;
@@ -132,7 +132,8 @@ static int choose_slices(int64_t *out, const shoal_shape *shape, const shoal_job
     return SHOAL_OK;
 }
 
-/* Where the slices are two a worker and a further step costs next to nothing, those of one worker make a group: it puts one partial. */
+/* Where the slices are two a worker and a further step costs next to nothing, those of one worker make a group: it puts
+ * one partial. */
 static int choose_tree(job_spec *spec, shoal_store *store, const shoal_job_options *options)
 {
     bool chosen =
@@ -156,7 +157,7 @@ static int cut(job_spec *spec)
     return status;
 }
 
-/* ---- where the rows are ---------------------------------------------------------------------------------------- */
+/* ---- where the rows are ------------------------------------------------------------------------------------------ */
 
 /* A file that workers may map themselves: its path behind all links, or NULL for one that can't be named so. */
 static int resolve_file(char **out, const data_place *place)
@@ -199,7 +200,7 @@ static int choose_source(job_spec *spec, shoal_store *store, const shoal_data *d
     return base_copy_text(&spec->place, spec->data_name);
 }
 
-/* ---- hashes ---------------------------------------------------------------------------------------------------- */
+/* ---- hashes ------------------------------------------------------------------------------------------------------ */
 
 typedef struct hashing {
     job_spec *spec;
@@ -254,7 +255,7 @@ static int hash_slices(job_spec *spec, shoal_data *data, const double *weights, 
     return status;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 /* Whatever the caller rounds like, round 0 is the same. */
 static int start(job_spec *spec, const shoal_algorithm *algorithm, const void *config)

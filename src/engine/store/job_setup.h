@@ -11,11 +11,11 @@ int job_setup_id(char id[SHOAL_JOB_ID_BYTES], const char *name);
 /* Makes the whole spec, hashes included; id and all else is as the options say or chosen.  Nothing is written. */
 int job_setup_spec(job_spec **out, shoal_store *store, const shoal_algorithm *algorithm, const void *config,
                    shoal_data *data, const double *weights, const shoal_job_options *options);
-/* Puts the spec, and opens the job.  SHOAL_USAGE when there is another job of that name; the very same spec may be there
- * already. */
+/* Puts the spec, and opens the job.  SHOAL_USAGE when there is another job of that name; the very same spec may be
+ * there already. */
 int job_setup_announce(shoal_store *store, job_spec *spec, int64_t deadline);
-/* Announces slices and groups in the job's queues, and puts the marker of a running job; also again, when a store forgot
- * them.  A piece that is announced twice may be made twice, and counts once. */
+/* Announces slices and groups in the job's queues, and puts the marker of a running job; also again, when a store
+ * forgot them.  A piece that is announced twice may be made twice, and counts once. */
 int job_setup_open(shoal_store *store, const job_spec *spec, int64_t deadline);
 /* Uploads the slices that are missing, several at once: one message in the set-up queue each.  Also what a resumed job
  * needs when its first upload was cut short. */

@@ -46,7 +46,7 @@ int64_t job_slice_rows(const job_spec *spec, int64_t slice)
     return of->first_grain + of->grains == spec->shape.grains ? last : of->grains * spec->shape.rows_per_grain;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static json_t *shape_json(const shoal_shape *shape)
 {
@@ -173,7 +173,7 @@ int job_spec_encode(void **out, size_t *size, job_spec *spec)
     return status;
 }
 
-/* ---- fetching -------------------------------------------------------------------------------------------------- */
+/* ---- fetching ---------------------------------------------------------------------------------------------------- */
 
 int job_spec_get(job_spec **out, shoal_store *store, const char *id, int64_t deadline)
 {

@@ -124,7 +124,7 @@ static void end_object(fields *in, fields *around)
         around->status = in->status;
 }
 
-/* ---- parts of a spec ------------------------------------------------------------------------------------------- */
+/* ---- parts of a spec --------------------------------------------------------------------------------------------- */
 
 static void read_shape(job_spec *spec, fields *all)
 {

@@ -1,5 +1,5 @@
-/* Removing what is no longer needed.  Every worker removes the pieces it put, by name, once their round is over; who leads removes old
- * models and, now and then, lists for what the dead left.  See job_run.h. */
+/* Removing what is no longer needed.  Every worker removes the pieces it put, by name, once their round is over; who
+ * leads removes old models and, now and then, lists for what the dead left.  See job_run.h. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -33,7 +33,7 @@ int job_sweep_own(job_run *run)
     return status;
 }
 
-/* ---- by listing ------------------------------------------------------------------------------------------------ */
+/* ---- by listing -------------------------------------------------------------------------------------------------- */
 
 static bool is_checkpoint(const job_run *run, int64_t round)
 {
@@ -52,8 +52,8 @@ static bool is_swept(const job_run *run, int64_t round, int64_t piece, job_limit
     return piece == JOB_KEY_MODEL ? round < from.models && !is_checkpoint(run, round) : round < from.pieces;
 }
 
-/* Removes what belongs to rounds before these, but for checkpoints.  What is left when it is cut short is found by the next who
- * lists. */
+/* Removes what belongs to rounds before these, but for checkpoints.  What is left when it is cut short is found by the
+ * next who lists. */
 static int sweep_listed(job_run *run, job_limits from)
 {
     job_key prefix = job_key_of(run->spec->id, "round/");
@@ -90,10 +90,10 @@ static int sweep_below(job_run *run, const char *folder)
     return status;
 }
 
-/* ---- models ---------------------------------------------------------------------------------------------------- */
+/* ---- models ------------------------------------------------------------------------------------------------------ */
 
-/* Removes a model, or makes a checkpoint of it.  A store that forgets its last seconds may lose the newest models; of the two checkpoints
- * one is older than that, so that the job need not start again. */
+/* Removes a model, or makes a checkpoint of it.  A store that forgets its last seconds may lose the newest models; of
+ * the two checkpoints one is older than that, so that the job need not start again. */
 static int retire_model(job_run *run, int64_t round)
 {
     double forgets = shoal_store_describe(run->store).forgets;
@@ -176,7 +176,7 @@ int job_sweep(job_run *run)
     return sweep_listed(run, from);
 }
 
-/* ---- after the end --------------------------------------------------------------------------------------------- */
+/* ---- after the end ----------------------------------------------------------------------------------------------- */
 
 /* The first rounds of which something stays.  A store that may forget the end of the job still needs what it was
  * made from; shoal_job_remove takes it away. */

@@ -1,8 +1,8 @@
 /* The shape of a reduction: slices at the bottom, one piece at the top.
  *
- * Level 0 has one piece a slice.  Piece i of level l + 1 merges the pieces [i * fan[l], (i + 1) * fan[l]) of level l, as many as there
- * are; the last level has one piece, whose merging is followed by `update`.  The shape is a function of the spec, and never changes the
- * result: merging is exact. */
+ * Level 0 has one piece a slice.  Piece i of level l + 1 merges the pieces [i * fan[l], (i + 1) * fan[l]) of level l,
+ * as many as there are; the last level has one piece, whose merging is followed by `update`.  The shape is a function
+ * of the spec, and never changes the result: merging is exact. */
 #ifndef JOB_TREE_H
 #define JOB_TREE_H
 

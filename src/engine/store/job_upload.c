@@ -1,9 +1,9 @@
 /* Uploading the slices that workers can't reach otherwise: the set-up service.  See job_setup.h.
  *
- * Each slice that is missing is one message.  Whoever holds the data takes messages until there are none, so that several
- * machines with the same data share the work; at the end everybody looks once more and puts what is still missing, which
- * makes messages that were lost, or are held by a machine that died, harmless.  Blobs are put only if absent, and are
- * plain rows. */
+ * Each slice that is missing is one message.  Whoever holds the data takes messages until there are none, so that
+ * several machines with the same data share the work; at the end everybody looks once more and puts what is still
+ * missing, which makes messages that were lost, or are held by a machine that died, harmless.  Blobs are put only if
+ * absent, and are plain rows. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,10 +38,10 @@ static int64_t call_deadline(const upload *all)
     return soon < all->deadline ? soon : all->deadline;
 }
 
-/* ---- one slice ------------------------------------------------------------------------------------------------- */
+/* ---- one slice --------------------------------------------------------------------------------------------------- */
 
-/* A conflict means that it is there already.  Whether it was mine when an answer is lost does not matter: who puts again
- * learns that one is there. */
+/* A conflict means that it is there already.  Whether it was mine when an answer is lost does not matter: who puts
+ * again learns that one is there. */
 static int put_if_absent(const upload *all, const char *key, const void *bytes, size_t size)
 {
     int status = SHOAL_UNKNOWN;
@@ -103,7 +103,7 @@ static int upload_slice(upload *all, int64_t slice)
     return status;
 }
 
-/* ---- what is missing ------------------------------------------------------------------------------------------- */
+/* ---- what is missing --------------------------------------------------------------------------------------------- */
 
 /* Marks the slices whose key is in the store. */
 static int look_below(upload *all, const char *name, job_key (*key_of)(const char *id, int64_t slice),
@@ -139,7 +139,7 @@ static int find_missing(upload *all)
     return status;
 }
 
-/* ---- the service ----------------------------------------------------------------------------------------------- */
+/* ---- the service ------------------------------------------------------------------------------------------------- */
 
 static int push_missing(void *context, int64_t item)
 {

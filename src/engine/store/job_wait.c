@@ -112,8 +112,8 @@ void job_pace_helped(job_run *run)
         run->pace.late_at = next;
 }
 
-/* The first look comes soon after a round should have ended, for who fell behind may wait for a model that has been removed; the others
- * ever later, up to a third of a lease, at which the dead are found. */
+/* The first look comes soon after a round should have ended, for who fell behind may wait for a model that has been
+ * removed; the others ever later, up to a third of a lease, at which the dead are found. */
 void job_pace_looked(job_run *run)
 {
     double most = run->spec->lease / 3, pause = run->pace.look_pause < most ? run->pace.look_pause : most;
@@ -121,7 +121,7 @@ void job_pace_looked(job_run *run)
     run->pace.look_at = base_time_after(base_now(), pause);
 }
 
-/* ---- what was asked for ---------------------------------------------------------------------------------------- */
+/* ---- what was asked for ------------------------------------------------------------------------------------------ */
 
 void job_pace_wait_anew(job_run *run)
 {
@@ -199,7 +199,7 @@ double job_pace_early(const job_run *run)
     return run->pace.in_step ? run->pace.length.early : 0;
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------------------- */
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 static int64_t earlier(int64_t a, int64_t b)
 {

@@ -409,7 +409,8 @@ static int do_rounds(job_run *run)
     return status;
 }
 
-/* Who finished the job may have died before it was done with tidying up.  Only a job that is done stays ended for ever. */
+/* Who finished the job may have died before it was done with tidying up.  Only a job that is done stays ended for
+ * ever. */
 static void tidy_ended(job_run *run)
 {
     if (run->model && run->model->state == SHOAL_JOB_DONE && !run->model->unread)
@@ -484,7 +485,8 @@ static int refuse(shoal_worker *worker, const char *id)
     return status;
 }
 
-/* One of the open jobs: another for every worker and every time, for the marker of one that has failed may have stayed. */
+/* One of the open jobs: another for every worker and every time, for the marker of one that has failed may have
+ * stayed. */
 static int find_job(shoal_worker *worker, char id[SHOAL_JOB_ID_BYTES], int64_t deadline)
 {
     shoal_listing page = {0};

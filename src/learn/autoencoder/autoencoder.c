@@ -8,7 +8,8 @@
 #include "learn/autoencoder/autoencoder_internal.h"
 #include "learn/check.h"
 
-/* The defaults of the sparsity are made for logistic units; relu has to be told its own, and these tell whether it was. */
+/* The defaults of the sparsity are made for logistic units; relu has to be told its own, and these tell whether it
+ * was. */
 #define SPARSITY "0.01"
 #define SPARSITY_WEIGHT "3"
 static const double sparsity_fallback = 0.01, sparsity_weight_fallback = 3;
@@ -53,7 +54,7 @@ static const shoal_option autoencoder_options[] = {
     {0}};
 #undef AT
 
-/* ---- activations --------------------------------------------------------------------------------------------- */
+/* ---- activations ------------------------------------------------------------------------------------------------- */
 
 kernel_activation autoencoder_kernel_activation(int activation)
 {
@@ -81,7 +82,7 @@ const char *autoencoder_activation_name(kernel_activation activation)
     return names[activation];
 }
 
-/* ---- the first round ----------------------------------------------------------------------------------------- */
+/* ---- the first round --------------------------------------------------------------------------------------------- */
 
 static int check_sparsity(const shoal_autoencoder_config *config)
 {
@@ -90,8 +91,8 @@ static int check_sparsity(const shoal_autoencoder_config *config)
     if (config->activation == SHOAL_RELU) {
         if (config->sparsity != sparsity_fallback)
             return shoal_fail(SHOAL_USAGE,
-                              "--sparsity: relu units have no mean activation to aim at; their sparsity has "
-                              "a weight alone, --sparsity-weight");
+                              "--sparsity: relu units have no mean activation to aim at; their sparsity has a weight "
+                              "alone, --sparsity-weight");
         if (config->sparsity_weight == sparsity_weight_fallback)
             return shoal_fail(SHOAL_USAGE, "--activation relu needs a --sparsity-weight of its own, the weight of the "
                                            "mean activations' sum: 0 for none, or 0.01, say; " SPARSITY_WEIGHT
@@ -132,8 +133,8 @@ static int check_start(const shoal_autoencoder_config *config, const shoal_shape
     if (config->start_hidden != config->hidden || config->start_columns != shape->columns)
         return shoal_fail(
             SHOAL_INVALID,
-            "--start: a model of %lld hidden units and %lld columns, but --hidden is %lld and the data has "
-            "%lld columns",
+            "--start: a model of %lld hidden units and %lld columns, but --hidden is %lld and the data has %lld "
+            "columns",
             (long long)config->start_hidden, (long long)config->start_columns, (long long)config->hidden,
             (long long)shape->columns);
     if (config->tied && config->start_decoder)
@@ -247,7 +248,7 @@ static int start_autoencoder(shoal_round **out, const void *untyped, const shoal
     return status;
 }
 
-/* ---- the rest of the contract -------------------------------------------------------------------------------- */
+/* ---- the rest of the contract ------------------------------------------------------------------------------------ */
 
 static bool is_truth(int64_t value)
 {
@@ -292,8 +293,9 @@ const gradient_class autoencoder_class = {.scan_layout = autoencoder_scan_layout
                                           .note = autoencoder_note,
                                           .tell = autoencoder_tell};
 
-/* Grains are part of the definition of the result, so this is a function of the number of rows alone.  About 32 grains, for as many
- * threads and workers; not so small that handing over the sums costs more than making them, nor so large that one takes long. */
+/* Grains are part of the definition of the result, so this is a function of the number of rows alone.  About 32 grains,
+ * for as many threads and workers; not so small that handing over the sums costs more than making them, nor so large
+ * that one takes long. */
 static int64_t rows_per_grain(const void *config, const shoal_shape *shape)
 {
     enum { GRAINS = 32, ROWS_LEAST = 64, ROWS_MOST = 1024 };
@@ -351,7 +353,8 @@ static int update(shoal_round **next, shoal_result **result, const shoal_round *
     return gradient_update(next, result, &autoencoder_class, round, merged, shape, crew, stop);
 }
 
-/* Five products with a matrix of weights: two forwards, one back, two gradients; a sparse network has one gradient more. */
+/* Five products with a matrix of weights: two forwards, one back, two gradients; a sparse network has one gradient
+ * more. */
 static int cost(shoal_cost *out, const void *untyped, const shoal_shape *shape)
 {
     const shoal_autoencoder_config *config = untyped;

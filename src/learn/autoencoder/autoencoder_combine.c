@@ -1,7 +1,7 @@
 /* From the sums of all rows to cost and gradient, the first point, and the result.
  *
- * Here the sparsity's factor is put in: it depends on the mean activations over all rows, which are known only now, and it
- * multiplies sums that the maps made without it.  See docs/learn/autoencoder.md. */
+ * Here the sparsity's factor is put in: it depends on the mean activations over all rows, which are known only now, and
+ * it multiplies sums that the maps made without it.  See docs/learn/autoencoder.md. */
 #include <math.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static sums_view view_of(const double *sums, const autoencoder_own *own)
     return view;
 }
 
-/* ---- the cost ------------------------------------------------------------------------------------------------ */
+/* ---- the cost ---------------------------------------------------------------------------------------------------- */
 
 /* The sparsity's term for one unit of mean activation `mean`, and its derivative by that mean. */
 static double divergence(double *slope, const autoencoder_own *own, double mean)
@@ -121,7 +121,7 @@ int autoencoder_combine(double *value, double *gradient, const double *sums, con
     return SHOAL_OK;
 }
 
-/* ---- the first point ----------------------------------------------------------------------------------------- */
+/* ---- the first point --------------------------------------------------------------------------------------------- */
 
 int autoencoder_first(double *x, void *untyped, size_t *own_bytes, const shoal_shape *shape)
 {
@@ -142,7 +142,7 @@ int autoencoder_first(double *x, void *untyped, size_t *own_bytes, const shoal_s
     return SHOAL_OK;
 }
 
-/* ---- the result ---------------------------------------------------------------------------------------------- */
+/* ---- the result -------------------------------------------------------------------------------------------------- */
 
 int autoencoder_note(double *notes, const double *sums, const void *untyped, const double *x, const shoal_shape *shape)
 {

@@ -1,8 +1,9 @@
-/* The sums of one grain, in the type REAL by the table DENSE.  Included by autoencoder_map.c, once for each type; hence no guard.
+/* The sums of one grain, in the type REAL by the table DENSE.  Included by autoencoder_map.c, once for each type; hence
+ * no guard.
  *
- * Rows go through the network in blocks, for the sake of the caches.  Every sum is one chain over the rows in their order, so how
- * many rows a block has changes no bit.  The squared error is kept in KERNEL_LANES lanes, by the index of the value in the grain:
- * a block starts at a row whose number is a multiple of KERNEL_LANES, hence at lane 0. */
+ * Rows go through the network in blocks, for the sake of the caches.  Every sum is one chain over the rows in their
+ * order, so how many rows a block has changes no bit.  The squared error is kept in KERNEL_LANES lanes, by the index of
+ * the value in the grain: a block starts at a row whose number is a multiple of KERNEL_LANES, hence at lane 0. */
 
 /* What lies in the scratch of a thread.  The first four are of one block. */
 typedef struct WORK {

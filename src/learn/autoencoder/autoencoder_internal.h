@@ -1,8 +1,9 @@
-/* What the files of src/learn/autoencoder share: the options as they travel, where parameters and sums lie, and what rounds share
- * in a process.
+/* What the files of src/learn/autoencoder share: the options as they travel, where parameters and sums lie, and what
+ * rounds share in a process.
  *
- * Names as in docs/learn/autoencoder.md: D columns of the data, H hidden units.  W1 is H x D, row-major, b1 has H values.  The
- * decoder is kept transposed, W2t, H x D too, so that both gradients have one form; b2 has D values.  When tied, W2t is W1. */
+ * Names as in docs/learn/autoencoder.md: D columns of the data, H hidden units.  W1 is H x D, row-major, b1 has H
+ * values.  The decoder is kept transposed, W2t, H x D too, so that both gradients have one form; b2 has D values.  When
+ * tied, W2t is W1. */
 #ifndef AUTOENCODER_INTERNAL_H
 #define AUTOENCODER_INTERNAL_H
 
@@ -35,7 +36,8 @@ typedef struct autoencoder_place {
     int64_t count;
 } autoencoder_place;
 
-/* Groups of sums.  Those of the sparsity are there only when it has a weight, the decoder's only when it is not tied: -1 then. */
+/* Groups of sums.  Those of the sparsity are there only when it has a weight, the decoder's only when it is not tied:
+ * -1 then. */
 typedef struct autoencoder_groups {
     int error, activity, encoder_bias, decoder_bias, encoder, decoder, slopes, reach;
     int count;
@@ -77,7 +79,7 @@ void autoencoder_range(double *low, double *high, kernel_activation output);
 const char *autoencoder_activation_name(kernel_activation activation);
 kernel_activation autoencoder_kernel_activation(int activation);
 
-/* ---- autoencoder_scan.c ---- */
+/* ---- autoencoder_scan.c ------------------------------------------------------------------------------------------ */
 
 void autoencoder_scan_layout(shoal_layout *layout, const void *own, const shoal_shape *shape);
 int autoencoder_scan(shoal_partial *partial, const void *own, const shoal_grain *grain, const shoal_scratch *scratch);
@@ -87,14 +89,14 @@ int autoencoder_plan(gradient_plan *out, void **own, size_t *own_bytes, const sh
 /* Whether a plan is the one for these options, but for the guesses of sizes. */
 bool autoencoder_is_plan(const gradient_plan *plan, const autoencoder_own *own, const shoal_shape *shape);
 
-/* Rows of one grain that hold no finite number, or one beyond float32 where it is to be one; for other learners of this folder.
- * Keeps the first in a RECORD cell, and says what is wrong with it. */
+/* Rows of one grain that hold no finite number, or one beyond float32 where it is to be one; for other learners of this
+ * folder. Keeps the first in a RECORD cell, and says what is wrong with it. */
 void autoencoder_bad_cell(shoal_cell *cell);
 int autoencoder_note_bad(shoal_partial *partial, int cell, const shoal_grain *grain, bool wide, double *scratch);
 int autoencoder_refuse_bad(const shoal_partial *merged, int cell);
 enum { AUTOENCODER_SCAN_RUN = 1024 }; /* values looked at together; so many float64 of scratch */
 
-/* ---- autoencoder_map.c ---- */
+/* ---- autoencoder_map.c ------------------------------------------------------------------------------------------- */
 
 /* Weights in the type of the grain's arithmetic. */
 typedef struct autoencoder_prepared {
@@ -115,7 +117,8 @@ size_t autoencoder_scratch_bytes(const void *own, const void *prepared, const sh
 int autoencoder_map(gradient_sums *sums, const void *own, const void *prepared, const shoal_grain *grain,
                     const shoal_scratch *scratch);
 
-/* The hidden layer of a grain's rows, by the same operations as in autoencoder_map; needs `encode` and `encoder_bias` only. */
+/* The hidden layer of a grain's rows, by the same operations as in autoencoder_map; needs `encode` and `encoder_bias`
+ * only. */
 size_t autoencoder_encode_scratch(const autoencoder_own *own, const autoencoder_prepared *shared);
 void autoencoder_encode(void *out, const autoencoder_own *own, const autoencoder_prepared *shared,
                         const shoal_grain *grain, void *memory);
@@ -124,7 +127,7 @@ void autoencoder_encode(void *out, const autoencoder_own *own, const autoencoder
 void autoencoder_transpose(void *out, const double *values, int64_t rows, int64_t columns, bool wide);
 void autoencoder_narrow(void *out, const double *values, int64_t count, bool wide);
 
-/* ---- autoencoder_combine.c ---- */
+/* ---- autoencoder_combine.c --------------------------------------------------------------------------------------- */
 
 /* The three terms of the cost. */
 typedef struct autoencoder_terms {
@@ -139,7 +142,7 @@ int autoencoder_tell(shoal_result *result, const double *notes, const void *own,
 int autoencoder_result(shoal_result *result, const void *own, size_t own_bytes, const double *x,
                        const shoal_shape *shape);
 
-/* ---- autoencoder.c ---- */
+/* ---- autoencoder.c ----------------------------------------------------------------------------------------------- */
 
 extern const gradient_class autoencoder_class;
 

@@ -1,5 +1,5 @@
-/* The work of a round: value and gradient sums of the rows of a grain, and the weights as the products want them.  The arithmetic
- * is in autoencoder_grain.h, which is compiled for float32 and for float64. */
+/* The work of a round: value and gradient sums of the rows of a grain, and the weights as the products want them.  The
+ * arithmetic is in autoencoder_grain.h, which is compiled for float32 and for float64. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -33,7 +33,7 @@
 #undef FUNCTION
 #undef GRADIENT_ADD
 
-/* ---- what rounds share --------------------------------------------------------------------------------------- */
+/* ---- what rounds share ------------------------------------------------------------------------------------------- */
 
 enum { BLOCK_ROWS_MOST = 256, TRANSPOSE_TILE = 16 };
 
@@ -145,7 +145,7 @@ int autoencoder_prepare(void **inout, const void *untyped, const double *x, cons
     return SHOAL_OK;
 }
 
-/* ---- a grain ------------------------------------------------------------------------------------------------- */
+/* ---- a grain ----------------------------------------------------------------------------------------------------- */
 
 size_t autoencoder_scratch_bytes(const void *untyped, const void *prepared, const shoal_shape *shape)
 {

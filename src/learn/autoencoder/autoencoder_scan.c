@@ -11,7 +11,7 @@
 enum { SCAN_BAD, SCAN_RANGE };
 enum { RANGE_HIGH, RANGE_LOW, RANGE_VALUES }; /* the greatest value and the greatest negated value */
 
-/* ---- looking at values --------------------------------------------------------------------------------------- */
+/* ---- looking at values ------------------------------------------------------------------------------------------- */
 
 typedef struct bounds {
     double low, high;
@@ -35,7 +35,8 @@ static bounds bounds_of(const autoencoder_own *own)
     return (bounds){fmax(range.low, type.low), fmin(range.high, type.high)};
 }
 
-/* The least and the greatest of a run; false when one is outside.  Lanes, because compilers keep the order of a minimum. */
+/* The least and the greatest of a run; false when one is outside.  Lanes, because compilers keep the order of a
+ * minimum. */
 static bool look(bounds *seen, const double *values, int64_t count, bounds allowed)
 {
     double low[KERNEL_LANES], high[KERNEL_LANES], odd = 0;
@@ -87,7 +88,7 @@ static int look_at_grain(bounds *seen, shoal_partial *partial, int cell, const s
     return SHOAL_OK;
 }
 
-/* ---- for others of this folder ------------------------------------------------------------------------------- */
+/* ---- for others of this folder ----------------------------------------------------------------------------------- */
 
 void autoencoder_bad_cell(shoal_cell *cell)
 {
@@ -140,7 +141,7 @@ int autoencoder_refuse_bad(const shoal_partial *merged, int cell)
     return isfinite(bad.value) ? refuse_large(&bad) : refuse_not_finite(&bad);
 }
 
-/* ---- the round ----------------------------------------------------------------------------------------------- */
+/* ---- the round --------------------------------------------------------------------------------------------------- */
 
 void autoencoder_scan_layout(shoal_layout *layout, const void *own, const shoal_shape *shape)
 {
@@ -183,8 +184,8 @@ static int refuse(const autoencoder_own *own, const bad_value *bad)
                           "range of %s outputs",
                           bad->row, bad->column, bad->value, own->low, own->high, low, high, name);
     return shoal_fail(SHOAL_INVALID,
-                      "row %lld, column %lld: %.9g is outside %g to %g, the range of %s outputs; --scale auto maps the "
-                      "data's own range to it, or use --output linear",
+                      "row %lld, column %lld: %.9g is outside %g to %g, the range of %s outputs; --scale auto maps "
+                      "the data's own range to it, or use --output linear",
                       bad->row, bad->column, bad->value, low, high, name);
 }
 

@@ -1,5 +1,5 @@
-/* Features: what the hidden layer of a trained autoencoder makes of each row, in one round.  The operations are those of training,
- * so the bits are the same. */
+/* Features: what the hidden layer of a trained autoencoder makes of each row, in one round.  The operations are those
+ * of training, so the bits are the same. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,8 +34,8 @@ static int check_model(const shoal_features_config *config, const shoal_shape *s
         !isfinite(config->scale) || !isfinite(config->shift))
         return shoal_fail(
             SHOAL_USAGE,
-            "features need an encoder of %lld hidden units and %lld columns, an activation, a scale and a "
-            "precision that are there",
+            "features need an encoder of %lld hidden units and %lld columns, an activation, a scale and a precision "
+            "that are there",
             (long long)config->hidden, (long long)config->columns);
     if (config->columns != shape->columns)
         return shoal_fail(SHOAL_INVALID, "the encoder has %lld columns, the data %lld", (long long)config->columns,

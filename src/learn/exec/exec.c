@@ -1,10 +1,10 @@
 /* The learner "exec": programs of the user's that answer every grain with an array.
  *
  *     round 0   grain 0 alone     partial: what its answer looks like           (one record)
- *     round 1   every grain       partial: sums of all answers, or all answers  (digits, or records in the order of rows)
+ *     round 1   every grain     partial: sums of all answers, or all answers  (digits, or records in the order of rows)
  *
- * Round 1 is asked for again, with more digits, if some answer had values so large or so small that the usual ones do not hold
- * them (learn/exact.h). */
+ * Round 1 is asked for again, with more digits, if some answer had values so large or so small that the usual ones do
+ * not hold them (learn/exact.h). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -355,8 +355,8 @@ static size_t scratch_exec(const shoal_round *round, const void *prepared, const
 
 /* ---- what comes of it -------------------------------------------------------------------------------------------- */
 
-/* Most answers are as long as the first one, so that one record holds them whole; if that is empty, perhaps as long as their
- * grain.  Records lie one behind the other: a multiple of what is aligned. */
+/* Most answers are as long as the first one, so that one record holds them whole; if that is empty, perhaps as long as
+ * their grain.  Records lie one behind the other: a multiple of what is aligned. */
 static int64_t choose_part_bytes(const exec_form *form, int64_t rows_per_grain)
 {
     double bytes = (double)shoal_type_size((shoal_type)form->type);

@@ -85,8 +85,8 @@ static bool needs_shell(const exec_pool *pool)
     return strpbrk(name, "'\"\\~*?[#") || !is_program(name, pool->folder);
 }
 
-/* It tells the guard before anything of the user's runs, so that nothing runs that the guard does not know.  The command has lines
- * of its own: one that is no shell script is its own failure. */
+/* It tells the guard before anything of the user's runs, so that nothing runs that the guard does not know.  The
+ * command has lines of its own: one that is no shell script is its own failure. */
 static int make_start(exec_pool *pool)
 {
     return base_format(&pool->started_as, "echo $$ >&%d; exec %d>&-\n%s%s", EXEC_EXTRA, EXEC_EXTRA,

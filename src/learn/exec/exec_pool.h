@@ -6,8 +6,8 @@
  *     ... what is in answer, until
  *     exec_pool_give_back(pool, &program);
  *
- * Messages name the program, the rows, the machine, what happened, and what the program last said.  Should this process be killed,
- * a guard ends all its programs: a shell at the end of a pipe that has learnt their process groups. */
+ * Messages name the program, the rows, the machine, what happened, and what the program last said.  Should this process
+ * be killed, a guard ends all its programs: a shell at the end of a pipe that has learnt their process groups. */
 #ifndef EXEC_POOL_H
 #define EXEC_POOL_H
 

@@ -1,7 +1,7 @@
 /* One process of the user's program.  See exec_program.h.
  *
- * It leads a process group, so that what it started itself can be ended with it.  Our ends of its pipes never block; SIGPIPE is held
- * back while we write, since the thread may be one that signals come to. */
+ * It leads a process group, so that what it started itself can be ended with it.  Our ends of its pipes never block;
+ * SIGPIPE is held back while we write, since the thread may be one that signals come to. */
 #include "learn/exec/exec_program.h"
 
 #include <errno.h>

@@ -5,8 +5,9 @@
  *     if (status == SHOAL_OK) status = exec_program_ask(&answer, program, &question, until);    // as often as wanted
  *     exec_program_end(&program, until);
  *
- * Both sides may write at once: asking polls all three streams, so neither waits for the other for ever.  When a program fails,
- * the message is what happened alone ("it exited with code 1"): whoever asked knows the rest, and exec_program_said. */
+ * Both sides may write at once: asking polls all three streams, so neither waits for the other for ever.  When a
+ * program fails, the message is what happened alone ("it exited with code 1"): whoever asked knows the rest, and
+ * exec_program_said. */
 #ifndef EXEC_PROGRAM_H
 #define EXEC_PROGRAM_H
 
@@ -31,7 +32,8 @@ typedef struct exec_question {
     shoal_type type;
 } exec_question;
 
-/* What came back: in C order and this machine's byte order.  The values belong to the program until it is asked again. */
+/* What came back: in C order and this machine's byte order.  The values belong to the program until it is asked
+ * again. */
 typedef struct exec_answer {
     shoal_type type;
     int rank;
@@ -49,9 +51,11 @@ pid_t exec_program_id(const exec_program *program);
 int exec_program_ask(exec_answer *out, exec_program *program, const exec_question *question, int64_t until);
 /* Its input ends; nothing may be asked any more. */
 void exec_program_close(exec_program *program);
-/* After close: waits for its end.  SHOAL_INVALID if it writes anything more, exits with anything but 0, or does not end. */
+/* After close: waits for its end.  SHOAL_INVALID if it writes anything more, exits with anything but 0, or does not
+ * end. */
 int exec_program_finish(exec_program *program, int64_t until);
-/* The last lines of its standard error, with " | " between, into `out`, which ends with NUL; "" when it said nothing. */
+/* The last lines of its standard error, with " | " between, into `out`, which ends with NUL; "" when it said
+ * nothing. */
 void exec_program_said(const exec_program *program, char *out, size_t size);
 /* Ends its input, waits for its end, kills what is left of its group, and frees. */
 void exec_program_end(exec_program **program, int64_t until);

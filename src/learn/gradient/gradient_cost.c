@@ -6,7 +6,8 @@
 /* What a round and a partial have around their numbers on the way: names, numbers, a layout, what is kept. */
 enum { ROUND_BYTES = 340, PARTIAL_BYTES = 20 };
 
-/* A search looks at the first point, and then at a few more than one for each iteration: the first has no curvature to go by. */
+/* A search looks at the first point, and then at a few more than one for each iteration: the first has no curvature to
+ * go by. */
 static double evaluations(double iterations)
 {
     return iterations > 0 ? ceil(2 + 1.1 * iterations) : 1;

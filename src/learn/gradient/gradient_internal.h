@@ -1,5 +1,5 @@
-/* What the files of the layer share: gradient.c goes from round to round, gradient_model.c knows how a round lies in bytes,
- * gradient_sums.c adds up exactly. */
+/* What the files of the layer share: gradient.c goes from round to round, gradient_model.c knows how a round lies in
+ * bytes, gradient_sums.c adds up exactly. */
 #ifndef GRADIENT_INTERNAL_H
 #define GRADIENT_INTERNAL_H
 
@@ -32,7 +32,7 @@ int gradient_round_new(shoal_round **out, const gradient_class *of, const gradie
 /* SHOAL_USAGE for a plan that makes no sense. */
 int gradient_plan_check(const gradient_plan *plan);
 
-/* ---- gradient_sums.c ---- */
+/* ---- gradient_sums.c --------------------------------------------------------------------------------------------- */
 
 struct gradient_sums {
     const gradient_model *model;

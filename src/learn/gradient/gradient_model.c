@@ -1,4 +1,5 @@
-/* How a round of a gradient learner lies in bytes: making one, and looking at one that came from elsewhere.  See gradient_internal.h. */
+/* How a round of a gradient learner lies in bytes: making one, and looking at one that came from elsewhere.  See
+ * gradient_internal.h. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

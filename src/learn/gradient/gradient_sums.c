@@ -1,11 +1,12 @@
 /* Adding the sums of grains exactly.  See gradient.h.
  *
- * A sum of a grain is rounded to a multiple of its group's quantum q and added as an int64, so that the order of grains does not matter.
- * With G grains whose greatest value is v nothing overflows while G v <= 2^62 q.  From the v of one round the next one's quantum
- * is chosen as q = 2^(e + HEADROOM - 62), where 2^e is the power of two at or above G v.  So values may grow by 2^HEADROOM from one
- * point to the next before a round has to be asked for again.  When they shrink, digits are lost: below 2^-COARSE (float64) of
- * what the quantum was made for, the round is asked for again, too.  Being a function of the point alone, v is the same the second
- * time, so a point is never asked for more than twice. */
+ * A sum of a grain is rounded to a multiple of its group's quantum q and added as an int64, so that the order of grains
+ * does not matter. With G grains whose greatest value is v nothing overflows while G v <= 2^62 q.  From the v of one
+ * round the next one's quantum is chosen as q = 2^(e + HEADROOM - 62), where 2^e is the power of two at or above G
+ * v.  So values may grow by 2^HEADROOM from one point to the next before a round has to be asked for again.  When they
+ * shrink, digits are lost: below 2^-COARSE (float64) of what the quantum was made for, the round is asked for again,
+ * too.  Being a function of the point alone, v is the same the second time, so a point is never asked for more than
+ * twice. */
 #include <math.h>
 
 #include "learn/gradient/gradient_internal.h"

@@ -52,7 +52,7 @@ int kmeans_memo_check(const shoal_grain *grain, const int32_t *index, int64_t li
     return shoal_fail(SHOAL_BROKEN, "a round goes on from a memo that is not of the rounds before it");
 }
 
-/* ---- workspace --------------------------------------------------------------------------------------------- */
+/* ---- workspace --------------------------------------------------------------------------------------------------- */
 
 static int choose_block(const kmeans_pack *pack, const kernel_set *kernel)
 {
@@ -129,7 +129,7 @@ assigning assign_begin(const kmeans_rows *rows, const kmeans_pack *pack, int64_t
                        .norm_slack = roundings / (1 - roundings) + 0x1p-21};
 }
 
-/* ---- scoring ----------------------------------------------------------------------------------------------- */
+/* ---- scoring ----------------------------------------------------------------------------------------------------- */
 
 /* Rows that are bytes by nature: nothing is lost, and the step is that of the scale. */
 static void place_rows(const assigning *a, const assign_tiles *tiles, const int32_t *rows, const float *square,
@@ -169,7 +169,7 @@ void assign_tiles_score(const assigning *a, const assign_tiles *tiles, const int
     }
 }
 
-/* ---- deciding ---------------------------------------------------------------------------------------------- */
+/* ---- deciding ---------------------------------------------------------------------------------------------------- */
 
 int64_t assign_decide(const assigning *a, int64_t row, const int32_t *places, const float *scores, int64_t count,
                       double limit)
@@ -274,7 +274,7 @@ static bool settle(tiling *t, const queue *q, int r)
     return true;
 }
 
-/* ---- queues ------------------------------------------------------------------------------------------------ */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 static void push(tiling *t, queue *q, const queue *from, int r);
 
@@ -399,7 +399,7 @@ static void assign_tiled(tiling *t, const int32_t *which, int64_t count, bool ca
     flush(t, &t->all);
 }
 
-/* ---- the whole grain --------------------------------------------------------------------------------------- */
+/* ---- the whole grain --------------------------------------------------------------------------------------------- */
 
 /* Lists rows whose bounds do not hold after the centres' drift; the others' bounds are moved along. */
 static int64_t list_broken(const assigning *a, int32_t *broken, int64_t rows)

@@ -43,7 +43,7 @@ int kmeans_fail_merged(const shoal_round *round, const char *what)
                       (long long)round->number);
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------------------ */
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
 static bool is_of_shape(const kmeans_model *model, const shoal_shape *shape)
 {
@@ -153,7 +153,7 @@ int kmeans_check_predict(const shoal_algorithm *self, const shoal_round *round, 
     return check_round(round, shape, true);
 }
 
-/* ---- results ----------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 static bool are_labels(const shoal_result *result, int64_t k, int64_t rows)
 {

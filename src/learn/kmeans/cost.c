@@ -1,7 +1,8 @@
 /* What a run of k-means will ask for, phase by phase, for plans.
  *
- * Operations are those of the kernels that score rows against centres, a multiplication and an addition each, as if nothing were skipped.
- * Bytes are those of the models and partials of each kind of round, averaged over the rounds of a phase. */
+ * Operations are those of the kernels that score rows against centres, a multiplication and an addition each, as if
+ * nothing were skipped. Bytes are those of the models and partials of each kind of round, averaged over the rounds of a
+ * phase. */
 #include <math.h>
 
 #include "learn/kmeans/seed.h"
@@ -71,7 +72,8 @@ static void add_scan(shoal_cost *out, const sizes *is, bool spread)
     add_phase(out, "scan", &sum);
 }
 
-/* Potentials, the first row, what that saves; then for every other centre a few rows and what each of them would save. */
+/* Potentials, the first row, what that saves; then for every other centre a few rows and what each of them would
+ * save. */
 static void add_greedy(tally *sum, const sizes *is, double runs)
 {
     double trials = (double)seed_trials((int64_t)is->k), others = is->k - 1, model = is->model + sizeof(seed_state);

@@ -16,8 +16,7 @@ static const shoal_option kmeans_options[] = {
      INT32_MAX, NULL},
     {"init", 0, SHOAL_OPTION_TEXT, offsetof(shoal_kmeans_config, init), "HOW",
      "first centres: kmeans++, parallel (k-means||), random, a file of K rows, or auto (kmeans++ up to K = 50, "
-     "parallel "
-     "above)",
+     "parallel above)",
      "auto", 0, 0, NULL},
     {"iterations", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, iterations), "N", "most updates of the centres",
      "300", 0, INT32_MAX, NULL},
@@ -66,8 +65,7 @@ int kmeans_choose_start(int64_t *out, const shoal_kmeans_config *config)
         *out = KMEANS_START_RANDOM;
     else
         return shoal_fail(SHOAL_USAGE,
-                          "--init: '%s' is not auto, kmeans++, parallel or random, and no centres were read "
-                          "from it",
+                          "--init: '%s' is not auto, kmeans++, parallel or random, and no centres were read from it",
                           init);
     return SHOAL_OK;
 }
@@ -168,7 +166,7 @@ static int start_predict(shoal_round **out, const void *untyped, const shoal_sha
     return SHOAL_OK;
 }
 
-/* ---- what a process derives -------------------------------------------------------------------------------- */
+/* ---- what a process derives -------------------------------------------------------------------------------------- */
 
 static void forget_kmeans(void **inout)
 {

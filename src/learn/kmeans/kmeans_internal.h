@@ -99,7 +99,7 @@ int kmeans_round_widen(shoal_round **out, const shoal_round *from, kmeans_phase_
 /* Whether the round's model is a header and just the sections that the header asks for. */
 bool kmeans_model_is_whole(const shoal_round *round);
 
-/* ---- phases ------------------------------------------------------------------------------------------------ */
+/* ---- phases ------------------------------------------------------------------------------------------------------ */
 
 struct kmeans_prepared;
 
@@ -157,7 +157,7 @@ int kmeans_begin_lloyd(shoal_round **next, const shoal_round *from, const shoal_
 
 enum { KMEANS_ORIGIN_COPIES = 48 };
 
-/* ---- rows -------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 /* Reading single rows of a grain in the precision the definition needs. */
 typedef struct kmeans_rows {
@@ -204,7 +204,7 @@ double kmeans_rows_weight(const kmeans_rows *rows, int64_t i);
 void *kmeans_cut(unsigned char **memory, size_t bytes);
 size_t kmeans_cut_size(size_t bytes);
 
-/* ---- centres, packed --------------------------------------------------------------------------------------- */
+/* ---- centres, packed --------------------------------------------------------------------------------------------- */
 
 /* Centres as the kernels want them, sorted so that those that moved farthest come first. */
 typedef struct kmeans_pack {
@@ -261,7 +261,7 @@ typedef struct kmeans_prepared {
     int64_t near_capacity, set_capacity;
 } kmeans_prepared;
 
-/* ---- assigning rows to centres ----------------------------------------------------------------------------- */
+/* ---- assigning rows to centres ----------------------------------------------------------------------------------- */
 
 /* The memo of one grain in Lloyd rounds: three arrays of `rows` values each. */
 typedef struct kmeans_memo {
@@ -308,7 +308,7 @@ int kmeans_prepare_centres(kmeans_prepared *prepared, const shoal_round *round, 
                            const shoal_crew *crew);
 size_t kmeans_scratch_assign(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape);
 
-/* ---- sums of clusters -------------------------------------------------------------------------------------- */
+/* ---- sums of clusters -------------------------------------------------------------------------------------------- */
 
 /* What a Lloyd round adds up, wherever it lies. */
 typedef struct kmeans_sums {

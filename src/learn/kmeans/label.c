@@ -1,7 +1,7 @@
 /* The last round of a run: labels and the objective; then the next run, or the result.
  *
- * The objective's terms are summed as 128-bit whole numbers.  Should the quantum turn out too coarse, the round is asked
- * once more, now that the greatest term is known. */
+ * The objective's terms are summed as 128-bit whole numbers.  Should the quantum turn out too coarse, the round is
+ * asked once more, now that the greatest term is known. */
 #include <math.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "learn/kmeans/kmeans_internal.h"
 
-/* ---- sums -------------------------------------------------------------------------------------------------- */
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
 
 enum { LLOYD_VALUES, LLOYD_ROWS, LLOYD_WEIGHT, LLOYD_WIDE };
 
@@ -59,7 +59,7 @@ bool kmeans_sums_empty(const kmeans_sums *sums, int64_t cluster)
     return sums->weight ? sums->weight[cluster] <= 0 : sums->rows[cluster] <= 0;
 }
 
-/* ---- Lloyd: map -------------------------------------------------------------------------------------------- */
+/* ---- Lloyd: map -------------------------------------------------------------------------------------------------- */
 
 static bool check_lloyd(const kmeans_view *view, const shoal_shape *shape)
 {
@@ -123,7 +123,7 @@ static int map_lloyd(shoal_partial *partial, const shoal_round *round, const kme
                          scratch->counters);
 }
 
-/* ---- Lloyd: update ----------------------------------------------------------------------------------------- */
+/* ---- Lloyd: update ----------------------------------------------------------------------------------------------- */
 
 /* New centres, computed one cluster a task. */
 typedef struct moving {

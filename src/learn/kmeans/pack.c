@@ -17,7 +17,7 @@ static const double unit_roundoff = 0x1p-24;
 /* Values beyond this make a pack `far`; until that is known they must not leave float32's range. */
 static const double value_most = 0x1p60;
 
-/* ---- copies ------------------------------------------------------------------------------------------------ */
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 enum { HASH_LANES = 8 }; /* products that do not wait for each other */
 static const uint64_t hash_factor = 0x9E3779B97F4A7C15;
@@ -95,7 +95,7 @@ int kmeans_hash_and_find_copies(int32_t *copy, const double *centres, int64_t co
     return status;
 }
 
-/* ---- order ------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
 typedef struct place {
     double drift;
@@ -148,7 +148,7 @@ done:
     return status;
 }
 
-/* ---- packing ----------------------------------------------------------------------------------------------- */
+/* ---- packing ----------------------------------------------------------------------------------------------------- */
 
 typedef struct packing {
     kmeans_pack *pack;

@@ -1,8 +1,8 @@
-/* Empty clusters: one round asks for the rows farthest from their centres, update decides which empty cluster takes which
- * of them, and a second round brings those rows.
+/* Empty clusters: one round asks for the rows farthest from their centres, update decides which empty cluster takes
+ * which of them, and a second round brings those rows.
  *
- * The sums of the Lloyd round before travel in the model, so that a donor's centre can be computed without the
- * row it gave away. */
+ * The sums of the Lloyd round before travel in the model, so that a donor's centre can be computed without the row it
+ * gave away. */
 #include <math.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static size_t taken_row_bytes(int64_t columns)
     return sizeof(taken_row) + (size_t)columns * sizeof(double);
 }
 
-/* ---- the model's section ----------------------------------------------------------------------------------- */
+/* ---- the model's section ----------------------------------------------------------------------------------------- */
 
 static size_t sums_count(const kmeans_model *model)
 {
@@ -186,7 +186,7 @@ static size_t scratch_relocate(const shoal_round *round, const kmeans_prepared *
            kmeans_assign_bytes(&prepared->pack, prepared->kernel, shape->rows_per_grain);
 }
 
-/* ---- the first round: farthest rows ------------------------------------------------------------------------ */
+/* ---- the first round: farthest rows ------------------------------------------------------------------------------ */
 
 /* A threshold that at least `wanted` rows reach, if there are so many: it spares the partial most of the others. */
 static double threshold_of(const double *distance, int64_t rows, int64_t wanted)
@@ -237,8 +237,8 @@ static int map_farthest(shoal_partial *partial, const kmeans_view *view, const k
     return SHOAL_OK;
 }
 
-/* Empty clusters in the order of their numbers take the farthest row that is not its cluster's last.  Fills moves, which has
- * room for as many as there are empty clusters, and returns how many. */
+/* Empty clusters in the order of their numbers take the farthest row that is not its cluster's last.  Fills moves,
+ * which has room for as many as there are empty clusters, and returns how many. */
 static int64_t decide_moves(relocate_move *moves, int64_t *rows, const kmeans_sums *sums, int64_t k,
                             shoal_partial *merged)
 {
@@ -298,7 +298,7 @@ static int update_farthest(shoal_round **next, const shoal_round *round, shoal_p
     return status;
 }
 
-/* ---- the second round: the rows that are taken ------------------------------------------------------------- */
+/* ---- the second round: the rows that are taken ------------------------------------------------------------------- */
 
 static int map_taken(shoal_partial *partial, const kmeans_view *view, const kmeans_prepared *prepared,
                      const shoal_grain *grain, const shoal_scratch *scratch)
@@ -366,7 +366,7 @@ static int update_taken(shoal_round **next, const shoal_round *round, shoal_part
     return status;
 }
 
-/* ---- both -------------------------------------------------------------------------------------------------- */
+/* ---- both -------------------------------------------------------------------------------------------------------- */
 
 static int map_relocate(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
                         const shoal_grain *grain, const shoal_scratch *scratch)

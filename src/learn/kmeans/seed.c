@@ -107,7 +107,7 @@ bool seed_are_potentials(const int64_t *potentials, int64_t grains, int64_t leas
     return total >= least;
 }
 
-/* ---- drawing ----------------------------------------------------------------------------------------------- */
+/* ---- drawing ----------------------------------------------------------------------------------------------------- */
 
 void seed_draw_rows(seed_view *next, const int64_t *potentials, int64_t grains)
 {
@@ -208,7 +208,7 @@ int kmeans_begin_run(shoal_round **next, const shoal_round *from, const shoal_sh
     return status;
 }
 
-/* ---- weigh: potentials before there is a centre are the weights --------------------------------------------- */
+/* ---- weigh: potentials before there is a centre are the weights -------------------------------------------------- */
 
 enum { WEIGH_POTENTIAL };
 
@@ -268,7 +268,7 @@ const kmeans_phase kmeans_weigh = {.name = "seed",
                                    .map = map_weigh,
                                    .update = update_weigh};
 
-/* ---- fetch: rows that were drawn ---------------------------------------------------------------------------- */
+/* ---- fetch: rows that were drawn --------------------------------------------------------------------------------- */
 
 enum { FETCH_ROWS };
 

@@ -93,8 +93,8 @@ int64_t seed_take_rows(double *out, shoal_partial *merged, int64_t columns);
 /* k-means++: rows that are drawn for each centre, as scikit-learn does. */
 int64_t seed_trials(int64_t k);
 
-/* k-means||: expected samples a round, in units of k, and how many rounds sample: 2.5 candidates for each centre.  Twice as many
- * gave no better starts after greedy reclustering, and took twice the memory. */
+/* k-means||: expected samples a round, in units of k, and how many rounds sample: 2.5 candidates for each
+ * centre.  Twice as many gave no better starts after greedy reclustering, and took twice the memory. */
 #define SEED_SAMPLES_PER_CENTRE 0.5
 enum { SEED_SAMPLING_ROUNDS = 5 };
 

@@ -24,7 +24,7 @@ static int64_t trials_of(const kmeans_model *model)
     return seed_trials(model->k);
 }
 
-/* ---- the rounds -------------------------------------------------------------------------------------------- */
+/* ---- the rounds -------------------------------------------------------------------------------------------------- */
 
 int seed_greedy_judge(shoal_round **next, const shoal_round *fetched, shoal_partial *merged)
 {
@@ -117,7 +117,7 @@ static size_t scratch_judge(const shoal_round *round, const kmeans_prepared *pre
            kmeans_nearer_bytes(&prepared->pack, prepared->kernel);
 }
 
-/* ---- map --------------------------------------------------------------------------------------------------- */
+/* ---- map --------------------------------------------------------------------------------------------------------- */
 
 typedef struct judging {
     const kmeans_rows *rows;
@@ -265,7 +265,7 @@ static int map_judge(shoal_partial *partial, const shoal_round *round, const kme
     return SHOAL_OK;
 }
 
-/* ---- update ------------------------------------------------------------------------------------------------ */
+/* ---- update ------------------------------------------------------------------------------------------------------ */
 
 static int64_t total_of(const int64_t *potentials, int64_t grains)
 {

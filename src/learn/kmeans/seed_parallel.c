@@ -17,7 +17,7 @@ enum { SAMPLE_ROWS };
  * that no run comes near. */
 enum { SAMPLE_STEPS_MOST = 1 << 12 };
 
-/* ---- the rounds -------------------------------------------------------------------------------------------- */
+/* ---- the rounds -------------------------------------------------------------------------------------------------- */
 
 int seed_parallel_first(shoal_round **next, const shoal_round *fetched, shoal_partial *merged)
 {
@@ -85,7 +85,7 @@ static size_t scratch_sample(const shoal_round *round, const kmeans_prepared *pr
            (view.state->sampling ? 0 : kmeans_nearer_bytes(&prepared->pack, prepared->kernel));
 }
 
-/* ---- map --------------------------------------------------------------------------------------------------- */
+/* ---- map --------------------------------------------------------------------------------------------------------- */
 
 typedef struct sampling {
     const kmeans_rows *rows;
@@ -192,7 +192,7 @@ static int map_sample(shoal_partial *partial, const shoal_round *round, const km
     return SHOAL_OK;
 }
 
-/* ---- update: after sampling --------------------------------------------------------------------------------- */
+/* ---- update: after sampling -------------------------------------------------------------------------------------- */
 
 /* Adds the sampled rows, less copies, to the candidates. */
 static int add_samples(shoal_round **next, const shoal_round *round, shoal_partial *merged, const shoal_crew *crew)
@@ -225,7 +225,7 @@ static int add_samples(shoal_round **next, const shoal_round *round, shoal_parti
     return status;
 }
 
-/* ---- update: after measuring ------------------------------------------------------------------------------ */
+/* ---- update: after measuring ------------------------------------------------------------------------------------- */
 
 static int update_sample(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
                          const shoal_shape *shape, const shoal_crew *crew, bool stop)

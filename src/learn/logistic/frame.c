@@ -1,10 +1,10 @@
 /* The coordinates in which L-BFGS searches: weights of columns that are centred and scaled.
  *
- * Columns far from 0, or of very different size, make a narrow valley of the objective, in which L-BFGS takes thousands of steps.  With
- * centre m and scale s of each feature the coordinates are v = s w and c = b + m w, as if (x - m) / s were the data; the data stay as
- * they are, and the penalties are those of w.  The scale makes the diagonal of the Hessian at w = 0 about the same for all features: with
- * p = 1 / classes and W the weight of all rows it is  W p (1 - p) variance + l2  by w.  OWL-QN has one l1 for all coordinates,
- * so with an L1 term features are centred only. */
+ * Columns far from 0, or of very different size, make a narrow valley of the objective, in which L-BFGS takes thousands
+ * of steps.  With centre m and scale s of each feature the coordinates are v = s w and c = b + m w, as if (x - m) / s
+ * were the data; the data stay as they are, and the penalties are those of w.  The scale makes the diagonal of the
+ * Hessian at w = 0 about the same for all features: with p = 1 / classes and W the weight of all rows it is  W p (1 -
+ * p) variance + l2  by w.  OWL-QN has one l1 for all coordinates, so with an L1 term features are centred only. */
 #include <math.h>
 #include <string.h>
 

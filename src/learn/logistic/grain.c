@@ -1,10 +1,11 @@
-/* One grain of logistic regression: outputs, losses and the gradient.  logistic_grain.h has the products, for both types. */
+/* One grain of logistic regression: outputs, losses and the gradient.  logistic_grain.h has the products, for both
+ * types. */
 #include <string.h>
 
 #include "base/memory.h"
 #include "learn/logistic/logistic_internal.h"
 
-/* ---- memory -------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 enum { ALIGNMENT = 64, BLOCK_BYTES = 1 << 18, BLOCK_LEAST = 32, BLOCK_MOST = 512 };
 
@@ -51,7 +52,7 @@ size_t logistic_grain_scratch(const logistic_own *own, const shoal_shape *shape)
            cut_size(own->features * own->outputs, sizeof(double)) + cut_size(own->outputs, sizeof(double));
 }
 
-/* ---- labels -------------------------------------------------------------------------------------------------- */
+/* ---- labels ------------------------------------------------------------------------------------------------------ */
 
 /* The class of a label that the scan has seen.  Labels that count up by one, as most do, are found at once. */
 static int32_t find_class(double label, const double *classes, int32_t count)
@@ -82,7 +83,7 @@ static void find_classes(int32_t *class, const logistic_own *own, const shoal_gr
     }
 }
 
-/* ---- products ------------------------------------------------------------------------------------------------ */
+/* ---- products ---------------------------------------------------------------------------------------------------- */
 
 #define REAL float
 #define TYPE SHOAL_FLOAT32
@@ -131,7 +132,7 @@ void logistic_grain_outputs(const logistic_own *own, const logistic_prepared *pr
     }
 }
 
-/* ---- weights ------------------------------------------------------------------------------------------------- */
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 static int make_room(logistic_prepared *prepared, const logistic_own *own)
 {

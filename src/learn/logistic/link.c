@@ -1,12 +1,13 @@
 /* Between outputs and losses: softplus for two classes, softmax for more.
  *
- * All of it is float64, whatever the products were computed in, with the kernels' own exp and log, so the bits are the same
- * everywhere.  Sums of exponentials leave the greatest, which is 1, out until the end: so a loss near 0 keeps its digits. */
+ * All of it is float64, whatever the products were computed in, with the kernels' own exp and log, so the bits are the
+ * same everywhere.  Sums of exponentials leave the greatest, which is 1, out until the end: so a loss near 0 keeps its
+ * digits. */
 #include <math.h>
 
 #include "learn/logistic/logistic_internal.h"
 
-/* ---- two classes --------------------------------------------------------------------------------------------- */
+/* ---- two classes ------------------------------------------------------------------------------------------------- */
 
 /* The output, turned so that the row's own class lies on the negative side, is the log-odds of being wrong. */
 static void losses_of_two(logistic_sums *sums, const logistic_block *block, const int32_t *class, const double *weight,
@@ -45,7 +46,7 @@ static void decide_between_two(const logistic_block *block, double *probabilitie
     }
 }
 
-/* ---- more classes -------------------------------------------------------------------------------------------- */
+/* ---- more classes ------------------------------------------------------------------------------------------------ */
 
 /* Finds the greatest output of each row and subtracts it from all. */
 static void subtract_greatest(const logistic_block *block)

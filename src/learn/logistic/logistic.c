@@ -1,8 +1,8 @@
 /* Logistic regression as a learner that goes down a gradient: options, the plan, and value and gradient from sums.  See
  * shoal/logistic.h.
  *
- * The value is the plain sum, so that what is shown on the way is the objective; L-BFGS does not mind its size.  Only the
- * tolerance and the gradient that is told are for a mean row. */
+ * The value is the plain sum, so that what is shown on the way is the objective; L-BFGS does not mind its size.  Only
+ * the tolerance and the gradient that is told are for a mean row. */
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +18,8 @@ enum { NOTE_LOSS, NOTE_RIGHT, NOTES }; /* the sums behind those of the gradient 
 /* Products in float32 leave about so much noise in the value: changes that are smaller are none. */
 #define SINGLE_CHANGE 0x1p-30
 
-/* Sizes of columns are known as float32 (scan.c): far beyond it the frame is so wrong that the search finds no first step. */
+/* Sizes of columns are known as float32 (scan.c): far beyond it the frame is so wrong that the search finds no first
+ * step. */
 #define VALUE_MOST 1e25
 
 static const char *const precisions[] = {"auto", "float32", "float64", NULL};
@@ -42,7 +43,7 @@ static const shoal_option logistic_options[] = {
      precisions},
     {0}};
 
-/* ---- round 0 ------------------------------------------------------------------------------------------------- */
+/* ---- round 0 ----------------------------------------------------------------------------------------------------- */
 
 static size_t own_bytes_of(const logistic_own *own)
 {
@@ -81,8 +82,7 @@ static int find_target(int64_t *out, int64_t target, const shoal_shape *shape)
     if (shape->rows < 1 || shape->columns < 2 || shape->columns > COLUMNS_MOST)
         return shoal_fail(SHOAL_INVALID,
                           "%" PRId64 " rows and %" PRId64
-                          " columns; logistic regression needs rows, a column of labels "
-                          "and at least one other",
+                          " columns; logistic regression needs rows, a column of labels and at least one other",
                           shape->rows, shape->columns);
     *out = target > 0 ? target - 1 : target < 0 ? shape->columns + target : shape->columns - 1;
     return *out >= 0 && *out < shape->columns
@@ -118,7 +118,7 @@ static void copy_start(logistic_own *own, const shoal_logistic_config *config)
     memcpy(to + weights + intercepts, config->start_classes, (size_t)own->start_classes * sizeof *to);
 }
 
-/* ---- after the scan ------------------------------------------------------------------------------------------ */
+/* ---- after the scan ---------------------------------------------------------------------------------------------- */
 
 static bool has_same_classes(const logistic_own *own, const logistic_found *found)
 {
@@ -250,7 +250,7 @@ static bool is_good(const void *untyped, size_t own_bytes, const gradient_plan *
            (!scanned || (own->weight > 0 && isfinite(own->weight))) && (!plan || is_plan(plan, own, shape));
 }
 
-/* ---- descending ---------------------------------------------------------------------------------------------- */
+/* ---- descending -------------------------------------------------------------------------------------------------- */
 
 static int prepare_point(void **prepared, const void *untyped, const double *x, const shoal_shape *shape,
                          const shoal_crew *crew)
@@ -297,7 +297,7 @@ static int note_logistic(double *notes, const double *sums, const void *own, con
     return SHOAL_OK;
 }
 
-/* ---- the result ---------------------------------------------------------------------------------------------- */
+/* ---- the result -------------------------------------------------------------------------------------------------- */
 
 static int result_logistic(shoal_result *result, const void *untyped, size_t own_bytes, const double *x,
                            const shoal_shape *shape)
@@ -328,7 +328,7 @@ static int tell_logistic(shoal_result *result, const double *notes, const void *
     return SHOAL_OK;
 }
 
-/* ---- the learner --------------------------------------------------------------------------------------------- */
+/* ---- the learner ------------------------------------------------------------------------------------------------- */
 
 const gradient_class logistic_class = {
     .scan_layout = logistic_scan_layout,
@@ -428,7 +428,8 @@ static int check_result_logistic(const shoal_algorithm *self, const shoal_result
                : shoal_fail(SHOAL_BROKEN, "the result is no model of logistic regression for these rows");
 }
 
-/* Two products with the data: outputs, and what each row adds to the gradient.  How many classes there are is only known later. */
+/* Two products with the data: outputs, and what each row adds to the gradient.  How many classes there are is only
+ * known later. */
 static int cost_logistic(shoal_cost *out, const void *untyped, const shoal_shape *shape)
 {
     const shoal_logistic_config *config = untyped;

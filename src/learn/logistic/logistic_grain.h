@@ -1,9 +1,11 @@
 /* The products of a grain, for the type REAL.  Included by grain.c, once for float and once for double; hence no guard.
  *
- * REAL and TYPE are the type, DENSE its table in a kernel set, ADD its way into the sums, and NAMED(x) gives functions their names.
+ * REAL and TYPE are the type, DENSE its table in a kernel set, ADD its way into the sums, and NAMED(x) gives functions
+ * their names.
  *
- * A grain is done in blocks of rows, which stay in the cache for both products.  Each element of outputs and gradient is one chain of
- * fused multiply-adds, over columns and over rows, which the next block goes on with: so blocks change no bits. */
+ * A grain is done in blocks of rows, which stay in the cache for both products.  Each element of outputs and gradient
+ * is one chain of fused multiply-adds, over columns and over rows, which the next block goes on with: so blocks change
+ * no bits. */
 
 /* The rows of a block as REAL, the target among them. */
 static const REAL *NAMED(rows)(REAL *space, const shoal_grain *grain, int64_t first, int64_t rows,

@@ -1,8 +1,8 @@
 /* What the files of logistic regression share.
  *
- * logistic.c has options, the plan and how value and gradient come from sums; frame.c the coordinates of the search; scan.c looks at
- * the data; grain.c does the products of a grain, in float or double; link.c turns outputs into losses, residuals and probabilities,
- * always in double; predict.c applies a model. */
+ * logistic.c has options, the plan and how value and gradient come from sums; frame.c the coordinates of the search;
+ * scan.c looks at the data; grain.c does the products of a grain, in float or double; link.c turns outputs into losses,
+ * residuals and probabilities, always in double; predict.c applies a model. */
 #ifndef LOGISTIC_INTERNAL_H
 #define LOGISTIC_INTERNAL_H
 
@@ -10,8 +10,9 @@
 
 #include "learn/gradient/gradient.h"
 
-/* What travels with every round.  Behind it lie, as doubles, once the scan has found them, the labels of the classes, ascending, and the
- * centre and the scale of each feature; and where to start: weights, intercepts and labels of an earlier model. */
+/* What travels with every round.  Behind it lie, as doubles, once the scan has found them, the labels of the classes,
+ * ascending, and the centre and the scale of each feature; and where to start: weights, intercepts and labels of an
+ * earlier model. */
 typedef struct logistic_own {
     int64_t target;            /* column of the labels, from 0 */
     int64_t features;          /* columns but that one */
@@ -52,7 +53,7 @@ static inline int64_t logistic_outputs(int64_t classes)
 /* Of logistic.c; for tests. */
 extern const gradient_class logistic_class;
 
-/* ---- scan.c -------------------------------------------------------------------------------------------------- */
+/* ---- scan.c ------------------------------------------------------------------------------------------------------ */
 
 void logistic_scan_layout(shoal_layout *layout, const void *own, const shoal_shape *shape);
 size_t logistic_scan_scratch(const void *own, const shoal_shape *shape);
@@ -81,7 +82,7 @@ int logistic_note_not_finite(shoal_partial *partial, int cell, const shoal_grain
 /* Fails with the sentence for the first of them in all rows, if there is one. */
 int logistic_refuse_not_finite(const shoal_partial *merged, int cell);
 
-/* ---- frame.c: the coordinates in which L-BFGS searches ------------------------------------------------------- */
+/* ---- frame.c: the coordinates in which L-BFGS searches ----------------------------------------------------------- */
 
 /* Fills centre and scale of each feature. */
 void logistic_frame_choose(double *centre, double *scale, const logistic_own *own, const shoal_partial *merged,
@@ -92,7 +93,7 @@ void logistic_frame_enter(double *x, const double *weights, const double *interc
 /* The gradient by weights and intercepts, in place, becomes that by coordinates. */
 void logistic_frame_gradient(double *gradient, const logistic_own *own);
 
-/* ---- link.c: rows of outputs, in double ---------------------------------------------------------------------- */
+/* ---- link.c: rows of outputs, in double -------------------------------------------------------------------------- */
 
 /* A block of rows.  `spare` has room for a double a row, `most` for an int32. */
 typedef struct logistic_block {
@@ -107,13 +108,14 @@ typedef struct logistic_sums {
     double loss, right;
 } logistic_sums;
 
-/* Adds the rows one by one, with a weight of 1 each when `weight` is NULL, and replaces the outputs by the losses' derivatives. */
+/* Adds the rows one by one, with a weight of 1 each when `weight` is NULL, and replaces the outputs by the losses'
+ * derivatives. */
 void logistic_losses(logistic_sums *sums, const logistic_block *block, const int32_t *class, const double *weight,
                      const kernel_dense64 *dense);
 /* Fills the most likely class of each row in `most`; with `probabilities` (rows x classes) the probability of each. */
 void logistic_decide(const logistic_block *block, double *probabilities, const kernel_dense64 *dense);
 
-/* ---- grain.c ------------------------------------------------------------------------------------------------- */
+/* ---- grain.c ----------------------------------------------------------------------------------------------------- */
 
 /* Weights and intercepts as the products take them. */
 typedef struct logistic_prepared {

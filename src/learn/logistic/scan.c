@@ -1,4 +1,5 @@
-/* Round 0 of logistic regression: which labels there are, what the columns and weights are like, and whether all is finite. */
+/* Round 0 of logistic regression: which labels there are, what the columns and weights are like, and whether all is
+ * finite. */
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -15,8 +16,8 @@ enum { LABELS_MOST = SHOAL_LOGISTIC_CLASSES_MOST + 1 };
 /* Holds every double, so a sum of weights always has room. */
 static const learn_window all_doubles = {.low = -1088, .digits = LEARN_EXACT_DIGITS_MOST};
 
-/* Sums of a column: its values; their squared distances from the mean of their grain; and the squares of those means, each times the
- * rows of the grain.  All are rounded to float32 first, each of which has room in the usual window. */
+/* Sums of a column: its values; their squared distances from the mean of their grain; and the squares of those means,
+ * each times the rows of the grain.  All are rounded to float32 first, each of which has room in the usual window. */
 enum { MOMENT_VALUES, MOMENT_WITHIN, MOMENT_MEANS, MOMENTS };
 
 void logistic_scan_layout(shoal_layout *layout, const void *own, const shoal_shape *shape)
@@ -41,7 +42,7 @@ double logistic_scan_bytes(int64_t columns, int64_t classes)
     return (words + RECORD_CELLS) * sizeof(int64_t) + (double)classes * sizeof(shoal_key);
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static double value_at(const shoal_grain *grain, int64_t row, int64_t column)
 {
@@ -113,7 +114,7 @@ int logistic_refuse_not_finite(const shoal_partial *merged, int cell)
                                    : "minus infinity");
 }
 
-/* ---- what columns are like ------------------------------------------------------------------------------------ */
+/* ---- what columns are like --------------------------------------------------------------------------------------- */
 
 static void add_moment(shoal_partial *partial, int64_t column, int which, double value)
 {
@@ -173,7 +174,7 @@ void logistic_scan_column(double *mean, double *variance, const shoal_partial *m
     *variance = (read_moment(merged, column, MOMENT_WITHIN) + (between > noise * means ? between : 0)) / count;
 }
 
-/* ---- labels -------------------------------------------------------------------------------------------------- */
+/* ---- labels ------------------------------------------------------------------------------------------------------ */
 
 size_t logistic_scan_scratch(const void *own, const shoal_shape *shape)
 {
@@ -215,7 +216,7 @@ static int scan_labels(shoal_partial *partial, const logistic_own *own, const sh
     return status;
 }
 
-/* ---- weights ------------------------------------------------------------------------------------------------- */
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 static int scan_weights(shoal_partial *partial, const shoal_grain *grain)
 {
@@ -254,7 +255,7 @@ static int read_weights(logistic_found *out, const shoal_partial *merged, const 
                : shoal_fail(SHOAL_INVALID, "the weights of the rows add up to %g", out->weight);
 }
 
-/* ---- the round ----------------------------------------------------------------------------------------------- */
+/* ---- the round --------------------------------------------------------------------------------------------------- */
 
 int logistic_scan(shoal_partial *partial, const void *untyped, const shoal_grain *grain, const shoal_scratch *scratch)
 {
@@ -279,8 +280,8 @@ int logistic_scan_read(logistic_found *out, const logistic_own *own, const shoal
     if (labels > SHOAL_LOGISTIC_CLASSES_MOST)
         return shoal_fail(SHOAL_INVALID,
                           "column %" PRId64
-                          ", which is to hold the labels, has more than %d different values; --target "
-                          "names another column",
+                          ", which is to hold the labels, has more than %d different values; --target names another "
+                          "column",
                           own->target + 1, SHOAL_LOGISTIC_CLASSES_MOST);
     for (int64_t i = 0; i < labels; i++) {
         shoal_key key;

@@ -25,7 +25,7 @@ int azure_answer_etag(azure_store *store, const char *key, const http_request *r
     return store_etag_set(etag, text, strlen(text));
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct getting {
     azure_store *store;
@@ -218,7 +218,7 @@ int get_azure(shoal_store *self, const char *key, const store_range *range, shoa
     return status;
 }
 
-/* ---- writing and removing ------------------------------------------------------------------------------------ */
+/* ---- writing and removing ---------------------------------------------------------------------------------------- */
 
 int put_azure(shoal_store *self, const char *key, const store_body *body, const shoal_etag *expected, shoal_etag *etag,
               store_attempt *attempt)
@@ -274,7 +274,7 @@ int remove_azure(shoal_store *self, const char *key, store_attempt *attempt)
     return status;
 }
 
-/* ---- listing ------------------------------------------------------------------------------------------------- */
+/* ---- listing ----------------------------------------------------------------------------------------------------- */
 
 typedef struct listing {
     const char *prefix, *after;

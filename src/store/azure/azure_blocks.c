@@ -92,7 +92,7 @@ static int block_id(const putting *put, size_t number, char **out)
     return azure_base64(out, bytes, sizeof bytes);
 }
 
-/* ---- blocks that are there ------------------------------------------------------------------------------------- */
+/* ---- blocks that are there --------------------------------------------------------------------------------------- */
 
 typedef struct reading {
     azure_found_block *found;
@@ -161,7 +161,7 @@ static void find_blocks(putting *put, store_attempt *attempt)
     azure_request_release(&request);
 }
 
-/* ---- putting --------------------------------------------------------------------------------------------------- */
+/* ---- putting ----------------------------------------------------------------------------------------------------- */
 
 static int ask_block(void *context, size_t item, http_request *out)
 {

@@ -36,7 +36,7 @@ static const char *environment(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* ---- parts --------------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 static int set_key(azure_credentials *out, const char *text, size_t length)
 {
@@ -95,7 +95,7 @@ static int default_endpoints(azure_credentials *out, const char *protocol, const
     return status;
 }
 
-/* ---- connection strings -------------------------------------------------------------------------------------- */
+/* ---- connection strings ------------------------------------------------------------------------------------------ */
 
 static int use_emulator(azure_credentials *out)
 {
@@ -174,7 +174,7 @@ int azure_connection_string(azure_credentials *out, const char *text)
     return status;
 }
 
-/* ---- identities ---------------------------------------------------------------------------------------------- */
+/* ---- identities -------------------------------------------------------------------------------------------------- */
 
 static int set_token_url(azure_credentials *out, const char *endpoint, const char *version)
 {
@@ -366,7 +366,7 @@ int azure_token_header(azure_credentials *who, base_secret **out, store_attempt 
     return status;
 }
 
-/* ---- the environment ----------------------------------------------------------------------------------------- */
+/* ---- the environment --------------------------------------------------------------------------------------------- */
 
 static int from_variables(azure_credentials *out, const char *account)
 {

@@ -10,7 +10,7 @@
 #include "base/secret.h"
 #include "store/http.h"
 
-/* ---- credentials (azure_credentials.c) ----------------------------------------------------------------------- */
+/* ---- credentials (azure_credentials.c) --------------------------------------------------------------------------- */
 
 /* Who we are, and where the services are.  One of key, sas or identity. */
 typedef struct azure_credentials {
@@ -43,7 +43,7 @@ int azure_connection_string(azure_credentials *out, const char *text);
 /* Reads the answer of a metadata service: the token and the seconds it is good for; `now` is in seconds since 1970. */
 int azure_token_read(base_secret **token, double *seconds, const char *answer, size_t size, int64_t now);
 
-/* ---- requests (azure_request.c) ------------------------------------------------------------------------------ */
+/* ---- requests (azure_request.c) ---------------------------------------------------------------------------------- */
 
 typedef enum azure_service { AZURE_BLOB, AZURE_QUEUE } azure_service;
 
@@ -109,7 +109,7 @@ int azure_sign(char out[64], const base_secret *key, const char *text);
 int azure_base64(char **out, const void *bytes, size_t size);
 int azure_unbase64(unsigned char **out, size_t *size, const char *text, size_t length);
 
-/* ---- names (azure_name.c) ------------------------------------------------------------------------------------ */
+/* ---- names (azure_name.c) ---------------------------------------------------------------------------------------- */
 
 /* The name of a blob for a key, and back.  They are the same but for the backslash, which Azure turns into a slash. */
 int azure_blob_name(char **out, const char *key);
@@ -119,7 +119,7 @@ enum { AZURE_QUEUE_NAME = 64 };
 /* A queue's name for Azure: 3 to 63 lower-case letters, digits and dashes. */
 void azure_queue_name(char out[AZURE_QUEUE_NAME], const char *container, const char *queue);
 
-/* ---- blobs (azure_blob.c) and queues (azure_queue.c) --------------------------------------------------------- */
+/* ---- blobs (azure_blob.c) and queues (azure_queue.c) ------------------------------------------------------------- */
 
 int get_azure(shoal_store *self, const char *key, const store_range *range, shoal_blob *out, store_attempt *attempt);
 int put_azure(shoal_store *self, const char *key, const store_body *body, const shoal_etag *expected, shoal_etag *etag,

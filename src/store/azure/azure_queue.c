@@ -24,7 +24,7 @@ enum {
 };
 static const char inside = 'i', beside = 'b'; /* the first byte */
 
-/* ---- bodies that are blobs ----------------------------------------------------------------------------------- */
+/* ---- bodies that are blobs --------------------------------------------------------------------------------------- */
 
 static int body_key(const azure_store *store, const char *queue, const char *name, char **out)
 {
@@ -94,7 +94,7 @@ static void remove_body(azure_store *store, const char *queue, const char *name,
     base_free(&key);
 }
 
-/* ---- pushing ------------------------------------------------------------------------------------------------- */
+/* ---- pushing ----------------------------------------------------------------------------------------------------- */
 
 static int message_document(const char *first, size_t first_size, const store_body *body, char **out)
 {
@@ -181,7 +181,7 @@ int push_azure(shoal_store *self, const char *queue, const store_body *body, sto
     return status;
 }
 
-/* ---- taking -------------------------------------------------------------------------------------------------- */
+/* ---- taking ------------------------------------------------------------------------------------------------------ */
 
 typedef struct message_reading {
     azure_message *out;
@@ -324,7 +324,7 @@ int take_azure(shoal_store *self, const char *queue, double lease, shoal_message
     return status;
 }
 
-/* ---- holding and finishing ----------------------------------------------------------------------------------- */
+/* ---- holding and finishing --------------------------------------------------------------------------------------- */
 
 typedef struct receipt_parts {
     char text[SHOAL_RECEIPT_BYTES];
@@ -411,7 +411,7 @@ int finish_azure(shoal_store *self, const char *queue, shoal_message *message, s
     return lost_with_queue(store, queue, status);
 }
 
-/* ---- the whole queue ----------------------------------------------------------------------------------------- */
+/* ---- the whole queue --------------------------------------------------------------------------------------------- */
 
 int count_azure(shoal_store *self, const char *queue, int64_t *out, store_attempt *attempt)
 {

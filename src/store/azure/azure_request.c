@@ -16,7 +16,7 @@
 
 const char azure_version[] = "2021-12-02";
 
-/* ---- making a request ready ---------------------------------------------------------------------------------- */
+/* ---- making a request ready -------------------------------------------------------------------------------------- */
 
 /* Now as HTTP writes dates, whatever language the program speaks. */
 static void date_text(char out[40], time_t now)
@@ -198,7 +198,7 @@ void azure_request_release(http_request *request)
     http_request_release(request);
 }
 
-/* ---- what was refused ---------------------------------------------------------------------------------------- */
+/* ---- what was refused -------------------------------------------------------------------------------------------- */
 
 bool azure_succeeded(const http_request *request)
 {
@@ -260,8 +260,8 @@ static const meaning meanings[] = {
     {"OutOfRangeInput", SHOAL_USAGE, 0,
      "Azure has no such names: a container's has 3 to 63 lower-case letters, digits and single dashes"},
     {"AuthorizationPermissionMismatch", SHOAL_DENIED, 0,
-     "these credentials do not allow this (a signature may lack a permission: r, w, d, l, c for blobs, r, a, u, p for "
-     "queues; an identity may lack a role)"},
+     "these credentials do not allow this (a signature may lack a permission: r, w, d, l, c for blobs, r, a, u, p "
+     "for queues; an identity may lack a role)"},
     {"AuthorizationServiceMismatch", SHOAL_DENIED, 0, "the signature is not for this service (blobs or queues)"},
     {"AuthorizationResourceTypeMismatch", SHOAL_DENIED, 0,
      "the signature is not for this kind of thing (it needs srt=co for containers, queues and what is in them)"},

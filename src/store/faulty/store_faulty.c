@@ -3,7 +3,8 @@
  *     mem:jobs?faults=seed:7,before:0.05,after:0.05/cut,delay:0.1/20ms
  *
  * It stands below the layer that tries again, as a bad network would.  What a call meets is drawn from the seed and the
- * number of the call, so the same calls in the same order meet the same faults.  docs/store.md, "Faults", explains each.
+ * number of the call, so the same calls in the same order meet the same faults.  docs/store.md, "Faults", explains
+ * each.
  *
  * Stale reads and forgetting need to know what was there before.  Only then are changes made one at a time, with a read
  * before each. */
@@ -47,7 +48,7 @@ enum {
     DRAW_DUPLICATE
 };
 
-/* ---- fates --------------------------------------------------------------------------------------------------- */
+/* ---- fates ------------------------------------------------------------------------------------------------------- */
 
 static double draw(const faulty_store *self, uint64_t call, uint32_t which)
 {
@@ -140,7 +141,7 @@ static void take_counts(faulty_store *self, bool ours)
     atomic_fetch_add(&outer->counts.received, ours ? 0 : received);
 }
 
-/* ---- the past ------------------------------------------------------------------------------------------------ */
+/* ---- the past ---------------------------------------------------------------------------------------------------- */
 
 /* Before a change of a blob: locks the past and reads what will be replaced.  Each is followed by keep. */
 static int look_before(past_change *out, faulty_store *self, const char *key, store_attempt *attempt)
@@ -219,7 +220,7 @@ static int copy_former(shoal_blob *out, const faulty_store *self, const past_cha
     return status;
 }
 
-/* ---- blobs --------------------------------------------------------------------------------------------------- */
+/* ---- blobs ------------------------------------------------------------------------------------------------------- */
 
 static int get_faulty(shoal_store *store, const char *key, const store_range *range, shoal_blob *out,
                       store_attempt *attempt)
@@ -302,7 +303,7 @@ static int list_faulty(shoal_store *store, const char *prefix, const char *after
     return answer(self, &fate, prefix, false, status, attempt);
 }
 
-/* ---- queues -------------------------------------------------------------------------------------------------- */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 static int push_faulty(shoal_store *store, const char *queue, const store_body *body, store_attempt *attempt)
 {
@@ -400,7 +401,7 @@ static int wait_faulty(shoal_store *store, const char *name, uint32_t *seen, int
     return self->inner->class->wait(self->inner, name, seen, deadline);
 }
 
-/* ---- wrapping ------------------------------------------------------------------------------------------------ */
+/* ---- wrapping ---------------------------------------------------------------------------------------------------- */
 
 static void close_faulty(shoal_store *store)
 {

@@ -4,7 +4,7 @@
 
 #include "store/store_internal.h"
 
-/* ---- what is asked for (store_faulty_spec.c) ----------------------------------------------------------------- */
+/* ---- what is asked for (store_faulty_spec.c) --------------------------------------------------------------------- */
 
 /* One kind of fault: how likely a call meets it, and its parameter. */
 typedef struct fault {
@@ -22,7 +22,7 @@ typedef struct fault_spec {
 /* Reads "seed:7,before:0.05,delay:0.1/20ms".  SHOAL_USAGE with a sentence. */
 int fault_spec_parse(fault_spec *out, const char *text);
 
-/* ---- what was there before (store_faulty_past.c) ------------------------------------------------------------- */
+/* ---- what was there before (store_faulty_past.c) ----------------------------------------------------------------- */
 
 /* A change that went through this handle, and what it takes to undo it. */
 typedef struct past_change {
@@ -47,8 +47,8 @@ int past_add(past *past, past_change *change);
 const past_change *past_since(const past *past, const char *key, int64_t since);
 /* Makes a page look as it did at that moment.  `first` when it is the first page. */
 int past_show(const past *past, shoal_listing *page, const char *prefix, const char *after, bool first, int64_t since);
-/* Undoes in `store` what was done since a moment, the last first, and forgets it.  What someone else has changed meanwhile
- * stays as it is. */
+/* Undoes in `store` what was done since a moment, the last first, and forgets it.  What someone else has changed
+ * meanwhile stays as it is. */
 int past_undo(past *past, shoal_store *store, int64_t since);
 void past_change_release(past_change *change);
 void past_release(past *past);

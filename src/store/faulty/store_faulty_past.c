@@ -1,8 +1,8 @@
 /* What a store was like a moment ago, as far as it was changed through one handle: the source of stale reads, and what
  * a store that forgets goes back to.
  *
- * Before a change is made, what it replaces is read and kept for some seconds.  Going back writes it again, so the former
- * content is there but under a new etag, unlike on a server that restarts from an older copy of its disk. */
+ * Before a change is made, what it replaces is read and kept for some seconds.  Going back writes it again, so the
+ * former content is there but under a new etag, unlike on a server that restarts from an older copy of its disk. */
 #include "store_faulty.h"
 
 #include <stdlib.h>
@@ -65,7 +65,7 @@ const past_change *past_since(const past *past, const char *key, int64_t since)
     return NULL;
 }
 
-/* ---- listings ------------------------------------------------------------------------------------------------ */
+/* ---- listings ---------------------------------------------------------------------------------------------------- */
 
 static int by_key(const void *a, const void *b)
 {
@@ -122,7 +122,7 @@ int past_show(const past *past, shoal_listing *page, const char *prefix, const c
     return status;
 }
 
-/* ---- going back ---------------------------------------------------------------------------------------------- */
+/* ---- going back -------------------------------------------------------------------------------------------------- */
 
 /* The wrapper calls the inner store with no one above that tries again: a few attempts, and what fails stays done. */
 static store_attempt patient(void)

@@ -110,8 +110,8 @@ static int read_item(fault_spec *spec, const char *item)
             return read_fault((fault *)((char *)spec + kinds[i].offset), &kinds[i], value, item);
     return shoal_fail(
         SHOAL_USAGE,
-        "faults: there is no fault '%s'; there are before, after, cut, throttle, delay, duplicate, stale, "
-        "forget, and the seed",
+        "faults: there is no fault '%s'; there are before, after, cut, throttle, delay, duplicate, stale, forget, and "
+        "the seed",
         text);
 }
 

@@ -36,7 +36,7 @@ static int fail_body(const folder_store *self, const char *key, int error, const
                             self->store.name, key, what);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* Makes a temporary and locks it.  Between the two someone who opens the store may take it for a dead writer's: then
  * another is made. */
@@ -178,7 +178,7 @@ void folder_body_release(folder_store *self, folder_body *body)
     base_free(&body->joined);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 int folder_body_read(folder_store *self, int64_t number, int64_t whole, void *out, int64_t offset, int64_t length,
                      const char *key)
@@ -207,7 +207,7 @@ int folder_body_read(folder_store *self, int64_t number, int64_t whole, void *ou
     return status;
 }
 
-/* ---- removing ------------------------------------------------------------------------------------------------ */
+/* ---- removing ---------------------------------------------------------------------------------------------------- */
 
 static int forget(folder_store *self, int64_t number, const char *key)
 {
@@ -289,7 +289,7 @@ int folder_garbage_sweep(folder_store *self, bool inside, store_attempt *attempt
     return inside ? folder_transact_inside(self, &change, attempt) : folder_transact(self, &change, attempt);
 }
 
-/* ---- what dead writers left ---------------------------------------------------------------------------------- */
+/* ---- what dead writers left -------------------------------------------------------------------------------------- */
 
 /* Calls `look` with every name in a folder. */
 static int each_name(folder_store *self, int folder, const char *called, int (*look)(folder_store *self, const char *))

@@ -1,14 +1,14 @@
-/* The gate that writers pass one at a time.  SQLite's own way of waiting, trying again after pauses, starves writers; here
- * they sleep until it is their turn.
+/* The gate that writers pass one at a time.  SQLite's own way of waiting, trying again after pauses, starves writers;
+ * here they sleep until it is their turn.
  *
- * The lock is flock on the file `gate` and nothing else: the kernel gives it back when its holder dies.  All that makes it
- * quick and fair are hints in shared memory, which may be wrong at any time at the price of a few milliseconds.
+ * The lock is flock on the file `gate` and nothing else: the kernel gives it back when its holder dies.  All that makes
+ * it quick and fair are hints in shared memory, which may be wrong at any time at the price of a few milliseconds.
  *
- * A process may pass again and again while others wait, for a turn of a millisecond: handing over at every put would cost a
- * switch of processes each.  Then it lets another pass first.  Who waits is woken the next time the gate opens; if the
- * holder was back before it, it waits for the end of the turn.  So each has its turns, and nobody is woken much in vain.  Where many wait
- * there are no turns: who leaves wakes the next, and the others sleep long, for a hundred that try every millisecond would leave
- * nothing of the processors to the one that is inside. */
+ * A process may pass again and again while others wait, for a turn of a millisecond: handing over at every put would
+ * cost a switch of processes each.  Then it lets another pass first.  Who waits is woken the next time the gate opens;
+ * if the holder was back before it, it waits for the end of the turn.  So each has its turns, and nobody is woken much
+ * in vain.  Where many wait there are no turns: who leaves wakes the next, and the others sleep long, for a hundred
+ * that try every millisecond would leave nothing of the processors to the one that is inside. */
 #include "folder_internal.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static const int64_t HINT_MOST = 500000000;     /* a time that is further ahead 
 static const int64_t CROWD_STEP = 400000;       /* of sleep until woken for each that waits where many do */
 enum { CROWD = 4 };                             /* that many wait are many */
 
-/* ---- among the threads of a handle --------------------------------------------------------------------------- */
+/* ---- among the threads of a handle ------------------------------------------------------------------------------- */
 
 /* A lock on a word, since those of pthreads can't wait until a moment of our clock. */
 static bool lock_writer(folder_store *self, int64_t deadline)
@@ -48,7 +48,7 @@ static void unlock_writer(folder_store *self)
         base_wake_word(&self->writer_lock, 1);
 }
 
-/* ---- among processes ----------------------------------------------------------------------------------------- */
+/* ---- among processes --------------------------------------------------------------------------------------------- */
 
 static bool is_ahead(const _Atomic int64_t *until, int64_t now)
 {
@@ -75,8 +75,8 @@ static void wake_one(folder_shared *shared)
     base_wake_word(&shared->released, 1);
 }
 
-/* At the end of this process's turn: sleeps until another has passed the gate.  Tells whether it did; who had its turn need
- * not be the next that is woken. */
+/* At the end of this process's turn: sleeps until another has passed the gate.  Tells whether it did; who had its turn
+ * need not be the next that is woken. */
 static bool let_others_pass(folder_store *self, int64_t deadline)
 {
     folder_shared *shared = self->shared;
@@ -100,7 +100,8 @@ static bool try_lock(folder_store *self, int *error)
     return result == 0;
 }
 
-/* Whether it is time to look for a stopped holder: nobody has passed for a while, and no other looks now; or it is the last time. */
+/* Whether it is time to look for a stopped holder: nobody has passed for a while, and no other looks now; or it is the
+ * last time. */
 static bool may_look(folder_shared *shared, uint32_t *passed, int64_t now, int64_t deadline)
 {
     uint32_t count = atomic_load(&shared->passed);
@@ -217,7 +218,7 @@ void folder_leave(folder_store *self)
     unlock_writer(self);
 }
 
-/* ---- telling what changed ------------------------------------------------------------------------------------ */
+/* ---- telling what changed ---------------------------------------------------------------------------------------- */
 
 void folder_announce_begin(folder_store *self)
 {

@@ -1,8 +1,8 @@
 /* Who holds a lock that is in the way, by what the kernel tells in /proc/locks; and waking it when it is stopped.
  *
- * A process that was stopped (Ctrl-Z, SIGSTOP, a batch system) between entering the gate and leaving it would freeze all
- * others.  It is sent SIGCONT: it goes on, lets go a moment later, and nothing is lost, neither its work nor ours.  Killing
- * it would also open the gate, but costs what the process was doing. */
+ * A process that was stopped (Ctrl-Z, SIGSTOP, a batch system) between entering the gate and leaving it would freeze
+ * all others.  It is sent SIGCONT: it goes on, lets go a moment later, and nothing is lost, neither its work nor
+ * ours.  Killing it would also open the gate, but costs what the process was doing. */
 #include "folder_internal.h"
 
 #include <dirent.h>
@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The bytes of index.db-shm that SQLite locks for a while; the one behind them every process holds as long as it is there. */
+/* The bytes of index.db-shm that SQLite locks for a while; the one behind them every process holds as long as it is
+ * there. */
 enum { SHM_FIRST = 120, SHM_LAST = 127 };
 
 typedef struct lock_line {

@@ -1,8 +1,9 @@
-/* The index of an embedded store: SQLite in WAL mode, its statements, transactions, and what its errors mean to a caller.
+/* The index of an embedded store: SQLite in WAL mode, its statements, transactions, and what its errors mean to a
+ * caller.
  *
  * A handle has one connection that writes, used only by whoever is inside the gate, and as many that read as there are
- * readers at once; those never wait for a writer.  Checkpoints happen inside the gate too: with nobody writing meanwhile
- * they reach the end of the log, which then starts over instead of growing. */
+ * readers at once; those never wait for a writer.  Checkpoints happen inside the gate too: with nobody writing
+ * meanwhile they reach the end of the log, which then starts over instead of growing. */
 #include "folder_internal.h"
 
 #include <errno.h>
@@ -27,18 +28,14 @@ static const int64_t CHECKPOINT_WAIT = 500000000;
 static const int64_t TICK_MOST = 20000000; /* between two times that files are given */
 
 static const char schema[] =
-    "CREATE TABLE IF NOT EXISTS state(name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
-    "INSERT OR IGNORE INTO state VALUES('bodies', 0), ('boot', '');"
-    "CREATE TABLE IF NOT EXISTS blobs(key BLOB PRIMARY KEY, etag BLOB NOT NULL, time INTEGER NOT NULL,"
-    " size INTEGER NOT NULL, file INTEGER, data BLOB) WITHOUT ROWID;"
-    "CREATE INDEX IF NOT EXISTS blob_files ON blobs(file) WHERE file IS NOT NULL;"
-    "CREATE TABLE IF NOT EXISTS messages(id INTEGER PRIMARY KEY, queue BLOB NOT NULL,"
-    " visible INTEGER NOT NULL, deliveries INTEGER NOT NULL, holder BLOB, size INTEGER NOT NULL, file INTEGER, data "
-    "BLOB);"
-    "CREATE INDEX IF NOT EXISTS message_order ON messages(queue, visible);"
-    "CREATE INDEX IF NOT EXISTS message_files ON messages(file) WHERE file IS NOT NULL;"
-    "CREATE TABLE IF NOT EXISTS garbage(file INTEGER PRIMARY KEY);"
-    "PRAGMA user_version = 1;";
+    "CREATE TABLE IF NOT EXISTS state(name TEXT PRIMARY KEY, value) WITHOUT ROWID;INSERT OR IGNORE INTO state "
+    "VALUES('bodies', 0), ('boot', '');CREATE TABLE IF NOT EXISTS blobs(key BLOB PRIMARY KEY, etag BLOB NOT NULL, time "
+    "INTEGER NOT NULL, size INTEGER NOT NULL, file INTEGER, data BLOB) WITHOUT ROWID;CREATE INDEX IF NOT EXISTS "
+    "blob_files ON blobs(file) WHERE file IS NOT NULL;CREATE TABLE IF NOT EXISTS messages(id INTEGER PRIMARY KEY, "
+    "queue BLOB NOT NULL, visible INTEGER NOT NULL, deliveries INTEGER NOT NULL, holder BLOB, size INTEGER NOT NULL, "
+    "file INTEGER, data BLOB);CREATE INDEX IF NOT EXISTS message_order ON messages(queue, visible);CREATE INDEX IF NOT "
+    "EXISTS message_files ON messages(file) WHERE file IS NOT NULL;CREATE TABLE IF NOT EXISTS garbage(file INTEGER "
+    "PRIMARY KEY);PRAGMA user_version = 1;";
 
 static const char *const queries[QUERIES] = {
     [QUERY_BEGIN] = "BEGIN IMMEDIATE",
@@ -60,8 +57,8 @@ static const char *const queries[QUERIES] = {
     [QUERY_IS_USED] = "SELECT 1 FROM blobs WHERE file = ?1 UNION ALL SELECT 1 FROM messages WHERE file = ?1 LIMIT 1",
     [QUERY_PUSH] = "INSERT INTO messages(queue, visible, deliveries, size, file, data) VALUES(?1, ?2, 0, ?3, ?4, ?5)",
     [QUERY_ANY] = "SELECT 1 FROM messages WHERE queue = ?1 AND visible <= ?2 LIMIT 1",
-    [QUERY_NEXT] = ("SELECT id, deliveries, size, file, data FROM messages WHERE queue = ?1 AND visible <= ?2 "
-                    "ORDER BY visible, id LIMIT 1"),
+    [QUERY_NEXT] = ("SELECT id, deliveries, size, file, data FROM messages WHERE queue = ?1 AND visible <= ?2 ORDER "
+                    "BY visible, id LIMIT 1"),
     [QUERY_LEASE] = "UPDATE messages SET visible = ?2, holder = ?3, deliveries = deliveries + 1 WHERE id = ?1",
     [QUERY_EXTEND] = "UPDATE messages SET visible = ?2 WHERE id = ?1",
     [QUERY_MESSAGE] = "SELECT queue, holder, visible, file FROM messages WHERE id = ?1",
@@ -71,7 +68,7 @@ static const char *const queries[QUERIES] = {
     [QUERY_DROP] = "DELETE FROM messages WHERE queue = ?1",
 };
 
-/* ---- errors -------------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 static int fail_index(folder_connection *connection, int code, const char *key, store_attempt *attempt)
 {
@@ -108,7 +105,7 @@ static int fail_index(folder_connection *connection, int code, const char *key, 
     return store_fail(&self->store, key, SHOAL_SYSTEM, "%s/index.db: %s", self->root, sqlite3_errstr(code));
 }
 
-/* ---- statements ---------------------------------------------------------------------------------------------- */
+/* ---- statements -------------------------------------------------------------------------------------------------- */
 
 sqlite3_stmt *folder_statement(folder_connection *connection, folder_query query, int *status)
 {
@@ -148,7 +145,7 @@ int folder_run(folder_connection *connection, folder_query query, const char *ke
     return folder_statement(connection, query, &status) ? folder_step(connection, query, key) : status;
 }
 
-/* ---- connections --------------------------------------------------------------------------------------------- */
+/* ---- connections ------------------------------------------------------------------------------------------------- */
 
 /* Called by SQLite when a lock is taken: sleeps and has it tried again, until the deadline. */
 static int wait_for_lock(void *context, int tries)
@@ -185,8 +182,9 @@ static void connection_free(folder_connection **inout)
     base_free(inout);
 }
 
-/* Whether the database has to be read without locks: a folder that can't be written to, with no log beside it, has no place
- * for the shared memory that SQLite would make.  A writer may come at any time, so such a connection is good for one call. */
+/* Whether the database has to be read without locks: a folder that can't be written to, with no log beside it, has no
+ * place for the shared memory that SQLite would make.  A writer may come at any time, so such a connection is good for
+ * one call. */
 static bool is_immutable(const folder_store *self)
 {
     return self->read_only && access(self->root, W_OK) != 0 &&
@@ -262,8 +260,8 @@ static int connection_open(folder_connection **out, folder_store *self, bool wri
         sqlite3_extended_result_codes(connection->db, 1);
         sqlite3_busy_handler(connection->db, wait_for_lock, connection);
         snprintf(settings, sizeof settings,
-                 "PRAGMA trusted_schema = OFF; PRAGMA secure_delete = OFF; PRAGMA temp_store = MEMORY;"
-                 "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = %s; PRAGMA cache_size = %d;",
+                 "PRAGMA trusted_schema = OFF; PRAGMA secure_delete = OFF; PRAGMA temp_store = MEMORY;PRAGMA "
+                 "wal_autocheckpoint = 0; PRAGMA synchronous = %s; PRAGMA cache_size = %d;",
                  self->sync ? "FULL" : "NORMAL", writes ? -WRITER_CACHE_KIB : -2000);
         code = sqlite3_exec(connection->db, settings, NULL, NULL, NULL);
     }
@@ -319,7 +317,7 @@ int folder_reader_return(folder_store *self, folder_connection **inout, int stat
     return status;
 }
 
-/* ---- transactions -------------------------------------------------------------------------------------------- */
+/* ---- transactions ------------------------------------------------------------------------------------------------ */
 
 static int note_log_size(void *context, sqlite3 *db, const char *name, int pages)
 {
@@ -409,7 +407,7 @@ int folder_transact(folder_store *self, folder_change *change, store_attempt *at
     return status;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static int execute(folder_connection *connection, const char *text)
 {
@@ -519,7 +517,7 @@ void folder_index_close(folder_store *self)
     connection_free(&self->writer);
 }
 
-/* ---- small things -------------------------------------------------------------------------------------------- */
+/* ---- small things ------------------------------------------------------------------------------------------------ */
 
 void folder_fresh_id(folder_store *self, unsigned char id[FOLDER_ID_BYTES])
 {

@@ -25,12 +25,13 @@
  *     4  writes the row that refers to N and lists the replaced body in `garbage`;
  *     5  commits: from here on, and not before, others see the put;
  *     6  leaves the gate, unlinks the replaced body, and takes it off the list in some later transaction.
- * Killed in 1 or 2 it leaves an unlocked temporary, which the next open sweeps.  Killed in 3 or 4 it leaves bodies/N, while
- * the index, rolled back, will hand out N again: the next large put renames over it, and every open removes it.  Killed
- * after 5 the put is done, and the replaced body is on the list, which every open sweeps.  A number that was committed is
- * never used again, so whoever reads a body reads the one its row meant, or finds it gone and looks the row up again.
- * The kernel opens the gate of whoever dies, and SQLite rolls back what was not committed.  With sync=full each step is on
- * the disk before the next that relies on it: the body's bytes before 3, its name before 5, the commit before 6. */
+ * Killed in 1 or 2 it leaves an unlocked temporary, which the next open sweeps.  Killed in 3 or 4 it leaves bodies/N,
+ * while the index, rolled back, will hand out N again: the next large put renames over it, and every open removes
+ * it.  Killed after 5 the put is done, and the replaced body is on the list, which every open sweeps.  A number that
+ * was committed is never used again, so whoever reads a body reads the one its row meant, or finds it gone and looks
+ * the row up again. The kernel opens the gate of whoever dies, and SQLite rolls back what was not committed.  With
+ * sync=full each step is on the disk before the next that relies on it: the body's bytes before 3, its name before 5,
+ * the commit before 6. */
 #ifndef FOLDER_INTERNAL_H
 #define FOLDER_INTERNAL_H
 
@@ -51,10 +52,10 @@ enum {
     FOLDER_GARBAGE = 32      /* removed bodies that a handle remembers to take off the list */
 };
 
-/* ---- what processes share (the file wake) -------------------------------------------------------------------- */
+/* ---- what processes share (the file wake) ------------------------------------------------------------------------ */
 
-/* All of it is hints, to be worth something after any process was killed at any moment, and after the machine was switched
- * off.  Times are on the machine's clock; one too far ahead is of an earlier start and means nothing. */
+/* All of it is hints, to be worth something after any process was killed at any moment, and after the machine was
+ * switched off.  Times are on the machine's clock; one too far ahead is of an earlier start and means nothing. */
 typedef struct folder_shared {
     store_wake wake;
     _Atomic uint32_t released;    /* counts times the gate was opened while someone waited; those sleep on it */
@@ -68,7 +69,7 @@ typedef struct folder_shared {
     char room[4096 - 44];
 } folder_shared;
 
-/* ---- a handle ------------------------------------------------------------------------------------------------ */
+/* ---- a handle ---------------------------------------------------------------------------------------------------- */
 
 /* Every statement of the store; their texts are in folder_index.c. */
 typedef enum folder_query {
@@ -145,7 +146,7 @@ typedef struct folder_store {
     _Atomic uint64_t id_count;
 } folder_store;
 
-/* ---- where (folder_place.c) ---------------------------------------------------------------------------------- */
+/* ---- where (folder_place.c) -------------------------------------------------------------------------------------- */
 
 /* Finds the store a path lies in: sets root, *rest (base_alloc'd) and *found.  When there is none, root is the path
  * itself and rest is "".  SHOAL_USAGE, SHOAL_DENIED or SHOAL_SYSTEM with a sentence. */
@@ -170,7 +171,7 @@ int folder_open_parts(folder_store *self);
 bool folder_spare_release(const folder_store *self);
 void folder_spare_restore(const folder_store *self);
 
-/* ---- the gate (folder_gate.c, folder_holder.c) --------------------------------------------------------------- */
+/* ---- the gate (folder_gate.c, folder_holder.c) ------------------------------------------------------------------- */
 
 /* Waits for this handle's turn among its threads, then among all processes; SHOAL_AGAIN, with the cause and a sentence,
  * at the attempt's deadline. */
@@ -179,7 +180,8 @@ void folder_leave(folder_store *self);
 /* Between these two whoever dies may have left a change that nobody was told of; the next to enter tells everybody. */
 void folder_announce_begin(folder_store *self);
 void folder_announce_end(folder_store *self, const char *key);
-/* Tells everybody, if someone died in between and nobody came since; false when nobody was in between, dead or alive. */
+/* Tells everybody, if someone died in between and nobody came since; false when nobody was in between, dead or
+ * alive. */
 bool folder_announce_for_the_dead(folder_store *self);
 
 /* Looks who holds a lock of a kind ("FLOCK", or "POSIX" on SQLite's shared memory) on a file, and wakes it when it is
@@ -188,17 +190,18 @@ void folder_wake_holder(const char *kind, const struct stat *file, pid_t *holder
 /* SHOAL_AGAIN with the cause, and a sentence about who is in the way. */
 int folder_fail_busy(folder_store *self, const char *key, store_attempt *attempt, pid_t holder, char state);
 
-/* ---- the index (folder_index.c) ------------------------------------------------------------------------------ */
+/* ---- the index (folder_index.c) ---------------------------------------------------------------------------------- */
 
 /* Makes the tables if they are not there. */
 int folder_index_create(folder_store *self, store_attempt *attempt);
-/* Opens the first connection and checks the format; for writers, who hold the gate, also voids leases of an earlier start
- * of the machine, and says whether this is the first open since. */
+/* Opens the first connection and checks the format; for writers, who hold the gate, also voids leases of an earlier
+ * start of the machine, and says whether this is the first open since. */
 int folder_index_open(folder_store *self, bool *fresh_boot, store_attempt *attempt);
 void folder_index_close(folder_store *self);
 
-/* A connection for reading; it goes back by folder_reader_return, with all its statements reset.  That answers `status`, what
- * came of the reading, or SHOAL_AGAIN when it was done without locks and a writer came meanwhile: then it may be rubbish. */
+/* A connection for reading; it goes back by folder_reader_return, with all its statements reset.  That answers
+ * `status`, what came of the reading, or SHOAL_AGAIN when it was done without locks and a writer came meanwhile: then
+ * it may be rubbish. */
 int folder_reader(folder_store *self, folder_connection **out, store_attempt *attempt);
 int folder_reader_return(folder_store *self, folder_connection **connection, int status);
 
@@ -223,8 +226,9 @@ typedef struct folder_change {
     void *context; /* what `work` needs besides */
 } folder_change;
 
-/* Passes the gate, runs the work in a transaction, commits, tells, leaves, and removes what was replaced.  When the disk is
- * full it tries once more after a checkpoint, which lets the log start over, and then, for what frees, with spare room. */
+/* Passes the gate, runs the work in a transaction, commits, tells, leaves, and removes what was replaced.  When the
+ * disk is full it tries once more after a checkpoint, which lets the log start over, and then, for what frees, with
+ * spare room. */
 int folder_transact(folder_store *self, folder_change *change, store_attempt *attempt);
 /* The same for one who holds the gate. */
 int folder_transact_inside(folder_store *self, folder_change *change, store_attempt *attempt);
@@ -236,7 +240,7 @@ void folder_hex(char *out, const unsigned char *bytes, size_t size);
 /* SHOAL_USAGE in a forked child, SHOAL_DENIED for a write to a store opened for reading. */
 int folder_check_use(const folder_store *self, const char *key, bool writes);
 
-/* ---- bodies (folder_body.c) ---------------------------------------------------------------------------------- */
+/* ---- bodies (folder_body.c) -------------------------------------------------------------------------------------- */
 
 /* A body on its way: inline, or a temporary file of ours that becomes bodies/number. */
 typedef struct folder_body {
@@ -254,27 +258,27 @@ int folder_body_write(folder_store *self, folder_body *body, const store_body *f
                       store_attempt *attempt);
 /* Within a transaction: gives a large body its number and its name. */
 int folder_body_place(folder_store *self, folder_body *body, const char *key);
-/* Takes the name away after the transaction failed; the gate must still be held, since the number is free again.  If the
- * commit may yet turn out as done the file stays where the row would look for it. */
+/* Takes the name away after the transaction failed; the gate must still be held, since the number is free again.  If
+ * the commit may yet turn out as done the file stays where the row would look for it. */
 void folder_body_unplace(folder_store *self, folder_body *body, bool unsure);
 /* Binds number and bytes to a statement. */
 void folder_body_bind(const folder_body *body, sqlite3_stmt *statement, int number_at, int bytes_at);
 /* Frees it, and removes the temporary if there still is one. */
 void folder_body_release(folder_store *self, folder_body *body);
 
-/* Reads `length` bytes from `offset` of bodies/number, whose size must be `whole`.  SHOAL_ABSENT, without a message, when
- * there is no such file. */
+/* Reads `length` bytes from `offset` of bodies/number, whose size must be `whole`.  SHOAL_ABSENT, without a message,
+ * when there is no such file. */
 int folder_body_read(folder_store *self, int64_t number, int64_t whole, void *out, int64_t offset, int64_t length,
                      const char *key);
-/* Within a transaction: lists a body that is no longer referred to, unless it is 0, and takes those off the list that this
- * handle has unlinked. */
+/* Within a transaction: lists a body that is no longer referred to, unless it is 0, and takes those off the list that
+ * this handle has unlinked. */
 int folder_garbage_add(folder_store *self, int64_t number, const char *key);
 /* After the transaction: unlinks it. */
 void folder_garbage_unlink(folder_store *self, int64_t number);
 /* Unlinks all that is on the list; `inside` tells that the gate is held. */
 int folder_garbage_sweep(folder_store *self, bool inside, store_attempt *attempt);
-/* Removes what dead writers left, at open, with the gate held; after a new start of the machine also what it may have left
- * by going down. */
+/* Removes what dead writers left, at open, with the gate held; after a new start of the machine also what it may have
+ * left by going down. */
 int folder_sweep(folder_store *self, bool fresh_boot, store_attempt *attempt);
 
 /* A column with a body's number; 0 for none. */
@@ -283,7 +287,7 @@ static inline int64_t folder_column_number(sqlite3_stmt *statement, int column)
     return sqlite3_column_type(statement, column) == SQLITE_NULL ? 0 : sqlite3_column_int64(statement, column);
 }
 
-/* ---- queues (folder_queue.c) --------------------------------------------------------------------------------- */
+/* ---- queues (folder_queue.c) ------------------------------------------------------------------------------------- */
 
 int push_folder(shoal_store *self, const char *queue, const store_body *body, store_attempt *attempt);
 int take_folder(shoal_store *self, const char *queue, double lease, shoal_message *out, store_attempt *attempt);

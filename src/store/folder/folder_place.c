@@ -1,7 +1,7 @@
 /* Which folder a URL means, what is refused and why, and how a new store is made.
  *
- * A store is made under its gate, and the marker that makes a folder a store comes last: whoever is killed before leaves a
- * folder with nothing but a store's own names in it, which the next one makes a store of. */
+ * A store is made under its gate, and the marker that makes a folder a store comes last: whoever is killed before
+ * leaves a folder with nothing but a store's own names in it, which the next one makes a store of. */
 #include "folder_internal.h"
 
 #include <dirent.h>
@@ -29,7 +29,7 @@ static int fail_path(const char *path, int error, const char *what)
                             what);
 }
 
-/* ---- finding ------------------------------------------------------------------------------------------------- */
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
 
 static bool is_missing(int error)
 {
@@ -137,7 +137,7 @@ int folder_check_within(const folder_store *self, const char *folder)
     return shoal_fail(SHOAL_DENIED, "the store at %s is not below %s", self->root, folder);
 }
 
-/* ---- disks ---------------------------------------------------------------------------------------------------- */
+/* ---- disks ------------------------------------------------------------------------------------------------------- */
 
 const char *folder_disk_refused(long magic)
 {
@@ -191,7 +191,7 @@ int folder_check_disk(const folder_store *self)
     return status;
 }
 
-/* ---- making -------------------------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------------------------------ */
 
 /* Brings the names in a folder to the disk, when that is asked for. */
 static int sync_folder(const folder_store *self, const char *path)
@@ -307,8 +307,8 @@ int folder_read_marker(const folder_store *self)
     return SHOAL_OK;
 }
 
-/* Its bytes are on the disk before its name is, whatever is asked for: an empty marker after an outage would lock everybody
- * out of a store whose index is sound. */
+/* Its bytes are on the disk before its name is, whatever is asked for: an empty marker after an outage would lock
+ * everybody out of a store whose index is sound. */
 int folder_write_marker(const folder_store *self)
 {
     char text[256];
@@ -368,7 +368,7 @@ int folder_open_parts(folder_store *self)
     return status;
 }
 
-/* ---- spare room ---------------------------------------------------------------------------------------------- */
+/* ---- spare room -------------------------------------------------------------------------------------------------- */
 
 enum { SPARE_BYTES = 256 << 10 }; /* for a log and its shared memory, and some pages */
 

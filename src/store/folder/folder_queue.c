@@ -1,5 +1,5 @@
-/* Queues of the embedded store: a row a message.  `visible` is the moment from which a message may be taken: when it was
- * pushed or given back, or when the lease of whoever took it last ends; the earliest is taken first.
+/* Queues of the embedded store: a row a message.  `visible` is the moment from which a message may be taken: when it
+ * was pushed or given back, or when the lease of whoever took it last ends; the earliest is taken first.
  *
  * A lease that has ended is lost, whether or not another has taken the message meanwhile: so what a caller sees never
  * depends on who came first. */
@@ -22,7 +22,7 @@ static int bind_queue(folder_connection *connection, folder_query query, const c
     return status;
 }
 
-/* ---- pushing ------------------------------------------------------------------------------------------------- */
+/* ---- pushing ----------------------------------------------------------------------------------------------------- */
 
 static int push_inside(folder_store *self, folder_change *change, store_attempt *attempt)
 {
@@ -54,7 +54,7 @@ int push_folder(shoal_store *base, const char *queue, const store_body *from, st
     return status;
 }
 
-/* ---- taking -------------------------------------------------------------------------------------------------- */
+/* ---- taking ------------------------------------------------------------------------------------------------------ */
 
 typedef struct take_request {
     double lease;
@@ -153,7 +153,7 @@ int take_folder(shoal_store *base, const char *queue, double lease, shoal_messag
     return SHOAL_OK;
 }
 
-/* ---- what holders do ----------------------------------------------------------------------------------------- */
+/* ---- what holders do --------------------------------------------------------------------------------------------- */
 
 typedef struct holder_request {
     const shoal_message *message;
@@ -241,7 +241,7 @@ int finish_folder(shoal_store *base, const char *queue, shoal_message *message, 
     return status == SHOAL_OK ? folder_transact(self, &change, attempt) : status;
 }
 
-/* ---- whole queues -------------------------------------------------------------------------------------------- */
+/* ---- whole queues ------------------------------------------------------------------------------------------------ */
 
 int count_folder(shoal_store *base, const char *queue, int64_t *out, store_attempt *attempt)
 {

@@ -1,5 +1,5 @@
-/* dir:/path, the embedded store: a folder of this machine that any number of processes share.  folder_internal.h tells how
- * it is laid out, and why what was acknowledged is there whatever happens to the processes. */
+/* dir:/path, the embedded store: a folder of this machine that any number of processes share.  folder_internal.h tells
+ * how it is laid out, and why what was acknowledged is there whatever happens to the processes. */
 #include "folder_internal.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static const double CLOSE_PATIENCE = 1;    /* seconds that closing waits for the
 static const double LOOK_FOR_THE_DEAD = 1; /* seconds between looks whether a writer died before it told */
 static const double LOOK_UNMAPPED = 0.1;   /* seconds between looks of a reader that can't be woken */
 
-/* ---- opening ------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static int read_options(folder_store *self, const store_url *url)
 {
@@ -133,7 +133,7 @@ static void close_folder(shoal_store *base)
     base_free(&self->root);
 }
 
-/* ---- getting ------------------------------------------------------------------------------------------------- */
+/* ---- getting ----------------------------------------------------------------------------------------------------- */
 
 /* A row of a blob. */
 typedef struct found_blob {
@@ -278,7 +278,7 @@ static int get_folder(shoal_store *base, const char *key, const store_range *ran
     return SHOAL_OK;
 }
 
-/* ---- putting and removing ------------------------------------------------------------------------------------ */
+/* ---- putting and removing ---------------------------------------------------------------------------------------- */
 
 typedef struct put_request {
     const shoal_etag *expected;
@@ -397,9 +397,10 @@ static int remove_folder(shoal_store *base, const char *key, store_attempt *atte
     return status == SHOAL_ABSENT ? SHOAL_OK : status;
 }
 
-/* ---- listing ------------------------------------------------------------------------------------------------- */
+/* ---- listing ----------------------------------------------------------------------------------------------------- */
 
-/* The first key a page may have: the first that has the prefix, or the first behind `after`, which is it with a NUL more. */
+/* The first key a page may have: the first that has the prefix, or the first behind `after`, which is it with a NUL
+ * more. */
 static void bind_bounds(sqlite3_stmt *statement, const char *prefix, const char *after, char *last, size_t length)
 {
     bool behind = after && strcmp(after, prefix) >= 0;
@@ -457,10 +458,10 @@ static int list_folder(shoal_store *base, const char *prefix, const char *after,
     return status;
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------- */
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-/* Sleeps until a word changes.  A writer that was killed or stopped between its commit and telling of it is noticed by the
- * next writer; should there be none, by a look now and then at one word of memory. */
+/* Sleeps until a word changes.  A writer that was killed or stopped between its commit and telling of it is noticed by
+ * the next writer; should there be none, by a look now and then at one word of memory. */
 static int wait_folder(shoal_store *base, const char *prefix, uint32_t *seen, int64_t deadline)
 {
     folder_store *self = (folder_store *)base;

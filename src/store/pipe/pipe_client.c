@@ -52,7 +52,8 @@ static uint32_t state_of(pipe_calling *call)
     return atomic_load(&call->word) & CALL_STATE;
 }
 
-/* From here on a finished call belongs to its caller, who may free it at once: waking is the last use, of an address only. */
+/* From here on a finished call belongs to its caller, who may free it at once: waking is the last use, of an address
+ * only. */
 static void advance(pipe_connection *self, pipe_calling *call, uint32_t state)
 {
     bool sleeps = call->sleeps;

@@ -100,7 +100,7 @@ static void remove_socket(const pipe_hub *self)
         unlink(self->socket);
 }
 
-/* ---- bodies -------------------------------------------------------------------------------------------------- */
+/* ---- bodies ------------------------------------------------------------------------------------------------------ */
 
 static body **bucket_of(pipe_hub *self, bool data_store, const char *key, int64_t offset, int64_t length)
 {
@@ -206,7 +206,7 @@ static void touch(pipe_hub *self, body *used)
     self->newest = used;
 }
 
-/* ---- workers ------------------------------------------------------------------------------------------------- */
+/* ---- workers ----------------------------------------------------------------------------------------------------- */
 
 /* Bytes on their way through. */
 typedef struct chunk {
@@ -273,7 +273,7 @@ static void add_reader(body *body, worker *worker, uint32_t stream)
     body->readers = fresh;
 }
 
-/* ---- asks ---------------------------------------------------------------------------------------------------- */
+/* ---- asks -------------------------------------------------------------------------------------------------------- */
 
 static ask *find_ask(pipe_hub *self, uint32_t up)
 {
@@ -318,7 +318,8 @@ static void cancel(pipe_hub *self, ask *ask)
     end_ask(self, ask);
 }
 
-/* Nothing refers to what was offered any more on behalf of an ask.  That may have been the last one that kept a get waiting. */
+/* Nothing refers to what was offered any more on behalf of an ask.  That may have been the last one that kept a get
+ * waiting. */
 static void release_offered(pipe_hub *self, body *offered)
 {
     ask *brings = offered->etag.text[0] ? NULL : find_ask(self, offered->stream);
@@ -386,7 +387,7 @@ static void refuse(worker *worker, uint32_t stream, pipe_call call, int status)
     base_writer_release(&head);
 }
 
-/* ---- from workers -------------------------------------------------------------------------------------------- */
+/* ---- from workers ------------------------------------------------------------------------------------------------ */
 
 /* A get that may be shared: says what is here already, or makes a place for what will come. */
 static int offer(pipe_hub *self, ask *ask, pipe_request *request)
@@ -489,7 +490,7 @@ static void worker_closed(void *context, const char *why)
 static const pipe_link_events worker_events = {
     .head = worker_head, .body = worker_body, .cancelled = worker_cancelled, .closed = worker_closed};
 
-/* ---- from the server ----------------------------------------------------------------------------------------- */
+/* ---- from the server --------------------------------------------------------------------------------------------- */
 
 /* Sends the head of an answer to who asked, if it still wants it; all of its body, or the length of what follows. */
 static void answer_worker(ask *ask, const void *head, size_t size, const void *body, uint64_t body_size)
@@ -642,7 +643,7 @@ static void up_closed(void *context, const char *why)
 static const pipe_link_events up_events = {
     .note = up_note, .head = up_head, .body = up_body, .cancelled = up_cancelled, .closed = up_closed};
 
-/* ---- connections --------------------------------------------------------------------------------------------- */
+/* ---- connections ------------------------------------------------------------------------------------------------- */
 
 static void accept_worker(void *context)
 {
@@ -689,7 +690,7 @@ static void tidy(void *context)
     }
 }
 
-/* ---- beginning and end --------------------------------------------------------------------------------------- */
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
 
 static int listen_on(pipe_hub *self, const char *path)
 {

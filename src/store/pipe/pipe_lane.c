@@ -36,7 +36,7 @@ typedef struct plan {
     uint64_t sent, asked; /* as speed's would be */
 } plan;
 
-/* ---- the first lane ------------------------------------------------------------------------------------------ */
+/* ---- the first lane ---------------------------------------------------------------------------------------------- */
 
 int pipe_lane_add(pipe_link *link, const pipe_frame *frame, const void *prefix, size_t prefix_size)
 {
@@ -79,7 +79,7 @@ static void remove_first(pipe_link *link)
     base_free(&brief);
 }
 
-/* ---- bodies -------------------------------------------------------------------------------------------------- */
+/* ---- bodies ------------------------------------------------------------------------------------------------------ */
 
 static void release_piece(pipe_piece *piece)
 {
@@ -148,7 +148,7 @@ static void drop_sender(pipe_link *link, pipe_sending *sender)
     leave_ring(link, sender);
 }
 
-/* ---- planning ------------------------------------------------------------------------------------------------ */
+/* ---- planning ---------------------------------------------------------------------------------------------------- */
 
 static void add_part(plan *plan, const void *bytes, size_t size)
 {
@@ -229,7 +229,7 @@ static void plan_bodies(plan *plan, pipe_link *link)
     }
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* Counts a frame of a body as sent. */
 static void commit_body(pipe_link *link, const struct planned *frame)
@@ -343,7 +343,7 @@ void pipe_lane_clear(pipe_link *link)
         drop_sender(link, link->turn);
 }
 
-/* ---- the window ---------------------------------------------------------------------------------------------- */
+/* ---- the window -------------------------------------------------------------------------------------------------- */
 
 /* What a credit tells of the link's rate.  Measured while bodies wait all the time, over spans that are long enough for
  * a busy machine to be seen through; it grows at once and falls slowly. */
@@ -384,7 +384,7 @@ bool pipe_lane_credited(pipe_link *link, uint64_t count)
     return true;
 }
 
-/* ---- for owners ---------------------------------------------------------------------------------------------- */
+/* ---- for owners -------------------------------------------------------------------------------------------------- */
 
 static void release_parts(const pipe_message *message)
 {

@@ -20,7 +20,7 @@ static const double HELLO_WITHIN = 30, PING_EVERY = 2, SILENCE_MOST = 10;
 /* Silence that the loop can have heard between two looks; it looks more often than that, unless it was kept from it. */
 static const double LOOK_MOST = 1;
 
-/* ---- beginning and end --------------------------------------------------------------------------------------- */
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
 
 static double or_else(double given, double otherwise)
 {
@@ -159,7 +159,7 @@ bool pipe_link_settle(pipe_link *self)
     return failed;
 }
 
-/* ---- the hello ----------------------------------------------------------------------------------------------- */
+/* ---- the hello --------------------------------------------------------------------------------------------------- */
 
 static void keep_junk(pipe_link *self, char letter)
 {
@@ -177,8 +177,7 @@ static void judge_hello(pipe_link *self)
     int fields = sscanf(self->line + sizeof magic - 1, "%9d %63s %63s%n", &protocol, version, nonce, &end);
     if (fields >= 1 && protocol != PIPE_PROTOCOL) {
         pipe_link_broke(self,
-                        "the other end is shoal %s and speaks protocol %d of "
-                        "links; this is shoal %s, which speaks %d",
+                        "the other end is shoal %s and speaks protocol %d of links; this is shoal %s, which speaks %d",
                         version[0] ? version : "(unknown)", protocol, SHOAL_VERSION, PIPE_PROTOCOL);
     } else if (fields != 3 || strcmp(nonce, self->nonce) != 0) {
         pipe_link_broke(self, "the other end's hello is not the one that was expected here");
@@ -224,7 +223,7 @@ static size_t look_for_hello(pipe_link *self, const unsigned char *bytes, size_t
     return at;
 }
 
-/* ---- frames -------------------------------------------------------------------------------------------------- */
+/* ---- frames ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t read_u64(const unsigned char *bytes)
 {
@@ -394,7 +393,7 @@ void pipe_link_read(pipe_link *self)
     }
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------------- */
+/* ---- time -------------------------------------------------------------------------------------------------------- */
 
 static void ping(pipe_link *self, int64_t now)
 {
@@ -444,7 +443,7 @@ void pipe_link_flush(pipe_link *self)
         pipe_loop_wake(self->loop);
 }
 
-/* ---- how it does --------------------------------------------------------------------------------------------- */
+/* ---- how it does ------------------------------------------------------------------------------------------------- */
 
 bool pipe_link_greeted(const pipe_link *self)
 {

@@ -42,7 +42,8 @@ typedef struct pipe_loop pipe_loop;
 typedef struct pipe_link_events {
     void (*greeted)(void *context); /* the other end has said hello; may be NULL */
     void (*note)(void *context, const char *text);
-    /* A message.  When `body` is not NULL it is all there; otherwise body_size bytes, not 0, follow by calls of `body`. */
+    /* A message.  When `body` is not NULL it is all there; otherwise body_size bytes, not 0, follow by calls of
+     * `body`. */
     void (*head)(void *context, uint32_t stream, const void *head, size_t size, const void *body, uint64_t body_size);
     /* The next bytes of a body, of which the link knows no end: who gets too many calls pipe_link_fail.  False: they
      * are not yet taken, and pipe_link_taken will tell; until then the other end sends no more than its window. */
@@ -78,8 +79,9 @@ typedef struct pipe_message {
      * Must not call the link.  NULL: the bytes stay until the message is dropped, or answered. */
     void (*release)(void *owner, size_t size);
     void *owner;
-    bool
-        lazy; /* it may wait until something else is sent, or pipe_link_flush is called: what is sent together costs one wake-up */
+    /* It may wait until something else is sent, or pipe_link_flush is called: what is sent together costs one
+     * wake-up. */
+    bool lazy;
 } pipe_message;
 
 /* Takes the descriptors, also on failure; they may be the same one. */

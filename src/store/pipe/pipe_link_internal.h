@@ -95,9 +95,10 @@ struct pipe_link {
     double best_rate;
 };
 
-/* ---- sending (pipe_lane.c); the lock is held ----------------------------------------------------------------- */
+/* ---- sending (pipe_lane.c); the lock is held --------------------------------------------------------------------- */
 
-/* Puts a frame into the first lane.  One that holds too much already breaks the link: the far end asks, and does not read. */
+/* Puts a frame into the first lane.  One that holds too much already breaks the link: the far end asks, and does not
+ * read. */
 int pipe_lane_add(pipe_link *link, const pipe_frame *frame, const void *prefix, size_t prefix_size);
 /* Writes what can be written. */
 void pipe_lane_flush(pipe_link *link);
@@ -111,7 +112,7 @@ bool pipe_lane_credited(pipe_link *link, uint64_t count);
 /* Marks the link as failed, with a reason unless there is one already.  The lock is held. */
 void pipe_link_broke(pipe_link *link, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- for the loop -------------------------------------------------------------------------------------------- */
+/* ---- for the loop ------------------------------------------------------------------------------------------------ */
 
 /* Reads what is there, and calls events. */
 void pipe_link_read(pipe_link *link);

@@ -87,7 +87,7 @@ bool pipe_loop_here(const pipe_loop *self)
            pthread_equal(atomic_load(&self->self), pthread_self());
 }
 
-/* ---- a turn -------------------------------------------------------------------------------------------------- */
+/* ---- a turn ------------------------------------------------------------------------------------------------------ */
 
 static bool wants_to_write(pipe_link *link)
 {

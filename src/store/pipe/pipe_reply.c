@@ -1,8 +1,8 @@
 /* What the server answers.
  *
- * The bytes of answers are lent to the link, which gives them back when they are sent; how many are lent decides when further
- * large answers are looked for.  Which version an answer brought is remembered for a while, so that a hub which asks for the
- * same again is told so and gets no bytes. */
+ * The bytes of answers are lent to the link, which gives them back when they are sent; how many are lent decides when
+ * further large answers are looked for.  Which version an answer brought is remembered for a while, so that a hub which
+ * asks for the same again is told so and gets no bytes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -132,8 +132,8 @@ void pipe_reply(pipe_server *self, pipe_task *task, pipe_answer *answer, shoal_b
         if (is_wanted(self, task))
             sent = send_answer(self, task, answer, NULL, NULL, 0);
     }
-    /* Remembered behind the answer, so that whoever is told "the same as that" has been told that; and while the task is still
-     * known, so that whoever asks for the same finds one or the other. */
+    /* Remembered behind the answer, so that whoever is told "the same as that" has been told that; and while the task
+     * is still known, so that whoever asks for the same finds one or the other. */
     if (sent && gets && size > PIPE_SHORT_MOST)
         remember(self, stream, &answer->etag);
     pthread_mutex_lock(&self->lock);

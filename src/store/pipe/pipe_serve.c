@@ -1,8 +1,8 @@
-/* What the server does for each call: one attempt at the store, made with the raw calls of its class, so that frames and put ids
- * pass as they are and who asked decides what to do next.
+/* What the server does for each call: one attempt at the store, made with the raw calls of its class, so that frames
+ * and put ids pass as they are and who asked decides what to do next.
  *
- * Of the store the far end sees what belongs to its job, and of the store of the rows the one key they are in: every name
- * goes through pipe_full_name, and every key of a listing through is_shown. */
+ * Of the store the far end sees what belongs to its job, and of the store of the rows the one key they are in: every
+ * name goes through pipe_full_name, and every key of a listing through is_shown. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 enum { PAGE_MOST = 1000 };
 static const double LEASE_MOST = 7 * 24 * 3600;
 
-/* ---- names --------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 static shoal_store *store_of(const pipe_server *self, const pipe_task *task)
 {
@@ -76,7 +76,7 @@ int pipe_full_name(char full[PIPE_FULL_NAME], const pipe_server *self, const pip
     return status;
 }
 
-/* ---- blobs --------------------------------------------------------------------------------------------------- */
+/* ---- blobs ------------------------------------------------------------------------------------------------------- */
 
 static store_attempt attempt_of(const pipe_task *task)
 {
@@ -217,8 +217,8 @@ static int mark(pipe_answer *answer, const shoal_listing *page, const char *last
     return SHOAL_OK;
 }
 
-/* The entries below the store's prefix, without it.  What was not asked for, or is not to be seen, is left out: "jobs/a" is the
- * start of keys of the job ab, too, and a marker can be anything. */
+/* The entries below the store's prefix, without it.  What was not asked for, or is not to be seen, is left out:
+ * "jobs/a" is the start of keys of the job ab, too, and a marker can be anything. */
 static int write_page(base_writer *out, pipe_answer *answer, const shoal_listing *page, const pipe_server *self,
                       const pipe_task *task)
 {
@@ -266,7 +266,7 @@ static void serve_list(pipe_server *self, pipe_task *task, shoal_store *store, c
     pipe_reply(self, task, &answer, NULL, bytes, size);
 }
 
-/* ---- queues -------------------------------------------------------------------------------------------------- */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 static int check_lease(const shoal_store *store, const char *name, double lease, double least)
 {
@@ -367,7 +367,7 @@ static void serve_drop(pipe_server *self, pipe_task *task, shoal_store *store, c
     pipe_reply_short(self, task, &answer);
 }
 
-/* ---- who does what ------------------------------------------------------------------------------------------- */
+/* ---- who does what ----------------------------------------------------------------------------------------------- */
 
 void pipe_serve_describe(pipe_server *self, pipe_task *task)
 {

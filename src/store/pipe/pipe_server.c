@@ -1,9 +1,9 @@
 /* The near end of a pipe store: serves a store over a link.
  *
- * This file has the link, the requests that are under way, and the threads; what a request does is in pipe_serve.c.  What
- * surely is quick is done in the link's own thread; the rest by threads that are started as they are needed.  A far end that
- * asks and does not take its answers costs little: what is large waits while enough is still to be sent, and the link
- * bounds the rest. */
+ * This file has the link, the requests that are under way, and the threads; what a request does is in
+ * pipe_serve.c.  What surely is quick is done in the link's own thread; the rest by threads that are started as they
+ * are needed.  A far end that asks and does not take its answers costs little: what is large waits while enough is
+ * still to be sent, and the link bounds the rest. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -23,7 +23,7 @@ enum {
 static const double SECONDS_MOST = 3600; /* that a request may have */
 static const double LINGER = 0.5;        /* seconds that a last note has to be sent */
 
-/* ---- tasks; the lock is held --------------------------------------------------------------------------------- */
+/* ---- tasks; the lock is held ------------------------------------------------------------------------------------- */
 
 static pipe_task *find_task(const pipe_server *self, uint32_t stream)
 {
@@ -81,7 +81,7 @@ static pipe_task *dequeue(pipe_task_queue *queue)
     return task;
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 /* Whether so much waits to be sent that what brings more has to wait.  The lock is held. */
 static bool is_bulky(const pipe_server *self, const pipe_task *task)
@@ -151,7 +151,7 @@ void pipe_task_delegate(pipe_server *self, pipe_task *task)
         pipe_refuse(self, task, status);
 }
 
-/* ---- what the link tells ------------------------------------------------------------------------------------- */
+/* ---- what the link tells ----------------------------------------------------------------------------------------- */
 
 /* A get that may have the same answer as one that was asked before waits for that, unless that one waits itself. */
 static bool stay_behind(pipe_server *self, pipe_task *task)
@@ -343,7 +343,7 @@ static void on_note(void *context, const char *text)
 static const pipe_link_events server_events = {
     .note = on_note, .head = on_head, .body = on_body, .cancelled = on_cancelled, .closed = on_closed};
 
-/* ---- beginning and end --------------------------------------------------------------------------------------- */
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
 
 int pipe_server_new(pipe_server **out_server, int in, int out, const pipe_server_options *options)
 {

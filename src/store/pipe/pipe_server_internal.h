@@ -1,9 +1,9 @@
-/* The server's insides, shared by pipe_server.c (the link, the requests that are under way, threads), pipe_serve.c (what each
- * call does), pipe_reply.c (answers) and pipe_waits.c (those that wait for a change).
+/* The server's insides, shared by pipe_server.c (the link, the requests that are under way, threads), pipe_serve.c
+ * (what each call does), pipe_reply.c (answers) and pipe_waits.c (those that wait for a change).
  *
- * A request is a *task* from its first byte until it is answered.  Whoever has set its state to TASK_RUNS, or was handed it so, is
- * the only one to touch it, and ends it by a reply; in every other state it belongs to the lock, and may be gone when that is
- * let go. */
+ * A request is a *task* from its first byte until it is answered.  Whoever has set its state to TASK_RUNS, or was
+ * handed it so, is the only one to touch it, and ends it by a reply; in every other state it belongs to the lock, and
+ * may be gone when that is let go. */
 #ifndef PIPE_SERVER_INTERNAL_H
 #define PIPE_SERVER_INTERNAL_H
 
@@ -77,7 +77,7 @@ struct pipe_server {
     int wait_count;
 };
 
-/* ---- requests that are under way (pipe_server.c) -------------------------------------------------------------- */
+/* ---- requests that are under way (pipe_server.c) ----------------------------------------------------------------- */
 
 /* All of a request is here, or it is to be looked at again: serves it now, or hands it on. */
 void pipe_task_begin(pipe_server *self, pipe_task *task);
@@ -86,18 +86,18 @@ void pipe_task_delegate(pipe_server *self, pipe_task *task);
 /* Takes it out and frees it.  The lock is held. */
 void pipe_task_remove(pipe_server *self, pipe_task *task);
 
-/* ---- calls (pipe_serve.c) ------------------------------------------------------------------------------------- */
+/* ---- calls (pipe_serve.c) ---------------------------------------------------------------------------------------- */
 
 /* Makes the attempt and answers. */
 void pipe_serve(pipe_server *self, pipe_task *task);
-/* Does what takes so little that the link's own thread may: nothing that waits for a disk's writes, other processes or other
- * machines.  False: it is still to be done. */
+/* Does what takes so little that the link's own thread may: nothing that waits for a disk's writes, other processes or
+ * other machines.  False: it is still to be done. */
 bool pipe_serve_quickly(pipe_server *self, pipe_task *task);
 void pipe_serve_describe(pipe_server *self, pipe_task *task);
 /* The name that the store knows it by.  SHOAL_DENIED for what is none of the far end's business. */
 int pipe_full_name(char full[PIPE_FULL_NAME], const pipe_server *self, const pipe_task *task, bool whole);
 
-/* ---- answers (pipe_reply.c); each ends the task ----------------------------------------------------------------- */
+/* ---- answers (pipe_reply.c); each ends the task ------------------------------------------------------------------ */
 
 /* Takes `bytes`, and what `blob`, which may be NULL, holds.  A failure's sentence is the thread's last one. */
 void pipe_reply(pipe_server *self, pipe_task *task, pipe_answer *answer, shoal_blob *blob, void *bytes, size_t size);
@@ -109,7 +109,7 @@ uint8_t pipe_has_already(pipe_server *self, const pipe_request *request, const s
 /* The answer of this stream has gone out, or never will: those that waited for it, to be told "the same", go on. */
 void pipe_go_on_behind(pipe_server *self, uint32_t stream);
 
-/* ---- waiting (pipe_waits.c) ------------------------------------------------------------------------------------- */
+/* ---- waiting (pipe_waits.c) -------------------------------------------------------------------------------------- */
 
 /* Joins those that are told of changes of the same store. */
 int pipe_watch_join(pipe_server *self);
@@ -117,8 +117,8 @@ int pipe_watch_join(pipe_server *self);
 void pipe_watch_hide(pipe_server *self);
 /* And when these have ended, too, it leaves. */
 void pipe_watch_leave(pipe_server *self);
-/* A request of this server has changed the store: whoever waits for that, at any server of the same store, is answered by the
- * calling thread. */
+/* A request of this server has changed the store: whoever waits for that, at any server of the same store, is answered
+ * by the calling thread. */
 void pipe_watch_changed(pipe_server *self);
 /* A PIPE_WAIT. */
 void pipe_wait_begin(pipe_server *self, pipe_task *task);

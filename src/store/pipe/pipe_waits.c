@@ -1,9 +1,9 @@
 /* Those who wait at a server for a change: PIPE_WAIT, and gets that are patient.
  *
- * All servers of one store have a *watch* together.  Whoever changes the store for one of them looks at once who waits for that, at
- * all of them: no other thread need be woken.  What other processes change is noticed by the watch's own thread, which waits for any
- * change of the store, and then asks for each who waits.  Whoever begins to wait is first put among those that wait and then looked
- * at, so no change is missed in between. */
+ * All servers of one store have a *watch* together.  Whoever changes the store for one of them looks at once who waits
+ * for that, at all of them: no other thread need be woken.  What other processes change is noticed by the watch's own
+ * thread, which waits for any change of the store, and then asks for each who waits.  Whoever begins to wait is first
+ * put among those that wait and then looked at, so no change is missed in between. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -29,7 +29,8 @@ struct pipe_watch {
 static pthread_mutex_t watches_lock = PTHREAD_MUTEX_INITIALIZER; /* taken before a watch's */
 static struct pipe_watch *watches;
 
-/* Whether the wait is over: something may have changed, its time has passed, or the store can't tell.  The lock is held. */
+/* Whether the wait is over: something may have changed, its time has passed, or the store can't tell.  The lock is
+ * held. */
 static bool is_over(pipe_server *self, pipe_task *task, pipe_answer *answer)
 {
     shoal_store *store = self->options.store;
@@ -41,8 +42,8 @@ static bool is_over(pipe_server *self, pipe_task *task, pipe_answer *answer)
     return answer->status != SHOAL_AGAIN || base_now() >= task->deadline;
 }
 
-/* The key of a patient get may be there now.  Who has just begun to wait hands it to another thread: otherwise keys that come
- * and go would have it begin to wait within its own wait, ever deeper. */
+/* The key of a patient get may be there now.  Who has just begun to wait hands it to another thread: otherwise keys
+ * that come and go would have it begin to wait within its own wait, ever deeper. */
 static void look_again(pipe_server *self, pipe_task *task, bool just_begun)
 {
     if (base_now() >= task->deadline) {
@@ -82,8 +83,8 @@ static void look_for(pipe_server *self, uint32_t only)
     }
 }
 
-/* First among those that wait and then looked at: no change is missed in between.  False: nobody wants it any more.  Otherwise
- * the task may be gone when this returns. */
+/* First among those that wait and then looked at: no change is missed in between.  False: nobody wants it any
+ * more.  Otherwise the task may be gone when this returns. */
 static bool stay(pipe_server *self, pipe_task *task)
 {
     uint32_t stream = task->stream;
@@ -134,7 +135,7 @@ void pipe_wait_begin(pipe_server *self, pipe_task *task)
         pipe_refuse(self, task, shoal_fail(SHOAL_AGAIN, "nobody waits any more"));
 }
 
-/* ---- watches ------------------------------------------------------------------------------------------------------ */
+/* ---- watches ----------------------------------------------------------------------------------------------------- */
 
 static void look_at_all(struct pipe_watch *watch)
 {

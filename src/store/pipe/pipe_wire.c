@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-/* ---- one list of fields for both ways ------------------------------------------------------------------------ */
+/* ---- one list of fields for both ways ---------------------------------------------------------------------------- */
 
 /* Writes when `out` is there, and reads otherwise: so both ways have the same fields in the same order. */
 typedef struct codec {
@@ -85,7 +85,7 @@ static void receipt(codec *codec, char *value)
     }
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------ */
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
 
 static void expected(codec *codec, pipe_request *request)
 {
@@ -164,7 +164,7 @@ bool pipe_request_read(pipe_request *out, const void *bytes, size_t size)
     return !codec.bad && base_reader_done(&reader);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------- */
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
 
 static void status_fields(codec *codec, pipe_answer *answer)
 {
@@ -229,7 +229,7 @@ bool pipe_answer_read(pipe_answer *out, pipe_call call, const void *bytes, size_
     return !codec.bad && base_reader_done(&reader);
 }
 
-/* ---- listings ------------------------------------------------------------------------------------------------ */
+/* ---- listings ---------------------------------------------------------------------------------------------------- */
 
 void pipe_entry_write(base_writer *out, const shoal_entry *entry)
 {

@@ -47,7 +47,7 @@ typedef struct pipe_store {
     int expected;
 } pipe_store;
 
-/* ---- connections --------------------------------------------------------------------------------------------- */
+/* ---- connections ------------------------------------------------------------------------------------------------- */
 
 /* Lets go; the last one of those that are no longer current closes it. */
 static void release_connection(pipe_store *self, shared_connection *shared)
@@ -93,7 +93,7 @@ static int use_connection(shared_connection **out, pipe_store *self, store_attem
     return status;
 }
 
-/* ---- a call -------------------------------------------------------------------------------------------------- */
+/* ---- a call ------------------------------------------------------------------------------------------------------ */
 
 static void fill_request(pipe_request *out, const pipe_store *self, pipe_call call, const char *name,
                          const store_attempt *attempt)
@@ -151,7 +151,7 @@ static int ask(pipe_store *self, pipe_calling *call, store_attempt *attempt)
     return status;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* Splits the path behind the socket that is on it. */
 static int find_socket(char **socket, char **rest, const store_url *url)
@@ -236,7 +236,7 @@ static void close_pipe(shoal_store *base)
     base_free(&self->socket);
 }
 
-/* ---- getting ------------------------------------------------------------------------------------------------- */
+/* ---- getting ----------------------------------------------------------------------------------------------------- */
 
 /* A get that is under way in pieces. */
 typedef struct piece {
@@ -254,8 +254,8 @@ typedef struct gathering {
     piece pieces[PIECES_AT_ONCE];
 } gathering;
 
-/* The length of a get's n-th piece, of which `left` bytes are left.  The first ones are shorter, so that pieces which are sent in
- * turns do not end all at once, and with nothing under way. */
+/* The length of a get's n-th piece, of which `left` bytes are left.  The first ones are shorter, so that pieces which
+ * are sent in turns do not end all at once, and with nothing under way. */
 static size_t piece_size(size_t number, size_t left)
 {
     size_t size = (number < PIECES_AT_ONCE ? number + 1 : PIECES_AT_ONCE) * PIECE;
@@ -394,7 +394,7 @@ static int get_pipe(shoal_store *base, const char *key, const store_range *range
     return status;
 }
 
-/* ---- putting, removing, listing ------------------------------------------------------------------------------ */
+/* ---- putting, removing, listing ---------------------------------------------------------------------------------- */
 
 /* A request that has only a name. */
 static int ask_simply(shoal_store *base, pipe_call what, const char *name, pipe_calling *call, store_attempt *attempt)
@@ -445,7 +445,7 @@ static int list_pipe(shoal_store *base, const char *prefix, const char *after, s
     return status;
 }
 
-/* ---- queues -------------------------------------------------------------------------------------------------- */
+/* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 static int push_pipe(shoal_store *base, const char *queue, const store_body *body, store_attempt *attempt)
 {
@@ -511,7 +511,7 @@ static int drop_pipe(shoal_store *base, const char *queue, store_attempt *attemp
     return ask_simply(base, PIPE_DROP, queue, &call, attempt);
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------- */
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 /* Waits where the store is.  When the link breaks nobody can tell what changed meanwhile: the caller is to look, and
  * learns more. */
@@ -537,7 +537,7 @@ static int wait_pipe(shoal_store *base, const char *name, uint32_t *seen, int64_
     return SHOAL_OK;
 }
 
-/* ---- awaiting ------------------------------------------------------------------------------------------------ */
+/* ---- awaiting ---------------------------------------------------------------------------------------------------- */
 
 /* Sends a get that waits for its key where the store is. */
 static int begin_expectation(expectation **out, pipe_store *self, const char *key)
@@ -674,7 +674,8 @@ static int take_answer(expectation *held, shoal_blob *out, store_attempt *attemp
     return SHOAL_OK;
 }
 
-/* Waits for the answer of one get.  SHOAL_ABSENT: the key was not there in time, or not for as long as the get waited. */
+/* Waits for the answer of one get.  SHOAL_ABSENT: the key was not there in time, or not for as long as the get
+ * waited. */
 static int await_once(pipe_store *self, const char *key, int64_t until, shoal_blob *out, store_attempt *attempt)
 {
     expectation *held = NULL;

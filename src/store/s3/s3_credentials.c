@@ -20,7 +20,7 @@ enum {
     METADATA_SECONDS = 2,  /* what a machine without a metadata service may lose */
 };
 
-/* ---- keys ----------------------------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
 
 int s3_keys_new(s3_keys **out)
 {
@@ -73,7 +73,7 @@ void s3_keys_free(s3_keys **keys)
     *keys = NULL;
 }
 
-/* ---- the places ----------------------------------------------------------------------------------------------- */
+/* ---- the places -------------------------------------------------------------------------------------------------- */
 
 struct s3_chain {
     char *profile;    /* the name */
@@ -120,8 +120,8 @@ static int fetch_profile(s3_keys *out, s3_chain *chain, int64_t deadline)
             shoal_fail(SHOAL_USAGE, "there is no profile '%s' in ~/.aws/credentials or ~/.aws/config", chain->profile);
     } else if (status == SHOAL_OK && profile.unsupported[0]) {
         status = shoal_fail(SHOAL_DENIED,
-                            "profile '%s' gets its keys by %s, which is not supported; "
-                            "aws configure export-credentials --format env prints keys that are",
+                            "profile '%s' gets its keys by %s, which is not supported; aws configure "
+                            "export-credentials --format env prints keys that are",
                             chain->profile, profile.unsupported);
     } else if (status == SHOAL_OK) {
         status = shoal_fail(SHOAL_ABSENT, "profile '%s' has no keys", chain->profile);
@@ -166,13 +166,13 @@ static int fetch(s3_keys **out, s3_chain *chain, int *source, int64_t deadline)
     if (status == SHOAL_ABSENT)
         return shoal_fail(
             SHOAL_DENIED,
-            "there are no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE to "
-            "a profile in ~/.aws/credentials, or run where an instance or container has a role (%s)",
+            "there are no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE to a "
+            "profile in ~/.aws/credentials, or run where an instance or container has a role (%s)",
             shoal_error());
     return status;
 }
 
-/* ---- the chain ------------------------------------------------------------------------------------------------ */
+/* ---- the chain --------------------------------------------------------------------------------------------------- */
 
 int s3_chain_new(s3_chain **out, shoal_store *store, const char *name)
 {

@@ -11,7 +11,7 @@
 
 #include "store/xml.h"
 
-/* ---- the document --------------------------------------------------------------------------------------------- */
+/* ---- the document ------------------------------------------------------------------------------------------------ */
 
 static int read_element(void *context, const char *path, const char *text, size_t length)
 {
@@ -60,7 +60,7 @@ static void read_error(s3_error *out, const s3_request *request)
     snprintf(out->code, sizeof out->code, "%s", code);
 }
 
-/* ---- sentences ------------------------------------------------------------------------------------------------ */
+/* ---- sentences --------------------------------------------------------------------------------------------------- */
 
 /* " (403 AccessDenied, request tx00...)": what the server's owner needs to find it. */
 static const char *details(char *buffer, size_t room, const s3_error *error, int status)

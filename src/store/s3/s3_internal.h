@@ -19,7 +19,7 @@
 #include "store/http.h"
 #include "store/store_internal.h"
 
-/* ---- signing (s3_sign.c) --------------------------------------------------------------------------------------- */
+/* ---- signing (s3_sign.c) ----------------------------------------------------------------------------------------- */
 
 /* A parameter of a query or a header, not encoded. */
 typedef struct s3_pair {
@@ -58,7 +58,7 @@ void s3_signature_release(s3_signature *signature);
 /* SHA-256 of a body, in hexadecimal. */
 int s3_hash(char out[S3_HASH_TEXT], const store_body *body);
 
-/* ---- keys ------------------------------------------------------------------------------------------------------ */
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
 
 /* Credentials of one moment, shared by the requests that are signed with them. */
 typedef struct s3_keys {
@@ -110,7 +110,7 @@ int s3_chain_get(s3_keys **out, s3_chain *chain, int64_t deadline);
 /* The server refuses these keys: whether the place they came from has others by now. */
 bool s3_chain_renew(s3_chain *chain, const s3_keys *refused, int64_t deadline);
 
-/* ---- the store ------------------------------------------------------------------------------------------------- */
+/* ---- the store --------------------------------------------------------------------------------------------------- */
 
 typedef struct s3_store {
     shoal_store store;
@@ -126,7 +126,7 @@ typedef struct s3_store {
     s3_chain *chain;
 } s3_store;
 
-/* ---- requests (s3_request.c) ----------------------------------------------------------------------------------- */
+/* ---- requests (s3_request.c) ------------------------------------------------------------------------------------- */
 
 enum { S3_PAIRS_MOST = 6, S3_HEADERS_MOST = 3 };
 
@@ -157,7 +157,7 @@ void s3_request_release(s3_request *request);
 /* Copies the answer's etag without its quotes. */
 int s3_read_etag(const s3_store *self, const s3_request *request, shoal_etag *out);
 
-/* ---- what answers mean (s3_error.c) ---------------------------------------------------------------------------- */
+/* ---- what answers mean (s3_error.c) ------------------------------------------------------------------------------ */
 
 /* An error document. */
 typedef struct s3_error {
@@ -172,12 +172,12 @@ int s3_fail(s3_store *self, const s3_request *request, store_attempt *attempt);
 /* Whether it is the key that is not there, rather than the bucket. */
 bool s3_is_about_key(const s3_request *request);
 
-/* ---- listing (s3_list.c) --------------------------------------------------------------------------------------- */
+/* ---- listing (s3_list.c) ----------------------------------------------------------------------------------------- */
 
 /* Reads a page; *token, base_alloc'd, is where the next one goes on, NULL after the last. */
 int s3_list_parse(shoal_listing *page, char **token, const char *text, size_t size);
 
-/* ---- large bodies (s3_parts.c) --------------------------------------------------------------------------------- */
+/* ---- large bodies (s3_parts.c) ----------------------------------------------------------------------------------- */
 
 enum {
     S3_PARALLEL = 8,    /* requests at once */
@@ -194,7 +194,7 @@ int s3_get_parts(s3_store *self, const char *key, int64_t offset, char *to, size
  * that fails. */
 int s3_put_parts(s3_store *self, const char *key, const store_body *body, shoal_etag *etag, store_attempt *attempt);
 
-/* ---- uploads that were broken off (s3_uploads.c) ---------------------------------------------------------------- */
+/* ---- uploads that were broken off (s3_uploads.c) ----------------------------------------------------------------- */
 
 /* The newest upload of a key that is neither completed nor aborted, base_alloc'd; NULL when there is none. */
 int s3_find_upload(s3_store *self, const char *key, char **out, store_attempt *attempt);
@@ -206,7 +206,7 @@ int s3_list_parts(s3_store *self, const char *key, const char *upload, s3_found_
 int s3_upload_parse(char **out, const char *key, const char *text, size_t size);
 int s3_parts_parse(int64_t *next, s3_found_part *found, void *context, const char *text, size_t size);
 
-/* ---- opening (s3_open.c) --------------------------------------------------------------------------------------- */
+/* ---- opening (s3_open.c) ----------------------------------------------------------------------------------------- */
 
 /* Sets base, host, root, sends_hash and custom from bucket, region, the environment and the URL's options. */
 int s3_choose_endpoint(s3_store *self, const store_url *url, const s3_profile *profile);

@@ -18,7 +18,7 @@
 
 enum { ANSWER_MOST = 64 << 10, TRIES = 3 };
 
-/* ---- the document --------------------------------------------------------------------------------------------- */
+/* ---- the document ------------------------------------------------------------------------------------------------ */
 
 /* A reader of JSON that needs no memory of its own, so that no secret is left in any. */
 typedef struct json {
@@ -149,7 +149,7 @@ int s3_metadata_parse(s3_keys *out, const char *text, size_t size)
     return status;
 }
 
-/* ---- the conversation ----------------------------------------------------------------------------------------- */
+/* ---- the conversation -------------------------------------------------------------------------------------------- */
 
 static void release(http_request *request)
 {

@@ -19,7 +19,7 @@ static const char *variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------------ */
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 /* "//bucket/some/prefix/" */
 static int split_url(s3_store *self, char **rest, const store_url *url)
@@ -30,8 +30,8 @@ static int split_url(s3_store *self, char **rest, const store_url *url)
     if (length < 3 || length > 63 || strspn(name, letters) < length || name[0] == '.' || name[0] == '-')
         return shoal_fail(
             SHOAL_USAGE,
-            "%s: must be s3://BUCKET or s3://BUCKET/PREFIX, with a bucket's name of 3 to 63 letters, digits, "
-            "dots and dashes",
+            "%s: must be s3://BUCKET or s3://BUCKET/PREFIX, with a bucket's name of 3 to 63 letters, digits, dots and "
+            "dashes",
             url->text);
     int status = base_copy_text_n(&self->bucket, name, length);
     name += length;
@@ -151,7 +151,7 @@ static int find_server(s3_store *self, const store_url *url)
     return status;
 }
 
-/* ---- the bucket ----------------------------------------------------------------------------------------------- */
+/* ---- the bucket -------------------------------------------------------------------------------------------------- */
 
 /* Asks whether the bucket is there.  HEAD tells little when it is refused, so then a listing is asked for, which tells
  * all. */
@@ -200,7 +200,7 @@ static int find_bucket(s3_store *self, bool create, store_attempt *attempt)
     return status == SHOAL_ABSENT && create ? make_bucket(self, attempt) : status;
 }
 
-/* ---- the probe ------------------------------------------------------------------------------------------------ */
+/* ---- the probe --------------------------------------------------------------------------------------------------- */
 
 /* Whether an answer to a conditional put tells if conditions are honoured, rather than of another trouble. */
 static bool tells_support(int code)
@@ -234,8 +234,8 @@ static int refuse_server(const s3_store *self, const char *header)
 {
     return store_fail(
         &self->store, NULL, SHOAL_INVALID,
-        "%s does not honour conditional writes (%s), which shoal needs so that of several writers exactly one "
-        "is first; use AWS itself, Ceph's radosgw, MinIO or another server that does",
+        "%s does not honour conditional writes (%s), which shoal needs so that of several writers exactly one is "
+        "first; use AWS itself, Ceph's radosgw, MinIO or another server that does",
         self->base, header);
 }
 

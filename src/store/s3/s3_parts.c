@@ -19,7 +19,7 @@
 
 enum { ABORT_SECONDS = 3 };
 
-/* ---- what both have in common --------------------------------------------------------------------------------- */
+/* ---- what both have in common ------------------------------------------------------------------------------------ */
 
 /* A request under way for one part; on the heap, since its address must last. */
 static int start_part(s3_store *self, s3_request **kept, s3_request *request, http_request *out, int64_t deadline)
@@ -57,7 +57,7 @@ static void free_part(s3_request **part)
     base_free(part);
 }
 
-/* ---- getting -------------------------------------------------------------------------------------------------- */
+/* ---- getting ----------------------------------------------------------------------------------------------------- */
 
 typedef struct getting {
     s3_store *self;
@@ -127,7 +127,7 @@ int s3_get_parts(s3_store *self, const char *key, int64_t offset, char *to, size
     return status;
 }
 
-/* ---- putting -------------------------------------------------------------------------------------------------- */
+/* ---- putting ----------------------------------------------------------------------------------------------------- */
 
 typedef struct putting {
     s3_store *self;
@@ -341,7 +341,7 @@ static void abort_upload(putting *job)
     shoal_fail(SHOAL_OK, "%s", message);
 }
 
-/* ---- going on ------------------------------------------------------------------------------------------------- */
+/* ---- going on ---------------------------------------------------------------------------------------------------- */
 
 /* MD5 as an etag has it; "" where OpenSSL was told to do without. */
 static void name_body(char out[2 * EVP_MAX_MD_SIZE + 1], const store_body *body)

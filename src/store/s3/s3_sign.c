@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "base/secret.h"
 
-/* ---- text that grows ------------------------------------------------------------------------------------------ */
+/* ---- text that grows --------------------------------------------------------------------------------------------- */
 
 typedef struct text {
     char *bytes;
@@ -52,7 +52,7 @@ static int append(text *out, ...)
     return status;
 }
 
-/* ---- hashes --------------------------------------------------------------------------------------------------- */
+/* ---- hashes ------------------------------------------------------------------------------------------------------ */
 
 static void write_hex(char out[S3_HASH_TEXT], const unsigned char hash[32])
 {
@@ -101,7 +101,7 @@ static int sign_text(char out[S3_HASH_TEXT], const s3_signing *signing, const ch
     return SHOAL_OK;
 }
 
-/* ---- the canonical request ------------------------------------------------------------------------------------ */
+/* ---- the canonical request --------------------------------------------------------------------------------------- */
 
 /* A parameter or a header as it is signed. */
 typedef struct line {

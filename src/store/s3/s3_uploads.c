@@ -8,7 +8,7 @@
 #include "base/option.h"
 #include "store/xml.h"
 
-/* ---- which uploads there are ---------------------------------------------------------------------------------- */
+/* ---- which uploads there are ------------------------------------------------------------------------------------- */
 
 typedef struct finding {
     const char *key;
@@ -63,7 +63,7 @@ int s3_find_upload(s3_store *self, const char *key, char **out, store_attempt *a
     return status;
 }
 
-/* ---- what one of them has ------------------------------------------------------------------------------------- */
+/* ---- what one of them has ---------------------------------------------------------------------------------------- */
 
 typedef struct listing {
     s3_found_part *found;

@@ -25,7 +25,7 @@ static void close_s3(shoal_store *store)
     base_free(&self->root);
 }
 
-/* ---- getting -------------------------------------------------------------------------------------------------- */
+/* ---- getting ----------------------------------------------------------------------------------------------------- */
 
 static bool read_number(int64_t *out, const char *text)
 {
@@ -173,7 +173,7 @@ done:
     return status;
 }
 
-/* ---- putting and removing ------------------------------------------------------------------------------------- */
+/* ---- putting and removing ---------------------------------------------------------------------------------------- */
 
 static int put_s3(shoal_store *store, const char *key, const store_body *body, const shoal_etag *expected,
                   shoal_etag *etag, store_attempt *attempt)
@@ -211,7 +211,7 @@ static int remove_s3(shoal_store *store, const char *key, store_attempt *attempt
     return status;
 }
 
-/* ---- listing -------------------------------------------------------------------------------------------------- */
+/* ---- listing ----------------------------------------------------------------------------------------------------- */
 
 /* Keeps what was asked for, whatever the server sent: the layer above cuts the prefix off every key. */
 static void keep_asked(shoal_listing *page, const char *prefix, const char *after)
