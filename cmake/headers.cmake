@@ -1,4 +1,4 @@
-# The public headers as bytes in the program, for the modules that `shoal run` compiles: module_headers.c in the build folder.
+# The public headers as bytes in the library, for the modules that `shoal run` compiles: module_headers.c in the build folder.
 file(GLOB public_headers CONFIGURE_DEPENDS include/shoal/*.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${public_headers})
 set(arrays "")
@@ -12,10 +12,10 @@ foreach(header IN LISTS public_headers)
 endforeach()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/module_headers.c @ONLY CONTENT
 "/* Made by cmake/headers.cmake. */
-#include \"cli/run_compile.h\"
+#include \"run/compile.h\"
 
 @arrays@
-const cli_header cli_headers[] = {
+const run_header run_headers[] = {
 @rows@    {0},
 };
 ")

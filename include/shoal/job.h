@@ -52,6 +52,13 @@ typedef struct shoal_code {
 
 enum { SHOAL_CODE_MOST = 64 };
 
+/* What a job that is about to be put in its store has become. */
+typedef struct shoal_job_made {
+    const char *id, *spec; /* spec: its SHA-256, in hex */
+    const char *source;    /* where its rows are: "uploaded", "stored", "file" or "generated" */
+    const char *place;     /* the file's path; the URL of what is stored elsewhere; NULL otherwise */
+} shoal_job_made;
+
 typedef struct shoal_job_options {
     const char *name;       /* what the id starts with: a letter, then letters, digits, '-'; NULL: the learner's name */
     const char *id;         /* the whole id, for who makes unique ones; NULL: name and 64 random bits.  SHOAL_USAGE if
@@ -68,10 +75,9 @@ typedef struct shoal_job_options {
     const shoal_code *code; /* what the learner needs besides itself, `codes` of them, at most SHOAL_CODE_MOST */
     int codes;
     const volatile int *stop; /* as in shoal_run_options: ends the upload with SHOAL_STOPPED */
-    /* Called when the job is made, before anything of it is put, with the SHA-256 of its spec in hex: for who keeps
-     * a note by which it knows the job again.  What is not SHOAL_OK ends the submitting with that status.  May be
-     * NULL. */
-    int (*made)(void *context, const char *id, const char *spec);
+    /* Called when the job is made, before anything of it is put: for who keeps a note by which it knows the job again.
+     * What is not SHOAL_OK ends the submitting with that status.  May be NULL. */
+    int (*made)(void *context, const shoal_job_made *job);
     void *made_context;
 } shoal_job_options;
 

@@ -14,6 +14,7 @@
 #include <shoal/module.h>
 #include <shoal/option.h>
 #include <shoal/plan.h>
+#include <shoal/run.h>
 #include <shoal/store.h>
 #include <shoal/version.h>
 

@@ -251,7 +251,7 @@ SHOAL_API int shoal_store_drop(shoal_store *store, const char *queue, int64_t de
 
 /* ---- what it took ------------------------------------------------------------------------------------------------ */
 
-typedef enum shoal_request {
+typedef enum shoal_request_kind {
     SHOAL_REQUEST_GET,
     SHOAL_REQUEST_PUT,
     SHOAL_REQUEST_LIST,
@@ -259,7 +259,7 @@ typedef enum shoal_request {
     SHOAL_REQUEST_QUEUE,
     SHOAL_REQUEST_OTHER, /* making containers, asking for tokens */
     SHOAL_REQUEST_KINDS
-} shoal_request;
+} shoal_request_kind;
 
 /* Why a request has to be made again. */
 typedef enum shoal_cause {

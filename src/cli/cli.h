@@ -17,7 +17,9 @@
 #include <shoal/shoal.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/option.h"
+#include "run/outcome.h"
 
 #ifndef SHOAL_VERSION
 #define SHOAL_VERSION "0.1.0"
@@ -26,10 +28,6 @@
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG_USAGE = 2, CLI_RESUMABLE = 3, CLI_INTERRUPTED = 130 };
 
 /* ---- verbs ------------------------------------------------------------------------------------------------------- */
-
-typedef struct cli_example {
-    const char *command, *what; /* what: "cluster rows into 100 groups" */
-} cli_example;
 
 enum { CLI_WORDS_MOST = 2 };
 
@@ -41,20 +39,24 @@ typedef struct cli_verb {
     bool words_in_synopsis;           /* it shows them itself, and run() counts them: not every use has the same */
     const char *synopsis;             /* the rest of the usage line: "-k K [options]" */
     const char *const *description;   /* paragraphs, ended by NULL: help has the first, the manual all */
-    const cli_example *examples;      /* ended by a row without a command */
+    const learn_example *examples;    /* ended by a row without a command */
     const base_option_group *options;
-    size_t settings_size; /* of the struct the options fill; it starts with a cli_common */
-    bool of_ranks;        /* several ranks run it together (ranks.h) */
+    size_t settings_size;   /* of the struct the options fill; it starts with a cli_common */
+    bool of_ranks;          /* several ranks run it together (run/ranks.h) */
+    const learn_face *face; /* the learner whose verb it is; NULL for others */
     /* Does the work.  `word` has `words` entries, the rest NULL.  Returns SHOAL_OK, a failure with its message set,
      * or CLI_INTERRUPTED or CLI_RESUMABLE after it has said what there is. */
     int (*run)(void *settings, const char *const *word, int words);
 } cli_verb;
 
 /* Every verb, in the order help lists them; ended by NULL.  In main.c. */
-extern const cli_verb *const cli_verbs[];
-extern const cli_verb cli_logistic, cli_autoencoder;
-extern const cli_verb cli_kmeans, cli_predict, cli_run, cli_data_info, cli_data_head, cli_data_convert,
-    cli_data_patches, cli_man, cli_help;
+const cli_verb *const *cli_verbs(void);
+/* The verb of a learner, made from its face; NULL when it has none (learner_verb.c). */
+const cli_verb *cli_learner_verb(const learn_face *face);
+/* Lists the outputs that `shoal predict` has, from the faces of all learners. */
+void cli_predict_prepare(void);
+extern const cli_verb cli_predict, cli_run, cli_data_info, cli_data_head, cli_data_convert, cli_data_patches, cli_man,
+    cli_help;
 extern const cli_verb cli_store_ls, cli_store_get, cli_store_put, cli_store_cat, cli_store_rm, cli_store_du,
     cli_store_copy, cli_store_bench;
 extern const cli_verb cli_plan_kmeans, cli_plan_logistic, cli_plan_autoencoder, cli_plan_run;
@@ -76,45 +78,15 @@ int cli_verb_unknown(const char *const *word, int count);
 
 typedef struct cli_common {
     bool help;
+    const struct cli_verb *verb; /* that runs */
 } cli_common;
-
-typedef struct cli_run_settings {
-    int64_t threads;
-    const char *kernel;
-    int64_t rows_per_grain;
-} cli_run_settings;
-
-enum { CLI_ENGINE_AUTO, CLI_ENGINE_THREADS, CLI_ENGINE_MPI };
-
-/* With whom, and what is kept on the way.  Options and the rest: ranks.h. */
-typedef struct cli_ranks_settings {
-    int engine; /* CLI_ENGINE_AUTO, ... */
-    int64_t verify;
-    double checkpoint; /* seconds; 0: never */
-    const char *file;  /* or URL of the checkpoint; NULL: LEARNER.checkpoint */
-    bool resume;
-} cli_ranks_settings;
 
 typedef struct cli_print_settings {
     bool json, quiet;
 } cli_print_settings;
 
-/* How the rounds of a run are told while it goes. */
-typedef struct cli_trace_settings {
-    const char *trace;       /* a file of JSON lines, or NULL; a verb lists it with its outputs */
-    const char *tensorboard; /* a folder, or NULL */
-} cli_trace_settings;
-
 extern const shoal_option *const cli_common_options; /* of cli_common */
-extern const shoal_option *const cli_data_options;   /* of shoal_data_options */
-extern const shoal_option *const cli_run_options;    /* of cli_run_settings */
 extern const shoal_option *const cli_print_options;  /* of cli_print_settings */
-extern const shoal_option *const cli_trace_options;  /* of cli_trace_settings */
-
-/* What a table of options was given, by name, as JSON: what models and jobs keep of it.  NULL when out of memory. */
-json_t *cli_options_json(const shoal_option *table, const void *settings);
-/* What an option of the table accepts. */
-const char *const *cli_option_choices(const shoal_option *table, const char *name);
 
 /* The columns of the terminal stdout is, or 80. */
 int cli_width(void);
@@ -145,7 +117,7 @@ bool cli_signals_stopped(void);
  * which must be good for the next run. */
 _Noreturn void cli_signals_leave(void);
 
-/* ---- progress and trace (progress.c, trace.c) -------------------------------------------------------------------- */
+/* ---- progress (progress.c, watch.c) -------------------------------------------------------------------- */
 
 typedef struct cli_progress {
     FILE *stream; /* NULL when nothing is to be shown */
@@ -172,168 +144,44 @@ typedef struct cli_transferred {
 void cli_progress_transfer(cli_progress *progress, const cli_transferred *so_far);
 void cli_progress_clear(cli_progress *progress);
 
-/* What is told of a round. */
-typedef struct cli_traced {
-    int64_t number, step;
-    char phase[24];
-    double objective, change, seconds;
-} cli_traced;
-
-/* Rounds as JSON lines and as events for TensorBoard.  A trace that has neither ignores everything. */
-typedef struct cli_trace {
-    base_output *output;
-    struct cli_events *events;
-    double last;     /* seconds at the end of the round before */
-    cli_traced held; /* the last round, whose objective only the result knows */
-    bool holds;
-} cli_trace;
-
-/* Whether the folder of --tensorboard could be written to; the file of --trace is checked with the outputs. */
-int cli_trace_check(const cli_trace_settings *settings);
-/* `settings` may be NULL. */
-int cli_trace_open(cli_trace *trace, const cli_trace_settings *settings);
-/* Whether every round has to be told. */
-bool cli_trace_is_open(const cli_trace *trace);
-void cli_trace_round(cli_trace *trace, const shoal_round *done, const shoal_round *next, double seconds);
-/* Writes the last round with the result's objective, renames the file into place and closes the events. */
-int cli_trace_commit(cli_trace *trace, double objective);
-/* Removes the file; events that were written stay. */
-void cli_trace_discard(cli_trace *trace);
-
-/* ---- running a learner (job.c) ----------------------------------------------------------------------------------- */
-
-/* What a job on workers has beside a run of this process. */
-typedef struct cli_job_away {
-    char id[SHOAL_JOB_ID_BYTES]; /* "" when the run is this process's own */
-    char spec[65];               /* SHA-256 of its spec in hex: another is another job */
-    shoal_job_report report;
-    bool keep;     /* the job stays in its store when its outputs are written */
-    bool detached; /* it goes on by itself, and there is no result yet */
-    char *store;   /* URL */
-    /* What is known of the run, for what was predicted of it. */
-    double begun, ended; /* when it was submitted, and when its result was there */
-    bool resumed;        /* it was begun by another process */
-    bool local;          /* all workers were started on this machine */
-    int64_t mappers;     /* workers that --workers asked for; 0: they come from elsewhere */
-    const char *through; /* "ssh", "slurm": workers reach the store through this process; NULL: by themselves */
-    const char *reduce;  /* --reduce, or NULL; not owned */
-    int64_t slices;      /* --slices, or 0 */
-    bool split_roles;
-    shoal_plan_source source;
-} cli_job_away;
-
-/* What was predicted of a run and what happened (predicted.h). */
-typedef struct cli_predicted {
-    bool asked;        /* it is a run of which something could be predicted */
-    bool told;         /* and was */
-    bool uncalibrated; /* it was not, since nothing was measured of this machine or learner */
-    shoal_estimate estimate;
-    double rounds, took; /* that the estimate is for; seconds */
-} cli_predicted;
-
-/* One learner over one data set, with the time everything took. */
-typedef struct cli_job {
-    const shoal_algorithm *algorithm;
-    shoal_data *data; /* NULL when only workers have it */
-    char *data_name;
-    int64_t rows, columns;
-    shoal_type type;
-    cli_job_away away;
-    double *weights;          /* one a row, or NULL */
-    shoal_data *lent_weights; /* what `weights` points into, when ranks of this host share them; NULL otherwise */
-    void *joined;             /* the rows of `data`, when labels were put beside them; NULL otherwise */
-    bool read_once;           /* some of it came through a pipe, and can't be read again */
-    const char *code;         /* the folder of what a run of this process brings along; NULL for none; not owned */
-    const char *code_hash;    /* of the module or command that is run; NULL for a learner of shoal's own; not owned */
-    shoal_result *result;
-    shoal_report report;
+/* How a verb watches a run: a line of progress, and what it says. */
+typedef struct cli_watch {
     cli_progress progress;
-    cli_trace trace;
-    double started, load_seconds, write_seconds;
-    cli_predicted predicted;
-    char *checkpoint;               /* of the run; NULL when there are none */
-    const struct cli_file *outputs; /* of the verb, none of which may be the checkpoint; may be NULL */
-    bool keeps_part; /* a signal ends the run after its round, which leaves a result; otherwise it ends the program */
-} cli_job;
+    bool quiet;
+} cli_watch;
 
-void cli_job_init(cli_job *job, const shoal_algorithm *algorithm, bool quiet);
-void cli_job_release(cli_job *job);
-/* Whether DATA is a blob of a store, whose rows stay there until a run fetches those that it needs. */
-bool cli_is_in_store(const char *path);
-/* Whether a file can be read only once, and by one process: standard input, a pipe. */
-bool cli_is_read_once(const char *path);
-/* Opens the data and reads the weights, unless the job has them. */
-int cli_job_load(cli_job *job, const char *path, const shoal_data_options *options, const char *weights_path);
-/* Tells of a round, as a shoal_progress whose context is the job. */
-void cli_job_on_round(void *job, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds);
-/* Notes what the data are called and their shape. */
-int cli_job_note_data(cli_job *job, const char *name, int64_t rows, int64_t columns, shoal_type type);
-/* Reads job->weights. */
-int cli_job_load_weights(cli_job *job, const char *path);
-/* Runs it.  job->report.stopped says that a signal ended it after a round. */
-int cli_job_run(cli_job *job, const void *config, const cli_run_settings *settings, const cli_ranks_settings *ranks,
-                int64_t memory, const cli_trace_settings *trace);
-/* Once all outputs are written: the checkpoint is not needed any more.  `status` is how writing them went, and is
- * returned unless that is SHOAL_OK. */
-int cli_job_close(cli_job *job, int status);
-/* What every learner's --json says; the caller adds to it and owns it.  NULL when out of memory. */
-json_t *cli_job_json(const cli_job *job);
+void cli_watch_start(cli_watch *watch, bool quiet);
+/* For a request; `watch` must last as long. */
+shoal_watcher cli_watcher(cli_watch *watch);
+
+/* ---- what came of a run (outcome_print.c) ------------------------------------------------------------------------ */
+
+/* Tells of a run that shoal_request_run or run_resume has ended with `status`: the summary or the object that --json
+ * prints, the sentence after a stop.  Returns what the verb does. */
+int cli_outcome_tell(const shoal_outcome *outcome, const cli_print_settings *print, int status);
+/* What every --json of a run says; the caller adds to it and owns it.  NULL when out of memory. */
+json_t *cli_outcome_json(const shoal_outcome *outcome);
 /* "data       rows.npy: 150 rows, 4 columns, float64" */
-void cli_job_print_data(const cli_job *job, FILE *stream);
+void cli_outcome_print_data(const shoal_outcome *outcome, FILE *stream);
 /* "load 0.01 s, scan 0.10 s, ..." and the kernel and threads, as the summary for people shows them. */
-void cli_job_print(const cli_job *job, FILE *stream);
-
+void cli_outcome_print_times(const shoal_outcome *outcome, FILE *stream);
+/* Adds what a face tells: numbers, and tensors of one dimension as lists. */
+void cli_json_facts(json_t **object, const shoal_result *facts);
 /* Numbers of a result as JSON has them. */
 json_t *cli_json_number(const shoal_number *number);
 
-/* A learner that workers know. */
-typedef struct cli_learner {
-    const shoal_algorithm *algorithm;
-    /* Writes the outputs that a job was submitted with and prints what its verb would have printed.  NULL when no
-     * verb submits such jobs. */
-    int (*finish)(cli_job *job, const json_t *settings, const cli_print_settings *print);
-} cli_learner;
-
-/* Ended by a row without an algorithm.  In main.c. */
-extern const cli_learner cli_learners[];
-/* Their algorithms, ended by NULL. */
-const shoal_algorithm *const *cli_algorithms(void);
-int cli_kmeans_finish(cli_job *job, const json_t *settings, const cli_print_settings *print);
-int cli_logistic_finish(cli_job *job, const json_t *settings, const cli_print_settings *print);
-int cli_autoencoder_finish(cli_job *job, const json_t *settings, const cli_print_settings *print);
-int cli_run_finish(cli_job *job, const json_t *settings, const cli_print_settings *print);
-
-/* A file of a verb: the option or word that names it, and the path, or NULL when it was not given. */
-typedef struct cli_file {
-    const char *name; /* "--centres", "DATA" */
-    const char *path;
-} cli_file;
-
-/* Checks the files of a verb before the work; both lists end with a row without a name.  No two outputs may be one
- * file, none may be an input, all must be writable, and with --json none may be stdout, which has the object. */
-int cli_files_check(const cli_file *outputs, const cli_file *inputs, bool json);
 /* Where a summary for people goes: stderr when one of the outputs is stdout itself. */
-FILE *cli_summary_stream(const cli_file *outputs);
-/* "wrote      a.npy, b.npy"; nothing when nothing was.  `trace` may be NULL. */
-void cli_print_written(FILE *stream, const cli_file *outputs, const cli_trace_settings *trace);
-/* Writes a tensor of the result as .npy; does nothing without a path. */
-int cli_write_tensor(const char *path, const shoal_result *result, const char *name);
-
-/* Refuses values that are not finite, by row and column. */
-int cli_check_finite(const double *values, int64_t rows, int64_t columns, const char *path);
-/* Reads a whole data set as float64; every value is finite. */
-int cli_read_float64(double **out, int64_t *rows, int64_t *columns, const char *path);
+FILE *cli_summary_stream(const run_file *outputs);
+/* "wrote      a.npy, b.npy"; nothing when nothing was.  `folder` may be NULL. */
+void cli_print_written(FILE *stream, const run_file *outputs, const char *folder);
 
 /* ---- printing ---------------------------------------------------------------------------------------------------- */
 
 /* Prints one line of JSON, in ASCII, to stdout and takes the object, which may be NULL after a failure to make it. */
 int cli_print_json(json_t *object);
-/* Adds to an object, which becomes NULL when memory runs out and then stays so.  Takes the value. */
-void cli_json_put(json_t **object, const char *name, json_t *value);
-/* A string of JSON from bytes that may be no UTF-8. */
-json_t *cli_json_text(const char *text);
-/* A real, or null when it is not finite. */
-json_t *cli_json_real(double value);
+#define cli_json_put base_json_put
+#define cli_json_text base_json_text
+#define cli_json_real base_json_real
 /* "17 bytes", "1.2 GB": three digits or so, in thousands. */
 void cli_format_bytes(char *out, size_t size, double bytes);
 /* "1,204" */

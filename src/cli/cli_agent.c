@@ -72,7 +72,7 @@ static const char *const description[] = {
     NULL,
 };
 
-static const cli_example examples[] = {
+static const learn_example examples[] = {
     {"shoal agent --nonce 00112233445566778899aabbccddeeff --cache ~/.cache/shoal",
      "as ssh runs it on the other machine"},
     {NULL, NULL},

@@ -15,7 +15,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
-#include "job_store.h"
+#include "run/jobs.h"
 #include "kernel/kernel.h"
 #include "measure_engine.h"
 #include "measure_learner.h"
@@ -108,7 +108,7 @@ static int choose_learners(calibrating *self)
 /* A folder beside the jobs of this user, which may lie on another disk than temporary files; or among those. */
 static int make_folder(calibrating *self)
 {
-    int status = cli_jobs_state_path(&self->folder, "calibrate-XXXXXX");
+    int status = run_jobs_state_path(&self->folder, "calibrate-XXXXXX");
     if (status < 0 || !mkdtemp(self->folder)) {
         base_free(&self->folder);
         const char *temporary = getenv("TMPDIR");
@@ -232,7 +232,7 @@ static double best_of(const double *rates)
     return best;
 }
 
-static double price_of(const char *scheme, shoal_request kind)
+static double price_of(const char *scheme, shoal_request_kind kind)
 {
     shoal_store_counts one = {0};
     one.requests[kind] = 1;
@@ -446,7 +446,7 @@ static const char *const description[] = {
     "generated ones.",
     NULL,
 };
-static const cli_example examples[] = {
+static const learn_example examples[] = {
     {"shoal calibrate", "this machine, and a folder as the store"},
     {"shoal calibrate --store az://acct/box --learner kmeans", "another store, and one learner"},
     {"shoal calibrate --history", "how good predictions were"},

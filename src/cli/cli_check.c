@@ -256,7 +256,7 @@ static const char *const description[] = {
     NULL,
 };
 
-static const cli_example examples[] = {
+static const learn_example examples[] = {
     {"shoal check --workers ssh:corn10,corn11:8", "can a job run there?"},
     {"shoal check --workers slurm:64 --store az://acct/box/jobs --json", "for a script"},
     {NULL, NULL},

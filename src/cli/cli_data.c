@@ -36,19 +36,19 @@ static const shoal_option *const info_options = info_rows, *const head_options =
 
 static const base_option_group info_groups[] = {
     {"Printing", &info_options, 0},
-    {"Reading the data", &cli_data_options, offsetof(settings, data)},
+    {"Reading the data", &run_data_options, offsetof(settings, data)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
 static const base_option_group head_groups[] = {
     {"Printing", &head_options, 0},
-    {"Reading the data", &cli_data_options, offsetof(settings, data)},
+    {"Reading the data", &run_data_options, offsetof(settings, data)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
 static const base_option_group convert_groups[] = {
     {"Output", &convert_options, 0},
-    {"Reading the data", &cli_data_options, offsetof(settings, data)},
+    {"Reading the data", &run_data_options, offsetof(settings, data)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
@@ -191,7 +191,7 @@ static const char *const info_description[] = {
     "standard input.",
     NULL,
 };
-static const cli_example info_examples[] = {
+static const learn_example info_examples[] = {
     {"shoal data info data.npy", "rows, columns and type of a file"},
     {"shoal data info values.bin --cols 128 --type float32", "how many rows of 128 values a raw file holds"},
     {NULL, NULL},
@@ -214,7 +214,7 @@ static const char *const head_description[] = {
     "Every value has the digits it takes to read it back unchanged. PATH is whatever shoal data info reads.",
     NULL,
 };
-static const cli_example head_examples[] = {
+static const learn_example head_examples[] = {
     {"shoal data head data.npy", "the first ten rows"},
     {"shoal data head 'gen:blobs?rows=1000&cols=4&seed=1' -n 3", "three rows of generated data"},
     {NULL, NULL},
@@ -239,7 +239,7 @@ static const char *const convert_description[] = {"Writes the rows of IN to OUT 
                                                   "it. OUT appears when it is whole; until then an old file of that "
                                                   "name stays.",
                                                   NULL};
-static const cli_example convert_examples[] = {
+static const learn_example convert_examples[] = {
     {"shoal data convert iris.csv iris.npy --drop-column species", "text to .npy, without the label"},
     {"shoal data convert 'gen:uniform?rows=500000&cols=1000&seed=1' uniform.npy", "keep generated data"},
     {"shoal data convert data.npy /dev/stdout --format csv | sort", "rows as text for another program"},

@@ -166,15 +166,15 @@ static int check_target(const char *path)
 static int check_files(const run *run, const char *const *word, int count)
 {
     const preparing *wanted = &run->settings->preparing;
-    const cli_file outputs[] = {{"OUT", run->out}, {"--save-whitening", wanted->save}, {NULL, NULL}};
-    cli_file *inputs = NULL;
+    const run_file outputs[] = {{"OUT", run->out}, {"--save-whitening", wanted->save}, {NULL, NULL}};
+    run_file *inputs = NULL;
     int status = base_alloc(&inputs, (size_t)count + 2, sizeof *inputs, "a list of files");
     if (status < 0)
         return status;
     for (int i = 0; i < count; i++)
-        inputs[i] = (cli_file){"IMAGES", word[i]};
-    inputs[count] = (cli_file){"--use-whitening", wanted->use};
-    status = cli_files_check(outputs, inputs, run->settings->print.json);
+        inputs[i] = (run_file){"IMAGES", word[i]};
+    inputs[count] = (run_file){"--use-whitening", wanted->use};
+    status = run_files_check(outputs, inputs, run->settings->print.json);
     base_free(&inputs);
     return status;
 }
@@ -265,7 +265,7 @@ static const char *plural(int64_t count)
 
 static int print_summary(const run *run)
 {
-    const cli_file outputs[] = {{"OUT", run->out}, {NULL, NULL}};
+    const run_file outputs[] = {{"OUT", run->out}, {NULL, NULL}};
     FILE *stream = cli_summary_stream(outputs);
     char patches[32], images[32];
     if (run->settings->print.json)
@@ -354,7 +354,7 @@ static const char *const description[] = {
     "files are followed there, links to folders are not.",
     NULL,
 };
-static const cli_example examples[] = {
+static const learn_example examples[] = {
     {"shoal data patches photos patches.npy --normalise", "10,000 patches of 8 x 8 for a sparse autoencoder"},
     {"shoal data patches photos patches.npy --colour --count 100e3 --whiten --save-whitening w.safetensors",
      "coloured and whitened"},

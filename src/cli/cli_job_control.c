@@ -6,11 +6,11 @@
 
 #include "base/memory.h"
 #include "job_print.h"
-#include "job_store.h"
+#include "run/jobs.h"
 
 typedef struct settings {
     cli_common common;
-    cli_jobs_settings jobs;
+    run_jobs_settings jobs;
     bool force, all_done;
     const char *why;
 } settings;
@@ -29,35 +29,35 @@ static const shoal_option remove_rows[] = {
 };
 static const shoal_option *const cancel_options = cancel_rows, *const remove_options = remove_rows;
 static const base_option_group scale_groups[] = {
-    {"Store", &cli_jobs_options, offsetof(settings, jobs)},
+    {"Store", &run_jobs_options, offsetof(settings, jobs)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
 static const base_option_group cancel_groups[] = {
     {"Cancelling", &cancel_options, 0},
-    {"Store", &cli_jobs_options, offsetof(settings, jobs)},
+    {"Store", &run_jobs_options, offsetof(settings, jobs)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
 static const base_option_group remove_groups[] = {
     {"Removing", &remove_options, 0},
-    {"Store", &cli_jobs_options, offsetof(settings, jobs)},
+    {"Store", &run_jobs_options, offsetof(settings, jobs)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
 
-static int open_job(cli_jobs *jobs, char id[SHOAL_JOB_ID_BYTES], const settings *settings, const char *text)
+static int open_job(run_jobs *jobs, char id[SHOAL_JOB_ID_BYTES], const settings *settings, const char *text)
 {
-    int status = cli_jobs_open(jobs, &settings->jobs, CLI_JOBS_WRITE);
-    return status == SHOAL_OK ? cli_jobs_find(id, jobs, text) : status;
+    int status = run_jobs_open(jobs, &settings->jobs, RUN_JOBS_WRITE);
+    return status == SHOAL_OK ? run_jobs_find(id, jobs, text) : status;
 }
 
 /* ---- scale ------------------------------------------------------------------------------------------------------- */
 
-static int check_running(const cli_jobs *jobs, const char *id)
+static int check_running(const run_jobs *jobs, const char *id)
 {
     shoal_job *job = NULL;
-    int status = shoal_job_describe(&job, jobs->store, id, false, cli_jobs_deadline(jobs));
+    int status = shoal_job_describe(&job, jobs->store, id, false, run_jobs_deadline(jobs));
     if (status == SHOAL_OK && job->state != SHOAL_JOB_RUNNING)
         status = shoal_fail(SHOAL_USAGE, "job %s is %s: it needs no workers", id, cli_job_state_name(job));
     shoal_job_free(&job);
@@ -70,7 +70,7 @@ static int run_scale(void *from_main, const char *const *word, int words)
     const char *number = words == 2 ? word[1] : word[0];
     char id[SHOAL_JOB_ID_BYTES];
     int64_t count = 0;
-    cli_jobs jobs = {0};
+    run_jobs jobs = {0};
     if (!base_parse_count(&count, number) || count < 0 || count > SHOAL_JOB_WORKERS_MOST)
         return shoal_fail(SHOAL_USAGE, "job scale: '%s' is not a number of workers from 0 to %d", number,
                           SHOAL_JOB_WORKERS_MOST);
@@ -78,10 +78,10 @@ static int run_scale(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = check_running(&jobs, id);
     if (status == SHOAL_OK)
-        status = shoal_job_want(jobs.store, id, count, cli_jobs_deadline(&jobs));
+        status = shoal_job_want(jobs.store, id, count, run_jobs_deadline(&jobs));
     if (status == SHOAL_OK)
         printf("job %s is to have %" PRId64 " worker%s\n", id, count, count == 1 ? "" : "s");
-    cli_jobs_close(&jobs);
+    run_jobs_close(&jobs);
     return status;
 }
 
@@ -92,26 +92,26 @@ static int run_cancel(void *from_main, const char *const *word, int words)
     const settings *settings = from_main;
     char id[SHOAL_JOB_ID_BYTES];
     char *command = NULL;
-    cli_jobs jobs = {0};
+    run_jobs jobs = {0};
     (void)words;
     int status = open_job(&jobs, id, settings, word[0]);
     if (status == SHOAL_OK)
-        status = shoal_job_cancel(jobs.store, id, settings->why, cli_jobs_deadline(&jobs));
+        status = shoal_job_cancel(jobs.store, id, settings->why, run_jobs_deadline(&jobs));
     if (status == SHOAL_OK)
-        status = cli_jobs_command(&command, &jobs, "resume", id);
+        status = run_jobs_command(&command, &jobs, "resume", id);
     if (status == SHOAL_OK)
         printf("cancelled job %s, which can go on with `%s`\n", id, command);
     base_free(&command);
-    cli_jobs_close(&jobs);
+    run_jobs_close(&jobs);
     return status;
 }
 
 /* ---- remove ------------------------------------------------------------------------------------------------------ */
 
-static int check_removable(const cli_jobs *jobs, const char *id)
+static int check_removable(const run_jobs *jobs, const char *id)
 {
     shoal_job *job = NULL;
-    int status = shoal_job_describe(&job, jobs->store, id, true, cli_jobs_deadline(jobs));
+    int status = shoal_job_describe(&job, jobs->store, id, true, run_jobs_deadline(jobs));
     if (status == SHOAL_OK && job->state == SHOAL_JOB_RUNNING && job->live > 0)
         status = shoal_fail(SHOAL_USAGE,
                             "%" PRId64 " worker%s at work on job %s: cancel it first, or remove it with --force",
@@ -121,24 +121,24 @@ static int check_removable(const cli_jobs *jobs, const char *id)
     return status == SHOAL_ABSENT || status == SHOAL_INVALID || status == SHOAL_BROKEN ? SHOAL_OK : status;
 }
 
-static int remove_job(const cli_jobs *jobs, const char *id)
+static int remove_job(const run_jobs *jobs, const char *id)
 {
-    int status = shoal_job_remove(jobs->store, id, cli_jobs_deadline(jobs));
+    int status = shoal_job_remove(jobs->store, id, run_jobs_deadline(jobs));
     if (status < 0)
         return status;
-    cli_jobs_forget(id);
+    run_jobs_forget(id);
     printf("removed job %s\n", id);
     return SHOAL_OK;
 }
 
-static int remove_done(const cli_jobs *jobs)
+static int remove_done(const run_jobs *jobs)
 {
     shoal_job_id *ids = NULL;
     int64_t count = 0;
-    int status = shoal_job_list(&ids, &count, jobs->store, cli_jobs_deadline(jobs));
+    int status = shoal_job_list(&ids, &count, jobs->store, run_jobs_deadline(jobs));
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
         shoal_job *job = NULL;
-        status = shoal_job_describe(&job, jobs->store, ids[i].text, false, cli_jobs_deadline(jobs));
+        status = shoal_job_describe(&job, jobs->store, ids[i].text, false, run_jobs_deadline(jobs));
         bool done = status == SHOAL_OK && job->state == SHOAL_JOB_DONE;
         if (status == SHOAL_ABSENT || status == SHOAL_INVALID || status == SHOAL_BROKEN)
             status = SHOAL_OK;
@@ -154,22 +154,22 @@ static int run_remove(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
     char id[SHOAL_JOB_ID_BYTES];
-    cli_jobs jobs = {0};
+    run_jobs jobs = {0};
     if (settings->all_done && words > 0)
         return shoal_fail(SHOAL_USAGE, "--all-done removes all that are done: it needs no ID");
     if (!settings->all_done && words == 0)
         return shoal_fail(SHOAL_USAGE, "job remove needs ID or --all-done");
-    int status = cli_jobs_open(&jobs, &settings->jobs, CLI_JOBS_WRITE);
+    int status = run_jobs_open(&jobs, &settings->jobs, RUN_JOBS_WRITE);
     if (status == SHOAL_OK && settings->all_done) {
         status = remove_done(&jobs);
     } else if (status == SHOAL_OK) {
-        status = cli_jobs_find(id, &jobs, word[0]);
+        status = run_jobs_find(id, &jobs, word[0]);
         if (status == SHOAL_OK && !settings->force)
             status = check_removable(&jobs, id);
         if (status == SHOAL_OK)
             status = remove_job(&jobs, id);
     }
-    cli_jobs_close(&jobs);
+    run_jobs_close(&jobs);
     return status;
 }
 
@@ -180,7 +180,7 @@ static const char *const scale_description[] = {
     "or some leave. It obeys within two seconds. Workers that were started by hand are not touched.",
     NULL,
 };
-static const cli_example scale_examples[] = {
+static const learn_example scale_examples[] = {
     {"shoal job scale kmeans-4f 8", "eight workers from now on"},
     {NULL, NULL},
 };
@@ -200,7 +200,7 @@ const cli_verb cli_job_scale = {
 static const char *const cancel_description[] = {"Ends a job. Its workers stop, what it has found so far stays in the "
                                                  "store, and it can go on with shoal job resume.",
                                                  NULL};
-static const cli_example cancel_examples[] = {
+static const learn_example cancel_examples[] = {
     {"shoal job cancel kmeans-4f --why 'the machines are needed'", "for now"},
     {NULL, NULL},
 };
@@ -222,7 +222,7 @@ static const char *const remove_description[] = {
     "again.",
     NULL,
 };
-static const cli_example remove_examples[] = {
+static const learn_example remove_examples[] = {
     {"shoal job remove kmeans-4f", "one job"},
     {"shoal job remove --all-done --store az://acct/box/jobs", "all that are done"},
     {NULL, NULL},

@@ -5,11 +5,11 @@
 #include <time.h>
 
 #include "job_print.h"
-#include "job_store.h"
+#include "run/jobs.h"
 
 typedef struct settings {
     cli_common common;
-    cli_jobs_settings jobs;
+    run_jobs_settings jobs;
     bool json;
 } settings;
 
@@ -21,7 +21,7 @@ static const shoal_option print_rows[] = {
 static const shoal_option *const print_options = print_rows;
 static const base_option_group groups[] = {
     {"Printing", &print_options, 0},
-    {"Store", &cli_jobs_options, offsetof(settings, jobs)},
+    {"Store", &run_jobs_options, offsetof(settings, jobs)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
@@ -64,14 +64,14 @@ static void show_unreadable(const settings *settings, const char *id, bool first
     putchar('\n');
 }
 
-static int show_all(const settings *settings, const cli_jobs *jobs)
+static int show_all(const settings *settings, const run_jobs *jobs)
 {
     shoal_job_id *ids = NULL;
     int64_t count = 0, shown = 0;
-    int status = shoal_job_list(&ids, &count, jobs->store, cli_jobs_deadline(jobs));
+    int status = shoal_job_list(&ids, &count, jobs->store, run_jobs_deadline(jobs));
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
         shoal_job *job = NULL;
-        status = shoal_job_describe(&job, jobs->store, ids[i].text, false, cli_jobs_deadline(jobs));
+        status = shoal_job_describe(&job, jobs->store, ids[i].text, false, run_jobs_deadline(jobs));
         if (status == SHOAL_OK) {
             status = show_line(settings, job, shown++ == 0);
         } else if (status == SHOAL_INVALID || status == SHOAL_BROKEN) {
@@ -91,10 +91,10 @@ static int show_all(const settings *settings, const cli_jobs *jobs)
 static int run_list(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
-    cli_jobs jobs = {0};
+    run_jobs jobs = {0};
     (void)word;
     (void)words;
-    int status = cli_jobs_open(&jobs, &settings->jobs, CLI_JOBS_READ);
+    int status = run_jobs_open(&jobs, &settings->jobs, RUN_JOBS_READ);
     if (status == SHOAL_ABSENT && !settings->jobs.store) {
         if (!settings->json)
             puts(shoal_error());
@@ -102,7 +102,7 @@ static int run_list(void *from_main, const char *const *word, int words)
     }
     if (status == SHOAL_OK)
         status = show_all(settings, &jobs);
-    cli_jobs_close(&jobs);
+    run_jobs_close(&jobs);
     return status;
 }
 
@@ -111,7 +111,7 @@ static const char *const description[] = {
     "age. A job is running, waiting (for workers), done, failed or cancelled.",
     NULL,
 };
-static const cli_example examples[] = {
+static const learn_example examples[] = {
     {"shoal job list", "the jobs of this user's own folder, or of SHOAL_STORE"},
     {"shoal job list --store az://acct/box/jobs --json", "for a script"},
     {NULL, NULL},

@@ -1,22 +1,14 @@
-/* shoal job resume: goes on with a job, whoever started it, and ends it as its verb would have. */
+/* shoal job resume: goes on with a job. */
 #include "cli.h"
 
-#include <string.h>
-
-#include "base/memory.h"
-#include "base/pool.h"
-#include "job_print.h"
-#include "job_store.h"
-#include "job_wish.h"
-#include "learn_verb.h"
-#include "predicted.h"
-#include "run_job.h"
+#include "run/jobs.h"
+#include "run/resume.h"
 
 typedef struct settings {
     cli_common common;
-    cli_jobs_settings jobs;
-    cli_run_settings run;
-    cli_workers_settings workers;
+    run_jobs_settings jobs;
+    run_place run;
+    run_workers_options workers;
     cli_print_settings print;
 } settings;
 
@@ -37,7 +29,7 @@ static const shoal_option worker_rows[] = {
      .help = "threads of each of them; its part of the cores when left out", .least = 1, .most = SHOAL_THREADS_MOST},
     {"worker-memory", 0, SHOAL_OPTION_BYTES, offsetof(settings, workers.worker_memory), "BYTES",
      .help = "bytes that each of them may use; its part of three quarters of its machine's memory when left out",
-     .least = CLI_WORKER_MEMORY_LEAST},
+     .least = RUN_WORKER_MEMORY_LEAST},
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(settings, run.kernel), "NAME",
      .help = "instructions they compute with: auto, portable, avx2, avx512 or vnni", .fallback = "auto"},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.roles), "ROLES",
@@ -63,146 +55,33 @@ static const base_option_group groups[] = {
     {"Workers", &worker_options, 0},
     {"Output", &output_options, 0},
     {"Printing", &cli_print_options, offsetof(settings, print)},
-    {"Store", &cli_jobs_options, offsetof(settings, jobs)},
+    {"Store", &run_jobs_options, offsetof(settings, jobs)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
 
-static const cli_learner *find_learner(const char *name)
-{
-    for (const cli_learner *learner = cli_learners; learner->algorithm; learner++)
-        if (strcmp(learner->algorithm->name, name) == 0)
-            return learner;
-    return NULL;
-}
-
-/* ---- rows that were not uploaded --------------------------------------------------------------------------------- */
-
-static int64_t count_below(const cli_jobs *jobs, const char *id, const char *name)
-{
-    char prefix[SHOAL_JOB_ID_BYTES + 32];
-    shoal_listing page = {0};
-    int64_t count = 0;
-    snprintf(prefix, sizeof prefix, "jobs/%s/%s/", id, name);
-    do {
-        if (shoal_store_list(jobs->store, prefix, NULL, &page, cli_jobs_deadline(jobs)) < 0) {
-            count = -1;
-            break;
-        }
-        count += (int64_t)page.count;
-    } while (page.more);
-    shoal_listing_release(&page);
-    return count;
-}
-
-/* Whoever submitted the job may have died while it uploaded its rows. */
-static int upload_missing(cli_job *job, const cli_jobs *jobs, const shoal_job *about, const json_t *asked)
-{
-    bool whole = strcmp(about->source, "uploaded") != 0 || count_below(jobs, about->id, "data") >= about->slices;
-    if (whole && (!about->shape.weighted || count_below(jobs, about->id, "weights") >= about->slices))
-        return SHOAL_OK;
-    int status = cli_wish_load(job, asked);
-    if (status == SHOAL_OK)
-        status = shoal_job_upload(jobs->store, about->id, job->data, job->weights, cli_signals_stop(), SHOAL_NEVER);
-    if (status < 0)
-        status = shoal_fail(status, "job %s lacks rows that were to be uploaded: %s", about->id, shoal_error());
-    return status;
-}
-
-/* ---- going on ---------------------------------------------------------------------------------------------------- */
-
-/* As many workers as the job was started with, unless the command line says otherwise. */
-static int choose_workers(cli_workers_settings *workers, const cli_jobs *jobs, const shoal_job *about,
-                          const json_t *asked)
-{
-    const json_t *before = json_object_get(asked, "workers"), *spec;
-    size_t i;
-    bool any = false;
-    if (!workers->roles)
-        workers->roles = json_string_value(json_object_get(asked, "roles"));
-    if (!workers->ssh)
-        workers->ssh = json_string_value(json_object_get(asked, "ssh"));
-    if (workers->workers.count == 0) {
-        workers->as_scaled = true;
-        json_array_foreach(before, i, spec) if (json_is_string(spec) && workers->workers.count < SHOAL_TEXTS_MOST)
-            workers->workers.text[workers->workers.count++] = json_string_value(spec);
-    } else if (workers->workers.count == 1 && strcmp(workers->workers.text[0], "none") == 0) {
-        workers->workers.count = 0;
-    }
-    int status = cli_workers_check(
-        &any, &(cli_workers_settings){.store = jobs->url, .workers = workers->workers, .roles = workers->roles});
-    if (about->state == SHOAL_JOB_DONE)
-        workers->workers.count = 0; /* its outputs may still have to be written */
-    return status;
-}
-
-static int prepare(cli_job *job, const cli_jobs *jobs, const shoal_job *about, const json_t *asked)
-{
-    int status = cli_job_note_data(job, about->data, about->shape.rows, about->shape.columns, about->shape.type);
-    if (status == SHOAL_OK && about->state != SHOAL_JOB_DONE)
-        status = shoal_job_resume(jobs->store, about->id, cli_jobs_deadline(jobs));
-    if (status == SHOAL_OK && about->state != SHOAL_JOB_DONE)
-        status = upload_missing(job, jobs, about, asked);
-    return status;
-}
-
-static int finish(cli_job *job, const cli_learner *learner, const json_t *asked, const cli_print_settings *print)
-{
-    if (learner->finish && json_object_get(asked, "outputs"))
-        return learner->finish(job, asked, print);
-    if (!print->quiet)
-        printf("job %s is done: shoal job result %s --store %s\n", job->away.id, job->away.id, job->away.store);
-    return SHOAL_OK;
-}
-
-static int go_on(settings *settings, cli_jobs *jobs, const shoal_job *about, const cli_wish *wish)
-{
-    const json_t *asked = wish->asked;
-    const cli_learner *learner = find_learner(about->algorithm);
-    const cli_trace_settings trace = cli_asked_trace(asked);
-    cli_job job;
-    if (!learner)
-        return shoal_fail(SHOAL_INVALID, "job %s needs the learner '%s', which this program does not have", about->id,
-                          about->algorithm);
-    cli_job_init(&job, learner->algorithm, settings->print.quiet);
-    snprintf(job.away.id, sizeof job.away.id, "%s", about->id);
-    snprintf(job.away.spec, sizeof job.away.spec, "%s", about->spec);
-    settings->workers.foreign = !wish->own;
-    int status = choose_workers(&settings->workers, jobs, about, asked);
-    if (status == SHOAL_OK)
-        status = prepare(&job, jobs, about, asked);
-    if (status == SHOAL_OK)
-        status = cli_workers_resume(&job, jobs, &settings->run, &settings->workers, &settings->print, &trace);
-    if (status == SHOAL_OK && !job.away.detached && about->state != SHOAL_JOB_DONE && wish->own)
-        cli_predicted_note_asked(&job, json_object_get(asked, "options"));
-    if (status == SHOAL_OK && !job.away.detached)
-        status = finish(&job, learner, asked, &settings->print);
-    cli_job_release(&job);
-    return status;
-}
-
-static int run_resume(void *from_main, const char *const *word, int words)
+static int run_resume_verb(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
     char id[SHOAL_JOB_ID_BYTES];
-    shoal_job *about = NULL;
-    cli_wish wish = {0};
-    cli_jobs jobs = {0};
+    shoal_outcome *outcome = NULL;
+    run_jobs jobs = {0};
+    cli_watch watch;
     (void)words;
-    int status = cli_jobs_open(&jobs, &settings->jobs, CLI_JOBS_WRITE);
+    cli_watch_start(&watch, settings->print.quiet);
+    const run_resume_options options = {.place = settings->run,
+                                        .workers = settings->workers,
+                                        .json = settings->print.json,
+                                        .watch = cli_watcher(&watch)};
+    int status = run_jobs_open(&jobs, &settings->jobs, RUN_JOBS_WRITE);
     if (status == SHOAL_OK)
-        status = cli_jobs_find(id, &jobs, word[0]);
+        status = run_jobs_find(id, &jobs, word[0]);
     if (status == SHOAL_OK)
-        status = shoal_job_describe(&about, jobs.store, id, false, cli_jobs_deadline(&jobs));
-    if (status == SHOAL_OK)
-        status = cli_wish_find(&wish, about);
-    if (status == SHOAL_OK)
-        status = cli_wish_restrict(&wish, &jobs, about, &settings->workers, settings->print.quiet);
-    if (status == SHOAL_OK)
-        status = go_on(settings, &jobs, about, &wish);
-    cli_wish_release(&wish);
-    shoal_job_free(&about);
-    cli_jobs_close(&jobs);
+        status = run_resume(&outcome, &jobs, id, &options);
+    cli_progress_clear(&watch.progress);
+    status = cli_outcome_tell(outcome, &settings->print, status);
+    shoal_outcome_free(&outcome);
+    run_jobs_close(&jobs);
     return status;
 }
 
@@ -218,7 +97,7 @@ static const char *const description[] = {
     "A signal ends the workers that were started here; the job can go on again, and the exit code is 3.",
     NULL,
 };
-static const cli_example examples[] = {
+static const learn_example examples[] = {
     {"shoal job resume", "the only job there is, with as many workers as before"},
     {"shoal job resume kmeans-4f --store ./st --workers local:2 --detach", "with two workers, in the background"},
     {NULL, NULL},
@@ -232,5 +111,5 @@ const cli_verb cli_job_resume = {
     .examples = examples,
     .options = groups,
     .settings_size = sizeof(settings),
-    .run = run_resume,
+    .run = run_resume_verb,
 };

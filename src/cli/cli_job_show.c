@@ -9,11 +9,11 @@
 #include "base/memory.h"
 #include "base/world.h"
 #include "job_print.h"
-#include "job_store.h"
+#include "run/jobs.h"
 
 typedef struct settings {
     cli_common common;
-    cli_jobs_settings jobs;
+    run_jobs_settings jobs;
     bool json;
     double every;
 } settings;
@@ -31,26 +31,26 @@ static const shoal_option watch_rows[] = {
 static const shoal_option *const show_options = show_rows, *const watch_options = watch_rows;
 static const base_option_group show_groups[] = {
     {"Printing", &show_options, 0},
-    {"Store", &cli_jobs_options, offsetof(settings, jobs)},
+    {"Store", &run_jobs_options, offsetof(settings, jobs)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
 static const base_option_group watch_groups[] = {
     {"Printing", &watch_options, 0},
-    {"Store", &cli_jobs_options, offsetof(settings, jobs)},
+    {"Store", &run_jobs_options, offsetof(settings, jobs)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
 static const base_option_group logs_groups[] = {
-    {"Store", &cli_jobs_options, offsetof(settings, jobs)},
+    {"Store", &run_jobs_options, offsetof(settings, jobs)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
 
-static int open_job(cli_jobs *jobs, char id[SHOAL_JOB_ID_BYTES], const settings *settings, const char *text)
+static int open_job(run_jobs *jobs, char id[SHOAL_JOB_ID_BYTES], const settings *settings, const char *text)
 {
-    int status = cli_jobs_open(jobs, &settings->jobs, CLI_JOBS_READ);
-    return status == SHOAL_OK ? cli_jobs_find(id, jobs, text) : status;
+    int status = run_jobs_open(jobs, &settings->jobs, RUN_JOBS_READ);
+    return status == SHOAL_OK ? run_jobs_find(id, jobs, text) : status;
 }
 
 /* ---- show -------------------------------------------------------------------------------------------------------- */
@@ -68,15 +68,15 @@ static int run_show(void *from_main, const char *const *word, int words)
     const settings *settings = from_main;
     char id[SHOAL_JOB_ID_BYTES];
     shoal_job *job = NULL;
-    cli_jobs jobs = {0};
+    run_jobs jobs = {0};
     (void)words;
     int status = open_job(&jobs, id, settings, word[0]);
     if (status == SHOAL_OK)
-        status = shoal_job_describe(&job, jobs.store, id, true, cli_jobs_deadline(&jobs));
+        status = shoal_job_describe(&job, jobs.store, id, true, run_jobs_deadline(&jobs));
     if (status == SHOAL_OK)
         status = show(settings, job);
     shoal_job_free(&job);
-    cli_jobs_close(&jobs);
+    run_jobs_close(&jobs);
     return status;
 }
 
@@ -88,12 +88,12 @@ static int run_watch(void *from_main, const char *const *word, int words)
     const settings *settings = from_main;
     char id[SHOAL_JOB_ID_BYTES];
     bool ended = false, terminal = isatty(STDOUT_FILENO) && !settings->json;
-    cli_jobs jobs = {0};
+    run_jobs jobs = {0};
     (void)words;
     int status = open_job(&jobs, id, settings, word[0]);
     while (status == SHOAL_OK && !ended) {
         shoal_job *job = NULL;
-        status = shoal_job_describe(&job, jobs.store, id, true, cli_jobs_deadline(&jobs));
+        status = shoal_job_describe(&job, jobs.store, id, true, run_jobs_deadline(&jobs));
         if (status == SHOAL_OK) {
             fputs(terminal ? "\033[H\033[J" : "", stdout);
             status = show(settings, job);
@@ -105,7 +105,7 @@ static int run_watch(void *from_main, const char *const *word, int words)
         if (status == SHOAL_OK && !ended)
             base_sleep_until(base_time_after(base_now(), settings->every));
     }
-    cli_jobs_close(&jobs);
+    run_jobs_close(&jobs);
     return status;
 }
 
@@ -131,7 +131,7 @@ static void print_supervisor(const char *id)
 {
     char text[4096];
     char *path = NULL;
-    FILE *file = cli_jobs_file_path(&path, id, "log") == SHOAL_OK ? fopen(path, "re") : NULL;
+    FILE *file = run_jobs_file_path(&path, id, "log") == SHOAL_OK ? fopen(path, "re") : NULL;
     if (file) {
         if (fseek(file, -(long)sizeof text + 1, SEEK_END) < 0)
             rewind(file);
@@ -147,11 +147,11 @@ static int run_logs(void *from_main, const char *const *word, int words)
     const settings *settings = from_main;
     char id[SHOAL_JOB_ID_BYTES], title[600];
     shoal_job *job = NULL;
-    cli_jobs jobs = {0};
+    run_jobs jobs = {0};
     (void)words;
     int status = open_job(&jobs, id, settings, word[0]);
     if (status == SHOAL_OK)
-        status = shoal_job_describe(&job, jobs.store, id, true, cli_jobs_deadline(&jobs));
+        status = shoal_job_describe(&job, jobs.store, id, true, run_jobs_deadline(&jobs));
     for (int64_t i = 0; status == SHOAL_OK && i < job->workers; i++) {
         const shoal_job_worker *worker = &job->worker[i];
         snprintf(title, sizeof title, "worker %016" PRIx64 ", %s, process %" PRId64 ": %s", worker->id, worker->host,
@@ -163,7 +163,7 @@ static int run_logs(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         print_supervisor(id);
     shoal_job_free(&job);
-    cli_jobs_close(&jobs);
+    run_jobs_close(&jobs);
     return status;
 }
 
@@ -178,7 +178,7 @@ static const char *const show_description[] = {
     "it held.",
     NULL,
 };
-static const cli_example show_examples[] = {
+static const learn_example show_examples[] = {
     {"shoal job show", "the only job there is"},
     {"shoal job show 4f21 --store s3://bucket/jobs --json", "one of several, for a script"},
     {NULL, NULL},
@@ -198,7 +198,7 @@ const cli_verb cli_job_show = {
 static const char *const watch_description[] = {
     "Shows what shoal job show does, again and again until the job has ended. On a terminal the screen is rewritten.",
     NULL};
-static const cli_example watch_examples[] = {
+static const learn_example watch_examples[] = {
     {"shoal job watch kmeans-4f --every 5", "look on, every five seconds"},
     {NULL, NULL},
 };
@@ -219,7 +219,7 @@ static const char *const logs_description[] = {
     "the process that looked after a detached job's workers on this machine.",
     NULL,
 };
-static const cli_example logs_examples[] = {
+static const learn_example logs_examples[] = {
     {"shoal job logs kmeans-4f", "why did it take so long?"},
     {NULL, NULL},
 };

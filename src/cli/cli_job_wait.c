@@ -8,13 +8,13 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "job_store.h"
+#include "run/jobs.h"
 
 /* ---- wait -------------------------------------------------------------------------------------------------------- */
 
 typedef struct wait_settings {
     cli_common common;
-    cli_jobs_settings jobs;
+    run_jobs_settings jobs;
     double patience;
     bool quiet;
 } wait_settings;
@@ -29,7 +29,7 @@ static const shoal_option wait_rows[] = {
 static const shoal_option *const wait_options = wait_rows;
 static const base_option_group wait_groups[] = {
     {"Waiting", &wait_options, 0},
-    {"Store", &cli_jobs_options, offsetof(wait_settings, jobs)},
+    {"Store", &run_jobs_options, offsetof(wait_settings, jobs)},
     {"Help", &cli_common_options, offsetof(wait_settings, common)},
     {0},
 };
@@ -47,7 +47,7 @@ static int say_stopped(void)
     return CLI_RESUMABLE;
 }
 
-static int wait_for(const wait_settings *settings, const cli_jobs *jobs, const char *id)
+static int wait_for(const wait_settings *settings, const run_jobs *jobs, const char *id)
 {
     cli_progress progress;
     shoal_result *result = NULL;
@@ -56,7 +56,7 @@ static int wait_for(const wait_settings *settings, const cli_jobs *jobs, const c
                                           .progress_context = &progress,
                                           .sparse = true,
                                           .patience = settings->patience,
-                                          .algorithms = cli_algorithms()};
+                                          .algorithms = learn_algorithms()};
     int status = shoal_job_follow(&result, NULL, jobs->store, id, &options);
     cli_progress_clear(&progress);
     shoal_result_free(&result);
@@ -69,17 +69,17 @@ static int run_wait(void *from_main, const char *const *word, int words)
 {
     const wait_settings *settings = from_main;
     char id[SHOAL_JOB_ID_BYTES];
-    cli_jobs jobs = {0};
+    run_jobs jobs = {0};
     (void)words;
     /* A spec that the store forgot is put again; but who may only read can wait as well. */
-    int status = cli_jobs_open(&jobs, &settings->jobs, CLI_JOBS_WRITE);
+    int status = run_jobs_open(&jobs, &settings->jobs, RUN_JOBS_WRITE);
     if (status == SHOAL_DENIED || status == SHOAL_SYSTEM)
-        status = cli_jobs_open(&jobs, &settings->jobs, CLI_JOBS_READ);
+        status = run_jobs_open(&jobs, &settings->jobs, RUN_JOBS_READ);
     if (status == SHOAL_OK)
-        status = cli_jobs_find(id, &jobs, word[0]);
+        status = run_jobs_find(id, &jobs, word[0]);
     if (status == SHOAL_OK)
         status = wait_for(settings, &jobs, id);
-    cli_jobs_close(&jobs);
+    run_jobs_close(&jobs);
     return status;
 }
 
@@ -88,7 +88,7 @@ static const char *const wait_description[] = {
     "nobody works on it, so that it can go on with shoal job resume.",
     NULL,
 };
-static const cli_example wait_examples[] = {
+static const learn_example wait_examples[] = {
     {"shoal job wait kmeans-4f --patience 600", "also when workers take ten minutes to come"},
     {NULL, NULL},
 };
@@ -108,7 +108,7 @@ const cli_verb cli_job_wait = {
 
 typedef struct result_settings {
     cli_common common;
-    cli_jobs_settings jobs;
+    run_jobs_settings jobs;
     const char *folder, *tensor, *output;
     bool json;
 } result_settings;
@@ -126,7 +126,7 @@ static const shoal_option result_rows[] = {
 static const shoal_option *const result_options = result_rows;
 static const base_option_group result_groups[] = {
     {"Output", &result_options, 0},
-    {"Store", &cli_jobs_options, offsetof(result_settings, jobs)},
+    {"Store", &run_jobs_options, offsetof(result_settings, jobs)},
     {"Help", &cli_common_options, offsetof(result_settings, common)},
     {0},
 };
@@ -235,15 +235,15 @@ static int run_result(void *from_main, const char *const *word, int words)
     const result_settings *settings = from_main;
     char id[SHOAL_JOB_ID_BYTES];
     shoal_result *result = NULL;
-    cli_jobs jobs = {0};
+    run_jobs jobs = {0};
     (void)words;
     if (!settings->tensor != !settings->output)
         return shoal_fail(SHOAL_USAGE, "--tensor NAME and --output FILE.npy go together");
-    int status = cli_jobs_open(&jobs, &settings->jobs, CLI_JOBS_READ);
+    int status = run_jobs_open(&jobs, &settings->jobs, RUN_JOBS_READ);
     if (status == SHOAL_OK)
-        status = cli_jobs_find(id, &jobs, word[0]);
+        status = run_jobs_find(id, &jobs, word[0]);
     if (status == SHOAL_OK)
-        status = shoal_job_result(&result, jobs.store, id, cli_algorithms(), cli_jobs_deadline(&jobs));
+        status = shoal_job_result(&result, jobs.store, id, learn_algorithms(), run_jobs_deadline(&jobs));
     if (status == SHOAL_STOPPED)
         status = say_stopped();
     if (status == SHOAL_OK)
@@ -253,7 +253,7 @@ static int run_result(void *from_main, const char *const *word, int words)
     else if (status == SHOAL_OK && !settings->tensor)
         print_text(result);
     shoal_result_free(&result);
-    cli_jobs_close(&jobs);
+    run_jobs_close(&jobs);
     return status;
 }
 
@@ -262,7 +262,7 @@ static const char *const result_description[] = {
     "--out or --tensor ask for it. A job that is not done has no result: one sentence, and exit code 3.",
     NULL,
 };
-static const cli_example result_examples[] = {
+static const learn_example result_examples[] = {
     {"shoal job result kmeans-4f --out found", "centres.npy, labels.npy and the others"},
     {"shoal job result --tensor centres --output centres.npy", "one of them"},
     {NULL, NULL},

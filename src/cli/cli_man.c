@@ -27,7 +27,7 @@ static const base_option_group help_groups[] = {
 
 static void print_list(void)
 {
-    for (const cli_verb *const *verb = cli_verbs; *verb; verb++) {
+    for (const cli_verb *const *verb = cli_verbs(); *verb; verb++) {
         for (const char *c = (*verb)->name; *c; c++)
             putchar(*c == ' ' ? '-' : *c);
         putchar('\n');
@@ -68,7 +68,7 @@ static const char *const man_description[] = {
     "Writes the manual page of a verb, or of shoal itself, as roff. It is made from the same tables as shoal VERB -h.",
     NULL,
 };
-static const cli_example man_examples[] = {
+static const learn_example man_examples[] = {
     {"shoal man kmeans | man -l -", "read the manual page of shoal kmeans"},
     {"shoal man data head > shoal-data-head.1", "make a file that man can find"},
     {NULL, NULL},
@@ -87,7 +87,7 @@ const cli_verb cli_man = {
 };
 
 static const char *const help_description[] = {"Lists the verbs, or explains one as shoal VERB -h does.", NULL};
-static const cli_example help_examples[] = {
+static const learn_example help_examples[] = {
     {"shoal help kmeans", "explain shoal kmeans and its options"},
     {NULL, NULL},
 };

@@ -4,8 +4,8 @@
 
 #include "base/memory.h"
 #include "learn/module.h"
-#include "run_code.h"
-#include "run_params.h"
+#include "run/code.h"
+#include "run/params.h"
 
 /* What a plan of a module needs besides. */
 typedef struct function {
@@ -177,7 +177,7 @@ static int run_run(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
     const function *function = &settings->config.function;
-    cli_code code = {0};
+    run_code code = {0};
     cli_plan_asked asked = {
         .settings = &settings->plan, .path = words > 1 ? word[1] : NULL, .rounds = function->rounds};
     char *params = NULL;
@@ -186,14 +186,14 @@ static int run_run(void *from_main, const char *const *word, int words)
                           function->exec);
     if (words < 1)
         return shoal_fail(SHOAL_USAGE, "plan run needs MODULE");
-    int status = cli_params_read(&params, function->params);
+    int status = run_params_read(&params, function->params);
     learn_module_config config = {.params = params};
     asked.config = &config;
     if (status == SHOAL_OK)
-        status = cli_code_module(&code, &asked.algorithm, word[0]);
+        status = run_code_module(&code, &asked.algorithm, word[0]);
     if (status == SHOAL_OK)
         status = cli_plan_make(&asked);
-    cli_code_release(&code);
+    run_code_release(&code, &(shoal_watcher){0});
     base_free(&params);
     return status;
 }
@@ -236,7 +236,7 @@ static const char *const description[] = {
     NULL,
 };
 
-static const cli_example kmeans_examples[] = {
+static const learn_example kmeans_examples[] = {
     {"shoal plan kmeans --rows 500e6 --cols 1000 -k 1000 --iterations 20 --machines 'aws:us-east-1/c7i.*' --deadline "
      "2h",
      "the cheapest machines that end within two hours"},
@@ -248,19 +248,19 @@ static const cli_example kmeans_examples[] = {
      "what the paper's model says of the paper's experiment"},
     {NULL, NULL},
 };
-static const cli_example logistic_examples[] = {
+static const learn_example logistic_examples[] = {
     {"shoal plan logistic --rows 50e6 --cols 300 --iterations 40 --machines 'azure:eastus/Standard_D*s_v5'",
      "which machines and how many"},
     {NULL, NULL},
 };
-static const cli_example autoencoder_examples[] = {
+static const learn_example autoencoder_examples[] = {
     {"shoal plan autoencoder --rows 10e6 --cols 784 --hidden 196 --iterations 400 --machines 'aws:us-east-1/c7i.*' "
      "--objective cost",
      "what it will cost at least"},
     {NULL, NULL},
 };
 
-static const cli_example run_examples[] = {
+static const learn_example run_examples[] = {
     {"shoal plan run examples/logistic.c labelled.npy --rounds 50 --workers local:1..8",
      "a module of your own, on this machine"},
     {NULL, NULL},

@@ -447,7 +447,7 @@ static const char *const description[] = {
     "a table of measured runs.",
     NULL,
 };
-static const cli_example examples[] = {
+static const learn_example examples[] = {
     {"shoal plan search --space space.json --run './job {machine} {count}' --objective cost --deadline 2h",
      "the cheapest that takes two hours at most"},
     {"shoal plan search --space space.json --from results.csv", "what to try next, after what is in a table"},

@@ -128,7 +128,7 @@ static const char *const description[] = {
     "figure that is missing had no time: --seconds bounds the whole.",
     NULL,
 };
-static const cli_example examples[] = {
+static const learn_example examples[] = {
     {"shoal store bench ./st", "a table for a store of this machine"},
     {"shoal store bench az://acct/box --seconds 60 --json", "for a planner"},
     {NULL, NULL},

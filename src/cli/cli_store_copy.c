@@ -128,7 +128,7 @@ static const char *const description[] = {
     "stopped, goes on where it was. Blobs of more than 16 MiB go through a temporary file in $TMPDIR, or /var/tmp.",
     NULL,
 };
-static const cli_example examples[] = {
+static const learn_example examples[] = {
     {"shoal store copy -r ./st az://acct/box/st --create", "a store of this machine into a new container"},
     {"shoal store copy ./st/a ./st/b", "a key under another name"},
     {"shoal store copy -r --verify s3://bucket/2026 dir:/backup/2026", "compare checksums, too"},

@@ -263,7 +263,7 @@ static const char *const description[] = {
     "Keys that can't be files, since one is 'a' and another 'a/b', are told, and the rest is copied.",
     NULL,
 };
-static const cli_example examples[] = {
+static const learn_example examples[] = {
     {"shoal store get ./st/data.npy data.npy", "one key into one file"},
     {"shoal store get -r az://acct/box/2026/results results", "all that is below results"},
     {"shoal store get s3://bucket/names - | sort", "for another program"},
@@ -284,7 +284,7 @@ const cli_verb cli_store_get = {
 
 static const char *const cat_description[] = {
     "Writes the bytes of keys to standard output, one behind the other, as they are.", NULL};
-static const cli_example cat_examples[] = {
+static const learn_example cat_examples[] = {
     {"shoal store cat ./st/jobs/1/spec", "show what a key holds"},
     {NULL, NULL},
 };

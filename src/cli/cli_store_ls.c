@@ -236,7 +236,7 @@ static const char *const ls_description[] = {
     "explains them and where credentials come from.",
     NULL,
 };
-static const cli_example ls_examples[] = {
+static const learn_example ls_examples[] = {
     {"shoal store ls ./st", "what is at the top of a store"},
     {"shoal store ls -r -l az://acct/box/jobs", "every key below jobs, with sizes"},
     {NULL, NULL},
@@ -259,7 +259,7 @@ static const char *const du_description[] = {
     "Bytes are those of the blobs; what the store needs to keep them comes on top.",
     NULL,
 };
-static const cli_example du_examples[] = {
+static const learn_example du_examples[] = {
     {"shoal store du ./st", "what takes the room"},
     {"shoal store du --json s3://bucket/2026 s3://bucket/2027", "for a script"},
     {NULL, NULL},

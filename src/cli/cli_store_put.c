@@ -162,7 +162,7 @@ static const char *const description[] = {
     "in a store.",
     NULL,
 };
-static const cli_example examples[] = {
+static const learn_example examples[] = {
     {"shoal store put data.npy ./st/", "the key data.npy of a store in the folder st"},
     {"shoal store put -r results az://acct/box/2026/results", "all files of a folder"},
     {"sort names.txt | shoal store put - ./st/names", "what a program writes"},

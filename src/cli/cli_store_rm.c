@@ -237,7 +237,7 @@ static const char *const description[] = {
     "whose bodies were such blobs can no longer be read.",
     NULL,
 };
-static const cli_example examples[] = {
+static const learn_example examples[] = {
     {"shoal store rm ./st/data.npy", "one key"},
     {"shoal store rm -r az://acct/box/jobs/1", "a key and everything below it"},
     {NULL, NULL},

@@ -24,10 +24,9 @@
 #include "base/pool.h"
 #include "engine/store/job_admin.h"
 #include "engine/store/job_roots.h"
-#include "job_store.h"
 #include "kernel/kernel.h"
 #include "learn/module.h"
-#include "run_job.h"
+#include "run/jobs.h"
 
 static const double LEAVE_SECONDS = 0.9;                   /* from the order to leave to the end of the process */
 static const double NOTICE_EVERY = 1, NOTICE_LONGEST = 10; /* seconds between two looks; that a command may take */
@@ -42,7 +41,7 @@ typedef struct work_settings {
 
 typedef struct settings {
     cli_common common;
-    cli_jobs_settings jobs;
+    run_jobs_settings jobs;
     work_settings work;
 } settings;
 
@@ -57,7 +56,7 @@ static const shoal_option work_rows[] = {
      .help =
          "bytes it may use, such as 4GiB: jobs that need more are refused; three quarters of the machine's memory, or "
          "of what its control group allows where that is less, when left out",
-     .least = CLI_WORKER_MEMORY_LEAST},
+     .least = RUN_WORKER_MEMORY_LEAST},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(work_settings, roles), "ROLES",
      .help = "what it does: map, reduce and last, with commas between", .fallback = "map,reduce,last"},
     {"idle", 0, SHOAL_OPTION_REAL, offsetof(work_settings, idle), "SECONDS",
@@ -106,7 +105,7 @@ static const base_option_group groups[] = {
     {"Work", &work_options, offsetof(settings, work)},
     {"Data", &data_options, offsetof(settings, work)},
     {"For programs that start workers", &launch_options, offsetof(settings, work)},
-    {"Store", &cli_jobs_options, offsetof(settings, jobs)},
+    {"Store", &run_jobs_options, offsetof(settings, jobs)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
@@ -452,10 +451,10 @@ static void say_serving(const shoal_worker_options *options, const char *url)
 static int run_worker(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
-    shoal_worker_options options = {.algorithms = cli_algorithms(), .load = learn_module_load};
+    shoal_worker_options options = {.algorithms = learn_algorithms(), .load = learn_module_load};
     char id[SHOAL_JOB_ID_BYTES];
     made_texts texts = {0};
-    cli_jobs jobs = {0};
+    run_jobs jobs = {0};
     (void)word;
     (void)words;
     if (settings->work.parent > 0) /* for one that is stopped, too, or has yet to look */
@@ -470,16 +469,16 @@ static int run_worker(void *from_main, const char *const *word, int words)
     if (settings->work.patience > 0 && settings->work.patience < settings->jobs.patience)
         settings->jobs.patience = settings->work.patience; /* also for the first request */
     if (status == SHOAL_OK)
-        status = cli_jobs_open(&jobs, &settings->jobs, settings->work.job ? CLI_JOBS_WRITE : CLI_JOBS_CREATE);
+        status = run_jobs_open(&jobs, &settings->jobs, settings->work.job ? RUN_JOBS_WRITE : RUN_JOBS_CREATE);
     if (status == SHOAL_OK && options.job && !options.spec) { /* whoever knows the hash knows the whole name */
-        status = cli_jobs_find(id, &jobs, options.job);
+        status = run_jobs_find(id, &jobs, options.job);
         options.job = id;
     }
     if (status == SHOAL_OK && !options.job)
         say_serving(&options, jobs.url);
     if (status == SHOAL_OK)
         status = work(jobs.store, &options, &settings->work);
-    cli_jobs_close(&jobs);
+    run_jobs_close(&jobs);
     base_free(&texts.cache);
     base_free(&texts.roots);
     return status;
@@ -501,7 +500,7 @@ static const char *const description[] = {
     NULL,
 };
 
-static const cli_example examples[] = {
+static const learn_example examples[] = {
     {"shoal worker --store az://acct/box/jobs", "serve whatever jobs are submitted there"},
     {"shoal worker --store ./st --job kmeans-4f --slots 2", "join one job with two threads"},
     {"shoal worker --store s3://bucket/jobs --notice /run/eviction --idle 600", "on a machine that may be taken away"},

@@ -58,7 +58,7 @@ static void put_usage(FILE *stream, const cli_verb *verb)
 /* All verbs, or those of a family. */
 static void list_verbs(FILE *stream, const char *first)
 {
-    for (const cli_verb *const *verb = cli_verbs; *verb; verb++) {
+    for (const cli_verb *const *verb = cli_verbs(); *verb; verb++) {
         if (!first || cli_verb_is_of(*verb, first)) {
             fprintf(stream, "  %-18s", (*verb)->name);
             base_wrap(stream, (*verb)->summary, 20, 20, cli_width());
@@ -91,7 +91,7 @@ void cli_help_verb(FILE *stream, const cli_verb *verb)
     base_wrap(stream, verb->description[0], 0, 0, width);
     base_options_help(stream, verb->options, width);
     fputs("\nExamples:\n", stream);
-    for (const cli_example *example = verb->examples; example->command; example++)
+    for (const learn_example *example = verb->examples; example->command; example++)
         fprintf(stream, "  %s\n      %s\n", example->command, example->what);
     if (verb->description[1])
         fprintf(stream, "\nThe manual page tells more: shoal man %s | man -l -\n", verb->name);
@@ -156,7 +156,7 @@ static void put_exit_status(FILE *stream)
 static void put_examples(FILE *stream, const cli_verb *verb)
 {
     fputs(".SH EXAMPLES\n", stream);
-    for (const cli_example *example = verb->examples; example->command; example++) {
+    for (const learn_example *example = verb->examples; example->command; example++) {
         fputs(".TP\n\\fB", stream);
         base_roff(stream, example->command);
         fputs("\\fR\n", stream);
@@ -183,7 +183,7 @@ static void put_see_also(FILE *stream, const cli_verb *self)
         fputs("\\fBshoal\\fR(1)", stream);
         before = ", ";
     }
-    for (const cli_verb *const *verb = cli_verbs; *verb; verb++) {
+    for (const cli_verb *const *verb = cli_verbs(); *verb; verb++) {
         if (*verb != self) {
             fprintf(stream, "%s\\fB", before);
             put_page_name(stream, (*verb)->name, false);
@@ -211,7 +211,7 @@ void cli_manual_program(FILE *stream)
     fputs("\\fBshoal\\fR \\fIVERB\\fR [arguments] [options]\n", stream);
     put_paragraphs(stream, program_description);
     fputs(".SH VERBS\n", stream);
-    for (const cli_verb *const *verb = cli_verbs; *verb; verb++) {
+    for (const cli_verb *const *verb = cli_verbs(); *verb; verb++) {
         fprintf(stream, ".TP\n\\fBshoal %s\\fR\n", (*verb)->name);
         base_roff(stream, (*verb)->summary);
         fputc('\n', stream);

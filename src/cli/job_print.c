@@ -321,14 +321,3 @@ json_t *cli_job_show_json(const shoal_job *job)
         cli_json_put(&object, "settings", settings);
     return object;
 }
-
-int cli_job_hashes(char **out, const shoal_job *job)
-{
-    enum { EACH = sizeof job->code[0].sha256 }; /* one byte more than its digits: a comma, or the end */
-    char *text = NULL;
-    int status = base_alloc(&text, (size_t)job->codes * EACH + 1, 1, "the hashes of the code");
-    for (int i = 0; i < job->codes && status == SHOAL_OK; i++)
-        snprintf(text + strlen(text), EACH + 1, "%s%s", i > 0 ? "," : "", job->code[i].sha256);
-    *out = text;
-    return status;
-}

@@ -15,7 +15,4 @@ void cli_format_place(char *out, size_t size, const shoal_job *job);
 /* All there is to say of a job, with its workers when it was described with them. */
 void cli_job_show_text(FILE *stream, const shoal_job *job);
 json_t *cli_job_show_json(const shoal_job *job);
-/* The hashes of all that it brings along, as --allow-code takes them; "" when that is nothing. */
-int cli_job_hashes(char **out, const shoal_job *job);
-
 #endif

@@ -1,5 +1,5 @@
 /* The program: finds the verb, reads its options, runs it, and turns what it returned into one line and an exit code.
- * To add a verb, write cli_<verb>.c and add a row here. */
+ * To add a verb, write cli_<verb>.c and add a row here; those of learners are made from their faces. */
 #include "cli.h"
 
 #include <errno.h>
@@ -8,68 +8,32 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "learn/module.h"
-#include "ranks.h"
+#include "run/ranks.h"
+#include "run/secrets.h"
 
-const cli_verb *const cli_verbs[] = {
-    &cli_kmeans,
-    &cli_logistic,
-    &cli_autoencoder,
-    &cli_predict,
-    &cli_run,
-    &cli_plan_kmeans,
-    &cli_plan_logistic,
-    &cli_plan_autoencoder,
-    &cli_plan_run,
-    &cli_plan_search,
-    &cli_calibrate,
-    &cli_data_info,
-    &cli_data_head,
-    &cli_data_convert,
-    &cli_data_patches,
-    &cli_store_ls,
-    &cli_store_get,
-    &cli_store_put,
-    &cli_store_cat,
-    &cli_store_rm,
-    &cli_store_du,
-    &cli_store_copy,
-    &cli_store_bench,
-    &cli_worker,
-    &cli_agent,
-    &cli_check,
-    &cli_job_list,
-    &cli_job_show,
-    &cli_job_watch,
-    &cli_job_wait,
-    &cli_job_logs,
-    &cli_job_result,
-    &cli_job_scale,
-    &cli_job_resume,
-    &cli_job_cancel,
-    &cli_job_remove,
-    &cli_help,
-    &cli_man,
-    NULL,
+/* Those of learners come first. */
+static const cli_verb *const other_verbs[] = {
+    &cli_predict,      &cli_run,          &cli_plan_kmeans, &cli_plan_logistic, &cli_plan_autoencoder,
+    &cli_plan_run,     &cli_plan_search,  &cli_calibrate,   &cli_data_info,     &cli_data_head,
+    &cli_data_convert, &cli_data_patches, &cli_store_ls,    &cli_store_get,     &cli_store_put,
+    &cli_store_cat,    &cli_store_rm,     &cli_store_du,    &cli_store_copy,    &cli_store_bench,
+    &cli_worker,       &cli_agent,        &cli_check,       &cli_job_list,      &cli_job_show,
+    &cli_job_watch,    &cli_job_wait,     &cli_job_logs,    &cli_job_result,    &cli_job_scale,
+    &cli_job_resume,   &cli_job_cancel,   &cli_job_remove,  &cli_help,          &cli_man,
 };
+enum { OTHER_VERBS = sizeof other_verbs / sizeof *other_verbs, VERBS_MOST = OTHER_VERBS + 64 };
 
-const cli_learner cli_learners[] = {
-    {&shoal_kmeans, cli_kmeans_finish},
-    {&shoal_kmeans_predict, NULL},
-    {&shoal_logistic, cli_logistic_finish},
-    {&shoal_logistic_predict, NULL},
-    {&shoal_autoencoder, cli_autoencoder_finish},
-    {&shoal_features, NULL},
-    {&shoal_exec, cli_run_finish},
-    {&learn_module, cli_run_finish},
-    {NULL, NULL},
-};
-
-const shoal_algorithm *const *cli_algorithms(void)
+const cli_verb *const *cli_verbs(void)
 {
-    static const shoal_algorithm *list[sizeof cli_learners / sizeof *cli_learners];
-    for (size_t i = 0; cli_learners[i].algorithm; i++)
-        list[i] = cli_learners[i].algorithm;
+    static const cli_verb *list[VERBS_MOST + 1];
+    int count = 0;
+    if (list[0])
+        return list;
+    cli_predict_prepare();
+    for (const learn_face *const *face = learn_faces; *face; face++)
+        if (cli_learner_verb(*face))
+            list[count++] = cli_learner_verb(*face);
+    memcpy(list + count, other_verbs, sizeof other_verbs);
     return list;
 }
 
@@ -91,7 +55,7 @@ static bool is_called(const cli_verb *verb, const char *const *word, int count)
 
 const cli_verb *cli_verb_find(const char *const *word, int count)
 {
-    for (const cli_verb *const *verb = cli_verbs; *verb; verb++)
+    for (const cli_verb *const *verb = cli_verbs(); *verb; verb++)
         if (is_called(*verb, word, count))
             return *verb;
     return NULL;
@@ -105,7 +69,7 @@ bool cli_verb_is_of(const cli_verb *verb, const char *first)
 
 bool cli_verb_family(const char *first)
 {
-    for (const cli_verb *const *verb = cli_verbs; *verb; verb++)
+    for (const cli_verb *const *verb = cli_verbs(); *verb; verb++)
         if (cli_verb_is_of(*verb, first))
             return true;
     return false;
@@ -113,16 +77,16 @@ bool cli_verb_family(const char *first)
 
 int cli_verb_unknown(const char *const *word, int count)
 {
-    enum { VERBS = sizeof cli_verbs / sizeof cli_verbs[0] - 1 };
-    const char *names[VERBS];
+    const char *names[VERBS_MOST];
     char typed[128];
-    for (int i = 0; i < VERBS; i++)
-        names[i] = cli_verbs[i]->name;
+    int verbs = 0;
+    for (const cli_verb *const *verb = cli_verbs(); *verb; verb++)
+        names[verbs++] = (*verb)->name;
     if (count == 1 && cli_verb_family(word[0]))
         return shoal_fail(SHOAL_USAGE, "'%s' needs a verb behind it", word[0]);
     bool both = count > 1 && cli_verb_family(word[0]);
     snprintf(typed, sizeof typed, "%s%s%s", word[0], both ? " " : "", both ? word[1] : "");
-    const char *near = base_nearest(typed, names, VERBS);
+    const char *near = base_nearest(typed, names, verbs);
     if (near)
         return shoal_fail(SHOAL_USAGE, "there is no verb '%s'; did you mean '%s'?", typed, near);
     return shoal_fail(SHOAL_USAGE, "there is no verb '%s'", typed);
@@ -149,7 +113,7 @@ static int run_verb(const cli_verb *verb, int argc, char *const *argv)
     const char **word = NULL;
     int count = 0;
     if (verb->of_ranks)
-        cli_ranks_expect();
+        run_ranks_expect();
     int status = base_alloc(&settings, 1, verb->settings_size, "the settings");
     if (status == SHOAL_OK)
         status = base_alloc(&word, (size_t)argc + CLI_WORDS_MOST, sizeof *word, "the arguments");
@@ -157,8 +121,10 @@ static int run_verb(const cli_verb *verb, int argc, char *const *argv)
         status = base_options_default(settings, verb->options);
     if (status == SHOAL_OK)
         status = base_options_parse(settings, verb->options, word, &count, argc, argv);
+    if (status == SHOAL_OK)
+        ((cli_common *)settings)->verb = verb;
     bool help = status == SHOAL_OK && ((cli_common *)settings)->help;
-    if (help && cli_is_first())
+    if (help && run_is_first())
         cli_help_verb(stdout, verb);
     else if (!help && status == SHOAL_OK && (status = check_words(verb, word, count)) == SHOAL_OK)
         status = verb->run(settings, word, count);
@@ -180,7 +146,7 @@ static int dispatch(const cli_verb **verb, int argc, char *const *argv)
     const char *const *words = (const char *const *)argv + 1;
     int count = argc - 1;
     if (count == 0) {
-        cli_ranks_expect(); /* one of them says it */
+        run_ranks_expect(); /* one of them says it */
         return shoal_fail(SHOAL_USAGE, "a verb is missing, such as kmeans");
     }
     if (is_one_of(words[0], "-h", "--help")) {
@@ -203,7 +169,7 @@ static int dispatch(const cli_verb **verb, int argc, char *const *argv)
         cli_help_family(stdout, words[0]);
         return SHOAL_OK;
     }
-    cli_ranks_expect();
+    run_ranks_expect();
     if (words[0][0] == '-')
         return shoal_fail(SHOAL_USAGE, "there is no option %s before the verb", words[0]);
     return cli_verb_unknown(words, count);
@@ -236,8 +202,9 @@ int main(int argc, char **argv)
     const cli_verb *verb = NULL;
     hold_standard_streams();
     cli_signals_start();
+    run_guard_secrets();
     int status = dispatch(&verb, argc, argv);
-    status = finish_stdout(cli_ranks_end(status));
+    status = finish_stdout(run_ranks_end(status));
     if (status >= 0)
         return status;
     fprintf(stderr, "shoal: %s\n", shoal_error());
@@ -245,6 +212,6 @@ int main(int argc, char **argv)
         const char *about = verb ? verb->name : argc > 1 && cli_verb_family(argv[1]) ? argv[1] : "";
         fprintf(stderr, "try 'shoal %s%s-h'\n", about, *about ? " " : "");
     }
-    cli_ranks_give_up();
+    run_ranks_give_up();
     return status == SHOAL_USAGE ? CLI_WRONG_USAGE : status == SHOAL_STOPPED ? CLI_INTERRUPTED : CLI_FAILED;
 }

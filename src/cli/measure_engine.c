@@ -19,9 +19,9 @@
 #include "base/sort.h"
 #include "cli.h"
 #include "engine/store/job_keys.h"
-#include "job_store.h"
 #include "plan/least_squares.h"
-#include "run_job.h"
+#include "run/outcome.h"
+#include "run/run.h"
 
 enum { SHORT = 4, LONGEST = 60, REPEATS = 5, TIMES_MOST = 64 };
 
@@ -56,12 +56,12 @@ static int set_config(shoal_kmeans_config *config, const task *task)
     return status;
 }
 
-static void judge(outcome *out, const cli_job *job, double seconds)
+static void judge(outcome *out, const shoal_outcome *from, double seconds)
 {
-    const shoal_report *report = &job->away.report.run;
+    const shoal_report *report = &from->away.report.run;
     *out = (outcome){.start = seconds, .all_rounds = (double)report->rounds};
     for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
-        out->requests += (double)job->away.report.requests.requests[i];
+        out->requests += (double)from->away.report.requests.requests[i];
     for (int i = 0; i < report->phases; i++) {
         out->start -= report->phase[i].seconds;
         if (strcmp(report->phase[i].name, "run") == 0) {
@@ -79,54 +79,59 @@ static int unless_stopped(int status)
 }
 
 /* Removes a job, and what tells for a day that it was: its workers have ended. */
-static int remove_job(cli_job *job)
+static int remove_job(shoal_outcome *from)
 {
-    const cli_jobs_settings where = {.store = job->away.store};
-    cli_jobs jobs;
-    job->away.keep = false;
-    if (!job->away.id[0])
+    if (!from || !from->away.id[0])
         return SHOAL_OK;
-    int status = cli_workers_close(job, SHOAL_OK);
+    from->away.keep = false;
+    int status = run_away_close(from, SHOAL_OK);
     if (status == SHOAL_ABSENT) /* since its input was wrong, say */
         status = SHOAL_OK;
-    if (status < 0 || (status = cli_jobs_open(&jobs, &where, CLI_JOBS_WRITE)) < 0)
-        return status;
-    status = shoal_store_remove(jobs.store, job_key_gone(job->away.id).text, cli_jobs_deadline(&jobs));
-    cli_jobs_close(&jobs);
+    if (status == SHOAL_OK)
+        status = shoal_store_remove(from->jobs.store, job_key_gone(from->away.id).text, run_jobs_deadline(&from->jobs));
     return status;
+}
+
+static int make_request(shoal_request **out, const task *task)
+{
+    char address[128], workers[32];
+    snprintf(address, sizeof address, "gen:uniform?rows=%" PRId64 "&cols=%" PRId64 "&seed=1", task->rows,
+             task->columns);
+    snprintf(workers, sizeof workers, "local:%" PRId64, task->workers);
+    int status = shoal_request_new(out, "kmeans");
+    if (status == SHOAL_OK)
+        status = set_config((shoal_kmeans_config *)(*out)->config, task);
+    if (status == SHOAL_OK)
+        status = shoal_request_set(*out, "data", address);
+    if (status == SHOAL_OK)
+        status = shoal_request_set(*out, "workers", workers);
+    if (status < 0)
+        return status;
+    (*out)->place.threads = 1;
+    (*out)->workers.store = task->url;
+    (*out)->workers.name = "calibrate";
+    (*out)->workers.patience = 60;
+    (*out)->workers.passing = true;
+    (*out)->watch.stop = cli_signals_stop();
+    return SHOAL_OK;
 }
 
 /* Runs one job and removes it, however it ends. */
 static int run_task(outcome *out, const task *task)
 {
-    char address[128], workers[32];
-    shoal_kmeans_config config = {0};
-    const cli_file outputs[] = {{NULL, NULL}};
-    const cli_trace_settings trace = {0};
-    const cli_run_settings run = {.threads = 1, .kernel = "auto"};
-    const cli_print_settings print = {.quiet = true};
-    const cli_workers_settings settings = {
-        .store = task->url, .workers = {1, {workers}}, .name = "calibrate", .patience = 60, .passing = true};
-    const shoal_data_options data = {0};
-    const cli_workers_wish wish = {
-        .config = &config, .data_path = address, .data = &data, .outputs = outputs, .trace = &trace};
-    cli_job job;
+    shoal_request *request = NULL;
+    shoal_outcome *from = NULL;
     char why[512];
-    snprintf(address, sizeof address, "gen:uniform?rows=%" PRId64 "&cols=%" PRId64 "&seed=1", task->rows,
-             task->columns);
-    snprintf(workers, sizeof workers, "local:%" PRId64, task->workers);
-    cli_job_init(&job, &shoal_kmeans, true);
     double began = base_seconds();
-    int status = set_config(&config, task);
+    int status = make_request(&request, task);
     if (status == SHOAL_OK)
-        status = cli_job_load(&job, address, &data, NULL);
+        status = run_request(&from, request);
     if (status == SHOAL_OK)
-        status = cli_workers_run(&job, &wish, &run, &settings, &print);
-    if (status == SHOAL_OK)
-        judge(out, &job, base_seconds() - began);
+        judge(out, from, base_seconds() - began);
     snprintf(why, sizeof why, "%s", shoal_error()); /* removing leaves others */
-    int removed = remove_job(&job);
-    cli_job_release(&job);
+    int removed = remove_job(from);
+    shoal_outcome_free(&from);
+    shoal_request_free(&request);
     if (removed < 0)
         return shoal_fail(removed, "%s: a job to measure it could not be removed: %s", task->url, shoal_error());
     if (cli_signals_stopped())

@@ -66,11 +66,10 @@ int cli_measured_learner(const shoal_algorithm **out, const char *name)
             *out = recipes[i].algorithm;
             return SHOAL_OK;
         }
-    for (const cli_learner *learner = cli_learners; learner->algorithm; learner++)
-        if (strcmp(learner->algorithm->name, name) == 0)
-            return shoal_fail(
-                SHOAL_USAGE,
-                "--learner %s: it can't be measured by itself; those that can are kmeans, logistic, autoencoder", name);
+    if (learn_algorithm_find(name))
+        return shoal_fail(
+            SHOAL_USAGE,
+            "--learner %s: it can't be measured by itself; those that can are kmeans, logistic, autoencoder", name);
     const char *near = base_nearest(name, cli_measured_learners(), RECIPES);
     if (near)
         return shoal_fail(SHOAL_USAGE, "--learner: there is no learner '%s'; did you mean '%s'?", name, near);

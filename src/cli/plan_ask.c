@@ -456,8 +456,8 @@ int cli_plan_make(const cli_plan_asked *asked)
 {
     plan *plan = NULL;
     const cli_plan_settings *set = asked->settings;
-    const cli_file outputs[] = {{"--picture", set->picture}, {0}}, inputs[] = {{"DATA", asked->path}, {0}};
-    int status = cli_files_check(outputs, inputs, set->json);
+    const run_file outputs[] = {{"--picture", set->picture}, {0}}, inputs[] = {{"DATA", asked->path}, {0}};
+    int status = run_files_check(outputs, inputs, set->json);
     if (status == SHOAL_OK)
         status = base_alloc(&plan, 1, sizeof *plan, "a plan");
     if (status < 0)

@@ -5,43 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/text.h"
-
-json_t *cli_json_real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-json_t *cli_json_text(const char *text)
-{
-    json_t *string = json_string(text);
-    char *ascii = NULL;
-    if (string || base_copy_text(&ascii, text) < 0)
-        return string;
-    for (char *c = ascii; *c; c++)
-        if ((unsigned char)*c >= 0x80)
-            *c = '?';
-    string = json_string(ascii);
-    base_free(&ascii);
-    return string;
-}
-
-/* A name that came from a store may be no UTF-8, which JSON can't hold. */
-void cli_json_put(json_t **object, const char *name, json_t *value)
-{
-    char *clean = NULL;
-    bool fine = base_text_is_clean(name) || base_copy_text(&clean, name) == SHOAL_OK;
-    if (clean)
-        base_text_clean(clean);
-    if (!fine)
-        json_decref(value);
-    if (!fine || json_object_set_new(*object, clean ? clean : name, value) < 0) {
-        json_decref(*object);
-        *object = NULL;
-    }
-    base_free(&clean);
-}
 
 int cli_print_json(json_t *object)
 {

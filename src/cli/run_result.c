@@ -2,51 +2,10 @@
 #include "run_result.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "data/data_internal.h"
-#include "data/safetensors.h"
 
 enum { VALUES_SHOWN = 10000 };
-
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t length = strlen(text), end = strlen(ending);
-    return length > end && strcmp(text + length - end, ending) == 0;
-}
-
-int cli_run_check_output(const char *path)
-{
-    if (!path || ends_with(path, ".npy") || ends_with(path, ".safetensors") || strncmp(path, "/dev/", 5) == 0)
-        return SHOAL_OK;
-    return shoal_fail(SHOAL_USAGE, "--out %s: the name must end in .npy or .safetensors", path);
-}
-
-static int write_safetensors(const char *path, const cli_job *job)
-{
-    const shoal_result *result = job->result;
-    data_tensor tensors[SHOAL_TENSORS_MOST];
-    const data_metadata metadata[] = {{"learner", job->algorithm->name}, {"version", SHOAL_VERSION}};
-    for (int i = 0; i < result->tensors; i++) {
-        const shoal_tensor *from = &result->tensor[i];
-        tensors[i] = (data_tensor){.name = from->name, .type = from->type, .rank = from->rank, .values = from->values};
-        memcpy(tensors[i].shape, from->shape, sizeof from->shape);
-    }
-    return data_safetensors_write(path, tensors, result->tensors, metadata, sizeof metadata / sizeof metadata[0]);
-}
-
-int cli_run_write(const char *path, const cli_job *job)
-{
-    const shoal_tensor *tensor = &job->result->tensor[0];
-    if (!path)
-        return SHOAL_OK;
-    if (ends_with(path, ".safetensors"))
-        return write_safetensors(path, job);
-    if (job->result->tensors != 1)
-        return shoal_fail(SHOAL_USAGE, "--out %s: the result has %d tensors: write them to a .safetensors file", path,
-                          job->result->tensors);
-    return shoal_npy_write(path, tensor->values, tensor->type, tensor->rank, tensor->shape);
-}
 
 static int64_t count_values(const shoal_tensor *tensor)
 {
@@ -112,20 +71,25 @@ static json_t *json_value(const shoal_tensor *tensor, int64_t index)
     return cli_json_real(value);
 }
 
+json_t *cli_tensor_list(const shoal_tensor *tensor)
+{
+    json_t *values = json_array();
+    int64_t count = count_values(tensor);
+    for (int64_t i = 0; i < count; i++)
+        json_array_append_new(values, json_value(tensor, i));
+    return values;
+}
+
 static json_t *json_tensor(const shoal_tensor *tensor)
 {
-    json_t *object = json_object(), *shape = json_array(), *values = json_array();
+    json_t *object = json_object(), *shape = json_array();
     int64_t count = count_values(tensor);
     for (int i = 0; i < tensor->rank; i++)
         json_array_append_new(shape, json_integer(tensor->shape[i]));
-    for (int64_t i = 0; i < count && count <= VALUES_SHOWN; i++)
-        json_array_append_new(values, json_value(tensor, i));
     cli_json_put(&object, "type", json_string(shoal_type_name(tensor->type)));
     cli_json_put(&object, "shape", shape);
     if (count <= VALUES_SHOWN)
-        cli_json_put(&object, "values", values);
-    else
-        json_decref(values);
+        cli_json_put(&object, "values", cli_tensor_list(tensor));
     return object;
 }
 

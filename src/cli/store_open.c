@@ -4,12 +4,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "ranks.h"
+#include "run/secrets.h"
 #include "store/store_internal.h"
 
 static const shoal_option rows[] = {
@@ -20,35 +18,6 @@ static const shoal_option rows[] = {
 const shoal_option *const cli_store_options = rows;
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
-
-/* A core dump would hold the keys this process was given, in its environment and in what it sends; and so would its
- * memory for any other program of this user that attaches to it.  So there is to be neither, from before the keys are
- * used. */
-static void protect_secrets(const char *scheme)
-{
-    static const char *const given[] = {
-        "AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN",          "IDENTITY_HEADER",
-        "AWS_SECRET_ACCESS_KEY",           "AWS_SESSION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN"};
-    bool remote = strcmp(scheme, "dir") != 0 && strcmp(scheme, "mem") != 0; /* these also find keys in files */
-    for (size_t i = 0; i < sizeof given / sizeof *given && !remote; i++)
-        remote = getenv(given[i]) != NULL;
-    if (remote &&
-        cli_ranks()) /* MPI moves messages by reading the memory of other ranks: only dumps can be kept away */
-        setrlimit(RLIMIT_CORE, &(struct rlimit){0});
-    else if (remote)
-        prctl(PR_SET_DUMPABLE, 0);
-}
-
-int cli_store_protect(const char *text)
-{
-    store_url url;
-    int status = store_url_parse(&url, text);
-    if (status == SHOAL_OK) {
-        protect_secrets(url.scheme);
-        store_url_release(&url);
-    }
-    return status;
-}
 
 /* Whether a URL is one of a dir: store, and whether it ends with a slash. */
 static bool is_folder_url(const char *text, bool *slash)
@@ -66,11 +35,12 @@ int cli_store_open(cli_store *out, const char *text, const cli_store_settings *s
 {
     store_url url;
     *out = (cli_store){.url = text, .patience = settings->patience};
-    int status = store_url_parse(&url, text);
+    int status = run_protect_secrets(text);
+    if (status == SHOAL_OK)
+        status = store_url_parse(&url, text);
     if (status == SHOAL_OK) {
         size_t length = strlen(url.rest);
         out->slash = length > 0 && url.rest[length - 1] == '/';
-        protect_secrets(url.scheme);
         status = shoal_store_open_at(&out->store, &out->rest, text, &options, shoal_after(out->patience));
         store_url_release(&url);
     }

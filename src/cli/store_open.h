@@ -27,9 +27,6 @@ int cli_store_open(cli_store *out, const char *url, const cli_store_settings *se
  * store ends. */
 int cli_store_open_target(cli_store *out, const char *url, const cli_store_settings *settings, bool create, bool many);
 void cli_store_close(cli_store *self);
-/* Keeps the keys that the store of this URL needs out of core dumps and away from other programs; before it is
- * opened. */
-int cli_store_protect(const char *url);
 /* Whether both are in the same store. */
 bool cli_store_is_same(const cli_store *a, const cli_store *b);
 /* The folder a dir: store lies in; NULL for others. */

@@ -91,7 +91,7 @@ static int spawn(pid_t *out, const char *program, const char *const *arguments, 
     return error == 0 ? SHOAL_OK : shoal_fail_errno(SHOAL_SYSTEM, error, "can't start %s", program);
 }
 
-int launch_detached(const char *const *arguments, const char *log)
+int launch_detached(const char *program, const char *const *arguments, const char *log)
 {
     const char *all[LAUNCH_ARGUMENTS_MOST + 2] = {"shoal"};
     pid_t process = 0;
@@ -101,7 +101,7 @@ int launch_detached(const char *const *arguments, const char *log)
             SHOAL_BUG("more than %d arguments", count);
         all[count + 1] = arguments[count];
     }
-    return spawn(&process, this_program, all, -1, log, POSIX_SPAWN_SETSID);
+    return spawn(&process, program ? program : this_program, all, -1, log, POSIX_SPAWN_SETSID);
 }
 
 static int start_worker(launch_crew *self, int64_t index)

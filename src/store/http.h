@@ -24,7 +24,7 @@ typedef struct http_request {
     /* What is asked.  Zero but for what is set; headers are added by http_add_header. */
     const char *method; /* "GET", "HEAD", "PUT", "POST", "DELETE" */
     const char *url;    /* encoded */
-    shoal_request kind; /* what it counts as */
+    shoal_request_kind kind; /* what it counts as */
     store_body body;    /* what is sent, when sends_body */
     bool sends_body;
     void *buffer; /* where a 2xx answer's body goes: `room` bytes here, or fresh memory when NULL */

@@ -33,7 +33,7 @@ double store_price(const char *scheme, const shoal_store_counts *counts)
     return sum;
 }
 
-void store_count(shoal_store *self, shoal_request kind, int64_t sent, int64_t received)
+void store_count(shoal_store *self, shoal_request_kind kind, int64_t sent, int64_t received)
 {
     atomic_fetch_add_explicit(&self->counts.requests[kind], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&self->counts.sent, sent, memory_order_relaxed);

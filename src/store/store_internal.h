@@ -134,7 +134,7 @@ struct shoal_store {
 /* shoal_fail with the name of the key or queue in front: "az://acct/box/key: ...".  Without a key just the store. */
 int store_fail(const shoal_store *self, const char *key, int status, const char *format, ...) SHOAL_PRINTF(4, 5);
 /* Counts a request; called by classes that count themselves. */
-void store_count(shoal_store *self, shoal_request kind, int64_t sent, int64_t received);
+void store_count(shoal_store *self, shoal_request_kind kind, int64_t sent, int64_t received);
 /* Adds a key to a page; `key` need not end with NUL. */
 int store_listing_add(shoal_listing *page, const char *key, size_t length, int64_t size, const char *etag);
 /* Memory for what a get found: sets data, memory and size.  Nothing is zeroed.  SHOAL_MEMORY when the store is

@@ -109,7 +109,7 @@ static int give_up(const struggle *self, int status, const char *key)
                       (double)(base_now() - self->started) * 1e-9);
 }
 
-static void count(struggle *self, shoal_request kind, int64_t sent, int64_t received)
+static void count(struggle *self, shoal_request_kind kind, int64_t sent, int64_t received)
 {
     if (!self->store->class->counts_itself)
         store_count(self->store, kind, sent, received);

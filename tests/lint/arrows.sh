@@ -1,22 +1,27 @@
 #!/bin/bash
 # Arrows between the parts point one way.  Fails on an #include that points back; see docs/architecture.md.
-#   base ◄ data, kernel ◄ learn;  base ◄ store;  engine sees the contracts of learn and store only;  base, store ◄ launch;  plan sees base and the contracts;  mpi sees shoal/ranks.h alone;  cli sees everything and nothing sees cli.
+#   base ◄ data, kernel ◄ learn;  base ◄ store;  engine sees the contracts of learn and store only;  base, store ◄ launch;
+#   plan sees base and the contracts;  learn, engine, launch, plan ◄ run ◄ cli;  cli sees neither engine nor launch;
+#   mpi sees shoal/ranks.h alone;  nothing sees cli.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 # What a part may include of other parts in src/ (itself always), and which public headers.
 declare -A sources=([base]="" [data]="base" [kernel]="base" [store]="base" [learn]="base data kernel" [engine]="base data kernel"
-    [launch]="base store" [plan]="base" [portable]="store" [mpi]="" [cli]="base data kernel store learn engine launch plan")
+    [launch]="base store" [plan]="base" [portable]="store" [mpi]=""
+    [run]="base data kernel store learn engine launch plan" [cli]="base data kernel store learn plan run")
 declare -A headers=([base]="error option version" [data]="error option data" [kernel]="error option data"
     [store]="error option store"
-    [learn]="error option data learn kmeans exec module logistic autoencoder" [engine]="error option data store learn engine job ranks"
+    [learn]="error option version data learn kmeans exec module logistic autoencoder" [engine]="error option data store learn engine job ranks"
     [launch]="error option store"
     [plan]="error option data learn engine plan"
-    [portable]="error" [mpi]="error ranks" [cli]="error option data store learn kmeans exec module logistic autoencoder engine job ranks plan shoal version")
+    [run]="error option data store learn module engine job ranks plan run version"
+    [portable]="error" [mpi]="error ranks"
+    [cli]="error option data store learn kmeans exec module logistic autoencoder engine job ranks plan run shoal version")
 # Of learn an engine sees the contract, how partials are merged, how they travel and how what travelled is checked, never a learner; of store its public face.
 declare -A single_files=([engine]="learn/check.h learn/partial.h learn/wire.h")
 # Public headers belong to parts too.
-declare -A part_of=([error]=base [option]=base [version]=base [data]=data [store]=store [learn]=learn [kmeans]=learn [exec]=learn [module]=learn [logistic]=learn [autoencoder]=learn [engine]=engine [ranks]=engine [job]=engine [ranks]=engine [plan]=plan [shoal]=cli)
+declare -A part_of=([error]=base [option]=base [version]=base [data]=data [store]=store [learn]=learn [kmeans]=learn [exec]=learn [module]=learn [logistic]=learn [autoencoder]=learn [engine]=engine [ranks]=engine [job]=engine [plan]=plan [run]=run [shoal]=cli)
 
 failures=0
 complain() {

@@ -1,86 +1,104 @@
-/* src/cli/model_file.c: what a model says of itself, tensors of the right shape, and a sentence for everything else. */
+/* src/learn/model_file.c: what a model says of itself, tensors of the right shape, and a sentence for everything else. */
 #include "data_support.h"
 
 #include <math.h>
 
 #include "base/memory.h"
-#include "cli/model_file.c"
-#include "cli/print.c"
-#include "cli/read_values.c"
+#include "learn/model_file.c"
 
-static const shoal_algorithm learner = {.name = "thing"};
+typedef struct thing_config {
+    const char *init, *none;
+    int64_t hidden;
+    double decay;
+    bool tied;
+} thing_config;
 
-/* A result of two tensors and three numbers, as a learner leaves it. */
-static void make_job(cli_job *job)
+static const shoal_option options[] = {
+    {"init", 0, SHOAL_OPTION_TEXT, offsetof(thing_config, init), "INIT", .help = "where it starts"},
+    {"none", 0, SHOAL_OPTION_TEXT, offsetof(thing_config, none), "NONE", .help = "nothing"},
+    {"hidden", 0, SHOAL_OPTION_COUNT, offsetof(thing_config, hidden), "N", .help = "units"},
+    {"decay", 0, SHOAL_OPTION_REAL, offsetof(thing_config, decay), "X", .help = "of weights"},
+    {"tied", 0, SHOAL_OPTION_FLAG, offsetof(thing_config, tied), NULL, .help = "one matrix"},
+    {0},
+};
+static const shoal_algorithm learner = {.name = "thing", .options = options};
+static const char *const parts[] = {"weights", "absent", "bias", NULL};
+
+static void annotate(shoal_result *facts, const learn_ended *ended)
 {
-    double *weights = NULL;
-    *job = (cli_job){.algorithm = &learner, .rows = 150, .columns = 3};
-    assert_int_equal(shoal_result_new(&job->result), SHOAL_OK);
-    weights = shoal_result_add(job->result, "weights", SHOAL_FLOAT64, 2, (const int64_t[]){2, 3});
-    for (int i = 0; i < 6; i++)
-        weights[i] = i + 0.5;
-    ((float *)shoal_result_add(job->result, "bias", SHOAL_FLOAT32, 1, (const int64_t[]){2}))[1] = -4;
-    shoal_result_add(job->result, "labels", SHOAL_INT32, 1, (const int64_t[]){150});
-    shoal_result_set(job->result, "objective", 0.1);
-    shoal_result_set(job->result, "nothing", NAN);
-    shoal_result_set_whole(job->result, "iterations", 12);
-    shoal_result_set_truth(job->result, "converged", true);
+    shoal_result_set_whole(facts, "seed", 7);
+    shoal_result_set_whole(facts, "rows", ended->rows.rows + 1);
 }
 
-static const char *write_model(const char *name, const json_t *options, const data_metadata *more)
+static const learn_face face = {.algorithm = &learner, .parts = parts, .annotate = annotate};
+static const thing_config config = {.init = "auto", .hidden = 25, .decay = 1e-4, .tied = true};
+
+/* A result of two tensors and three numbers, as a learner leaves it. */
+static learn_ended make_ended(shoal_result **result)
 {
-    static const char *const parts[] = {"weights", "absent", "bias", NULL};
+    double *weights = NULL;
+    assert_int_equal(shoal_result_new(result), SHOAL_OK);
+    weights = shoal_result_add(*result, "weights", SHOAL_FLOAT64, 2, (const int64_t[]){2, 3});
+    for (int i = 0; i < 6; i++)
+        weights[i] = i + 0.5;
+    ((float *)shoal_result_add(*result, "bias", SHOAL_FLOAT32, 1, (const int64_t[]){2}))[1] = -4;
+    shoal_result_add(*result, "labels", SHOAL_INT32, 1, (const int64_t[]){150});
+    shoal_result_set(*result, "objective", 0.1);
+    shoal_result_set(*result, "nothing", NAN);
+    shoal_result_set_whole(*result, "iterations", 12);
+    shoal_result_set_truth(*result, "converged", true);
+    return (learn_ended){.config = &config, .result = *result, .rows = {.rows = 150, .columns = 3}};
+}
+
+static const char *write_model(const char *name)
+{
     const char *path = file_path(name);
-    cli_job job;
-    make_job(&job);
-    assert_int_equal(cli_model_write(path, &job, parts, options, more), SHOAL_OK);
-    shoal_result_free(&job.result);
+    shoal_result *result = NULL;
+    const learn_ended ended = make_ended(&result);
+    assert_int_equal(learn_model_write(path, &face, &ended), SHOAL_OK);
+    shoal_result_free(&result);
     return path;
 }
 
-static void open_model(cli_model *model, const char *path)
+static void open_model(learn_model *model, const char *path)
 {
-    if (cli_model_open(model, path) < 0)
+    if (learn_model_open(model, path) < 0)
         fail_msg("%s", shoal_error());
 }
 
 static void what_is_written_is_read_back(void **state)
 {
-    const data_metadata more[] = {{"seed", "7"}, {"rows", "many"}, {NULL, NULL}};
-    json_t *options =
-        json_pack("{s:s, s:i, s:f, s:b, s:n}", "init", "auto", "hidden", 25, "decay", 1e-4, "tied", 1, "none");
     int64_t rows = 0, columns = 3, count = 0;
     double *weights = NULL, *bias = NULL, number = 0;
     bool truth = false;
-    cli_model model;
+    learn_model model;
     (void)state;
-    open_model(&model, write_model("m.safetensors", options, more));
-    json_decref(options);
+    open_model(&model, write_model("m.safetensors"));
     assert_string_equal(model.learner, "thing");
     assert_int_equal(data_safetensors_count(model.file), 2);
-    assert_true(cli_model_has(&model, "bias"));
-    assert_false(cli_model_has(&model, "labels"));
-    assert_int_equal(cli_model_matrix(&weights, &rows, &columns, &model, "weights"), SHOAL_OK);
+    assert_true(learn_model_has(&model, "bias"));
+    assert_false(learn_model_has(&model, "labels"));
+    assert_int_equal(learn_model_matrix(&weights, &rows, &columns, &model, "weights"), SHOAL_OK);
     assert_int_equal(rows, 2);
     assert_true(weights[0] == 0.5 && weights[5] == 5.5);
-    assert_int_equal(cli_model_vector(&bias, &count, &model, "bias"), SHOAL_OK); /* float32, read as float64 */
+    assert_int_equal(learn_model_vector(&bias, &count, &model, "bias"), SHOAL_OK); /* float32, read as float64 */
     assert_true(count == 2 && bias[0] == 0 && bias[1] == -4);
-    assert_int_equal(cli_model_number(&number, &model, "objective"), SHOAL_OK);
+    assert_int_equal(learn_model_number(&number, &model, "objective"), SHOAL_OK);
     assert_true(number == 0.1);
-    assert_int_equal(cli_model_truth(&truth, &model, "converged"), SHOAL_OK);
+    assert_int_equal(learn_model_truth(&truth, &model, "converged"), SHOAL_OK);
     assert_true(truth);
     static const char *const entries[][2] = {
-        {"learner", "thing"},    {"version", SHOAL_VERSION}, {"rows", "many"},        {"columns", "3"},
+        {"learner", "thing"},    {"version", SHOAL_VERSION}, {"rows", "151"},         {"columns", "3"},
         {"objective", "0.1"},    {"iterations", "12"},       {"converged", "true"},   {"option.init", "auto"},
         {"option.hidden", "25"}, {"option.decay", "0.0001"}, {"option.tied", "true"}, {"seed", "7"}};
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
-        assert_string_equal(cli_model_text(&model, entries[i][0]), entries[i][1]);
-    assert_null(cli_model_text(&model, "nothing"));
-    assert_null(cli_model_text(&model, "option.none"));
+        assert_string_equal(learn_model_text(&model, entries[i][0]), entries[i][1]);
+    assert_null(learn_model_text(&model, "nothing"));
+    assert_null(learn_model_text(&model, "option.none"));
     base_free(&weights);
     base_free(&bias);
-    cli_model_close(&model);
-    cli_model_close(&model);
+    learn_model_close(&model);
+    learn_model_close(&model);
 }
 
 /* Every double has a text of at most 17 digits that is it. */
@@ -89,11 +107,13 @@ static void numbers_keep_all_their_bits(void **state)
     static const double numbers[] = {0.1, 1.0 / 3, 71693.810064101752, 5e-324, 1.7976931348623157e308, -0.0, 12};
     (void)state;
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        char text[40];
+        static entries self;
         double back = 1;
-        format_real(text, sizeof text, numbers[i]);
-        assert_true(base_parse_real(&back, text));
+        put_real(&self, "x", numbers[i]);
+        assert_true(self.count == 1 && base_parse_real(&back, self.text[0]));
         assert_memory_equal(&back, &numbers[i], sizeof back);
+        base_free(&self.text[0]);
+        self.count = 0;
     }
 }
 
@@ -107,51 +127,52 @@ static void assert_says(int status, const char *path, const char *sentence)
 
 static void tensors_of_another_shape_are_told(void **state)
 {
-    const char *path = write_model("m.safetensors", NULL, NULL);
+    const char *path = write_model("m.safetensors");
     double *values = NULL;
     int64_t three = 3, four = 4, any = 0, none = 0;
-    cli_model model;
+    learn_model model;
     (void)state;
     open_model(&model, path);
-    assert_says(cli_model_matrix(&values, &four, &three, &model, "encoder.weight"), path,
+    assert_says(learn_model_matrix(&values, &four, &three, &model, "encoder.weight"), path,
                 "no tensor 'encoder.weight' of 4 x 3 in it");
-    assert_says(cli_model_matrix(&values, &any, &four, &model, "weights"), path,
+    assert_says(learn_model_matrix(&values, &any, &four, &model, "weights"), path,
                 "no tensor 'weights' of rows x 4 in it: it is 2 x 3");
-    assert_says(cli_model_matrix(&values, &four, &none, &model, "weights"), path,
+    assert_says(learn_model_matrix(&values, &four, &none, &model, "weights"), path,
                 "no tensor 'weights' of 4 x columns in it: it is 2 x 3");
-    assert_says(cli_model_matrix(&values, &any, &none, &model, "bias"), path,
+    assert_says(learn_model_matrix(&values, &any, &none, &model, "bias"), path,
                 "no tensor 'bias' of rows x columns in it: it is 2");
-    assert_says(cli_model_vector(&values, &any, &model, "weights"), path,
+    assert_says(learn_model_vector(&values, &any, &model, "weights"), path,
                 "no tensor 'weights' of one dimension in it: it is 2 x 3");
-    assert_says(cli_model_vector(&values, &three, &model, "bias"), path, "no tensor 'bias' of 3 in it: it is 2");
+    assert_says(learn_model_vector(&values, &three, &model, "bias"), path, "no tensor 'bias' of 3 in it: it is 2");
     assert_true(any == 0 && none == 0 && three == 3 && four == 4);
     assert_null(values);
-    cli_model_close(&model);
+    learn_model_close(&model);
 }
 
 static void entries_of_another_kind_are_told(void **state)
 {
     static const char *const choices[] = {"logistic", "tanh", NULL};
-    const data_metadata more[] = {
-        {"scale", "much"}, {"shift", "1e999"}, {"tied", "yes"}, {"activation", "tanh"}, {NULL, NULL}};
-    const char *path = write_model("m.safetensors", NULL, more);
+    const data_metadata entries[] = {
+        {"learner", "thing"}, {"scale", "much"}, {"shift", "1e999"}, {"tied", "yes"}, {"activation", "tanh"}};
+    const char *path = file_path("m.safetensors");
     double number = 0;
     bool truth = true;
     int choice = 7;
-    cli_model model;
+    learn_model model;
     (void)state;
+    assert_int_equal(data_safetensors_write(path, NULL, 0, entries, 5), SHOAL_OK);
     open_model(&model, path);
-    assert_says(cli_model_number(&number, &model, "scale"), path, "'scale' is 'much' in its metadata, not a number");
-    assert_says(cli_model_number(&number, &model, "shift"), path, "'shift' is '1e999' in its metadata, not a number");
-    assert_says(cli_model_number(&number, &model, "none"), path, "its metadata have no 'none', which is a number");
-    assert_says(cli_model_truth(&truth, &model, "tied"), path, "'tied' is 'yes' in its metadata, not true or false");
-    assert_int_equal(cli_model_choice(&choice, &model, "activation", choices), SHOAL_OK);
+    assert_says(learn_model_number(&number, &model, "scale"), path, "'scale' is 'much' in its metadata, not a number");
+    assert_says(learn_model_number(&number, &model, "shift"), path, "'shift' is '1e999' in its metadata, not a number");
+    assert_says(learn_model_number(&number, &model, "none"), path, "its metadata have no 'none', which is a number");
+    assert_says(learn_model_truth(&truth, &model, "tied"), path, "'tied' is 'yes' in its metadata, not true or false");
+    assert_int_equal(learn_model_choice(&choice, &model, "activation", choices), SHOAL_OK);
     assert_int_equal(choice, 1);
-    assert_says(cli_model_choice(&choice, &model, "scale", choices), path,
+    assert_says(learn_model_choice(&choice, &model, "scale", choices), path,
                 "'scale' is 'much' in its metadata, not one of logistic, tanh");
-    assert_says(cli_model_choice(&choice, &model, "none", choices), path,
+    assert_says(learn_model_choice(&choice, &model, "none", choices), path,
                 "its metadata have no 'none', which is one of logistic, tanh");
-    cli_model_close(&model);
+    learn_model_close(&model);
 }
 
 static void values_that_are_not_finite_are_told(void **state)
@@ -161,15 +182,15 @@ static void values_that_are_not_finite_are_told(void **state)
     const char *path = file_path("m.safetensors");
     double *values = NULL;
     int64_t rows = 0, columns = 0;
-    cli_model model;
+    learn_model model;
     (void)state;
     assert_int_equal(data_safetensors_write(path, &tensor, 1, NULL, 0), SHOAL_OK);
     open_model(&model, path);
     assert_string_equal(model.learner, "kmeans"); /* centres alone are a model of kmeans */
-    assert_says(cli_model_matrix(&values, &rows, &columns, &model, "centres"), path,
+    assert_says(learn_model_matrix(&values, &rows, &columns, &model, "centres"), path,
                 "tensor 'centres': row 2, column 1 is NaN, not a finite number");
     assert_null(values);
-    cli_model_close(&model);
+    learn_model_close(&model);
 }
 
 static void a_tensor_of_every_type_is_read(void **state)
@@ -184,13 +205,13 @@ static void a_tensor_of_every_type_is_read(void **state)
         const char *path = file_path("m.safetensors");
         double *values = NULL;
         int64_t rows = 0, columns = 0;
-        cli_model model;
+        learn_model model;
         assert_int_equal(data_safetensors_write(path, tensors, 2, NULL, 0), SHOAL_OK); /* at an odd address */
         open_model(&model, path);
-        assert_int_equal(cli_model_matrix(&values, &rows, &columns, &model, "centres"), SHOAL_OK);
+        assert_int_equal(learn_model_matrix(&values, &rows, &columns, &model, "centres"), SHOAL_OK);
         assert_true(values[0] == 0 && values[3] == 0);
         base_free(&values);
-        cli_model_close(&model);
+        learn_model_close(&model);
     }
 }
 
@@ -202,44 +223,44 @@ static void files_that_are_no_models_are_told(void **state)
     const char *path = file_path("m.safetensors");
     double *values = NULL;
     int64_t rows = 0, columns = 0;
-    cli_model model = {0};
+    learn_model model = {0};
     (void)state;
     assert_int_equal(data_safetensors_write(path, &tensor, 1, NULL, 0), SHOAL_OK);
-    assert_says(cli_model_open(&model, path), path,
+    assert_says(learn_model_open(&model, path), path,
                 "no model: its metadata name no learner, and it has no tensor 'centres'");
     assert_null(model.file);
     assert_int_equal(data_safetensors_write(path, &empty, 1, NULL, 0), SHOAL_OK);
     open_model(&model, path);
-    assert_says(cli_model_matrix(&values, &rows, &columns, &model, "centres"), path,
+    assert_says(learn_model_matrix(&values, &rows, &columns, &model, "centres"), path,
                 "no tensor 'centres' of rows x columns in it: it is 0 x 4");
-    cli_model_close(&model);
-    assert_int_equal(cli_model_open(&model, "/nowhere/m"), SHOAL_SYSTEM);
+    learn_model_close(&model);
+    assert_int_equal(learn_model_open(&model, "/nowhere/m"), SHOAL_SYSTEM);
 }
 
 static void a_model_of_another_learner_is_told(void **state)
 {
-    const char *path = write_model("m.safetensors", NULL, NULL);
-    cli_model model;
+    const char *path = write_model("m.safetensors");
+    learn_model model;
     (void)state;
-    assert_int_equal(cli_model_open_as(&model, path, "thing"), SHOAL_OK);
-    cli_model_close(&model);
-    assert_says(cli_model_open_as(&model, path, "autoencoder"), path, "a model of thing, not of autoencoder");
+    assert_int_equal(learn_model_open_as(&model, path, "thing"), SHOAL_OK);
+    learn_model_close(&model);
+    assert_says(learn_model_open_as(&model, path, "autoencoder"), path, "a model of thing, not of autoencoder");
     assert_null(model.file);
 }
 
 static void a_file_that_was_cut_is_told(void **state)
 {
     char bytes[4096], name[512];
-    cli_model model;
+    learn_model model;
     (void)state;
-    snprintf(name, sizeof name, "%s", write_model("m.safetensors", NULL, NULL));
+    snprintf(name, sizeof name, "%s", write_model("m.safetensors"));
     FILE *file = fopen(name, "rb");
     size_t size = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
     assert_true(size > 100 && size < sizeof bytes);
     for (size_t cut = 0; cut < size; cut++) {
         const char *path = write_file("cut.safetensors", bytes, cut);
-        assert_int_equal(cli_model_open(&model, path), SHOAL_INVALID);
+        assert_int_equal(learn_model_open(&model, path), SHOAL_INVALID);
         assert_ptr_equal(strstr(shoal_error(), path), shoal_error());
     }
 }
@@ -247,35 +268,33 @@ static void a_file_that_was_cut_is_told(void **state)
 /* No file is left when there is no memory for it, and the old one stays. */
 static void every_allocation_may_fail(void **state)
 {
-    static const char *const parts[] = {"weights", NULL};
     char path[512];
-    cli_job job;
+    shoal_result *result = NULL;
     (void)state;
-    snprintf(path, sizeof path, "%s", write_model("m.safetensors", NULL, NULL));
-    make_job(&job);
+    snprintf(path, sizeof path, "%s", write_model("m.safetensors"));
+    const learn_ended ended = make_ended(&result);
     for (int64_t n = 0;; n++) {
         double *values = NULL;
         int64_t rows = 0, columns = 0;
-        cli_model model = {0};
+        learn_model model = {0};
         base_memory_fail_after(n);
-        int status = cli_model_write(path, &job, parts, NULL, NULL);
+        int status = learn_model_write(path, &face, &ended);
         if (status == SHOAL_OK)
-            status = cli_model_open(&model, path);
+            status = learn_model_open(&model, path);
         if (status == SHOAL_OK)
-            status = cli_model_matrix(&values, &rows, &columns, &model, "weights");
+            status = learn_model_matrix(&values, &rows, &columns, &model, "weights");
         base_memory_fail_after(-1);
         base_free(&values);
-        cli_model_close(&model);
+        learn_model_close(&model);
         if (status == SHOAL_OK)
             break;
         assert_int_equal(status, SHOAL_MEMORY);
         open_model(&model, path);
-        cli_model_close(&model);
+        learn_model_close(&model);
         assert_true(n < 100);
     }
-    assert_int_equal(cli_model_write(NULL, &job, parts, NULL, NULL), SHOAL_OK);
-    assert_int_equal(cli_model_write("/nowhere/m", &job, parts, NULL, NULL), SHOAL_SYSTEM);
-    shoal_result_free(&job.result);
+    assert_int_equal(learn_model_write("/nowhere/m", &face, &ended), SHOAL_SYSTEM);
+    shoal_result_free(&result);
 }
 
 int main(void)

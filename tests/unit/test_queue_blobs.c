@@ -70,7 +70,7 @@ static shoal_store_counts counted;
 
 static void expect_requests(int64_t gets, int64_t puts, int64_t lists, int64_t removes)
 {
-    static const shoal_request kinds[] = {SHOAL_REQUEST_GET, SHOAL_REQUEST_PUT, SHOAL_REQUEST_LIST,
+    static const shoal_request_kind kinds[] = {SHOAL_REQUEST_GET, SHOAL_REQUEST_PUT, SHOAL_REQUEST_LIST,
                                           SHOAL_REQUEST_REMOVE};
     const int64_t expected[] = {gets, puts, lists, removes};
     shoal_store_counts now = shoal_store_counted(store);

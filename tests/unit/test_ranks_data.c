@@ -13,10 +13,12 @@ static int wrap_here(shoal_data **out, const void *values, int64_t rows, int64_t
 #define readlink readlink_here
 #define getpid process_here
 #define shoal_data_wrap wrap_here
-#include "cli/ranks_data.c"
+#define run_load_alone load_here
+#include "run/ranks_data.c"
 #undef readlink
 #undef getpid
 #undef shoal_data_wrap
+#undef run_load_alone
 
 #include "ranks_here.h"
 
@@ -48,16 +50,6 @@ static int wrap_here(shoal_data **out, const void *from, int64_t rows, int64_t c
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-/* In job.c, which brings all of the program with it. */
-int cli_job_note_data(cli_job *job, const char *name, int64_t rows, int64_t columns, shoal_type type)
-{
-    job->rows = rows;
-    job->columns = columns;
-    job->type = type;
-    base_free(&job->data_name);
-    return base_copy_text(&job->data_name, name);
-}
-
 typedef struct scene {
     char path[RANKS_MOST][512]; /* of each rank */
     bool weighted, joins;
@@ -83,9 +75,11 @@ static void put_blob(void)
         abort();
 }
 
-static int load(cli_job *job, void *context)
+static _Thread_local scene *seen; /* by this rank */
+
+int load_here(shoal_outcome *job)
 {
-    scene *of = context;
+    scene *of = seen;
     of->loaded[of_rank] = true;
     if (of->replaces && of_rank == 1)
         put_blob();
@@ -93,8 +87,8 @@ static int load(cli_job *job, void *context)
                      ? shoal_job_data_open(&job->data, of->path[of_rank], NULL, shoal_after(20))
                      : shoal_data_open(&job->data, of->path[of_rank], NULL);
     if (status == SHOAL_OK)
-        status = cli_job_note_data(job, "DATA", shoal_data_rows(job->data), shoal_data_columns(job->data),
-                                   shoal_data_type(job->data));
+        status = run_note_data(job, "DATA", shoal_data_rows(job->data), shoal_data_columns(job->data),
+                               shoal_data_type(job->data));
     job->read_once = of->read_once;
     if (status == SHOAL_OK && of->weighted && !job->weights) {
         of->weighed[of_rank] = true;
@@ -112,8 +106,8 @@ static int load(cli_job *job, void *context)
     return status;
 }
 
-/* As cli_job_release does. */
-static void release(cli_job *job)
+/* As shoal_outcome_free does. */
+static void release(shoal_outcome *job)
 {
     shoal_data_free(&job->data);
     if (job->lent_weights)
@@ -124,7 +118,7 @@ static void release(cli_job *job)
     base_free(&job->data_name);
 }
 
-static void look(scene *of, const cli_job *job)
+static void look(scene *of, const shoal_outcome *job)
 {
     const char *wrong = NULL;
     const void *read = NULL;
@@ -152,9 +146,10 @@ static void look(scene *of, const cli_job *job)
 static void body(shoal_ranks *ranks, void *context)
 {
     scene *of = context;
-    cli_job job = {0};
+    shoal_outcome job = {0};
     of_rank = ranks->rank;
-    int status = of->status[of_rank] = cli_ranks_load(&job, ranks, load, of);
+    seen = of;
+    int status = of->status[of_rank] = run_ranks_load(&job, ranks);
     if (status < 0)
         snprintf(of->message[of_rank], sizeof of->message[of_rank], "%s", shoal_error());
     else
@@ -229,10 +224,11 @@ static int start(void **state)
 static void alone(void **state)
 {
     scene of = scene_of(file_path("t.csv"));
-    cli_job job = {0};
+    shoal_outcome job = {0};
     (void)state;
     of_rank = 0;
-    assert_int_equal(cli_ranks_load(&job, NULL, load, &of), SHOAL_OK);
+    seen = &of;
+    assert_int_equal(run_ranks_load(&job, NULL), SHOAL_OK);
     assert_true(of.loaded[0]);
     release(&job);
 }

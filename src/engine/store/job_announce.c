@@ -81,7 +81,10 @@ static int tell_made(const job_spec *spec, const shoal_job_options *options)
     if (!options || !options->made)
         return SHOAL_OK;
     job_hex_write(hash, spec->sha256, sizeof spec->sha256);
-    return options->made(options->made_context, spec->id, hash);
+    const char *place = spec->source == JOB_FILE ? spec->place : spec->source == JOB_RANGES ? spec->store_url : NULL;
+    const shoal_job_made made = {
+        .id = spec->id, .spec = hash, .source = job_source_words[spec->source], .place = place};
+    return options->made(options->made_context, &made);
 }
 
 /* SHOAL_OK also when the very same spec is there already.  The options, for who is told of it, may be NULL. */

@@ -217,12 +217,11 @@ int job_newest(job_model **out, shoal_store *store, const job_spec *spec, int64_
 
 static int describe_spec(shoal_job *job, const job_spec *spec)
 {
-    static const char *const sources[] = {"uploaded", "stored", "file", "generated"};
     memcpy(job->id, spec->id, sizeof job->id);
     memcpy(job->version, spec->version, sizeof job->version);
     memcpy(job->algorithm, spec->algorithm, sizeof job->algorithm);
     job_hex_write(job->spec, spec->sha256, sizeof spec->sha256);
-    job->source = sources[spec->source];
+    job->source = job_source_words[spec->source];
     job->shape = spec->shape;
     job->created = spec->created;
     job->lease = spec->lease;

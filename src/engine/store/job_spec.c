@@ -15,6 +15,7 @@
 #include "engine/store/job_spec_internal.h"
 #include "learn/wire.h"
 
+const char *const job_source_words[4] = {"uploaded", "stored", "file", "generated"};
 const char *const job_source_names[4] = {"uploaded", "ranges", "file", "generated"};
 
 void job_spec_free(job_spec **inout)

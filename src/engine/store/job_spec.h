@@ -18,6 +18,9 @@ typedef enum job_source_kind {
     JOB_GENERATED /* nowhere: workers make them from a gen: address */
 } job_source_kind;
 
+/* What people call them; specs have words of their own. */
+extern const char *const job_source_words[4];
+
 typedef struct job_slice {
     int64_t first_grain, grains;
     unsigned char hash[JOB_HASH_SIZE];         /* SHA-256 of its rows; zero for RANGES and GENERATED, where the etag or

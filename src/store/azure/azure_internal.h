@@ -63,7 +63,7 @@ typedef struct azure_call {
     const char *content_type, *content_md5; /* or NULL */
     store_body body;
     bool sends_body;
-    shoal_request kind;
+    shoal_request_kind kind;
     void *buffer;
     size_t room;
 } azure_call;

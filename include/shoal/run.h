@@ -1,0 +1,80 @@
+/* Running a learner anywhere: on the threads of this process, on ranks, or on workers, by one call.
+ *
+ *     shoal_request *request = NULL;
+ *     shoal_outcome *outcome = NULL;
+ *     int status = shoal_request_new(&request, "kmeans");
+ *     if (status == SHOAL_OK) status = shoal_request_set(request, "data", "rows.npy");
+ *     if (status == SHOAL_OK) status = shoal_request_set(request, "clusters", "100");
+ *     if (status == SHOAL_OK) status = shoal_request_set(request, "centres", "centres.npy");   // a file to write
+ *     if (status == SHOAL_OK) status = shoal_request_set(request, "workers", "local:4");       // leave it out: threads
+ *     if (status == SHOAL_OK) status = shoal_request_run(&outcome, request);
+ *     if (status == SHOAL_OK) printf("%g\n", shoal_result_number(shoal_outcome_result(outcome), "objective"));
+ *     shoal_outcome_free(&outcome);
+ *     shoal_request_free(&request);
+ *
+ * A request is what the command line of `shoal kmeans` says: its options have the same names and mean the same.  The
+ * outcome's bits do not depend on where it ran. */
+#ifndef SHOAL_RUN_H
+#define SHOAL_RUN_H
+
+#include <shoal/data.h>
+#include <shoal/engine.h>
+#include <shoal/job.h>
+#include <shoal/learn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct shoal_request shoal_request;
+typedef struct shoal_outcome shoal_outcome;
+
+/* What whoever asked for a run hears of it while it goes.  All are called from the thread that runs it, and may be
+ * NULL. */
+typedef struct shoal_watcher {
+    void *context;
+    shoal_progress *round;                           /* after every round */
+    bool all_rounds;                                 /* none may be left out of those of a job on workers */
+    void (*doing)(void *context, const char *text);  /* "loading rows.npy"; NULL: nothing more is to be shown */
+    void (*warn)(void *context, const char *line);   /* what people should know: a host that can't be reached */
+    void (*note)(void *context, const char *line);   /* what they may do meanwhile: the command that starts a worker */
+    void (*may_stop)(void *context, bool may);       /* from now on `stop` is heard, or not */
+    void (*leftovers)(void *context, const char *const *paths); /* files, then folders, to remove should this process
+                                                                 * be ended; ended by NULL, NULL for none */
+    const volatile int *stop; /* set by a signal handler of this process: ends the run after its round */
+} shoal_watcher;
+
+/* A request for a learner by its name, with the defaults of all options.  SHOAL_USAGE when there is no such learner. */
+SHOAL_API int shoal_request_new(shoal_request **out, const char *learner);
+SHOAL_API void shoal_request_free(shoal_request **request);
+/* Sets an option by its long name from text, as the command line does: those of the learner, of its inputs and outputs,
+ * of reading data ("data" is the path), of running and of workers.  SHOAL_USAGE with a sentence that names the option.
+ * The text is copied. */
+SHOAL_API int shoal_request_set(shoal_request *request, const char *name, const char *text);
+/* Rows in memory instead of "data", and a weight for each or NULL.  They stay the caller's, and must last. */
+SHOAL_API int shoal_request_rows(shoal_request *request, shoal_data *rows, const double *weights);
+/* The program that local workers, and those who look after detached jobs, are processes of; without it this process's
+ * own is started, which must then be shoal. */
+SHOAL_API int shoal_request_program(shoal_request *request, const char *path);
+SHOAL_API void shoal_request_watch(shoal_request *request, const shoal_watcher *watcher);
+
+/* Runs it to its end and writes the files it names.  *out is there also after a failure, unless memory ran out: what
+ * there is to tell.  SHOAL_STOPPED after a stop that left nothing; see shoal_outcome_resume. */
+SHOAL_API int shoal_request_run(shoal_outcome **out, shoal_request *request);
+/* Goes on with a job that was submitted to the request's store, which is of the learner of that name, as
+ * `shoal job resume` does: workers, files and outputs are those it was submitted with on this machine. */
+SHOAL_API int shoal_request_resume(shoal_outcome **out, shoal_request *request, const char *id);
+
+SHOAL_API void shoal_outcome_free(shoal_outcome **outcome);
+/* What was found; NULL when there is nothing, as for a job that goes on by itself. */
+SHOAL_API const shoal_result *shoal_outcome_result(const shoal_outcome *outcome);
+SHOAL_API const shoal_report *shoal_outcome_report(const shoal_outcome *outcome);
+/* The job's name in its store; "" when it ran in this process. */
+SHOAL_API const char *shoal_outcome_job(const shoal_outcome *outcome);
+/* After SHOAL_STOPPED: the command that goes on with the job; NULL when there is nothing to go on with. */
+SHOAL_API const char *shoal_outcome_resume(const shoal_outcome *outcome);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,73 @@
+/* Small helpers around jansson.  See json.h. */
+#include "json.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+json_t *base_json_real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *base_json_text(const char *text)
+{
+    json_t *string = json_string(text);
+    char *ascii = NULL;
+    if (string || base_copy_text(&ascii, text) < 0)
+        return string;
+    for (char *c = ascii; *c; c++)
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
+    string = json_string(ascii);
+    base_free(&ascii);
+    return string;
+}
+
+/* A name that came from a store may be no UTF-8, which JSON can't hold. */
+void base_json_put(json_t **object, const char *name, json_t *value)
+{
+    char *clean = NULL;
+    bool fine = base_text_is_clean(name) || base_copy_text(&clean, name) == SHOAL_OK;
+    if (clean)
+        base_text_clean(clean);
+    if (!fine)
+        json_decref(value);
+    if (!fine || json_object_set_new(*object, clean ? clean : name, value) < 0) {
+        json_decref(*object);
+        *object = NULL;
+    }
+    base_free(&clean);
+}
+
+json_t *base_json_texts(const shoal_texts *texts)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < texts->count; i++)
+        if (json_array_append_new(list, base_json_text(texts->text[i])) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+json_t *base_json_options(const shoal_option *table, const void *settings)
+{
+    json_t *object = json_object();
+    for (const shoal_option *option = table; option && option->name; option++) {
+        const char *at = (const char *)settings + option->offset;
+        if (option->kind == SHOAL_OPTION_TEXT && *(const char *const *)at)
+            base_json_put(&object, option->name, base_json_text(*(const char *const *)at));
+        else if (option->kind == SHOAL_OPTION_COUNT || option->kind == SHOAL_OPTION_BYTES)
+            base_json_put(&object, option->name, json_integer(*(const int64_t *)at));
+        else if (option->kind == SHOAL_OPTION_REAL)
+            base_json_put(&object, option->name, base_json_real(*(const double *)at));
+        else if (option->kind == SHOAL_OPTION_FLAG)
+            base_json_put(&object, option->name, json_boolean(*(const bool *)at));
+        else if (option->kind == SHOAL_OPTION_CHOICE)
+            base_json_put(&object, option->name, json_string(option->choices[*(const int *)at]));
+    }
+    return object;
+}

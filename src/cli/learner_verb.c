@@ -1,0 +1,95 @@
+/* The verb of every learner, made from its face: `shoal kmeans`, `shoal logistic`, ... */
+#include "cli.h"
+
+#include <string.h>
+
+#include "run/ranks.h"
+#include "run/run.h"
+
+/* The settings: this, and behind it the request, which is as large as the learner's options make it. */
+typedef struct settings {
+    cli_common common;
+    cli_print_settings print;
+    _Alignas(16) char request[];
+} settings;
+
+/* What is the same for all learners. */
+static const char on_workers[] =
+    "With --workers or --store the same is done by worker processes that meet only in a store, and the result has the "
+    "same bits. Any of them may die or leave at any moment, and more may join: shoal worker. Whoever is left goes on; "
+    "shoal job shows, stops, resumes and removes jobs. A signal then ends the workers that were started here, nothing "
+    "is written, a sentence says how the job can go on, and the exit code is 3.";
+static const char on_ranks[] =
+    "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the "
+    "same bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, "
+    "with any number of ranks or threads.";
+
+static int run_learner(void *from_main, const char *const *word, int words)
+{
+    settings *settings = from_main;
+    shoal_request *request = (shoal_request *)settings->request;
+    const learn_face *face = settings->common.verb->face;
+    shoal_outcome *outcome = NULL;
+    cli_watch watch;
+    (void)words;
+    cli_watch_start(&watch, settings->print.quiet);
+    request->face = face;
+    request->algorithm = face->algorithm;
+    request->data = word[0];
+    request->json = settings->print.json;
+    request->watch = cli_watcher(&watch);
+    int status = run_request(&outcome, request);
+    cli_progress_clear(&watch.progress);
+    status = cli_outcome_tell(outcome, &settings->print, status);
+    shoal_outcome_free(&outcome);
+    return status;
+}
+
+/* ---- making verbs ------------------------------------------------------------------------------------------------ */
+
+enum { FACES_MOST = 32, PARAGRAPHS_MOST = 12 };
+
+/* A verb and what it points to. */
+typedef struct made_verb {
+    cli_verb verb;
+    base_option_group groups[RUN_GROUPS_MOST + 3];
+    const char *description[PARAGRAPHS_MOST + 3];
+} made_verb;
+
+static void make_verb(made_verb *out, const learn_face *face)
+{
+    int groups = run_request_groups(out->groups, face, offsetof(settings, request)), paragraphs = 0;
+    out->groups[groups++] = (base_option_group){"Printing", &cli_print_options, offsetof(settings, print)};
+    out->groups[groups] = (base_option_group){"Help", &cli_common_options, offsetof(settings, common)};
+    while (face->description[paragraphs] && paragraphs < PARAGRAPHS_MOST) {
+        out->description[paragraphs] = face->description[paragraphs];
+        paragraphs++;
+    }
+    out->description[paragraphs++] = on_workers;
+    out->description[paragraphs] = on_ranks;
+    out->verb = (cli_verb){.name = face->algorithm->name,
+                           .summary = face->summary,
+                           .word = {"DATA"},
+                           .words_least = 1,
+                           .synopsis = face->synopsis,
+                           .description = out->description,
+                           .examples = face->examples,
+                           .options = out->groups,
+                           .settings_size = sizeof(settings) + run_request_size(face),
+                           .of_ranks = true,
+                           .face = face,
+                           .run = run_learner};
+}
+
+const cli_verb *cli_learner_verb(const learn_face *face)
+{
+    static made_verb verbs[FACES_MOST];
+    int at = 0;
+    while (learn_faces[at] != face)
+        at++;
+    if (!face->summary || at >= FACES_MOST)
+        return NULL;
+    if (!verbs[at].verb.name)
+        make_verb(&verbs[at], face);
+    return &verbs[at].verb;
+}

@@ -1,0 +1,368 @@
+/* What came of a run, for people and as JSON. */
+#include "cli.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+#include "run/ranks.h"
+#include "run_result.h"
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+FILE *cli_summary_stream(const run_file *outputs)
+{
+    return run_files_have_stdout(outputs) ? stderr : stdout;
+}
+
+/* Prints a path behind the ones before it. */
+static void print_path(FILE *stream, const char **before, const char *path)
+{
+    if (!path)
+        return;
+    fputs(*before, stream);
+    cli_put_text(stream, path);
+    *before = ", ";
+}
+
+void cli_print_written(FILE *stream, const run_file *outputs, const char *folder)
+{
+    const char *before = "wrote      ";
+    for (; outputs->name; outputs++)
+        print_path(stream, &before, outputs->path);
+    print_path(stream, &before, folder);
+    if (before[0] == ',')
+        fputc('\n', stream);
+}
+
+/* ---- what was predicted ------------------------------------------------------------------------------------------ */
+
+/* So long a run is worth a word about how it could have been predicted. */
+static const double LONG_RUN = 10;
+
+/* As many digits as can matter. */
+static int digits_for(double seconds)
+{
+    return seconds < 0.1 ? 4 : seconds < 10 ? 2 : seconds < 1000 ? 1 : 0;
+}
+
+static void print_predicted(FILE *stream, const run_prediction *is)
+{
+    const shoal_estimate *estimate = &is->estimate;
+    if (is->told) {
+        int digits = digits_for(fmin(estimate->seconds, is->took));
+        fprintf(stream, "predicted  %.*f s (%.*f to %.*f) for these %.0f round%s, took %.*f s\n", digits,
+                estimate->seconds, digits, estimate->low, digits, estimate->high, is->rounds,
+                is->rounds == 1 ? "" : "s", digits, is->took);
+    } else if (is->uncalibrated && is->took > LONG_RUN) {
+        fprintf(stream, "predicted  nothing: shoal calibrate measures this machine first\n");
+    }
+}
+
+static json_t *json_predicted(const run_prediction *is)
+{
+    const shoal_estimate *estimate = &is->estimate;
+    double rounds_seconds = 0;
+    if (!is->told)
+        return json_null();
+    json_t *object = json_object(), *phases = json_object();
+    for (int i = 0; i < estimate->phases; i++) {
+        cli_json_put(&phases, estimate->phase[i].name, cli_json_real(estimate->phase[i].seconds));
+        rounds_seconds += estimate->phase[i].seconds;
+    }
+    cli_json_put(&object, "seconds", cli_json_real(estimate->seconds));
+    cli_json_put(&object, "low", cli_json_real(estimate->low));
+    cli_json_put(&object, "high", cli_json_real(estimate->high));
+    cli_json_put(&object, "rounds", cli_json_real(is->rounds));
+    cli_json_put(&object, "rounds_seconds", cli_json_real(rounds_seconds));
+    cli_json_put(&object, "took", cli_json_real(is->took));
+    if (phases)
+        cli_json_put(&object, "phases", phases);
+    return object;
+}
+
+/* ---- times and counts -------------------------------------------------------------------------------------------- */
+
+/* Seconds of a phase; what opening the data took is part of "load". */
+static double phase_seconds(const shoal_outcome *outcome, const char *name)
+{
+    double seconds = strcmp(name, "load") == 0 ? outcome->load_seconds : 0;
+    for (int i = 0; i < outcome->report.phases; i++)
+        if (strcmp(outcome->report.phase[i].name, name) == 0)
+            seconds += outcome->report.phase[i].seconds;
+    return seconds;
+}
+
+/* Phases every report has, in this order, whether or not the learner went through them. */
+static const char *const usual_phases[] = {"load", "scan", "seed", "run"};
+enum { USUAL_PHASES = 4 };
+
+static bool is_usual(const char *name)
+{
+    for (int i = 0; i < USUAL_PHASES; i++)
+        if (strcmp(name, usual_phases[i]) == 0)
+            return true;
+    return false;
+}
+
+static json_t *json_seconds(const shoal_outcome *outcome)
+{
+    json_t *seconds = json_object();
+    for (int i = 0; i < USUAL_PHASES; i++)
+        cli_json_put(&seconds, usual_phases[i], cli_json_real(phase_seconds(outcome, usual_phases[i])));
+    for (int i = 0; i < outcome->report.phases; i++)
+        if (!is_usual(outcome->report.phase[i].name))
+            cli_json_put(&seconds, outcome->report.phase[i].name, cli_json_real(outcome->report.phase[i].seconds));
+    cli_json_put(&seconds, "write", cli_json_real(outcome->write_seconds));
+    cli_json_put(&seconds, "total", cli_json_real(base_seconds() - outcome->started));
+    return seconds;
+}
+
+json_t *cli_json_number(const shoal_number *number)
+{
+    if (number->truth)
+        return json_boolean(number->value != 0);
+    return number->whole ? json_integer((json_int_t)number->value) : cli_json_real(number->value);
+}
+
+static int64_t all_requests(const shoal_store_counts *counts)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
+        sum += counts->requests[i];
+    return sum;
+}
+
+static void json_away(json_t **object, const run_away *away)
+{
+    cli_json_put(object, "job", json_string(away->id));
+    cli_json_put(object, "store", cli_json_text(away->store));
+    cli_json_put(object, "workers", json_integer(away->report.workers));
+    cli_json_put(object, "lost", json_integer(away->report.lost));
+    cli_json_put(object, "doubled", json_integer(away->report.doubled));
+    cli_json_put(object, "requests", json_integer(all_requests(&away->report.requests)));
+    cli_json_put(object, "price", cli_json_real(away->report.requests.price));
+}
+
+/* "job        ID, 8 workers (2 lost), 1,204 requests, $0.0006" */
+static void print_away(const run_away *away, FILE *stream)
+{
+    const shoal_job_report *report = &away->report;
+    char requests[32];
+    cli_format_count(requests, sizeof requests, all_requests(&report->requests));
+    fprintf(stream, "job        %s, %lld worker%s", away->id, (long long)report->workers,
+            report->workers == 1 ? "" : "s");
+    if (report->lost > 0)
+        fprintf(stream, " (%lld lost)", (long long)report->lost);
+    fprintf(stream, ", %s requests", requests);
+    if (report->requests.price > 0)
+        fprintf(stream, ", $%.4f", report->requests.price);
+    fputc('\n', stream);
+}
+
+static void json_ranks(json_t **object, const shoal_report *report)
+{
+    json_t *seconds = json_object();
+    cli_json_put(&seconds, "map", cli_json_real(report->map_seconds));
+    cli_json_put(&seconds, "reduce", cli_json_real(report->reduce_seconds));
+    cli_json_put(&seconds, "rows", cli_json_real(report->row_seconds));
+    cli_json_put(&seconds, "update", cli_json_real(report->update_seconds));
+    cli_json_put(object, "ranks", json_integer(report->ranks));
+    cli_json_put(object, "hosts", json_integer(report->hosts));
+    cli_json_put(object, "all_threads", json_integer(report->all_threads));
+    cli_json_put(object, "rank0", seconds);
+}
+
+/* "kernel     avx2, 4 ranks on 2 hosts, 8 threads" */
+static void print_kernel(const shoal_report *report, FILE *stream)
+{
+    fprintf(stream, "kernel     %s, ", report->kernel);
+    if (run_ranks())
+        fprintf(stream, "%d rank%s on %d host%s, ", report->ranks, report->ranks == 1 ? "" : "s", report->hosts,
+                report->hosts == 1 ? "" : "s");
+    fprintf(stream, "%d thread%s\n", report->all_threads, report->all_threads == 1 ? "" : "s");
+}
+
+json_t *cli_outcome_json(const shoal_outcome *outcome)
+{
+    json_t *object = json_object();
+    cli_json_put(&object, "learner", json_string(outcome->algorithm->name));
+    cli_json_put(&object, "data", cli_json_text(outcome->data_name));
+    cli_json_put(&object, "rows", json_integer(outcome->rows));
+    cli_json_put(&object, "columns", json_integer(outcome->columns));
+    cli_json_put(&object, "rounds", json_integer(outcome->report.rounds));
+    for (int i = 0; i < outcome->result->numbers; i++)
+        cli_json_put(&object, outcome->result->number[i].name, cli_json_number(&outcome->result->number[i]));
+    cli_json_put(&object, "stopped", json_boolean(outcome->report.stopped));
+    cli_json_put(&object, "seconds", json_seconds(outcome));
+    cli_json_put(&object, "kernel", json_string(outcome->report.kernel));
+    cli_json_put(&object, "threads", json_integer(outcome->report.threads));
+    if (run_ranks())
+        json_ranks(&object, &outcome->report);
+    if (outcome->report.resumed > 0)
+        cli_json_put(&object, "resumed", json_integer(outcome->report.resumed));
+    for (int i = 0; i < SHOAL_COUNTERS; i++)
+        if (outcome->algorithm->counter[i])
+            cli_json_put(&object, outcome->algorithm->counter[i], json_integer(outcome->report.counter[i]));
+    if (outcome->away.id[0])
+        json_away(&object, &outcome->away);
+    if (outcome->predicted.asked)
+        cli_json_put(&object, "predicted", json_predicted(&outcome->predicted));
+    int64_t peak = base_memory_peak();
+    if (peak >= 0)
+        cli_json_put(&object, "peak_memory", json_integer(peak));
+    return object;
+}
+
+void cli_outcome_print_data(const shoal_outcome *outcome, FILE *stream)
+{
+    fprintf(stream, "data       ");
+    cli_put_text(stream, outcome->data_name);
+    fprintf(stream, ": %" PRId64 " rows, %" PRId64 " columns, %s\n", outcome->rows, outcome->columns,
+            shoal_type_name(outcome->type));
+}
+
+static void print_phase(FILE *stream, const char **comma, const char *name, double seconds)
+{
+    if (seconds <= 0)
+        return;
+    fprintf(stream, "%s%s %.3f s", *comma, name, seconds);
+    *comma = ", ";
+}
+
+void cli_outcome_print_times(const shoal_outcome *outcome, FILE *stream)
+{
+    const char *comma = "time       ";
+    for (int i = 0; i < USUAL_PHASES; i++)
+        print_phase(stream, &comma, usual_phases[i], phase_seconds(outcome, usual_phases[i]));
+    for (int i = 0; i < outcome->report.phases; i++)
+        if (!is_usual(outcome->report.phase[i].name))
+            print_phase(stream, &comma, outcome->report.phase[i].name, outcome->report.phase[i].seconds);
+    fprintf(stream, "%swrite %.3f s\n", comma, outcome->write_seconds);
+    print_predicted(stream, &outcome->predicted);
+    print_kernel(&outcome->report, stream);
+    if (outcome->report.resumed > 0)
+        fprintf(stream, "resumed    with round %" PRId64 "\n", outcome->report.resumed);
+    if (outcome->away.id[0])
+        print_away(&outcome->away, stream);
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+void cli_json_facts(json_t **object, const shoal_result *facts)
+{
+    for (int i = 0; i < facts->numbers; i++)
+        cli_json_put(object, facts->number[i].name, cli_json_number(&facts->number[i]));
+    for (int i = 0; i < facts->tensors; i++)
+        cli_json_put(object, facts->tensor[i].name, cli_tensor_list(&facts->tensor[i]));
+}
+
+static int print_object(const shoal_outcome *outcome)
+{
+    const learn_ended ended = run_ended(outcome);
+    shoal_result *facts = NULL;
+    json_t *object = cli_outcome_json(outcome);
+    int status = outcome->face->tell ? shoal_result_new(&facts) : SHOAL_OK;
+    if (status == SHOAL_OK && facts)
+        status = outcome->face->tell(facts, &ended);
+    if (status == SHOAL_OK && facts && object)
+        cli_json_facts(&object, facts);
+    if (status == SHOAL_OK && object && !outcome->face->summary) /* what people wrote themselves has no names of ours */
+        cli_run_json(&object, outcome->result);
+    shoal_result_free(&facts);
+    if (status < 0) {
+        json_decref(object);
+        return status;
+    }
+    return cli_print_json(object);
+}
+
+static int print_summary(const shoal_outcome *outcome)
+{
+    const learn_ended ended = run_ended(outcome);
+    learn_lines lines = {0};
+    run_files outputs;
+    run_request_outputs(&outputs, outcome->request);
+    FILE *stream = cli_summary_stream(outputs.file);
+    if (!outcome->face->summary && !outcome->request->output[0]) {
+        cli_run_print(stdout, outcome->result);
+        return SHOAL_OK;
+    }
+    cli_outcome_print_data(outcome, stream);
+    if (outcome->face->summarise)
+        outcome->face->summarise(&lines, &ended);
+    if (lines.text)
+        fprintf(stream, "%s\n", lines.text);
+    base_free(&lines.text);
+    cli_outcome_print_times(outcome, stream);
+    cli_print_written(stream, outputs.file, outcome->request->trace.tensorboard);
+    return lines.status;
+}
+
+static int print_detached(const shoal_outcome *outcome, const cli_print_settings *print)
+{
+    run_files outputs;
+    run_request_outputs(&outputs, outcome->request);
+    const run_file *written = outputs.file;
+    while (written->name && !written->path)
+        written++;
+    if (outcome->away.alone && !outcome->away.resumed && written->name && !print->quiet)
+        fprintf(stderr, "outputs are written here by `%s` once the job is done\n", outcome->away.resume);
+    if (print->json) {
+        json_t *object = json_object();
+        cli_json_put(&object, "job", json_string(outcome->away.id));
+        cli_json_put(&object, "store", cli_json_text(outcome->away.store));
+        return cli_print_json(object);
+    }
+    puts(outcome->away.id);
+    return SHOAL_OK;
+}
+
+/* What there is after a signal, or before a run diverged, is written; still it is no success. */
+static int tell_end(const shoal_outcome *outcome)
+{
+    double iterations = shoal_result_number(outcome->result, "iterations");
+    if (outcome->report.stopped && outcome->face->kept)
+        fprintf(stderr, "shoal: stopped after %.0f iterations; %s of iteration %.0f\n", iterations, outcome->face->kept,
+                iterations);
+    else if (outcome->report.stopped)
+        fprintf(stderr, "shoal: stopped after %" PRId64 " rounds; the result is that of the last one\n",
+                outcome->report.rounds);
+    if (outcome->report.stopped)
+        return CLI_INTERRUPTED;
+    if (shoal_result_number(outcome->result, "diverged") > 0)
+        return shoal_fail(SHOAL_INVALID,
+                          "%s: diverged in round %lld: the cost has no finite value further down; the model is that of "
+                          "iteration %.0f",
+                          outcome->data_name, (long long)outcome->report.rounds, iterations);
+    return SHOAL_OK;
+}
+
+int cli_outcome_tell(const shoal_outcome *outcome, const cli_print_settings *print, int status)
+{
+    if (status < 0 && outcome && outcome->away.stopped) {
+        if (outcome->away.resume) {
+            fputs("shoal: ", stderr);
+            cli_put_text(stderr, shoal_error());
+            fprintf(stderr, "; job %s can go on with `%s`\n", outcome->away.id, outcome->away.resume);
+        }
+        return CLI_RESUMABLE;
+    }
+    if (status < 0 || !run_is_first())
+        return status;
+    if (outcome->away.detached)
+        return print_detached(outcome, print);
+    if (outcome->away.bare) {
+        if (!print->quiet)
+            printf("job %s is done: shoal job result %s --store %s\n", outcome->away.id, outcome->away.id,
+                   outcome->away.store);
+        return SHOAL_OK;
+    }
+    if (print->json)
+        status = print_object(outcome);
+    else if (!print->quiet || (!outcome->face->summary && !outcome->request->output[0]))
+        status = print_summary(outcome);
+    return status == SHOAL_OK ? tell_end(outcome) : status;
+}

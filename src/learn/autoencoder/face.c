@@ -1,0 +1,329 @@
+/* What people see of autoencoders.  See learn/face.h. */
+#include "learn/face.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <shoal/autoencoder.h>
+
+#include "base/memory.h"
+
+/* ---- before the run ---------------------------------------------------------------------------------------------- */
+
+static const shoal_option inputs[] = {
+    {"start", 0, SHOAL_OPTION_TEXT, offsetof(learn_inputs, start), "MODEL",
+     .help = "start from what an earlier run wrote with --model, for as many columns and hidden units"},
+    {0},
+};
+
+static int check(const void *from, const learn_inputs *given)
+{
+    const shoal_autoencoder_config *config = from;
+    if (config->hidden == 0 && !given->start)
+        return shoal_fail(SHOAL_USAGE, "autoencoder needs --hidden H, the number of hidden units");
+    if (config->seed != 0 && given->start)
+        return shoal_fail(SHOAL_USAGE, "--seed: the first weights are those of --start, so that none are drawn");
+    return SHOAL_OK;
+}
+
+static const char *start_file(const char **option, const void *config, const learn_inputs *given)
+{
+    (void)config;
+    *option = "--start";
+    return given->start;
+}
+
+static bool has_linear_outputs(int output, int activation)
+{
+    return output == SHOAL_OUTPUT_LINEAR || (output == SHOAL_OUTPUT_AUTO && activation == SHOAL_RELU);
+}
+
+/* Weights that were found with other units are no start.  A model from elsewhere may not tell its outputs. */
+static int check_units(const learn_model *model, const shoal_autoencoder_config *config, const char *path)
+{
+    const char *const *activations = learn_option_choices(shoal_autoencoder.options, "activation");
+    const char *const *outputs = learn_option_choices(shoal_autoencoder.options, "output");
+    int activation = 0, output = config->output;
+    int status = learn_model_choice(&activation, model, "option.activation", activations);
+    if (status == SHOAL_OK && learn_model_text(model, "option.output"))
+        status = learn_model_choice(&output, model, "option.output", outputs);
+    if (status < 0)
+        return status;
+    if (activation != config->activation)
+        return shoal_fail(SHOAL_USAGE, "--start: the units of %s are %s, those of --activation %s", path,
+                          activations[activation], activations[config->activation]);
+    if (has_linear_outputs(output, activation) != has_linear_outputs(config->output, activation))
+        return shoal_fail(SHOAL_USAGE, "--start: %s was found with --output %s, which is not --output %s", path,
+                          outputs[output], outputs[config->output]);
+    return SHOAL_OK;
+}
+
+/* The model's shape is left to the learner, which compares it with what is asked for; without --hidden it decides. */
+static int settle(void *into, double *values[4], const learn_inputs *given, const learn_rows *about)
+{
+    shoal_autoencoder_config *config = into;
+    int64_t *hidden = &config->start_hidden, *columns = &config->start_columns;
+    learn_model model = {0};
+    (void)about;
+    if (!given->start)
+        return SHOAL_OK;
+    int status = learn_model_open_as(&model, given->start, "autoencoder");
+    if (status == SHOAL_OK)
+        status = learn_model_matrix(&values[0], hidden, columns, &model, "encoder.weight");
+    if (status == SHOAL_OK)
+        status = learn_model_vector(&values[1], hidden, &model, "encoder.bias");
+    if (status == SHOAL_OK && learn_model_has(&model, "decoder.weight"))
+        status = learn_model_matrix(&values[2], columns, hidden, &model, "decoder.weight");
+    if (status == SHOAL_OK)
+        status = learn_model_vector(&values[3], columns, &model, "decoder.bias");
+    if (status == SHOAL_OK)
+        status = check_units(&model, config, given->start);
+    learn_model_close(&model);
+    if (config->hidden == 0)
+        config->hidden = config->start_hidden;
+    config->start_encoder = values[0];
+    config->start_encoder_bias = values[1];
+    config->start_decoder = values[2];
+    config->start_decoder_bias = values[3];
+    return status;
+}
+
+/* ---- after the run ----------------------------------------------------------------------------------------------- */
+
+static const learn_output outputs[] = {
+    {"model", 'm', "FILE.safetensors", "write encoder and decoder, and how they were found, for shoal predict",
+     LEARN_MODEL},
+    {"features", 'f', "FILE.npy",
+     "write what the hidden layer makes of each row: H columns, in the precision of the run", LEARN_APPLIED},
+    {"picture", 0, "FILE.png", "write the input that each hidden unit prefers as small grey images side by side",
+     LEARN_PICTURE},
+    {0},
+};
+
+static const char *const parts[] = {"encoder.weight", "encoder.bias", "decoder.weight",
+                                    "decoder.bias",   "activity",     NULL};
+
+/* Patches are too small to be seen as they are: so many pixels across at least. */
+enum { IMAGE_PIXELS = 32 };
+
+/* The input of norm 1 that excites unit i most is its weights divided by their norm (Ng, "Sparse autoencoder").  Each
+ * image is scaled by its own greatest magnitude, so that a unit of small weights is seen as well as one of large
+ * ones. */
+static int draw(data_sheet *sheet, double **images, const learn_ended *ended)
+{
+    const shoal_tensor *encoder = shoal_result_tensor(ended->result, "encoder.weight");
+    int64_t hidden = encoder->shape[0], columns = encoder->shape[1];
+    int64_t side = sheet->height > sheet->width ? sheet->height : sheet->width;
+    int status = base_alloc(images, (size_t)(hidden * columns), sizeof **images, "a picture");
+    for (int64_t i = 0; status == SHOAL_OK && i < hidden; i++) {
+        const double *weights = (const double *)encoder->values + i * columns;
+        double most = 0;
+        for (int64_t k = 0; k < columns; k++)
+            most = fmax(most, fabs(weights[k]));
+        for (int64_t k = 0; k < columns && most > 0; k++)
+            (*images)[i * columns + k] = weights[k] / most;
+    }
+    sheet->zoom = (IMAGE_PIXELS + side - 1) / side;
+    sheet->centred = true;
+    sheet->values = *images;
+    sheet->images = hidden;
+    return status;
+}
+
+static void summarise_activity(learn_lines *lines, const shoal_tensor *activity)
+{
+    const double *mean = activity->values;
+    double least = mean[0], most = mean[0];
+    for (int64_t i = 1; i < activity->shape[0]; i++) {
+        least = fmin(least, mean[i]);
+        most = fmax(most, mean[i]);
+    }
+    learn_say(lines, "activity", "from %.4g to %.4g, the mean of each unit over all rows", least, most);
+}
+
+static void summarise(learn_lines *lines, const learn_ended *ended)
+{
+    const shoal_result *result = ended->result;
+    const shoal_autoencoder_config *config = ended->config;
+    const shoal_tensor *encoder = shoal_result_tensor(result, "encoder.weight");
+    const char *const *activations = learn_option_choices(shoal_autoencoder.options, "activation");
+    learn_say(lines, "network", "%" PRId64 "-%" PRId64 "-%" PRId64 ", %s%s", encoder->shape[1], encoder->shape[0],
+              encoder->shape[1], activations[config->activation],
+              shoal_result_tensor(result, "decoder.weight") ? "" : ", tied");
+    learn_say_descent(lines, ended);
+    learn_say(lines, "of which", "error %.6g, weight decay %.6g, sparsity %.6g", shoal_result_number(result, "error"),
+              shoal_result_number(result, "decay"), shoal_result_number(result, "divergence"));
+    summarise_activity(lines, shoal_result_tensor(result, "activity"));
+}
+
+static int tell(shoal_result *facts, const learn_ended *ended)
+{
+    shoal_result_set_whole(facts, "hidden", shoal_result_tensor(ended->result, "encoder.weight")->shape[0]);
+    return SHOAL_OK;
+}
+
+/* ---- applying a model -------------------------------------------------------------------------------------------- */
+
+static const learn_output predictions[] = {
+    {"features", 'f', "FILE.npy", "write what the hidden layer makes of each row: a column for each hidden unit",
+     LEARN_TENSOR},
+    {0},
+};
+
+static int load(learn_applied *out, const learn_model *model, const char *path)
+{
+    shoal_features_config *config = out->config;
+    (void)path;
+    int status = learn_model_matrix(&out->values[0], &config->hidden, &config->columns, model, "encoder.weight");
+    if (status == SHOAL_OK)
+        status = learn_model_vector(&out->values[1], &config->hidden, model, "encoder.bias");
+    if (status == SHOAL_OK)
+        status = learn_model_choice(&config->activation, model, "option.activation",
+                                    learn_option_choices(shoal_autoencoder.options, "activation"));
+    if (status == SHOAL_OK)
+        status = learn_model_choice(&config->precision, model, "option.precision",
+                                    learn_option_choices(shoal_autoencoder.options, "precision"));
+    if (status == SHOAL_OK)
+        status = learn_model_number(&config->scale, model, "scale");
+    if (status == SHOAL_OK)
+        status = learn_model_number(&config->shift, model, "shift");
+    config->encoder = out->values[0];
+    config->bias = out->values[1];
+    out->columns = config->columns;
+    return status;
+}
+
+/* Points into the result, which has to last as long. */
+static int load_ended(learn_applied *out, const learn_ended *ended)
+{
+    const shoal_autoencoder_config *learned = ended->config;
+    const shoal_tensor *encoder = shoal_result_tensor(ended->result, "encoder.weight");
+    *(shoal_features_config *)out->config =
+        (shoal_features_config){.encoder = encoder->values,
+                                .bias = shoal_result_tensor(ended->result, "encoder.bias")->values,
+                                .hidden = encoder->shape[0],
+                                .columns = encoder->shape[1],
+                                .activation = learned->activation,
+                                .precision = learned->precision,
+                                .scale = shoal_result_number(ended->result, "scale"),
+                                .shift = shoal_result_number(ended->result, "shift")};
+    out->columns = encoder->shape[1];
+    return SHOAL_OK;
+}
+
+/* A precision that was left to the data is left to these. */
+static void settle_precision(learn_applied *applied, const learn_rows *rows)
+{
+    shoal_features_config *config = applied->config;
+    if (config->precision == 0)
+        config->precision = rows->type == SHOAL_FLOAT64 ? 2 : 1;
+}
+
+static double mean_of(const shoal_tensor *features)
+{
+    int64_t count = features->shape[0] * features->shape[1];
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += features->type == SHOAL_FLOAT64 ? ((const double *)features->values)[i]
+                                               : (double)((const float *)features->values)[i];
+    return sum / (double)count;
+}
+
+static void summarise_features(learn_lines *lines, const learn_applied *applied, const shoal_result *result)
+{
+    const shoal_features_config *config = applied->config;
+    learn_say(lines, "hidden", "%" PRId64 " units, mean activation %.6g", config->hidden,
+              mean_of(shoal_result_tensor(result, "features")));
+}
+
+static int tell_features(shoal_result *facts, const learn_applied *applied, const shoal_result *result)
+{
+    const shoal_features_config *config = applied->config;
+    shoal_result_set_whole(facts, "hidden", config->hidden);
+    shoal_result_set(facts, "activation", mean_of(shoal_result_tensor(result, "features")));
+    return SHOAL_OK;
+}
+
+static const learn_predictor predictor = {
+    .algorithm = &shoal_features,
+    .outputs = predictions,
+    .load = load,
+    .load_ended = load_ended,
+    .settle = settle_precision,
+    .summarise = summarise_features,
+    .tell = tell_features,
+};
+
+/* ---- the face ---------------------------------------------------------------------------------------------------- */
+
+static const learn_probe probe = {
+    .size_option = "hidden",
+    .set = {{"iterations", "10"}, {"tolerance", "0"}, {"change", "0"}},
+    .shape = {{8, "4"}, {64, "10"}, {64, "100"}, {256, "32"}},
+};
+
+static const char *const description[] = {
+    "Trains a network of one hidden layer to give back what goes in. The cost is half the mean squared error of a "
+    "row, plus --weight-decay times half the squared weights, plus --sparsity-weight times the divergence of each "
+    "hidden unit's mean activation, over all rows, from --sparsity: the sparse autoencoder of Stanford's notes. What "
+    "the hidden units come to prefer are features of the data. DATA is any file that shoal data info reads, or the URL "
+    "of a .npy blob in a store; shoal data patches cuts one from images.",
+    "Logistic outputs reach 0 to 1 and tanh outputs -1 to 1: data outside has to be mapped there by --scale, or "
+    "--output linear reaches all. relu units have no mean activation to aim at: their sparsity is --sparsity-weight "
+    "times the sum of the mean activations.",
+    "The result depends on the data, the options under Learning, where it starts and --grain alone. The number of "
+    "threads or workers and the kernel never change one bit of it.",
+    "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the files are written from the best "
+    "point so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and "
+    "nothing is written. A run whose cost has no finite value any more ends with the last good model, and exit code 1.",
+    NULL,
+};
+
+static const learn_example examples[] = {
+    {"shoal autoencoder patches.npy --hidden 25 --picture units.png",
+     "learn edges from what shoal data patches --normalise cut"},
+    {"shoal autoencoder train-images-idx3-ubyte.gz --hidden 196 --scale 0:255 --sparsity 0.1 --model "
+     "digits.safetensors",
+     "pen strokes from digits"},
+    {"shoal predict digits.safetensors t10k-images-idx3-ubyte.gz --features features.npy", "features of new rows"},
+    {"shoal autoencoder whitened.npy --hidden 100 --output linear --sparsity 0.035 --sparsity-weight 5 --weight-decay "
+     "1e-3",
+     "rows of any range, such as patches that were centred and whitened"},
+    {"shoal autoencoder rows.npy --hidden 50 --activation relu --sparsity-weight 0.01 --tied",
+     "another kind of network"},
+    {"shoal autoencoder rows.npy --start model.safetensors --model more.safetensors", "go on from an earlier model"},
+    {"shoal autoencoder rows.npy --hidden 30 --workers local:4 --json", "with four processes, any of which may die"},
+    {NULL, NULL},
+};
+
+static const learn_example plan_examples[] = {
+    {"shoal plan autoencoder --rows 10e6 --cols 784 --hidden 196 --iterations 400 --machines 'aws:us-east-1/c7i.*' "
+     "--objective cost",
+     "what it will cost at least"},
+    {NULL, NULL},
+};
+
+const learn_face learn_autoencoder = {
+    .algorithm = &shoal_autoencoder,
+    .summary = "learn features of rows by a network that gives them back",
+    .synopsis = "--hidden H [options]",
+    .description = description,
+    .examples = examples,
+    .plan_examples = plan_examples,
+    .options_title = "Learning",
+    .inputs_title = "Going on",
+    .inputs = inputs,
+    .outputs = outputs,
+    .keeps_part = true,
+    .kept = "the weights are those",
+    .check = check,
+    .start_file = start_file,
+    .settle = settle,
+    .summarise = summarise,
+    .tell = tell,
+    .draw = draw,
+    .parts = parts,
+    .predictor = &predictor,
+    .probe = &probe,
+};

@@ -1,0 +1,41 @@
+/* What people see of programs and modules of their own, which `shoal run` runs.  See learn/face.h. */
+#include "learn/face.h"
+
+#include <math.h>
+#include <shoal/exec.h>
+
+#include "learn/module.h"
+
+static const learn_output outputs[] = {
+    {"out", 'o', "FILE", "write the result: FILE.npy, or FILE.safetensors; without it the numbers are printed",
+     LEARN_RESULT},
+    {0},
+};
+
+static const shoal_option inputs[] = {
+    {"weights", 'w', SHOAL_OPTION_TEXT, offsetof(learn_inputs, weights), "FILE",
+     .help = "MODULE: a weight for each row, finite and at least 0, as any data file of one column or one row"},
+    {0},
+};
+
+static void summarise(learn_lines *lines, const learn_ended *ended)
+{
+    double objective = shoal_result_number(ended->result, "objective");
+    if (!isnan(objective))
+        learn_say(lines, "objective", "%.10g", objective);
+}
+
+const learn_face learn_exec = {
+    .algorithm = &shoal_exec,
+    .inputs = inputs,
+    .outputs = outputs,
+    .summarise = summarise,
+};
+
+const learn_face learn_of_module = {
+    .algorithm = &learn_module,
+    .inputs = inputs,
+    .outputs = outputs,
+    .keeps_part = true,
+    .summarise = summarise,
+};

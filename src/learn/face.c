@@ -1,0 +1,112 @@
+/* What faces share.  See face.h. */
+#include "face.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "lbfgs.h"
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+static void add_text(learn_lines *lines, const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, again);
+    size_t before = lines->text ? strlen(lines->text) : 0;
+    char *longer = NULL;
+    va_end(again);
+    if (lines->status == SHOAL_OK)
+        lines->status = base_alloc(&longer, before + (size_t)length + 1, 1, "a summary");
+    if (lines->status < 0)
+        return;
+    if (before > 0)
+        memcpy(longer, lines->text, before);
+    vsnprintf(longer + before, (size_t)length + 1, format, arguments);
+    base_free(&lines->text);
+    lines->text = longer;
+}
+
+void learn_say(learn_lines *lines, const char *word, const char *format, ...)
+{
+    va_list arguments;
+    learn_say_more(lines, "%s%-11s", lines->text ? "\n" : "", word);
+    va_start(arguments, format);
+    add_text(lines, format, arguments);
+    va_end(arguments);
+}
+
+void learn_say_more(learn_lines *lines, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add_text(lines, format, arguments);
+    va_end(arguments);
+}
+
+/* The number "end" of the result may come from a store. */
+static const char *why_ended(const learn_ended *ended)
+{
+    static const char *const ends[] = {[LEARN_LBFGS_GOES_ON] = "not converged",
+                                       [LEARN_LBFGS_GRADIENT] = "converged: the gradient is small",
+                                       [LEARN_LBFGS_CHANGE] = "converged: the objective hardly changes",
+                                       [LEARN_LBFGS_ITERATIONS] = "not converged: more --iterations would go on",
+                                       [LEARN_LBFGS_STUCK] = "converged as far as rounding lets it",
+                                       [LEARN_LBFGS_DIVERGED] = "diverged"};
+    double end = shoal_result_number(ended->result, "end");
+    if (ended->stopped)
+        return "stopped";
+    return end >= 0 && end < (double)(sizeof ends / sizeof ends[0]) ? ends[(int)end] : ends[LEARN_LBFGS_GOES_ON];
+}
+
+void learn_say_descent(learn_lines *lines, const learn_ended *ended)
+{
+    learn_say(lines, "objective", "%.10g after %.0f iterations, %s", shoal_result_number(ended->result, "objective"),
+              shoal_result_number(ended->result, "iterations"), why_ended(ended));
+}
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+const char *const *learn_option_choices(const shoal_option *table, const char *name)
+{
+    for (; table->name; table++)
+        if (strcmp(table->name, name) == 0 && table->kind == SHOAL_OPTION_CHOICE)
+            return table->choices;
+    SHOAL_BUG("there is no choice --%s", name);
+}
+
+/* ---- the list ---------------------------------------------------------------------------------------------------- */
+
+const learn_face *learn_face_find(const char *algorithm)
+{
+    for (const learn_face *const *face = learn_faces; *face; face++)
+        if (strcmp((*face)->algorithm->name, algorithm) == 0 ||
+            ((*face)->predictor && strcmp((*face)->predictor->algorithm->name, algorithm) == 0))
+            return *face;
+    return NULL;
+}
+
+const shoal_algorithm *const *learn_algorithms(void)
+{
+    enum { ALGORITHMS_MOST = 64 };
+    static const shoal_algorithm *list[ALGORITHMS_MOST];
+    int count = 0;
+    for (const learn_face *const *face = learn_faces; *face; face++) {
+        if (count + 3 > ALGORITHMS_MOST)
+            SHOAL_BUG("there are more learners than fit into the list");
+        list[count++] = (*face)->algorithm;
+        if ((*face)->predictor)
+            list[count++] = (*face)->predictor->algorithm;
+    }
+    return list;
+}
+
+const shoal_algorithm *learn_algorithm_find(const char *name)
+{
+    for (const shoal_algorithm *const *algorithm = learn_algorithms(); *algorithm; algorithm++)
+        if (strcmp((*algorithm)->name, name) == 0)
+            return *algorithm;
+    return NULL;
+}

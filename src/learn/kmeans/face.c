@@ -1,0 +1,254 @@
+/* What people see of k-means.  See learn/face.h. */
+#include "learn/face.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <shoal/kmeans.h>
+
+#include "data/read_whole.h"
+
+/* ---- before the run ---------------------------------------------------------------------------------------------- */
+
+static const shoal_option inputs[] = {
+    {"weights", 'w', SHOAL_OPTION_TEXT, offsetof(learn_inputs, weights), "FILE",
+     .help = "a weight for each row, finite and at least 0, as any data file of one column or one row"},
+    {0},
+};
+
+static const char *const init_words[] = {"auto", "kmeans++", "parallel", "random"};
+enum { INIT_WORDS = 4 };
+
+static bool is_init_word(const char *text)
+{
+    if (!text)
+        return true; /* the learner's default */
+    for (int i = 0; i < INIT_WORDS; i++)
+        if (strcmp(text, init_words[i]) == 0)
+            return true;
+    return false;
+}
+
+/* --init is a word or a file; what is neither was more likely a misspelt word than a missing file when it looks so. */
+static int check(const void *from, const learn_inputs *given)
+{
+    const shoal_kmeans_config *config = from;
+    const char *init = config->init;
+    (void)given;
+    if (is_init_word(init) && config->k == 0)
+        return shoal_fail(SHOAL_USAGE, "kmeans needs -k K, the number of clusters");
+    if (is_init_word(init) || strncmp(init, "gen:", 4) == 0 || access(init, F_OK) == 0 || strpbrk(init, "/."))
+        return SHOAL_OK;
+    const char *near = base_nearest(init, init_words, INIT_WORDS);
+    return shoal_fail(SHOAL_USAGE, "--init: '%s' is neither a file nor one of auto, kmeans++, parallel, random%s%s%s",
+                      init, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static const char *start_file(const char **option, const void *from, const learn_inputs *given)
+{
+    const shoal_kmeans_config *config = from;
+    (void)given;
+    *option = "--init";
+    return is_init_word(config->init) ? NULL : config->init;
+}
+
+/* Loads the centres that --init names. */
+static int settle(void *into, double *values[4], const learn_inputs *given, const learn_rows *about)
+{
+    shoal_kmeans_config *config = into;
+    int64_t rows = 0, columns = 0;
+    (void)given;
+    if (is_init_word(config->init))
+        return SHOAL_OK;
+    int status = data_read_float64(&values[0], &rows, &columns, config->init);
+    if (status < 0)
+        return status;
+    if (columns != about->columns)
+        return shoal_fail(SHOAL_INVALID, "%s: centres of %" PRId64 " columns, but %s has %" PRId64, config->init,
+                          columns, about->name, about->columns);
+    if (config->k == 0)
+        config->k = rows;
+    if (config->k != rows)
+        return shoal_fail(SHOAL_USAGE, "-k is %" PRId64 ", but --init %s has %" PRId64 " rows", config->k, config->init,
+                          rows);
+    config->start = values[0];
+    return SHOAL_OK;
+}
+
+/* ---- after the run ----------------------------------------------------------------------------------------------- */
+
+static const learn_output outputs[] = {
+    {"centres", 'c', "FILE.npy", "write the centres: float64, K rows", LEARN_TENSOR},
+    {"labels", 'l', "FILE.npy", "write the cluster of each row: int32, from 0", LEARN_TENSOR},
+    {"model", 'm', "FILE.safetensors", "write the centres and how they were found, for shoal predict", LEARN_MODEL},
+    {"picture", 0, "FILE.png", "write the centres as small grey images side by side", LEARN_PICTURE},
+    {0},
+};
+
+static const char *const parts[] = {"centres", NULL};
+
+/* The seed has an entry of its own, as models always had it. */
+static void annotate(shoal_result *facts, const learn_ended *ended)
+{
+    const shoal_kmeans_config *config = ended->config;
+    shoal_result_set_whole(facts, "seed", config->seed);
+}
+
+static int draw(data_sheet *sheet, double **images, const learn_ended *ended)
+{
+    const shoal_tensor *centres = shoal_result_tensor(ended->result, "centres");
+    (void)images;
+    sheet->values = centres->values;
+    sheet->images = centres->shape[0];
+    return SHOAL_OK;
+}
+
+/* Rows in the smallest and the largest cluster. */
+static void summarise_sizes(learn_lines *lines, const shoal_result *result)
+{
+    const shoal_tensor *sizes = shoal_result_tensor(result, "sizes");
+    const int64_t *size = sizes->values;
+    int64_t k = sizes->shape[0], least = INT64_MAX, most = 0;
+    for (int64_t i = 0; i < k; i++) {
+        least = size[i] < least ? size[i] : least;
+        most = size[i] > most ? size[i] : most;
+    }
+    learn_say(lines, "clusters", "%" PRId64 ", of %" PRId64 " to %" PRId64 " rows", k, least, most);
+}
+
+static void summarise(learn_lines *lines, const learn_ended *ended)
+{
+    double computed = (double)ended->counter[0], skipped = (double)ended->counter[1];
+    bool converged = shoal_result_number(ended->result, "converged") > 0;
+    summarise_sizes(lines, ended->result);
+    learn_say(lines, "objective", "%.10g after %.0f iterations, %s", shoal_result_number(ended->result, "objective"),
+              shoal_result_number(ended->result, "iterations"),
+              converged        ? "converged"
+              : ended->stopped ? "stopped"
+                               : "not converged");
+    if (computed + skipped > 0)
+        learn_say(lines, "distances", "%.4g computed, %.4g skipped (%.1f%%)", computed, skipped,
+                  100 * skipped / (computed + skipped));
+}
+
+/* ---- applying a model -------------------------------------------------------------------------------------------- */
+
+enum { LABELS, DISTANCES };
+static const learn_output predictions[] = {
+    [LABELS] = {"labels", 'l', "FILE.npy", "write the number of the nearest centre of each row: int32, from 0",
+                LEARN_TENSOR},
+    [DISTANCES] = {"distances", 'd', "FILE.npy", "write the distance of each row to its nearest centre: float64",
+                   LEARN_TENSOR},
+    {0},
+};
+
+/* Any data file whose rows are centres is a model, too. */
+static int load(learn_applied *out, const learn_model *model, const char *path)
+{
+    shoal_predict_config *config = out->config;
+    config->distances = out->wanted[DISTANCES];
+    int status = model ? learn_model_matrix(&out->values[0], &config->k, &config->columns, model, "centres")
+                       : data_read_float64(&out->values[0], &config->k, &config->columns, path);
+    config->centres = out->values[0];
+    out->columns = config->columns;
+    return status;
+}
+
+static void summarise_labels(learn_lines *lines, const learn_applied *applied, const shoal_result *result)
+{
+    const shoal_predict_config *config = applied->config;
+    learn_say(lines, "centres", "%" PRId64, config->k);
+    learn_say(lines, "objective", "%.10g", shoal_result_number(result, "objective"));
+}
+
+static int tell_labels(shoal_result *facts, const learn_applied *applied, const shoal_result *result)
+{
+    const shoal_predict_config *config = applied->config;
+    (void)result;
+    shoal_result_set_whole(facts, "k", config->k);
+    return SHOAL_OK;
+}
+
+static const learn_predictor predictor = {
+    .algorithm = &shoal_kmeans_predict,
+    .outputs = predictions,
+    .load = load,
+    .summarise = summarise_labels,
+    .tell = tell_labels,
+    .takes_rows = true,
+};
+
+/* ---- the face ---------------------------------------------------------------------------------------------------- */
+
+static const learn_probe probe = {
+    .size_option = "clusters",
+    .set = {{"iterations", "10"}, {"tolerance", "0"}},
+    .shape = {{4, "8"}, {16, "64"}, {32, "300"}, {64, "10"}, {128, "100"}, {512, "20"}},
+};
+
+static const char *const description[] = {
+    "Finds K centres such that the sum of squared distances from each row to its nearest centre, the objective, is "
+    "small: seeding, then Lloyd's iteration until the centres stay where they are. DATA is a .npy, IDX, text (CSV, "
+    "TSV, spaces) or raw file, .gz included where that is usual, or a generated data set such as "
+    "gen:blobs?rows=1000&cols=2&seed=1, or the URL of a .npy or raw blob in a store, such as az://acct/box/rows.npy; "
+    "see shoal data info and docs/data.md.",
+    "The result depends on the data, the options under Clustering and the weights alone. The number of threads, the "
+    "kernel and the grain never change one bit of it.",
+    "Without an option for output a summary is printed and nothing is written. Every file is written under a "
+    "temporary name and renamed when whole, so an old file stays until the new one is there.",
+    "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the files are written from what has "
+    "been found so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and "
+    "nothing is written. While the first centres are still sought there is nothing to write.",
+    NULL,
+};
+
+static const learn_example examples[] = {
+    {"shoal kmeans data.npy -k 100", "cluster with all cores and print a summary"},
+    {"shoal kmeans data.npy -k 100 --centres centres.npy --labels labels.npy", "keep the result"},
+    {"shoal kmeans train-images-idx3-ubyte.gz -k 64 --picture centres.png", "look at the centres of small images"},
+    {"shoal kmeans iris.csv -k 3 --drop-column species --runs 10 --json", "the best of ten runs, for a script"},
+    {"shoal kmeans data.npy --init centres.npy --iterations 1", "one more step from given centres"},
+    {"shoal kmeans data.npy -k 100 --workers local:4 --centres centres.npy",
+     "with four processes, any of which may die"},
+    {"shoal kmeans az://acct/box/data.npy -k 100 --store az://acct/box/jobs --detach", "for workers on other machines"},
+    {"mpirun -n 64 shoal kmeans data.npy -k 100 --checkpoint 60 --resume", "on a cluster; again after a crash"},
+    {NULL, NULL},
+};
+
+static const learn_example plan_examples[] = {
+    {"shoal plan kmeans --rows 500e6 --cols 1000 -k 1000 --iterations 20 --machines 'aws:us-east-1/c7i.*' --deadline "
+     "2h",
+     "the cheapest machines that end within two hours"},
+    {"shoal plan kmeans rows.npy -k 100 --workers local:1..8", "how many processes of this machine are best"},
+    {"shoal plan kmeans --rows 5e6 --cols 64 -k 256 --machines prices.csv --spot --budget 5usd --picture plan.svg",
+     "a price table of your own, spot prices, and a picture"},
+    {"shoal plan kmeans --model paper --rows 500000 --cols 1000 -k 1000 --iterations 10 --flops 669e6 --bandwidth 8e6 "
+     "--workers 10,50,95,160 --json",
+     "what the paper's model says of the paper's experiment"},
+    {NULL, NULL},
+};
+
+const learn_face learn_kmeans = {
+    .algorithm = &shoal_kmeans,
+    .summary = "cluster the rows of a data set around K centres",
+    .synopsis = "-k K [options]",
+    .description = description,
+    .examples = examples,
+    .plan_examples = plan_examples,
+    .options_title = "Clustering",
+    .inputs_title = "Weights",
+    .inputs = inputs,
+    .outputs = outputs,
+    .keeps_part = true,
+    .kept = "centres and labels are those",
+    .check = check,
+    .start_file = start_file,
+    .settle = settle,
+    .summarise = summarise,
+    .draw = draw,
+    .parts = parts,
+    .annotate = annotate,
+    .predictor = &predictor,
+    .probe = &probe,
+};

@@ -1,0 +1,274 @@
+/* What people see of logistic regression.  See learn/face.h. */
+#include "learn/face.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <shoal/logistic.h>
+
+/* ---- before the run ---------------------------------------------------------------------------------------------- */
+
+static const shoal_option inputs[] = {
+    {"target", 'y', SHOAL_OPTION_TEXT, offsetof(learn_inputs, target), "COLUMN",
+     .help = "the column with the labels: its name in the header of a text file, its number from 1, or from -1 "
+             "backwards; the last when left out"},
+    {"labels", 'l', SHOAL_OPTION_TEXT, offsetof(learn_inputs, labels), "FILE",
+     .help = "the labels, as any data file of one column or one row, when DATA does not hold them"},
+    {"weights", 'w', SHOAL_OPTION_TEXT, offsetof(learn_inputs, weights), "FILE",
+     .help = "a weight for each row, finite and at least 0, as any data file of one column or one row"},
+    {"start", 0, SHOAL_OPTION_TEXT, offsetof(learn_inputs, start), "MODEL",
+     .help = "start from what an earlier run wrote with --model, for the same columns and classes"},
+    {0},
+};
+
+static int check(const void *config, const learn_inputs *given)
+{
+    (void)config;
+    if (given->labels && given->target)
+        return shoal_fail(SHOAL_USAGE, "--labels FILE and --target COLUMN both say where the labels are");
+    return SHOAL_OK;
+}
+
+static const char *start_file(const char **option, const void *config, const learn_inputs *given)
+{
+    (void)config;
+    *option = "--start";
+    return given->start;
+}
+
+/* Sets config->target from a name or a number.  Names count first, as they do for --drop-column. */
+static int find_target(shoal_logistic_config *config, const char *text, const learn_rows *about)
+{
+    bool named = false, backwards;
+    int64_t number = 0;
+    if (!text)
+        return SHOAL_OK;
+    for (int64_t i = 0; i < about->columns; i++) {
+        const char *name = shoal_data_column_name(about->data, i);
+        named |= name != NULL;
+        if (name && strcmp(name, text) == 0) {
+            config->target = i + 1;
+            return SHOAL_OK;
+        }
+    }
+    backwards = text[0] == '-';
+    if (!base_parse_count(&number, text + backwards) || number < 1 || number > about->columns)
+        return shoal_fail(SHOAL_USAGE, "--target: %s has no column '%s'; there are %" PRId64 " columns%s", about->name,
+                          text, about->columns, named ? "" : " without names");
+    config->target = backwards ? -number : number;
+    return SHOAL_OK;
+}
+
+/* Loads an earlier model, if there is one to start from. */
+static int settle(void *into, double *values[4], const learn_inputs *given, const learn_rows *about)
+{
+    shoal_logistic_config *config = into;
+    learn_model model = {0};
+    int64_t columns = about->columns - 1;
+    int status = find_target(config, given->target, about);
+    if (status < 0 || !given->start)
+        return status;
+    status = learn_model_open_as(&model, given->start, "logistic");
+    if (status == SHOAL_OK)
+        status = learn_model_matrix(&values[0], &config->start_outputs, &columns, &model, "weights");
+    if (status == SHOAL_OK)
+        status = learn_model_vector(&values[1], &config->start_outputs, &model, "intercept");
+    if (status == SHOAL_OK)
+        status = learn_model_vector(&values[2], &config->start_classes_count, &model, "classes");
+    learn_model_close(&model);
+    config->start_columns = columns;
+    config->start_weights = values[0];
+    config->start_intercept = values[1];
+    config->start_classes = values[2];
+    return status;
+}
+
+/* Only a run finds out how many classes there are. */
+static void learnt(void *into, const shoal_result *result)
+{
+    shoal_logistic_config *config = into;
+    config->expected_classes = (int64_t)fmax(shoal_result_number(result, "classes"), 0);
+}
+
+/* ---- after the run ----------------------------------------------------------------------------------------------- */
+
+static const learn_output outputs[] = {
+    {"model", 'm', "FILE.safetensors",
+     "write weights, intercept and classes, and how they were found, for shoal predict", LEARN_MODEL},
+    {0},
+};
+
+static const char *const parts[] = {"weights", "intercept", "classes", NULL};
+
+/* The columns are those of the rows that it labels. */
+static void annotate(shoal_result *facts, const learn_ended *ended)
+{
+    shoal_result_set_whole(facts, "columns", ended->rows.columns - 1);
+}
+
+static void summarise(learn_lines *lines, const learn_ended *ended)
+{
+    const shoal_result *result = ended->result;
+    const shoal_tensor *weights = shoal_result_tensor(result, "weights");
+    const double *weight = weights->values;
+    int64_t count = weights->shape[0] * weights->shape[1], others = 0;
+    for (int64_t i = 0; i < count; i++)
+        others += weight[i] != 0;
+    learn_say(lines, "classes", "%.0f; %" PRId64 " weights, %" PRId64 " of them not 0",
+              shoal_result_number(result, "classes"), count, others);
+    learn_say_descent(lines, ended);
+    learn_say(lines, "loss", "%.10g; %.2f%% of these rows are labelled right", shoal_result_number(result, "loss"),
+              100 * shoal_result_number(result, "accuracy"));
+}
+
+/* ---- applying a model -------------------------------------------------------------------------------------------- */
+
+enum { LABELS, PROBABILITIES };
+static const learn_output predictions[] = {
+    [LABELS] = {"labels", 'l', "FILE.npy", "the most probable class: float64", LEARN_TENSOR},
+    [PROBABILITIES] = {"probabilities", 'p', "FILE.npy",
+                       "write the probability of each class for each row: float64, a column for each class",
+                       LEARN_TENSOR},
+    {0},
+};
+
+/* Two classes have one row of weights, more have one each. */
+static int load(learn_applied *out, const learn_model *model, const char *path)
+{
+    shoal_logistic_predict_config *config = out->config;
+    config->probabilities = out->wanted[PROBABILITIES];
+    int status = learn_model_vector(&out->values[0], &config->classes_count, model, "classes");
+    if (status == SHOAL_OK && config->classes_count < 2)
+        status = shoal_fail(SHOAL_INVALID,
+                            "%s: tensor 'classes' has one value, but there are always two classes or more", path);
+    if (status == SHOAL_OK)
+        config->outputs = config->classes_count == 2 ? 1 : config->classes_count;
+    if (status == SHOAL_OK)
+        status = learn_model_matrix(&out->values[1], &config->outputs, &config->columns, model, "weights");
+    if (status == SHOAL_OK)
+        status = learn_model_vector(&out->values[2], &config->outputs, model, "intercept");
+    config->classes = out->values[0];
+    config->weights = out->values[1];
+    config->intercept = out->values[2];
+    out->columns = config->columns;
+    return status;
+}
+
+/* How many rows have class `index`. */
+static int64_t count_class(const shoal_result *result, const shoal_logistic_predict_config *config, int64_t index)
+{
+    const shoal_tensor *labels = shoal_result_tensor(result, "labels");
+    const double *label = labels->values;
+    int64_t count = 0;
+    for (int64_t i = 0; i < labels->shape[0]; i++)
+        count += label[i] == config->classes[index];
+    return count;
+}
+
+enum { CLASSES_SHOWN = 20 };
+
+static void summarise_labels(learn_lines *lines, const learn_applied *applied, const shoal_result *result)
+{
+    const shoal_logistic_predict_config *config = applied->config;
+    learn_say(lines, "classes", "%s", "");
+    for (int64_t i = 0; i < config->classes_count && i < CLASSES_SHOWN; i++)
+        learn_say_more(lines, "%s%.10g: %" PRId64 " rows", i > 0 ? ", " : "", config->classes[i],
+                       count_class(result, config, i));
+    if (config->classes_count > CLASSES_SHOWN)
+        learn_say_more(lines, ", and %" PRId64 " more", config->classes_count - CLASSES_SHOWN);
+}
+
+/* Counts lie in the order of the classes: a label is a number, which no key of JSON can be. */
+static int tell_labels(shoal_result *facts, const learn_applied *applied, const shoal_result *result)
+{
+    const shoal_logistic_predict_config *config = applied->config;
+    double *classes = shoal_result_add(facts, "classes", SHOAL_FLOAT64, 1, &config->classes_count);
+    int64_t *counts = classes ? shoal_result_add(facts, "counts", SHOAL_INT64, 1, &config->classes_count) : NULL;
+    for (int64_t i = 0; counts && i < config->classes_count; i++) {
+        classes[i] = config->classes[i];
+        counts[i] = count_class(result, config, i);
+    }
+    return counts ? SHOAL_OK : SHOAL_MEMORY;
+}
+
+static const learn_predictor predictor = {
+    .algorithm = &shoal_logistic_predict,
+    .outputs = predictions,
+    .load = load,
+    .summarise = summarise_labels,
+    .tell = tell_labels,
+    .hint = ": leave out the column with the labels",
+};
+
+/* ---- the face ---------------------------------------------------------------------------------------------------- */
+
+static const learn_probe probe = {
+    .set = {{"iterations", "10"}, {"tolerance", "0"}},
+    .shape = {{4, "2"}, {32, "2"}, {64, "10"}, {256, "2"}, {512, "3"}},
+};
+
+static const shoal_option plan_options[] = {
+    {"classes", 0, SHOAL_OPTION_COUNT, offsetof(shoal_logistic_config, expected_classes), "N",
+     .help = "different labels that the data have", .fallback = "2", .least = 2, .most = 1000},
+    {0},
+};
+
+static const char *const description[] = {
+    "Finds weights of the columns that tell the label of a row: logistic regression for two classes, softmax "
+    "regression for more. It minimises the sum over rows of -log(probability of the row's label), plus l2/2 times the "
+    "squared weights, plus l1 times the absolute weights; the intercept is free of both. That is scikit-learn's "
+    "objective with C = 1 / l2. Labels are any finite numbers, of at most 1,000 different values. DATA is any file "
+    "that shoal data info reads, or the URL of a .npy blob in a store, and holds the labels in one of its columns, or "
+    "--labels brings them to a file.",
+    "Columns of very different size make the search long: it helps to scale them alike beforehand. On data that a "
+    "plane separates there is no minimum without l2 or l1: then the weights grow until --iterations ends it.",
+    "The result depends on the data, the options under Learning, the weights of rows, where it starts and --grain "
+    "alone. The number of threads or workers and the kernel never change one bit of it.",
+    "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the model is written from the best "
+    "point so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and "
+    "nothing is written.",
+    NULL,
+};
+
+static const learn_example examples[] = {
+    {"shoal logistic digits.csv --target class --model digits.safetensors", "learn to tell a column of a text file"},
+    {"shoal predict digits.safetensors new.csv --labels labels.npy", "label new rows by it"},
+    {"shoal logistic images.idx.gz --labels labels.idx.gz --l2 100", "labels in a file of their own"},
+    {"shoal logistic rows.npy --l2 0 --l1 5", "few weights, the others exactly 0"},
+    {"shoal logistic rows.npy --start model.safetensors --model better.safetensors", "go on from an earlier model"},
+    {"shoal logistic rows.npy --workers local:4 --json", "with four processes, any of which may die"},
+    {NULL, NULL},
+};
+
+static const learn_example plan_examples[] = {
+    {"shoal plan logistic --rows 50e6 --cols 300 --iterations 40 --machines 'azure:eastus/Standard_D*s_v5'",
+     "which machines and how many"},
+    {NULL, NULL},
+};
+
+const learn_face learn_logistic = {
+    .algorithm = &shoal_logistic,
+    .summary = "learn to tell labels by logistic or softmax regression",
+    .synopsis = "[options]",
+    .description = description,
+    .examples = examples,
+    .plan_examples = plan_examples,
+    .options_title = "Learning",
+    .inputs_title = "Labels and weights",
+    .inputs = inputs,
+    .plan_options = plan_options,
+    .outputs = outputs,
+    .classes_most = SHOAL_LOGISTIC_CLASSES_MOST,
+    .keeps_part = true,
+    .kept = "the weights are those",
+    .check = check,
+    .start_file = start_file,
+    .settle = settle,
+    .learnt = learnt,
+    .summarise = summarise,
+    .parts = parts,
+    .annotate = annotate,
+    .predictor = &predictor,
+    .probe = &probe,
+};

@@ -1,0 +1,186 @@
+/* Applying models to rows.  See apply.h. */
+#include "apply.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+#include "load.h"
+#include "outputs.h"
+#include "ranks.h"
+#include "run.h"
+
+/* ---- the model --------------------------------------------------------------------------------------------------- */
+
+static int new_config(learn_applied *out, const learn_predictor *predictor)
+{
+    return base_alloc(&out->config, 1, predictor->algorithm->config_size, "a model");
+}
+
+static void release_model(learn_applied *model)
+{
+    for (int i = 0; i < LEARN_VALUES_MOST; i++)
+        base_free(&model->values[i]);
+    base_free(&model->config);
+}
+
+/* The path that was given for an output of the learner; NULL for none. */
+static const char *path_of(const run_application *application, const char *output)
+{
+    for (int i = 0; application->names[i]; i++)
+        if (strcmp(application->names[i], output) == 0)
+            return application->paths[i];
+    return NULL;
+}
+
+static bool gives(const learn_predictor *predictor, const char *output)
+{
+    for (const learn_output *has = predictor->outputs; has->name; has++)
+        if (strcmp(has->name, output) == 0)
+            return true;
+    return false;
+}
+
+/* Refuses an output that models of this kind do not have. */
+static int check_outputs(const learn_face *face, const run_application *application)
+{
+    char all[160] = "";
+    for (const learn_output *output = face->predictor->outputs; output->name; output++) {
+        size_t length = strlen(all);
+        snprintf(all + length, sizeof all - length, "%s--%s", length > 0 ? " and " : "", output->name);
+    }
+    for (int i = 0; application->names[i]; i++)
+        if (application->paths[i] && !gives(face->predictor, application->names[i]))
+            return shoal_fail(SHOAL_USAGE, "--%s: %s is a model of %s, which gives %s", application->names[i],
+                              application->model, face->algorithm->name, all);
+    return SHOAL_OK;
+}
+
+/* Rows of numbers are a model of the one learner that says so. */
+static const learn_face *find_face_of_rows(void)
+{
+    for (const learn_face *const *face = learn_faces; *face; face++)
+        if ((*face)->predictor && (*face)->predictor->takes_rows)
+            return *face;
+    return NULL;
+}
+
+static int load_model(run_applied *out, const run_application *application)
+{
+    learn_model model = {0};
+    int status = run_ranks_can_read("MODEL", application->model);
+    const bool plain = status == SHOAL_OK && !data_safetensors_is(application->model);
+    if (status == SHOAL_OK && !plain)
+        status = learn_model_open(&model, application->model);
+    if (status < 0)
+        return status;
+    out->face = plain ? find_face_of_rows() : learn_face_find(model.learner);
+    if (!out->face || !out->face->predictor)
+        status = shoal_fail(SHOAL_INVALID, "%s: a model of '%s', a learner that this program does not have",
+                            application->model, plain ? "rows" : model.learner);
+    if (status == SHOAL_OK)
+        status = check_outputs(out->face, application);
+    if (status == SHOAL_OK)
+        status = new_config(&out->model, out->face->predictor);
+    if (status == SHOAL_OK) {
+        for (int i = 0; out->face->predictor->outputs[i].name; i++)
+            out->model.wanted[i] = path_of(application, out->face->predictor->outputs[i].name) != NULL;
+        status = out->face->predictor->load(&out->model, plain ? NULL : &model, application->model);
+    }
+    learn_model_close(&model);
+    return status;
+}
+
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
+
+static int check_columns(const run_applied *self, const run_application *application)
+{
+    const shoal_outcome *outcome = self->outcome;
+    const char *hint =
+        self->face->predictor->hint && outcome->columns == self->model.columns + 1 ? self->face->predictor->hint : "";
+    if (outcome->columns == self->model.columns)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_INVALID, "%s has %" PRId64 " columns, but %s is a model for %" PRId64 "%s",
+                      outcome->data_name, outcome->columns, application->model, self->model.columns, hint);
+}
+
+/* A request whose learner is the predictor: its options are the model. */
+static int make_request(run_applied *self, const run_application *application)
+{
+    const shoal_algorithm *algorithm = self->face->predictor->algorithm;
+    int status = base_alloc(&self->request, 1, sizeof *self->request + algorithm->config_size, "a request");
+    if (status < 0)
+        return status;
+    self->request->face = self->face;
+    self->request->algorithm = algorithm;
+    self->request->data = application->data;
+    self->request->reading = application->reading;
+    self->request->place = application->place;
+    self->request->ranks = application->ranks;
+    self->request->watch = application->watch;
+    return run_outcome_new(&self->outcome, self->request);
+}
+
+static int write_outputs(const run_applied *self, const run_application *application)
+{
+    double started = base_seconds();
+    int status = SHOAL_OK;
+    for (int i = 0; application->names[i] && status == SHOAL_OK; i++)
+        if (application->paths[i])
+            status = run_write_tensor(application->paths[i], self->outcome->result, application->names[i]);
+    self->outcome->write_seconds = base_seconds() - started;
+    return status;
+}
+
+int run_apply(run_applied *out, const run_application *application)
+{
+    *out = (run_applied){0};
+    int status = load_model(out, application);
+    if (status == SHOAL_OK)
+        status = make_request(out, application);
+    if (status == SHOAL_OK)
+        status = run_load(out->outcome);
+    if (status == SHOAL_OK)
+        status = check_columns(out, application);
+    if (status < 0)
+        return status;
+    const learn_rows rows = run_rows_of(out->outcome);
+    if (out->face->predictor->settle)
+        out->face->predictor->settle(&out->model, &rows);
+    memcpy(out->request->config, out->model.config, out->face->predictor->algorithm->config_size);
+    status = run_here(out->outcome);
+    return status == SHOAL_OK && run_is_first() ? write_outputs(out, application) : status;
+}
+
+void run_applied_release(run_applied *applied)
+{
+    shoal_outcome_free(&applied->outcome);
+    shoal_request_free(&applied->request);
+    release_model(&applied->model);
+}
+
+int run_apply_ended(shoal_result **out, const shoal_outcome *outcome, const learn_ended *ended, const char *output)
+{
+    const learn_predictor *predictor = outcome->face->predictor;
+    const run_place *place = &outcome->request->place;
+    const shoal_run_options options = {.threads = (int)place->threads,
+                                       .kernel = place->kernel,
+                                       .rows_per_grain = place->rows_per_grain,
+                                       .memory = outcome->request->reading.memory,
+                                       .ranks = run_ranks()};
+    learn_applied model = {0};
+    int status = new_config(&model, predictor);
+    for (int i = 0; predictor->outputs[i].name; i++)
+        model.wanted[i] = strcmp(predictor->outputs[i].name, output) == 0;
+    if (status == SHOAL_OK)
+        status = predictor->load_ended(&model, ended);
+    if (status == SHOAL_OK && predictor->settle)
+        predictor->settle(&model, &ended->rows);
+    if (status == SHOAL_OK)
+        status =
+            run_ranks_settled(shoal_run(out, NULL, predictor->algorithm, model.config, outcome->data, NULL, &options));
+    release_model(&model);
+    return status;
+}

@@ -1,0 +1,255 @@
+/* What a run brings along.  See code.h. */
+#include "code.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "engine/store/job_code.h"
+#include "engine/store/job_hash.h"
+#include "learn/module.h"
+#include "compile.h"
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static int read_open(char **out, size_t *size, int file, const char *path)
+{
+    struct stat about;
+    if (fstat(file, &about) < 0)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
+    if (!S_ISREG(about.st_mode))
+        return shoal_fail(SHOAL_USAGE, "%s is no plain file", path);
+    if (about.st_size > JOB_CODE_BYTES_MOST)
+        return shoal_fail(SHOAL_USAGE, "%s: %lld bytes are more than can be sent", path, (long long)about.st_size);
+    int status = base_alloc(out, (size_t)about.st_size + 1, 1, path);
+    for (*size = 0; status == SHOAL_OK && *size < (size_t)about.st_size;) {
+        ssize_t got = read(file, *out + *size, (size_t)about.st_size - *size);
+        if (got < 0 && errno != EINTR)
+            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
+        if (got == 0)
+            break;
+        *size += got > 0 ? (size_t)got : 0;
+    }
+    return status;
+}
+
+/* Adds a file that is called `name`; takes the bytes, also on failure. */
+static int add_code(run_code *code, const char *name, char *bytes, size_t size)
+{
+    if (code->count == SHOAL_CODE_MOST) {
+        base_free(&bytes);
+        return shoal_fail(SHOAL_USAGE, "a run can bring at most %d files", SHOAL_CODE_MOST);
+    }
+    char **own = &code->owned[2 * code->count];
+    own[1] = bytes;
+    int status = base_copy_text(&own[0], name);
+    if (status < 0) {
+        base_free(&own[1]);
+        return status;
+    }
+    code->file[code->count++] = (shoal_code){.name = own[0], .bytes = bytes, .size = size};
+    return SHOAL_OK;
+}
+
+static int add_file(run_code *code, const char *name, const char *path)
+{
+    char *bytes = NULL;
+    size_t size = 0;
+    for (int i = 0; i < code->count; i++)
+        if (strcmp(code->file[i].name, name) == 0)
+            return SHOAL_OK; /* a word of the command may be sent twice */
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
+    int status = read_open(&bytes, &size, file, path);
+    close(file);
+    if (status < 0)
+        base_free(&bytes);
+    return status == SHOAL_OK ? add_code(code, name, bytes, size) : status;
+}
+
+/* ---- modules ----------------------------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), end = strlen(ending);
+    return length > end && strcmp(text + length - end, ending) == 0;
+}
+
+int run_code_module(run_code *code, const shoal_algorithm **out, const char *path)
+{
+    char *compiled = NULL, *bytes = NULL;
+    size_t size = 0;
+    int status = ends_with(path, ".c") ? run_compile(&compiled, path) : SHOAL_OK;
+    if (status < 0)
+        return status;
+    int file = open(compiled ? compiled : path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read the module", path);
+    } else {
+        status = learn_module_load(out, file);
+        if (status < 0)
+            status = shoal_fail(status, "%s: %s", path, shoal_error());
+        if (status == SHOAL_OK)
+            status = read_open(&bytes, &size, file, path);
+        if (status == SHOAL_OK)
+            status = add_code(code, JOB_CODE_MODULE, bytes, size);
+        else
+            base_free(&bytes);
+        close(file);
+    }
+    base_free(&compiled);
+    return status;
+}
+
+/* ---- commands ---------------------------------------------------------------------------------------------------- */
+
+static bool leads_up(const char *path)
+{
+    for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
+            return true;
+    return false;
+}
+
+/* The path below files/: as it is when it stays below this folder, otherwise its last name. */
+static int name_below(char **out, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
+    if (path[0] == '/' || leads_up(path))
+        path = slash + 1;
+    return base_format(out, "files/%s", path);
+}
+
+static int send_file(run_code *code, const char *path)
+{
+    char *name = NULL;
+    int status = name_below(&name, path);
+    if (status == SHOAL_OK && !job_code_name_is_good(name))
+        status = shoal_fail(SHOAL_USAGE, "%s: such a name can't be sent", path);
+    if (status == SHOAL_OK)
+        status = add_file(code, name, path);
+    base_free(&name);
+    return status;
+}
+
+/* Whether a word of the command is a file that has to be sent along for it to be found. */
+static bool is_file_here(const char *word)
+{
+    struct stat about;
+    return word[0] && word[0] != '/' && !leads_up(word) && stat(word, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+/* Words as a shell has them, but for variables and the like: what is no file is not sent. */
+static int send_words(run_code *code, const char *command)
+{
+    char *word = NULL;
+    size_t length = 0;
+    char quote = 0;
+    int status = base_alloc(&word, strlen(command) + 1, 1, "a command");
+    for (const char *at = command; status == SHOAL_OK; at++) {
+        if (quote && *at == quote) {
+            quote = 0;
+        } else if (!quote && *at && strchr("'\"", *at)) {
+            quote = *at;
+        } else if (*at && (quote || !strchr(" \t\n;|&<>()", *at))) {
+            at += *at == '\\' && at[1] && quote != '\'';
+            word[length++] = *at;
+        } else {
+            word[length] = '\0';
+            length = 0;
+            if (is_file_here(word))
+                status = send_file(code, word);
+        }
+        if (!*at)
+            break;
+    }
+    base_free(&word);
+    return status;
+}
+
+int run_code_command(run_code *code, const char *command, const shoal_texts *send, bool for_workers)
+{
+    char *text = NULL;
+    int status = base_copy_text(&text, command);
+    if (status == SHOAL_OK)
+        status = add_code(code, "command", text, strlen(command));
+    for (int i = 0; status == SHOAL_OK && i < send->count; i++)
+        status = send_file(code, send->text[i]);
+    return status == SHOAL_OK && for_workers ? send_words(code, command) : status;
+}
+
+void run_code_name(run_code *code)
+{
+    base_hash hash = {0};
+    unsigned char bytes[BASE_HASH_SIZE];
+    for (int i = 0; i < code->count; i++) {
+        const uint64_t size = code->file[i].size;
+        base_hash_add(&hash, code->file[i].name, strlen(code->file[i].name) + 1);
+        base_hash_add(&hash, &size, sizeof size);
+        base_hash_add(&hash, code->file[i].bytes, code->file[i].size);
+    }
+    base_hash_end(&hash, bytes);
+    job_hex_write(code->hash, bytes, sizeof bytes);
+}
+
+/* ---- a folder without workers ------------------------------------------------------------------------------------ */
+
+static const char *const entries[] = {"command", "files", ""};
+enum { ENTRIES = 3 };
+static char *removable[ENTRIES + 1];
+
+static int write_folder(const run_code *code)
+{
+    char *here = getcwd(NULL, 0);
+    int status = here ? SHOAL_OK : shoal_fail_errno(SHOAL_SYSTEM, errno, "there is no current folder");
+    int file = status == SHOAL_OK ? open(removable[0], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    if (status == SHOAL_OK &&
+        (file < 0 || write(file, code->file[0].bytes, code->file[0].size) != (ssize_t)code->file[0].size ||
+         symlink(here, removable[1]) < 0))
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", code->folder);
+    if (file >= 0)
+        close(file);
+    free(here);
+    return status;
+}
+
+int run_code_folder(run_code *code, const shoal_watcher *watch)
+{
+    const char *temporary = getenv("TMPDIR");
+    int status = base_format(&code->folder, "%s/shoal-run-XXXXXX", temporary && *temporary == '/' ? temporary : "/tmp");
+    if (status == SHOAL_OK && !mkdtemp(code->folder)) {
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make a folder", code->folder);
+        base_free(&code->folder);
+    }
+    for (int i = 0; status == SHOAL_OK && i < ENTRIES; i++)
+        status = base_format(&removable[i], "%s%s%s", code->folder, entries[i][0] ? "/" : "", entries[i]);
+    if (status == SHOAL_OK) {
+        if (watch->leftovers)
+            watch->leftovers(watch->context, (const char *const *)removable);
+        status = write_folder(code);
+    }
+    return status;
+}
+
+void run_code_release(run_code *code, const shoal_watcher *watch)
+{
+    if (watch->leftovers)
+        watch->leftovers(watch->context, NULL);
+    for (int i = 0; i < ENTRIES; i++) {
+        if (removable[i])
+            remove(removable[i]);
+        base_free(&removable[i]);
+    }
+    for (int i = 0; i < 2 * code->count; i++)
+        base_free(&code->owned[i]);
+    base_free(&code->folder);
+    code->count = 0;
+}

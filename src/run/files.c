@@ -1,0 +1,121 @@
+/* The files of a request.  See request.h. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "request.h"
+
+/* ---- which there are --------------------------------------------------------------------------------------------- */
+
+static void add_file(run_files *out, int *count, const char *dashes, const char *name, const char *path)
+{
+    snprintf(out->name[*count], RUN_NAME_BYTES, "%s%s", dashes, name);
+    out->file[*count] = (run_file){out->name[*count], path};
+    ++*count;
+}
+
+void run_request_outputs(run_files *out, const shoal_request *request)
+{
+    int count = 0;
+    *out = (run_files){0};
+    for (int i = 0; request->face->outputs[i].name; i++)
+        add_file(out, &count, "--", request->face->outputs[i].name, request->output[i]);
+    add_file(out, &count, "--", "trace", request->trace.trace);
+}
+
+void run_request_inputs(run_files *out, const shoal_request *request)
+{
+    const char *option = "";
+    const char *start =
+        request->face->start_file ? request->face->start_file(&option, request->config, &request->inputs) : NULL;
+    int count = 0;
+    *out = (run_files){0};
+    add_file(out, &count, "", "DATA", request->data);
+    add_file(out, &count, "--", "labels", request->inputs.labels);
+    add_file(out, &count, "--", "weights", request->inputs.weights);
+    if (start)
+        add_file(out, &count, "", option, start);
+}
+
+/* ---- that they are apart ----------------------------------------------------------------------------------------- */
+
+/* Whether two paths mean one file that would be replaced.  Pipes, terminals and what stdout and stderr are redirected
+ * to take one output after the other. */
+static int is_same_file(bool *same, const char *output, const char *other)
+{
+    struct stat a, b;
+    bool has_a = stat(output, &a) == 0;
+    bool has_b = strcmp(other, "-") == 0 ? fstat(STDIN_FILENO, &b) == 0 : stat(other, &b) == 0;
+    *same = false;
+    if ((has_a && !S_ISREG(a.st_mode)) || base_output_standard(output) >= 0)
+        return SHOAL_OK;
+    if (has_a && has_b)
+        *same = a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    if (has_a || has_b)
+        return SHOAL_OK;
+    char *path = NULL, *other_path = NULL;
+    int status = base_output_resolve(&path, output);
+    if (status == SHOAL_OK)
+        status = base_output_resolve(&other_path, other);
+    if (status == SHOAL_OK)
+        *same = strcmp(path, other_path) == 0;
+    base_free(&path);
+    base_free(&other_path);
+    return status;
+}
+
+int run_files_apart(const run_file *output, const run_file *list, const run_file *end, const char *why)
+{
+    for (; list != end && list->name; list++) {
+        bool same = false;
+        int status = list->path ? is_same_file(&same, output->path, list->path) : SHOAL_OK;
+        if (status < 0)
+            return status;
+        if (same)
+            return shoal_fail(SHOAL_USAGE, "%s %s and %s %s are the same file%s", output->name, output->path,
+                              list->name, list->path, why);
+    }
+    return SHOAL_OK;
+}
+
+/* Whether the path is what stdout is, other than /dev/null, where nothing mixes. */
+static bool is_stdout(const char *path)
+{
+    struct stat out, file, null;
+    if (fstat(STDOUT_FILENO, &out) < 0 || stat(path, &file) < 0 || file.st_dev != out.st_dev ||
+        file.st_ino != out.st_ino)
+        return false;
+    return stat("/dev/null", &null) < 0 || null.st_dev != out.st_dev || null.st_ino != out.st_ino;
+}
+
+int run_files_check(const run_file *outputs, const run_file *inputs, bool json)
+{
+    for (const run_file *output = outputs; output->name; output++) {
+        if (!output->path)
+            continue;
+        if (strcmp(output->path, "-") == 0)
+            return shoal_fail(SHOAL_USAGE, "%s: '-' is no file; for standard output say /dev/stdout", output->name);
+        if (json && is_stdout(output->path))
+            return shoal_fail(SHOAL_USAGE, "%s %s is standard output, which --json prints to: write to another file",
+                              output->name, output->path);
+        int status = run_files_apart(output, outputs, output, ": each output needs its own");
+        if (status == SHOAL_OK)
+            status = run_files_apart(output, inputs, NULL, ", which would be lost: write to another");
+        if (status == SHOAL_OK)
+            status = base_output_check(output->path);
+        if (status < 0)
+            return status;
+    }
+    return SHOAL_OK;
+}
+
+bool run_files_have_stdout(const run_file *files)
+{
+    for (; files->name; files++)
+        if (files->path && is_stdout(files->path))
+            return true;
+    return false;
+}

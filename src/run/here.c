@@ -1,0 +1,82 @@
+/* Runs on the threads of this process, or on ranks.  See run.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "predicted.h"
+#include "ranks.h"
+#include "run.h"
+#include "code.h"
+#include "secrets.h"
+
+/* The place of the checkpoint, when there is to be one.  It is removed in the end, and so would be an output there. */
+static int name_checkpoint(shoal_outcome *outcome)
+{
+    const run_ranks_options *ranks = &outcome->request->ranks;
+    run_files outputs;
+    if (ranks->checkpoint <= 0 && !ranks->resume)
+        return SHOAL_OK;
+    if (ranks->file && run_is_in_store(ranks->file))
+        return run_protect_secrets(ranks->file) < 0 ? SHOAL_USAGE : base_copy_text(&outcome->checkpoint, ranks->file);
+    int status = ranks->file ? base_copy_text(&outcome->checkpoint, ranks->file)
+                             : base_format(&outcome->checkpoint, "%s.checkpoint", outcome->algorithm->name);
+    if (status < 0 || !run_is_first())
+        return status;
+    run_request_outputs(&outputs, outcome->request);
+    return run_files_apart(&(run_file){"the checkpoint", outcome->checkpoint}, outputs.file, NULL,
+                           ": each needs its own");
+}
+
+static void warn_idle(const shoal_outcome *outcome)
+{
+    const shoal_report *report = &outcome->report;
+    int grains = report->ranks - report->idle;
+    char line[160];
+    if (report->idle == 0 || !run_is_first())
+        return;
+    snprintf(line, sizeof line, "%d of %d ranks had nothing to do: there %s only %d grain%s of rows", report->idle,
+             report->ranks, grains == 1 ? "is" : "are", grains, grains == 1 ? "" : "s");
+    run_warn(outcome, line);
+}
+
+/* Whether the failure is one of reading rows, which says where they are. */
+static bool names_data(const shoal_outcome *outcome)
+{
+    const char *path = shoal_data_path(outcome->data), *found = strstr(shoal_error(), path);
+    return found && (run_is_in_store(outcome->data_name) || strncmp(found + strlen(path), ": ", 2) == 0);
+}
+
+int run_here(shoal_outcome *outcome)
+{
+    const shoal_request *request = outcome->request;
+    int status = name_checkpoint(outcome);
+    shoal_run_options options = {.threads = (int)request->place.threads,
+                                 .kernel = request->place.kernel,
+                                 .rows_per_grain = request->place.rows_per_grain,
+                                 .memory = request->reading.memory,
+                                 .code = request->code ? request->code->folder : NULL,
+                                 .code_hash = request->code ? request->code->hash : NULL,
+                                 .progress = run_on_round,
+                                 .progress_context = outcome,
+                                 .stop = request->watch.stop,
+                                 .ranks = run_ranks(),
+                                 .verify = request->ranks.verify,
+                                 .checkpoint_seconds = request->ranks.checkpoint,
+                                 .checkpoint = outcome->checkpoint,
+                                 .resume = request->ranks.resume};
+    if (status == SHOAL_OK && run_is_first())
+        status = run_trace_open(&outcome->trace, &request->trace);
+    if (status < 0)
+        return status;
+    run_may_stop(outcome, outcome->face->keeps_part);
+    status = shoal_run(&outcome->result, &outcome->report, outcome->algorithm, request->config, outcome->data,
+                       outcome->weights, &options);
+    run_may_stop(outcome, false);
+    run_doing(outcome, NULL);
+    if (status == SHOAL_INVALID && !names_data(outcome)) /* a learner sees rows, not files */
+        status = shoal_fail(status, "%s: %s", outcome->data_name, shoal_error());
+    warn_idle(outcome);
+    if (status == SHOAL_OK && outcome->report.ranks == 1 && outcome->report.resumed == 0)
+        run_predicted_note(outcome);
+    return run_ranks_settled(status);
+}

@@ -1,0 +1,234 @@
+/* The store that a verb means, and the job in it.  See jobs.h. */
+#include "jobs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "secrets.h"
+
+static const shoal_option rows[] = {
+    {"store", 's', SHOAL_OPTION_TEXT, offsetof(run_jobs_settings, store), "URL",
+     .help = "the store that the jobs are in: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET; SHOAL_STORE when left "
+             "out, and without that a folder of this user"},
+    {"deadline", 0, SHOAL_OPTION_REAL, offsetof(run_jobs_settings, patience), "SECONDS",
+     .help = "how long to try one request again while the trouble may pass", .fallback = "60", .least = 0.001},
+    {0},
+};
+const shoal_option *const run_jobs_options = rows;
+
+/* ---- where ------------------------------------------------------------------------------------------------------- */
+
+static int state_folder(char **out)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    if (state && state[0] == '/')
+        return base_format(out, "%s/shoal", state);
+    if (!home || home[0] != '/')
+        return shoal_fail(SHOAL_USAGE, "--store URL is needed: neither XDG_STATE_HOME nor HOME names a folder");
+    return base_format(out, "%s/.local/state/shoal", home);
+}
+
+/* What the environment names; NULL for nothing. */
+static const char *usual_store(void)
+{
+    const char *usual = getenv("SHOAL_STORE");
+    return usual && *usual ? usual : NULL;
+}
+
+int run_jobs_url(char **out, const char *given)
+{
+    const char *usual = usual_store();
+    char *folder = NULL;
+    if (given && !*given)
+        return shoal_fail(SHOAL_USAGE, "--store needs the URL of a store");
+    if (given || usual)
+        return base_copy_text(out, given ? given : usual);
+    int status = state_folder(&folder);
+    if (status == SHOAL_OK)
+        status = base_format(out, "dir:%s/jobs", folder);
+    base_free(&folder);
+    return status;
+}
+
+/* Makes the folders above a file, for this user alone as the specification of XDG_STATE_HOME asks. */
+static int make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int made = mkdir(path, 0700);
+        int error = errno;
+        *slash = '/';
+        if (made < 0 && error != EEXIST)
+            return shoal_fail_errno(SHOAL_SYSTEM, error, "can't make the folder of %s", path);
+    }
+    return SHOAL_OK;
+}
+
+int run_jobs_state_path(char **out, const char *name)
+{
+    char *folder = NULL;
+    int status = state_folder(&folder);
+    if (status == SHOAL_OK)
+        status = base_format(out, "%s/%s", folder, name);
+    if (status == SHOAL_OK && (status = make_folders(*out)) < 0)
+        base_free(out);
+    base_free(&folder);
+    return status;
+}
+
+int run_jobs_file_path(char **out, const char *id, const char *kind)
+{
+    char name[SHOAL_JOB_ID_BYTES + 32];
+    snprintf(name, sizeof name, "%s/%s.%s", kind, id, kind);
+    return run_jobs_state_path(out, name);
+}
+
+void run_jobs_forget(const char *id)
+{
+    static const char *const kinds[] = {"log", "wish"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        char *path = NULL;
+        if (run_jobs_file_path(&path, id, kinds[i]) == SHOAL_OK)
+            unlink(path); /* there is one only if the job was submitted or detached here */
+        base_free(&path);
+    }
+}
+
+static bool is_folder(const char *url)
+{
+    return strncmp(url, "dir:", 4) == 0 || !strchr(url, ':');
+}
+
+int run_jobs_open(run_jobs *out, const run_jobs_settings *settings, run_jobs_access access)
+{
+    *out = (run_jobs){.named = settings->store != NULL, .patience = settings->patience};
+    int status = run_jobs_url(&out->url, settings->store);
+    if (status == SHOAL_OK && strncmp(out->url, "mem:", 4) == 0)
+        status = shoal_fail(SHOAL_USAGE,
+                            "%s%s is the memory of this process, where nobody else finds a job: name a folder, "
+                            "az://ACCOUNT/CONTAINER or s3://BUCKET",
+                            out->named ? "" : "SHOAL_STORE: ", out->url);
+    if (status < 0) {
+        base_free(&out->url);
+        return status;
+    }
+    shoal_store_options options = {.create = access == RUN_JOBS_CREATE && is_folder(out->url),
+                                   .read_only = access == RUN_JOBS_READ};
+    if (options.create && !out->named && strncmp(out->url, "dir:/", 5) == 0)
+        status = make_folders(out->url + 4); /* those above it; the last one is the store's to make */
+    if (status == SHOAL_OK)
+        status = run_protect_secrets(out->url);
+    if (status == SHOAL_OK)
+        status = shoal_store_open(&out->store, out->url, &options, run_jobs_deadline(out));
+    if (status == SHOAL_ABSENT && !out->named && !usual_store())
+        status =
+            shoal_fail(status, "there are no jobs yet in %s; --store or SHOAL_STORE names another store", out->url);
+    else if (status < 0 && !out->named && usual_store()) /* who did not name it may not remember who did */
+        status = shoal_fail(status, "SHOAL_STORE: %s", shoal_error());
+    if (status < 0)
+        run_jobs_close(out);
+    return status;
+}
+
+void run_jobs_close(run_jobs *jobs)
+{
+    shoal_store_close(&jobs->store);
+    base_free(&jobs->url);
+}
+
+int64_t run_jobs_deadline(const run_jobs *jobs)
+{
+    return shoal_after(jobs->patience > 0 ? jobs->patience : 60);
+}
+
+/* ---- which ------------------------------------------------------------------------------------------------------- */
+
+static bool is_start_or_end(const char *text, const char *id)
+{
+    size_t length = strlen(text), whole = strlen(id);
+    return length <= whole && (strncmp(id, text, length) == 0 || strcmp(id + whole - length, text) == 0);
+}
+
+static int choose(char id[SHOAL_JOB_ID_BYTES], const shoal_job_id *ids, int64_t count, const char *text,
+                  const char *url)
+{
+    const char *found = NULL, *other = NULL;
+    for (int64_t i = 0; i < count; i++) {
+        if (text && strcmp(ids[i].text, text) == 0) {
+            found = ids[i].text;
+            other = NULL;
+            break;
+        }
+        if (!text || is_start_or_end(text, ids[i].text)) {
+            other = found;
+            found = ids[i].text;
+        }
+    }
+    if (found && !other) {
+        strcpy(id, found);
+        return SHOAL_OK;
+    }
+    if (!text && !found)
+        return shoal_fail(SHOAL_ABSENT, "there are no jobs in %s", url);
+    if (!text)
+        return shoal_fail(SHOAL_USAGE, "there are %lld jobs in %s: name one of them, such as %s", (long long)count, url,
+                          found);
+    if (!found)
+        return shoal_fail(SHOAL_ABSENT, "there is no job %s in %s", text, url);
+    return shoal_fail(SHOAL_USAGE, "'%s' may be job %s or %s: say more of it", text, other, found);
+}
+
+int run_jobs_find(char id[SHOAL_JOB_ID_BYTES], const run_jobs *jobs, const char *text)
+{
+    shoal_job_id *ids = NULL;
+    int64_t count = 0;
+    if (text && !*text)
+        return shoal_fail(SHOAL_USAGE, "the name of a job is missing");
+    int status = shoal_job_list(&ids, &count, jobs->store, run_jobs_deadline(jobs));
+    if (status == SHOAL_OK)
+        status = choose(id, ids, count, text, jobs->url);
+    shoal_job_list_free(&ids);
+    return status;
+}
+
+/* ---- what to type ------------------------------------------------------------------------------------------------ */
+
+static bool needs_quotes(const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    for (const char *c = text; *c; c++)
+        if (!strchr(plain, *c) && !(*c & 0x80))
+            return true;
+    return !*text;
+}
+
+int run_quote(char **out, const char *text)
+{
+    char *at = NULL;
+    if (!needs_quotes(text))
+        return base_copy_text(out, text);
+    int status = base_alloc(out, strlen(text) + 1, 4, "a command"); /* each may become '\'' */
+    if (status < 0)
+        return status;
+    at = *out;
+    *at++ = '\'';
+    for (; *text; text++)
+        at = *text == '\'' ? stpcpy(at, "'\\''") : (*at = *text, at + 1);
+    *at = '\'';
+    return SHOAL_OK;
+}
+
+int run_jobs_command(char **out, const run_jobs *jobs, const char *verb, const char *id)
+{
+    char *url = NULL;
+    int status = jobs->named ? run_quote(&url, jobs->url) : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = base_format(out, "shoal job %s %s%s%s", verb, id, url ? " --store " : "", url ? url : "");
+    base_free(&url);
+    return status;
+}

@@ -1,0 +1,46 @@
+/* Where jobs are: the store that a verb means, and the job in it. */
+#ifndef RUN_JOBS_H
+#define RUN_JOBS_H
+
+#include <stdbool.h>
+#include <shoal/job.h>
+#include <shoal/option.h>
+
+typedef struct run_jobs_settings {
+    const char *store; /* NULL: SHOAL_STORE or, without that, a folder of this user */
+    double patience;   /* seconds that one request may take, all its attempts included */
+} run_jobs_settings;
+
+extern const shoal_option *const run_jobs_options; /* of run_jobs_settings: --store, --deadline */
+
+typedef struct run_jobs {
+    shoal_store *store;
+    char *url;
+    bool named; /* by --store: whoever is told about a job has to name it too */
+    double patience;
+} run_jobs;
+
+typedef enum run_jobs_access { RUN_JOBS_READ, RUN_JOBS_WRITE, RUN_JOBS_CREATE } run_jobs_access;
+
+/* The store's URL: as given, or SHOAL_STORE, or the folder of this user. */
+int run_jobs_url(char **out, const char *given);
+/* Opens it.  To create is to make a folder, or this user's own one, when it is not there. */
+int run_jobs_open(run_jobs *out, const run_jobs_settings *settings, run_jobs_access access);
+void run_jobs_close(run_jobs *jobs);
+int64_t run_jobs_deadline(const run_jobs *jobs);
+
+/* The job that `text` means: its name, or the start or the end of it, if only one job has that; NULL: the only job
+ * there is. */
+int run_jobs_find(char id[SHOAL_JOB_ID_BYTES], const run_jobs *jobs, const char *text);
+/* "shoal job VERB ID", with --store where that is needed, for a shell. */
+int run_jobs_command(char **out, const run_jobs *jobs, const char *verb, const char *id);
+/* A text as one word of a shell's command. */
+int run_quote(char **out, const char *text);
+/* A file of this user about jobs, in folders that are made: $XDG_STATE_HOME/shoal/NAME. */
+int run_jobs_state_path(char **out, const char *name);
+/* The same for one job: KIND/ID.KIND. */
+int run_jobs_file_path(char **out, const char *id, const char *kind);
+/* Removes what this machine keeps about a job. */
+void run_jobs_forget(const char *id);
+
+#endif

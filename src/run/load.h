@@ -1,0 +1,14 @@
+/* Rows, weights and labels of a run. */
+#ifndef RUN_LOAD_H
+#define RUN_LOAD_H
+
+#include "outcome.h"
+
+/* Loads what the request names: on every rank or once a host (ranks_data.h).  Collective. */
+int run_load(shoal_outcome *outcome);
+/* The same by this process alone.  Weights that are there already are not read. */
+int run_load_alone(shoal_outcome *outcome);
+/* Notes what the data are called and their shape. */
+int run_note_data(shoal_outcome *outcome, const char *name, int64_t rows, int64_t columns, shoal_type type);
+
+#endif

@@ -1,0 +1,121 @@
+/* A run on its way and what came of it.  See outcome.h. */
+#include "outcome.h"
+
+#include "base/memory.h"
+#include "base/pool.h"
+#include "wish.h"
+
+int run_outcome_new(shoal_outcome **out, const shoal_request *request)
+{
+    int status = base_alloc(out, 1, sizeof **out, "a run");
+    if (status < 0)
+        return status;
+    (*out)->request = request;
+    (*out)->face = request->face;
+    (*out)->algorithm = request->algorithm;
+    (*out)->started = base_seconds();
+    return SHOAL_OK;
+}
+
+void shoal_outcome_free(shoal_outcome **inout)
+{
+    shoal_outcome *outcome = *inout;
+    if (!outcome)
+        return;
+    run_trace_discard(&outcome->trace);
+    shoal_result_free(&outcome->result);
+    if (!outcome->data_lent)
+        shoal_data_free(&outcome->data);
+    if (outcome->lent_weights || outcome->weights_lent)
+        outcome->weights = NULL;
+    shoal_data_free(&outcome->lent_weights);
+    base_free(&outcome->weights);
+    base_free(&outcome->joined);
+    for (int i = 0; i < 4; i++)
+        base_free(&outcome->start[i]);
+    run_jobs_close(&outcome->jobs);
+    base_free(&outcome->data_name);
+    base_free(&outcome->away.store);
+    base_free(&outcome->away.resume);
+    base_free(&outcome->away.file);
+    base_free(&outcome->away.url);
+    if (outcome->wish)
+        run_wish_release(outcome->wish);
+    base_free(&outcome->wish);
+    shoal_request_free(&outcome->own);
+    base_free(&outcome->checkpoint);
+    base_free(inout);
+}
+
+const shoal_result *shoal_outcome_result(const shoal_outcome *outcome)
+{
+    return outcome->result;
+}
+
+const shoal_report *shoal_outcome_report(const shoal_outcome *outcome)
+{
+    return &outcome->report;
+}
+
+const char *shoal_outcome_job(const shoal_outcome *outcome)
+{
+    return outcome->away.id;
+}
+
+const char *shoal_outcome_resume(const shoal_outcome *outcome)
+{
+    return outcome->away.resume;
+}
+
+learn_rows run_rows_of(const shoal_outcome *outcome)
+{
+    return (learn_rows){.name = outcome->data_name,
+                        .rows = outcome->rows,
+                        .columns = outcome->columns,
+                        .type = outcome->type,
+                        .data = outcome->data};
+}
+
+learn_ended run_ended(const shoal_outcome *outcome)
+{
+    return (learn_ended){.config = outcome->request->config,
+                         .result = outcome->result,
+                         .rows = run_rows_of(outcome),
+                         .counter = outcome->report.counter,
+                         .stopped = outcome->report.stopped};
+}
+
+void run_doing(const shoal_outcome *outcome, const char *text)
+{
+    const shoal_watcher *watch = &outcome->request->watch;
+    if (watch->doing)
+        watch->doing(watch->context, text);
+}
+
+void run_warn(const shoal_outcome *outcome, const char *line)
+{
+    const shoal_watcher *watch = &outcome->request->watch;
+    if (watch->warn)
+        watch->warn(watch->context, line);
+}
+
+void run_may_stop(const shoal_outcome *outcome, bool may)
+{
+    const shoal_watcher *watch = &outcome->request->watch;
+    if (watch->may_stop)
+        watch->may_stop(watch->context, may);
+}
+
+bool run_stopped(const shoal_request *request)
+{
+    return request->watch.stop && *request->watch.stop;
+}
+
+void run_on_round(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
+{
+    shoal_outcome *outcome = context;
+    const shoal_watcher *watch = &outcome->request->watch;
+    if (watch->round)
+        watch->round(watch->context, done, next, rows, seconds);
+    run_trace_round(&outcome->trace, done, next, seconds);
+}

@@ -1,0 +1,88 @@
+/* A run on its way and what came of it: rows, result, reports, times. */
+#ifndef RUN_OUTCOME_H
+#define RUN_OUTCOME_H
+
+#include <shoal/plan.h>
+#include <shoal/run.h>
+
+#include "jobs.h"
+#include "request.h"
+#include "trace.h"
+
+/* What a job on workers has beside a run of this process. */
+typedef struct run_away {
+    char id[SHOAL_JOB_ID_BYTES]; /* "" when the run is this process's own */
+    char spec[65];               /* SHA-256 of its spec in hex: another is another job */
+    shoal_job_report report;
+    bool keep;        /* the job stays in its store when its outputs are written */
+    bool detached;    /* it goes on by itself, and there is no result yet */
+    bool alone;       /* and nobody here looks after it: its outputs are written by who resumes it */
+    bool bare;        /* nobody said what is to be written of it */
+    char *store;      /* URL */
+    bool stopped;     /* it stands still, and can go on */
+    char *file, *url; /* where its rows are: a file of this machine; another store; NULL otherwise */
+    char *resume;     /* the command that goes on with it, when it stopped and can go on */
+    /* What is known of the run, for what was predicted of it. */
+    double begun, ended; /* when it was submitted, and when its result was there */
+    bool resumed;        /* it was begun by another process */
+    bool local;          /* all workers were started on this machine */
+    int64_t mappers;     /* workers that --workers asked for; 0: they come from elsewhere */
+    const char *through; /* "ssh", "slurm": workers reach the store through this process; NULL: by themselves */
+    shoal_plan_source source;
+} run_away;
+
+/* What was predicted of a run and what happened (predicted.h). */
+typedef struct run_prediction {
+    bool asked;        /* it is a run of which something could be predicted */
+    bool told;         /* and was */
+    bool uncalibrated; /* it was not, since nothing was measured of this machine or learner */
+    shoal_estimate estimate;
+    double rounds, took; /* that the estimate is for; seconds */
+} run_prediction;
+
+struct shoal_outcome {
+    const shoal_request *request;
+    const learn_face *face;
+    const shoal_algorithm *algorithm;
+    /* The rows. */
+    shoal_data *data; /* NULL when only workers have it */
+    bool data_lent;   /* it is the request's, and stays so */
+    char *data_name;
+    int64_t rows, columns;
+    shoal_type type;
+    double *weights;          /* one a row, or NULL */
+    shoal_data *lent_weights; /* what `weights` points into, when ranks of this host share them; NULL otherwise */
+    bool weights_lent;        /* they are the request's */
+    void *joined;             /* the rows of `data`, when labels were put beside them; NULL otherwise */
+    bool read_once;           /* some of it came through a pipe, and can't be read again */
+    double *start[4];         /* what the config points to */
+    /* What came of it. */
+    shoal_result *result;
+    shoal_report report;
+    run_away away;
+    run_prediction predicted;
+    /* On the way. */
+    run_trace trace;
+    run_jobs jobs;         /* the store that the job is in, open; all zero without one */
+    struct run_wish *wish; /* what a job that is resumed was submitted with; NULL otherwise */
+    shoal_request *own;    /* the request that was made of it */
+    double started, load_seconds, write_seconds;
+    char *checkpoint; /* of the run; NULL when there are none */
+};
+
+int run_outcome_new(shoal_outcome **out, const shoal_request *request);
+
+/* What a face is asked about. */
+learn_rows run_rows_of(const shoal_outcome *outcome);
+learn_ended run_ended(const shoal_outcome *outcome);
+
+/* Tells the watcher. */
+void run_doing(const shoal_outcome *outcome, const char *text);
+void run_warn(const shoal_outcome *outcome, const char *line);
+void run_may_stop(const shoal_outcome *outcome, bool may);
+/* Whether a stop was asked for. */
+bool run_stopped(const shoal_request *request);
+/* Tells of a round, as a shoal_progress whose context is the outcome. */
+void run_on_round(void *outcome, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds);
+
+#endif

@@ -1,0 +1,218 @@
+/* Requests.  See request.h and shoal/run.h. */
+#include "request.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <shoal/run.h>
+
+#include "base/memory.h"
+#include "engine/store/job_setup.h"
+#include "engine/store/job_tree.h"
+#include "launch/launch.h"
+
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+size_t run_request_size(const learn_face *face)
+{
+    return sizeof(shoal_request) + face->algorithm->config_size;
+}
+
+/* The outputs of each learner as a table of options, made when they are first asked for. */
+static const shoal_option *output_options(const learn_face *face)
+{
+    enum { FACES_MOST = 32 };
+    static shoal_option tables[FACES_MOST][LEARN_OUTPUTS_MOST + 1];
+    int at = 0;
+    while (learn_faces[at] != face)
+        at++;
+    if (at >= FACES_MOST)
+        SHOAL_BUG("there are more learners than tables of outputs");
+    for (int i = 0; face->outputs[i].name; i++)
+        tables[at][i] = (shoal_option){.name = face->outputs[i].name,
+                                       .letter = face->outputs[i].letter,
+                                       .kind = SHOAL_OPTION_TEXT,
+                                       .offset = (size_t)i * sizeof(char *),
+                                       .argument = face->outputs[i].argument,
+                                       .help = face->outputs[i].help};
+    return tables[at];
+}
+
+static bool has_picture(const learn_face *face)
+{
+    for (const learn_output *output = face->outputs; output->name; output++)
+        if (output->kind == LEARN_PICTURE)
+            return true;
+    return false;
+}
+
+int run_request_groups(base_option_group groups[RUN_GROUPS_MOST], const learn_face *face, size_t offset)
+{
+    enum { FACES_MOST = 32 };
+    static const shoal_option *outputs[FACES_MOST];
+    int count = 0, at = 0;
+    while (learn_faces[at] != face)
+        at++;
+    outputs[at] = output_options(face);
+#define GROUP(title, table, member)                                                                                    \
+    groups[count++] = (base_option_group)                                                                              \
+    {                                                                                                                  \
+        title, table, offset + offsetof(shoal_request, member)                                                         \
+    }
+    if (face->algorithm->options)
+        GROUP(face->options_title, &face->algorithm->options, config);
+    if (face->inputs)
+        GROUP(face->inputs_title, &face->inputs, inputs);
+    GROUP("Output", &outputs[at], output);
+    if (has_picture(face))
+        GROUP("Picture", &data_picture_options, picture);
+    GROUP("Following the run", &run_trace_options_table, trace);
+    GROUP("Reading the data", &run_data_options, reading);
+    GROUP("Running", &run_place_options, place);
+    GROUP("Ranks and checkpoints", &run_ranks_options_table, ranks);
+    GROUP("Running on workers", &run_workers_options_table, workers);
+#undef GROUP
+    groups[count] = (base_option_group){0};
+    return count;
+}
+
+int run_request_init(shoal_request *request, const learn_face *face)
+{
+    base_option_group groups[RUN_GROUPS_MOST];
+    request->face = face;
+    request->algorithm = face->algorithm;
+    run_request_groups(groups, face, 0);
+    return base_options_default(request, groups);
+}
+
+/* ---- by name ----------------------------------------------------------------------------------------------------- */
+
+/* Texts that a request points to, one behind the other. */
+typedef struct run_texts {
+    struct run_texts *before;
+    char text[];
+} run_texts;
+
+int shoal_request_new(shoal_request **out, const char *learner)
+{
+    const learn_face *face = learn_face_find(learner);
+    if (!face || !face->summary || strcmp(face->algorithm->name, learner) != 0) {
+        const char *names[32];
+        int count = 0;
+        for (const learn_face *const *at = learn_faces; *at && count < 32; at++)
+            if ((*at)->summary)
+                names[count++] = (*at)->algorithm->name;
+        const char *near = base_nearest(learner, names, count);
+        return shoal_fail(SHOAL_USAGE, "there is no learner '%s'%s%s%s", learner, near ? "; did you mean '" : "",
+                          near ? near : "", near ? "'?" : "");
+    }
+    int status = base_alloc(out, 1, run_request_size(face), "a request");
+    if (status == SHOAL_OK)
+        status = run_request_init(*out, face);
+    if (status < 0)
+        shoal_request_free(out);
+    return status;
+}
+
+void shoal_request_free(shoal_request **request)
+{
+    if (!*request)
+        return;
+    for (run_texts *text = (*request)->texts, *before; text; text = before) {
+        before = text->before;
+        base_free(&text);
+    }
+    base_free(request);
+}
+
+static int keep_text(const char **out, shoal_request *request, const char *text)
+{
+    run_texts *kept = NULL;
+    int status = base_alloc(&kept, 1, sizeof *kept + strlen(text) + 1, "a request");
+    if (status < 0)
+        return status;
+    strcpy(kept->text, text);
+    kept->before = request->texts;
+    request->texts = kept;
+    *out = kept->text;
+    return SHOAL_OK;
+}
+
+int shoal_request_set(shoal_request *request, const char *name, const char *text)
+{
+    base_option_group groups[RUN_GROUPS_MOST];
+    const char *kept = NULL;
+    int status = keep_text(&kept, request, text);
+    if (status < 0)
+        return status;
+    if (strcmp(name, "data") == 0) {
+        request->data = kept;
+        return SHOAL_OK;
+    }
+    run_request_groups(groups, request->face, 0);
+    for (const base_option_group *group = groups; group->title; group++)
+        for (const shoal_option *option = *group->table; option->name; option++)
+            if (strcmp(option->name, name) == 0)
+                return shoal_options_set((char *)request + group->offset, *group->table, name, kept);
+    return shoal_fail(SHOAL_USAGE, "%s has no option '%s'", request->algorithm->name, name);
+}
+
+int shoal_request_rows(shoal_request *request, shoal_data *rows, const double *weights)
+{
+    request->rows = rows;
+    request->weights = weights;
+    return SHOAL_OK;
+}
+
+int shoal_request_program(shoal_request *request, const char *path)
+{
+    return keep_text(&request->program, request, path);
+}
+
+void shoal_request_watch(shoal_request *request, const shoal_watcher *watcher)
+{
+    request->watch = *watcher;
+}
+
+/* ---- checking ---------------------------------------------------------------------------------------------------- */
+
+bool run_on_workers(const run_workers_options *options)
+{
+    return options->store || options->workers.count > 0;
+}
+
+/* A refusal of the library begins with the field it is about; whoever typed an option is told of that. */
+int run_blame_option(int status)
+{
+    static const struct {
+        const char *field, *option;
+    } names[] = {{"name", "--job"},         {"slices", "--slices"},           {"reduce", "--reduce"},
+                 {"lease", "--lease"},      {"keep_rounds", "--keep-rounds"}, {"rows_per_grain", "--grain"},
+                 {"patience", "--patience"}};
+    const char *message = shoal_error();
+    size_t length = strcspn(message, " ");
+    for (size_t i = 0; status == SHOAL_USAGE && i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i].field) == length && strncmp(message, names[i].field, length) == 0)
+            return shoal_fail(status, "%s%s", names[i].option, message + length);
+    return status;
+}
+
+int run_workers_check(const run_workers_options *options)
+{
+    launch_ask ask;
+    job_tree tree;
+    if (!run_on_workers(options) &&
+        (options->detach || options->ssh || options->name || options->slices || options->reduce || options->roles ||
+         options->lease > 0 || options->keep_rounds || options->patience > 0 || options->worker_memory))
+        return shoal_fail(SHOAL_USAGE, "--detach, --ssh, --job, --slices, --reduce, --roles, --lease, --keep-rounds, "
+                                       "--patience and --worker-memory need --workers WHERE or --store URL: without "
+                                       "them this process does all the work");
+    if (launch_ask_for(&ask, &options->workers, NULL, 0) < 0)
+        return SHOAL_USAGE;
+    if (options->name && job_setup_check_name(options->name) < 0)
+        return run_blame_option(SHOAL_USAGE);
+    if (options->roles && strcmp(options->roles, "all") != 0 && strcmp(options->roles, "split") != 0)
+        return shoal_fail(SHOAL_USAGE, "--roles is all or split, not '%s'", options->roles);
+    if (options->reduce && job_tree_choose(&tree, options->reduce, 1) < 0)
+        return run_blame_option(SHOAL_USAGE);
+    return SHOAL_OK;
+}

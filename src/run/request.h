@@ -1,0 +1,148 @@
+/* What a run is asked to do, from the command line to the job's spec: one structure.
+ *
+ * Its options are groups of tables (run_request_groups), so that a command line, a program (shoal_request_set) and what
+ * a job kept of itself (wish.h) fill it alike.  The learner's own options lie behind it, as large as they are. */
+#ifndef RUN_REQUEST_H
+#define RUN_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <shoal/run.h>
+
+#include "base/option.h"
+#include "learn/face.h"
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+/* How a process computes. */
+typedef struct run_place {
+    int64_t threads;
+    const char *kernel;
+    int64_t rows_per_grain;
+} run_place;
+
+enum { RUN_ENGINE_AUTO, RUN_ENGINE_THREADS, RUN_ENGINE_MPI };
+
+/* With whom, and what is kept on the way. */
+typedef struct run_ranks_options {
+    int engine; /* RUN_ENGINE_AUTO, ... */
+    int64_t verify;
+    double checkpoint; /* seconds; 0: never */
+    const char *file;  /* or URL of the checkpoint; NULL: LEARNER.checkpoint */
+    bool resume;
+} run_ranks_options;
+
+/* With less a worker could not do anything. */
+enum { RUN_WORKER_MEMORY_LEAST = 32 << 20 };
+
+/* Workers that meet in a store. */
+typedef struct run_workers_options {
+    const char *store;   /* URL */
+    shoal_texts workers; /* "local:8", "ssh:corn10,corn11:8" */
+    const char *ssh;     /* the command to use for ssh: */
+    const char *reduce, *roles, *name;
+    int64_t slices, keep_rounds, worker_memory;
+    double lease, patience;
+    bool detach;
+    /* Of `shoal job resume`, for jobs that were submitted elsewhere (wish.h). */
+    bool foreign;           /* it is one */
+    bool write_outputs;     /* also those that only the store names */
+    const char *allow_code; /* SHA-256 of what may be run, with commas between */
+    const char *data_root;  /* folder, or start of URLs, that rows may be read from */
+    bool as_scaled;         /* what `shoal job scale` asked for before counts more than `workers` */
+    bool passing;           /* it is removed however it ends, so nobody is told how it could go on */
+} run_workers_options;
+
+/* How the rounds of a run are told while it goes. */
+typedef struct run_trace_options {
+    const char *trace;       /* a file of JSON lines, or NULL; listed with the outputs */
+    const char *tensorboard; /* a folder, or NULL */
+} run_trace_options;
+
+extern const shoal_option *const run_data_options;          /* of shoal_data_options */
+extern const shoal_option *const run_place_options;         /* of run_place */
+extern const shoal_option *const run_ranks_options_table;   /* of run_ranks_options */
+extern const shoal_option *const run_engine_options;        /* the first of them: for what has no rounds to speak of */
+extern const shoal_option *const run_workers_options_table; /* of run_workers_options */
+extern const shoal_option *const run_trace_options_table;   /* of run_trace_options */
+
+/* ---- the request ------------------------------------------------------------------------------------------------- */
+
+struct shoal_request {
+    const learn_face *face;
+    const shoal_algorithm *algorithm; /* the face's, or the module that was loaded */
+    const char *data;                 /* the path, or URL; NULL: `rows` */
+    shoal_data_options reading;
+    learn_inputs inputs;
+    const char *output[LEARN_OUTPUTS_MOST]; /* paths, in the order of the face's list */
+    data_picture_settings picture;
+    run_trace_options trace;
+    run_place place;
+    run_ranks_options ranks;
+    run_workers_options workers;
+    bool json; /* stdout has an object, so that no output may go there */
+
+    shoal_data *rows; /* in memory; not owned */
+    const double *weights;
+    const char *program;
+    shoal_watcher watch;
+    /* What a module or a command brings along (code.h). */
+    const struct run_code *code;
+
+    struct run_texts *texts;    /* that shoal_request_set copied */
+    _Alignas(16) char config[]; /* the learner's options */
+};
+
+/* Bytes of a request for this learner. */
+size_t run_request_size(const learn_face *face);
+/* Makes zeroed memory a request with its defaults. */
+int run_request_init(shoal_request *request, const learn_face *face);
+
+enum { RUN_GROUPS_MOST = 12 };
+
+/* The groups of options of a request for this learner that lies at `offset`; returns how many there are.  What `groups`
+ * points to lasts as long as the process. */
+int run_request_groups(base_option_group groups[RUN_GROUPS_MOST], const learn_face *face, size_t offset);
+
+/* Whether the options ask for workers. */
+bool run_on_workers(const run_workers_options *options);
+/* SHOAL_USAGE for what can be refused before anything is read or met. */
+int run_workers_check(const run_workers_options *options);
+/* A refusal of the library begins with the field it is about; whoever typed an option is told of that. */
+int run_blame_option(int status);
+
+/* ---- its files --------------------------------------------------------------------------------------------------- */
+
+/* A file: the option or word that names it, and the path, or NULL when it was not given. */
+typedef struct run_file {
+    const char *name; /* "--centres", "DATA" */
+    const char *path;
+} run_file;
+
+enum { RUN_FILES_MOST = LEARN_OUTPUTS_MOST + 2, RUN_NAME_BYTES = 40 };
+
+/* Files that a request names, in the order in which they are told; a row without a name ends them. */
+typedef struct run_files {
+    run_file file[RUN_FILES_MOST];
+    char name[RUN_FILES_MOST][RUN_NAME_BYTES];
+} run_files;
+
+/* What it writes: the learner's outputs and the trace; --tensorboard is a folder and not among them. */
+void run_request_outputs(run_files *out, const shoal_request *request);
+/* What it reads. */
+void run_request_inputs(run_files *out, const shoal_request *request);
+
+/* Checks files before the work; both lists end with a row without a name.  No two outputs may be one file, none may be
+ * an input, all must be writable, and with `json` none may be stdout, which has the object. */
+int run_files_check(const run_file *outputs, const run_file *inputs, bool json);
+/* Refuses an output that is one of the files of a list; `why` ends the sentence. */
+int run_files_apart(const run_file *output, const run_file *list, const run_file *end, const char *why);
+/* Whether one of them is stdout itself. */
+bool run_files_have_stdout(const run_file *files);
+
+/* Whether DATA is a blob of a store, whose rows stay there until a run fetches those that it needs. */
+bool run_is_in_store(const char *path);
+/* Whether a file can be read only once, and by one process: standard input, a pipe. */
+bool run_is_read_once(const char *path);
+
+#endif

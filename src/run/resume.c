@@ -1,0 +1,203 @@
+/* Going on with jobs that are in a store.  See resume.h. */
+#include "resume.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "load.h"
+#include "predicted.h"
+#include "run.h"
+#include "supervisor.h"
+#include "wish.h"
+
+/* ---- rows that were not uploaded --------------------------------------------------------------------------------- */
+
+static int64_t count_below(const run_jobs *jobs, const char *id, const char *name)
+{
+    char prefix[SHOAL_JOB_ID_BYTES + 32];
+    shoal_listing page = {0};
+    int64_t count = 0;
+    snprintf(prefix, sizeof prefix, "jobs/%s/%s/", id, name);
+    do {
+        if (shoal_store_list(jobs->store, prefix, NULL, &page, run_jobs_deadline(jobs)) < 0) {
+            count = -1;
+            break;
+        }
+        count += (int64_t)page.count;
+    } while (page.more);
+    shoal_listing_release(&page);
+    return count;
+}
+
+/* Whoever submitted the job may have died while it uploaded its rows. */
+static int upload_missing(shoal_outcome *outcome, const shoal_job *about)
+{
+    const run_jobs *jobs = &outcome->jobs;
+    bool whole = strcmp(about->source, "uploaded") != 0 || count_below(jobs, about->id, "data") >= about->slices;
+    if (whole && (!about->shape.weighted || count_below(jobs, about->id, "weights") >= about->slices))
+        return SHOAL_OK;
+    int status = run_wish_may_load(outcome->wish, about->id);
+    if (status == SHOAL_OK)
+        status = run_load_alone(outcome);
+    if (status == SHOAL_OK)
+        status = shoal_job_upload(jobs->store, about->id, outcome->data, outcome->weights, outcome->request->watch.stop,
+                                  SHOAL_NEVER);
+    if (status < 0)
+        status = shoal_fail(status, "job %s lacks rows that were to be uploaded: %s", about->id, shoal_error());
+    return status;
+}
+
+/* ---- the request ------------------------------------------------------------------------------------------------- */
+
+/* As many workers as the job was started with, unless whoever resumes it says otherwise. */
+static int choose_workers(run_workers_options *workers, const shoal_outcome *outcome, const shoal_job *about)
+{
+    const json_t *asked = outcome->wish->asked, *before = json_object_get(asked, "workers"), *spec;
+    size_t i;
+    if (!workers->roles)
+        workers->roles = json_string_value(json_object_get(asked, "roles"));
+    if (!workers->ssh)
+        workers->ssh = json_string_value(json_object_get(asked, "ssh"));
+    if (workers->workers.count == 0) {
+        workers->as_scaled = true;
+        json_array_foreach(before, i, spec) if (json_is_string(spec) && workers->workers.count < SHOAL_TEXTS_MOST)
+            workers->workers.text[workers->workers.count++] = json_string_value(spec);
+    } else if (workers->workers.count == 1 && strcmp(workers->workers.text[0], "none") == 0) {
+        workers->workers.count = 0;
+    }
+    int status = run_workers_check(
+        &(run_workers_options){.store = outcome->jobs.url, .workers = workers->workers, .roles = workers->roles});
+    if (about->state == SHOAL_JOB_DONE)
+        workers->workers.count = 0; /* its outputs may still have to be written */
+    return status;
+}
+
+/* Makes the request that the job was submitted with, as far as it counts. */
+static int make_request(shoal_outcome **out, const shoal_job *about, const run_wish *wish,
+                        const run_resume_options *options)
+{
+    const shoal_algorithm *algorithm = learn_algorithm_find(about->algorithm);
+    const learn_face *face = algorithm ? learn_face_find(about->algorithm) : NULL;
+    shoal_request *request = NULL;
+    if (!face)
+        return shoal_fail(SHOAL_INVALID, "job %s needs the learner '%s', which this program does not have", about->id,
+                          about->algorithm);
+    size_t size =
+        algorithm->config_size > face->algorithm->config_size ? algorithm->config_size : face->algorithm->config_size;
+    int status = base_alloc(&request, 1, sizeof *request + size, "a request");
+    if (status == SHOAL_OK)
+        status = run_request_init(request, face);
+    if (status < 0) {
+        base_free(&request);
+        return status;
+    }
+    request->algorithm = algorithm;
+    request->place = options->place;
+    request->workers = options->workers;
+    request->workers.foreign = !wish->own;
+    request->json = options->json;
+    request->program = options->program;
+    request->watch = options->watch;
+    status = run_outcome_new(out, request);
+    if (status < 0)
+        shoal_request_free(&request);
+    else
+        (*out)->own = request;
+    return status;
+}
+
+/* What of the spec this process has to know. */
+static int note_spec(shoal_outcome *outcome, const shoal_job *about)
+{
+    run_away *away = &outcome->away;
+    job_spec *spec = NULL;
+    snprintf(away->id, sizeof away->id, "%s", about->id);
+    snprintf(away->spec, sizeof away->spec, "%s", about->spec);
+    int status = run_note_data(outcome, about->data, about->shape.rows, about->shape.columns, about->shape.type);
+    if (status == SHOAL_OK)
+        status = run_wish_spec(&spec, &outcome->jobs, about->id, about->spec);
+    if (status == SHOAL_OK)
+        status = run_note_source(away, about->source,
+                                 spec->source == JOB_FILE     ? spec->place
+                                 : spec->source == JOB_RANGES ? spec->store_url
+                                                              : NULL);
+    job_spec_free(&spec);
+    return status;
+}
+
+/* ---- going on ---------------------------------------------------------------------------------------------------- */
+
+/* A job that is submitted without a word of what is to be written has its result in the store alone. */
+static int end_job(shoal_outcome *outcome)
+{
+    outcome->away.bare = !json_object_get(outcome->wish->asked, "outputs");
+    return outcome->away.bare ? SHOAL_OK : run_finish(outcome);
+}
+
+static int go_on(shoal_outcome *outcome, const shoal_job *about)
+{
+    bool done = about->state == SHOAL_JOB_DONE;
+    int status = run_wish_fill(outcome->own, outcome->wish, about->id);
+    if (status == SHOAL_OK)
+        status = choose_workers(&outcome->own->workers, outcome, about);
+    if (status == SHOAL_OK)
+        status = note_spec(outcome, about);
+    if (status == SHOAL_OK && !done)
+        status = shoal_job_resume(outcome->jobs.store, about->id, run_jobs_deadline(&outcome->jobs));
+    if (status == SHOAL_OK && !done)
+        status = upload_missing(outcome, about);
+    if (status == SHOAL_OK)
+        status = run_resumed(outcome);
+    if (status < 0 || outcome->away.detached)
+        return status;
+    if (!done && outcome->wish->own)
+        run_predicted_note(outcome);
+    return end_job(outcome);
+}
+
+int run_resume(shoal_outcome **out, run_jobs *jobs, const char *id, const run_resume_options *options)
+{
+    shoal_job *about = NULL;
+    run_wish *wish = NULL;
+    *out = NULL;
+    int status = base_alloc(&wish, 1, sizeof *wish, "a job");
+    if (status == SHOAL_OK)
+        status = shoal_job_describe(&about, jobs->store, id, false, run_jobs_deadline(jobs));
+    if (status == SHOAL_OK)
+        status = run_wish_find(wish, about);
+    if (status == SHOAL_OK)
+        status = run_wish_restrict(wish, jobs, about, &options->workers, &options->watch);
+    if (status == SHOAL_OK)
+        status = make_request(out, about, wish, options);
+    if (status == SHOAL_OK) {
+        (*out)->jobs = *jobs;
+        (*out)->wish = wish;
+        *jobs = (run_jobs){0};
+        wish = NULL;
+        status = go_on(*out, about);
+    }
+    if (wish)
+        run_wish_release(wish);
+    base_free(&wish);
+    shoal_job_free(&about);
+    run_jobs_close(jobs);
+    return status;
+}
+
+int shoal_request_resume(shoal_outcome **out, shoal_request *request, const char *id)
+{
+    const run_jobs_settings where = {.store = request->workers.store};
+    const run_resume_options options = {
+        .place = request->place, .workers = request->workers, .program = request->program, .watch = request->watch};
+    run_jobs jobs = {0};
+    char whole[SHOAL_JOB_ID_BYTES];
+    *out = NULL;
+    int status = run_jobs_open(&jobs, &where, RUN_JOBS_WRITE);
+    if (status == SHOAL_OK)
+        status = run_jobs_find(whole, &jobs, id);
+    if (status == SHOAL_OK)
+        return run_resume(out, &jobs, whole, &options);
+    run_jobs_close(&jobs);
+    return status;
+}

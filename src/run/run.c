@@ -1,0 +1,99 @@
+/* A run from the request to its outputs.  See run.h and shoal/run.h. */
+#include "run.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "kernel/kernel.h"
+#include "load.h"
+#include "outputs.h"
+#include "ranks.h"
+
+/* The path of the picture that is to be drawn; NULL for none. */
+static const char *picture_of(const shoal_request *request)
+{
+    for (int i = 0; request->face->outputs[i].name; i++)
+        if (request->face->outputs[i].kind == LEARN_PICTURE)
+            return request->output[i];
+    return NULL;
+}
+
+/* What the learner and the rows say of the options, before anything is read. */
+static int check_learner(const shoal_request *request)
+{
+    const learn_inputs *inputs = &request->inputs;
+    int status = request->face->check ? request->face->check(request->config, inputs) : SHOAL_OK;
+    if (status == SHOAL_OK && !request->data && !request->rows)
+        status = shoal_fail(SHOAL_USAGE, "%s needs data", request->algorithm->name);
+    if (status == SHOAL_OK && inputs->labels && (request->rows || run_is_in_store(request->data)))
+        status =
+            shoal_fail(SHOAL_USAGE,
+                       "--labels: the rows of %s stay in their store, so the labels must be one of its columns; or "
+                       "fetch it first with shoal store get",
+                       request->rows ? shoal_data_path(request->rows) : request->data);
+    if (status == SHOAL_OK)
+        status = data_picture_check(&request->picture, picture_of(request));
+    return status == SHOAL_OK ? run_outputs_check(request) : status;
+}
+
+int run_check(const shoal_request *request)
+{
+    const kernel_set *set = NULL;
+    run_files outputs, inputs;
+    int status = check_learner(request);
+    if (status == SHOAL_OK)
+        status = run_workers_check(&request->workers);
+    if (status == SHOAL_OK)
+        status = run_ranks_begin(&request->ranks, run_on_workers(&request->workers));
+    if (status == SHOAL_OK)
+        status = kernel_choose(&set, request->place.kernel);
+    if (status < 0 || !run_is_first())
+        return status;
+    run_request_outputs(&outputs, request);
+    run_request_inputs(&inputs, request);
+    status = run_files_check(outputs.file, inputs.file, request->json);
+    return status == SHOAL_OK ? run_trace_check(&request->trace) : status;
+}
+
+/* Rows, start and picture: what depends on the data. */
+static int prepare(shoal_outcome *outcome, shoal_request *request)
+{
+    const char *option = NULL, *start = request->face->start_file
+                                            ? request->face->start_file(&option, request->config, &request->inputs)
+                                            : NULL;
+    data_sheet sheet = {0};
+    int status = run_load(outcome);
+    if (status == SHOAL_OK && start)
+        status = run_ranks_can_read(option, start);
+    if (status == SHOAL_OK && request->face->settle) {
+        const learn_rows rows = run_rows_of(outcome);
+        status = request->face->settle(request->config, outcome->start, &request->inputs, &rows);
+    }
+    if (status == SHOAL_OK && picture_of(request))
+        status = data_picture_find(&sheet, &request->picture, outcome->columns);
+    return status;
+}
+
+int run_checked(shoal_outcome **out, shoal_request *request)
+{
+    int status = run_outcome_new(out, request);
+    if (status == SHOAL_OK)
+        status = prepare(*out, request);
+    if (status == SHOAL_OK)
+        status = run_on_workers(&request->workers) ? run_away_from_here(*out) : run_here(*out);
+    if (status == SHOAL_OK && !(*out)->away.detached)
+        status = run_finish(*out);
+    return status;
+}
+
+int run_request(shoal_outcome **out, shoal_request *request)
+{
+    int status = run_check(request);
+    return status == SHOAL_OK ? run_checked(out, request) : status;
+}
+
+int shoal_request_run(shoal_outcome **out, shoal_request *request)
+{
+    *out = NULL;
+    return run_ranks_end(run_request(out, request));
+}

@@ -1,0 +1,93 @@
+/* --trace: one line of JSON for every round.  The file appears when the run is done; a target that is no plain file
+ * (/dev/stderr, a pipe) is written as rounds go by.  --tensorboard: the same as events, always as rounds go by. */
+#include "trace.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "events.h"
+
+int run_trace_check(const run_trace_options *options)
+{
+    return options->tensorboard ? run_events_check(options->tensorboard) : SHOAL_OK;
+}
+
+int run_trace_open(run_trace *trace, const run_trace_options *options)
+{
+    *trace = (run_trace){0};
+    int status = options->trace ? base_output_open(&trace->output, options->trace) : SHOAL_OK;
+    if (status == SHOAL_OK && options->tensorboard)
+        status = run_events_open(&trace->events, options->tensorboard);
+    return status;
+}
+
+bool run_trace_is_open(const run_trace *trace)
+{
+    return trace->output || trace->events;
+}
+
+static void put_real(FILE *stream, const char *name, double value)
+{
+    if (isfinite(value))
+        fprintf(stream, ", \"%s\": %.17g", name, value);
+    else
+        fprintf(stream, ", \"%s\": null", name);
+}
+
+static void put_line(FILE *stream, const run_traced *round)
+{
+    fprintf(stream, "{\"round\": %lld, \"phase\": \"%s\", \"step\": %lld", (long long)round->number, round->phase,
+            (long long)round->step);
+    put_real(stream, "objective", round->objective);
+    put_real(stream, "change", round->change);
+    put_real(stream, "seconds", round->seconds);
+    fputs("}\n", stream);
+    fflush(stream);
+}
+
+/* The step of a curve is the number of the round, which no other round has: those of the learner begin anew with each
+ * phase. */
+static void put(run_trace *trace, const run_traced *round)
+{
+    const run_event_value values[] = {
+        {"objective", round->objective}, {"change", round->change}, {"seconds", round->seconds}};
+    if (trace->output)
+        put_line(base_output_stream(trace->output), round);
+    if (trace->events)
+        run_events_add(trace->events, round->number, values, 3);
+}
+
+void run_trace_round(run_trace *trace, const shoal_round *done, const shoal_round *next, double seconds)
+{
+    if (!run_trace_is_open(trace))
+        return;
+    run_traced round = {.number = done->number, .step = done->step, .seconds = seconds - trace->last};
+    memcpy(round.phase, done->phase, sizeof round.phase);
+    trace->last = seconds;
+    if (next) {
+        round.objective = next->objective;
+        round.change = next->change;
+        put(trace, &round);
+        return;
+    }
+    trace->held = round;
+    trace->holds = true;
+}
+
+int run_trace_commit(run_trace *trace, double objective)
+{
+    if (trace->holds) {
+        trace->held.objective = objective;
+        trace->held.change = NAN;
+        put(trace, &trace->held);
+    }
+    int status = trace->output ? base_output_commit(&trace->output) : SHOAL_OK;
+    return status == SHOAL_OK ? run_events_close(&trace->events) : status;
+}
+
+void run_trace_discard(run_trace *trace)
+{
+    base_output_discard(&trace->output);
+    run_events_abandon(&trace->events);
+}

@@ -1,0 +1,38 @@
+/* Rounds as JSON lines and as events for TensorBoard.  A trace that has neither ignores everything. */
+#ifndef RUN_TRACE_H
+#define RUN_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <shoal/learn.h>
+
+#include "base/file.h"
+#include "request.h"
+
+/* What is told of a round. */
+typedef struct run_traced {
+    int64_t number, step;
+    char phase[24];
+    double objective, change, seconds;
+} run_traced;
+
+typedef struct run_trace {
+    base_output *output;
+    struct run_events *events;
+    double last;     /* seconds at the end of the round before */
+    run_traced held; /* the last round, whose objective only the result knows */
+    bool holds;
+} run_trace;
+
+/* Whether the folder of --tensorboard could be written to; the file of --trace is checked with the outputs. */
+int run_trace_check(const run_trace_options *options);
+int run_trace_open(run_trace *trace, const run_trace_options *options);
+/* Whether every round has to be told. */
+bool run_trace_is_open(const run_trace *trace);
+void run_trace_round(run_trace *trace, const shoal_round *done, const shoal_round *next, double seconds);
+/* Writes the last round with the result's objective, renames the file into place and closes the events. */
+int run_trace_commit(run_trace *trace, double objective);
+/* Removes the file; events that were written stay. */
+void run_trace_discard(run_trace *trace);
+
+#endif

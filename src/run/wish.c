@@ -1,0 +1,451 @@
+/* What a job was submitted with.  See wish.h. */
+#include "wish.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "engine/store/job_code.h"
+#include "engine/store/job_roots.h"
+#include "learn/module.h"
+
+/* ---- a request as JSON ------------------------------------------------------------------------------------------ */
+
+/* The same file from any folder. */
+static json_t *json_path(const char *path)
+{
+    char *here = path[0] == '/' || run_is_in_store(path) || strncmp(path, "gen:", 4) == 0 ? NULL : getcwd(NULL, 0);
+    char *whole = NULL;
+    json_t *text = NULL;
+    if (base_format(&whole, "%s%s%s", here ? here : "", here ? "/" : "", path) == SHOAL_OK)
+        text = base_json_text(whole);
+    base_free(&whole);
+    free(here);
+    return text;
+}
+
+static json_t *json_data(const shoal_request *request)
+{
+    json_t *object = base_json_options(run_data_options, &request->reading);
+    if (request->data)
+        base_json_put(&object, "path", json_path(request->data));
+    if (request->inputs.weights)
+        base_json_put(&object, "weights", json_path(request->inputs.weights));
+    if (request->inputs.labels)
+        base_json_put(&object, "labels", json_path(request->inputs.labels));
+    return object;
+}
+
+static json_t *json_outputs(const shoal_request *request)
+{
+    json_t *object = json_object();
+    run_files outputs;
+    run_request_outputs(&outputs, request);
+    for (const run_file *output = outputs.file; output->name; output++)
+        if (output->path)
+            base_json_put(&object, output->name + strlen("--"), json_path(output->path));
+    if (request->trace.tensorboard)
+        base_json_put(&object, "tensorboard", json_path(request->trace.tensorboard));
+    return object;
+}
+
+int run_wish_text(char **out, const shoal_request *request)
+{
+    const run_workers_options *workers = &request->workers;
+    const char *ssh = workers->ssh ? workers->ssh : getenv("SHOAL_SSH");
+    json_t *object = json_object();
+    base_json_put(&object, "options", base_json_options(request->algorithm->options, request->config));
+    base_json_put(&object, "data", json_data(request));
+    base_json_put(&object, "outputs", json_outputs(request));
+    base_json_put(&object, "more", base_json_options(data_picture_options, &request->picture));
+    if (workers->workers.count > 0)
+        base_json_put(&object, "workers", base_json_texts(&workers->workers));
+    if (ssh && workers->workers.count > 0) /* so that whoever resumes it reaches the same hosts */
+        base_json_put(&object, "ssh", base_json_text(ssh));
+    if (workers->roles)
+        base_json_put(&object, "roles", base_json_text(workers->roles));
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(object);
+    int status = text ? base_copy_text(out, text) : shoal_fail(SHOAL_MEMORY, "out of memory for the job's settings");
+    free(text);
+    return status;
+}
+
+/* ---- and back ---------------------------------------------------------------------------------------------------- */
+
+/* The learner's options.  Texts are copied into the request. */
+static int fill_config(shoal_request *request, const json_t *options)
+{
+    char *text = json_is_object(options) ? json_dumps(options, JSON_REAL_PRECISION(17)) : NULL;
+    shoal_params *params = NULL;
+    int status =
+        text ? learn_params_new(&params, text) : shoal_fail(SHOAL_BROKEN, "what it was submitted with has no options");
+    if (status == SHOAL_OK && request->algorithm->options)
+        status = learn_params_set(request->config, request->algorithm->options, params);
+    for (const shoal_option *option = request->algorithm->options; option && option->name; option++) {
+        const char **at = (const char **)(request->config + option->offset);
+        if (option->kind == SHOAL_OPTION_TEXT && status == SHOAL_OK && *at)
+            *at = json_string_value(json_object_get(options, option->name)); /* which lasts as long as the wish */
+    }
+    learn_params_free(&params);
+    free(text);
+    return status;
+}
+
+static const char *text_in(const json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
+
+static int64_t count_in(const json_t *object, const char *name)
+{
+    return json_integer_value(json_object_get(object, name));
+}
+
+int run_wish_fill(shoal_request *request, const run_wish *wish, const char *id)
+{
+    const json_t *data = json_object_get(wish->asked, "data"), *outputs = json_object_get(wish->asked, "outputs"),
+                 *more = json_object_get(wish->asked, "more");
+    bool writes = false;
+    request->data = text_in(data, "path");
+    request->inputs.weights = text_in(data, "weights");
+    request->inputs.labels = text_in(data, "labels");
+    request->reading = (shoal_data_options){.rows = count_in(data, "rows"),
+                                            .columns = count_in(data, "cols"),
+                                            .type = text_in(data, "type"),
+                                            .drop_columns = text_in(data, "drop-column"),
+                                            .memory = count_in(data, "memory")};
+    for (int i = 0; request->face->outputs[i].name; i++) {
+        request->output[i] = text_in(outputs, request->face->outputs[i].name);
+        writes |= request->output[i] != NULL;
+    }
+    request->trace.trace = text_in(outputs, "trace");
+    request->trace.tensorboard = text_in(outputs, "tensorboard");
+    request->picture =
+        (data_picture_settings){.shape = text_in(more, "picture-shape"), .columns = count_in(more, "picture-columns")};
+    int status = fill_config(request, json_object_get(wish->asked, "options"));
+    if (status < 0 && !writes) /* then nobody needs them */
+        return SHOAL_OK;
+    return status < 0 ? shoal_fail(status, "job %s: %s", id, shoal_error()) : SHOAL_OK;
+}
+
+/* ---- the note ---------------------------------------------------------------------------------------------------- */
+
+int run_wish_write(const char *id, const char *spec, const char *asked)
+{
+    char *path = NULL, *text = NULL;
+    base_output *output = NULL;
+    int status = run_jobs_file_path(&path, id, "wish");
+    if (status == SHOAL_OK)
+        status = base_format(&text, "{\"spec\": \"%s\", \"asked\": %s}\n", spec, asked);
+    if (status == SHOAL_OK)
+        status = base_output_open(&output, path);
+    if (status == SHOAL_OK)
+        status = base_output_write(output, text, strlen(text));
+    if (status == SHOAL_OK)
+        status = base_output_commit(&output);
+    base_output_discard(&output);
+    base_free(&text);
+    base_free(&path);
+    return status;
+}
+
+/* NULL when there is none. */
+static json_t *read_note(const char *id)
+{
+    char *path = NULL;
+    json_t *note = run_jobs_file_path(&path, id, "wish") == SHOAL_OK ? json_load_file(path, 0, NULL) : NULL;
+    base_free(&path);
+    return note;
+}
+
+static int fail_replaced(const char *id)
+{
+    return shoal_fail(SHOAL_DENIED, "job %s is not what it was: someone has replaced its spec in the store", id);
+}
+
+int run_wish_spec(job_spec **out, const run_jobs *jobs, const char *id, const char *expected)
+{
+    char hash[JOB_HASH_HEX];
+    int status = job_spec_get(out, jobs->store, id, run_jobs_deadline(jobs));
+    if (status < 0)
+        return status;
+    job_hex_write(hash, (*out)->sha256, sizeof(*out)->sha256);
+    if (strcmp(hash, expected) == 0)
+        return SHOAL_OK;
+    job_spec_free(out);
+    return fail_replaced(id);
+}
+
+int run_wish_find(run_wish *out, const shoal_job *about)
+{
+    json_t *note = read_note(about->id);
+    const char *spec = json_string_value(json_object_get(note, "spec"));
+    int status = SHOAL_OK;
+    *out = (run_wish){.own = spec != NULL};
+    if (spec && strcmp(spec, about->spec) != 0)
+        status = fail_replaced(about->id);
+    else if (spec)
+        out->asked = json_incref(json_object_get(note, "asked"));
+    else if (about->settings)
+        out->asked = json_loads(about->settings, 0, NULL);
+    json_decref(note);
+    return status;
+}
+
+void run_wish_release(run_wish *wish)
+{
+    json_decref(wish->asked);
+    wish->asked = NULL;
+}
+
+/* ---- what is left alone ------------------------------------------------------------------------------------------ */
+
+/* Names the files of a job that someone else submitted, and takes them out: whoever may write to a store must not
+ * say which files of this user are replaced. */
+static int leave_outputs(json_t *asked, const shoal_watcher *watch)
+{
+    json_t *outputs = json_object_get(asked, "outputs"), *path;
+    const char *name;
+    char *line = NULL;
+    int status = SHOAL_OK;
+    json_object_foreach(outputs, name, path)
+    {
+        char *longer = NULL;
+        if (!json_is_string(path) || status < 0)
+            continue;
+        status = base_format(&longer, "%s%s%s",
+                             line ? line
+                                  : "not written, since the job was submitted elsewhere, unless --write-outputs is "
+                                    "given: ",
+                             line ? ", " : "", json_string_value(path));
+        base_free(&line);
+        line = longer;
+    }
+    if (line && watch->warn)
+        watch->warn(watch->context, line);
+    json_object_clear(outputs);
+    base_free(&line);
+    return status;
+}
+
+/* Takes out a setting of workers; it is mentioned where workers are started without one. */
+static int leave_setting(json_t *asked, const char *name, bool mention, const shoal_watcher *watch)
+{
+    const char *text = json_string_value(json_object_get(asked, name));
+    char *line = NULL;
+    int status = SHOAL_OK;
+    if (text && mention && watch->warn) {
+        status = base_format(
+            &line, "ignored, since the job was submitted elsewhere, unless you give it yourself: --%s %s", name, text);
+        if (status == SHOAL_OK)
+            watch->warn(watch->context, line);
+        base_free(&line);
+    }
+    json_object_del(asked, name);
+    return status;
+}
+
+/* ---- workers and code -------------------------------------------------------------------------------------------- */
+
+/* " --workers 'slurm:4?program=/tmp/x' --workers ..." */
+static int spell_workers(char **out, const json_t *list)
+{
+    int status = base_copy_text(out, "");
+    const json_t *spec;
+    size_t i;
+    json_array_foreach(list, i, spec)
+    {
+        char *word = NULL, *longer = NULL;
+        if (status < 0 || !json_is_string(spec))
+            continue;
+        status = run_quote(&word, json_string_value(spec));
+        if (status == SHOAL_OK)
+            status = base_format(&longer, "%s --workers %s", *out, word);
+        base_free(&word);
+        if (status == SHOAL_OK) {
+            base_free(out);
+            *out = longer;
+        }
+    }
+    return status;
+}
+
+static int refuse_workers(json_t *asked, const shoal_job *about, const run_workers_options *allowed)
+{
+    char *words = NULL;
+    int status = SHOAL_OK;
+    bool needed = allowed->workers.count == 0 && about->state != SHOAL_JOB_DONE;
+    if (needed && json_array_size(json_object_get(asked, "workers")) > 0) {
+        status = spell_workers(&words, json_object_get(asked, "workers"));
+        if (status == SHOAL_OK)
+            status = shoal_fail(SHOAL_DENIED,
+                                "job %s was submitted elsewhere and asks for%s; to start workers, give --workers "
+                                "yourself, or --workers none to wait for those of others",
+                                about->id, words);
+    }
+    json_object_del(asked, "workers");
+    base_free(&words);
+    return status;
+}
+
+static bool may_run(const shoal_job *about, const char *allow_code)
+{
+    bool allowed = true;
+    for (int i = 0; i < about->codes; i++)
+        allowed = allowed && allow_code && job_code_allowed(allow_code, about->code[i].sha256);
+    return allowed;
+}
+
+/* ---- code and rows ----------------------------------------------------------------------------------------------- */
+
+/* Rows that are generated lie nowhere, and those in the job's own store are where this user said. */
+static bool may_read(const char *place, bool in_store, const run_jobs *jobs, const job_roots *roots)
+{
+    shoal_store *store = NULL;
+    char *key = NULL;
+    int file = -1, status = SHOAL_OK;
+    if (strncmp(place, "gen:", 4) == 0)
+        return true;
+    if (in_store)
+        status = job_roots_open_store(&store, &key, roots, place, jobs->store, false, run_jobs_deadline(jobs));
+    else
+        status = job_roots_open_file(&file, roots, place);
+    shoal_store_close(&store);
+    shoal_text_free(&key);
+    if (file >= 0)
+        close(file);
+    return status == SHOAL_OK;
+}
+
+int run_wish_root(char **out, const char *place)
+{
+    char *folder = NULL;
+    struct stat about;
+    int status = shoal_store_url_folder(&folder, place);
+    while (folder && strrchr(folder, '/') > folder && (stat(folder, &about) < 0 || !S_ISDIR(about.st_mode)))
+        *strrchr(folder, '/') = '\0'; /* what lies in a folder store is no file */
+    if (status == SHOAL_OK)
+        status = run_quote(out, folder ? folder : place);
+    shoal_text_free(&folder);
+    return status;
+}
+
+/* What workers that are started here would read: a file, or a blob of another store. */
+static const char *place_of(const job_spec *spec)
+{
+    return spec->source == JOB_FILE ? spec->place : spec->source == JOB_RANGES ? spec->store_url : NULL;
+}
+
+/* All that workers would do which is not allowed, in one sentence, so that it can be allowed in one go. */
+static int refuse_work(const run_jobs *jobs, const shoal_job *about, const char *allow_code, const job_roots *roots)
+{
+    job_spec *spec = NULL;
+    char *hashes = NULL, *root = NULL;
+    const char *place = NULL;
+    bool run = may_run(about, allow_code);
+    int status = run_wish_spec(&spec, jobs, about->id, about->spec);
+    if (status == SHOAL_OK)
+        place = place_of(spec);
+    if (place && may_read(place, spec->source == JOB_RANGES, jobs, roots))
+        place = NULL;
+    if (status == SHOAL_OK && !run)
+        status = run_code_hashes(&hashes, about);
+    if (status == SHOAL_OK && place)
+        status = run_wish_root(&root, place);
+    if (status == SHOAL_OK && (hashes || place))
+        status = shoal_fail(SHOAL_DENIED, "job %s was submitted elsewhere and %s%s%s%s; to allow that, give%s%s%s%s",
+                            about->id, hashes ? "brings code, which `shoal job show` lists" : "",
+                            hashes && place ? ", and " : "", place ? "its workers read " : "", place ? place : "",
+                            hashes ? " --allow-code " : "", hashes ? hashes : "", place ? " --data-root " : "",
+                            place ? root : "");
+    base_free(&root);
+    base_free(&hashes);
+    job_spec_free(&spec);
+    return status;
+}
+
+/* The files whose rows this process may have to read again: to go on with an upload, to compute --features.  What
+ * may not be read is kept as "refused", for the sentence once it is needed. */
+static void leave_data(json_t *asked, const run_jobs *jobs, const job_roots *roots)
+{
+    static const char *const names[] = {"path", "weights", "labels"};
+    json_t *data = json_object_get(asked, "data"), *refused = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !refused; i++) {
+        json_t *path = json_object_get(data, names[i]);
+        const char *text = json_string_value(path);
+        if (text && !may_read(text, run_is_in_store(text), jobs, roots))
+            refused = path;
+    }
+    if (refused)
+        json_object_set(data, "refused", refused);
+    else
+        json_object_del(data, "refused");
+}
+
+static int fail_refused(const char *id, const char *place)
+{
+    char *root = NULL;
+    int status = run_wish_root(&root, place);
+    if (status == SHOAL_OK)
+        status = shoal_fail(SHOAL_DENIED,
+                            "job %s was submitted elsewhere and its rows are to be read from %s; to allow that, give "
+                            "--data-root %s",
+                            id, place, root);
+    base_free(&root);
+    return status;
+}
+
+int run_wish_may_load(const run_wish *wish, const char *id)
+{
+    const json_t *data = json_object_get(wish->asked, "data");
+    const char *refused = json_string_value(json_object_get(data, "refused"));
+    if (refused)
+        return fail_refused(id, refused);
+    if (!json_string_value(json_object_get(data, "path")))
+        return shoal_fail(SHOAL_STOPPED, "nothing says where the rows of job %s are", id);
+    return SHOAL_OK;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+int run_wish_restrict(run_wish *wish, const run_jobs *jobs, const shoal_job *about, const run_workers_options *allowed,
+                      const shoal_watcher *watch)
+{
+    bool none = allowed->workers.count == 1 && strcmp(allowed->workers.text[0], "none") == 0;
+    bool starts = allowed->workers.count > 0 && !none && about->state != SHOAL_JOB_DONE;
+    job_roots *roots = NULL;
+    if (wish->own)
+        return SHOAL_OK;
+    int status = job_roots_new(&roots, allowed->data_root);
+    if (status == SHOAL_OK && !allowed->write_outputs)
+        status = leave_outputs(wish->asked, watch);
+    if (status == SHOAL_OK)
+        status = leave_setting(wish->asked, "ssh", starts && !allowed->ssh, watch);
+    if (status == SHOAL_OK)
+        status = leave_setting(wish->asked, "roles", starts && !allowed->roles, watch);
+    if (status == SHOAL_OK) {
+        leave_data(wish->asked, jobs, roots);
+        status = refuse_workers(wish->asked, about, allowed);
+    }
+    if (status == SHOAL_OK && starts)
+        status = refuse_work(jobs, about, allowed->allow_code, roots);
+    job_roots_free(&roots);
+    return status;
+}
+
+int run_code_hashes(char **out, const shoal_job *job)
+{
+    enum { EACH = sizeof job->code[0].sha256 }; /* one byte more than its digits: a comma, or the end */
+    char *text = NULL;
+    int status = base_alloc(&text, (size_t)job->codes * EACH + 1, 1, "the hashes of the code");
+    for (int i = 0; i < job->codes && status == SHOAL_OK; i++)
+        snprintf(text + strlen(text), EACH + 1, "%s%s", i > 0 ? "," : "", job->code[i].sha256);
+    *out = text;
+    return status;
+}

@@ -1,0 +1,522 @@
+/* Runs on workers.  See run.h.
+ *
+ * Whoever starts a job is needed for nothing but its own outputs: workers go on without it.  What the outputs were to
+ * be is kept on this machine (wish.h), for when the job is resumed. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "code.h"
+#include "engine/store/job_setup.h"
+#include "engine/store/job_spec.h"
+#include "launch/launch.h"
+#include "predicted.h"
+#include "run.h"
+#include "supervisor.h"
+#include "wish.h"
+
+_Static_assert((int)LAUNCH_WORKERS_MOST == (int)SHOAL_JOB_WORKERS_MOST, "as many can be started as can be wanted");
+
+/* ---- workers that this process started --------------------------------------------------------------------------- */
+
+/* One following of a job, with the workers that this process started for it. */
+typedef struct following {
+    shoal_outcome *outcome;
+    const shoal_request *request;
+    const run_workers_options *options; /* the request's */
+    run_jobs *jobs;                     /* the outcome's */
+    const char *id;
+    launch_group *workers;
+    shoal_store *data; /* where the rows are, for workers that can't reach that store themselves; NULL: none needs it */
+    char *data_key;    /* and what they are called there */
+    int64_t count, helpers; /* workers that --workers asks for; reducers beside them */
+    double want_looked;
+    bool said_waiting;
+    bool lame; /* its workers can't work */
+} following;
+
+static following following_of(shoal_outcome *outcome)
+{
+    return (following){.outcome = outcome,
+                       .request = outcome->request,
+                       .options = &outcome->request->workers,
+                       .jobs = &outcome->jobs,
+                       .id = outcome->away.id};
+}
+
+/* A worker's sentence without the job's name, which whoever reads it has before them. */
+static void shorten(char *why, const char *id)
+{
+    char name[SHOAL_JOB_ID_BYTES + 8];
+    snprintf(name, sizeof name, "job %s: ", id);
+    char *at = strstr(why, name);
+    if (at)
+        memmove(at, at + strlen(name), strlen(at + strlen(name)) + 1);
+}
+
+/* So that the others need not wait for its lease to end. */
+static void tell_death(void *context, uint64_t worker, const char *why)
+{
+    following *self = context;
+    char text[640];
+    snprintf(text, sizeof text, "%s", why);
+    shorten(text, self->id);
+    shoal_job_worker_died(self->jobs->store, self->id, worker, text, shoal_after(2));
+}
+
+/* A line between those of the progress. */
+static void pass_on_line(void *context, const char *line)
+{
+    const following *self = context;
+    run_warn(self->outcome, line);
+}
+
+/* For what is predicted of such a run. */
+static void note_crew(following *self, const launch_ask *ask)
+{
+    run_away *away = &self->outcome->away;
+    const shoal_texts *specs = &self->options->workers;
+    away->mappers = ask->workers;
+    away->local = true;
+    for (int i = 0; i < specs->count; i++) {
+        away->local = away->local && strncmp(specs->text[i], "local:", 6) == 0;
+        if (ask->piped && strncmp(specs->text[i], "local:", 6) != 0)
+            away->through = strncmp(specs->text[i], "slurm:", 6) == 0 ? "slurm" : "ssh";
+    }
+}
+
+static bool splits_roles(const run_workers_options *options)
+{
+    return options->roles && strcmp(options->roles, "split") == 0;
+}
+
+static int start_workers(following *self)
+{
+    run_away *away = &self->outcome->away;
+    launch_ask ask;
+    const char *scheme = shoal_store_describe(self->jobs->store).scheme;
+    if (self->options->workers.count == 0)
+        return SHOAL_OK;
+    int status = launch_ask_for(&ask, &self->options->workers, scheme, self->request->place.threads);
+    if (status == SHOAL_OK && ask.far && away->file)
+        status = shoal_fail(SHOAL_USAGE,
+                            "job %s reads a file of this machine, which workers elsewhere do not see: "
+                            "start it anew with --workers of both kinds",
+                            self->id);
+    if (status == SHOAL_OK && ask.piped && away->url) /* those behind a pipe reach other stores through this process */
+        status = shoal_store_open_at(&self->data, &self->data_key, away->url, &(shoal_store_options){.read_only = true},
+                                     run_jobs_deadline(self->jobs));
+    if (status < 0)
+        return status;
+    self->count = ask.workers;
+    note_crew(self, &ask);
+    if (splits_roles(self->options))
+        self->helpers = (int64_t)ceil(sqrt((double)self->count)) + 1;
+    const launch_job job = {.store_url = self->jobs->url,
+                            .store = self->jobs->store,
+                            .data = self->data,
+                            .data_key = self->data_key,
+                            .id = self->id,
+                            .spec = away->spec,
+                            .kernel = self->request->place.kernel,
+                            .threads = self->request->place.threads,
+                            .memory = self->options->worker_memory,
+                            .helpers = self->helpers,
+                            .ssh = self->options->ssh,
+                            .program = self->request->program,
+                            .gone = tell_death,
+                            .say = pass_on_line,
+                            .context = self};
+    return launch_new(&self->workers, &self->options->workers, &job);
+}
+
+/* Whoever says how many workers there are to be takes back what was said before. */
+static int forget_scale(following *self)
+{
+    int64_t wanted = -1;
+    if (self->options->workers.count == 0 || self->options->as_scaled)
+        return SHOAL_OK;
+    int status = shoal_job_wanted(&wanted, self->jobs->store, self->id, run_jobs_deadline(self->jobs));
+    if (status == SHOAL_OK && wanted >= 0 && wanted != self->count)
+        status = shoal_job_want(self->jobs->store, self->id, self->count, run_jobs_deadline(self->jobs));
+    return status;
+}
+
+/* As many workers as `shoal job scale` asked for. */
+static int scale_workers(following *self)
+{
+    double now = base_seconds(), every = shoal_store_describe(self->jobs->store).wakes ? 0.5 : 2;
+    int64_t wanted = -1;
+    if (!self->workers || now - self->want_looked < every)
+        return SHOAL_OK;
+    self->want_looked = now;
+    if (shoal_job_wanted(&wanted, self->jobs->store, self->id, shoal_after(5)) < 0 || wanted < 0)
+        return SHOAL_OK; /* a store that is away is the follower's to notice */
+    if (self->options->foreign && wanted > self->count)
+        wanted = self->count; /* whoever wrote that must not say how much is started here */
+    wanted = wanted > 0 ? wanted + self->helpers : 0;
+    wanted = wanted < LAUNCH_WORKERS_MOST ? wanted : LAUNCH_WORKERS_MOST;
+    return wanted == launch_wanted(self->workers) ? SHOAL_OK : launch_scale(self->workers, wanted);
+}
+
+/* What workers that are started by hand have to be allowed to read: the file's folder, or another store than the
+ * job's; NULL for nothing. */
+static int copy_root(char **out, const following *self)
+{
+    const run_away *away = &self->outcome->away;
+    shoal_store_traits ours = shoal_store_describe(self->jobs->store);
+    char *folder = NULL;
+    bool own = false;
+    int status = SHOAL_OK;
+    if (away->file) {
+        const char *slash = strrchr(away->file, '/');
+        status = base_format(&folder, "%.*s", slash && slash > away->file ? (int)(slash - away->file) : 1, away->file);
+    } else if (away->url) {
+        status = shoal_store_url_is_below(&own, away->url, ours.name);
+    }
+    if (status == SHOAL_OK && !own && (away->file || away->url))
+        status = run_wish_root(out, away->file ? folder : away->url);
+    base_free(&folder);
+    return status;
+}
+
+/* Workers that are started by hand read only what they are told to, and run only the code they are. */
+static void say_waiting(following *self)
+{
+    const shoal_watcher *watch = &self->request->watch;
+    char *url = NULL, *root = NULL, *hashes = NULL, *line = NULL;
+    shoal_job *about = NULL;
+    self->said_waiting = true;
+    if (self->options->workers.count > 0 || !watch->note)
+        return;
+    if (run_quote(&url, self->jobs->url) == SHOAL_OK && copy_root(&root, self) == SHOAL_OK &&
+        shoal_job_describe(&about, self->jobs->store, self->id, false, run_jobs_deadline(self->jobs)) == SHOAL_OK &&
+        run_code_hashes(&hashes, about) == SHOAL_OK &&
+        base_format(&line, "waiting for workers: shoal worker --store %s --job %s%s%s%s%s", url, self->id,
+                    root ? " --data-root " : "", root ? root : "", *hashes ? " --allow-code " : "", hashes) == SHOAL_OK)
+        watch->note(watch->context, line);
+    shoal_job_free(&about);
+    base_free(&line);
+    base_free(&hashes);
+    base_free(&root);
+    base_free(&url);
+}
+
+static int look_after(void *context)
+{
+    following *self = context;
+    if (!self->said_waiting)
+        say_waiting(self);
+    int status = scale_workers(self);
+    if (status == SHOAL_OK && self->workers && (status = launch_tick(self->workers)) < 0)
+        self->lame = true;
+    return status;
+}
+
+static void on_round(void *context, const shoal_round *done, const shoal_round *next, int64_t all_rows, double seconds)
+{
+    following *self = context;
+    if (self->workers)
+        launch_progress(self->workers);
+    run_on_round(self->outcome, done, next, all_rows, seconds);
+}
+
+/* The store's server died and has forgotten the job's first seconds: what was uploaded then may be gone as well. */
+static int put_again(void *context)
+{
+    following *self = context;
+    const run_code *code = self->request->code;
+    const shoal_outcome *outcome = self->outcome;
+    int status = SHOAL_OK;
+    if (code && code->count > 0)
+        status = shoal_job_put_code(self->jobs->store, self->id, code->file, code->count, SHOAL_NEVER);
+    if (status < 0 || !outcome->data)
+        return status;
+    return shoal_job_upload(self->jobs->store, self->id, outcome->data, outcome->weights, self->request->watch.stop,
+                            SHOAL_NEVER);
+}
+
+/* ---- following --------------------------------------------------------------------------------------------------- */
+
+/* Why a job stands still, and how it goes on. */
+static int fail_stopped(const following *self, const char *why)
+{
+    char *message = NULL;
+    int status = base_copy_text(&message, why); /* which may be the message that is about to be replaced */
+    if (status == SHOAL_OK && !self->options->passing)
+        status = run_jobs_command(&self->outcome->away.resume, self->jobs, "resume", self->id);
+    if (status == SHOAL_OK)
+        status = shoal_fail(SHOAL_STOPPED, "%s", message);
+    self->outcome->away.stopped = true;
+    base_free(&message);
+    return status;
+}
+
+/* A job whose workers can't work, and one that nobody works on, are as they were: they can go on. */
+static bool can_go_on(int status)
+{
+    return status == SHOAL_STOPPED || status == SHOAL_AGAIN || status == SHOAL_UNKNOWN || status == SHOAL_DENIED;
+}
+
+/* A job that nobody asked to keep goes when its input is wrong.  Any other can go on once that is mended, unless it is
+ * the rows themselves: a job with other rows is another one. */
+static int end_failed(const following *self, int failure, const char *why)
+{
+    char *command = NULL;
+    bool wrong_input = failure == SHOAL_INVALID || failure == SHOAL_USAGE;
+    bool wrong_rows =
+        failure == SHOAL_INVALID && !strstr(why, self->outcome->data_name); /* learners see rows, not files */
+    const char *name = wrong_rows ? self->outcome->data_name : "", *colon = wrong_rows ? ": " : "";
+    const char *verb = failure == SHOAL_ABSENT ? NULL : wrong_rows ? "remove" : "resume";
+    const char *hint = wrong_rows ? "other rows need another job, and this one can be removed with"
+                                  : "once that is mended, the job can go on with";
+    if (wrong_input && !self->outcome->away.keep &&
+        shoal_job_remove(self->jobs->store, self->id, run_jobs_deadline(self->jobs)) == SHOAL_OK) {
+        run_jobs_forget(self->id);
+        verb = NULL;
+    }
+    if (verb && !self->options->passing && run_jobs_command(&command, self->jobs, verb, self->id) == SHOAL_OK)
+        failure = shoal_fail(failure, "%s%s%s; %s `%s`", name, colon, why, hint, command);
+    else
+        failure = shoal_fail(failure, "%s%s%s", name, colon, why);
+    base_free(&command);
+    return failure;
+}
+
+/* Those of a cluster may have to wait for their turn. */
+double run_patience(const run_workers_options *options)
+{
+    double usual = options->workers.count > 0 ? 60 : 3600;
+    for (int i = 0; i < options->workers.count; i++)
+        if (strncmp(options->workers.text[i], "slurm:", 6) == 0)
+            usual = 24 * 3600;
+    return options->patience > 0 ? options->patience : usual;
+}
+
+static int follow(following *self)
+{
+    shoal_outcome *outcome = self->outcome;
+    shoal_follow_options options = {.progress = on_round,
+                                    .progress_context = self,
+                                    .sparse = !run_trace_is_open(&outcome->trace) && !self->request->watch.all_rounds,
+                                    .tick = look_after,
+                                    .tick_context = self,
+                                    .forgot = put_again,
+                                    .forgot_context = self,
+                                    .stop = self->request->watch.stop,
+                                    .patience = run_patience(self->options),
+                                    .algorithms = learn_algorithms()};
+    char *why = NULL;
+    int status = start_workers(self);
+    if (status == SHOAL_OK)
+        status = forget_scale(self);
+    if (status == SHOAL_OK) {
+        status = shoal_job_follow(&outcome->result, &outcome->away.report, self->jobs->store, self->id, &options);
+        outcome->away.ended = base_seconds();
+    }
+    if (status < 0 && base_copy_text(&why, shoal_error()) == SHOAL_OK)
+        shorten(why, self->id);
+    if (self->workers) {
+        if (status < 0 || !launch_wait(self->workers, 0.3))
+            launch_stop(self->workers, 2);
+        launch_free(&self->workers);
+    }
+    shoal_store_close(&self->data);
+    shoal_text_free(&self->data_key);
+    run_doing(outcome, NULL);
+    outcome->report = outcome->away.report.run;
+    if (status < 0 && run_stopped(self->request))
+        status = fail_stopped(self, "stopped");
+    else if (self->lame || can_go_on(status))
+        status = fail_stopped(self, why ? why : "stopped");
+    else if (status < 0)
+        status = end_failed(self, status, why ? why : "out of memory");
+    base_free(&why);
+    return status;
+}
+
+static int follow_job(shoal_outcome *outcome)
+{
+    following self = following_of(outcome);
+    int status = run_trace_open(&outcome->trace, &outcome->request->trace);
+    if (status < 0)
+        return status;
+    run_may_stop(outcome, true);
+    status = follow(&self);
+    run_may_stop(outcome, false);
+    return status;
+}
+
+/* ---- going on without this process ------------------------------------------------------------------------------- */
+
+static int detach(shoal_outcome *outcome)
+{
+    following self = following_of(outcome);
+    launch_ask ask;
+    int status = launch_ask_for(&ask, &self.options->workers, NULL, 0);
+    outcome->away.detached = true;
+    outcome->away.alone = self.options->workers.count == 0;
+    self.count = ask.workers;
+    if (status == SHOAL_OK)
+        status = forget_scale(&self);
+    if (status == SHOAL_OK && !outcome->away.alone)
+        status = run_supervise(outcome);
+    if (status == SHOAL_OK && outcome->away.alone)
+        status = run_jobs_command(&outcome->away.resume, self.jobs, "resume", self.id);
+    return status;
+}
+
+/* A detached job's outputs are written by a process that has none of this one's standard streams. */
+static int check_detached_outputs(const shoal_request *request)
+{
+    run_files outputs;
+    run_request_outputs(&outputs, request);
+    for (const run_file *output = outputs.file; output->name; output++)
+        if (output->path && base_output_standard(output->path) >= 0)
+            return shoal_fail(SHOAL_USAGE, "%s %s: a job that runs on with --detach has no standard output",
+                              output->name, output->path);
+    return SHOAL_OK;
+}
+
+/* ---- submitting -------------------------------------------------------------------------------------------------- */
+
+/* What a job is known by again: before there is one, so that none is left without. */
+typedef struct submitting {
+    shoal_outcome *outcome;
+    const char *asked;
+} submitting;
+
+int run_note_source(run_away *away, const char *source, const char *place)
+{
+    bool file = strcmp(source, "file") == 0;
+    away->source = file                               ? SHOAL_PLAN_FILE
+                   : strcmp(source, "generated") == 0 ? SHOAL_PLAN_GENERATED
+                   : strcmp(source, "uploaded") == 0  ? SHOAL_PLAN_UPLOADED
+                                                      : SHOAL_PLAN_STORED;
+    return place ? base_copy_text(file ? &away->file : &away->url, place) : SHOAL_OK;
+}
+
+static int note_made(void *context, const shoal_job_made *job)
+{
+    const submitting *self = context;
+    run_away *away = &self->outcome->away;
+    snprintf(away->spec, sizeof away->spec, "%s", job->spec);
+    (void)run_wish_write(job->id, job->spec, self->asked); /* where it can't be kept, resume asks */
+    return run_note_source(away, job->source, job->place);
+}
+
+static int submit(shoal_outcome *outcome)
+{
+    const shoal_request *request = outcome->request;
+    const run_workers_options *workers = &request->workers;
+    run_away *away = &outcome->away;
+    char *text = NULL;
+    char id[SHOAL_JOB_ID_BYTES];
+    launch_ask ask;
+    const char *scheme = shoal_store_describe(outcome->jobs.store).scheme;
+    int status = launch_ask_for(&ask, &workers->workers, scheme, request->place.threads);
+    if (status == SHOAL_OK)
+        status = run_wish_text(&text, request);
+    if (status == SHOAL_OK)
+        status = job_setup_id(id, workers->name ? workers->name : outcome->algorithm->name);
+    if (status < 0) {
+        base_free(&text);
+        return status;
+    }
+    submitting made = {.outcome = outcome, .asked = text};
+    shoal_job_options options = {.id = id,
+                                 .made = note_made,
+                                 .made_context = &made,
+                                 .slices = workers->slices,
+                                 .workers = ask.slots,
+                                 .far = ask.far,
+                                 .code = request->code ? request->code->file : NULL,
+                                 .codes = request->code ? request->code->count : 0,
+                                 .reduce = workers->reduce,
+                                 .lease = workers->lease,
+                                 .keep_rounds = workers->keep_rounds,
+                                 .rows_per_grain = request->place.rows_per_grain,
+                                 .kernel = request->place.kernel,
+                                 .settings = text,
+                                 .stop = request->watch.stop};
+    run_doing(outcome, "submitting the job");
+    run_may_stop(outcome, true);
+    status = shoal_job_submit(away->id, outcome->jobs.store, outcome->algorithm, request->config, outcome->data,
+                              outcome->weights, &options);
+    run_may_stop(outcome, false);
+    if (status < 0 && !away->id[0])
+        run_jobs_forget(id);
+    base_free(&text);
+    status = run_blame_option(status);
+    if (status == SHOAL_INVALID && !strstr(shoal_error(), outcome->data_name)) /* a learner sees rows, not files */
+        status = shoal_fail(status, "%s: %s", outcome->data_name, shoal_error());
+    return status;
+}
+
+int run_away_from_here(shoal_outcome *outcome)
+{
+    const run_workers_options *workers = &outcome->request->workers;
+    const run_jobs_settings where = {.store = workers->store, .patience = fmin(workers->patience, 60)};
+    run_away *away = &outcome->away;
+    run_doing(outcome, "opening the store");
+    int status = workers->detach ? check_detached_outputs(outcome->request) : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = run_jobs_open(&outcome->jobs, &where, RUN_JOBS_CREATE);
+    if (status < 0)
+        return status;
+    away->keep = workers->store != NULL || workers->detach;
+    away->begun = base_seconds();
+    status = base_copy_text(&away->store, outcome->jobs.url);
+    if (status == SHOAL_OK)
+        status = submit(outcome);
+    if (status == SHOAL_STOPPED && away->id[0]) {
+        const following self = following_of(outcome);
+        run_doing(outcome, NULL);
+        return fail_stopped(&self, "stopped while rows were uploaded");
+    }
+    if (status == SHOAL_OK)
+        status = workers->detach ? detach(outcome) : follow_job(outcome);
+    if (status == SHOAL_OK && !workers->detach)
+        run_predicted_note(outcome);
+    return status;
+}
+
+int run_resumed(shoal_outcome *outcome)
+{
+    outcome->away.keep = true;
+    outcome->away.resumed = true;
+    base_free(&outcome->away.store);
+    int status = base_copy_text(&outcome->away.store, outcome->jobs.url);
+    if (status < 0)
+        return status;
+    return outcome->request->workers.detach ? detach(outcome) : follow_job(outcome);
+}
+
+/* ---- afterwards -------------------------------------------------------------------------------------------------- */
+
+int run_away_close(shoal_outcome *outcome, int status)
+{
+    const run_away *away = &outcome->away;
+    run_jobs jobs = outcome->jobs;
+    char *command = NULL, *why = NULL;
+    if (!away->id[0] || away->detached)
+        return status;
+    if (status < 0) {
+        jobs.named = true;
+        if (base_copy_text(&why, shoal_error()) == SHOAL_OK &&
+            run_jobs_command(&command, &jobs, "result", away->id) == SHOAL_OK)
+            status = shoal_fail(status, "%s; job %s still has the result: `%s`", why, away->id, command);
+        base_free(&command);
+        base_free(&why);
+        return status;
+    }
+    if (away->keep)
+        return status;
+    int removed = shoal_job_remove(jobs.store, away->id, run_jobs_deadline(&jobs));
+    if (removed == SHOAL_OK)
+        run_jobs_forget(away->id);
+    return removed < 0 ? removed : status;
+}
