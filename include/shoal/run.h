@@ -33,18 +33,18 @@ typedef struct shoal_outcome shoal_outcome;
  * NULL. */
 typedef struct shoal_watcher {
     void *context;
-    shoal_progress *round;                           /* after every round */
-    bool all_rounds;                                 /* none may be left out of those of a job on workers */
-    void (*doing)(void *context, const char *text);  /* "loading rows.npy"; NULL: nothing more is to be shown */
-    void (*warn)(void *context, const char *line);   /* what people should know: a host that can't be reached */
-    void (*note)(void *context, const char *line);   /* what they may do meanwhile: the command that starts a worker */
-    void (*may_stop)(void *context, bool may);       /* from now on `stop` is heard, or not */
+    shoal_progress *round;                          /* after every round */
+    bool all_rounds;                                /* none may be left out of those of a job on workers */
+    void (*doing)(void *context, const char *text); /* "loading rows.npy"; NULL: nothing more is to be shown */
+    void (*warn)(void *context, const char *line);  /* what people should know: a host that can't be reached */
+    void (*note)(void *context, const char *line);  /* what they may do meanwhile: the command that starts a worker */
+    void (*may_stop)(void *context, bool may);      /* from now on `stop` is heard, or not */
     void (*leftovers)(void *context, const char *const *paths); /* files, then folders, to remove should this process
                                                                  * be ended; ended by NULL, NULL for none */
     const volatile int *stop; /* set by a signal handler of this process: ends the run after its round */
 } shoal_watcher;
 
-/* A request for a learner by its name, with the defaults of all options.  SHOAL_USAGE when there is no such learner. */
+/* A request for a learner by its name ("kmeans"; "exec" for a command of your own), with the defaults of all options.  SHOAL_USAGE when there is no such learner. */
 SHOAL_API int shoal_request_new(shoal_request **out, const char *learner);
 SHOAL_API void shoal_request_free(shoal_request **request);
 /* Sets an option by its long name from text, as the command line does: those of the learner, of its inputs and outputs,
@@ -53,6 +53,9 @@ SHOAL_API void shoal_request_free(shoal_request **request);
 SHOAL_API int shoal_request_set(shoal_request *request, const char *name, const char *text);
 /* Rows in memory instead of "data", and a weight for each or NULL.  They stay the caller's, and must last. */
 SHOAL_API int shoal_request_rows(shoal_request *request, shoal_data *rows, const double *weights);
+/* Values in memory that the learner starts from, instead of a file: the first centres of k-means, a row each.  They stay
+ * the caller's, and must last.  SHOAL_USAGE for a learner that has no such start. */
+SHOAL_API int shoal_request_start(shoal_request *request, const double *values, int64_t rows, int64_t columns);
 /* The program that local workers, and those who look after detached jobs, are processes of; without it this process's
  * own is started, which must then be shoal. */
 SHOAL_API int shoal_request_program(shoal_request *request, const char *path);

@@ -55,6 +55,8 @@ const cli_verb *const *cli_verbs(void);
 const cli_verb *cli_learner_verb(const learn_face *face);
 /* Lists the outputs that `shoal predict` has, from the faces of all learners. */
 void cli_predict_prepare(void);
+/* Makes the options of `shoal run`. */
+void cli_run_prepare(void);
 extern const cli_verb cli_predict, cli_run, cli_data_info, cli_data_head, cli_data_convert, cli_data_patches, cli_man,
     cli_help;
 extern const cli_verb cli_store_ls, cli_store_get, cli_store_put, cli_store_cat, cli_store_rm, cli_store_du,

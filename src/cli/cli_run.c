@@ -4,47 +4,15 @@
 #include <string.h>
 #include <shoal/exec.h>
 
-#include "base/memory.h"
-#include "learn/module.h"
-#include "run/code.h"
-#include "run/params.h"
-#include "run/ranks.h"
 #include "run/run.h"
 
-typedef struct function {
-    const char *exec;
-    shoal_texts send;
-    const char *weights;
-} function;
-
+/* Behind it lies a request for the learner that runs commands; with MODULE it becomes one for a module. */
 typedef struct settings {
     cli_common common;
     cli_print_settings print;
-    function function;
-    shoal_exec_config config;
-    const char *out;
-    shoal_data_options data;
-    run_place run;
-    run_ranks_options ranks;
-    run_workers_options workers;
-    run_trace_options trace;
+    _Alignas(16) char request[];
 } settings;
 
-static const shoal_option function_rows[] = {
-    {"exec", 'e', SHOAL_OPTION_TEXT, offsetof(function, exec), "COMMAND",
-     .help = "run this command line instead of a module: it reads .npy arrays of rows on standard input and writes "
-             "one .npy array for each on standard output"},
-    {"send", 0, SHOAL_OPTION_LIST, offsetof(function, send), "FILE",
-     .help = "--exec: a file that the command needs on workers, besides those its words name; may be given again"},
-    {"weights", 'w', SHOAL_OPTION_TEXT, offsetof(function, weights), "FILE",
-     .help = "MODULE: a weight for each row, finite and at least 0, as any data file of one column or one row"},
-    {0},
-};
-static const shoal_option output_rows[] = {
-    {"out", 'o', SHOAL_OPTION_TEXT, offsetof(settings, out), "FILE",
-     .help = "write the result: FILE.npy, or FILE.safetensors; without it the numbers are printed"},
-    {0},
-};
 static const shoal_option run_rows[] = {
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(run_place, threads), "N",
      .help = "threads, each with a process of --exec; all cores this process may use when left out; never changes the "
@@ -57,139 +25,44 @@ static const shoal_option run_rows[] = {
      .help = "rows that the function sees at once; chosen from the shape when left out", .least = 1},
     {0},
 };
-static const shoal_option *const function_options = function_rows, *const output_options = output_rows,
-                                 *const run_options = run_rows;
-static const base_option_group groups[] = {
-    {"Your function", &function_options, offsetof(settings, function)},
-    {"What it is told, and what becomes of its answers", &shoal_exec.options, offsetof(settings, config)},
-    {"Output", &output_options, 0},
-    {"Following the run", &run_trace_options_table, offsetof(settings, trace)},
-    {"Reading the data", &run_data_options, offsetof(settings, data)},
-    {"Running", &run_options, offsetof(settings, run)},
-    {"Ranks and checkpoints", &run_ranks_options_table, offsetof(settings, ranks)},
-    {"Running on workers", &run_workers_options_table, offsetof(settings, workers)},
-    {"Printing", &cli_print_options, offsetof(settings, print)},
-    {"Help", &cli_common_options, offsetof(settings, common)},
-    {0},
-};
+static const shoal_option *const own_place_options = run_rows;
 
-/* What of the options belongs to programs alone, or to modules alone. */
-static int check_function(const settings *settings, int words)
+/* The groups of the learner that runs commands, with the words of this verb. */
+static base_option_group groups[RUN_GROUPS_MOST + 3];
+
+void cli_run_prepare(void)
 {
-    const function *function = &settings->function;
-    if (function->exec && !function->exec[strspn(function->exec, " \t\n")])
-        return shoal_fail(SHOAL_USAGE, "--exec needs a command line");
-    if (function->exec && words > 1)
-        return shoal_fail(SHOAL_USAGE, "with --exec there is no MODULE: shoal run --exec COMMAND DATA");
-    if (words < (function->exec ? 1 : 2))
-        return shoal_fail(SHOAL_USAGE, "run needs MODULE and DATA, or --exec COMMAND and DATA");
-    if (function->exec && function->weights)
-        return shoal_fail(SHOAL_USAGE, "--weights is for modules: programs see rows alone");
-    if (!function->exec && (function->send.count > 0 || settings->config.collect))
-        return shoal_fail(SHOAL_USAGE, "--send and --collect need --exec COMMAND");
-    return SHOAL_OK;
-}
-
-/* What is run: a module or a command, its parameters, and the request that they make. */
-typedef struct errand {
-    char *params;
-    run_code code;
-    shoal_request *request;
-} errand;
-
-/* Refuses what can be refused before a compiler is called, and meets other ranks. */
-static int check_request(const shoal_request *request, const char *module, const char *params)
-{
-    run_files outputs, inputs;
-    run_file sources[RUN_FILES_MOST + 2] = {0};
-    int count = 0, status = run_check(request);
-    if (status < 0 || !run_is_first())
-        return status;
-    run_request_outputs(&outputs, request);
-    run_request_inputs(&inputs, request);
-    for (; inputs.file[count].name; count++)
-        sources[count] = inputs.file[count];
-    sources[count++] = (run_file){"MODULE", module};
-    if (params && !run_params_are_json(params))
-        sources[count] = (run_file){"--params", params};
-    return run_files_check(outputs.file, sources, request->json);
-}
-
-static int make_request(errand *self, const settings *settings, const char *data, cli_watch *watch)
-{
-    const learn_face *face = learn_face_find(settings->function.exec ? "exec" : "module");
-    int status = base_alloc(&self->request, 1, run_request_size(face), "a request");
-    if (status < 0)
-        return status;
-    shoal_request *request = self->request;
-    request->face = face;
-    request->algorithm = face->algorithm;
-    request->data = data;
-    request->reading = settings->data;
-    request->inputs.weights = settings->function.weights;
-    request->output[0] = settings->out;
-    request->trace = settings->trace;
-    request->place = settings->run;
-    request->ranks = settings->ranks;
-    request->workers = settings->workers;
-    request->json = settings->print.json;
-    request->watch = cli_watcher(watch);
-    request->code = &self->code;
-    return SHOAL_OK;
-}
-
-/* Loads or compiles the module, or takes the command along. */
-static int prepare_code(errand *self, const settings *settings, const char *module)
-{
-    const function *function = &settings->function;
-    const char *params = settings->config.params;
-    bool away = run_on_workers(&settings->workers);
-    shoal_request *request = self->request;
-    int status = params && !run_params_are_json(params) ? run_ranks_can_read("--params", params) : SHOAL_OK;
-    if (status == SHOAL_OK)
-        status = run_params_read(&self->params, params);
-    if (status == SHOAL_OK)
-        status = function->exec ? run_code_command(&self->code, function->exec, &function->send, away)
-                                : run_code_module(&self->code, &request->algorithm, module);
-    if (status == SHOAL_OK)
-        run_code_name(&self->code);
-    if (status == SHOAL_OK && function->exec && !away)
-        status = run_code_folder(&self->code, &request->watch);
-    if (function->exec) {
-        shoal_exec_config *config = (shoal_exec_config *)request->config;
-        *config = settings->config;
-        config->params = self->params;
-    } else {
-        ((learn_module_config *)request->config)->params = self->params;
-    }
-    return status;
+    int count = run_request_groups(groups, learn_face_find("exec"), offsetof(settings, request));
+    for (int i = 0; i < count; i++)
+        if (groups[i].table == &run_place_options)
+            groups[i].table = &own_place_options;
+    groups[count++] = (base_option_group){"Printing", &cli_print_options, offsetof(settings, print)};
+    groups[count] = (base_option_group){"Help", &cli_common_options, offsetof(settings, common)};
 }
 
 static int run_run(void *from_main, const char *const *word, int words)
 {
-    const settings *settings = from_main;
-    const char *module = words > 1 ? word[0] : NULL;
+    settings *settings = from_main;
+    shoal_request *request = (shoal_request *)settings->request;
     shoal_outcome *outcome = NULL;
-    errand self = {0};
     cli_watch watch;
-    int status = check_function(settings, words);
-    if (status < 0)
-        return status;
+    if (request->function.exec && words > 1)
+        return shoal_fail(SHOAL_USAGE, "with --exec there is no MODULE: shoal run --exec COMMAND DATA");
+    if (words < (request->function.exec ? 1 : 2))
+        return shoal_fail(SHOAL_USAGE, "run needs MODULE and DATA, or --exec COMMAND and DATA");
+    if (!request->function.exec && ((const shoal_exec_config *)request->config)->collect)
+        return shoal_fail(SHOAL_USAGE, "--send and --collect need --exec COMMAND");
     cli_watch_start(&watch, settings->print.quiet);
-    status = make_request(&self, settings, words > 1 ? word[1] : word[0], &watch);
-    if (status == SHOAL_OK)
-        status = check_request(self.request, module, settings->config.params);
-    if (status == SHOAL_OK)
-        status = prepare_code(&self, settings, module);
-    if (status == SHOAL_OK)
-        status = run_checked(&outcome, self.request);
+    request->face = learn_face_find(words > 1 ? "module" : "exec");
+    request->algorithm = request->face->algorithm;
+    request->function.module = words > 1 ? word[0] : NULL;
+    request->data = word[words - 1];
+    request->json = settings->print.json;
+    request->watch = cli_watcher(&watch);
+    int status = run_request(&outcome, request);
     cli_progress_clear(&watch.progress);
     status = cli_outcome_tell(outcome, &settings->print, status);
     shoal_outcome_free(&outcome);
-    if (self.request)
-        run_code_release(&self.code, &self.request->watch);
-    shoal_request_free(&self.request);
-    base_free(&self.params);
     return status;
 }
 
@@ -230,7 +103,7 @@ const cli_verb cli_run = {
     .description = description,
     .examples = examples,
     .options = groups,
-    .settings_size = sizeof(settings),
+    .settings_size = sizeof(settings) + sizeof(shoal_request) + sizeof(shoal_exec_config),
     .of_ranks = true,
     .run = run_run,
 };

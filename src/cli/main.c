@@ -30,6 +30,7 @@ const cli_verb *const *cli_verbs(void)
     if (list[0])
         return list;
     cli_predict_prepare();
+    cli_run_prepare();
     for (const learn_face *const *face = learn_faces; *face; face++)
         if (cli_learner_verb(*face))
             list[count++] = cli_learner_verb(*face);

@@ -139,6 +139,7 @@ typedef struct learn_face {
     const shoal_option *plan_options;              /* of the config, for `shoal plan` alone; NULL for none */
     const learn_output *outputs;
     int classes_most; /* labels are those of classes, and so many of them at most; 0: any numbers */
+    bool runs_code;   /* what people wrote: a command, or a module */
     bool keeps_part;  /* a stop leaves a result, which is written */
     const char *kept; /* "centres and labels are those": said of iteration N after a stop */
 
@@ -149,6 +150,8 @@ typedef struct learn_face {
     /* Optional.  Sets what depends on the rows, and reads the start, into config; what that then points to is in
      * `values`, which whoever has them frees. */
     int (*settle)(void *config, double *values[4], const learn_inputs *inputs, const learn_rows *rows);
+    /* Optional.  Starts from values in memory, which have as many columns as the rows. */
+    void (*start_from)(void *config, const double *values, int64_t rows);
     /* Optional.  Sets what only a result tells, for `cost`. */
     void (*learnt)(void *config, const shoal_result *result);
 

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "request.h"
+#include "function.h"
 
 /* ---- which there are --------------------------------------------------------------------------------------------- */
 
@@ -38,6 +38,10 @@ void run_request_inputs(run_files *out, const shoal_request *request)
     add_file(out, &count, "--", "weights", request->inputs.weights);
     if (start)
         add_file(out, &count, "", option, start);
+    if (request->face->runs_code) {
+        add_file(out, &count, "", "MODULE", request->function.module);
+        add_file(out, &count, "--", "params", run_params_file(request));
+    }
 }
 
 /* ---- that they are apart ----------------------------------------------------------------------------------------- */

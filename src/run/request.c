@@ -58,6 +58,8 @@ int run_request_groups(base_option_group groups[RUN_GROUPS_MOST], const learn_fa
     {                                                                                                                  \
         title, table, offset + offsetof(shoal_request, member)                                                         \
     }
+    if (face->runs_code)
+        GROUP("Your function", &run_function_options, function);
     if (face->algorithm->options)
         GROUP(face->options_title, &face->algorithm->options, config);
     if (face->inputs)
@@ -95,7 +97,7 @@ typedef struct run_texts {
 int shoal_request_new(shoal_request **out, const char *learner)
 {
     const learn_face *face = learn_face_find(learner);
-    if (!face || !face->summary || strcmp(face->algorithm->name, learner) != 0) {
+    if (!face || strcmp(face->algorithm->name, learner) != 0) {
         const char *names[32];
         int count = 0;
         for (const learn_face *const *at = learn_faces; *at && count < 32; at++)
@@ -160,6 +162,15 @@ int shoal_request_rows(shoal_request *request, shoal_data *rows, const double *w
 {
     request->rows = rows;
     request->weights = weights;
+    return SHOAL_OK;
+}
+
+int shoal_request_start(shoal_request *request, const double *values, int64_t rows, int64_t columns)
+{
+    if (!request->face->start_from)
+        return shoal_fail(SHOAL_USAGE, "%s does not start from values in memory", request->algorithm->name);
+    request->face->start_from(request->config, values, rows);
+    request->start_columns = columns;
     return SHOAL_OK;
 }
 

@@ -59,6 +59,14 @@ typedef struct run_trace_options {
     const char *tensorboard; /* a folder, or NULL */
 } run_trace_options;
 
+/* What people wrote themselves and want run: a command, or a module. */
+typedef struct run_function {
+    const char *exec;   /* a command line; NULL: the module */
+    shoal_texts send;   /* files that the command needs on workers besides */
+    const char *module; /* a C file or a shared object */
+} run_function;
+
+extern const shoal_option *const run_function_options;      /* of run_function: --exec, --send */
 extern const shoal_option *const run_data_options;          /* of shoal_data_options */
 extern const shoal_option *const run_place_options;         /* of run_place */
 extern const shoal_option *const run_ranks_options_table;   /* of run_ranks_options */
@@ -82,12 +90,13 @@ struct shoal_request {
     run_workers_options workers;
     bool json; /* stdout has an object, so that no output may go there */
 
-    shoal_data *rows; /* in memory; not owned */
+    int64_t start_columns; /* of values in memory to start from; 0: there are none */
+    shoal_data *rows;      /* in memory; not owned */
     const double *weights;
     const char *program;
     shoal_watcher watch;
-    /* What a module or a command brings along (code.h). */
-    const struct run_code *code;
+    run_function function;       /* of learners that run what people wrote */
+    const struct run_code *code; /* what that brings along, once it was prepared (code.h) */
 
     struct run_texts *texts;    /* that shoal_request_set copied */
     _Alignas(16) char config[]; /* the learner's options */
@@ -119,7 +128,7 @@ typedef struct run_file {
     const char *path;
 } run_file;
 
-enum { RUN_FILES_MOST = LEARN_OUTPUTS_MOST + 2, RUN_NAME_BYTES = 40 };
+enum { RUN_FILES_MOST = LEARN_OUTPUTS_MOST + 4, RUN_NAME_BYTES = 40 };
 
 /* Files that a request names, in the order in which they are told; a row without a name ends them. */
 typedef struct run_files {

@@ -3,6 +3,15 @@
 
 #include <stddef.h>
 
+static const shoal_option function_rows[] = {
+    {"exec", 'e', SHOAL_OPTION_TEXT, offsetof(run_function, exec), "COMMAND",
+     .help = "run this command line instead of a module: it reads .npy arrays of rows on standard input and writes "
+             "one .npy array for each on standard output"},
+    {"send", 0, SHOAL_OPTION_LIST, offsetof(run_function, send), "FILE",
+     .help = "--exec: a file that the command needs on workers, besides those its words name; may be given again"},
+    {0},
+};
+
 static const shoal_option data_rows[] = {
     {"rows", 0, SHOAL_OPTION_COUNT, offsetof(shoal_data_options, rows), "N",
      .help = "raw files: how many rows there are; as many as the file holds when left out"},
@@ -112,6 +121,7 @@ static const shoal_option workers_rows[] = {
      .least = SHOAL_JOB_PATIENCE_LEAST, .most = SHOAL_JOB_PATIENCE_MOST},
     {0},
 };
-const shoal_option *const run_data_options = data_rows, *const run_place_options = place_rows,
-                          *const run_ranks_options_table = ranks_rows, *const run_engine_options = engine_rows,
-                          *const run_trace_options_table = trace_rows, *const run_workers_options_table = workers_rows;
+const shoal_option *const run_function_options = function_rows, *const run_data_options = data_rows,
+                          *const run_place_options = place_rows, *const run_ranks_options_table = ranks_rows,
+                          *const run_engine_options = engine_rows, *const run_trace_options_table = trace_rows,
+                          *const run_workers_options_table = workers_rows;

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "kernel/kernel.h"
+#include "function.h"
 #include "load.h"
 #include "outputs.h"
 #include "ranks.h"
@@ -22,7 +23,9 @@ static const char *picture_of(const shoal_request *request)
 static int check_learner(const shoal_request *request)
 {
     const learn_inputs *inputs = &request->inputs;
-    int status = request->face->check ? request->face->check(request->config, inputs) : SHOAL_OK;
+    int status = request->face->runs_code ? run_function_check(request) : SHOAL_OK;
+    if (status == SHOAL_OK && request->face->check)
+        status = request->face->check(request->config, inputs);
     if (status == SHOAL_OK && !request->data && !request->rows)
         status = shoal_fail(SHOAL_USAGE, "%s needs data", request->algorithm->name);
     if (status == SHOAL_OK && inputs->labels && (request->rows || run_is_in_store(request->data)))
@@ -63,6 +66,9 @@ static int prepare(shoal_outcome *outcome, shoal_request *request)
                                             : NULL;
     data_sheet sheet = {0};
     int status = run_load(outcome);
+    if (status == SHOAL_OK && request->start_columns > 0 && request->start_columns != outcome->columns)
+        status = shoal_fail(SHOAL_INVALID, "a start of %lld columns, but %s has %lld",
+                            (long long)request->start_columns, outcome->data_name, (long long)outcome->columns);
     if (status == SHOAL_OK && start)
         status = run_ranks_can_read(option, start);
     if (status == SHOAL_OK && request->face->settle) {
@@ -74,7 +80,7 @@ static int prepare(shoal_outcome *outcome, shoal_request *request)
     return status;
 }
 
-int run_checked(shoal_outcome **out, shoal_request *request)
+static int run_prepared(shoal_outcome **out, shoal_request *request)
 {
     int status = run_outcome_new(out, request);
     if (status == SHOAL_OK)
@@ -88,8 +94,15 @@ int run_checked(shoal_outcome **out, shoal_request *request)
 
 int run_request(shoal_outcome **out, shoal_request *request)
 {
+    run_prepared_function function = {0};
     int status = run_check(request);
-    return status == SHOAL_OK ? run_checked(out, request) : status;
+    if (status < 0 || !request->face->runs_code)
+        return status < 0 ? status : run_prepared(out, request);
+    status = run_function_prepare(&function, request);
+    if (status == SHOAL_OK)
+        status = run_prepared(out, request);
+    run_function_release(&function, request);
+    return status;
 }
 
 int shoal_request_run(shoal_outcome **out, shoal_request *request)

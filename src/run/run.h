@@ -20,8 +20,7 @@ int run_finish(shoal_outcome *outcome);
 /* Refuses what can be refused before anything is read, and meets other ranks. */
 int run_check(const shoal_request *request);
 
-/* shoal_request_run, for who holds the ranks of this process itself (ranks.h); and the same once run_check was called. */
+/* shoal_request_run, for who holds the ranks of this process itself (ranks.h). */
 int run_request(shoal_outcome **out, shoal_request *request);
-int run_checked(shoal_outcome **out, shoal_request *request);
 
 #endif

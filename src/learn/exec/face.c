@@ -27,6 +27,9 @@ static void summarise(learn_lines *lines, const learn_ended *ended)
 
 const learn_face learn_exec = {
     .algorithm = &shoal_exec,
+    .options_title = "What it is told, and what becomes of its answers",
+    .inputs_title = "Weights",
+    .runs_code = true,
     .inputs = inputs,
     .outputs = outputs,
     .summarise = summarise,
@@ -34,6 +37,8 @@ const learn_face learn_exec = {
 
 const learn_face learn_of_module = {
     .algorithm = &learn_module,
+    .inputs_title = "Weights",
+    .runs_code = true,
     .inputs = inputs,
     .outputs = outputs,
     .keeps_part = true,

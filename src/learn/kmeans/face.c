@@ -76,6 +76,13 @@ static int settle(void *into, double *values[4], const learn_inputs *given, cons
     return SHOAL_OK;
 }
 
+static void start_from(void *into, const double *centres, int64_t rows)
+{
+    shoal_kmeans_config *config = into;
+    config->start = centres;
+    config->k = rows;
+}
+
 /* ---- after the run ----------------------------------------------------------------------------------------------- */
 
 static const learn_output outputs[] = {
@@ -245,6 +252,7 @@ const learn_face learn_kmeans = {
     .check = check,
     .start_file = start_file,
     .settle = settle,
+    .start_from = start_from,
     .summarise = summarise,
     .draw = draw,
     .parts = parts,

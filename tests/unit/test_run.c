@@ -1,0 +1,160 @@
+/* Labels: threads
+ * include/shoal/run.h: requests by the names of options, what they refuse, and outcomes that are those of shoal_run. */
+#include "data_support.h"
+
+#include <shoal/kmeans.h>
+#include <shoal/run.h>
+
+static const char rows[] = "gen:blobs?rows=3000&cols=4&seed=5&centres=6";
+
+static shoal_request *request_of(const char *learner, const char *const options[][2])
+{
+    shoal_request *request = NULL;
+    if (shoal_request_new(&request, learner) < 0)
+        fail_msg("%s", shoal_error());
+    for (int i = 0; options[i][0]; i++)
+        if (shoal_request_set(request, options[i][0], options[i][1]) < 0)
+            fail_msg("%s", shoal_error());
+    return request;
+}
+
+static shoal_outcome *run(shoal_request *request)
+{
+    shoal_outcome *outcome = NULL;
+    if (shoal_request_run(&outcome, request) < 0)
+        fail_msg("%s", shoal_error());
+    return outcome;
+}
+
+static void assert_same_centres(const shoal_result *a, const shoal_result *b)
+{
+    const shoal_tensor *one = shoal_result_tensor(a, "centres"), *other = shoal_result_tensor(b, "centres");
+    assert_int_equal(one->shape[0] * one->shape[1], other->shape[0] * other->shape[1]);
+    assert_memory_equal(one->values, other->values, (size_t)(one->shape[0] * one->shape[1]) * sizeof(double));
+}
+
+static void a_request_is_what_shoal_run_does(void **state)
+{
+    shoal_kmeans_config config = {0};
+    shoal_result *expected = NULL;
+    shoal_data *data = NULL;
+    (void)state;
+    assert_int_equal(shoal_options_default(&config, shoal_kmeans.options), SHOAL_OK);
+    config.k = 6;
+    config.seed = 3;
+    assert_int_equal(shoal_data_open(&data, rows, NULL), SHOAL_OK);
+    assert_int_equal(shoal_run(&expected, NULL, &shoal_kmeans, &config, data, NULL, NULL), SHOAL_OK);
+    shoal_request *request = request_of("kmeans", (const char *const[][2]){{"data", rows},
+                                                                           {"clusters", "6"},
+                                                                           {"seed", "3"},
+                                                                           {"threads", "2"},
+                                                                           {"centres", file_path("centres.npy")},
+                                                                           {0}});
+    shoal_outcome *outcome = run(request);
+    assert_same_centres(shoal_outcome_result(outcome), expected);
+    assert_int_equal(shoal_outcome_report(outcome)->threads, 2);
+    assert_string_equal(shoal_outcome_job(outcome), "");
+    assert_null(shoal_outcome_resume(outcome));
+    shoal_data *written = NULL;
+    assert_int_equal(shoal_data_open(&written, file_path("centres.npy"), NULL), SHOAL_OK);
+    assert_int_equal(shoal_data_rows(written), 6);
+    shoal_data_free(&written);
+    shoal_outcome_free(&outcome);
+    shoal_outcome_free(&outcome);
+    outcome = run(request); /* and again */
+    assert_same_centres(shoal_outcome_result(outcome), expected);
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
+    shoal_request_free(&request);
+    shoal_result_free(&expected);
+    shoal_data_free(&data);
+}
+
+static void rows_weights_and_start_may_lie_in_memory(void **state)
+{
+    static const double values[] = {0, 0, 0, 1, 9, 9, 9, 8}, weights[] = {1, 3, 1, 1}, start[] = {0, 0, 9, 9};
+    shoal_data *data = NULL;
+    (void)state;
+    assert_int_equal(shoal_data_wrap(&data, values, 4, 2, SHOAL_FLOAT64), SHOAL_OK);
+    shoal_request *request = request_of("kmeans", (const char *const[][2]){{0}});
+    assert_int_equal(shoal_request_rows(request, data, weights), SHOAL_OK);
+    assert_int_equal(shoal_request_start(request, start, 2, 2), SHOAL_OK);
+    shoal_outcome *outcome = run(request);
+    const double *centres = shoal_result_tensor(shoal_outcome_result(outcome), "centres")->values;
+    assert_true(centres[0] == 0 && centres[1] == 0.75 && centres[2] == 9 && centres[3] == 8.5);
+    shoal_outcome_free(&outcome);
+    assert_int_equal(shoal_request_start(request, start, 1, 4), SHOAL_OK);
+    assert_int_equal(shoal_request_run(&outcome, request), SHOAL_INVALID);
+    assert_non_null(strstr(shoal_error(), "a start of 4 columns"));
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
+    shoal_data_free(&data);
+}
+
+static int count_rounds, stop;
+
+static void on_round(void *context, const shoal_round *done, const shoal_round *next, int64_t count, double seconds)
+{
+    (void)context, (void)done, (void)count, (void)seconds;
+    count_rounds++;
+    stop = next && strcmp(next->phase, "run") == 0 && next->step >= 2;
+}
+
+static void a_watcher_hears_rounds_and_stops_the_run(void **state)
+{
+    (void)state;
+    shoal_request *request =
+        request_of("kmeans", (const char *const[][2]){{"data", rows}, {"clusters", "50"}, {"tolerance", "0"}, {0}});
+    shoal_request_watch(request, &(shoal_watcher){.round = on_round, .stop = &stop});
+    shoal_outcome *outcome = run(request);
+    assert_true(count_rounds > 3);
+    assert_true(shoal_outcome_report(outcome)->stopped);
+    assert_non_null(shoal_outcome_result(outcome));
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
+}
+
+static void assert_refused(const char *name, const char *text, const char *sentence)
+{
+    shoal_request *request = NULL;
+    assert_int_equal(shoal_request_new(&request, "kmeans"), SHOAL_OK);
+    assert_int_equal(shoal_request_set(request, name, text), SHOAL_USAGE);
+    assert_string_equal(shoal_error(), sentence);
+    shoal_request_free(&request);
+}
+
+static void what_is_wrong_is_told(void **state)
+{
+    shoal_request *request = NULL;
+    shoal_outcome *outcome = NULL;
+    (void)state;
+    assert_int_equal(shoal_request_new(&request, "kmean"), SHOAL_USAGE);
+    assert_string_equal(shoal_error(), "there is no learner 'kmean'; did you mean 'kmeans'?");
+    assert_null(request);
+    assert_refused("hidden", "5", "kmeans has no option 'hidden'");
+    assert_refused("clusters", "many", "--clusters: many is not a number");
+    assert_int_equal(shoal_request_new(&request, "kmeans"), SHOAL_OK);
+    assert_int_equal(shoal_request_set(request, "clusters", "3"), SHOAL_OK);
+    assert_int_equal(shoal_request_run(&outcome, request), SHOAL_USAGE);
+    assert_string_equal(shoal_error(), "kmeans needs data");
+    assert_int_equal(shoal_request_set(request, "data", "/nowhere/rows.npy"), SHOAL_OK);
+    assert_true(shoal_request_run(&outcome, request) < 0);
+    assert_non_null(strstr(shoal_error(), "/nowhere/rows.npy"));
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
+    assert_int_equal(shoal_request_new(&request, "logistic"), SHOAL_OK);
+    assert_int_equal(shoal_request_start(request, (const double[]){1}, 1, 1), SHOAL_USAGE);
+    shoal_request_free(&request);
+}
+
+int main(void)
+{
+    setenv("SHOAL_HISTORY", "off", 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_request_is_what_shoal_run_does, folder_setup, folder_teardown),
+        cmocka_unit_test(rows_weights_and_start_may_lie_in_memory),
+        cmocka_unit_test(a_watcher_hears_rounds_and_stops_the_run),
+        cmocka_unit_test(what_is_wrong_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
