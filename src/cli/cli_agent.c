@@ -3,13 +3,7 @@
  * write to. */
 #include "cli.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kernel/kernel.h"
-#include "launch/agent.h"
+#include "run/hosts.h"
 
 typedef struct settings {
     cli_common common;
@@ -31,37 +25,12 @@ static const base_option_group groups[] = {
     {0},
 };
 
-/* Moves a standard stream to a descriptor of its own, and puts nothing in its place. */
-static int take_stream(int *out, int descriptor)
-{
-    *out = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (*out < 0 || nothing < 0 || dup2(nothing, descriptor) < 0)
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "the agent's standard streams");
-    close(nothing);
-    return SHOAL_OK;
-}
-
-static int run_agent(void *from_main, const char *const *word, int words)
+static int run_agent_verb(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
-    const kernel_set *set = NULL;
-    agent_options agent = {.nonce = settings->nonce, .cache = settings->cache, .in = -1, .out = -1};
     (void)word;
     (void)words;
-    if (!settings->nonce || strlen(settings->nonce) != 32 || strspn(settings->nonce, "0123456789abcdef") != 32)
-        return shoal_fail(
-            SHOAL_USAGE,
-            "--nonce should be 32 hexadecimal digits; agents are started by --workers ssh:HOST, not by hand");
-    int status = kernel_choose(&set, "auto");
-    if (status == SHOAL_OK)
-        status = take_stream(&agent.in, STDIN_FILENO);
-    if (status == SHOAL_OK)
-        status = take_stream(&agent.out, STDOUT_FILENO);
-    if (status < 0)
-        return status;
-    agent.kernel = set->name;
-    return agent_run(&agent);
+    return run_agent(settings->nonce, settings->cache);
 }
 
 static const char *const description[] = {
@@ -86,5 +55,5 @@ const cli_verb cli_agent = {
     .examples = examples,
     .options = groups,
     .settings_size = sizeof(settings),
-    .run = run_agent,
+    .run = run_agent_verb,
 };

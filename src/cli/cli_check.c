@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/world.h"
 #include "kernel/kernel.h"
-#include "launch/launch_check.h"
+#include "run/hosts.h"
 #include "store_open.h"
 
 enum { STORE_TRIES = 5 };
@@ -94,7 +94,7 @@ static void format_seconds(char *out, size_t size, double seconds)
 }
 
 /* A reason starts with the name, which stands in front of it already. */
-static void print_reason(const launch_check_row *row)
+static void print_reason(const run_host *row)
 {
     size_t length = strlen(row->name);
     bool named = strncmp(row->why, row->name, length) == 0 && strncmp(row->why + length, ": ", 2) == 0;
@@ -102,7 +102,7 @@ static void print_reason(const launch_check_row *row)
     putchar('\n');
 }
 
-static void print_row(const launch_check_row *row, int width)
+static void print_row(const run_host *row, int width)
 {
     char cores[48], memory[32], trip[32], to[40], from[40];
     const far_facts *facts = &row->facts;
@@ -124,7 +124,7 @@ static void print_row(const launch_check_row *row, int width)
            trip, to, from, *facts->gpu ? facts->gpu : "-");
 }
 
-static void print_table(const launch_check *check, const store_row *store, const char *url)
+static void print_table(const run_hosts *check, const store_row *store, const char *url)
 {
     char trip[32];
     int width = (int)strlen("WHERE");
@@ -147,7 +147,7 @@ static void print_table(const launch_check *check, const store_row *store, const
 
 /* ---- for programs ------------------------------------------------------------------------------------------------ */
 
-static json_t *json_row(const launch_check_row *row)
+static json_t *json_row(const run_host *row)
 {
     const far_facts *facts = &row->facts;
     json_t *object = json_object();
@@ -178,7 +178,7 @@ static json_t *json_row(const launch_check_row *row)
     return object;
 }
 
-static int print_object(const launch_check *check, const store_row *store, const char *url)
+static int print_object(const run_hosts *check, const store_row *store, const char *url)
 {
     json_t *object = json_object(), *list = json_array();
     for (int i = 0; i < check->count; i++)
@@ -200,7 +200,7 @@ static int print_object(const launch_check *check, const store_row *store, const
 /* ---- the verb ---------------------------------------------------------------------------------------------------- */
 
 /* Only this program knows the kernel set that it would choose on this machine. */
-static int fill_local(launch_check *check)
+static int fill_local(run_hosts *check)
 {
     const kernel_set *set = NULL;
     int status = kernel_choose(&set, "auto");
@@ -210,7 +210,7 @@ static int fill_local(launch_check *check)
     return status;
 }
 
-static bool is_all_reached(const launch_check *check, const store_row *store, const char *url)
+static bool is_all_reached(const run_hosts *check, const store_row *store, const char *url)
 {
     bool all = !url || store->reached;
     for (int i = 0; i < check->count; i++)
@@ -221,14 +221,14 @@ static bool is_all_reached(const launch_check *check, const store_row *store, co
 static int run_check(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
-    launch_check *check = NULL;
+    run_hosts *check = NULL;
     store_row store = {0};
     (void)word;
     (void)words;
     if (settings->workers.count == 0 && !settings->store)
         return shoal_fail(SHOAL_USAGE, "check needs --workers WHERE, --store URL or both");
     cli_signals_allow_stop(true);
-    int status = launch_check_run(&check, &settings->workers, settings->ssh, cli_signals_stop());
+    int status = run_hosts_check(&check, &settings->workers, settings->ssh, cli_signals_stop());
     cli_signals_allow_stop(false);
     if (status == SHOAL_OK)
         status = fill_local(check);
@@ -240,7 +240,7 @@ static int run_check(void *from_main, const char *const *word, int words)
         print_table(check, &store, settings->store);
     if (status == SHOAL_OK && !is_all_reached(check, &store, settings->store))
         status = CLI_FAILED;
-    launch_check_free(&check);
+    run_hosts_free(&check);
     return status;
 }
 

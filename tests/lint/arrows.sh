@@ -15,7 +15,7 @@ declare -A headers=([base]="error option version" [data]="error option data" [ke
     [learn]="error option version data learn kmeans exec module logistic autoencoder" [engine]="error option data store learn engine job ranks"
     [launch]="error option store"
     [plan]="error option data learn engine plan"
-    [run]="error option data store learn module engine job ranks plan run version"
+    [run]="error option data store learn exec module engine job ranks plan run version"
     [portable]="error" [mpi]="error ranks"
     [cli]="error option data store learn kmeans exec module logistic autoencoder engine job ranks plan run shoal version")
 # Of learn an engine sees the contract, how partials are merged, how they travel and how what travelled is checked, never a learner; of store its public face.

@@ -1,18 +1,18 @@
 /* Looking at where workers would run, without running any.
  *
- *     launch_check *check = NULL;
- *     int status = launch_check_run(&check, &specs, NULL, stop);
+ *     run_hosts *check = NULL;
+ *     int status = run_hosts_check(&check, &specs, NULL, stop);
  *     for (int i = 0; i < check->count; i++)
  *         ... check->rows[i] ...
- *     launch_check_free(&check); */
-#ifndef LAUNCH_CHECK_H
-#define LAUNCH_CHECK_H
+ *     run_hosts_free(&check); */
+#ifndef RUN_HOSTS_H
+#define RUN_HOSTS_H
 
 #include <stdatomic.h>
 
 #include "launch/far_host.h"
 
-typedef struct launch_check_row {
+typedef struct run_host {
     char name[SHOAL_KEY_MOST]; /* "corn10", "this machine", "slurm:spot" */
     const char *launcher;      /* "ssh" */
     bool reached;
@@ -20,17 +20,21 @@ typedef struct launch_check_row {
     int64_t workers; /* that the spec asks for there */
     int64_t nodes;   /* slurm: that could take work; otherwise 1 */
     far_facts facts; /* this machine's and Slurm's as far as they are known */
-} launch_check_row;
+} run_host;
 
-typedef struct launch_check {
+typedef struct run_hosts {
     int count;
-    launch_check_row *rows;
-} launch_check;
+    run_host *rows;
+} run_hosts;
 
 /* Looks at everything that the specs name, in the order they name it: hosts behind ssh are reached, all at a time, and
  * then measured one by one. `ssh` is as in launch_job; `stop` ends it with SHOAL_STOPPED.  SHOAL_USAGE for specs that
  * make no sense. */
-int launch_check_run(launch_check **out, const launch_specs *specs, const char *ssh, const volatile int *stop);
-void launch_check_free(launch_check **check);
+int run_hosts_check(run_hosts **out, const launch_specs *specs, const char *ssh, const volatile int *stop);
+void run_hosts_free(run_hosts **check);
+
+/* Being the agent of a machine that someone reached by ssh or srun: serves its workers over standard input and output,
+ * which nothing else may use, until the link ends.  `cache` is the folder in which workers keep rows, or NULL. */
+int run_agent(const char *nonce, const char *cache);
 
 #endif

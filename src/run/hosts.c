@@ -1,5 +1,5 @@
-/* Looking at where workers would run.  See launch_check.h. */
-#include "launch/launch_check.h"
+/* Looking at where workers would run.  See hosts.h. */
+#include "run/hosts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ enum { PROBE_BYTES = 16 << 20, POLL_MS = 10, AT_ONCE = 8 };
 static const double PROBE_LONGEST = 60; /* seconds for one host */
 static const char probe_key[] = "probe/blob";
 
-static int add_row(launch_check *self, launch_check_row **out)
+static int add_row(run_hosts *self, run_host **out)
 {
     int status = base_grow(&self->rows, (size_t)self->count, (size_t)self->count + 1, sizeof *self->rows, "the hosts");
     if (status == SHOAL_OK)
@@ -28,9 +28,9 @@ static int add_row(launch_check *self, launch_check_row **out)
 
 /* ---- this machine ------------------------------------------------------------------------------------------------ */
 
-static int check_local(launch_check *self, int64_t workers)
+static int check_local(run_hosts *self, int64_t workers)
 {
-    launch_check_row *row = NULL;
+    run_host *row = NULL;
     int status = add_row(self, &row);
     if (status < 0)
         return status;
@@ -67,7 +67,7 @@ static int find_partition(char *out, size_t size, const char *rest)
 
 /* A line of sinfo, "debug*|up|3/1/0/4|2|1024+": its name, its state, nodes that work, are free, can't be used and all
  * of them, cores and megabytes of one. */
-static void take_partition(launch_check_row *row, char *line)
+static void take_partition(run_host *row, char *line)
 {
     const char *name = strsep(&line, "|"), *state = line ? strsep(&line, "|") : "",
                *nodes = line ? strsep(&line, "|") : "";
@@ -83,10 +83,10 @@ static void take_partition(launch_check_row *row, char *line)
                  state, (long long)row->nodes);
 }
 
-static int check_slurm(launch_check *self, const char *rest, int64_t workers)
+static int check_slurm(run_hosts *self, const char *rest, int64_t workers)
 {
     char partition[128], command[256], line[512];
-    launch_check_row *row = NULL;
+    run_host *row = NULL;
     int lines = 0, status = find_partition(partition, sizeof partition, rest);
     if (status < 0)
         return status;
@@ -128,10 +128,10 @@ typedef struct reaching {
     far_gate *gate;
 } reaching;
 
-static int start_reaching(launch_check *self, reaching *now, const char *ssh)
+static int start_reaching(run_hosts *self, reaching *now, const char *ssh)
 {
     ssh_words command = {0};
-    launch_check_row *row = NULL;
+    run_host *row = NULL;
     int status = base_alloc(&now->far, (size_t)now->count, sizeof *now->far, "the hosts");
     if (status == SHOAL_OK)
         status = ssh_words_split(&command, ssh_command(ssh));
@@ -154,7 +154,7 @@ static int start_reaching(launch_check *self, reaching *now, const char *ssh)
 }
 
 /* Waits until the host has told what is asked for, or why it will not; true then. */
-static bool has_told(launch_check_row *row, far_host *host, bool probed)
+static bool has_told(run_host *row, far_host *host, bool probed)
 {
     int status = far_host_tick(host);
     far_host_facts(host, &row->facts);
@@ -172,7 +172,7 @@ static bool has_told(launch_check_row *row, far_host *host, bool probed)
     return status < 0;
 }
 
-static int await(launch_check_row *row, far_host *host, bool probed, double seconds, const volatile int *stop)
+static int await(run_host *row, far_host *host, bool probed, double seconds, const volatile int *stop)
 {
     int64_t until = base_time_after(base_now(), seconds);
     while (!has_told(row, host, probed)) {
@@ -187,13 +187,13 @@ static int await(launch_check_row *row, far_host *host, bool probed, double seco
     return SHOAL_OK;
 }
 
-static int measure_all(launch_check *self, reaching *now, const volatile int *stop)
+static int measure_all(run_hosts *self, reaching *now, const volatile int *stop)
 {
     int status = SHOAL_OK;
     for (int i = 0; i < now->count && status == SHOAL_OK; i++)
         status = await(&self->rows[now->first_row + i], now->far[i], false, 1e9, stop);
     for (int i = 0; i < now->count && status == SHOAL_OK; i++) {
-        launch_check_row *row = &self->rows[now->first_row + i];
+        run_host *row = &self->rows[now->first_row + i];
         if (!row->reached)
             continue;
         far_host_probe(now->far[i], probe_key);
@@ -230,7 +230,7 @@ static void end_reaching(reaching *now)
     shoal_store_close(&now->job.store);
 }
 
-static int check_ssh(launch_check *self, const char *rest, const char *ssh, const volatile int *stop)
+static int check_ssh(run_hosts *self, const char *rest, const char *ssh, const volatile int *stop)
 {
     reaching now = {0};
     int status = ssh_hosts_parse(&now.hosts, &now.count, rest);
@@ -246,7 +246,7 @@ static int check_ssh(launch_check *self, const char *rest, const char *ssh, cons
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-static int check_spec(launch_check *self, const char *spec, const char *ssh, const volatile int *stop)
+static int check_spec(run_hosts *self, const char *spec, const char *ssh, const volatile int *stop)
 {
     launch_ask ask;
     launch_specs one = {.count = 1, .text = {spec}};
@@ -259,22 +259,22 @@ static int check_spec(launch_check *self, const char *spec, const char *ssh, con
                                              : check_local(self, ask.workers);
 }
 
-int launch_check_run(launch_check **out, const launch_specs *specs, const char *ssh, const volatile int *stop)
+int run_hosts_check(run_hosts **out, const launch_specs *specs, const char *ssh, const volatile int *stop)
 {
-    launch_check *self = NULL;
+    run_hosts *self = NULL;
     *out = NULL;
     int status = base_alloc(&self, 1, sizeof *self, "the hosts");
     for (int i = 0; i < specs->count && status == SHOAL_OK; i++)
         status = check_spec(self, specs->text[i], ssh, stop);
     if (status < 0) {
-        launch_check_free(&self);
+        run_hosts_free(&self);
         return status;
     }
     *out = self;
     return SHOAL_OK;
 }
 
-void launch_check_free(launch_check **check)
+void run_hosts_free(run_hosts **check)
 {
     if (*check)
         base_free(&(*check)->rows);
