@@ -1,6 +1,7 @@
 /* Clusters 1,000 generated rows into five groups with libshoal and prints where their centres are.
  *
  *     cc cluster.c $(pkg-config --cflags --libs shoal) -o cluster && ./cluster
+ *     ./cluster local:4 /usr/bin/shoal              # the same bits, by four processes of that program
  *
  * Any path would do in place of the "gen:" address: x.npy, x.csv.gz, train-images-idx3-ubyte.gz, ... */
 #include <stdio.h>
@@ -20,26 +21,28 @@ static void print_centres(const shoal_result *result)
     printf("objective: %.6g\n", shoal_result_number(result, "objective"));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    shoal_data *data = NULL;
-    shoal_result *result = NULL;
-    shoal_report report;
-    shoal_kmeans_config config = {0};
-    shoal_run_options options = {0}; /* all cores, the best kernel */
+    shoal_request *request = NULL;
+    shoal_outcome *outcome = NULL;
 
-    int status = shoal_data_open(&data, "gen:blobs?rows=1000&cols=8&centres=5&seed=1", NULL);
+    int status = shoal_request_new(&request, "kmeans");
     if (status == SHOAL_OK)
-        status = shoal_options_default(&config, shoal_kmeans.options);
-    config.k = 5;
+        status = shoal_request_set(request, "data", "gen:blobs?rows=1000&cols=8&centres=5&seed=1");
     if (status == SHOAL_OK)
-        status = shoal_run(&result, &report, &shoal_kmeans, &config, data, NULL, &options);
+        status = shoal_request_set(request, "clusters", "5");
+    if (status == SHOAL_OK && argc > 1)
+        status = shoal_request_set(request, "workers", argv[1]);
+    if (status == SHOAL_OK && argc > 2)
+        status = shoal_request_program(request, argv[2]);
     if (status == SHOAL_OK)
-        print_centres(result);
+        status = shoal_request_run(&outcome, request);
+    if (status == SHOAL_OK)
+        print_centres(shoal_outcome_result(outcome));
     else
         fprintf(stderr, "cluster: %s\n", shoal_error());
 
-    shoal_result_free(&result);
-    shoal_data_free(&data);
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
     return status == SHOAL_OK ? 0 : 1;
 }
