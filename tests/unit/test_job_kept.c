@@ -1,76 +1,20 @@
 /* What rounds keep beside their models: it is in the store as long as a model is that keeps it, no longer, and it is
  * what it was. */
-#include "job_support.h"
-
-#include "engine/engine_internal.h"
-#include "engine/store/job_run.h"
+#include "job_alone.h"
 
 enum { HISTORY = 3, BYTES = 100, ROUNDS = 60, MODELS = 4 }; /* as many models stay beside those that are asked for */
-
-typedef struct alone {
-    shoal_store *store;
-    shoal_worker *worker;
-    job_spec spec;
-    unsigned char flag;
-    job_run run;
-} alone;
-
-static int begin(void **state)
-{
-    alone *all = calloc(1, sizeof *all);
-    all->store = open_store("mem:");
-    EXPECT_OK(shoal_worker_new(&all->worker, all->store, &(shoal_worker_options){.slots = 1}));
-    strcpy(all->spec.id, "toy-1");
-    all->spec.tree.pieces = 1;
-    all->flag = JOB_MINE; /* the top: this worker leads */
-    all->run = (job_run){
-        .worker = all->worker, .store = all->store, .spec = &all->spec, .algorithm = &toy, .flag = &all->flag};
-    EXPECT_OK(base_alloc(&all->run.model, 1, sizeof *all->run.model, "a model"));
-    EXPECT_OK(start_toy(&all->run.model->round, NULL, &(shoal_shape){.columns = 3}));
-    *state = all;
-    return 0;
-}
-
-static int end(void **state)
-{
-    alone *all = *state;
-    job_model_free(&all->run.model);
-    base_free(&all->run.drop);
-    shoal_worker_free(&all->worker);
-    shoal_store_close(&all->store);
-    free(all);
-    return 0;
-}
 
 /* The next round: two of three bring something new. */
 static void lead_on(job_run *run)
 {
     const shoal_round *round = run->model->round;
-    job_model *model = NULL;
-    void *bytes = NULL;
-    size_t size = 0;
-    int64_t number = run->model->number + 1;
-    int more = number % 3 > 0;
-    EXPECT_OK(base_alloc(&model, 1, sizeof *model, "a model"));
-    EXPECT_OK(start_toy(&model->round, NULL, &(shoal_shape){.columns = 3}));
+    job_model *model = alone_next(run);
+    int more = model->number % 3 > 0;
     for (int i = round->keeps + more > HISTORY ? 1 : 0; i < round->keeps; i++)
         shoal_round_keep_on(model->round, round, i);
     if (more)
-        memset(shoal_round_keep(model->round, BYTES), (int)number, BYTES);
-    model->number = number;
-    engine_number_round(model->round, number);
-    job_kept_seal(model->round);
-    EXPECT_OK(job_model_encode(&bytes, &size, model));
-    EXPECT_OK(shoal_store_put_framed(run->store, job_key_model("toy-1", number).text, JOB_KIND_MODEL, bytes, size,
-                                     SHOAL_NOTHING, NULL, soon()));
-    EXPECT_OK(job_kept_put(run, model->round, false));
-    base_free(&bytes);
-    run->next = model;
-    run->next_is_mine = true;
-    EXPECT_OK(job_kept_pass(run));
-    job_model_free(&run->model);
-    run->model = model;
-    run->next = NULL;
+        memset(shoal_round_keep(model->round, BYTES), (int)model->number, BYTES);
+    alone_lead(run, model);
     EXPECT_OK(job_sweep(run));
 }
 
@@ -80,10 +24,10 @@ static int count_parts(job_run *run, int *models)
     shoal_listing page = {0};
     int parts = 0;
     *models = 0;
-    EXPECT_OK(shoal_store_list(run->store, "jobs/toy-1/round/", NULL, &page, soon()));
+    EXPECT_OK(shoal_store_list(run->store, "jobs/" ALONE "/round/", NULL, &page, soon()));
     for (size_t i = 0; i < page.count; i++) {
         int64_t round, piece;
-        assert_true(job_key_read_round(&round, &piece, "toy-1", NULL, page.entries[i].key));
+        assert_true(job_key_read_round(&round, &piece, ALONE, NULL, page.entries[i].key));
         parts += piece == JOB_KEY_KEPT;
         if (piece != JOB_KEY_MODEL)
             continue;
@@ -143,7 +87,7 @@ static void parts_are_what_they_were(void **state)
     for (int i = 0; i < 5; i++)
         lead_on(&all->run);
     const shoal_kept *newest = all->run.model->round->kept[all->run.model->round->keeps - 1];
-    job_key key = job_key_kept("toy-1", newest->born);
+    job_key key = job_key_kept(ALONE, newest->born);
     for (int size = BYTES; size <= BYTES + 1; size++) {
         char lie[BYTES + 1] = {0};
         EXPECT_OK(shoal_store_put_framed(all->store, key.text, SHOAL_KIND('k', 'e', 'p', 't'), lie, (size_t)size, NULL,
@@ -167,9 +111,9 @@ static void parts_are_what_they_were(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(parts_stay_with_their_models, begin, end),
-        cmocka_unit_test_setup_teardown(leftovers_go, begin, end),
-        cmocka_unit_test_setup_teardown(parts_are_what_they_were, begin, end),
+        cmocka_unit_test_setup_teardown(parts_stay_with_their_models, alone_begin, alone_end),
+        cmocka_unit_test_setup_teardown(leftovers_go, alone_begin, alone_end),
+        cmocka_unit_test_setup_teardown(parts_are_what_they_were, alone_begin, alone_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

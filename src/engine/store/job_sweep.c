@@ -108,7 +108,8 @@ static int retire_model(job_run *run, int64_t round)
                        : SHOAL_OK;
 }
 
-/* Who leads for the first time goes on with the checkpoints of who led before: the two newest of the old models. */
+/* Who leads for the first time goes on with the checkpoints of who led before: the two oldest models.  Younger ones may
+ * be there that the other had not removed yet: if these took their place, none might be older than what may be lost. */
 static int adopt_checkpoints(job_run *run, int64_t oldest)
 {
     job_key prefix = job_key_of(run->spec->id, "round/");
@@ -121,7 +122,7 @@ static int adopt_checkpoints(job_run *run, int64_t oldest)
         for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
             int64_t round, piece;
             if (!job_key_read_round(&round, &piece, run->spec->id, NULL, page.entries[i].key) ||
-                piece != JOB_KEY_MODEL || round >= oldest || round <= new->round)
+                piece != JOB_KEY_MODEL || round >= oldest || old->round > 0)
                 continue;
             *old = *new; /* names sort as numbers do */
             *new = (struct job_checkpoint){round, now, job_kept_span(run, round)};
