@@ -191,6 +191,23 @@ static void test_resuming_nothing_starts(void **state)
     end_toy(&of);
 }
 
+/* Not before it is time. */
+static void test_rounds_are_saved_when_it_is_time(void **state)
+{
+    (void)state;
+    for (int size = 0; size <= 3; size += 3) {
+        scene of = toy_scene();
+        set_fault(IN_UPDATE, 0, STEPS, SHOAL_SYSTEM);
+        save_all(&of, false);
+        of.options.checkpoint_seconds = 3600;
+        run(&of, size);
+        expect_failed(&of, size ? size : 1, SHOAL_SYSTEM, "as told");
+        assert_false(is_there());
+        fault.place = NOWHERE;
+        end_toy(&of);
+    }
+}
+
 static void write_place(const void *bytes, size_t size)
 {
     FILE *file = fopen(place, "wb");
@@ -521,6 +538,7 @@ int main(void)
         IN_A_FOLDER(test_a_run_that_was_broken_off_goes_on),
         IN_A_FOLDER(test_learners_that_were_broken_off_go_on),
         IN_A_FOLDER(test_a_stopped_run_goes_on),
+        IN_A_FOLDER(test_rounds_are_saved_when_it_is_time),
         IN_A_FOLDER(test_resuming_nothing_starts),
         IN_A_FOLDER(test_checkpoints_that_are_refused),
         IN_A_FOLDER(test_a_place_where_nothing_can_be_written),
