@@ -121,7 +121,8 @@ def pattern(names):
 
 
 def target_of(test):
-    """What makes a test's program; None for one that runs the program itself.  Parts have a number behind their name."""
+    """What makes a test's program; None for one that runs the program itself.  Parts have a number behind their
+    name."""
     kind, name = test.split("/")
     for stem in (name, re.sub(r"_\d+$", "", name)):
         if (COPY / "tests" / kind / f"test_{stem}.c").is_file():

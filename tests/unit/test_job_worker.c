@@ -21,6 +21,7 @@ enum { MAGIC = 4711, STEPS = 3 };
 static bool never_content;      /* prepare finds every model but the first broken */
 static int discontent[STEPS];   /* how often prepare finds the model of a step broken */
 static void (*on_broken)(void); /* what happens meanwhile */
+static void (*on_update)(void); /* while the first step is updated */
 static _Atomic int maps_of_first;
 static size_t scratch_wanted;
 static int64_t cells_later; /* of rounds after the first; 0: as many as in the first */
@@ -89,6 +90,8 @@ static int update_adder(shoal_round **next, shoal_result **result, const shoal_r
     (void)shape;
     (void)crew;
     (void)stop;
+    if (on_update && model->step == 0)
+        on_update();
     if (model->step + 1 < STEPS)
         return make_round(next, model->step + 1, sum);
     int status = shoal_result_new(result);
@@ -127,7 +130,7 @@ static int begin(void **state)
     told[0] = '\0';
     never_content = false;
     memset(discontent, 0, sizeof discontent);
-    on_broken = NULL;
+    on_broken = on_update = NULL;
     maps_of_first = 0;
     scratch_wanted = 0;
     cells_later = 0;
@@ -335,6 +338,25 @@ static void a_model_that_was_made_again_stays(void **state)
     shoal_store_close(&meeting);
 }
 
+static void put_another_sum(void)
+{
+    put_model(meeting, meeting_id, 1, MAGIC, 12345);
+}
+
+/* Models of one round are the same wherever they are computed: who finds another than its own says so and leaves. */
+static void a_model_that_was_computed_otherwise(void **state)
+{
+    (void)state;
+    shoal_data *data = wrapped();
+    meeting = open_store("mem:jobs");
+    submit(meeting_id, meeting, data);
+    on_update = put_another_sum;
+    EXPECT_FAIL(work(meeting, (shoal_worker_options){.job = meeting_id}), SHOAL_SYSTEM,
+                "this worker computed another model for round 1 than the one in the store");
+    shoal_data_free(&data);
+    shoal_store_close(&meeting);
+}
+
 /* Strangers may come in every round: what counts is how often they do in one. */
 static void distrust_is_forgotten_when_the_job_goes_on(void **state)
 {
@@ -531,6 +553,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_missing_folder_store, begin, job_teardown),
         cmocka_unit_test_setup_teardown(forged_models_are_removed, begin, job_teardown),
         cmocka_unit_test_setup_teardown(a_model_that_was_made_again_stays, begin, job_teardown),
+        cmocka_unit_test_setup_teardown(a_model_that_was_computed_otherwise, begin, job_teardown),
         cmocka_unit_test_setup_teardown(distrust_is_forgotten_when_the_job_goes_on, begin, job_teardown),
         cmocka_unit_test_setup_teardown(a_learner_that_is_never_content, begin, job_teardown),
         cmocka_unit_test_setup_teardown(a_job_that_needs_too_much_is_refused, begin, job_teardown),

@@ -339,6 +339,21 @@ static void test_who_does_not_leave_is_ended(void **state)
     launch_crew_free(&workers);
 }
 
+/* SIGTERM waits until a process goes on. */
+static void test_who_is_stopped_leaves(void **state)
+{
+    story self = {.script = "trap 'exit 0' TERM; kill -STOP $$; exec sleep 100"};
+    launch_crew *workers = launch(&self, 1);
+    siginfo_t change = {0};
+    (void)state;
+    assert_int_equal(waitid(P_ALL, 0, &change, WSTOPPED | WNOWAIT), 0);
+    launch_crew_tell_leave(workers);
+    bool left = launch_crew_wait(workers, 20);
+    launch_crew_end(workers);
+    launch_crew_free(&workers);
+    assert_true(left);
+}
+
 static void test_what_can_not_be_started(void **state)
 {
     launch_crew *workers = NULL;
@@ -363,6 +378,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_one_that_works_is_enough, own_clock, real_clock),
         cmocka_unit_test_setup_teardown(test_scaling, own_clock, real_clock),
         cmocka_unit_test(test_who_does_not_leave_is_ended),
+        cmocka_unit_test(test_who_is_stopped_leaves),
         cmocka_unit_test(test_what_can_not_be_started),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

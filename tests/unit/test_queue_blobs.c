@@ -71,7 +71,7 @@ static shoal_store_counts counted;
 static void expect_requests(int64_t gets, int64_t puts, int64_t lists, int64_t removes)
 {
     static const shoal_request_kind kinds[] = {SHOAL_REQUEST_GET, SHOAL_REQUEST_PUT, SHOAL_REQUEST_LIST,
-                                          SHOAL_REQUEST_REMOVE};
+                                               SHOAL_REQUEST_REMOVE};
     const int64_t expected[] = {gets, puts, lists, removes};
     shoal_store_counts now = shoal_store_counted(store);
     for (int i = 0; i < 4; i++)
@@ -300,6 +300,53 @@ static void test_a_finisher_that_died_is_helped(void **state)
     assert_int_equal(blobs('l', NULL), 0);
 }
 
+/* A message without a lease is free to be taken, so that of one that is finished the lease goes last. */
+static int (*usual_remove)(shoal_store *, const char *, store_attempt *);
+
+static int remove_and_look(shoal_store *self, const char *key, store_attempt *attempt)
+{
+    int status = usual_remove(self, key, attempt);
+    assert_true(blobs('m', NULL) <= blobs('l', NULL));
+    return status;
+}
+
+static void test_a_finished_message_is_never_free(void **state)
+{
+    (void)state;
+    shoal_message message = {0};
+    const struct store_class *before = store->class;
+    struct store_class looking = *before;
+    push("one");
+    assert_int_equal(take(10, &message), SHOAL_OK);
+    usual_remove = before->remove;
+    looking.remove = remove_and_look;
+    store->class = &looking;
+    assert_int_equal(shoal_store_finish(store, jobs, &message, SHOAL_NEVER), SHOAL_OK);
+    store->class = before;
+    assert_int_equal(blobs('m', NULL) + blobs('l', NULL), 0);
+    shoal_message_release(&message);
+}
+
+/* The store's clock may be ahead: then another has the message while its lease lasts on this one's. */
+static void test_a_message_that_another_has_is_lost(void **state)
+{
+    (void)state;
+    for (int finish = 0; finish < 2; finish++) {
+        shoal_message message = {0};
+        char key[256];
+        push("one");
+        assert_int_equal(take(10, &message), SHOAL_OK);
+        assert_int_equal(blobs('l', key), 1);
+        write_lease(key, 100, 2, 0);
+        int status = finish ? shoal_store_finish(store, jobs, &message, SHOAL_NEVER)
+                            : shoal_store_extend(store, jobs, &message, 20, SHOAL_NEVER);
+        assert_int_equal(status, SHOAL_LOST);
+        assert_int_equal(blobs('m', NULL), 1);
+        assert_int_equal(shoal_store_drop(store, jobs, SHOAL_NEVER), SHOAL_OK);
+        shoal_message_release(&message);
+    }
+}
+
 static void test_a_lease_without_a_message_goes(void **state)
 {
     (void)state;
@@ -492,6 +539,8 @@ int main(void)
         ON_ITS_OWN(test_what_is_free_is_found_behind_pages_of_held_ones),
         ON_ITS_OWN(test_the_oldest_come_first),
         ON_ITS_OWN(test_a_finisher_that_died_is_helped),
+        ON_ITS_OWN(test_a_finished_message_is_never_free),
+        ON_ITS_OWN(test_a_message_that_another_has_is_lost),
         ON_ITS_OWN(test_a_lease_without_a_message_goes),
         ON_ITS_OWN(test_a_broken_lease_lapses_after_the_longest),
         ON_ITS_OWN(test_a_broken_message_is_named),
