@@ -50,6 +50,7 @@ sys.path[:0] = [str(ROOT / "tests" / "system"), str(ROOT / "bench")]
 import bench_engine  # noqa: E402
 import bench_kmeans  # noqa: E402
 import hosts  # noqa: E402
+import openblas  # noqa: E402
 from bench_engine import say  # noqa: E402
 
 
@@ -101,6 +102,16 @@ def kept(name, make, *arguments):
     return path
 
 
+def draw_start(columns, hidden, number):
+    """Weights by their names, of float32 values."""
+    chance, r = np.random.default_rng([columns, number]), (6 / (columns + hidden + 1)) ** 0.5
+    drawn = {
+        "encoder.weight": chance.uniform(-r, r, (hidden, columns)), "encoder.bias": np.zeros(hidden),
+        "decoder.weight": chance.uniform(-r, r, (columns, hidden)), "decoder.bias": np.zeros(columns)
+    }
+    return {name: values.astype(np.float32) for name, values in drawn.items()}
+
+
 class Net:
     """Data, and weights that all programs start with: as many of these as are wanted, of float32 values."""
 
@@ -108,20 +119,13 @@ class Net:
         self.columns, self.hidden, self.data, self.bar, self.starts = columns, hidden, data, bar, starts
         self.name, self.start_path = f"{columns}-{hidden}-{columns}", folder / f"start-{columns}.safetensors"
 
-    def start(self, number):
-        """Weights by their names; also as a file."""
-        chance, r = np.random.default_rng([self.columns, number]), (6 / (self.columns + self.hidden + 1)) ** 0.5
-        drawn = {
-            "encoder.weight": chance.uniform(-r, r, (self.hidden, self.columns)), "encoder.bias": np.zeros(self.hidden),
-            "decoder.weight": chance.uniform(-r, r, (self.columns, self.hidden)), "decoder.bias": np.zeros(self.columns)
-        }
-        drawn = {name: values.astype(np.float32) for name, values in drawn.items()}
+    def save_start(self, number):
+        """The weights as a file, as shoal wants them."""
         save_model(
-            self.start_path, drawn, {
+            self.start_path, draw_start(self.columns, self.hidden, number), {
                 "learner": "autoencoder", "option.activation": "logistic", "option.output": "auto",
                 "option.tied": "false", "scale": 1, "shift": 0
             })
-        return drawn
 
     def operations(self, products):
         """Of one evaluation: a product is rows x columns x hidden multiply-adds."""
@@ -231,10 +235,16 @@ def torch_cost(X, W1, b1, W2, b2):
         2 * len(X)) + COST["weight_decay"] / 2 * decay + COST["sparsity_weight"] * divergence
 
 
-def run_torch(start, X, iterations):
+# What is called by way of openblas.py.
+
+
+def run_torch(data, hidden, number, iterations, rows=None):
     """Seconds an evaluation, and the least cost after each."""
     import torch
-    parameters = [torch.from_numpy(values.copy()).requires_grad_() for values in start.values()]
+    torch.set_num_threads(THREADS)
+    X = torch.from_numpy(np.load(data)[:rows])
+    start = draw_start(X.shape[1], hidden, number)
+    parameters = [torch.from_numpy(values).requires_grad_() for values in start.values()]
     search = torch.optim.LBFGS(parameters, max_iter=iterations, max_eval=20 * iterations, history_size=HISTORY,
                                tolerance_grad=0, tolerance_change=0, line_search_fn="strong_wolfe")
     costs = []
@@ -247,7 +257,18 @@ def run_torch(start, X, iterations):
         return cost
     began = time.perf_counter()
     search.step(evaluate)
-    return (time.perf_counter() - began) / len(costs), np.minimum.accumulate(costs)
+    return (time.perf_counter() - began) / len(costs), np.minimum.accumulate(costs).tolist()
+
+
+def multiply(m, n, k, seconds):
+    """Seconds of a product of OpenBLAS, the best of what fits into the time."""
+    a, b = (np.random.default_rng(1).random(shape, dtype=np.float32) for shape in ((m, k), (k, n)))
+    out, best, end = np.empty((m, n), np.float32), np.inf, time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        began = time.perf_counter()
+        np.matmul(a, b, out=out)
+        best = min(best, time.perf_counter() - began)
+    return best, None
 
 
 def run_shoal(bench, net, iterations):
@@ -265,15 +286,10 @@ def first_below(costs, target):
     return 1 + next(number for number, cost in enumerate(costs) if cost <= target)
 
 
-def sgemm_rate(m, n, k, seconds=0.5):
-    """GFLOP/s of OpenBLAS, the best of what fits into the time."""
-    a, b = (np.random.default_rng(1).random(shape, dtype=np.float32) for shape in ((m, k), (k, n)))
-    out, best, end = np.empty((m, n), np.float32), np.inf, time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        began = time.perf_counter()
-        np.matmul(a, b, out=out)
-        best = min(best, time.perf_counter() - began)
-    return 2e-9 * m * n * k / best
+def sgemm_rate(m, n, k, seconds):
+    """GFLOP/s of OpenBLAS with the kernels that are best for it."""
+    _, tried = openblas.best("bench_autoencoder", "multiply", m, n, k, seconds)
+    return 2e-9 * m * n * k / min(tried.values())
 
 
 def measure_rates(bench, net, rates):
@@ -296,11 +312,14 @@ def measure_rates(bench, net, rates):
 
 def bench_net(bench, net):
     """Both programs in turn, from another start each time, and the machine's own rates in between."""
-    import torch
-    X, iterations, rates, turns = torch.from_numpy(np.load(net.data)), bench.few(ITERATIONS, 10), {}, []
+    iterations, rates, turns = bench.few(ITERATIONS, 10), {}, []
+    core, tried = openblas.best("bench_autoencoder", "run_torch", net.data, net.hidden, 0, 2, 20_000)
+    say(f"    {net.name}: PyTorch has OpenBLAS's kernels {openblas.describe(core, tried)}")
     for number in range(net.starts):
         measure_rates(bench, net, rates)
-        theirs, their_costs = run_torch(net.start(number), X, iterations)
+        net.save_start(number)
+        theirs, their_costs = openblas.call(core, "bench_autoencoder", "run_torch", net.data, net.hidden, number,
+                                            iterations)
         ours, our_costs, about = run_shoal(bench, net, iterations)
         apart, target = abs(our_costs[0] - their_costs[0]) / their_costs[0], max(our_costs[-1], their_costs[-1])
         if not apart < 1e-5:
@@ -314,16 +333,17 @@ def bench_net(bench, net):
         })
         say(f"    {net.name}: {ours:.4f} s an evaluation, PyTorch {theirs:.4f} s; to a cost of {target:.6g} in "
             "{} and {}".format(*turns[-1]["evaluations"]))
-    bench.more.setdefault("nets", {})[net.name] = {"turns": turns, "rates": rates}
-    add_net(bench, net, turns, rates)
+    bench.more.setdefault("nets", {})[net.name] = {"turns": turns, "rates": rates, "core": core}
+    add_net(bench, net, turns, rates, core)
 
 
-def add_net(bench, net, turns, rates):
+def add_net(bench, net, turns, rates, core):
     """The rows of a net."""
     seconds, peer = (statistics.median(turn[who] for turn in turns) for who in ("ours", "pytorch"))
     bench.add("pytorch", f"{ROWS:,} rows, {net.name}: an evaluation / PyTorch's", "",
               [turn["ours"] / turn["pytorch"] for turn in turns], 1 / net.bar,
-              f"{seconds:.4f} s beside {peer:.4f}: {peer / seconds:.1f} times as fast, bar {net.bar}")
+              f"{seconds:.4f} s beside {peer:.4f}: {peer / seconds:.1f} times as fast, bar {net.bar}"
+              + (f"; OpenBLAS's kernels: {core}" if core else ""))
     spent = [sum(turn["evaluations"][who] for turn in turns) for who in (0, 1)]
     ends = [f"{statistics.mean(turn[who][-1] for turn in turns):.5g}" for who in ("our_costs", "pytorch_costs")]
     bench.add(
@@ -340,14 +360,19 @@ def add_net(bench, net, turns, rates):
         f"{rates['product_gflops']:.0f} of {rates['fma_gflops']:.0f} ({rates['kernel']})")
 
 
+def nets(folder, starts_small, starts_large):
+    """A small net and a large one, each with the number of its starts."""
+    return (Net(64, 30, kept(f"patches-{ROWS}", make_patches, ROWS), 4, starts_small, folder),
+            Net(784, 196, kept(f"pictures-{ROWS}", make_pictures, ROWS), 1.6, starts_large, folder))
+
+
 def bench_pytorch(bench):
     bench.more["versions"] = check_blas()
     build = pathlib.Path(bench.shoal).parent
     built = subprocess.run(["cmake", "--build", build, "--target", "bench_rates"], capture_output=True, text=True)
     if built.returncode != 0:
         sys.exit(f"bench: bench_rates was not built:\n{built.stdout[-2000:]}")
-    for net in (Net(64, 30, kept(f"patches-{ROWS}", make_patches, ROWS), 4, bench.few(8, 3), bench.folder),
-                Net(784, 196, kept(f"pictures-{ROWS}", make_pictures, ROWS), 1.6, bench.rounds, bench.folder)):
+    for net in nets(bench.folder, bench.few(8, 3), bench.rounds):
         bench_net(bench, net)
 
 
@@ -378,8 +403,11 @@ def scikit_objective(X, y, learner, l2):
     return float(losses.sum() + l2 / 2 * np.square(learner.coef_).sum())
 
 
-def run_scikit(X, y, l2, iterations):
+def run_scikit(path, l2, iterations, rows=None):
+    """By way of openblas.py."""
     from sklearn.linear_model import LogisticRegression
+    table = np.load(path)[:rows]
+    X, y = table[:, :-1].astype(np.float64), table[:, -1].astype(np.int64)  # it would convert float32 in its time
     learner = LogisticRegression(C=1 / l2, solver="lbfgs", tol=0, max_iter=iterations)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -389,40 +417,66 @@ def run_scikit(X, y, l2, iterations):
     return seconds, scikit_objective(X, y, learner, l2), int(learner.n_iter_[0])
 
 
-def run_logistic(bench, path, l2, iterations, target):
-    """Seconds and iterations until the objective is no greater than the target, of the scan and the descent."""
+def logistic_trace(bench, path, l2, iterations):
+    """Seconds and objective of each round, of the scan and the descent."""
     trace = bench.folder / "trace.jsonl"
     bench.run("logistic", path, "--target", -1, "--l2", l2, "--iterations", iterations, "--tolerance", 0, "--threads",
               THREADS, "--trace", trace, "--quiet", "--json")
+    return [(line["seconds"], line["objective"]) for line in map(json.loads, open(trace))]
+
+
+def run_logistic(bench, path, l2, iterations, target):
+    """Seconds and iterations until the objective is no greater than the target."""
     seconds = 0
-    for number, line in enumerate(map(json.loads, open(trace))):
-        seconds += line["seconds"]
-        if line["objective"] is not None and line["objective"] <= target:
+    for number, (took, objective) in enumerate(logistic_trace(bench, path, l2, iterations)):
+        seconds += took
+        if objective is not None and objective <= target:
             return seconds, number
-    raise RuntimeError(
-        f"shoal logistic does not come to {target} in {iterations} iterations, only to {line['objective']}")
+    raise RuntimeError(f"shoal logistic does not come to {target} in {iterations} iterations, only to {objective}")
+
+
+def logistic_works(quick):
+    """Names, data, L2 penalties and iterations."""
+    return (("200,000x50, 2 classes", kept("logistic-two", make_blobs), 1.0, 50),
+            ("Fashion-MNIST 60,000x784, 10 classes", kept("logistic-pictures", make_labelled_pictures), 1.0,
+             30 if quick else 100))
 
 
 def bench_logistic(bench):
     """scikit-learn's L-BFGS goes as far as it goes; shoal until it is as low."""
     import sklearn
     bench.more["scikit-learn"] = sklearn.__version__
-    for name, path, l2, iterations in (("200,000x50, 2 classes", kept("logistic-two", make_blobs), 1.0, 50),
-                                       ("Fashion-MNIST 60,000x784, 10 classes",
-                                        kept("logistic-pictures", make_labelled_pictures), 1.0, bench.few(100, 30))):
-        table = np.load(path)
-        X, y = table[:, :-1].astype(np.float64), table[:, -1].astype(np.int64)  # it would convert float32 in its time
+    for name, path, l2, iterations in logistic_works(bench.quick):
+        core, tried = openblas.best("bench_autoencoder", "run_scikit", path, l2, 5, 20_000)
+        say(f"    {name}: scikit-learn has OpenBLAS's kernels {openblas.describe(core, tried)}")
         ours, theirs = [], []
         for _ in range(bench.rounds):
-            peer, target, done = run_scikit(X, y, l2, iterations)
+            peer, target, done = openblas.call(core, "bench_autoencoder", "run_scikit", path, l2, iterations)
             seconds, rounds = run_logistic(bench, path, l2, 3 * iterations, target * (1 + 1e-6))
             ours.append(seconds)
             theirs.append(peer)
             say(f"    {name}: {seconds:.3f} s, scikit-learn {peer:.3f} s")
         bench.add(
             "logistic", f"logistic, {name}: seconds / scikit-learn's", "", [a / b for a, b in zip(ours, theirs)], None,
-            f"{statistics.median(ours):.2f} s in {rounds} rounds beside {statistics.median(theirs):.2f} s in {done} iterations, to {target:.8g}"
-        )
+            f"{statistics.median(ours):.2f} s in {rounds} rounds beside {statistics.median(theirs):.2f} s in {done} "
+            f"iterations, to {target:.8g}" + (f"; OpenBLAS's kernels: {core}" if core else ""))
+
+
+@contextlib.contextmanager
+def own_rows(folder, quick):
+    """For against.py: evaluations of the nets, and descents of so many iterations."""
+    def bench_of(program):
+        return Bench(program, folder, quick, 1, None)
+
+    def evaluation(net):
+        net.save_start(0)
+        return lambda program: run_shoal(bench_of(program), net, 10 if quick else ITERATIONS)[0]
+
+    def descent(path, l2, iterations):
+        return lambda program: sum(took for took, _ in logistic_trace(bench_of(program), path, l2, iterations))
+    yield [(f"{ROWS:,} rows, {net.name}: an evaluation", "s", evaluation(net)) for net in nets(folder, 1, 1)] + \
+        [(f"logistic, {name}: {iterations} iterations", "s", descent(path, l2, iterations))
+         for name, path, l2, iterations in logistic_works(quick)]
 
 
 GROUPS = {"qjam": bench_qjam, "pytorch": bench_pytorch, "logistic": bench_logistic}

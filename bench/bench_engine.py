@@ -9,6 +9,7 @@ groups whose name has WORD in it (overhead, rounds, requests, many), --markdown 
 has them.  Nothing here fails when a bar is missed: the table says so.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -81,11 +82,17 @@ def say(text):
 # ---- the same rounds by both engines ---------------------------------------------------------------------------------
 
 
+def heavy_work(quick):
+    """Its name, and the words for it."""
+    work = next(w for w in bench_kmeans.works(False, "") if w.data == "blobs128" and not w.seeding)
+    data, start, _, _ = bench_kmeans.prepare(work, 0.25 if quick else 1)
+    name = work.name if not quick else f"a quarter of {work.name}"
+    return name, [data, "--init", start, "--iterations", work.iterations, "--tolerance", 0]
+
+
 def bench_overhead(bench):
     """Two workers beside two threads, in turn."""
-    work = next(w for w in bench_kmeans.works(False, "") if w.data == "blobs128" and not w.seeding)
-    data, start, _, _ = bench_kmeans.prepare(work, bench.few(1, 0.25))
-    words = [data, "--init", start, "--iterations", work.iterations, "--tolerance", 0]
+    name, words = heavy_work(bench.quick)
     threads, ratios, beside, spent = [], [], [], []
     for _ in range(bench.rounds):
         ours = bench.kmeans(words, "--threads", 2)
@@ -94,7 +101,6 @@ def bench_overhead(bench):
         spent.append(theirs["seconds"]["run"])
         ratios.append(spent[-1] / threads[-1])
         beside.append(theirs["beside"])
-    name = work.name if not bench.quick else f"a quarter of {work.name}"
     bench.add("overhead", f"{name}: rounds of 2 workers / of 2 threads", "", ratios, 1.15,
               f"{statistics.median(spent):.3f} s / {statistics.median(threads):.3f} s")
     bench.add("overhead", "the same: start and end, all that is in no round", "s", beside, 0.5)
@@ -117,16 +123,21 @@ def holders(about):
     return sum(len(worker["slices"]) > 0 for worker in about["show"]["worker"])
 
 
+def idle_round(bench, workers, runs):
+    """Milliseconds of a round in which there is nothing to compute: the second half of the rounds counts, by which all
+    have joined; and what the job said."""
+    about = bench.job(tiny_work(workers, bench.few(runs, runs // 4)), bench.new_folder_store(), workers, "--threads", 1)
+    times = about["rounds_ms"]
+    return statistics.median(times[len(times) // 2:]), about
+
+
 def bench_rounds(bench):
-    """What a round takes in which there is nothing to compute.  The second half of the rounds counts: by then all have
-    joined."""
+    """What a round takes in which there is nothing to compute."""
     for workers, bar, runs in ((2, 1, 400), (16, 5, 200), (200, 80, 20)):
         figures = []
         for _ in range(bench.rounds if workers < 200 else 1):
-            about = bench.job(tiny_work(workers, bench.few(runs, runs // 4)), bench.new_folder_store(), workers,
-                              "--threads", 1)
-            times = about["rounds_ms"]
-            figures.append(statistics.median(times[len(times) // 2:]))
+            took, about = idle_round(bench, workers, runs)
+            figures.append(took)
         bench.add("rounds", f"a round without work, {workers} workers in a folder", "ms", figures, bar,
                   f"{holders(about)} of them held slices; mean of all {about['show']['round']:,} rounds "
                   f"{1e3 * about['show']['seconds'] / about['show']['round']:.2f} ms")
@@ -212,6 +223,25 @@ def bench_paper(bench):
         sys.exit(f"bench: bench_engine_sim was not built:\n{built.stdout[-2000:]}")
     if not bench.quick:
         say(subprocess.run([build / "bench_engine_sim"], capture_output=True, text=True, check=True).stdout)
+
+
+@contextlib.contextmanager
+def own_rows(folder, quick):
+    """For against.py: what workers take for the same rounds, before and behind them, and for rounds without work."""
+    name, words = heavy_work(quick)
+
+    def heavy(figure):
+        def of_program(program):
+            bench = Bench(program, tempfile.mkdtemp(dir=folder), quick, 1)
+            return figure(bench.job(words, bench.new_folder_store(), 2))
+        return of_program
+
+    def idle(workers, runs):
+        return lambda program: idle_round(Bench(program, tempfile.mkdtemp(dir=folder), quick, 1), workers, runs)[0]
+    yield [(f"{name}: rounds of 2 workers", "s", heavy(lambda about: about["seconds"]["run"])),
+           ("the same: start and end, all that is in no round", "s", heavy(lambda about: about["beside"])),
+           ("a round without work, 2 workers in a folder", "ms", idle(2, 400)),
+           ("a round without work, 16 workers in a folder", "ms", idle(16, 200))]
 
 
 GROUPS = {"overhead": bench_overhead, "rounds": bench_rounds, "requests": bench_requests, "many": bench_many,

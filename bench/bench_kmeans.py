@@ -9,6 +9,7 @@ The programs take turns and the fastest run of each counts.  A table on stdout, 
 Nothing here fails when a bar is missed: the table says so.
 """
 import argparse
+import contextlib
 import gzip
 import itertools
 import json
@@ -26,6 +27,8 @@ for name in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]:
 
 import numpy as np  # noqa: E402
 
+import openblas  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 RESULTS = ROOT / "bench" / "results"
@@ -36,7 +39,8 @@ GIB = 2.0**30
 CAPTION = """\
 seconds: the fastest of the repetitions.  The peers have float32 arrays in memory and are timed around fit (FAISS: train
 and the search that gives labels).  shoal is timed by its own report, scan + run (seeding: scan + seed): all but opening
-the file and writing results; `process` is the whole program from start to exit.  ratio: fastest peer / shoal."""
+the file and writing results; `process` is the whole program from start to exit.  ratio: fastest peer / shoal.  Behind a
+peer's name are the kernels of OpenBLAS that were fastest for it, where these are not its own choice (openblas.py)."""
 
 
 # ---- work ------------------------------------------------------------------------------------------------------------
@@ -85,17 +89,17 @@ def works(quick, best_kernel):
 
 
 def prepare(work, scale):
-    """Paths of the data and of the start, made once, and the data as the peers want it."""
+    """Paths of the data and of the start, made once, and both as they lie there."""
     DATA.mkdir(parents=True, exist_ok=True)
     rows, k = max(int(work.rows * scale), 200), max(int(work.k * min(1, scale * 10)), 5)
     path, start = DATA / f"{work.data}-{rows}.npy", DATA / f"{work.data}-{rows}-start-{k}.npy"
     if not path.exists():
         save(path, work.make(rows))
-    X = np.load(path)
+    X = np.load(path, mmap_mode="r")
     if not start.exists():
         chosen = np.random.default_rng(1).choice(len(X), k, replace=False)
         save(start, X[chosen].astype(np.float32))
-    return path, start, np.ascontiguousarray(X, dtype=np.float32), np.load(start)
+    return path, start, X, np.load(start)
 
 
 def save(path, array):
@@ -109,8 +113,8 @@ def save(path, array):
 # Each gives seconds, and what else there is to know.
 
 
-def shoal(work, path, start):
-    words = [BUILD / "shoal", "kmeans", path, "--threads", THREADS, "--kernel", work.kernel, "--tolerance", 0, "--json"]
+def shoal(work, path, start, program=BUILD / "shoal"):
+    words = [program, "kmeans", path, "--threads", THREADS, "--kernel", work.kernel, "--tolerance", 0, "--json"]
     words += ["--init", "kmeans++", "-k", len(np.load(start, mmap_mode="r"))] if work.seeding else ["--init", start]
     words += ["--iterations", work.iterations]
     # By way of a small shell: Linux counts what the parent held at the time of exec as the child's own peak memory.
@@ -127,38 +131,53 @@ def shoal(work, path, start):
     }
 
 
-def scikit_learn(algorithm):
-    def run(work, X, start):
-        from sklearn.cluster import KMeans
-        learner = KMeans(len(start), init=start, n_init=1, max_iter=work.iterations, tol=0, algorithm=algorithm)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            started = time.perf_counter()
-            learner.fit(X)
-            seconds = time.perf_counter() - started
-        return seconds, {"objective": float(learner.inertia_), "iterations": int(learner.n_iter_)}
-    return run
+# The peers' are called by way of openblas.py, each in a process of its own: paths of data and start, iterations, and
+# how many of the rows.
 
 
-def faiss_kmeans(work, X, start):
+def as_peers_want(path, start, rows):
+    return np.ascontiguousarray(np.load(path, mmap_mode="r")[:rows], dtype=np.float32), np.load(start)
+
+
+def fit_scikit(algorithm, path, start, iterations, rows):
+    from sklearn.cluster import KMeans
+    X, first = as_peers_want(path, start, rows)
+    learner = KMeans(len(first), init=first, n_init=1, max_iter=iterations, tol=0, algorithm=algorithm)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        started = time.perf_counter()
+        learner.fit(X)
+        seconds = time.perf_counter() - started
+    return seconds, {"objective": float(learner.inertia_), "iterations": int(learner.n_iter_)}
+
+
+def fit_lloyd(path, start, iterations, rows=None):
+    return fit_scikit("lloyd", path, start, iterations, rows)
+
+
+def fit_elkan(path, start, iterations, rows=None):
+    return fit_scikit("elkan", path, start, iterations, rows)
+
+
+def fit_faiss(path, start, iterations, rows=None):
     import faiss
+    X, first = as_peers_want(path, start, rows)
     faiss.omp_set_num_threads(THREADS)
-    learner = faiss.Kmeans(X.shape[1], len(start), niter=work.iterations, max_points_per_centroid=len(X),
+    learner = faiss.Kmeans(X.shape[1], len(first), niter=iterations, max_points_per_centroid=len(X),
                            min_points_per_centroid=1, seed=1)
     started = time.perf_counter()
-    learner.train(X, init_centroids=start)
+    learner.train(X, init_centroids=first)
     distances, _ = learner.index.search(X, 1)
-    return time.perf_counter() - started, {
-        "objective": float(distances.sum(dtype=float)), "iterations": work.iterations
-    }
+    return time.perf_counter() - started, {"objective": float(distances.sum(dtype=float)), "iterations": iterations}
 
 
-def scikit_learn_seeding(work, X, start):
+def seed_scikit(path, start, iterations, rows=None):
     from sklearn.cluster import kmeans_plusplus
+    X, first = as_peers_want(path, start, rows)
     started = time.perf_counter()
-    chosen, _ = kmeans_plusplus(X, len(start), random_state=0)
+    chosen, _ = kmeans_plusplus(X, len(first), random_state=0)
     seconds = time.perf_counter() - started
-    return seconds, {"objective": objective(X, chosen), "iterations": 0}
+    return seconds, {"objective": objective(X, chosen), "iterations": iterations}
 
 
 def objective(X, centres):
@@ -173,13 +192,23 @@ def available_memory():
 
 
 def peers_of(work, X, start, quick):
+    """The names of functions above."""
     if work.seeding:
-        return {} if quick else {"scikit-learn": scikit_learn_seeding}
-    peers = {"FAISS": faiss_kmeans, "scikit-learn lloyd": scikit_learn("lloyd")}
+        return {} if quick else {"scikit-learn": "seed_scikit"}
+    peers = {"FAISS": "fit_faiss", "scikit-learn lloyd": "fit_lloyd"}
     # Elkan keeps a bound for every row and centre, and takes a minute to set them up when there are many.
     if 4 * len(X) * len(start) < min(2 * GIB, available_memory() / 4) and not (quick and len(start) >= 1000):
-        peers["scikit-learn elkan"] = scikit_learn("elkan")
+        peers["scikit-learn elkan"] = "fit_elkan"
     return peers
+
+
+def choose_cores(peers, work, path, start):
+    """OpenBLAS's kernels for each peer, by a short run of the same columns and centres."""
+    few = min(work.iterations, 2), 2_000 if work.seeding else 20_000
+    cores = {who: openblas.best("bench_kmeans", function, path, start, *few) for who, function in peers.items()}
+    for who, (core, tried) in cores.items():
+        print(f"    {who}: OpenBLAS's kernels {openblas.describe(core, tried)}", file=sys.stderr, flush=True)
+    return {who: core for who, (core, _) in cores.items()}
 
 
 # ---- measuring -------------------------------------------------------------------------------------------------------
@@ -201,6 +230,7 @@ def measure(group, path, start_path, X, start, repetitions, quick):
     by the peer's name."""
     runs, more = {}, {}
     peers = peers_of(group[0], X, start, quick)
+    cores = choose_cores(peers, group[0], path, start_path)
     for _ in range(repetitions):
         for who in [*group, *peers]:
             if isinstance(who, Work):
@@ -208,7 +238,9 @@ def measure(group, path, start_path, X, start, repetitions, quick):
             elif enough(who, runs, group[0].seeding):
                 continue
             else:
-                seconds, about = peers[who](group[0], X, start)
+                seconds, about = openblas.call(cores[who], "bench_kmeans", peers[who], path, start_path,
+                                               group[0].iterations)
+                about["core"] = cores[who]
             if who not in runs or seconds < min(runs[who]):
                 more[who] = about
             runs.setdefault(who, []).append(seconds)
@@ -239,6 +271,7 @@ def entry_of(work, path, X, start, runs, more, rates):
         "work": work.name, "rows": len(X), "columns": X.shape[1], "k": len(start), "iterations": work.iterations,
         "kernel": about["kernel"], "bar": work.bar, "shoal": ours, "process": told["process"], "peer": peer,
         "peers": fastest, "runs": runs, "ratio": fastest[peer] / ours if peer else None,
+        "cores": {name: m["core"] for name, m in more.items() if name != "shoal"},
         "objective": {name: m["objective"]
                       for name, m in more.items()}, "done": {name: m["iterations"]
                                                              for name, m in more.items()
@@ -283,17 +316,25 @@ def verdict(entry):
     return "-" if entry["ratio"] is None else "yes" if entry["ratio"] >= entry["bar"] else "NO"
 
 
+def peer_text(entry):
+    """The fastest peer, and the kernels that it had of OpenBLAS."""
+    if not entry["peer"]:
+        return "not run"
+    core = entry["cores"][entry["peer"]]
+    return f"{entry['peer']}, {core}" if core else entry["peer"]
+
+
 def ratio_text(entry):
     return f"{entry['ratio']:.2f}" if entry["ratio"] else "-"
 
 
 def print_table(report):
-    line = "{:43} {:>4} {:>18} {:>9} {:>9} {:>9} {:>6} {:>5} {:>4}"
+    line = "{:43} {:>4} {:>30} {:>9} {:>9} {:>9} {:>6} {:>5} {:>4}"
     print(line.format("work", "its", "fastest peer", "seconds", "shoal", "process", "ratio", "bar", "met"))
     for e in report["works"]:
         peer = f"{e['peers'][e['peer']]:.3f}" if e["peer"] else "-"
         print(
-            line.format(e["work"], e["iterations"], e["peer"] or "not run", peer, f"{e['shoal']:.3f}",
+            line.format(e["work"], e["iterations"], peer_text(e), peer, f"{e['shoal']:.3f}",
                         f"{e['process']:.3f}", ratio_text(e), f"{e['bar']}x", verdict(e)))
     print("\n" + CAPTION)
     print_machine(report)
@@ -338,7 +379,7 @@ def print_markdown(report):
     for e in report["works"]:
         peer = f"{e['peers'][e['peer']]:.2f}" if e["peer"] else "-"
         print(
-            f"| {e['work']} | {e['iterations']} | {e['peer'] or 'not run'} | {peer} | {e['shoal']:.2f} | {ratio_text(e)} "
+            f"| {e['work']} | {e['iterations']} | {peer_text(e)} | {peer} | {e['shoal']:.2f} | {ratio_text(e)} "
             f"| {e['bar']} | {verdict(e)} |")
     rates = report["rates"]
     if rates:
@@ -387,6 +428,15 @@ def best_kernel():
     about = subprocess.run([BUILD / "shoal", "kmeans", "gen:uniform?rows=9&cols=2", "-k", "1", "--json"],
                            capture_output=True)
     return json.loads(about.stdout)["kernel"]
+
+
+@contextlib.contextmanager
+def own_rows(folder, quick):
+    """For against.py: each work, by the seconds that count above."""
+    def row(work):
+        path, start, _, _ = prepare(work, 1)
+        return work.name, "s", lambda program: shoal(work, path, start, program)[0]
+    yield [row(work) for work in works(quick, best_kernel())]
 
 
 def write(report, scale):

@@ -299,6 +299,17 @@ def bench_start(bench):
 GROUPS = {"rounds": bench_rounds, "pipe": bench_pipe, "start": bench_start}
 
 
+@contextlib.contextmanager
+def own_rows(folder, quick):
+    """For against.py: rounds without work."""
+    hosts.isolate()
+    with hosts.Hosts(folder, HOSTS) as far:
+        def idle(workers):
+            return lambda program: shoal_round(Bench(program, tempfile.mkdtemp(dir=folder), quick, 1, far), workers)
+        yield [(f"a round without work, {workers} workers over ssh to {min(workers, HOSTS)} hosts", "ms", idle(workers))
+               for workers in (2, 4, 16)]
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench workers", description=__doc__.split("\n\n")[0])
     parser.add_argument("--quick", action="store_true", help="two minutes: fewer and shorter runs")
