@@ -53,8 +53,10 @@ def call(core, module, function, *arguments):
 
 
 def best(module, function, *arguments):
-    """The kernels with which a short run is fastest, and the seconds of it with each."""
-    tried = {core: call(core, module, function, *arguments)[0] for core in core_types()}
+    """The kernels with which a short run is fastest, and the seconds of it with each: the better of two."""
+    tried = {}
+    for core in core_types() * 2:
+        tried[core] = min(call(core, module, function, *arguments)[0], tried.get(core, float("inf")))
     return min(tried, key=tried.get), tried
 
 
