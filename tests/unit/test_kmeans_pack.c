@@ -129,9 +129,33 @@ static void test_rows_without_products(void **state)
     kmeans_pack_release(&all.pack);
 }
 
+/* (7): the computed |z|^2 of rows whose squares are lost, all but those that each lane of a sum begins with. */
+static void test_squares_that_lose_all_they_can(void **state)
+{
+    enum { LANES_MOST = 64 };
+    const kernel_set *sets[8];
+    int count = kernel_list(sets);
+    (void)state;
+    for (int s = 0; s < count; s++) {
+        pack_centres(sets[s], COLUMNS_MOST);
+        long double exact = 0;
+        for (int k = 0; k < COLUMNS_MOST; k++) {
+            z[k] = k < LANES_MOST ? 1 : 0x1p-12f * (1 - 0x1p-20f);
+            exact += (long double)z[k] * z[k];
+        }
+        const assigning a = assign_begin(&all.rows, &all.pack, all.counters);
+        float square = sets[s]->dot(z, z, COLUMNS_MOST);
+        assert_true(square < exact); /* something was lost */
+        assert_true((long double)square * (1 + a.norm_slack) >= exact);
+        assert_true((long double)square * (1 - a.norm_slack) <= exact);
+    }
+    kmeans_pack_release(&all.pack);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_products_that_lose_all_they_can),
-                                       cmocka_unit_test(test_rows_without_products)};
+                                       cmocka_unit_test(test_rows_without_products),
+                                       cmocka_unit_test(test_squares_that_lose_all_they_can)};
     return cmocka_run_group_tests_name("kmeans_pack", tests, NULL, NULL);
 }
