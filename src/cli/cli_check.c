@@ -48,7 +48,7 @@ typedef struct store_row {
     char why[1024];
 } store_row;
 
-static int measure_store(double *out, const cli_store *store)
+static int measure_store(double *out, const store_place *store)
 {
     int status = SHOAL_OK;
     *out = INFINITY;
@@ -67,11 +67,11 @@ static int measure_store(double *out, const cli_store *store)
 /* What is wrong with the store is a line of the table, not the end of the check; a URL that makes no sense is. */
 static int check_store(store_row *out, const settings *settings)
 {
-    cli_store store;
+    store_place store;
     int status = cli_store_open(&store, settings->store, &settings->opening, (shoal_store_options){.read_only = true});
     if (status == SHOAL_OK) {
         status = measure_store(&out->round_trip, &store);
-        cli_store_close(&store);
+        store_place_close(&store);
     }
     out->reached = status == SHOAL_OK;
     if (status < 0)

@@ -80,7 +80,7 @@ static json_t *json_latency(const cli_samples *samples)
 
 static int print_json(const cli_store_measured *self)
 {
-    const cli_store *stores[] = {&self->store, &self->other};
+    const store_place *stores[] = {&self->store, &self->other};
     shoal_store_traits traits = shoal_store_describe(self->store.store);
     json_t *object = json_object(), *levels = json_array();
     cli_json_put(&object, "url", cli_json_text(self->store.url));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "run/secrets.h"
 #include "transfer_names.h"
 
 typedef struct settings {
@@ -24,31 +25,31 @@ static const base_option_group groups[] = {
 };
 
 /* Of a/b that is copied to a, with `up` being "b", a key a/b/b/x would replace a/b/x, maybe before that was copied. */
-static int check_hoist(const cli_store *from, const cli_store *to, const char *up)
+static int check_hoist(const store_place *from, const store_place *to, const char *up)
 {
     const shoal_entry *next = NULL;
-    cli_keys keys = {0};
+    store_keys keys = {0};
     char *prefix = NULL;
     bool clash = false;
     int status = base_format(&prefix, "%s/%s", from->rest, up);
     size_t length = prefix ? strlen(prefix) : 0;
     if (status == SHOAL_OK)
-        status = cli_keys_start(&keys, from, prefix);
-    while (status == SHOAL_OK && !clash && (status = cli_keys_next(&keys, &next)) == SHOAL_OK && next)
+        status = store_keys_start(&keys, from, prefix);
+    while (status == SHOAL_OK && !clash && (status = store_keys_next(&keys, &next)) == SHOAL_OK && next)
         clash = next->key[length] == '\0' || next->key[length] == '/';
     if (clash)
         status = shoal_fail(SHOAL_USAGE, "%s has '%s' below it again, and would be replaced when copied to %s",
                             from->url, up, to->url);
-    cli_keys_stop(&keys);
+    store_keys_stop(&keys);
     base_free(&prefix);
     return status;
 }
 
 /* What is copied must not be what is written: it would be read while it grows, or be gone before it is read. */
-static int check_apart(const cli_store *from, const cli_store *to, const char *target, bool recursive)
+static int check_apart(const store_place *from, const store_place *to, const char *target, bool recursive)
 {
     size_t length = strlen(from->rest);
-    if (!cli_store_is_same(from, to))
+    if (!store_place_is_same(from, to))
         return SHOAL_OK;
     if (strcmp(from->rest, target) == 0)
         return shoal_fail(SHOAL_USAGE, "%s and %s are the same", from->url, to->url);
@@ -60,12 +61,12 @@ static int check_apart(const cli_store *from, const cli_store *to, const char *t
     return SHOAL_OK;
 }
 
-static int target_of(char **out, const cli_store *from, const cli_store *to, bool recursive)
+static int target_of(char **out, const store_place *from, const store_place *to, bool recursive)
 {
     size_t length = 0;
     const char *name = transfer_last(&length, from->rest);
     bool below = to->slash || (!*to->rest && !recursive);
-    if (!below && !recursive && cli_store_check_key(to) < 0)
+    if (!below && !recursive && store_place_check_key(to) < 0)
         return SHOAL_USAGE;
     return below ? transfer_join(out, to->rest, name) : base_copy_text(out, to->rest);
 }
@@ -74,8 +75,8 @@ static int run_copy(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
     bool recursive = settings->transfer.recursive;
-    const cli_store *stores[2];
-    cli_store from = {0}, to = {0};
+    const store_place *stores[2];
+    store_place from = {0}, to = {0};
     transfer *copying = NULL;
     transfer_report report = {0};
     transfer_plan plan = {.settings = &settings->transfer,
@@ -88,15 +89,17 @@ static int run_copy(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK && !*from.rest && !recursive)
         status = shoal_fail(SHOAL_USAGE, "%s: names a whole store: -r copies all that is in it", word[0]);
     if (status == SHOAL_OK)
-        status = cli_store_open_target(&to, word[1], &settings->store, settings->target.create, recursive);
+        status = run_protect_secrets(word[1]);
+    if (status == SHOAL_OK)
+        status = store_place_open_target(&to, word[1], settings->store.patience, settings->target.create, recursive);
     if (status == SHOAL_OK)
         status = target_of(&target, &from, &to, recursive);
     if (status == SHOAL_OK)
         status = check_apart(&from, &to, target, recursive);
     if (status == SHOAL_OK)
-        status = cli_store_name(&plan.from_name, &from);
+        status = transfer_name_place(&plan.from_name, &from);
     if (status == SHOAL_OK)
-        status = cli_store_name(&plan.to_name, &to);
+        status = transfer_name_place(&plan.to_name, &to);
     if (status < 0) {
         base_free(&plan.from_name);
         goto done;
@@ -115,8 +118,8 @@ static int run_copy(void *from_main, const char *const *word, int words)
 done:
     transfer_report_release(&report);
     base_free(&target);
-    cli_store_close(&to);
-    cli_store_close(&from);
+    store_place_close(&to);
+    store_place_close(&from);
     return status;
 }
 

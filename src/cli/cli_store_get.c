@@ -72,7 +72,7 @@ static int is_in_store(bool *out, const char *path)
 /* ---- to a stream ------------------------------------------------------------------------------------------------- */
 
 /* One version of the blob from its start to its end. */
-static int stream_key(const cli_store *from, base_output *output)
+static int stream_key(const store_place *from, base_output *output)
 {
     void *buffer = NULL;
     shoal_blob blob = {0};
@@ -99,7 +99,7 @@ static int stream_key(const cli_store *from, base_output *output)
 
 static int stream_url(const char *url, const cli_store_settings *settings, base_output *output)
 {
-    cli_store from;
+    store_place from;
     int status = cli_store_open(&from, url, settings, (shoal_store_options){.read_only = true});
     if (status < 0)
         return status;
@@ -107,7 +107,7 @@ static int stream_url(const char *url, const cli_store_settings *settings, base_
         status = shoal_fail(SHOAL_USAGE, "%s: names a store, not a key in it", url);
     if (status == SHOAL_OK)
         status = stream_key(&from, output);
-    cli_store_close(&from);
+    store_place_close(&from);
     return status;
 }
 
@@ -154,14 +154,14 @@ static int check_target(const settings *settings, const char *target, bool below
 }
 
 /* Where a source goes: below the target by its own name, or to the target itself. */
-static int target_of(char **out, const char *target, const cli_store *from, bool below)
+static int target_of(char **out, const char *target, const store_place *from, bool below)
 {
     size_t length = 0;
     const char *name = transfer_last(&length, from->rest); /* to its end, since rest has no slash there */
     return below ? transfer_join(out, target, name) : base_copy_text(out, target);
 }
 
-static int add_source(transfer *copying, const cli_store *from, const char *target, bool below, bool recursive)
+static int add_source(transfer *copying, const store_place *from, const char *target, bool below, bool recursive)
 {
     char *path = NULL;
     if (!*from->rest && !recursive)
@@ -177,7 +177,7 @@ static int add_source(transfer *copying, const cli_store *from, const char *targ
     return status;
 }
 
-static int check_distinct(const cli_store *from, int count)
+static int check_distinct(const store_place *from, int count)
 {
     const char **names = NULL;
     int status = base_alloc(&names, 2 * (size_t)count, sizeof *names, "names");
@@ -191,7 +191,7 @@ static int check_distinct(const cli_store *from, int count)
     return status;
 }
 
-static int run_transfer(const settings *settings, const cli_store *from, const cli_store *const *stores, int count,
+static int run_transfer(const settings *settings, const store_place *from, const store_place *const *stores, int count,
                         const char *target, bool below)
 {
     transfer *copying = NULL;
@@ -200,9 +200,9 @@ static int run_transfer(const settings *settings, const cli_store *from, const c
     int status = count > 1 ? check_distinct(from, count) : SHOAL_OK;
     if (status < 0)
         return status;
-    status = cli_stores_name(&plan.from_name, from, count);
+    status = transfer_name_places(&plan.from_name, from, count);
     if (status == SHOAL_OK)
-        status = cli_paths_name(&plan.to_name, &target, 1);
+        status = transfer_name_paths(&plan.to_name, &target, 1);
     if (status < 0) {
         base_free(&plan.from_name);
         return status;
@@ -231,8 +231,8 @@ static int run_get(void *from_main, const char *const *word, int words)
         return shoal_fail(SHOAL_USAGE, "standard output takes keys one by one: no -r and no --json with '-'");
     if (to_stream)
         return stream_all(word, count, &settings->store, strcmp(target, "-") == 0 ? STANDARD_OUTPUT : target);
-    cli_store *from = NULL;
-    const cli_store **stores = NULL;
+    store_place *from = NULL;
+    const store_place **stores = NULL;
     int status = check_target(settings, target, below);
     if (status == SHOAL_OK)
         status = base_alloc(&from, (size_t)count, sizeof *from, "stores");
@@ -245,7 +245,7 @@ static int run_get(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = run_transfer(settings, from, stores, count, target, below);
     for (int i = 0; i < count && from; i++)
-        cli_store_close(&from[i]);
+        store_place_close(&from[i]);
     base_free(&stores);
     base_free(&from);
     return status;

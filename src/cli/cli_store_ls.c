@@ -44,7 +44,7 @@ static const base_option_group du_groups[] = {
     {0},
 };
 
-static int fail_nothing(const cli_store *from)
+static int fail_nothing(const store_place *from)
 {
     return shoal_fail(SHOAL_ABSENT, "%s: there is no such key, and nothing below it", from->url);
 }
@@ -76,11 +76,11 @@ static int show(const settings *settings, const char *key, const char *name, con
 }
 
 /* The key that the URL names itself, when there is one. */
-static int show_key(const settings *settings, const cli_store *from, bool *found)
+static int show_key(const settings *settings, const store_place *from, bool *found)
 {
     shoal_entry entry = {0};
     size_t length = 0;
-    int status = *from->rest && !from->slash ? cli_store_find(from, from->rest, &entry) : SHOAL_ABSENT;
+    int status = *from->rest && !from->slash ? store_place_find(from, from->rest, &entry) : SHOAL_ABSENT;
     *found = status == SHOAL_OK;
     if (status == SHOAL_OK)
         status = show(settings, entry.key, transfer_last(&length, entry.key), &entry);
@@ -89,14 +89,14 @@ static int show_key(const settings *settings, const cli_store *from, bool *found
 }
 
 /* Keys that go on with a slash are one folder, shown when its first key comes. */
-static int show_below(const settings *settings, const cli_store *from, bool *found)
+static int show_below(const settings *settings, const store_place *from, bool *found)
 {
     const shoal_entry *entry = NULL;
     char *folder = NULL;
-    cli_keys keys;
-    int status = cli_keys_start_below(&keys, from);
+    store_keys keys;
+    int status = store_keys_start_below(&keys, from);
     size_t skip = status == SHOAL_OK ? strlen(keys.prefix) : 0;
-    while (status == SHOAL_OK && (status = cli_keys_next(&keys, &entry)) == SHOAL_OK && entry) {
+    while (status == SHOAL_OK && (status = store_keys_next(&keys, &entry)) == SHOAL_OK && entry) {
         const char *name = entry->key + skip, *slash = settings->recursive ? NULL : strchr(name, '/');
         *found = true;
         if (!slash) {
@@ -109,7 +109,7 @@ static int show_below(const settings *settings, const cli_store *from, bool *fou
         }
     }
     base_free(&folder);
-    cli_keys_stop(&keys);
+    store_keys_stop(&keys);
     return status;
 }
 
@@ -117,7 +117,7 @@ static int run_ls(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
     bool is_key = false, below = false;
-    cli_store from;
+    store_place from;
     (void)words;
     int status = cli_store_open(&from, word[0], &settings->store, (shoal_store_options){.read_only = true});
     if (status < 0)
@@ -127,7 +127,7 @@ static int run_ls(void *from_main, const char *const *word, int words)
         status = show_below(settings, &from, &below);
     if (status == SHOAL_OK && !is_key && !below && *from.rest)
         status = fail_nothing(&from);
-    cli_store_close(&from);
+    store_place_close(&from);
     return status;
 }
 
@@ -164,15 +164,15 @@ static int64_t saturating_add(int64_t a, int64_t b)
 }
 
 /* The keys of a segment follow each other, so one sum at a time is enough. */
-static int sum_below(const settings *settings, const cli_store *from, amount *total)
+static int sum_below(const settings *settings, const store_place *from, amount *total)
 {
     const shoal_entry *entry = NULL;
     amount part = {0};
     char *segment = NULL;
-    cli_keys keys;
-    int status = cli_keys_start_below(&keys, from);
+    store_keys keys;
+    int status = store_keys_start_below(&keys, from);
     size_t skip = status == SHOAL_OK ? strlen(keys.prefix) : 0;
-    while (status == SHOAL_OK && (status = cli_keys_next(&keys, &entry)) == SHOAL_OK && entry) {
+    while (status == SHOAL_OK && (status = store_keys_next(&keys, &entry)) == SHOAL_OK && entry) {
         const char *name = entry->key + skip;
         size_t length = strcspn(name, "/");
         length += name[length] == '/';
@@ -190,7 +190,7 @@ static int sum_below(const settings *settings, const cli_store *from, amount *to
     if (status == SHOAL_OK && segment)
         status = show_amount(settings, segment, part);
     base_free(&segment);
-    cli_keys_stop(&keys);
+    store_keys_stop(&keys);
     return status;
 }
 
@@ -199,11 +199,11 @@ static int sum_url(const settings *settings, const char *url, amount *total)
     const int64_t before = total->keys;
     shoal_entry entry = {0};
     size_t length = 0;
-    cli_store from;
+    store_place from;
     int status = cli_store_open(&from, url, &settings->store, (shoal_store_options){.read_only = true});
     if (status < 0)
         return status;
-    status = *from.rest && !from.slash ? cli_store_find(&from, from.rest, &entry) : SHOAL_ABSENT;
+    status = *from.rest && !from.slash ? store_place_find(&from, from.rest, &entry) : SHOAL_ABSENT;
     if (status == SHOAL_OK) {
         *total = (amount){total->keys + 1, saturating_add(total->bytes, entry.size)};
         status = show_amount(settings, transfer_last(&length, entry.key), (amount){1, entry.size});
@@ -213,7 +213,7 @@ static int sum_url(const settings *settings, const char *url, amount *total)
         status = sum_below(settings, &from, total);
     if (status == SHOAL_OK && total->keys == before && *from.rest)
         status = fail_nothing(&from);
-    cli_store_close(&from);
+    store_place_close(&from);
     return status;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "transfer_file.h"
+#include "run/secrets.h"
 #include "transfer_names.h"
 
 typedef struct settings {
@@ -54,11 +55,11 @@ static int check_source(const char *path, bool recursive)
 }
 
 /* A folder that holds the store would be put into itself without end. */
-static int check_not_inside(const char *path, const cli_store *to)
+static int check_not_inside(const char *path, const store_place *to)
 {
     char *real = is_input(path) ? NULL : realpath(path, NULL);
     size_t length = real ? strlen(real) : 0;
-    const char *store = cli_store_folder(to);
+    const char *store = store_place_folder(to);
     bool inside = real && store && strncmp(store, real, length) == 0 &&
                   (store[length] == '/' || store[length] == '\0' || strcmp(real, "/") == 0);
     free(real);
@@ -67,7 +68,7 @@ static int check_not_inside(const char *path, const cli_store *to)
 }
 
 /* Where a source goes: below the URL by its own name, or to just what the URL says. */
-static int target_of(char **out, const char *path, const cli_store *to, bool many)
+static int target_of(char **out, const char *path, const store_place *to, bool many)
 {
     bool folder = is_folder(path);
     bool below = many || to->slash || (!*to->rest && !folder);
@@ -77,7 +78,7 @@ static int target_of(char **out, const char *path, const cli_store *to, bool man
     if (below && is_input(path))
         return shoal_fail(SHOAL_USAGE, "%s: standard input needs a key of its own, not the start of keys", to->url);
     if (!below || (folder && (strncmp(last, ".", length) == 0 || strncmp(last, "..", length) == 0)))
-        return !below && !folder && cli_store_check_key(to) < 0 ? SHOAL_USAGE : base_copy_text(out, to->rest);
+        return !below && !folder && store_place_check_key(to) < 0 ? SHOAL_USAGE : base_copy_text(out, to->rest);
     int status = base_copy_text_n(&name, last, length);
     if (status == SHOAL_OK)
         status = transfer_join(out, to->rest, name);
@@ -85,7 +86,7 @@ static int target_of(char **out, const char *path, const cli_store *to, bool man
     return status;
 }
 
-static int add_source(transfer *copying, const char *path, const cli_store *to, bool many, transfer_part *input)
+static int add_source(transfer *copying, const char *path, const store_place *to, bool many, transfer_part *input)
 {
     char *target = NULL, *spooled = NULL;
     int status = target_of(&target, path, to, many);
@@ -105,8 +106,8 @@ static int run_put(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
     const char *url = word[words - 1];
-    const cli_store *stores[1];
-    cli_store to = {0};
+    const store_place *stores[1];
+    store_place to = {0};
     transfer *copying = NULL;
     transfer_part input = {.descriptor = -1};
     transfer_report report = {0};
@@ -120,14 +121,16 @@ static int run_put(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK && count > 1)
         status = transfer_check_distinct(word, word, count);
     if (status == SHOAL_OK)
-        status =
-            cli_store_open_target(&to, url, &settings->store, settings->target.create, count > 1 || is_folder(word[0]));
+        status = run_protect_secrets(url);
+    if (status == SHOAL_OK)
+        status = store_place_open_target(&to, url, settings->store.patience, settings->target.create,
+                                         count > 1 || is_folder(word[0]));
     for (int i = 0; i < count && status == SHOAL_OK; i++)
         status = check_not_inside(word[i], &to);
     if (status == SHOAL_OK)
-        status = cli_paths_name(&plan.from_name, word, count);
+        status = transfer_name_paths(&plan.from_name, word, count);
     if (status == SHOAL_OK)
-        status = cli_store_name(&plan.to_name, &to);
+        status = transfer_name_place(&plan.to_name, &to);
     if (status < 0) {
         base_free(&plan.from_name);
         goto done;
@@ -145,7 +148,7 @@ static int run_put(void *from_main, const char *const *word, int words)
 done:
     transfer_report_release(&report);
     transfer_part_close(&input, false);
-    cli_store_close(&to);
+    store_place_close(&to);
     return status;
 }
 

@@ -38,7 +38,7 @@ typedef struct removal {
     const settings *settings;
     base_pool *pool;
     cli_progress progress;
-    const cli_store *from;
+    const store_place *from;
     shoal_entry *batch;       /* removed together */
     atomic_llong keys, bytes; /* so far */
 } removal;
@@ -50,7 +50,7 @@ static int remove_one(void *context, int64_t item, int thread)
     removal *self = context;
     const shoal_entry *entry = &self->batch[item];
     (void)thread;
-    int status = cli_store_remove(self->from, entry->key);
+    int status = store_place_remove(self->from, entry->key);
     if (status == SHOAL_OK) {
         self->keys++;
         self->bytes += entry->size;
@@ -73,12 +73,12 @@ static int remove_batch(removal *self, int64_t count)
 
 /* Keys are listed a batch ahead of their removal: a listing goes on behind what it has shown, whatever becomes of
  * that. */
-static int remove_listed(removal *self, cli_keys *keys)
+static int remove_listed(removal *self, store_keys *keys)
 {
     const shoal_entry *entry = NULL;
     int64_t count = 0;
     int status = SHOAL_OK;
-    while (status == SHOAL_OK && (status = cli_keys_next(keys, &entry)) == SHOAL_OK) {
+    while (status == SHOAL_OK && (status = store_keys_next(keys, &entry)) == SHOAL_OK) {
         if (entry) {
             self->batch[count] = *entry;
             self->batch[count].key = NULL;
@@ -101,25 +101,25 @@ static int remove_listed(removal *self, cli_keys *keys)
 /* A store that is emptied loses what its queues keep as blobs below .shoal, as a prefix does that is removed. */
 static int remove_below(removal *self)
 {
-    cli_keys keys;
-    int status = cli_keys_start_below(&keys, self->from);
+    store_keys keys;
+    int status = store_keys_start_below(&keys, self->from);
     if (status == SHOAL_OK)
         status = remove_listed(self, &keys);
-    cli_keys_stop(&keys);
+    store_keys_stop(&keys);
     if (status < 0 || *self->from->rest)
         return status;
-    status = cli_keys_start(&keys, self->from, ".shoal/");
+    status = store_keys_start(&keys, self->from, ".shoal/");
     keys.own = true;
     if (status == SHOAL_OK)
         status = remove_listed(self, &keys);
-    cli_keys_stop(&keys);
+    store_keys_stop(&keys);
     return status;
 }
 
 static int remove_key(removal *self)
 {
     shoal_entry entry = {0};
-    int status = cli_store_find(self->from, self->from->rest, &entry);
+    int status = store_place_find(self->from, self->from->rest, &entry);
     if (status == SHOAL_OK) {
         self->batch[0] = entry;
         status = remove_batch(self, 1);
@@ -127,19 +127,19 @@ static int remove_key(removal *self)
     return status;
 }
 
-static int has_below(bool *out, const cli_store *from)
+static int has_below(bool *out, const store_place *from)
 {
     const shoal_entry *first = NULL;
-    cli_keys keys;
-    int status = cli_keys_start_below(&keys, from);
+    store_keys keys;
+    int status = store_keys_start_below(&keys, from);
     if (status == SHOAL_OK)
-        status = cli_keys_next(&keys, &first);
+        status = store_keys_next(&keys, &first);
     *out = first != NULL;
-    cli_keys_stop(&keys);
+    store_keys_stop(&keys);
     return status;
 }
 
-static int remove_url(removal *self, const cli_store *from)
+static int remove_url(removal *self, const store_place *from)
 {
     const bool recursive = self->settings->recursive;
     const int64_t before = self->keys;
@@ -161,7 +161,7 @@ static int remove_url(removal *self, const cli_store *from)
     return status;
 }
 
-static int check(const settings *settings, const cli_store *from)
+static int check(const settings *settings, const store_place *from)
 {
     if (*from->rest)
         return SHOAL_OK;
@@ -173,7 +173,7 @@ static int check(const settings *settings, const cli_store *from)
     return SHOAL_OK;
 }
 
-static int report(const removal *self, const cli_store *const *stores, size_t count)
+static int report(const removal *self, const store_place *const *stores, size_t count)
 {
     char bytes[32];
     if (self->settings->print.json) {
@@ -193,8 +193,8 @@ static int run_rm(void *from_main, const char *const *word, int words)
 {
     removal self = {.settings = from_main};
     const size_t count = (size_t)words;
-    cli_store *from = NULL;
-    const cli_store **stores = NULL;
+    store_place *from = NULL;
+    const store_place **stores = NULL;
     bool begun = false;
     int status = base_alloc(&from, count, sizeof *from, "stores");
     if (status == SHOAL_OK)
@@ -222,7 +222,7 @@ static int run_rm(void *from_main, const char *const *word, int words)
     }
     base_pool_free(&self.pool);
     for (size_t i = 0; i < count && from; i++)
-        cli_store_close(&from[i]);
+        store_place_close(&from[i]);
     base_free(&self.batch);
     base_free(&stores);
     base_free(&from);

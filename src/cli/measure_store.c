@@ -392,13 +392,13 @@ static int clean_up(bench *self)
         base_sleep_until(shoal_after(2));
     char *prefix = NULL;
     const shoal_entry *entry = NULL;
-    cli_keys keys = {0};
+    store_keys keys = {0};
     int status = base_format(&prefix, "%s/", self->prefix);
     if (status == SHOAL_OK)
-        status = cli_keys_start(&keys, &self->store, prefix);
-    while (status == SHOAL_OK && (status = cli_keys_next(&keys, &entry)) == SHOAL_OK && entry)
-        status = cli_store_remove(&self->store, entry->key);
-    cli_keys_stop(&keys);
+        status = store_keys_start(&keys, &self->store, prefix);
+    while (status == SHOAL_OK && (status = store_keys_next(&keys, &entry)) == SHOAL_OK && entry)
+        status = store_place_remove(&self->store, entry->key);
+    store_keys_stop(&keys);
     base_free(&prefix);
     int dropped = shoal_store_drop(self->store.store, self->prefix, shoal_after(self->store.patience));
     status = status < 0 ? status : dropped;
@@ -467,8 +467,8 @@ void cli_store_measured_release(cli_store_measured *measured)
     base_free(&measured->seen.seconds);
     base_free(&measured->body);
     base_free(&measured->prefix);
-    cli_store_close(&measured->other);
-    cli_store_close(&measured->store);
+    store_place_close(&measured->other);
+    store_place_close(&measured->store);
 }
 
 double cli_measure_hash(void)

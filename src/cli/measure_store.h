@@ -34,7 +34,7 @@ typedef struct cli_samples {
 } cli_samples;
 
 typedef struct cli_store_measured {
-    cli_store store, other; /* the other handle puts what the first waits for; both stay open */
+    store_place store, other; /* the other handle puts what the first waits for; both stay open */
     cli_samples get, put, take, seen;
     double read[CLI_MEASURED_LEVELS], write[CLI_MEASURED_LEVELS]; /* bytes a second; 0 when time ran out before */
     /* Private. */

@@ -36,7 +36,7 @@ static const shoal_option target_rows[] = {
 const shoal_option *const transfer_options = rows;
 const shoal_option *const transfer_target_options = target_rows;
 
-const cli_store *transfer_to(const transfer *self)
+const store_place *transfer_to(const transfer *self)
 {
     return self->plan.to;
 }

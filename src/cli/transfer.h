@@ -46,8 +46,8 @@ void transfer_report_release(transfer_report *report);
 /* One blob or file to copy. */
 typedef struct transfer_entry {
     struct transfer_entry *next;
-    const cli_store *from; /* NULL: a file */
-    char *source, *target; /* keys, or paths */
+    const store_place *from; /* NULL: a file */
+    char *source, *target;   /* keys, or paths */
     int64_t size;
     shoal_etag version; /* of the source; empty when nobody can tell whether it has changed since */
     int64_t there;      /* the size of what the target is now; -1 when there is nothing */
@@ -59,7 +59,7 @@ typedef struct transfer transfer;
 /* How it is to be done; `to` is NULL for files. */
 typedef struct transfer_plan {
     const transfer_settings *settings;
-    const cli_store *to;
+    const store_place *to;
     bool if_absent, quiet;
     char *from_name, *to_name; /* of both ends, for the journal; this takes them */
 } transfer_plan;
@@ -77,7 +77,7 @@ int transfer_finish(transfer **self, int status, transfer_report *report);
 /* ---- what to copy (transfer_sources.c) --------------------------------------------------------------------------- */
 
 /* The key that `from` names to `target`; with `recursive` all below it, to the same names below `target`. */
-int transfer_add_keys(transfer *self, const cli_store *from, const char *target, bool recursive);
+int transfer_add_keys(transfer *self, const store_place *from, const char *target, bool recursive);
 /* The same of a file or of all files in a folder. */
 int transfer_add_files(transfer *self, const char *path, const char *target);
 /* One file whose content has no name of its own. */
@@ -85,14 +85,14 @@ int transfer_add_unnamed(transfer *self, const char *path, const char *target);
 
 /* ---- for transfer_sources.c -------------------------------------------------------------------------------------- */
 
-const cli_store *transfer_to(const transfer *self);
+const store_place *transfer_to(const transfer *self);
 
 /* ---- telling (transfer_print.c) ---------------------------------------------------------------------------------- */
 
 /* Prints the summary, as text or JSON; `what` is "put".  `stores` are all that took part, `count` of them. */
 int transfer_print(const transfer_report *report, const char *what, const cli_print_settings *print,
-                   const cli_store *const *stores, size_t count);
+                   const store_place *const *stores, size_t count);
 /* {"get": 12, ...}, and the price of the requests. */
-void cli_json_put_counts(json_t **object, const cli_store *const *stores, size_t count);
+void cli_json_put_counts(json_t **object, const store_place *const *stores, size_t count);
 
 #endif

@@ -10,9 +10,10 @@
 #include "store/store_internal.h"
 
 /* shoal_fail with the name of a blob, or of a file when there is no store, in front. */
-static int fail_about(const cli_store *store, const char *name, int status, const char *format, ...) SHOAL_PRINTF(4, 5);
+static int fail_about(const store_place *store, const char *name, int status, const char *format, ...)
+    SHOAL_PRINTF(4, 5);
 
-static int fail_about(const cli_store *store, const char *name, int status, const char *format, ...)
+static int fail_about(const store_place *store, const char *name, int status, const char *format, ...)
 {
     char text[256];
     va_list arguments;
@@ -78,14 +79,14 @@ static void record_done(transfer *self, const transfer_entry *entry, const shoal
 
 /* ---- reading either end ------------------------------------------------------------------------------------------ */
 
-static int64_t request_deadline(const cli_store *store)
+static int64_t request_deadline(const store_place *store)
 {
     return shoal_after(store->patience);
 }
 
 /* Reads a piece of a blob, of that version if one is given, or of a file.  *got is less than `length` where it ends. */
-static int read_piece(const cli_store *from, const char *name, const shoal_etag *version, int64_t offset, void *buffer,
-                      size_t length, size_t *got)
+static int read_piece(const store_place *from, const char *name, const shoal_etag *version, int64_t offset,
+                      void *buffer, size_t length, size_t *got)
 {
     shoal_blob blob = {0};
     if (!from)
@@ -154,7 +155,7 @@ static int verify(const transfer *self, const transfer_entry *entry, const shoal
 static int settle_doubt(const transfer *self, transfer_entry *entry, shoal_etag *etag, char *buffer, int status)
 {
     shoal_entry found = {0};
-    int looked = cli_store_find(self->plan.to, entry->target, &found);
+    int looked = store_place_find(self->plan.to, entry->target, &found);
     if (looked == SHOAL_OK) {
         entry->there = found.size;
         entry->there_version = *etag = found.etag;
@@ -195,7 +196,7 @@ static int check_unchanged(const transfer_entry *entry)
 
 static int put_and_verify(transfer *self, transfer_entry *entry, const void *data, size_t size, char *buffer)
 {
-    const cli_store *to = self->plan.to;
+    const store_place *to = self->plan.to;
     shoal_etag etag = {""};
     uint32_t *crc = NULL;
     int status =
@@ -290,7 +291,7 @@ static int write_small(transfer *self, transfer_entry *entry, char *buffer)
 /* Whatever version is there now is the one that is copied; *large when it has grown too large meanwhile. */
 static int copy_small(transfer *self, transfer_entry *entry, char *buffer, bool *large)
 {
-    const cli_store *from = entry->from;
+    const store_place *from = entry->from;
     shoal_blob blob = {0};
     int status = shoal_store_get_range(from->store, entry->source, 0, TRANSFER_PIECE, NULL, buffer, &blob,
                                        request_deadline(from));

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <shoal/error.h>
 
 #include "base/memory.h"
@@ -123,4 +124,43 @@ void transfer_ancestors_release(transfer_ancestors *self)
         base_free(&self->names[--self->count]);
     base_free(&self->names);
     *self = (transfer_ancestors){0};
+}
+
+/* ---- both ends, for the journal ----------------------------------------------------------------------------------- */
+
+int transfer_name_place(char **out, const store_place *self)
+{
+    return base_format(out, "%s/%s", self->store->name, self->rest);
+}
+
+/* Appends a line to *text, which is NULL at first. */
+static int append_line(char **text, const char *first, const char *slash, const char *second)
+{
+    char *longer = NULL;
+    int status = base_format(&longer, "%s%s%s%s\n", *text ? *text : "", first, slash, second);
+    base_free(text);
+    *text = longer;
+    return status;
+}
+
+int transfer_name_places(char **out, const store_place *stores, int count)
+{
+    int status = SHOAL_OK;
+    *out = NULL;
+    for (int i = 0; i < count && status == SHOAL_OK; i++)
+        status = append_line(out, stores[i].store->name, "/", stores[i].rest);
+    return status;
+}
+
+int transfer_name_paths(char **out, const char *const *paths, int count)
+{
+    char *here = getcwd(NULL, 0);
+    int status = SHOAL_OK;
+    *out = NULL;
+    for (int i = 0; i < count && status == SHOAL_OK; i++) {
+        bool relative = paths[i][0] != '/';
+        status = append_line(out, relative && here ? here : "", relative ? "/" : "", paths[i]);
+    }
+    free(here);
+    return status;
 }

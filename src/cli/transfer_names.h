@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "store/store_place.h"
+
 /* The last segment of a key, or of a path without the slashes at its end: "b" of "a/b" and of "a/b/"; "" when there is
  * none.  It is `*length` bytes long. */
 const char *transfer_last(size_t *length, const char *name);
@@ -35,5 +37,11 @@ typedef struct transfer_ancestors {
 /* Takes note of the next name.  *above is the earlier name that it lies below, or NULL. */
 int transfer_ancestors_next(transfer_ancestors *self, const char *name, const char **above);
 void transfer_ancestors_release(transfer_ancestors *self);
+
+/* The name of what a URL means, the same however it was written: az://acct/box/jobs.  And the names of several, and of
+ * several paths, in one text. */
+int transfer_name_place(char **out, const store_place *place);
+int transfer_name_places(char **out, const store_place *places, int count);
+int transfer_name_paths(char **out, const char *const *paths, int count);
 
 #endif

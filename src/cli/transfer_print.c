@@ -3,7 +3,7 @@
 
 static const char *const kinds[SHOAL_REQUEST_KINDS] = {"get", "put", "list", "remove", "queue", "other"};
 
-void cli_json_put_counts(json_t **object, const cli_store *const *stores, size_t count)
+void cli_json_put_counts(json_t **object, const store_place *const *stores, size_t count)
 {
     json_t *requests = json_object();
     double price = 0;
@@ -26,7 +26,7 @@ void cli_json_put_counts(json_t **object, const cli_store *const *stores, size_t
     cli_json_put(object, "price", cli_json_real(price));
 }
 
-static int print_json(const transfer_report *report, const cli_store *const *stores, size_t count)
+static int print_json(const transfer_report *report, const store_place *const *stores, size_t count)
 {
     json_t *object = json_object(), *errors = json_array();
     cli_json_put(&object, "files", json_integer(report->files));
@@ -60,7 +60,7 @@ static void print_text(const transfer_report *report, const char *what)
 }
 
 int transfer_print(const transfer_report *report, const char *what, const cli_print_settings *print,
-                   const cli_store *const *stores, size_t count)
+                   const store_place *const *stores, size_t count)
 {
     if (report->failed > 1)
         for (int i = 0; i < TRANSFER_NAMED && report->named[i]; i++)

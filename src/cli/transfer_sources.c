@@ -16,24 +16,24 @@
 /* ---- what is at the targets -------------------------------------------------------------------------------------- */
 
 typedef struct targets {
-    const cli_store *to; /* NULL: files */
-    cli_keys keys;
+    const store_place *to; /* NULL: files */
+    store_keys keys;
     const shoal_entry *current; /* the first that does not come before what was asked for last */
     transfer_ancestors files;   /* that are to be, so that none has to be a folder too */
 } targets;
 
-static int targets_start(targets *self, const cli_store *to, const char *prefix)
+static int targets_start(targets *self, const store_place *to, const char *prefix)
 {
     *self = (targets){.to = to};
     if (!to)
         return SHOAL_OK;
-    int status = cli_keys_start(&self->keys, to, prefix);
-    return status == SHOAL_OK ? cli_keys_next(&self->keys, &self->current) : status;
+    int status = store_keys_start(&self->keys, to, prefix);
+    return status == SHOAL_OK ? store_keys_next(&self->keys, &self->current) : status;
 }
 
 static void targets_stop(targets *self)
 {
-    cli_keys_stop(&self->keys);
+    store_keys_stop(&self->keys);
     transfer_ancestors_release(&self->files);
 }
 
@@ -50,7 +50,7 @@ static int targets_look(targets *self, transfer_entry *entry)
         return status == SHOAL_ABSENT ? SHOAL_OK : status;
     }
     while (status == SHOAL_OK && self->current && strcmp(self->current->key, entry->target) < 0)
-        status = cli_keys_next(&self->keys, &self->current);
+        status = store_keys_next(&self->keys, &self->current);
     if (status == SHOAL_OK && self->current && strcmp(self->current->key, entry->target) == 0) {
         entry->there = self->current->size;
         entry->there_version = self->current->etag;
@@ -96,12 +96,12 @@ static int add(transfer *self, targets *targets, transfer_entry *entry, const ch
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
-static int add_key(transfer *self, const cli_store *from, const char *target)
+static int add_key(transfer *self, const store_place *from, const char *target)
 {
     shoal_entry found = {0};
     targets targets = {0};
     transfer_entry entry = {.from = from};
-    int status = cli_store_find(from, from->rest, &found);
+    int status = store_place_find(from, from->rest, &found);
     if (status == SHOAL_OK)
         status = targets_start(&targets, transfer_to(self), target);
     if (status == SHOAL_OK) {
@@ -116,49 +116,49 @@ static int add_key(transfer *self, const cli_store *from, const char *target)
 }
 
 /* Says of a key that is not there whether there is something below it. */
-static int fail_absent(const cli_store *from)
+static int fail_absent(const store_place *from)
 {
     const shoal_entry *first = NULL;
-    cli_keys keys;
-    int status = cli_keys_start_below(&keys, from);
+    store_keys keys;
+    int status = store_keys_start_below(&keys, from);
     if (status == SHOAL_OK)
-        status = cli_keys_next(&keys, &first);
+        status = store_keys_next(&keys, &first);
     if (status == SHOAL_OK)
         status = first ? shoal_fail(SHOAL_INVALID, "%s: is no key, but there are keys below it: -r takes them all",
                                     from->url)
                        : shoal_fail(SHOAL_ABSENT, "%s: there is no such key, and nothing below it", from->url);
-    cli_keys_stop(&keys);
+    store_keys_stop(&keys);
     return status;
 }
 
 /* `has_key`: the target itself is to be a blob or a file, too. */
-static int add_keys_below(transfer *self, const cli_store *from, const char *target, bool has_key, int64_t *count)
+static int add_keys_below(transfer *self, const store_place *from, const char *target, bool has_key, int64_t *count)
 {
     const shoal_entry *next = NULL;
     const char *above = NULL;
     targets targets = {0};
-    cli_keys keys = {0};
+    store_keys keys = {0};
     char *below = NULL;
     int status = base_format(&below, "%s%s", target, *target ? "/" : "");
     if (status == SHOAL_OK)
-        status = cli_keys_start_below(&keys, from);
+        status = store_keys_start_below(&keys, from);
     size_t skip = status == SHOAL_OK ? strlen(keys.prefix) : 0;
     if (status == SHOAL_OK)
         status = targets_start(&targets, transfer_to(self), below);
     if (status == SHOAL_OK && has_key)
         status = transfer_ancestors_next(&targets.files, target, &above);
-    while (status == SHOAL_OK && (status = cli_keys_next(&keys, &next)) == SHOAL_OK && next) {
+    while (status == SHOAL_OK && (status = store_keys_next(&keys, &next)) == SHOAL_OK && next) {
         transfer_entry entry = {.from = from, .source = next->key, .size = next->size, .version = next->etag};
         status = add(self, &targets, &entry, target, next->key + skip);
         (*count)++;
     }
     targets_stop(&targets);
-    cli_keys_stop(&keys);
+    store_keys_stop(&keys);
     base_free(&below);
     return status;
 }
 
-int transfer_add_keys(transfer *self, const cli_store *from, const char *target, bool recursive)
+int transfer_add_keys(transfer *self, const store_place *from, const char *target, bool recursive)
 {
     int64_t count = 0;
     int status = *from->rest ? add_key(self, from, target) : SHOAL_ABSENT;
