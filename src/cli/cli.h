@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/option.h"
 #include "run/outcome.h"
+#include "transfer.h"
 
 #ifndef SHOAL_VERSION
 #define SHOAL_VERSION "0.1.0"
@@ -138,12 +139,7 @@ void cli_progress_say(cli_progress *progress, const char *text);
 void cli_progress_round(cli_progress *progress, const shoal_round *done, const shoal_round *next, int64_t rows,
                         double seconds);
 /* How far a copy is: "3 of 12 files, 1.2 of 3.4 GB, 35 MB/s, 1:03 left". */
-typedef struct cli_transferred {
-    int64_t files, files_found, bytes, bytes_found;
-    bool all_found; /* otherwise there may be more */
-    double seconds;
-} cli_transferred;
-void cli_progress_transfer(cli_progress *progress, const cli_transferred *so_far);
+void cli_progress_transfer(cli_progress *progress, const transfer_counts *so_far);
 void cli_progress_clear(cli_progress *progress);
 
 /* How a verb watches a run: a line of progress, and what it says. */

@@ -1,11 +1,12 @@
 /* shoal store bench: what a store can do, as a planner needs it: latency of get, put and take, bandwidth of 1 to 16
  * connections, and how soon what was put is seen by whoever waits for it.
  * measure_store.h measures, this prints. */
-#include "transfer.h"
+#include "store_verb.h"
 
 #include <inttypes.h>
 
 #include "measure_store.h"
+#include "store/store_internal.h"
 
 typedef struct settings {
     cli_common common;
@@ -80,7 +81,7 @@ static json_t *json_latency(const cli_samples *samples)
 
 static int print_json(const cli_store_measured *self)
 {
-    const store_place *stores[] = {&self->store, &self->other};
+    shoal_store_counts requests = {0};
     shoal_store_traits traits = shoal_store_describe(self->store.store);
     json_t *object = json_object(), *levels = json_array();
     cli_json_put(&object, "url", cli_json_text(self->store.url));
@@ -99,7 +100,9 @@ static int print_json(const cli_store_measured *self)
         json_array_append_new(levels, level);
     }
     cli_json_put(&object, "bandwidth", levels);
-    cli_json_put_counts(&object, stores, 2);
+    store_counts_add(&requests, self->store.store);
+    store_counts_add(&requests, self->other.store);
+    cli_json_put_counts(&object, &requests);
     return cli_print_json(object);
 }
 

@@ -1,13 +1,9 @@
-/* shoal store ls and du: which keys there are, and how much they take.  Both go through the keys in their order, a page
- * at a time, so that a store of any size takes no more memory than a page. */
-#include "cli.h"
+/* shoal store ls and du: which keys there are, and how much they take. */
+#include "store_verb.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/memory.h"
-#include "store_open.h"
-#include "transfer_names.h"
 
 typedef struct settings {
     cli_common common;
@@ -44,15 +40,10 @@ static const base_option_group du_groups[] = {
     {0},
 };
 
-static int fail_nothing(const store_place *from)
-{
-    return shoal_fail(SHOAL_ABSENT, "%s: there is no such key, and nothing below it", from->url);
-}
-
 /* ---- ls ---------------------------------------------------------------------------------------------------------- */
 
 /* One line.  A folder, which stands for all keys that start with it, has no size; `name` is the end of `key`. */
-static int show(const settings *settings, const char *key, const char *name, const shoal_entry *entry)
+static int show_key(const settings *settings, const char *key, const char *name, const shoal_entry *entry)
 {
     if (settings->json) {
         json_t *object = json_object();
@@ -75,60 +66,30 @@ static int show(const settings *settings, const char *key, const char *name, con
     return SHOAL_OK;
 }
 
-/* The key that the URL names itself, when there is one. */
-static int show_key(const settings *settings, const store_place *from, bool *found)
-{
-    shoal_entry entry = {0};
-    size_t length = 0;
-    int status = *from->rest && !from->slash ? store_place_find(from, from->rest, &entry) : SHOAL_ABSENT;
-    *found = status == SHOAL_OK;
-    if (status == SHOAL_OK)
-        status = show(settings, entry.key, transfer_last(&length, entry.key), &entry);
-    base_free(&entry.key);
-    return status == SHOAL_ABSENT ? SHOAL_OK : status;
-}
-
 /* Keys that go on with a slash are one folder, shown when its first key comes. */
-static int show_below(const settings *settings, const store_place *from, bool *found)
+static int show_listed(void *context, const transfer_listed *listed)
 {
-    const shoal_entry *entry = NULL;
+    const settings *settings = context;
+    const shoal_entry *entry = listed->entry;
     char *folder = NULL;
-    store_keys keys;
-    int status = store_keys_start_below(&keys, from);
-    size_t skip = status == SHOAL_OK ? strlen(keys.prefix) : 0;
-    while (status == SHOAL_OK && (status = store_keys_next(&keys, &entry)) == SHOAL_OK && entry) {
-        const char *name = entry->key + skip, *slash = settings->recursive ? NULL : strchr(name, '/');
-        *found = true;
-        if (!slash) {
-            status = show(settings, entry->key, name, entry);
-        } else if (!folder || strncmp(entry->key, folder, strlen(folder)) != 0) {
-            base_free(&folder);
-            status = base_copy_text_n(&folder, entry->key, (size_t)(slash + 1 - entry->key));
-            if (status == SHOAL_OK)
-                status = show(settings, folder, folder + skip, NULL);
-        }
-    }
+    size_t start = (size_t)(listed->name - entry->key);
+    bool below = listed->segment > 0 && listed->name[listed->segment - 1] == '/';
+    if (settings->recursive || !below)
+        return show_key(settings, entry->key, listed->name, entry);
+    if (!listed->starts)
+        return SHOAL_OK;
+    int status = base_copy_text_n(&folder, entry->key, start + listed->segment);
+    if (status == SHOAL_OK)
+        status = show_key(settings, folder, folder + start, NULL);
     base_free(&folder);
-    store_keys_stop(&keys);
     return status;
 }
 
 static int run_ls(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
-    bool is_key = false, below = false;
-    store_place from;
-    (void)words;
-    int status = cli_store_open(&from, word[0], &settings->store, (shoal_store_options){.read_only = true});
-    if (status < 0)
-        return status;
-    status = show_key(settings, &from, &is_key);
-    if (status == SHOAL_OK)
-        status = show_below(settings, &from, &below);
-    if (status == SHOAL_OK && !is_key && !below && *from.rest)
-        status = fail_nothing(&from);
-    store_place_close(&from);
-    return status;
+    cli_stores_protect(word, words);
+    return transfer_list(word[0], settings->store.patience, show_listed, from_main);
 }
 
 /* ---- du ---------------------------------------------------------------------------------------------------------- */
@@ -163,68 +124,50 @@ static int64_t saturating_add(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/* The keys of a segment follow each other, so one sum at a time is enough. */
-static int sum_below(const settings *settings, const store_place *from, amount *total)
+typedef struct sums {
+    const settings *settings;
+    char *segment; /* that `part` is the sum of; NULL at first */
+    amount part, total;
+} sums;
+
+/* Shows the sum of a segment, of which no more will come. */
+static int end_segment(sums *self)
 {
-    const shoal_entry *entry = NULL;
-    amount part = {0};
-    char *segment = NULL;
-    store_keys keys;
-    int status = store_keys_start_below(&keys, from);
-    size_t skip = status == SHOAL_OK ? strlen(keys.prefix) : 0;
-    while (status == SHOAL_OK && (status = store_keys_next(&keys, &entry)) == SHOAL_OK && entry) {
-        const char *name = entry->key + skip;
-        size_t length = strcspn(name, "/");
-        length += name[length] == '/';
-        if (!segment || strlen(segment) != length || strncmp(name, segment, length) != 0) {
-            if (segment)
-                status = show_amount(settings, segment, part);
-            base_free(&segment);
-            if (status == SHOAL_OK)
-                status = base_copy_text_n(&segment, name, length);
-            part = (amount){0};
-        }
-        part = (amount){part.keys + 1, saturating_add(part.bytes, entry->size)};
-        *total = (amount){total->keys + 1, saturating_add(total->bytes, entry->size)};
-    }
-    if (status == SHOAL_OK && segment)
-        status = show_amount(settings, segment, part);
-    base_free(&segment);
-    store_keys_stop(&keys);
+    int status = self->segment ? show_amount(self->settings, self->segment, self->part) : SHOAL_OK;
+    base_free(&self->segment);
+    self->part = (amount){0};
     return status;
 }
 
-static int sum_url(const settings *settings, const char *url, amount *total)
+/* The keys of a segment follow each other, so one sum at a time is enough. */
+static int add_listed(void *context, const transfer_listed *listed)
 {
-    const int64_t before = total->keys;
-    shoal_entry entry = {0};
-    size_t length = 0;
-    store_place from;
-    int status = cli_store_open(&from, url, &settings->store, (shoal_store_options){.read_only = true});
-    if (status < 0)
-        return status;
-    status = *from.rest && !from.slash ? store_place_find(&from, from.rest, &entry) : SHOAL_ABSENT;
-    if (status == SHOAL_OK) {
-        *total = (amount){total->keys + 1, saturating_add(total->bytes, entry.size)};
-        status = show_amount(settings, transfer_last(&length, entry.key), (amount){1, entry.size});
+    sums *self = context;
+    const int64_t size = listed->entry->size;
+    if (listed->starts) {
+        int status = end_segment(self);
+        if (status == SHOAL_OK)
+            status = base_copy_text_n(&self->segment, listed->name, listed->segment);
+        if (status < 0)
+            return status;
     }
-    base_free(&entry.key);
-    if (status == SHOAL_OK || status == SHOAL_ABSENT)
-        status = sum_below(settings, &from, total);
-    if (status == SHOAL_OK && total->keys == before && *from.rest)
-        status = fail_nothing(&from);
-    store_place_close(&from);
-    return status;
+    self->part = (amount){self->part.keys + 1, saturating_add(self->part.bytes, size)};
+    self->total = (amount){self->total.keys + 1, saturating_add(self->total.bytes, size)};
+    return SHOAL_OK;
 }
 
 static int run_du(void *from_main, const char *const *word, int words)
 {
-    const settings *settings = from_main;
-    amount total = {0};
+    sums sums = {.settings = from_main};
     int status = SHOAL_OK;
-    for (int i = 0; i < words && status == SHOAL_OK; i++)
-        status = sum_url(settings, word[i], &total);
-    return status == SHOAL_OK ? show_amount(settings, NULL, total) : status;
+    cli_stores_protect(word, words);
+    for (int i = 0; i < words && status == SHOAL_OK; i++) {
+        status = transfer_list(word[i], sums.settings->store.patience, add_listed, &sums);
+        if (status == SHOAL_OK)
+            status = end_segment(&sums);
+    }
+    base_free(&sums.segment);
+    return status == SHOAL_OK ? show_amount(sums.settings, NULL, sums.total) : status;
 }
 
 /* ---- the verbs --------------------------------------------------------------------------------------------------- */

@@ -136,7 +136,7 @@ void cli_progress_round(cli_progress *progress, const shoal_round *done, const s
     show(progress, line);
 }
 
-void cli_progress_transfer(cli_progress *progress, const cli_transferred *so_far)
+void cli_progress_transfer(cli_progress *progress, const transfer_counts *so_far)
 {
     char line[256], part[96], first[32], second[32];
     if (!progress->stream)

@@ -8,8 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static volatile int stop_requested;
-static atomic_bool stop_seen; /* the same, for threads other than the one that the signal came to */
+static volatile int stop_requested; /* atomic, since threads look at it other than the one that the signal came to */
 static volatile sig_atomic_t stop_allowed, stop_held;
 static _Atomic(const char *const *) removable;
 
@@ -45,8 +44,7 @@ static void handle_stop(int number)
 {
     if ((!stop_allowed && !stop_held) || stop_requested)
         die_by(number);
-    stop_requested = 1;
-    atomic_store(&stop_seen, true);
+    __atomic_store_n(&stop_requested, 1, __ATOMIC_SEQ_CST);
 }
 
 static void handle_pipe(int number)
@@ -107,7 +105,7 @@ const volatile int *cli_signals_stop(void)
 
 bool cli_signals_stopped(void)
 {
-    return atomic_load(&stop_seen);
+    return __atomic_load_n(&stop_requested, __ATOMIC_SEQ_CST);
 }
 
 void cli_signals_remove(const char *const *paths)

@@ -1,8 +1,7 @@
-/* Threads that copy, and the list of what they have to copy; how one is copied is in transfer_copy.c.  See the
- * header. */
+/* Threads that copy, and the list of what they have to copy; how one is copied is in transfer_copy.c.  See
+ * transfer_internal.h. */
 #include "transfer_internal.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,31 +14,7 @@
 
 /* With what may wait, the total is known early on, and a million names still don't have to fit into memory. */
 enum { WAITING_MOST = 1 << 16, STACK_BYTES = 1 << 20, OUT_OF_REACH_LEAST = 3 };
-static const double SECONDS_TO_STOP = 1, SECONDS_UNTIL_PROGRESS = 0.5;
-
-static const shoal_option rows[] = {
-    {"recursive", 'r', SHOAL_OPTION_FLAG, offsetof(transfer_settings, recursive), NULL,
-     .help = "everything below a name, under the same names"},
-    {"verify", 0, SHOAL_OPTION_FLAG, offsetof(transfer_settings, verify), NULL,
-     .help = "read back what was written and compare checksums (CRC32C)"},
-    {"jobs", 'j', SHOAL_OPTION_COUNT, offsetof(transfer_settings, jobs), "N", .help = "how many to move at once",
-     .fallback = "8", .least = 1, .most = 256},
-    {0},
-};
-static const shoal_option target_rows[] = {
-    {"create", 0, SHOAL_OPTION_FLAG, offsetof(transfer_target_settings, create), NULL,
-     .help = "make the container or bucket when it is not there; a folder needs no such leave"},
-    {"if-absent", 0, SHOAL_OPTION_FLAG, offsetof(transfer_target_settings, if_absent), NULL,
-     .help = "never replace: a key that has other content already is a failure"},
-    {0},
-};
-const shoal_option *const transfer_options = rows;
-const shoal_option *const transfer_target_options = target_rows;
-
-const store_place *transfer_to(const transfer *self)
-{
-    return self->plan.to;
-}
+static const double SECONDS_TO_STOP = 1, SECONDS_BETWEEN_PROGRESS = 0.1;
 
 void transfer_free_entry(transfer_entry **inout)
 {
@@ -49,6 +24,11 @@ void transfer_free_entry(transfer_entry **inout)
     base_free(&entry->source);
     base_free(&entry->target);
     base_free(inout);
+}
+
+static bool was_stopped(const transfer *self)
+{
+    return self->options->stop && __atomic_load_n(self->options->stop, __ATOMIC_RELAXED);
 }
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
@@ -64,7 +44,7 @@ void transfer_record_failure(transfer *self, int status)
     /* Each was tried for as long as it may be.  When as many as are tried at once have failed so, the next would,
      * too. */
     self->out_of_reach = status == SHOAL_AGAIN ? self->out_of_reach + 1 : 0;
-    if (self->out_of_reach >= OUT_OF_REACH_LEAST && self->out_of_reach >= self->plan.settings->jobs) {
+    if (self->out_of_reach >= OUT_OF_REACH_LEAST && self->out_of_reach >= self->options->jobs) {
         self->gave_up = self->stopping = true;
         pthread_cond_broadcast(&self->changed);
     }
@@ -169,25 +149,26 @@ static struct timespec soon(long milliseconds)
     return until;
 }
 
-/* After a signal whatever is in hand may be finished; but a request may hang, also one for a page of names, and then
+/* After a stop whatever is in hand may be finished; but a request may hang, also one for a page of names, and then
  * nobody waits for it: what has no final name yet is for the next run to find. */
 static void *watch_for_stop(void *from_start)
 {
     transfer *self = from_start;
     double stop_at = 0;
+    bool told = false;
     pthread_mutex_lock(&self->lock);
     while (!self->over) {
         struct timespec until = soon(100);
         pthread_cond_timedwait(&self->ended, &self->lock, &until);
-        if (!cli_signals_stopped() || self->over)
+        if (!was_stopped(self) || self->over)
             continue;
         self->stopping = true;
         pthread_cond_broadcast(&self->changed);
         stop_at = stop_at > 0 ? stop_at : base_seconds() + SECONDS_TO_STOP;
-        if (base_seconds() > stop_at) {
-            cli_progress_clear(&self->progress);
-            fputs("shoal: stopped; the same command goes on from here\n", stderr);
-            cli_signals_leave();
+        if (base_seconds() > stop_at && !told) {
+            told = true;
+            if (self->options->on_hang)
+                self->options->on_hang(self->options->context);
         }
     }
     pthread_mutex_unlock(&self->lock);
@@ -199,7 +180,7 @@ static int start_threads(transfer *self)
 {
     sigset_t stops, callers;
     pthread_attr_t attributes;
-    int wanted = (int)self->plan.settings->jobs;
+    int wanted = (int)self->options->jobs;
     int status = base_alloc(&self->threads, (size_t)wanted, sizeof *self->threads, "threads");
     if (status < 0)
         return status;
@@ -224,16 +205,17 @@ static int start_threads(transfer *self)
     return self->thread_count > 0 ? SHOAL_OK : shoal_fail_errno(SHOAL_SYSTEM, error, "can't start a thread");
 }
 
-int transfer_start(transfer **out, const transfer_plan *plan)
+int transfer_start(transfer **out, const transfer_options *options, const store_place *to, const char *from_name,
+                   const char *to_name)
 {
     transfer *self = NULL;
     pthread_condattr_t clock;
     int status = base_alloc(&self, 1, sizeof *self, "a transfer");
     if (status < 0)
         return status;
-    self->plan = *plan;
+    self->options = options;
+    self->to = to;
     self->started = self->shown = base_seconds();
-    cli_progress_start(&self->progress, plan->quiet);
     pthread_mutex_init(&self->lock, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -241,9 +223,10 @@ int transfer_start(transfer **out, const transfer_plan *plan)
     pthread_cond_init(&self->ended, &clock);
     pthread_condattr_destroy(&clock);
     /* Without a journal, in a home that can't be written to say, everything works; looking takes longer. */
-    if (transfer_journal_open(&self->journal, plan->from_name, plan->to_name) < 0)
+    if (transfer_journal_open(&self->journal, from_name, to_name) < 0)
         self->journal = NULL;
-    cli_signals_allow_stop(true);
+    if (options->on_stoppable)
+        options->on_stoppable(options->context, true);
     status = start_threads(self);
     *out = self;
     return status;
@@ -251,20 +234,21 @@ int transfer_start(transfer **out, const transfer_plan *plan)
 
 /* ---- the thread that adds ---------------------------------------------------------------------------------------- */
 
-static void show_progress(transfer *self)
+static void tell_progress(transfer *self)
 {
+    const transfer_options *options = self->options;
+    const transfer_report *report = &self->report;
     double now = base_seconds();
-    if (!self->progress.stream || now - self->started < SECONDS_UNTIL_PROGRESS || now - self->shown < 0.1)
+    if (!options->on_progress || now - self->shown < SECONDS_BETWEEN_PROGRESS)
         return;
     self->shown = now;
-    const transfer_report *report = &self->report;
-    cli_transferred so_far = {.files = report->files + report->skipped + report->failed,
+    transfer_counts so_far = {.files = report->files + report->skipped + report->failed,
                               .files_found = report->found,
                               .bytes = self->moved,
                               .bytes_found = self->found_bytes,
                               .all_found = self->closed,
                               .seconds = now - self->started};
-    cli_progress_transfer(&self->progress, &so_far);
+    options->on_progress(options->context, &so_far);
 }
 
 /* Waits a while for a change, with the lock held. */
@@ -272,9 +256,9 @@ static void wait_a_little(transfer *self)
 {
     struct timespec until = soon(100);
     pthread_cond_timedwait(&self->changed, &self->lock, &until);
-    if (cli_signals_stopped())
+    if (was_stopped(self))
         self->stopping = true;
-    show_progress(self);
+    tell_progress(self);
 }
 
 static int copy_of(transfer_entry **out, const transfer_entry *entry)
@@ -302,7 +286,7 @@ int transfer_add(transfer *self, const transfer_entry *entry)
     if (status < 0)
         return status;
     pthread_mutex_lock(&self->lock);
-    if (cli_signals_stopped())
+    if (was_stopped(self))
         self->stopping = true;
     while (self->waiting >= WAITING_MOST && !self->stopping && self->alive > 0)
         wait_a_little(self);
@@ -315,7 +299,7 @@ int transfer_add(transfer *self, const transfer_entry *entry)
         self->found_bytes += copy->size;
         pthread_cond_broadcast(&self->changed);
     }
-    show_progress(self);
+    tell_progress(self);
     pthread_mutex_unlock(&self->lock);
     if (taken)
         return SHOAL_OK;
@@ -339,7 +323,6 @@ static void wait_for_threads(transfer *self, bool begin_no_more)
         pthread_join(self->threads[i], NULL);
     if (self->watched)
         pthread_join(self->watcher, NULL);
-    cli_progress_clear(&self->progress);
 }
 
 static void free_transfer(transfer **inout)
@@ -357,8 +340,6 @@ static void free_transfer(transfer **inout)
     }
     transfer_report_release(&self->report);
     base_free(&self->threads);
-    base_free(&self->plan.from_name);
-    base_free(&self->plan.to_name);
     pthread_cond_destroy(&self->changed);
     pthread_cond_destroy(&self->ended);
     pthread_mutex_destroy(&self->lock);
@@ -369,7 +350,7 @@ static void free_transfer(transfer **inout)
 static int outcome(const transfer *self, int status)
 {
     const transfer_report *report = &self->report;
-    if (cli_signals_stopped())
+    if (was_stopped(self))
         return shoal_fail(SHOAL_STOPPED, "stopped after %lld of %lld; the same command goes on from here",
                           (long long)(report->files + report->skipped), (long long)report->found);
     if (self->gave_up && (status == SHOAL_STOPPED || self->first || self->large))
@@ -398,13 +379,15 @@ int transfer_finish(transfer **inout, int status, transfer_report *report)
     if (status < 0 && base_copy_text(&message, shoal_error()) < 0) /* threads don't change it, but progress might */
         message = NULL;
     wait_for_threads(self, status < 0);
-    cli_signals_allow_stop(false);
+    if (self->options->on_stoppable)
+        self->options->on_stoppable(self->options->context, false);
     if (message)
         shoal_fail(status, "%s", message);
     base_free(&message);
     status = outcome(self, status);
     self->report.seconds = base_seconds() - self->started;
     transfer_journal_close(&self->journal, status == SHOAL_OK);
+    self->report.begun = status != SHOAL_USAGE;
     *report = self->report;
     self->report = (transfer_report){0};
     free_transfer(inout);

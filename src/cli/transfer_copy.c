@@ -3,11 +3,11 @@
 #include "transfer_internal.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/crc.h"
 #include "base/memory.h"
-#include "store/store_internal.h"
 
 /* shoal_fail with the name of a blob, or of a file when there is no store, in front. */
 static int fail_about(const store_place *store, const char *name, int status, const char *format, ...)
@@ -108,7 +108,7 @@ static bool has_same_bytes(const transfer *self, const transfer_entry *entry, ch
         int64_t left = entry->size - at;
         size_t wanted = left < HALF ? (size_t)left : HALF;
         if (read_piece(entry->from, entry->source, &entry->version, at, buffer, wanted, &got) < 0 ||
-            read_piece(self->plan.to, entry->target, &entry->there_version, at, other, wanted, &got_other) < 0)
+            read_piece(self->to, entry->target, &entry->there_version, at, other, wanted, &got_other) < 0)
             return false;
         if (got != wanted || got_other != wanted || memcmp(buffer, other, got) != 0)
             return false;
@@ -136,13 +136,13 @@ static int verify(const transfer *self, const transfer_entry *entry, const shoal
 {
     for (int64_t at = 0, piece = 0; at < entry->size; at += TRANSFER_PIECE, piece++) {
         size_t got = 0;
-        int status = read_piece(self->plan.to, entry->target, there, at, buffer, TRANSFER_PIECE, &got);
+        int status = read_piece(self->to, entry->target, there, at, buffer, TRANSFER_PIECE, &got);
         if (status < 0)
             return status;
         int64_t left = entry->size - at;
         if ((int64_t)got != (left < TRANSFER_PIECE ? left : TRANSFER_PIECE) ||
             base_crc32c(0, buffer, got) != crc[piece])
-            return fail_about(self->plan.to, entry->target, SHOAL_BROKEN,
+            return fail_about(self->to, entry->target, SHOAL_BROKEN,
                               "what was read back from byte %lld on is not what was written", (long long)at);
     }
     return SHOAL_OK;
@@ -155,17 +155,17 @@ static int verify(const transfer *self, const transfer_entry *entry, const shoal
 static int settle_doubt(const transfer *self, transfer_entry *entry, shoal_etag *etag, char *buffer, int status)
 {
     shoal_entry found = {0};
-    int looked = store_place_find(self->plan.to, entry->target, &found);
+    int looked = store_place_find(self->to, entry->target, &found);
     if (looked == SHOAL_OK) {
         entry->there = found.size;
         entry->there_version = *etag = found.etag;
         if (found.size == entry->size && has_same_bytes(self, entry, buffer))
             status = SHOAL_OK;
-        else if (status == SHOAL_CONFLICT && self->plan.if_absent)
-            status = fail_about(self->plan.to, entry->target, status, "is there already, with other content");
+        else if (status == SHOAL_CONFLICT && self->options->if_absent)
+            status = fail_about(self->to, entry->target, status, "is there already, with other content");
         else
-            status = fail_about(self->plan.to, entry->target, status,
-                                "someone else has put something there at the same time");
+            status =
+                fail_about(self->to, entry->target, status, "someone else has put something there at the same time");
     }
     base_free(&found.key);
     return looked < 0 ? looked : status;
@@ -196,13 +196,12 @@ static int check_unchanged(const transfer_entry *entry)
 
 static int put_and_verify(transfer *self, transfer_entry *entry, const void *data, size_t size, char *buffer)
 {
-    const store_place *to = self->plan.to;
+    const store_place *to = self->to;
     shoal_etag etag = {""};
     uint32_t *crc = NULL;
-    int status =
-        self->plan.settings->verify ? checksum(&crc, data, size) : SHOAL_OK; /* before the buffer is used again */
+    int status = self->options->verify ? checksum(&crc, data, size) : SHOAL_OK; /* before the buffer is used again */
     if (status == SHOAL_OK)
-        status = shoal_store_put(to->store, entry->target, data, size, self->plan.if_absent ? SHOAL_NOTHING : NULL,
+        status = shoal_store_put(to->store, entry->target, data, size, self->options->if_absent ? SHOAL_NOTHING : NULL,
                                  &etag, request_deadline(to));
     if (status == SHOAL_OK && crc)
         status = verify(self, entry, &etag, crc, buffer);
@@ -229,7 +228,7 @@ static int commit_file(transfer *self, const transfer_entry *entry, transfer_par
     if (status == SHOAL_OK && size != entry->size)
         status = shoal_fail(SHOAL_BROKEN, "%s: has %lld bytes, not %lld", entry->target, (long long)size,
                             (long long)entry->size);
-    if (status == SHOAL_OK && self->plan.settings->verify)
+    if (status == SHOAL_OK && self->options->verify)
         status = verify(self, entry, &version, crc, buffer);
     if (status == SHOAL_OK)
         record_done(self, entry, &version);
@@ -276,7 +275,7 @@ static int put_file(transfer *self, transfer_entry *entry, char *buffer)
 
 static int write_small(transfer *self, transfer_entry *entry, char *buffer)
 {
-    uint32_t crc = self->plan.settings->verify ? base_crc32c(0, buffer, (size_t)entry->size) : 0;
+    uint32_t crc = self->options->verify ? base_crc32c(0, buffer, (size_t)entry->size) : 0;
     transfer_part part;
     int status = transfer_part_open(&part, entry->target);
     if (status < 0)
@@ -308,7 +307,7 @@ static int copy_small(transfer *self, transfer_entry *entry, char *buffer, bool 
         return fail_about(entry->from, entry->source, SHOAL_BROKEN, "only %zu of %lld bytes came", size,
                           (long long)entry->size);
     /* The target is read back through the same buffer, but only when it has been sent. */
-    status = self->plan.to ? put_and_verify(self, entry, buffer, size, buffer) : write_small(self, entry, buffer);
+    status = self->to ? put_and_verify(self, entry, buffer, size, buffer) : write_small(self, entry, buffer);
     if (status == SHOAL_OK)
         count_moved(self, (int64_t)size);
     return status;
@@ -352,7 +351,7 @@ static int complete_large(transfer *self, large_file *large, char *buffer)
     transfer_mapping mapping;
     if (large->status < 0)
         return shoal_fail(large->status, "%s", large->message ? large->message : "out of memory");
-    if (!self->plan.to)
+    if (!self->to)
         return commit_file(self, large->entry, &large->part, large->crc, buffer);
     int status = transfer_map_descriptor(&mapping, large->part.descriptor, "a temporary file");
     if (status == SHOAL_OK)
@@ -384,7 +383,7 @@ static int begin_large(transfer *self, transfer_entry **inout, char *buffer)
     if (status == SHOAL_OK)
         status = base_alloc(&large->crc, (size_t)large->pieces, sizeof *large->crc, "a large blob");
     if (status == SHOAL_OK)
-        status = transfer_part_open(&large->part, self->plan.to ? NULL : large->entry->target);
+        status = transfer_part_open(&large->part, self->to ? NULL : large->entry->target);
     if (status < 0) {
         transfer_free_large(&large, true);
         return status;
@@ -419,7 +418,7 @@ static int fetch_piece(transfer *self, large_file *large, int64_t piece, char *b
         return status;
     large->crc[piece] = base_crc32c(0, buffer, wanted);
     transfer_mark mark = piece_mark(entry, piece, large->crc[piece]);
-    if (!self->plan.to)
+    if (!self->to)
         transfer_journal_add(self->journal, &mark);
     count_moved(self, (int64_t)wanted);
     return SHOAL_OK;
@@ -464,8 +463,8 @@ int transfer_copy_entry(transfer *self, transfer_entry **inout, char *buffer)
         count_skipped(self, entry);
         return SHOAL_OK;
     }
-    if (self->plan.if_absent && entry->there >= 0)
-        return fail_about(self->plan.to, entry->target, SHOAL_CONFLICT, "is there already, with other content");
+    if (self->options->if_absent && entry->there >= 0)
+        return fail_about(self->to, entry->target, SHOAL_CONFLICT, "is there already, with other content");
     if (!entry->from)
         return put_file(self, entry, buffer);
     int status = large ? SHOAL_OK : copy_small(self, entry, buffer, &large);

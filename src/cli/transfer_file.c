@@ -36,6 +36,12 @@ int transfer_file_version(const char *path, int64_t *size, shoal_etag *version)
     return SHOAL_OK;
 }
 
+bool transfer_is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 int transfer_file_read(const char *path, int64_t offset, void *buffer, size_t length, size_t *got)
 {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe that took its place has nothing to read */

@@ -10,6 +10,7 @@
 /* What tells two states of a file apart: its size, which file it is, and when it was last changed, also by the clock
  * that no program can set back. */
 int transfer_file_version(const char *path, int64_t *size, shoal_etag *version);
+bool transfer_is_folder(const char *path);
 /* Reads up to `length` bytes at `offset`; *got is less only where the file ends. */
 int transfer_file_read(const char *path, int64_t offset, void *buffer, size_t length, size_t *got);
 

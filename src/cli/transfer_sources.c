@@ -2,7 +2,7 @@
  *
  * Sources come in the order of their bytes, and so do their targets; the target's own listing is read alongside, so
  * that looking what is there costs a request for a page of names rather than for each of them. */
-#include "transfer.h"
+#include "transfer_internal.h"
 
 #include <errno.h>
 #include <fts.h>
@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
-#include "transfer_file.h"
 #include "transfer_names.h"
 
 /* ---- what is at the targets -------------------------------------------------------------------------------------- */
@@ -103,7 +102,7 @@ static int add_key(transfer *self, const store_place *from, const char *target)
     transfer_entry entry = {.from = from};
     int status = store_place_find(from, from->rest, &found);
     if (status == SHOAL_OK)
-        status = targets_start(&targets, transfer_to(self), target);
+        status = targets_start(&targets, self->to, target);
     if (status == SHOAL_OK) {
         entry.source = found.key;
         entry.size = found.size;
@@ -144,7 +143,7 @@ static int add_keys_below(transfer *self, const store_place *from, const char *t
         status = store_keys_start_below(&keys, from);
     size_t skip = status == SHOAL_OK ? strlen(keys.prefix) : 0;
     if (status == SHOAL_OK)
-        status = targets_start(&targets, transfer_to(self), below);
+        status = targets_start(&targets, self->to, below);
     if (status == SHOAL_OK && has_key)
         status = transfer_ancestors_next(&targets.files, target, &above);
     while (status == SHOAL_OK && (status = store_keys_next(&keys, &next)) == SHOAL_OK && next) {
@@ -236,7 +235,7 @@ int transfer_add_files(transfer *self, const char *path, const char *target)
     bool folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
     int status = base_format(&below, "%s%s", target, folder && *target ? "/" : "");
     if (status == SHOAL_OK)
-        status = targets_start(&targets, transfer_to(self), below);
+        status = targets_start(&targets, self->to, below);
     FTS *tree = status == SHOAL_OK ? fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, compare_names) : NULL;
     if (status == SHOAL_OK && !tree)
         status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
@@ -262,7 +261,7 @@ int transfer_add_unnamed(transfer *self, const char *path, const char *target)
 {
     transfer_entry entry = {.source = (char *)path};
     targets targets = {0};
-    int status = targets_start(&targets, transfer_to(self), target);
+    int status = targets_start(&targets, self->to, target);
     if (status == SHOAL_OK)
         status = transfer_file_version(path, &entry.size, &entry.version);
     entry.version = (shoal_etag){""};

@@ -51,6 +51,18 @@ shoal_store_counts shoal_store_counted(const shoal_store *store)
     return out;
 }
 
+void store_counts_add(shoal_store_counts *sum, const shoal_store *store)
+{
+    const shoal_store_counts more = shoal_store_counted(store);
+    for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
+        sum->requests[i] += more.requests[i];
+    for (int i = 0; i < SHOAL_CAUSES; i++)
+        sum->causes[i] += more.causes[i];
+    sum->bytes_sent += more.bytes_sent;
+    sum->bytes_received += more.bytes_received;
+    sum->price += more.price;
+}
+
 const char *shoal_cause_name(shoal_cause cause)
 {
     static const char *const names[SHOAL_CAUSES] = {

@@ -242,10 +242,12 @@ int store_faulty_wrap(shoal_store **inout, const char *spec);
  * through this handle. */
 int store_faulty_forget(shoal_store *store, double seconds);
 
-/* ---- prices (store_count.c) -------------------------------------------------------------------------------------- */
+/* ---- counts and prices (store_count.c) -------------------------------------------------------------------------- */
 
 /* What requests cost in US dollars, by scheme. */
 double store_price(const char *scheme, const shoal_store_counts *counts);
+/* Adds what was asked of a store to what was asked of others. */
+void store_counts_add(shoal_store_counts *sum, const shoal_store *store);
 
 /* ---- implementations --------------------------------------------------------------------------------------------- */
 
