@@ -20,7 +20,7 @@
 #include "base/json.h"
 #include "base/option.h"
 #include "run/outcome.h"
-#include "transfer.h"
+#include "store/transfer/transfer.h"
 
 #ifndef SHOAL_VERSION
 #define SHOAL_VERSION "0.1.0"

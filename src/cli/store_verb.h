@@ -4,7 +4,7 @@
 
 #include "cli.h"
 #include "store_open.h"
-#include "transfer.h"
+#include "store/transfer/transfer.h"
 
 extern const shoal_option *const cli_transfer_options; /* of transfer_options: what all that copy have */
 extern const shoal_option *const cli_target_options;   /* of transfer_options: of those that write to a store */

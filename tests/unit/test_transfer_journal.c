@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
-#include "cli/transfer_journal.c"
+#include "store/transfer/transfer_journal.c"
 
 static transfer_journal *open_journal(const char *from, const char *to)
 {

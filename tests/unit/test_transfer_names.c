@@ -2,7 +2,7 @@
 #include "data_support.h"
 
 #include "base/memory.h"
-#include "cli/transfer_names.c"
+#include "store/transfer/transfer_names.c"
 
 static void test_the_last_segment(void **state)
 {
