@@ -48,7 +48,7 @@ typedef struct store_row {
     char why[1024];
 } store_row;
 
-static int measure_store(double *out, const store_place *store)
+static int measure_store_trip(double *out, const store_place *store)
 {
     int status = SHOAL_OK;
     *out = INFINITY;
@@ -70,7 +70,7 @@ static int check_store(store_row *out, const settings *settings)
     store_place store;
     int status = cli_store_open(&store, settings->store, &settings->opening, (shoal_store_options){.read_only = true});
     if (status == SHOAL_OK) {
-        status = measure_store(&out->round_trip, &store);
+        status = measure_store_trip(&out->round_trip, &store);
         store_place_close(&store);
     }
     out->reached = status == SHOAL_OK;
@@ -81,7 +81,7 @@ static int check_store(store_row *out, const settings *settings)
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 
-static void format_rate(char *out, size_t size, double rate)
+static void format_link_rate(char *out, size_t size, double rate)
 {
     char bytes[32];
     cli_format_bytes(bytes, sizeof bytes, rate);
@@ -102,7 +102,7 @@ static void print_reason(const run_host *row)
     putchar('\n');
 }
 
-static void print_row(const run_host *row, int width)
+static void print_check_row(const run_host *row, int width)
 {
     char cores[48], memory[32], trip[32], to[40], from[40];
     const far_facts *facts = &row->facts;
@@ -117,14 +117,14 @@ static void print_row(const run_host *row, int width)
     else
         snprintf(cores, sizeof cores, "%lld", (long long)facts->cores);
     format_seconds(trip, sizeof trip, facts->round_trip);
-    format_rate(to, sizeof to, facts->to_host);
-    format_rate(from, sizeof from, facts->from_host);
+    format_link_rate(to, sizeof to, facts->to_host);
+    format_link_rate(from, sizeof from, facts->from_host);
     const char *program = strcmp(row->launcher, "ssh") != 0 ? "-" : facts->cached ? "cached" : "copied";
     printf("%5s %9s  %-8s  %-7s %10s %10s %10s  %s\n", cores, memory, *facts->kernel ? facts->kernel : "-", program,
            trip, to, from, *facts->gpu ? facts->gpu : "-");
 }
 
-static void print_table(const run_hosts *check, const store_row *store, const char *url)
+static void print_check_table(const run_hosts *check, const store_row *store, const char *url)
 {
     char trip[32];
     int width = (int)strlen("WHERE");
@@ -134,7 +134,7 @@ static void print_table(const run_hosts *check, const store_row *store, const ch
         printf("%-*s  UP  %5s %9s  %-8s  %-7s %10s %10s %10s  %s\n", width, "WHERE", "CORES", "MEMORY", "KERNEL",
                "PROGRAM", "ROUND TRIP", "THERE", "BACK", "GPU");
     for (int i = 0; i < check->count; i++)
-        print_row(&check->rows[i], width);
+        print_check_row(&check->rows[i], width);
     if (!url)
         return;
     format_seconds(trip, sizeof trip, store->round_trip);
@@ -178,7 +178,7 @@ static json_t *json_row(const run_host *row)
     return object;
 }
 
-static int print_object(const run_hosts *check, const store_row *store, const char *url)
+static int print_check_json(const run_hosts *check, const store_row *store, const char *url)
 {
     json_t *object = json_object(), *list = json_array();
     for (int i = 0; i < check->count; i++)
@@ -235,9 +235,9 @@ static int run_check(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK && settings->store)
         status = check_store(&store, settings);
     if (status == SHOAL_OK && settings->json)
-        status = print_object(check, &store, settings->store);
+        status = print_check_json(check, &store, settings->store);
     else if (status == SHOAL_OK)
-        print_table(check, &store, settings->store);
+        print_check_table(check, &store, settings->store);
     if (status == SHOAL_OK && !is_all_reached(check, &store, settings->store))
         status = CLI_FAILED;
     run_hosts_free(&check);

@@ -121,7 +121,7 @@ static void print_names(const shoal_data *data)
     }
 }
 
-static void print_row(const void *values, shoal_type type, int64_t columns)
+static void print_data_row(const void *values, shoal_type type, int64_t columns)
 {
     char text[DATA_NUMBER_CHARS];
     for (int64_t i = 0; i < columns; i++) {
@@ -147,7 +147,7 @@ static int run_head(void *from_main, const char *const *word, int words)
     for (int64_t i = 0; status == SHOAL_OK && i < settings->count && i < shoal_data_rows(data); i++) {
         status = shoal_data_read(&row, data, i, 1, scratch);
         if (status == SHOAL_OK)
-            print_row(row, shoal_data_type(data), shoal_data_columns(data));
+            print_data_row(row, shoal_data_type(data), shoal_data_columns(data));
     }
     if (status == SHOAL_OK)
         status = shoal_data_check(data);

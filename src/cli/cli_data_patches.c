@@ -202,7 +202,7 @@ static void tell_broken(const run *run)
         }
 }
 
-static int cut(run *run)
+static int cut_patches(run *run)
 {
     int status = data_patches_cut(&run->rows, &run->report, (const char *const *)run->images.paths, run->images.count,
                                   &run->options, run->pool);
@@ -214,7 +214,7 @@ static int cut(run *run)
     return status;
 }
 
-static int prepare(run *run)
+static int prepare_patches(run *run)
 {
     const data_rows rows = {run->rows.bytes, run->options.type, run->options.count, data_patch_columns(&run->options)};
     if (run->how.whiten)
@@ -225,7 +225,7 @@ static int prepare(run *run)
     return status;
 }
 
-static int write_all(const run *run)
+static int write_patches(const run *run)
 {
     const int64_t shape[] = {run->options.count, data_patch_columns(&run->options)};
     int status = shoal_npy_write(run->out, run->rows.bytes, run->options.type, 2, shape);
@@ -236,7 +236,7 @@ static int write_all(const run *run)
 
 /* ---- what is told ------------------------------------------------------------------------------------------------ */
 
-static int print_json(const run *run)
+static int print_patches_json(const run *run)
 {
     json_t *object = json_object(), *why = json_array();
     for (int64_t i = 0; i < run->report.why_count; i++)
@@ -269,7 +269,7 @@ static int print_summary(const run *run)
     FILE *stream = cli_summary_stream(outputs);
     char patches[32], images[32];
     if (run->settings->print.json)
-        return print_json(run);
+        return print_patches_json(run);
     if (run->settings->print.quiet)
         return SHOAL_OK;
     cli_format_count(patches, sizeof patches, run->options.count);
@@ -288,7 +288,7 @@ static int print_summary(const run *run)
 
 /* ---- the verb ---------------------------------------------------------------------------------------------------- */
 
-static void release(run *run)
+static void release_patches(run *run)
 {
     data_patch_report_release(&run->report);
     data_buffer_release(&run->rows);
@@ -325,14 +325,14 @@ static int run_patches(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = base_pool_new(&run.pool, wanted->threads ? (int)wanted->threads : base_cores());
     if (status == SHOAL_OK)
-        status = cut(&run);
+        status = cut_patches(&run);
     if (status == SHOAL_OK)
-        status = prepare(&run);
+        status = prepare_patches(&run);
     if (status == SHOAL_OK)
-        status = write_all(&run);
+        status = write_patches(&run);
     if (status == SHOAL_OK)
         status = print_summary(&run);
-    release(&run);
+    release_patches(&run);
     return status;
 }
 

@@ -53,7 +53,7 @@ static void print_rate(double rate)
         printf(" %10s", "-");
 }
 
-static void print_table(const cli_store_measured *self)
+static void print_bench_table(const cli_store_measured *self)
 {
     printf("%-12s %10s %10s %10s\n", "latency", "median ms", "99% ms", "samples");
     print_latency("get", &self->get);
@@ -79,7 +79,7 @@ static json_t *json_latency(const cli_samples *samples)
     return object;
 }
 
-static int print_json(const cli_store_measured *self)
+static int print_bench_json(const cli_store_measured *self)
 {
     shoal_store_counts requests = {0};
     shoal_store_traits traits = shoal_store_describe(self->store.store);
@@ -116,9 +116,9 @@ static int run_bench(void *from_main, const char *const *word, int words)
     int status = cli_measure_store(&measured, word[0], &settings->measure, &progress);
     cli_progress_clear(&progress);
     if (status == SHOAL_OK && settings->json)
-        status = print_json(&measured);
+        status = print_bench_json(&measured);
     else if (status == SHOAL_OK)
-        print_table(&measured);
+        print_bench_table(&measured);
     cli_store_measured_release(&measured);
     return status;
 }

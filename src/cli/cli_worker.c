@@ -337,7 +337,7 @@ static bool is_noticed(watch *self)
     return access(self->notice, F_OK) == 0;
 }
 
-static void leave(watch *self, const char *why)
+static void leave_service(watch *self, const char *why)
 {
     if (self->leaving == 0)
         self->leaving = base_seconds();
@@ -362,9 +362,9 @@ static void *watch_signals(void *context)
         if (self->parent && getppid() != self->parent)
             _exit(CLI_FAILED); /* killed: whatever this worker holds nobody waits for, and its store is gone */
         if (number > 0 && number != SIGUSR1)
-            leave(self, signal_name(number));
+            leave_service(self, signal_name(number));
         else if (self->leaving == 0 && is_noticed(self))
-            leave(self, "the machine is about to go");
+            leave_service(self, "the machine is about to go");
         if (self->leaving > 0 && base_seconds() - self->leaving > LEAVE_SECONDS) {
             end_command(self);
             _exit(CLI_DONE); /* the store does not answer: others find out when the lease ends */
@@ -422,7 +422,7 @@ static int judge_end(shoal_store *store, const shoal_worker_options *options, in
     return status;
 }
 
-static int work(shoal_store *store, const shoal_worker_options *options, const work_settings *settings)
+static int work_on_jobs(shoal_store *store, const shoal_worker_options *options, const work_settings *settings)
 {
     watch watch = {.notice = settings->notice, .parent = (pid_t)settings->parent};
     int status = shoal_worker_new(&watch.worker, store, options);
@@ -477,7 +477,7 @@ static int run_worker(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK && !options.job)
         say_serving(&options, jobs.url);
     if (status == SHOAL_OK)
-        status = work(jobs.store, &options, &settings->work);
+        status = work_on_jobs(jobs.store, &options, &settings->work);
     run_jobs_close(&jobs);
     base_free(&texts.cache);
     base_free(&texts.roots);

@@ -74,7 +74,7 @@ void cli_json_put_counts(json_t **object, const shoal_store_counts *counts)
     cli_json_put(object, "price", cli_json_real(counts->price));
 }
 
-static int print_json(const transfer_report *report)
+static int print_transfer_json(const transfer_report *report)
 {
     json_t *object = json_object(), *errors = json_array();
     cli_json_put(&object, "files", json_integer(report->files));
@@ -90,7 +90,7 @@ static int print_json(const transfer_report *report)
     return cli_print_json(object);
 }
 
-static void print_text(const transfer_report *report, const char *what)
+static void print_transfer_text(const transfer_report *report, const char *what)
 {
     char bytes[32], rate[32];
     cli_format_bytes(bytes, sizeof bytes, (double)report->bytes);
@@ -118,9 +118,9 @@ int cli_transfer_print(transfer_report *report, const char *what, const cli_prin
     if (report->begun && report->failed > TRANSFER_NAMED)
         fprintf(stderr, "shoal: and %lld more\n", (long long)(report->failed - TRANSFER_NAMED));
     if (report->begun && print->json)
-        printed = print_json(report);
+        printed = print_transfer_json(report);
     else if (report->begun && !print->quiet && report->files + report->skipped > 0)
-        print_text(report, what);
+        print_transfer_text(report, what);
     transfer_report_release(report);
     return status < 0 ? status : printed;
 }

@@ -41,7 +41,7 @@ static uint32_t check_of(const unsigned char *bytes, size_t size)
 }
 
 /* Room for all of it at once: what a round keeps may be most of the memory. */
-static void reserve(base_writer *out, const shoal_round *round)
+static void reserve_checkpoint(base_writer *out, const shoal_round *round)
 {
     size_t size = 2 * (sizeof(engine_checkpoint) + sizeof(shoal_round)) + round->model_bytes;
     for (int i = 0; i < round->keeps; i++)
@@ -84,7 +84,7 @@ int engine_checkpoint_encode(void **out, size_t *size, const engine_checkpoint *
 {
     base_writer writer = {0};
     *out = NULL;
-    reserve(&writer, checkpoint->round);
+    reserve_checkpoint(&writer, checkpoint->round);
     base_write_bytes(&writer, magic, sizeof magic);
     base_write_u32(&writer, VERSION);
     base_write_u32(&writer, 0); /* until the rest is known */
@@ -315,7 +315,7 @@ static int check_file(const char *path)
 /* ---- a blob in a store ------------------------------------------------------------------------------------------- */
 
 /* Seconds that a request with so many bytes may take, over a slow line. */
-static double patience(size_t size)
+static double request_patience(size_t size)
 {
     return 60 + (double)size / (1 << 20);
 }
@@ -324,8 +324,8 @@ static double patience(size_t size)
  * store that is not there is a failure, not a checkpoint that is not there. */
 static int open_blob(shoal_store **store, char **key, const char *url, bool read_only)
 {
-    int status =
-        shoal_store_open_at(store, key, url, &(shoal_store_options){.read_only = read_only}, shoal_after(patience(0)));
+    int status = shoal_store_open_at(store, key, url, &(shoal_store_options){.read_only = read_only},
+                                     shoal_after(request_patience(0)));
     if (status == SHOAL_OK && !**key)
         return shoal_fail(SHOAL_USAGE, "%s: names a store and no blob in it", url);
     return status == SHOAL_ABSENT ? shoal_fail(SHOAL_SYSTEM, "%s: %s; a checkpoint makes none", url, shoal_error())
@@ -344,18 +344,18 @@ static int put_blob(const char *url, const void *bytes, size_t size)
     char *key = NULL;
     int status = open_blob(&store, &key, url, false);
     if (status == SHOAL_OK)
-        status = shoal_store_put(store, key, bytes, size, NULL, NULL, shoal_after(patience(size)));
+        status = shoal_store_put(store, key, bytes, size, NULL, NULL, shoal_after(request_patience(size)));
     close_blob(&store, &key);
     return status;
 }
 
 /* As with a file, nothing more than the head of what is no checkpoint. */
-static int fetch(void **out, size_t *size, shoal_store *store, const char *key, const char *url)
+static int fetch_checkpoint(void **out, size_t *size, shoal_store *store, const char *key, const char *url)
 {
     shoal_blob head = {0}, all = {0};
     unsigned char first[HEAD_BYTES] = {0};
     void *bytes = NULL;
-    int status = shoal_store_get_range(store, key, 0, HEAD_BYTES, NULL, first, &head, shoal_after(patience(0)));
+    int status = shoal_store_get_range(store, key, 0, HEAD_BYTES, NULL, first, &head, shoal_after(request_patience(0)));
     if (status < 0)
         return status;
     *size = (size_t)head.whole;
@@ -363,8 +363,8 @@ static int fetch(void **out, size_t *size, shoal_store *store, const char *key, 
     if (status == SHOAL_OK)
         status = base_alloc_unset(&bytes, *size, 1, "a checkpoint");
     if (status == SHOAL_OK)
-        status =
-            shoal_store_get_range(store, key, 0, head.whole, &head.etag, bytes, &all, shoal_after(patience(*size)));
+        status = shoal_store_get_range(store, key, 0, head.whole, &head.etag, bytes, &all,
+                                       shoal_after(request_patience(*size)));
     if (status == SHOAL_OK && all.size != *size)
         status = shoal_fail(SHOAL_BROKEN, "%s: the checkpoint is cut short", url);
     shoal_blob_release(&head);
@@ -381,7 +381,7 @@ static int get_blob(void **out, size_t *size, const char *url)
     char *key = NULL;
     int status = open_blob(&store, &key, url, true);
     if (status == SHOAL_OK)
-        status = fetch(out, size, store, key, url);
+        status = fetch_checkpoint(out, size, store, key, url);
     close_blob(&store, &key);
     return status;
 }
@@ -392,17 +392,17 @@ static int remove_blob(const char *url)
     char *key = NULL;
     int status = open_blob(&store, &key, url, false);
     if (status == SHOAL_OK)
-        status = shoal_store_remove(store, key, shoal_after(patience(0)));
+        status = shoal_store_remove(store, key, shoal_after(request_patience(0)));
     close_blob(&store, &key);
     return status;
 }
 
 /* Whether the key can be one, and be read. */
-static int look_at(shoal_store *store, const char *key)
+static int look_at_key(shoal_store *store, const char *key)
 {
     shoal_blob head = {0};
     unsigned char first[HEAD_BYTES];
-    int status = shoal_store_get_range(store, key, 0, HEAD_BYTES, NULL, first, &head, shoal_after(patience(0)));
+    int status = shoal_store_get_range(store, key, 0, HEAD_BYTES, NULL, first, &head, shoal_after(request_patience(0)));
     shoal_blob_release(&head);
     return status == SHOAL_ABSENT ? SHOAL_OK : status;
 }
@@ -414,13 +414,13 @@ static int check_blob(const char *url)
     char *key = NULL, *beside = NULL;
     int status = open_blob(&store, &key, url, false);
     if (status == SHOAL_OK)
-        status = look_at(store, key);
+        status = look_at_key(store, key);
     if (status == SHOAL_OK)
         status = base_format(&beside, "%s.try", key);
     if (status == SHOAL_OK)
-        status = shoal_store_put(store, beside, "", 0, NULL, NULL, shoal_after(patience(0)));
+        status = shoal_store_put(store, beside, "", 0, NULL, NULL, shoal_after(request_patience(0)));
     if (status == SHOAL_OK)
-        status = shoal_store_remove(store, beside, shoal_after(patience(0)));
+        status = shoal_store_remove(store, beside, shoal_after(request_patience(0)));
     base_free(&beside);
     close_blob(&store, &key);
     return status;

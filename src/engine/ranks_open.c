@@ -179,7 +179,7 @@ static bool is_whole(const char *path)
 
 /* Into the names that all see, since MPI loads parts of its own that look for it there.  It stays loaded: MPI can't
  * be unloaded. */
-static int load(shoal_ranks_entry **out, const char *path)
+static int load_bridge(shoal_ranks_entry **out, const char *path)
 {
     bool whole = is_whole(path);
     void *handle = whole ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL;
@@ -204,7 +204,7 @@ static int load_named(shoal_ranks_entry **out, char **where, const char *path)
     if (realpath(path, whole) == NULL)
         return shoal_fail_errno(SHOAL_ABSENT, errno, "%s: the MPI plug-in can't be loaded", path);
     int status = base_copy_text(where, whole);
-    return status == SHOAL_OK ? load(out, whole) : status;
+    return status == SHOAL_OK ? load_bridge(out, whole) : status;
 }
 
 static int fail_absent(const places *places, const shoal_ranks_started *started)
@@ -235,13 +235,13 @@ static int load_found(shoal_ranks_entry **out, char **where, const shoal_ranks_s
         status = find_places(&places, "mpich");
     for (int i = 0; status == SHOAL_OK && i < places.count && *out == NULL; i++)
         if (access(places.path[i], F_OK) == 0) {
-            if (load(out, places.path[i]) == SHOAL_OK)
+            if (load_bridge(out, places.path[i]) == SHOAL_OK)
                 status = base_copy_text(where, places.path[i]);
             else if (failed == NULL)
                 failed = places.path[i];
         }
     if (status == SHOAL_OK && *out == NULL)
-        status = failed != NULL ? load(out, failed) : fail_absent(&places, started);
+        status = failed != NULL ? load_bridge(out, failed) : fail_absent(&places, started);
     release_places(&places);
     return status;
 }

@@ -144,7 +144,7 @@ static int prepare_saves(rounds_run *run)
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
-static void tell(const rounds_run *run, const shoal_round *done, const shoal_round *next, double began)
+static void tell_round(const rounds_run *run, const shoal_round *done, const shoal_round *next, double began)
 {
     const shoal_run_options *options = run->job->options;
     if (options->progress && (!run->ranks || run->ranks->rank == 0))
@@ -192,7 +192,7 @@ static const char same_model[] = "model after the same rounds";
 
 /* Compares what all ranks should have: now and then the model that comes next, and in the end the one that the result
  * was made from. */
-static int verify(const rounds_run *run, const shoal_round *next)
+static int verify_model(const rounds_run *run, const shoal_round *next)
 {
     if (next && next->number % run->job->options->verify != 0)
         return SHOAL_OK;
@@ -220,7 +220,7 @@ static int run_round(shoal_round **next, shoal_result **result, bool *stop, roun
     if (run->ranks)
         status = engine_agree_on(run->ranks, status, *next ? learn_layout_hash(&(*next)->layout) | 1 : 0, same_model);
     if (status == SHOAL_OK && run->ranks && job->options->verify > 0)
-        status = verify(run, *next);
+        status = verify_model(run, *next);
     job->report->reduce_seconds += run->ranks ? base_seconds() - updated : 0;
     return status;
 }
@@ -251,7 +251,7 @@ static int run_rounds(shoal_result **result, rounds_run *run, double began)
             return status;
         }
         report->stopped |= stop && (next || (*result)->incomplete);
-        tell(run, run->round, next, began);
+        tell_round(run, run->round, next, began);
         save(run, next); /* the last thing: the message of a failure stays */
         report->rounds++;
         shoal_round_free(&run->round);

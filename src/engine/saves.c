@@ -52,7 +52,7 @@ int engine_saves_init(engine_saves *saves, const engine_job *job, const shoal_ro
 /* ---- going on ---------------------------------------------------------------------------------------------------- */
 
 /* What rank 0 finds; *size is 0 when that is nothing. */
-static int find(void **bytes, size_t *size, const engine_saves *saves)
+static int find_saved(void **bytes, size_t *size, const engine_saves *saves)
 {
     const shoal_run_options *options = saves->job->options;
     int status = engine_checkpoint_get(bytes, size, options->checkpoint);
@@ -68,7 +68,7 @@ static int find(void **bytes, size_t *size, const engine_saves *saves)
 }
 
 /* What rank 0 found, to all. */
-static int share(void **bytes, size_t *size, shoal_ranks *ranks)
+static int share_saved(void **bytes, size_t *size, shoal_ranks *ranks)
 {
     uint64_t length = *size;
     ranks->share(ranks, &length, sizeof length, 0);
@@ -81,7 +81,7 @@ static int share(void **bytes, size_t *size, shoal_ranks *ranks)
     return SHOAL_OK;
 }
 
-static int go_on(engine_saves *saves, shoal_round **round, const void *bytes, size_t size)
+static int go_on_from_saved(engine_saves *saves, shoal_round **round, const void *bytes, size_t size)
 {
     const char *place = saves->job->options->checkpoint;
     shoal_report *report = saves->job->report;
@@ -115,13 +115,13 @@ int engine_saves_resume(engine_saves *saves, shoal_round **round)
     shoal_ranks *ranks = saves->job->options->ranks;
     void *bytes = NULL;
     size_t size = 0;
-    int status = is_first(saves->job) ? find(&bytes, &size, saves) : SHOAL_OK;
+    int status = is_first(saves->job) ? find_saved(&bytes, &size, saves) : SHOAL_OK;
     if (ranks)
         status = engine_follow_first(ranks, status);
     if (status == SHOAL_OK && ranks)
-        status = share(&bytes, &size, ranks);
+        status = share_saved(&bytes, &size, ranks);
     if (status == SHOAL_OK && size > 0)
-        status = go_on(saves, round, bytes, size);
+        status = go_on_from_saved(saves, round, bytes, size);
     base_free(&bytes);
     return ranks ? engine_agree(ranks, status) : status;
 }

@@ -65,7 +65,7 @@ void engine_source_free(engine_source **inout)
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-static bool fits(const engine_source *source)
+static bool fits_in_memory(const engine_source *source)
 {
     int64_t limit = source->memory ? source->memory : base_memory_available() / 2;
     return (double)source->rows * (double)source->row_bytes <= (double)limit;
@@ -112,7 +112,7 @@ static int fetch_rows(engine_source *source, const data_place *place, base_pool 
     size_t size = (size_t)source->rows * source->row_bytes;
     void *to = NULL;
     int status;
-    if (fits(source)) {
+    if (fits_in_memory(source)) {
         status = base_alloc_unset(&source->resident, size, 1, "rows from a store");
         to = source->resident;
     } else {
@@ -135,7 +135,7 @@ int engine_source_load(engine_source *source, base_pool *pool)
         return SHOAL_OK;
     if (place.kind == DATA_IN_BLOB)
         return fetch_rows(source, &place, pool);
-    return fits(source) ? make_rows(source, pool) : make_buffers(source);
+    return fits_in_memory(source) ? make_rows(source, pool) : make_buffers(source);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */

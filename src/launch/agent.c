@@ -60,7 +60,7 @@ typedef struct agent {
 
 /* ---- hearing ----------------------------------------------------------------------------------------------------- */
 
-static void ring(const agent *self)
+static void ring_agent(const agent *self)
 {
     const uint64_t one = 1;
     (void)!write(self->bell, &one, sizeof one);
@@ -81,7 +81,7 @@ static void on_note(void *context, const char *text)
         }
     }
     pthread_mutex_unlock(&self->lock);
-    ring(self);
+    ring_agent(self);
 }
 
 static void on_closed(void *context, const char *why)
@@ -91,7 +91,7 @@ static void on_closed(void *context, const char *why)
     self->closed = true;
     snprintf(self->why, sizeof self->why, "%s", why);
     pthread_mutex_unlock(&self->lock);
-    ring(self);
+    ring_agent(self);
 }
 
 static bool is_closed(agent *self)
@@ -110,7 +110,7 @@ static int tell_hub(void *link, const char *text)
 }
 
 /* A link that is dead says so by itself. */
-static void tell(agent *self, json_t *note)
+static void send_to_starter(agent *self, json_t *note)
 {
     (void)agent_note_tell(note, tell_hub, self->hub);
 }
@@ -120,9 +120,10 @@ static void tell_facts(agent *self)
     char host[64] = "", gpu[96];
     (void)gethostname(host, sizeof host - 1);
     far_find_gpu(gpu, sizeof gpu);
-    tell(self, json_pack("{s:s,s:o,s:s,s:s,s:o,s:i,s:I}", "says", "facts", "host", agent_note_string(host), "version",
-                         SHOAL_VERSION, "kernel", self->options->kernel, "gpu", agent_note_string(gpu), "cores",
-                         base_cores(), "memory", (json_int_t)base_memory_total()));
+    send_to_starter(self,
+                    json_pack("{s:s,s:o,s:s,s:s,s:o,s:i,s:I}", "says", "facts", "host", agent_note_string(host),
+                              "version", SHOAL_VERSION, "kernel", self->options->kernel, "gpu", agent_note_string(gpu),
+                              "cores", base_cores(), "memory", (json_int_t)base_memory_total()));
 }
 
 static void tell_running(agent *self)
@@ -131,18 +132,18 @@ static void tell_running(agent *self)
     if (running == self->running)
         return;
     self->running = running;
-    tell(self, json_pack("{s:s,s:I}", "says", "running", "count", (json_int_t)running));
+    send_to_starter(self, json_pack("{s:s,s:I}", "says", "running", "count", (json_int_t)running));
 }
 
 static void tell_failed(agent *self)
 {
     self->failed = true;
-    tell(self, json_pack("{s:s,s:o}", "says", "failed", "why", agent_note_string(shoal_error())));
+    send_to_starter(self, json_pack("{s:s,s:o}", "says", "failed", "why", agent_note_string(shoal_error())));
 }
 
 /* ---- workers ----------------------------------------------------------------------------------------------------- */
 
-static void compose(void *context, launch_arguments *out, int64_t slot, uint64_t worker)
+static void compose_worker(void *context, launch_arguments *out, int64_t slot, uint64_t worker)
 {
     agent *self = context;
     launch_arguments_of(out, &self->job,
@@ -160,14 +161,14 @@ static void on_started(void *context, uint64_t worker)
 {
     char id[24];
     snprintf(id, sizeof id, "%016llx", (unsigned long long)worker);
-    tell(context, json_pack("{s:s,s:s}", "says", "started", "worker", id));
+    send_to_starter(context, json_pack("{s:s,s:s}", "says", "started", "worker", id));
 }
 
 static void on_gone(void *context, uint64_t worker, const char *why)
 {
     char id[24];
     snprintf(id, sizeof id, "%016llx", (unsigned long long)worker);
-    tell(context, json_pack("{s:s,s:s,s:o}", "says", "gone", "worker", id, "why", agent_note_string(why)));
+    send_to_starter(context, json_pack("{s:s,s:s,s:o}", "says", "gone", "worker", id, "why", agent_note_string(why)));
 }
 
 static void copy_text(char *out, size_t size, const json_t *note, const char *name)
@@ -183,7 +184,8 @@ static int64_t count_of(const json_t *note)
 
 static int start_crew(agent *self, const json_t *note)
 {
-    const launch_crew_options options = {.arguments = compose, .started = on_started, .gone = on_gone, .context = self};
+    const launch_crew_options options = {
+        .arguments = compose_worker, .started = on_started, .gone = on_gone, .context = self};
     if (self->crew)
         return SHOAL_OK;
     copy_text(self->id, sizeof self->id, note, "job");
@@ -221,7 +223,7 @@ static int measure_round_trip(double *out, shoal_store *store)
     return status;
 }
 
-static int measure(json_t **out, const char *url, const char *key)
+static int measure_link(json_t **out, const char *url, const char *key)
 {
     shoal_store *store = NULL;
     shoal_blob blob = {0};
@@ -248,17 +250,17 @@ static int measure(json_t **out, const char *url, const char *key)
 }
 
 /* Nothing else is done meanwhile: who asks for this has no workers here. */
-static void probe(agent *self, const char *key)
+static void probe_host(agent *self, const char *key)
 {
     json_t *note = NULL;
-    if (measure(&note, self->store_url, key) < 0)
+    if (measure_link(&note, self->store_url, key) < 0)
         note = json_pack("{s:s,s:o}", "says", "probed", "why", agent_note_string(shoal_error()));
-    tell(self, note);
+    send_to_starter(self, note);
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
-static void obey(agent *self, const json_t *note)
+static void obey_note(agent *self, const json_t *note)
 {
     const char *says = agent_note_text(note, "says");
     int status = SHOAL_OK;
@@ -272,7 +274,7 @@ static void obey(agent *self, const json_t *note)
         (void)launch_crew_scale(self->crew, 0); /* so that none is started again */
         launch_crew_tell_leave(self->crew);
     } else if (strcmp(says, "probe") == 0) {
-        probe(self, agent_note_text(note, "key"));
+        probe_host(self, agent_note_text(note, "key"));
     }
     if (status < 0)
         tell_failed(self);
@@ -290,7 +292,7 @@ static void obey_all(agent *self)
         heard_note *next = first->next;
         json_t *note = agent_note_read(first->text);
         if (note)
-            obey(self, note);
+            obey_note(self, note);
         json_decref(note);
         base_free(&first->text);
         base_free(&first);
@@ -308,7 +310,7 @@ static bool is_told_to_end(agent *self)
     return end;
 }
 
-static int serve(agent *self)
+static int serve_starter(agent *self)
 {
     while (!is_closed(self)) {
         struct pollfd wanted[2] = {{.fd = self->bell, .events = POLLIN}, {.fd = self->signals, .events = POLLIN}};
@@ -351,7 +353,7 @@ static bool is_served(const char *path)
 }
 
 /* Removes what agents of this user that were killed left behind.  One that has just begun may not listen yet. */
-static void sweep(const char *parent)
+static void sweep_folders(const char *parent)
 {
     char folder[128], path[160];
     struct dirent *entry;
@@ -384,7 +386,7 @@ static int make_folder(agent *self)
             snprintf(self->socket, sizeof self->socket, "%s/s", self->folder);
             snprintf(self->store_url, sizeof self->store_url, "pipe:%s", self->socket);
             snprintf(self->data_url, sizeof self->data_url, "pipe:%s?store=data", self->socket);
-            sweep(parent);
+            sweep_folders(parent);
             return SHOAL_OK;
         }
     }
@@ -416,7 +418,7 @@ static int open_descriptors(agent *self)
                                                  : shoal_fail_errno(SHOAL_SYSTEM, errno, "the agent can't start");
 }
 
-static void release(agent *self)
+static void release_agent(agent *self)
 {
     while (self->first) {
         heard_note *next = self->first->next;
@@ -446,11 +448,11 @@ int agent_run(const agent_options *options)
                                                   .events = {.heard = on_note, .closed = on_closed, .context = &self}});
     if (status == SHOAL_OK) {
         tell_facts(&self);
-        status = serve(&self);
+        status = serve_starter(&self);
     }
     end_crew(&self);
     pipe_hub_free(&self.hub);
     remove_folder(&self);
-    release(&self);
+    release_agent(&self);
     return status;
 }

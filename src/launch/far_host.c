@@ -74,7 +74,7 @@ struct far_host {
     pipe_server *server;
 };
 
-static void ring(const far_host *self)
+static void ring_host(const far_host *self)
 {
     const uint64_t one = 1;
     (void)!write(self->bell, &one, sizeof one);
@@ -85,7 +85,7 @@ static void hold(const far_host *self)
     pthread_mutex_lock((pthread_mutex_t *)&self->lock);
 }
 
-static void release(const far_host *self)
+static void release_host(const far_host *self)
 {
     pthread_mutex_unlock((pthread_mutex_t *)&self->lock);
 }
@@ -126,7 +126,7 @@ static void tell_happenings(far_host *self)
     self->first = NULL;
     self->last = &self->first;
     self->happenings = 0;
-    release(self);
+    release_host(self);
     for (happening *one = first; one; one = one->next) {
         if (one->worker != 0 && self->job->gone)
             self->job->gone(self->job->context, one->worker, one->text);
@@ -220,9 +220,9 @@ static void on_note(void *context, const char *text)
         return;
     hold(self);
     take_note(self, note);
-    release(self);
+    release_host(self);
     json_decref(note);
-    ring(self);
+    ring_host(self);
 }
 
 static void on_closed(void *context, const char *why)
@@ -232,8 +232,8 @@ static void on_closed(void *context, const char *why)
     if (!self->closed && !self->crew_failed)
         snprintf(self->closed_why, sizeof self->closed_why, "%.255s", why);
     self->closed = true;
-    release(self);
-    ring(self);
+    release_host(self);
+    ring_host(self);
 }
 
 /* ---- serving it -------------------------------------------------------------------------------------------------- */
@@ -252,7 +252,7 @@ static int tell_server(void *link, const char *text)
     return pipe_server_tell(link, text);
 }
 
-static int tell(far_host *self, json_t *note)
+static int send_to_agent(far_host *self, json_t *note)
 {
     return agent_note_tell(note, tell_server, self->server);
 }
@@ -260,11 +260,11 @@ static int tell(far_host *self, json_t *note)
 static int tell_start(far_host *self, int64_t count)
 {
     const launch_job *job = self->job;
-    return tell(self,
-                json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:b}", "says", "start", "job", job->id, "spec",
-                          job->spec, "kernel", job->kernel, "threads", (json_int_t)job->threads, "memory",
-                          (json_int_t)job->memory, "helpers", (json_int_t)job->helpers, "first",
-                          (json_int_t)self->options.first_slot, "count", (json_int_t)count, "data", job->data != NULL));
+    return send_to_agent(self, json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:b}", "says", "start", "job", job->id,
+                                         "spec", job->spec, "kernel", job->kernel, "threads", (json_int_t)job->threads,
+                                         "memory", (json_int_t)job->memory, "helpers", (json_int_t)job->helpers,
+                                         "first", (json_int_t)self->options.first_slot, "count", (json_int_t)count,
+                                         "data", job->data != NULL));
 }
 
 /* What has been told of the wishes so far. */
@@ -282,19 +282,19 @@ static int tell_wishes(far_host *self, const wishes *wishes, told *told)
         told->count = wishes->count;
     }
     if (status == SHOAL_OK && told->started && told->count != wishes->count) {
-        status = tell(self, json_pack("{s:s,s:I}", "says", "scale", "count", (json_int_t)wishes->count));
+        status = send_to_agent(self, json_pack("{s:s,s:I}", "says", "scale", "count", (json_int_t)wishes->count));
         told->count = wishes->count;
     }
     if (status == SHOAL_OK && wishes->leave && !told->left) {
-        status = tell(self, json_pack("{s:s}", "says", "leave"));
+        status = send_to_agent(self, json_pack("{s:s}", "says", "leave"));
         told->left = true;
     }
     if (status == SHOAL_OK && wishes->progress) {
-        status = tell(self, json_pack("{s:s}", "says", "progress"));
+        status = send_to_agent(self, json_pack("{s:s}", "says", "progress"));
         told->progress = base_now();
     }
     if (status == SHOAL_OK && wishes->probe[0])
-        status = tell(self, json_pack("{s:s,s:o}", "says", "probe", "key", agent_note_string(wishes->probe)));
+        status = send_to_agent(self, json_pack("{s:s,s:o}", "says", "probe", "key", agent_note_string(wishes->probe)));
     return status;
 }
 
@@ -308,7 +308,7 @@ static wishes take_wishes(far_host *self, const told *told)
     else
         self->wishes.progress = false;
     self->wishes.probe[0] = '\0';
-    release(self);
+    release_host(self);
     return now;
 }
 
@@ -326,7 +326,7 @@ static int look_at_link(far_host *self, far_command *command, const far_start_op
     bool closed = self->closed, failed = self->crew_failed, reached = self->facts.reached;
     snprintf(why, sizeof why, "%s", self->closed_why);
     snprintf(version, sizeof version, "%s", self->facts.version);
-    release(self);
+    release_host(self);
     if (failed)
         return fail_lasting(self, why);
     if (reached && strcmp(version, SHOAL_VERSION) != 0) {
@@ -361,11 +361,11 @@ static void note_served(far_host *self, const far_command *command)
         snprintf(line, sizeof line, "%s: reached again", self->name);
         add_happening(self, 0, line);
     }
-    release(self);
+    release_host(self);
 }
 
 /* Serves the agent until the link ends, or until told to stop. */
-static int serve(far_host *self, far_command *command, const far_start_options *options)
+static int serve_agent(far_host *self, far_command *command, const far_start_options *options)
 {
     const int64_t greeting_until = base_time_after(base_now(), options->patience);
     told told = {0};
@@ -380,7 +380,7 @@ static int serve(far_host *self, far_command *command, const far_start_options *
             return shoal_fail(SHOAL_STOPPED, "%s: stopped", self->name);
         hold(self);
         bool reached = self->facts.reached;
-        release(self);
+        release_host(self);
         if (reached && !served) {
             served = true;
             note_served(self, command);
@@ -406,7 +406,7 @@ static void forget_workers(far_host *self)
         add_happening(self, self->workers[i], why);
     self->worker_count = self->running = 0;
     self->serving = false;
-    release(self);
+    release_host(self);
 }
 
 static int serve_command(far_host *self, far_command *command, const far_start_options *options)
@@ -421,12 +421,12 @@ static int serve_command(far_host *self, far_command *command, const far_start_o
     self->closed = self->crew_failed = false;
     self->closed_why[0] = '\0';
     self->facts = (far_facts){0};
-    release(self);
+    release_host(self);
     int in = command->in, out = command->out;
     command->in = command->out = -1;
     int status = pipe_server_new(&self->server, in, out, &link);
     if (status == SHOAL_OK)
-        status = serve(self, command, options);
+        status = serve_agent(self, command, options);
     pipe_server_free(&self->server);
     return status;
 }
@@ -484,11 +484,11 @@ static bool note_failure(far_host *self, int status, double served)
         snprintf(line, sizeof line, "%s; trying again", self->reason);
         add_happening(self, 0, line);
     }
-    release(self);
+    release_host(self);
     return !lasting;
 }
 
-static void run(void *context)
+static void run_host(void *context)
 {
     far_host *self = context;
     for (bool first = true; !atomic_load(&self->stop); first = false) {
@@ -502,7 +502,7 @@ static void run(void *context)
     }
     hold(self);
     self->over = true;
-    release(self);
+    release_host(self);
 }
 
 /* ---- callers ----------------------------------------------------------------------------------------------------- */
@@ -549,7 +549,7 @@ int far_host_new(far_host **out, const far_options *options)
     if (status == SHOAL_OK)
         status = copy_words(&self->words_again, options->words_again);
     if (status == SHOAL_OK)
-        status = base_thread_start(&self->thread, run, self);
+        status = base_thread_start(&self->thread, run_host, self);
     if (status < 0) {
         far_host_free(&self);
         return status;
@@ -566,7 +566,7 @@ int far_host_tick(far_host *self)
     int tries = self->options.tries > 0 ? self->options.tries : self->reached ? INT_MAX : TRIES_UNREACHED;
     bool hopeless = self->given_up || (!self->serving && self->failures >= tries);
     snprintf(reason, sizeof reason, "%s", self->reason);
-    release(self);
+    release_host(self);
     return hopeless ? shoal_fail(SHOAL_INVALID, "%s", reason) : SHOAL_OK;
 }
 
@@ -575,22 +575,22 @@ void far_host_progress(far_host *self)
 {
     hold(self);
     self->wishes.progress = true;
-    release(self);
+    release_host(self);
 }
 
 void far_host_scale(far_host *self, int64_t count)
 {
     hold(self);
     self->wishes.count = count;
-    release(self);
-    ring(self);
+    release_host(self);
+    ring_host(self);
 }
 
 int64_t far_host_running(const far_host *self)
 {
     hold(self);
     int64_t running = self->running;
-    release(self);
+    release_host(self);
     return running;
 }
 
@@ -598,25 +598,25 @@ int64_t far_host_wanted(const far_host *self)
 {
     hold(self);
     int64_t wanted = self->wishes.count;
-    release(self);
+    release_host(self);
     return wanted;
 }
 
 /* What is on its way there is not waited for. */
-static void leave(far_host *self)
+static void leave_host(far_host *self)
 {
     hold(self);
     self->wishes.leave = true;
     bool serving = self->serving;
-    release(self);
+    release_host(self);
     if (!serving)
         atomic_store(&self->stop, true);
 }
 
 void far_host_tell_leave(far_host *self)
 {
-    leave(self);
-    ring(self);
+    leave_host(self);
+    ring_host(self);
 }
 
 bool far_host_is_over(far_host *self)
@@ -624,10 +624,10 @@ bool far_host_is_over(far_host *self)
     hold(self);
     bool serving = self->serving;
     bool over = self->over || !serving || self->running == 0;
-    release(self);
+    release_host(self);
     if (!serving) {
         atomic_store(&self->stop, true);
-        ring(self);
+        ring_host(self);
     }
     tell_happenings(self);
     return over;
@@ -636,7 +636,7 @@ bool far_host_is_over(far_host *self)
 void far_host_stop(far_host *self)
 {
     atomic_store(&self->stop, true);
-    ring(self);
+    ring_host(self);
 }
 
 void far_host_free(far_host **host)
@@ -663,15 +663,15 @@ void far_host_facts(const far_host *self, far_facts *out)
 {
     hold(self);
     *out = self->facts;
-    release(self);
+    release_host(self);
 }
 
 void far_host_probe(far_host *self, const char *key)
 {
     hold(self);
     snprintf(self->wishes.probe, sizeof self->wishes.probe, "%s", key);
-    release(self);
-    ring(self);
+    release_host(self);
+    ring_host(self);
 }
 
 /* ---- the gate ---------------------------------------------------------------------------------------------------- */

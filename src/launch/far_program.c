@@ -138,7 +138,7 @@ static int look_for_portable(void)
     return status;
 }
 
-static int look(void)
+static int look_for_programs(void)
 {
     int status = SHOAL_OK;
     pthread_mutex_lock(&lock);
@@ -160,7 +160,7 @@ int far_program_for(const far_program **out, const char *system, const char *mac
     struct utsname here;
     int major = 0, minor = 0;
     *out = NULL;
-    int status = look();
+    int status = look_for_programs();
     if (status < 0)
         return status;
     if (uname(&here) == 0 && (strcmp(here.sysname, system) != 0 || strcmp(here.machine, machine) != 0))

@@ -322,7 +322,7 @@ static int send_program(far_command *self, const far_program *program, const far
 /* ---- the conversation -------------------------------------------------------------------------------------------- */
 
 /* Cuts the first word off. */
-static const char *take(char **text)
+static const char *take_first_word(char **text)
 {
     char *word = *text, *end = word + strcspn(word, " ");
     *text = *end ? end + 1 : end;
@@ -330,10 +330,10 @@ static const char *take(char **text)
     return word;
 }
 
-static int choose(const far_program **out, far_command *self, char *text, const far_start_options *options)
+static int choose_program(const far_program **out, far_command *self, char *text, const far_start_options *options)
 {
-    const char *first = take(&text);
-    const char *system = strcmp(first, "system") == 0 ? take(&text) : "", *machine = take(&text);
+    const char *first = take_first_word(&text);
+    const char *system = strcmp(first, "system") == 0 ? take_first_word(&text) : "", *machine = take_first_word(&text);
     if (strcmp(first, "system") != 0)
         return shoal_fail(SHOAL_AGAIN, "%s: its shell does not answer as it should", self->name);
     snprintf(self->system, sizeof self->system, "%.16s %.16s %.28s", system, machine, text);
@@ -362,7 +362,7 @@ static int converse(far_command *self, const far_program *program, const far_sta
         int status = read_ours(self, line, &text, "can't be started there", options);
         if (status < 0)
             return status;
-        const char *word = take(&text);
+        const char *word = take_first_word(&text);
         if (strcmp(word, "copy") == 0) {
             status = send_program(self, program, options);
             if (status < 0)
@@ -371,7 +371,7 @@ static int converse(far_command *self, const far_program *program, const far_sta
             length += (size_t)snprintf(skipped + length, sizeof skipped - length, "; %.300s", text);
             length = length < sizeof skipped ? length : sizeof skipped - 1;
         } else if (strcmp(word, "start") == 0) {
-            self->cached = strcmp(take(&text), "1") == 0;
+            self->cached = strcmp(take_first_word(&text), "1") == 0;
             snprintf(self->folder, sizeof self->folder, "%.255s", text);
             return SHOAL_OK;
         } else if (strcmp(word, "unfit") == 0) {
@@ -385,7 +385,7 @@ static int converse(far_command *self, const far_program *program, const far_sta
     }
 }
 
-static int start(far_command *self, const char *script_word, const far_start_options *options)
+static int start_far_command(far_command *self, const char *script_word, const far_start_options *options)
 {
     const far_program *program = NULL;
     char line[LINE_BYTES], *text = NULL;
@@ -397,7 +397,7 @@ static int start(far_command *self, const char *script_word, const far_start_opt
         status = read_ours(self, line, &text, "can't be reached", options);
     far_gate_leave(options->gate);
     if (status == SHOAL_OK)
-        status = choose(&program, self, text, options);
+        status = choose_program(&program, self, text, options);
     if (status == SHOAL_OK) {
         snprintf(line, sizeof line, "%s %lld\n", program->sha256, (long long)program->size);
         status = write_bytes(self, line, strlen(line), "can't be started there", options);
@@ -417,7 +417,7 @@ int far_start(far_command *out, const far_start_options *options)
         snprintf(self.nonce + 2 * i, 3, "%02x", random[i]);
     int status = compose(&word, self.nonce);
     if (status == SHOAL_OK)
-        status = start(&self, word, options);
+        status = start_far_command(&self, word, options);
     base_free(&word);
     if (status < 0) {
         (void)far_command_end(&self, 0);

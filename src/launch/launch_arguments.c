@@ -11,7 +11,7 @@ static const char *as_text(launch_arguments *out, const char *format, unsigned l
     return text;
 }
 
-static void add(launch_arguments *out, const char *name, const char *value)
+static void add_argument(launch_arguments *out, const char *name, const char *value)
 {
     out->argument[out->count++] = name;
     if (value)
@@ -27,26 +27,26 @@ static const char *role_of(const launch_job *job, int64_t slot)
 void launch_arguments_of(launch_arguments *out, const launch_job *job, const launch_worker *worker)
 {
     *out = (launch_arguments){0};
-    add(out, "worker", NULL);
-    add(out, "--store", worker->store_url);
-    add(out, "--job", job->id);
-    add(out, "--spec", job->spec);
-    add(out, "--id", as_text(out, "%016llx", worker->id));
-    add(out, "--slots", as_text(out, "%llu", (unsigned long long)worker->threads));
+    add_argument(out, "worker", NULL);
+    add_argument(out, "--store", worker->store_url);
+    add_argument(out, "--job", job->id);
+    add_argument(out, "--spec", job->spec);
+    add_argument(out, "--id", as_text(out, "%016llx", worker->id));
+    add_argument(out, "--slots", as_text(out, "%llu", (unsigned long long)worker->threads));
     if (worker->memory > 0)
-        add(out, "--memory", as_text(out, "%llu", (unsigned long long)worker->memory));
-    add(out, "--kernel", job->kernel);
+        add_argument(out, "--memory", as_text(out, "%llu", (unsigned long long)worker->memory));
+    add_argument(out, "--kernel", job->kernel);
     if (worker->near)
-        add(out, "--data-root", "/");
+        add_argument(out, "--data-root", "/");
     if (worker->data_url)
-        add(out, "--data-store", worker->data_url);
+        add_argument(out, "--data-store", worker->data_url);
     if (worker->cache)
-        add(out, "--cache", worker->cache);
+        add_argument(out, "--cache", worker->cache);
     if (worker->parent > 0)
-        add(out, "--parent", as_text(out, "%llu", (unsigned long long)worker->parent));
+        add_argument(out, "--parent", as_text(out, "%llu", (unsigned long long)worker->parent));
     if (job->helpers > 0)
-        add(out, "--roles", role_of(job, worker->slot));
-    add(out, "--quiet", NULL);
+        add_argument(out, "--roles", role_of(job, worker->slot));
+    add_argument(out, "--quiet", NULL);
 }
 
 int64_t launch_threads_each(int64_t wanted, int64_t cores, int64_t workers)

@@ -207,7 +207,7 @@ static void note_end(launch_crew *self, slot *slot, const siginfo_t *end)
 }
 
 /* Looks whether the worker of a slot has ended. */
-static void look(launch_crew *self, slot *slot)
+static void look_at_worker(launch_crew *self, slot *slot)
 {
     siginfo_t end = {0};
     if (slot->process == 0)
@@ -225,7 +225,7 @@ static void look(launch_crew *self, slot *slot)
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-static int make_room(launch_crew *self, int64_t count)
+static int make_slots(launch_crew *self, int64_t count)
 {
     if (count <= self->room)
         return SHOAL_OK;
@@ -243,7 +243,7 @@ int launch_crew_scale(launch_crew *self, int64_t count)
     if (count < 0 || count > LAUNCH_WORKERS_MOST)
         return shoal_fail(SHOAL_USAGE, "%lld workers: there can be 0 to %d on a machine", (long long)count,
                           LAUNCH_WORKERS_MOST);
-    int status = make_room(self, count);
+    int status = make_slots(self, count);
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
         slot *slot = &self->slots[i];
         bool fresh = i >= self->wanted;
@@ -296,7 +296,7 @@ int launch_crew_tick(launch_crew *self)
     int64_t now = base_now(), hopeful = 0;
     int status = SHOAL_OK;
     for (int64_t i = 0; i < self->room; i++)
-        look(self, &self->slots[i]);
+        look_at_worker(self, &self->slots[i]);
     for (int64_t i = 0; i < self->wanted && status == SHOAL_OK; i++) {
         slot *slot = &self->slots[i];
         if (slot->process != 0 && slot->leaving)
@@ -338,7 +338,7 @@ bool launch_crew_wait(launch_crew *self, double seconds)
     for (;;) {
         for (int64_t i = 0; i < self->room; i++) {
             self->slots[i].leaving = true;
-            look(self, &self->slots[i]);
+            look_at_worker(self, &self->slots[i]);
         }
         if (launch_crew_running(self) == 0)
             return true;

@@ -31,7 +31,7 @@ static int local_ask(launch_ask *out, const char *rest, const char *store_scheme
     return SHOAL_OK;
 }
 
-static void compose(void *context, launch_arguments *out, int64_t slot, uint64_t worker)
+static void compose_local(void *context, launch_arguments *out, int64_t slot, uint64_t worker)
 {
     const local *self = context;
     launch_arguments_of(out, self->base.job,
@@ -60,7 +60,7 @@ static int local_start(launch_workers *base, const char *rest, int64_t extra)
     self->threads = launch_threads_each(base->job->threads, base_cores(), count);
     self->memory = launch_memory_each(base->job->memory, count);
     launch_crew_options options = {
-        .program = base->job->program, .arguments = compose, .gone = tell_gone, .context = self};
+        .program = base->job->program, .arguments = compose_local, .gone = tell_gone, .context = self};
     return launch_crew_new(&self->crew, count + extra, &options);
 }
 

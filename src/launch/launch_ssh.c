@@ -66,7 +66,7 @@ static void copy_line(char *out, size_t size, const char *said, const char *at)
 }
 
 /* Keeps what ssh said behind what that means. */
-static far_verdict judge(char *reason, size_t size, const char *said, int exit_code)
+static far_verdict judge_ssh(char *reason, size_t size, const char *said, int exit_code)
 {
     char was[512];
     if (exit_code >= 0 && exit_code != SSH_FAILED && exit_code != 0 &&
@@ -114,7 +114,7 @@ static const char *const added[] = {"-T",
                                     "RemoteCommand=none"};
 enum { ADDED = sizeof added / sizeof *added };
 
-static void compose(const char **out, const ssh_words *own, const char *target, bool again)
+static void compose_ssh(const char **out, const ssh_words *own, const char *target, bool again)
 {
     int count = 0;
     for (int i = 0; i < own->count; i++)
@@ -150,12 +150,12 @@ int ssh_far_host(far_host **out, const ssh_words *own, const char *target, const
 {
     const char *words[SSH_WORDS_MOST + ADDED + 4], *again[SSH_WORDS_MOST + ADDED + 4];
     far_options all = *options;
-    compose(words, own, target, false);
-    compose(again, own, target, true);
+    compose_ssh(words, own, target, false);
+    compose_ssh(again, own, target, true);
     all.name = target;
     all.words = words;
     all.words_again = again;
-    all.judge = judge;
+    all.judge = judge_ssh;
     return far_host_new(out, &all);
 }
 

@@ -77,7 +77,7 @@ typedef struct array_launch {
 
 /* ---- telling ----------------------------------------------------------------------------------------------------- */
 
-static void say(const array_launch *self, const char *line)
+static void say_of_array(const array_launch *self, const char *line)
 {
     if (self->base.job->say)
         self->base.job->say(self->base.job->context, line);
@@ -120,7 +120,7 @@ static bool is_asked(const slot *slot)
     return slot->state == SLOT_ASKED;
 }
 
-static bool is_there(const slot *slot)
+static bool is_slot_there(const slot *slot)
 {
     return slot->state == SLOT_PENDING || slot->state == SLOT_RUNNING;
 }
@@ -132,7 +132,7 @@ static bool is_running(const slot *slot)
 
 static bool is_unwanted(const slot *slot)
 {
-    return slot->unwanted && is_there(slot);
+    return slot->unwanted && is_slot_there(slot);
 }
 
 static int64_t count_slots(const array_launch *self, bool (*wanted)(const slot *slot))
@@ -194,7 +194,7 @@ static void move_asked(array_launch *self, slot_state to, int64_t array)
 }
 
 /* All slots whose moment has come. */
-static int submit(array_launch *self)
+static int submit_due(array_launch *self)
 {
     char prefix[SLURM_PREFIX_BYTES], *list = NULL, *script = NULL;
     uint64_t random = 0;
@@ -234,7 +234,7 @@ static int note_submitted(array_launch *self, const char *text)
     self->looked = base_now();
     snprintf(line, sizeof line, "slurm: job %lld: %lld worker%s submitted", (long long)array, (long long)count,
              count == 1 ? "" : "s");
-    say(self, line);
+    say_of_array(self, line);
     return SHOAL_OK;
 }
 
@@ -245,7 +245,7 @@ enum { AT_ID = 0, AT_STATE = 40, AT_RESTARTS = 64, AT_EXIT = 80, AT_WHY = 96, AT
 static const char columns[] =
     "--Format=JobArrayID:40,State:24,RestartCnt:16,exit_code:16,Reason:40,NodeList:64,Comment:300";
 
-static int look(array_launch *self)
+static int look_at_queue(array_launch *self)
 {
     char *name = NULL;
     int status = base_format(&name, "--name=%s", self->name);
@@ -281,7 +281,7 @@ static slot *find_slot(array_launch *self, const char *id)
     int64_t array = strtoll(id, &end, 10), number = *end == '_' ? strtoll(end + 1, &end, 10) : -1;
     if (number < 0 || number >= self->room || *end != '\0' || self->slots[number].array != array)
         return NULL; /* of another starter, or of a former submission */
-    return is_there(&self->slots[number]) ? &self->slots[number] : NULL;
+    return is_slot_there(&self->slots[number]) ? &self->slots[number] : NULL;
 }
 
 static bool is_one_of(const char *text, const char *const *names)
@@ -292,7 +292,7 @@ static bool is_one_of(const char *text, const char *const *names)
     return false;
 }
 
-static void give_up(array_launch *self, slot *slot, const char *why)
+static void give_up_slot(array_launch *self, slot *slot, const char *why)
 {
     slot->state = SLOT_ENDED;
     snprintf(self->reason, sizeof self->reason, "%.600s", why);
@@ -304,7 +304,7 @@ static void plan_again(array_launch *self, slot *slot, int cost, const char *why
     slot->deaths++;
     slot->spent += cost;
     if (self->closing || slot->unwanted || slot->spent > BUDGET) {
-        give_up(self, slot, why);
+        give_up_slot(self, slot, why);
         return;
     }
     double pause = ldexp(FIRST_PAUSE, slot->deaths < 8 ? slot->deaths - 1 : 7);
@@ -414,17 +414,17 @@ static void say_waiting(array_launch *self, const char *waiting)
     snprintf(self->waiting, sizeof self->waiting, "%s", waiting);
     if (*waiting) {
         snprintf(line, sizeof line, "slurm: workers wait: %s", waiting);
-        say(self, line);
+        say_of_array(self, line);
     }
 }
 
 static bool is_missing(const slot *slot)
 {
-    return is_there(slot) && !slot->seen;
+    return is_slot_there(slot) && !slot->seen;
 }
 
 /* What squeue does not list any more ended some minutes ago: accounting may know how. */
-static int search(array_launch *self)
+static int search_accounting(array_launch *self)
 {
     char *name = NULL;
     int status = base_format(&name, "--name=%s", self->name);
@@ -454,7 +454,7 @@ static int note_look(array_launch *self, const char *text)
         line += length + (line[length] == '\n');
     }
     say_waiting(self, waiting);
-    return count_slots(self, is_missing) > 0 ? search(self) : SHOAL_OK;
+    return count_slots(self, is_missing) > 0 ? search_accounting(self) : SHOAL_OK;
 }
 
 /* A line of sacct: "12_5|TIMEOUT|0:15|node7", with exit code and signal. */
@@ -495,7 +495,7 @@ static void note_search(array_launch *self, const char *text)
 /* ---- cancelling -------------------------------------------------------------------------------------------------- */
 
 /* All of them by name; or some, of one array. */
-static int cancel(array_launch *self)
+static int cancel_jobs(array_launch *self)
 {
     char *what = NULL, *list = NULL;
     int status = SHOAL_OK;
@@ -538,7 +538,7 @@ static void note_away(array_launch *self)
         self->cancelled = false;
     if (!self->said_away) {
         snprintf(line, sizeof line, "%.900s; trying again", shoal_error());
-        say(self, line);
+        say_of_array(self, line);
     }
     self->said_away = true;
 }
@@ -598,7 +598,7 @@ static bool is_any_due(const array_launch *self)
 }
 
 /* Ends a command that is done, and begins the next that is due. */
-static int advance(array_launch *self)
+static int advance_command(array_launch *self)
 {
     int status = SHOAL_OK;
     if (self->doing != DOING_NOTHING) {
@@ -609,11 +609,11 @@ static int advance(array_launch *self)
     if (status < 0 || self->doing != DOING_NOTHING || base_now() < self->retry)
         return status;
     if (self->leaving ? !self->cancelled : count_slots(self, is_unwanted) > 0)
-        return cancel(self);
+        return cancel_jobs(self);
     if (is_any_due(self))
-        return submit(self);
-    if (count_slots(self, is_there) > 0 && base_now() >= base_time_after(self->looked, self->look_pause))
-        return look(self);
+        return submit_due(self);
+    if (count_slots(self, is_slot_there) > 0 && base_now() >= base_time_after(self->looked, self->look_pause))
+        return look_at_queue(self);
     return SHOAL_OK;
 }
 
@@ -667,7 +667,7 @@ static int array_start(launch_workers *base, const char *rest, int64_t extra)
         status = find_program(&self->program, &self->options);
     if (status == SHOAL_OK)
         status = array_scale(base, self->options.workers + extra);
-    return status < 0 ? status : advance(self);
+    return status < 0 ? status : advance_command(self);
 }
 
 static bool is_hopeful(const slot *slot)
@@ -678,7 +678,7 @@ static bool is_hopeful(const slot *slot)
 static int array_tick(launch_workers *base)
 {
     array_launch *self = (array_launch *)base;
-    int status = advance(self);
+    int status = advance_command(self);
     if (status < 0 || self->wanted == 0 || count_slots(self, is_hopeful) > 0 || !self->reason[0])
         return status;
     return shoal_fail(SHOAL_INVALID, "%s%s", strncmp(self->reason, "slurm: ", 7) == 0 ? "" : "slurm: the last worker ",
@@ -706,13 +706,13 @@ static void array_tell_leave(launch_workers *base)
 {
     array_launch *self = (array_launch *)base;
     self->closing = self->leaving = true;
-    if (count_slots(self, is_there) == 0 && self->doing != DOING_SUBMIT)
+    if (count_slots(self, is_slot_there) == 0 && self->doing != DOING_SUBMIT)
         self->cancelled = true;      /* there is nothing to cancel */
     if (self->doing == DOING_LOOK) { /* it can wait */
         slurm_command_release(&self->command, 0);
         self->doing = DOING_NOTHING;
     }
-    advance(self);
+    advance_command(self);
 }
 
 static bool array_is_over(launch_workers *base)
@@ -721,8 +721,8 @@ static bool array_is_over(launch_workers *base)
     self->closing = true;
     if (self->look_pause > LAST_LOOKS)
         self->look_pause = LAST_LOOKS;
-    advance(self);
-    return self->doing != DOING_SUBMIT && self->doing != DOING_CANCEL && count_slots(self, is_there) == 0;
+    advance_command(self);
+    return self->doing != DOING_SUBMIT && self->doing != DOING_CANCEL && count_slots(self, is_slot_there) == 0;
 }
 
 /* Slurm itself kills what does not leave: all there is to see to is that it was told. */

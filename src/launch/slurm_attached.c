@@ -61,7 +61,7 @@ typedef struct attached {
     char reason[640]; /* of the last allocation that was given up */
 } attached;
 
-static void say(const attached *self, const char *line)
+static void say_of_step(const attached *self, const char *line)
 {
     if (self->job.say)
         self->job.say(self->job.context, line);
@@ -145,7 +145,7 @@ static int read_nodes(allocation *allocation, bool *complete)
 /* ---- workers on the nodes ---------------------------------------------------------------------------------------- */
 
 /* What may pass: a node that does not answer, a step that can't be made at the moment. */
-static far_verdict judge(char *reason, size_t size, const char *said, int exit_code)
+static far_verdict judge_srun(char *reason, size_t size, const char *said, int exit_code)
 {
     (void)reason;
     (void)size;
@@ -169,7 +169,7 @@ static int start_node(attached *self, const allocation *allocation, node *node, 
                                                    .count = workers,
                                                    .first_slot = slot,
                                                    .gate = self->gate,
-                                                   .judge = judge});
+                                                   .judge = judge_srun});
 }
 
 /* Of those wanted the first allocations take as many as they have room for. */
@@ -204,7 +204,7 @@ static void say_granted(const attached *self, const allocation *allocation)
     snprintf(line, sizeof line, "slurm: job %s: %lld worker%s on %lld node%s", allocation->id,
              (long long)allocation->tasks, allocation->tasks == 1 ? "" : "s", (long long)allocation->count,
              allocation->count == 1 ? "" : "s");
-    say(self, line);
+    say_of_step(self, line);
 }
 
 /* Once they have told what became of their workers. */
@@ -238,7 +238,7 @@ static int say_waiting(attached *self, allocation *allocation)
         allocation->said_waiting = true;
         at += strlen("salloc: ");
         snprintf(line, sizeof line, "slurm: %.*s", (int)(strcspn(at, "\n") < 200 ? strcspn(at, "\n") : 200), at);
-        say(self, line);
+        say_of_step(self, line);
     }
     base_free(&said);
     return status;
@@ -260,7 +260,7 @@ static void plan_again(attached *self, allocation *allocation, int cost, const c
     allocation->stage = STAGE_DUE;
     allocation->due = base_time_after(base_now(), pause < LONGEST_PAUSE ? pause : LONGEST_PAUSE);
     snprintf(line, sizeof line, "%.700s; trying again", why);
-    say(self, line);
+    say_of_step(self, line);
 }
 
 /* salloc ended without having got anything. */
@@ -358,7 +358,7 @@ static void tick_nodes(attached *self, allocation *allocation, int64_t *hopeful)
         snprintf(self->reason, sizeof self->reason, "%.600s", shoal_error());
         if (!node->said && allocation->count > 1) {
             snprintf(line, sizeof line, "%.1100s; the job goes on without it", self->reason);
-            say(self, line);
+            say_of_step(self, line);
         }
         node->said = true;
     }

@@ -24,7 +24,7 @@ enum { TEXT_MOST = 8 << 20, POLL_MS = 5 };
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
 
 /* Takes `input`. */
-static int start(slurm_command *self, const char *const *words, int input, double seconds)
+static int start_slurm(slurm_command *self, const char *const *words, int input, double seconds)
 {
     int error = input < 0 ? errno : 0;
     self->name = words[0];
@@ -67,7 +67,7 @@ static int file_of(const char *text)
 int slurm_command_start(slurm_command *self, const char *const *words, const char *input, double seconds)
 {
     *self = SLURM_COMMAND_NONE;
-    return start(self, words, input ? file_of(input) : open("/dev/null", O_RDONLY | O_CLOEXEC), seconds);
+    return start_slurm(self, words, input ? file_of(input) : open("/dev/null", O_RDONLY | O_CLOEXEC), seconds);
 }
 
 int slurm_command_hold(slurm_command *self, const char *const *words)
@@ -77,7 +77,7 @@ int slurm_command_hold(slurm_command *self, const char *const *words)
     if (pipe2(ends, O_CLOEXEC) < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "slurm: can't run %s", words[0]);
     self->input = ends[1];
-    return start(self, words, ends[0], 1e9);
+    return start_slurm(self, words, ends[0], 1e9);
 }
 
 /* ---- its end ----------------------------------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static const char *last_line(char *said)
     return error ? error + strlen("error: ") : line;
 }
 
-static int fail(const slurm_command *self)
+static int fail_command(const slurm_command *self)
 {
     char *said = NULL;
     int status = slurm_command_read(self, true, &said);
@@ -160,7 +160,7 @@ static int fail(const slurm_command *self)
 int slurm_command_finish(slurm_command *self, char **text)
 {
     *text = NULL;
-    int status = self->late || self->end != 0 ? fail(self) : slurm_command_read(self, false, text);
+    int status = self->late || self->end != 0 ? fail_command(self) : slurm_command_read(self, false, text);
     slurm_command_release(self, 0);
     return status;
 }

@@ -26,7 +26,7 @@ static int hex_digit(char letter)
 }
 
 /* A value, in which %26 stands for '&' as in any address. */
-static int decode(char *out, const char *name, const char *text, size_t length)
+static int decode_value(char *out, const char *name, const char *text, size_t length)
 {
     size_t size = 0;
     for (size_t i = 0; i < length; i++) {
@@ -55,7 +55,7 @@ static int fail_unknown(const char *name)
         name);
 }
 
-static int take(slurm_options *out, const char *name, const char *value)
+static int take_option(slurm_options *out, const char *name, const char *value)
 {
     if (strcmp(name, "cpus") == 0) {
         if (!base_parse_count(&out->cpus, value) || out->cpus < 1 || out->cpus > CPUS_MOST)
@@ -91,8 +91,8 @@ static int take_pair(slurm_options *out, const char *text, size_t length)
     name[name_length] = '\0';
     if (!equals)
         return shoal_fail(SHOAL_USAGE, "--workers slurm: '%s' should be OPTION=VALUE", name);
-    int status = decode(value, name, equals + 1, length - (size_t)(equals + 1 - text));
-    return status < 0 ? status : take(out, name, value);
+    int status = decode_value(value, name, equals + 1, length - (size_t)(equals + 1 - text));
+    return status < 0 ? status : take_option(out, name, value);
 }
 
 int slurm_options_parse(slurm_options *out, const char *rest)

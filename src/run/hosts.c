@@ -172,7 +172,7 @@ static bool has_told(run_host *row, far_host *host, bool probed)
     return status < 0;
 }
 
-static int await(run_host *row, far_host *host, bool probed, double seconds, const volatile int *stop)
+static int await_probe(run_host *row, far_host *host, bool probed, double seconds, const volatile int *stop)
 {
     int64_t until = base_time_after(base_now(), seconds);
     while (!has_told(row, host, probed)) {
@@ -191,13 +191,13 @@ static int measure_all(run_hosts *self, reaching *now, const volatile int *stop)
 {
     int status = SHOAL_OK;
     for (int i = 0; i < now->count && status == SHOAL_OK; i++)
-        status = await(&self->rows[now->first_row + i], now->far[i], false, 1e9, stop);
+        status = await_probe(&self->rows[now->first_row + i], now->far[i], false, 1e9, stop);
     for (int i = 0; i < now->count && status == SHOAL_OK; i++) {
         run_host *row = &self->rows[now->first_row + i];
         if (!row->reached)
             continue;
         far_host_probe(now->far[i], probe_key);
-        status = await(row, now->far[i], true, PROBE_LONGEST, stop);
+        status = await_probe(row, now->far[i], true, PROBE_LONGEST, stop);
     }
     return status;
 }

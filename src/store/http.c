@@ -414,7 +414,7 @@ static size_t take_header(char *line, size_t size, size_t count, void *context)
 }
 
 /* Makes room for `size` bytes of a body and a NUL: for all of it when the server said how long it is. */
-static int make_room(transfer *t, size_t size)
+static int make_body_room(transfer *t, size_t size)
 {
     http_request *request = t->request;
     size_t wanted = t->room;
@@ -459,7 +459,7 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *context)
     }
     char *where = request->buffer;
     if (!well || !where) {
-        t->failure = make_room(t, request->size + fresh);
+        t->failure = make_body_room(t, request->size + fresh);
         if (t->failure < 0)
             return 0;
         where = request->answer;
@@ -583,7 +583,7 @@ static shoal_cause cause_of(CURLcode code, const transfer *t)
     }
 }
 
-static void describe(http_request *request, const char *text)
+static void describe_failure(http_request *request, const char *text)
 {
     snprintf(request->trouble, sizeof request->trouble, "%.*s", (int)strcspn(text, "?"), text); /* no query, ever */
 }
@@ -631,16 +631,16 @@ static int end_transfer(http_pool *pool, client *user, transfer *t, int code)
     if (code == CURLE_OK) {
         request->status = (int)http;
         if (!request->answer && (!request->buffer || http < 200 || http >= 300))
-            status = make_room(t, 0); /* an empty answer is a text, too */
+            status = make_body_room(t, 0); /* an empty answer is a text, too */
     } else {
         if (code > 0)
             status = lasting_failure(pool, t, (CURLcode)code);
         request->cause = cause_of(code < 0 ? CURLE_OPERATION_TIMEDOUT : (CURLcode)code, t);
         request->maybe_done = sent_whole(t) || t->refused;
         if (t->refused)
-            describe(request, "the server closed the connection without an answer");
+            describe_failure(request, "the server closed the connection without an answer");
         else
-            describe(request, t->error[0] || code < 0 ? t->error : curl_easy_strerror((CURLcode)code));
+            describe_failure(request, t->error[0] || code < 0 ? t->error : curl_easy_strerror((CURLcode)code));
         base_free(&request->answer);
         request->size = 0;
     }
@@ -659,7 +659,7 @@ static int fill_places(http_pool *pool, client *user, http_request *requests, si
     return status;
 }
 
-static int collect(http_pool *pool, client *user, size_t *done)
+static int collect_done(http_pool *pool, client *user, size_t *done)
 {
     int status = SHOAL_OK, left;
     for (CURLMsg *message; (message = curl_multi_info_read(user->multi, &left));) {
@@ -676,7 +676,7 @@ static int collect(http_pool *pool, client *user, size_t *done)
 }
 
 /* Gives up those for which nothing has moved for too long, or all when the deadline has passed. */
-static void give_up(http_pool *pool, client *user, int64_t deadline, size_t *done)
+static void give_up_stuck(http_pool *pool, client *user, int64_t deadline, size_t *done)
 {
     int64_t now = base_now();
     for (int i = 0; i < HTTP_PARALLEL_MOST; i++) {
@@ -719,16 +719,16 @@ static int perform_all(http_pool *pool, client *user, http_request *requests, si
         if (status == SHOAL_OK && code != CURLM_OK)
             status = shoal_fail(SHOAL_SYSTEM, "libcurl: %s", curl_multi_strerror(code));
         size_t before = done;
-        int collected = collect(pool, user, &done);
+        int collected = collect_done(pool, user, &done);
         status = status < 0 ? status : collected;
         if (status < 0 || done > before)
             continue;
-        give_up(pool, user, deadline, &done);
+        give_up_stuck(pool, user, deadline, &done);
         if (done == before)
             status = wait_for_sockets(user, deadline);
     }
     if (status < 0)
-        give_up(pool, user, INT64_MIN, &done); /* what still runs; it sets no message */
+        give_up_stuck(pool, user, INT64_MIN, &done); /* what still runs; it sets no message */
     return status;
 }
 

@@ -440,7 +440,7 @@ static void drop_broken(const blob_queue *queue, const char *id)
 
 /* A message whose lease is mine: fetches it.  SHOAL_ABSENT when it is gone, and then the lease is, too.
  * SHOAL_BROKEN when it is no message: it is named this once and goes, since nobody could ever finish it. */
-static int deliver(const blob_queue *queue, const blob_receipt *receipt, int64_t started, shoal_message *out)
+static int fetch_claimed(const blob_queue *queue, const blob_receipt *receipt, int64_t started, shoal_message *out)
 {
     char *key = NULL;
     shoal_blob blob = {0};
@@ -469,8 +469,8 @@ static int deliver(const blob_queue *queue, const blob_receipt *receipt, int64_t
 
 /* Puts a lease of mine in place of `expected` and fetches the message.  SHOAL_CONFLICT when another was first,
  * SHOAL_ABSENT when the message is gone. */
-static int claim(const blob_queue *queue, const char *id, double seconds, int64_t deliveries,
-                 const shoal_etag *expected, shoal_message *out)
+static int claim_message(const blob_queue *queue, const char *id, double seconds, int64_t deliveries,
+                         const shoal_etag *expected, shoal_message *out)
 {
     blob_receipt receipt = {.lease = {.seconds = seconds, .deliveries = deliveries, .state = LEASE_HELD}};
     int64_t started = base_now();
@@ -484,11 +484,11 @@ static int claim(const blob_queue *queue, const char *id, double seconds, int64_
         if (status == SHOAL_OK && memcmp(found.holder, receipt.lease.holder, HOLDER_BYTES) != 0)
             status = SHOAL_CONFLICT;
     }
-    return status < 0 ? status : deliver(queue, &receipt, started, out);
+    return status < 0 ? status : fetch_claimed(queue, &receipt, started, out);
 }
 
 /* Looks at a lease: takes its message when nobody holds it any more, clears it away when it was finished. */
-static int look(const blob_queue *queue, const char *id, double seconds, shoal_message *out)
+static int look_at_lease(const blob_queue *queue, const char *id, double seconds, shoal_message *out)
 {
     lease found;
     shoal_etag etag;
@@ -502,7 +502,7 @@ static int look(const blob_queue *queue, const char *id, double seconds, shoal_m
     }
     if (found.state == LEASE_HELD && !lease_has_lapsed(&found, id, &etag, age))
         return SHOAL_CONFLICT;
-    return claim(queue, id, seconds, found.deliveries + 1, &etag, out);
+    return claim_message(queue, id, seconds, found.deliveries + 1, &etag, out);
 }
 
 /* Whether a candidate is gone or another's, and the next one should be tried. */
@@ -519,7 +519,7 @@ static int take_found(const blob_queue *queue, survey *found, double lease, shoa
     int status = SHOAL_ABSENT;
     for (size_t window = FIRST_WINDOW; found->fresh.count > 0 && try_next(status);) {
         id_list_draw(&found->fresh, window, id);
-        status = claim(queue, id, lease, 1, SHOAL_NOTHING, out);
+        status = claim_message(queue, id, lease, 1, SHOAL_NOTHING, out);
         window = window < found->fresh.count ? 2 * window : window;
     }
     for (int looks = 0; looks < LOOKS && try_next(status); looks++) {
@@ -527,7 +527,7 @@ static int take_found(const blob_queue *queue, survey *found, double lease, shoa
         if (list->count == 0)
             break;
         id_list_draw(list, list == &found->loose ? FIRST_WINDOW : SIZE_MAX, id);
-        status = look(queue, id, lease, out);
+        status = look_at_lease(queue, id, lease, out);
     }
     return status;
 }
@@ -567,7 +567,7 @@ static int fail_lost(const blob_queue *queue)
 
 /* After a swap that failed or whose answer was lost.  SHOAL_OK: the lease is still mine, and its version now in the
  * receipt.  SHOAL_CONFLICT: it is not, and *state is what became of it; what is gone was finished. */
-static int look_again(const blob_queue *queue, blob_receipt *receipt, lease_state *state)
+static int look_at_lease_again(const blob_queue *queue, blob_receipt *receipt, lease_state *state)
 {
     lease found = {.state = LEASE_FINISHED};
     shoal_etag etag;
@@ -627,7 +627,7 @@ static int swap_lease(const blob_queue *queue, shoal_message *message, double se
         if (status != SHOAL_CONFLICT && status != SHOAL_UNKNOWN)
             return status == SHOAL_AGAIN && doubt ? fail_unclear(queue, state) : status;
         doubt |= status == SHOAL_UNKNOWN;
-        status = look_again(queue, &receipt, &found);
+        status = look_at_lease_again(queue, &receipt, &found);
         if (status == SHOAL_CONFLICT && was_done(message, state, found)) {
             message->lease_ends = started;
             return SHOAL_OK;

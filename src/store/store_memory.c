@@ -148,14 +148,14 @@ static void close_memory(shoal_store *self)
 
 /* ---- blobs ------------------------------------------------------------------------------------------------------- */
 
-static area *enter(shoal_store *self)
+static area *enter_area(shoal_store *self)
 {
     area *own = ((memory_store *)self)->area;
     pthread_mutex_lock(&own->lock);
     return own;
 }
 
-static void leave(area *own)
+static void leave_area(area *own)
 {
     pthread_mutex_unlock(&own->lock);
 }
@@ -174,7 +174,7 @@ static size_t place_of(const area *own, const char *key)
     return low;
 }
 
-static blob *find(const area *own, const char *key)
+static blob *find_blob(const area *own, const char *key)
 {
     size_t at = place_of(own, key);
     return at < own->blob_count && strcmp(own->blobs[at].key, key) == 0 ? &own->blobs[at] : NULL;
@@ -218,8 +218,8 @@ static int copy_out(shoal_blob *out, const shoal_store *self, const char *key, c
 static int get_memory(shoal_store *self, const char *key, const store_range *range, shoal_blob *out,
                       store_attempt *attempt)
 {
-    area *own = enter(self);
-    const blob *found = find(own, key);
+    area *own = enter_area(self);
+    const blob *found = find_blob(own, key);
     int status;
     (void)attempt;
     if (!found)
@@ -228,7 +228,7 @@ static int get_memory(shoal_store *self, const char *key, const store_range *ran
         status = store_fail(self, key, SHOAL_CONFLICT, "it is another version now");
     else
         status = copy_out(out, self, key, found, range);
-    leave(own);
+    leave_area(own);
     return status;
 }
 
@@ -245,7 +245,7 @@ static int copy_body(void **out, const store_body *body)
 }
 
 /* Makes a place for a key that is not there. */
-static int insert(blob **out, area *own, const char *key)
+static int insert_blob(blob **out, area *own, const char *key)
 {
     size_t at = place_of(own, key);
     char *copy = NULL;
@@ -275,12 +275,12 @@ static int put_memory(shoal_store *self, const char *key, const store_body *body
     (void)attempt;
     if (status < 0)
         return status;
-    area *own = enter(self);
-    blob *found = find(own, key);
+    area *own = enter_area(self);
+    blob *found = find_blob(own, key);
     if (expected && !is_version(found, expected))
         status = store_fail(self, key, SHOAL_CONFLICT, found ? "it is there, in another version" : "it is not there");
     else if (!found)
-        status = insert(&found, own, key);
+        status = insert_blob(&found, own, key);
     if (status == SHOAL_OK) {
         base_free(&found->data);
         found->data = data;
@@ -291,24 +291,24 @@ static int put_memory(shoal_store *self, const char *key, const store_body *body
         data = NULL;
         store_wake_changed(&own->wake, key);
     }
-    leave(own);
+    leave_area(own);
     base_free(&data);
     return status;
 }
 
 static int remove_memory(shoal_store *self, const char *key, store_attempt *attempt)
 {
-    area *own = enter(self);
+    area *own = enter_area(self);
     size_t at = place_of(own, key);
     (void)attempt;
-    if (find(own, key)) {
+    if (find_blob(own, key)) {
         base_free(&own->blobs[at].key);
         base_free(&own->blobs[at].data);
         own->blob_count--;
         memmove(own->blobs + at, own->blobs + at + 1, (own->blob_count - at) * sizeof *own->blobs);
         store_wake_changed(&own->wake, key);
     }
-    leave(own);
+    leave_area(own);
     return SHOAL_OK;
 }
 
@@ -333,7 +333,7 @@ static int list_memory(shoal_store *self, const char *prefix, const char *after,
     int status = SHOAL_OK;
     shoal_etag etag;
     (void)attempt;
-    area *own = enter(self);
+    area *own = enter_area(self);
     size_t at = list_start(own, prefix, after, page->marker);
     base_free(&page->marker);
     for (; at < own->blob_count && status == SHOAL_OK; at++) {
@@ -348,7 +348,7 @@ static int list_memory(shoal_store *self, const char *prefix, const char *after,
         write_etag(&etag, next->etag);
         status = store_listing_add(page, next->key, strlen(next->key), (int64_t)next->size, etag.text);
     }
-    leave(own);
+    leave_area(own);
     return status;
 }
 
@@ -383,7 +383,7 @@ static int push_memory(shoal_store *self, const char *name, const store_body *bo
     (void)attempt;
     if (status < 0)
         return status;
-    area *own = enter(self);
+    area *own = enter_area(self);
     status = make_queue(&found, own, name);
     if (status == SHOAL_OK)
         status = base_grow(&found->messages, found->count, found->count + 1, sizeof *found->messages, "a queue");
@@ -393,14 +393,14 @@ static int push_memory(shoal_store *self, const char *name, const store_body *bo
         data = NULL;
         store_wake_changed(&own->wake, name);
     }
-    leave(own);
+    leave_area(own);
     base_free(&data);
     return status;
 }
 
 static int take_memory(shoal_store *self, const char *name, double lease, shoal_message *out, store_attempt *attempt)
 {
-    area *own = enter(self);
+    area *own = enter_area(self);
     queue *found = find_queue(own, name);
     message *next = NULL;
     int64_t now = base_now();
@@ -420,7 +420,7 @@ static int take_memory(shoal_store *self, const char *name, double lease, shoal_
         out->deliveries = ++next->deliveries;
         snprintf(out->receipt, sizeof out->receipt, "%" PRIu64 " %" PRIu64, next->id, next->receipt);
     }
-    leave(own);
+    leave_area(own);
     return status;
 }
 
@@ -445,7 +445,7 @@ static message *find_message(bool *mine, const area *own, const char *name, cons
 static int extend_memory(shoal_store *self, const char *name, shoal_message *taken, double lease,
                          store_attempt *attempt)
 {
-    area *own = enter(self);
+    area *own = enter_area(self);
     bool mine;
     message *found = find_message(&mine, own, name, taken);
     int status = SHOAL_OK;
@@ -457,13 +457,13 @@ static int extend_memory(shoal_store *self, const char *name, shoal_message *tak
         if (lease == 0)
             store_wake_changed(&own->wake, name);
     }
-    leave(own);
+    leave_area(own);
     return status;
 }
 
 static int finish_memory(shoal_store *self, const char *name, shoal_message *taken, store_attempt *attempt)
 {
-    area *own = enter(self);
+    area *own = enter_area(self);
     bool mine;
     message *found = find_message(&mine, own, name, taken);
     int status = SHOAL_OK;
@@ -474,23 +474,23 @@ static int finish_memory(shoal_store *self, const char *name, shoal_message *tak
     } else if (found || !attempt->doubt) {
         status = store_fail(self, name, SHOAL_LOST, "the lease of a message has ended");
     }
-    leave(own);
+    leave_area(own);
     return status;
 }
 
 static int count_memory(shoal_store *self, const char *name, int64_t *out, store_attempt *attempt)
 {
-    area *own = enter(self);
+    area *own = enter_area(self);
     const queue *found = find_queue(own, name);
     (void)attempt;
     *out = found ? (int64_t)found->count : 0;
-    leave(own);
+    leave_area(own);
     return SHOAL_OK;
 }
 
 static int drop_memory(shoal_store *self, const char *name, store_attempt *attempt)
 {
-    area *own = enter(self);
+    area *own = enter_area(self);
     queue *found = find_queue(own, name);
     (void)attempt;
     if (found) {
@@ -502,7 +502,7 @@ static int drop_memory(shoal_store *self, const char *name, store_attempt *attem
         own->queues[own->queue_count] = (queue){0};
         store_wake_changed(&own->wake, name);
     }
-    leave(own);
+    leave_area(own);
     return SHOAL_OK;
 }
 

@@ -49,7 +49,7 @@ static int hex_digit(char letter)
 }
 
 /* Decodes %XX in the first `length` bytes. */
-static int decode(char **out, const char *text, size_t length, const char *url)
+static int decode_url(char **out, const char *text, size_t length, const char *url)
 {
     int status = base_alloc(out, length + 1, 1, "a URL");
     char *next = status == SHOAL_OK ? *out : NULL;
@@ -83,9 +83,9 @@ static int parse_options(store_url *url, const char *text)
         if (status < 0)
             break;
         option = &url->options[url->option_count++];
-        status = decode(&option->name, text, name, url->text);
+        status = decode_url(&option->name, text, name, url->text);
         if (status == SHOAL_OK)
-            status = decode(&option->value, text + name + 1, length - name - 1, url->text);
+            status = decode_url(&option->value, text + name + 1, length - name - 1, url->text);
         for (size_t i = 0; i + 1 < url->option_count && status == SHOAL_OK; i++)
             if (strcmp(url->options[i].name, option->name) == 0)
                 status = shoal_fail(SHOAL_USAGE, "%s: '%s' is given twice", url->text, option->name);
@@ -108,7 +108,7 @@ int store_url_parse(store_url *out, const char *text)
     if (status == SHOAL_OK)
         status = scheme > 0 ? base_copy_text_n(&out->scheme, text, scheme) : base_copy_text(&out->scheme, "dir");
     if (status == SHOAL_OK && scheme > 0)
-        status = decode(&out->rest, text + scheme + 1, end - scheme - 1, text);
+        status = decode_url(&out->rest, text + scheme + 1, end - scheme - 1, text);
     else if (status == SHOAL_OK)
         status = base_copy_text(&out->rest, text);
     if (status == SHOAL_OK && text[end] == '?')
@@ -206,7 +206,7 @@ int shoal_store_url_folder(char **out, const char *url)
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
 /* The bytes of the character that starts here; 0 when it is no UTF-8, a control character, or one that XML lacks. */
-static size_t character(const unsigned char *text)
+static size_t character_bytes(const unsigned char *text)
 {
     uint32_t code = text[0];
     size_t length = code < 0x80 ? 1 : code >= 0xc2 && code < 0xe0 ? 2 : code >= 0xe0 && code < 0xf0 ? 3 : 4;
@@ -225,13 +225,13 @@ static size_t character(const unsigned char *text)
 }
 
 /* Checks the start of a key; `whole` when it is all of it. */
-static int check(const char *key, bool whole)
+static int check_key_text(const char *key, bool whole)
 {
     static const char own[] = ".shoal";
     size_t length = 0;
     char before = '/';
     for (const char *next = key; *next; next += length) {
-        length = character((const unsigned char *)next);
+        length = character_bytes((const unsigned char *)next);
         if (length == 0)
             return shoal_fail(SHOAL_USAGE, "the key '%s' holds a control character or is no UTF-8 at byte %zu", key,
                               (size_t)(next - key) + 1);
@@ -252,10 +252,10 @@ static int check(const char *key, bool whole)
 
 int store_key_check(const char *key)
 {
-    return check(key, true);
+    return check_key_text(key, true);
 }
 
 int store_prefix_check(const char *prefix)
 {
-    return check(prefix, false);
+    return check_key_text(prefix, false);
 }

@@ -15,7 +15,7 @@ static uint32_t hash_on(uint32_t hash, char letter)
     return (hash ^ (unsigned char)letter) * 0x01000193u;
 }
 
-static size_t place(uint32_t hash)
+static size_t word_of_hash(uint32_t hash)
 {
     return (hash ^ hash >> 16) % STORE_WAKE_WORDS;
 }
@@ -33,10 +33,10 @@ typedef struct touched {
     uint16_t at[4 * SHOAL_KEY_MOST];
 } touched;
 
-static void touch(touched *all, uint32_t hash)
+static void touch_word(touched *all, uint32_t hash)
 {
     if (all->count < sizeof all->at / sizeof *all->at)
-        all->at[all->count++] = (uint16_t)place(hash);
+        all->at[all->count++] = (uint16_t)word_of_hash(hash);
 }
 
 /* Those of every run of segments of the name that `text` to `end` ends, whose start has that hash; the shortest
@@ -46,7 +46,7 @@ static uint32_t touch_runs(touched *all, uint32_t hash, const char *text, const 
     for (; text < end; text++) {
         hash = hash_on(hash, *text);
         if (*text == '/' || text + 1 == end)
-            touch(all, hash);
+            touch_word(all, hash);
     }
     return hash;
 }
@@ -72,7 +72,7 @@ void store_wake_changed(store_wake *wake, const char *key)
 {
     touched all;
     all.count = 0;
-    touch(&all, HASH_START);
+    touch_word(&all, HASH_START);
     touch_runs(&all, HASH_START, key, key + strlen(key));
     touch_queue(&all, key);
     while (all.count > 0)
@@ -84,7 +84,7 @@ int store_wake_wait(store_wake *wake, const char *name, uint32_t *seen, int64_t 
     uint32_t hash = HASH_START;
     for (; *name; name++)
         hash = hash_on(hash, *name);
-    size_t at = place(hash);
+    size_t at = word_of_hash(hash);
     for (;;) {
         uint32_t word = atomic_load(&wake->word[at]);
         uint32_t value = word << 1 | 1; /* what a caller has seen is never 0 */

@@ -63,7 +63,7 @@ static int fail_exists(shoal_store *store, const char *id)
 
 /* Whether the spec that is there is this very one: put by me, before an answer was lost, or by another who mends the
  * store. */
-static int is_there(bool *out, shoal_store *store, const job_spec *spec, int64_t deadline)
+static int is_spec_there(bool *out, shoal_store *store, const job_spec *spec, int64_t deadline)
 {
     shoal_blob blob = {0};
     unsigned char hash[JOB_HASH_SIZE] = {0};
@@ -101,7 +101,7 @@ static int put_spec(shoal_store *store, job_spec *spec, const shoal_job_options 
                                         SHOAL_NOTHING, NULL, deadline);
     base_free(&bytes);
     if (status == SHOAL_CONFLICT) {
-        status = is_there(&mine, store, spec, deadline);
+        status = is_spec_there(&mine, store, spec, deadline);
         if (status == SHOAL_OK && !mine)
             status = fail_exists(store, spec->id);
     }
@@ -117,7 +117,7 @@ int job_setup_announce(shoal_store *store, job_spec *spec, int64_t deadline)
 /* ---- submitting -------------------------------------------------------------------------------------------------- */
 
 /* SHOAL_OK when there is such a key, SHOAL_ABSENT when there is none. */
-static int look(shoal_store *store, const char *key, int64_t deadline)
+static int look_for_key(shoal_store *store, const char *key, int64_t deadline)
 {
     shoal_blob blob = {0};
     int status = shoal_store_get_range(store, key, 0, 1, NULL, NULL, &blob, deadline);
@@ -130,11 +130,11 @@ static int check_unused(shoal_store *store, const char *id, int64_t deadline)
 {
     int status = job_id_check(id);
     if (status == SHOAL_OK)
-        status = look(store, job_key_of(id, "spec").text, deadline);
+        status = look_for_key(store, job_key_of(id, "spec").text, deadline);
     if (status == SHOAL_OK)
         return fail_exists(store, id);
     if (status == SHOAL_ABSENT)
-        status = look(store, job_key_gone(id).text, deadline);
+        status = look_for_key(store, job_key_gone(id).text, deadline);
     if (status == SHOAL_OK)
         return shoal_fail(SHOAL_USAGE,
                           "job %s was removed from %s not long ago, and its workers may still be there: choose "

@@ -303,7 +303,7 @@ static bool remove_oldest(const job_cache *cache, int folder, const char *keep)
 }
 
 /* The lock's descriptor, or -1 when somebody holds it for long: a process that was stopped must not stop the others. */
-static int lock(int folder)
+static int lock_cache(int folder)
 {
     int file = openat(folder, lock_name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     for (int i = 0; file >= 0; i++) {
@@ -319,14 +319,14 @@ static int lock(int folder)
 }
 
 /* Whether it is kept. */
-static bool keep(const job_cache *cache, int folder, const unsigned char *id, const void *data, size_t size)
+static bool keep_rows(const job_cache *cache, int folder, const unsigned char *id, const void *data, size_t size)
 {
     char name[JOB_HASH_HEX];
     job_hex_write(name, id, JOB_HASH_SIZE);
     if (size > INT64_MAX - HEAD_BYTES || (int64_t)size + HEAD_BYTES > limit_of(cache, folder, 0) ||
         !write_file(folder, name, id, data, size))
         return false;
-    int held = lock(folder);
+    int held = lock_cache(folder);
     bool good = held >= 0 && remove_oldest(cache, folder, name);
     if (!good)
         (void)unlinkat(folder, name, 0); /* better without it than over the limit */
@@ -338,7 +338,7 @@ static bool keep(const job_cache *cache, int folder, const unsigned char *id, co
 void job_cache_put(job_cache *cache, const unsigned char id[JOB_HASH_SIZE], const void *data, size_t size)
 {
     int folder = open_slices(cache, true);
-    if (folder < 0 || !keep(cache, folder, id, data, size))
+    if (folder < 0 || !keep_rows(cache, folder, id, data, size))
         atomic_fetch_add(&cache->missed, 1);
     if (folder >= 0)
         close(folder);

@@ -259,7 +259,7 @@ static int make_module(int *out, const void *bytes, size_t size)
 
 /* ---- bringing ---------------------------------------------------------------------------------------------------- */
 
-static int place(job_code_here *here, const job_code *code, const void *bytes, const char *cache)
+static int place_code(job_code_here *here, const job_code *code, const void *bytes, const char *cache)
 {
     if (strcmp(code->name, JOB_CODE_MODULE) == 0)
         return here->module < 0 ? make_module(&here->module, bytes, (size_t)code->size) : SHOAL_OK;
@@ -267,7 +267,7 @@ static int place(job_code_here *here, const job_code *code, const void *bytes, c
     return status == SHOAL_OK ? write_file(here->folder, code->name, bytes, (size_t)code->size) : status;
 }
 
-static int check(const job_spec *spec, const job_code *code, const void *bytes, size_t size)
+static int check_code(const job_spec *spec, const job_code *code, const void *bytes, size_t size)
 {
     unsigned char found[JOB_HASH_SIZE];
     int status = job_hash_of(found, bytes, size);
@@ -285,9 +285,9 @@ static int bring_one(job_code_here *here, const job_spec *spec, const job_code *
     shoal_blob blob = {0};
     int status = SHOAL_ABSENT;
     if (cache && job_cache_get(&cached, cache, code->hash, (size_t)code->size)) {
-        status = check(spec, code, cached.data, (size_t)code->size);
+        status = check_code(spec, code, cached.data, (size_t)code->size);
         if (status == SHOAL_OK)
-            status = place(here, code, cached.data, folder);
+            status = place_code(here, code, cached.data, folder);
         else
             status = SHOAL_ABSENT;
         job_cached_release(&cached);
@@ -299,11 +299,11 @@ static int bring_one(job_code_here *here, const job_spec *spec, const job_code *
         return shoal_fail(SHOAL_AGAIN, "job %s: the code that it brings (%s) is not in the store (yet)", spec->id,
                           code->name);
     if (status == SHOAL_OK)
-        status = check(spec, code, blob.data, blob.size);
+        status = check_code(spec, code, blob.data, blob.size);
     if (status == SHOAL_OK && cache)
         job_cache_put(cache, code->hash, blob.data, blob.size);
     if (status == SHOAL_OK)
-        status = place(here, code, blob.data, folder);
+        status = place_code(here, code, blob.data, folder);
     shoal_blob_release(&blob);
     return status;
 }

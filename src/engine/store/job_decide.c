@@ -21,7 +21,7 @@ static bool may(const job_member *member, unsigned role)
 }
 
 /* Slices that are due to a member: its part by slots, rounded up. */
-static int64_t share(const assigning *all, int64_t member)
+static int64_t slices_due(const assigning *all, int64_t member)
 {
     const job_member *m = &all->out->member[member];
     return may(m, SHOAL_ROLE_MAP) ? (all->slices * (int64_t)m->slots + all->slots - 1) / all->slots : 0;
@@ -72,7 +72,7 @@ static int64_t count_empty(const assigning *all)
 {
     int64_t empty = 0;
     for (int64_t m = 0; m < all->out->members; m++)
-        empty += all->held[m] == 0 && share(all, m) > 0;
+        empty += all->held[m] == 0 && slices_due(all, m) > 0;
     return empty;
 }
 
@@ -83,7 +83,7 @@ static void give_back(assigning *all)
     for (int64_t s = 0; s < all->slices; s++)
         all->free += all->out->holder[s] < 0;
     for (int64_t m = 0; m < all->out->members; m++) {
-        bool over = all->held[m] > share(all, m);
+        bool over = all->held[m] > slices_due(all, m);
         if (over || (all->held[m] > 1 && all->free < count_empty(all)))
             free_last(all, m);
     }
@@ -95,12 +95,12 @@ static int32_t choose_taker(const assigning *all, int64_t slice)
 {
     int32_t neighbour = slice > 0 ? all->out->holder[slice - 1] : -1, best = -1;
     double most = 0;
-    if (neighbour >= 0 && all->held[neighbour] < share(all, neighbour) && all->free > count_empty(all))
+    if (neighbour >= 0 && all->held[neighbour] < slices_due(all, neighbour) && all->free > count_empty(all))
         return neighbour;
     for (int64_t m = 0; m < all->out->members; m++) {
         if (!may(&all->out->member[m], SHOAL_ROLE_MAP))
             continue;
-        double room = (double)(share(all, m) - all->held[m]) / (double)all->out->member[m].slots;
+        double room = (double)(slices_due(all, m) - all->held[m]) / (double)all->out->member[m].slots;
         if (best < 0 || room > most) {
             best = (int32_t)m;
             most = room;

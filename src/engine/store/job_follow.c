@@ -79,7 +79,7 @@ static void tell_step(follower *self, const job_trailer *trailer, int64_t index)
                            self->spec->shape.rows, trailer->step[index].seconds);
 }
 
-static void tell(follower *self)
+static void tell_followed(follower *self)
 {
     const job_trailer *trailer = &self->model->trailer;
     for (int64_t i = 0; i < trailer->steps; i++) {
@@ -118,7 +118,7 @@ static void take_model(follower *self, job_model *model)
     self->seen = 0;
     self->found = self->looked;
     self->alive = self->looked; /* someone has put it */
-    tell(self);
+    tell_followed(self);
 }
 
 /* A result that is none of the learner's is SHOAL_BROKEN, as damaged models are. */
@@ -130,7 +130,7 @@ static int get_model(job_model **out, follower *self, int64_t number)
     return status;
 }
 
-static int look_for(follower *self, int64_t number)
+static int look_for_round(follower *self, int64_t number)
 {
     job_model *model = NULL;
     int status = get_model(&model, self, number);
@@ -163,13 +163,13 @@ static int look_for_newest(follower *self)
     int status = job_head(&head, self->store, self->id, deadline_of(self));
     self->jump = false;
     if (status == SHOAL_OK && head > self->model->number)
-        status = look_for(self, head);
+        status = look_for_round(self, head);
     else if (status == SHOAL_OK && head < self->model->number)
         status = look_at_older(self, head);
     return status;
 }
 
-static int look(follower *self)
+static int look_at_job(follower *self)
 {
     int64_t before = base_now();
     bool overdue =
@@ -178,7 +178,7 @@ static int look(follower *self)
     self->looked = before;
     int status = self->jump || overdue || fast || seconds_since(self->found) > LOOK_AHEAD
                      ? look_for_newest(self)
-                     : look_for(self, self->model->number + 1);
+                     : look_for_round(self, self->model->number + 1);
     if (status < 0)
         return judge_failure(self, status);
     double took = seconds_since(before);
@@ -395,7 +395,7 @@ static void fill_report(shoal_job_report *out, follower *self)
 
 /* ---- following --------------------------------------------------------------------------------------------------- */
 
-static int start(follower *self)
+static int start_following(follower *self)
 {
     self->call_seconds = fmax(self->options.patience, 5);
     int status = job_spec_get(&self->spec, self->store, self->id, deadline_of(self));
@@ -406,7 +406,7 @@ static int start(follower *self)
     self->began = self->found = self->looked = self->reached = self->alive = self->spec_looked = base_now();
     self->call_seconds = 5;
     if (status == SHOAL_OK)
-        tell(self);
+        tell_followed(self);
     return status;
 }
 
@@ -442,11 +442,11 @@ int shoal_job_follow(shoal_result **out, shoal_job_report *report, shoal_store *
     int status = check_patience(&self.options.patience);
     if (status < 0)
         return status;
-    status = start(&self);
+    status = start_following(&self);
     while (status == SHOAL_OK && self.model->state == SHOAL_JOB_RUNNING) {
         status = rest(&self);
         if (status == SHOAL_OK)
-            status = look(&self);
+            status = look_at_job(&self);
         if (status == SHOAL_OK && self.model->state == SHOAL_JOB_RUNNING)
             status = watch_workers(&self);
     }

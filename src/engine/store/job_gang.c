@@ -20,7 +20,7 @@ typedef struct gang {
     char message[1024];
 } gang;
 
-static void work(void *context)
+static void work_in_gang(void *context)
 {
     gang *all = context;
     int status = SHOAL_OK;
@@ -44,9 +44,9 @@ int job_gang_run(int threads, int64_t items, job_gang_task *task, void *context)
     gang all = {.task = task, .context = context, .items = items};
     base_thread *thread[THREADS_MOST] = {NULL};
     for (int i = 1; i < threads && i < THREADS_MOST && i < items; i++)
-        if (base_thread_start(&thread[i], work, &all) < 0)
+        if (base_thread_start(&thread[i], work_in_gang, &all) < 0)
             break; /* those that there are do the work too */
-    work(&all);
+    work_in_gang(&all);
     for (int i = 1; i < THREADS_MOST; i++)
         base_thread_join(&thread[i]);
     return all.status == SHOAL_OK ? SHOAL_OK : shoal_fail(all.status, "%s", all.message);

@@ -15,7 +15,7 @@ void job_guess_learn(job_guess *guess, double at)
 }
 
 /* Puts a number where it belongs among those that are sorted. */
-static void insert(double *sorted, int count, double value)
+static void insert_sorted(double *sorted, int count, double value)
 {
     while (count > 0 && sorted[count - 1] > value) {
         sorted[count] = sorted[count - 1];
@@ -39,7 +39,7 @@ double job_guess_early(const job_guess *guess)
     double sorted[JOB_GUESS_ROUNDS];
     int count = guess->count < JOB_GUESS_ROUNDS ? (int)guess->count : JOB_GUESS_ROUNDS;
     for (int i = 0; i < count; i++)
-        insert(sorted, i, guess->last[i]);
+        insert_sorted(sorted, i, guess->last[i]);
     return early_of(sorted, count);
 }
 
@@ -52,7 +52,7 @@ job_length job_guess_rounds(const job_trailer *trailer, const char *phase)
         const job_step *step = &trailer->step[i], *before = step - 1;
         double seconds = step->seconds - before->seconds;
         if (strcmp(step->phase, phase) == 0 && step->number == before->number + 1 && seconds > 0 && !isinf(seconds))
-            insert(sorted, count++, seconds);
+            insert_sorted(sorted, count++, seconds);
     }
     return (job_length){.early = early_of(sorted, count), .usual = count ? sorted[count / 2] : 0};
 }

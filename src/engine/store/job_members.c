@@ -38,7 +38,7 @@ static int add_peer(job_peer **out, job_members *members, uint64_t worker)
 /* More records than there can be workers: the rest are somebody's who wants them to be counted. */
 enum { PEERS_MOST = 1 << 15 };
 
-static int note(job_members *members, uint64_t worker, const shoal_etag *etag, int64_t now)
+static int note_member(job_members *members, uint64_t worker, const shoal_etag *etag, int64_t now)
 {
     job_peer *peer = find_peer(members, worker);
     if (!peer && members->peers == PEERS_MOST)
@@ -77,7 +77,7 @@ int job_members_list(job_members *members, shoal_store *store, const char *id, i
         for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
             uint64_t worker;
             if (job_key_read_worker(&worker, page.entries[i].key))
-                status = note(members, worker, &page.entries[i].etag, asked);
+                status = note_member(members, worker, &page.entries[i].etag, asked);
         }
     } while (status == SHOAL_OK && page.more);
     shoal_listing_release(&page);

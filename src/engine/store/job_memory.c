@@ -17,7 +17,7 @@ enum { PARTIAL_HEAD = 4096 };
 
 /* ---- sums that stop at the end ----------------------------------------------------------------------------------- */
 
-static int64_t add(int64_t a, int64_t b)
+static int64_t add_bytes(int64_t a, int64_t b)
 {
     int64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
@@ -48,11 +48,11 @@ static int64_t values_bytes(const shoal_layout *layout)
     int64_t bytes = PARTIAL_HEAD;
     for (int i = 0; i < layout->cells; i++) {
         const shoal_cell *cell = &layout->cell[i];
-        int64_t record = add(bytes_of(cell->bytes), sizeof(shoal_key));
+        int64_t record = add_bytes(bytes_of(cell->bytes), sizeof(shoal_key));
         if (cell->kind == SHOAL_CELL_RECORD)
-            bytes = add(bytes, times(2, times(cell->count, record)));
+            bytes = add_bytes(bytes, times(2, times(cell->count, record)));
         else if (cell->kind != SHOAL_CELL_ROW)
-            bytes = add(bytes, add(64, times(cell->count, cell->kind == SHOAL_CELL_WIDE ? 16 : 8)));
+            bytes = add_bytes(bytes, add_bytes(64, times(cell->count, cell->kind == SHOAL_CELL_WIDE ? 16 : 8)));
     }
     return bytes;
 }
@@ -62,7 +62,7 @@ static int64_t row_bytes(const shoal_layout *layout)
     int64_t bytes = 0;
     for (int i = 0; i < layout->cells; i++)
         if (layout->cell[i].kind == SHOAL_CELL_ROW)
-            bytes = add(bytes, bytes_of(layout->cell[i].bytes));
+            bytes = add_bytes(bytes, bytes_of(layout->cell[i].bytes));
     return bytes;
 }
 
@@ -75,8 +75,8 @@ static int64_t sums_bytes(const job_spec *spec, const shoal_layout *layout, unsi
     for (int level = 1; level < tree->levels; level++) {
         unsigned role = level + 1 < tree->levels ? SHOAL_ROLE_REDUCE : SHOAL_ROLE_LAST;
         if (roles & role)
-            bytes = add(bytes, add(times(tree->count[level], values_bytes(layout)),
-                                   times(spec->shape.rows, row_bytes(layout))));
+            bytes = add_bytes(bytes, add_bytes(times(tree->count[level], values_bytes(layout)),
+                                               times(spec->shape.rows, row_bytes(layout))));
     }
     return bytes;
 }
@@ -99,7 +99,8 @@ static bool merges(unsigned roles)
  * maps puts slices one by one. */
 static int64_t travelling_bytes(const job_spec *spec, const shoal_layout *layout, unsigned roles)
 {
-    return add(values_bytes(layout), times(merges(roles) ? spec->shape.rows : slice_rows(spec), row_bytes(layout)));
+    return add_bytes(values_bytes(layout),
+                     times(merges(roles) ? spec->shape.rows : slice_rows(spec), row_bytes(layout)));
 }
 
 /* How many more may be fetched with it, into so much room. */
@@ -116,16 +117,16 @@ static int64_t more_pieces(const job_spec *spec, const shoal_layout *layout, uns
 int64_t job_memory_piece(const shoal_layout *layout, int64_t slices, int64_t rows)
 {
     int64_t partial_head = sizeof(uint32_t) + 2 * sizeof(int64_t);
-    int64_t bytes = add(JOB_PIECE_HEAD + partial_head, times(slices, sizeof(uint64_t)));
+    int64_t bytes = add_bytes(JOB_PIECE_HEAD + partial_head, times(slices, sizeof(uint64_t)));
     for (int i = 0; i < layout->cells; i++) {
         const shoal_cell *cell = &layout->cell[i];
-        int64_t record = add(bytes_of(cell->bytes), sizeof(shoal_key));
+        int64_t record = add_bytes(bytes_of(cell->bytes), sizeof(shoal_key));
         if (cell->kind == SHOAL_CELL_RECORD)
-            bytes = add(bytes, cell->count ? add(sizeof(uint64_t), times(cell->count, record)) : INT64_MAX);
+            bytes = add_bytes(bytes, cell->count ? add_bytes(sizeof(uint64_t), times(cell->count, record)) : INT64_MAX);
         else if (cell->kind == SHOAL_CELL_ROW)
-            bytes = add(bytes, times(rows, bytes_of(cell->bytes)));
+            bytes = add_bytes(bytes, times(rows, bytes_of(cell->bytes)));
         else
-            bytes = add(bytes, times(cell->count, cell->kind == SHOAL_CELL_WIDE ? 16 : 8));
+            bytes = add_bytes(bytes, times(cell->count, cell->kind == SHOAL_CELL_WIDE ? 16 : 8));
     }
     return bytes;
 }
@@ -158,9 +159,10 @@ static int64_t held_rows_bytes(const job_spec *spec, const job_means *means)
 
 static int64_t slice_bytes(const job_spec *spec, const shoal_layout *layout, const job_means *means)
 {
-    int64_t a_row = add(add(bytes_of(layout->memo_row_bytes), row_bytes(layout)), spec->shape.weighted ? 8 : 0);
+    int64_t a_row =
+        add_bytes(add_bytes(bytes_of(layout->memo_row_bytes), row_bytes(layout)), spec->shape.weighted ? 8 : 0);
     int64_t partials = times(layout->memo_row_bytes ? 2 : 1, values_bytes(layout)); /* one is carried on */
-    return add(add(times(slice_rows(spec), a_row), partials), held_rows_bytes(spec, means));
+    return add_bytes(add_bytes(times(slice_rows(spec), a_row), partials), held_rows_bytes(spec, means));
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
@@ -170,16 +172,17 @@ static int64_t kept_bytes(const shoal_round *round)
     int64_t bytes = 0, largest = 0;
     for (int i = 0; i < round->keeps; i++) {
         int64_t part = bytes_of(round->kept[i]->bytes);
-        bytes = add(bytes, part);
+        bytes = add_bytes(bytes, part);
         largest = part > largest ? part : largest;
     }
-    return add(bytes, largest); /* one is on its way */
+    return add_bytes(bytes, largest); /* one is on its way */
 }
 
 static int64_t notes_bytes(const job_spec *spec)
 {
     int64_t piece = (int64_t)(2 + sizeof(int64_t[JOB_COUNTERS]) + sizeof(shoal_partial *) + sizeof(job_put));
-    return add(times(spec->tree.pieces, piece), times(spec->slices, (int64_t)(sizeof(job_held) + sizeof(uint64_t))));
+    return add_bytes(times(spec->tree.pieces, piece),
+                     times(spec->slices, (int64_t)(sizeof(job_held) + sizeof(uint64_t))));
 }
 
 static void write_bytes(char out[32], int64_t bytes)
@@ -206,21 +209,21 @@ static int fail_need(const job_spec *spec, const shoal_round *round, int64_t nee
 int job_memory_plan(job_memory *out, const job_spec *spec, const shoal_round *round, const job_means *means)
 {
     const shoal_layout *layout = &round->layout;
-    int64_t fixed = add(PROGRAM, notes_bytes(spec));
-    fixed = add(fixed, times(MODEL_COPIES, bytes_of(round->model_bytes)));
-    fixed = add(fixed, sums_bytes(spec, layout, means->roles));
-    fixed = add(fixed, travelling_bytes(spec, layout, means->roles));
+    int64_t fixed = add_bytes(PROGRAM, notes_bytes(spec));
+    fixed = add_bytes(fixed, times(MODEL_COPIES, bytes_of(round->model_bytes)));
+    fixed = add_bytes(fixed, sums_bytes(spec, layout, means->roles));
+    fixed = add_bytes(fixed, travelling_bytes(spec, layout, means->roles));
     if (means->roles & SHOAL_ROLE_LAST)
-        fixed = add(fixed, kept_bytes(round));
+        fixed = add_bytes(fixed, kept_bytes(round));
     if (means->threads > 1)
-        fixed = add(fixed, times(means->threads, values_bytes(layout)));
+        fixed = add_bytes(fixed, times(means->threads, values_bytes(layout)));
     int64_t slice = means->roles & SHOAL_ROLE_MAP ? slice_bytes(spec, layout, means) : 0;
     *out = (job_memory){.fixed = fixed, .slice = slice, .blob = job_memory_blob(means->limit)};
-    if (add(fixed, slice) > means->limit)
-        return fail_need(spec, round, add(fixed, slice), means->limit);
+    if (add_bytes(fixed, slice) > means->limit)
+        return fail_need(spec, round, add_bytes(fixed, slice), means->limit);
     int64_t more = more_pieces(spec, layout, means->roles, means->limit - fixed - slice);
     out->fetched = 1 + more;
-    out->fixed = fixed = add(fixed, times(more, values_bytes(layout)));
+    out->fixed = fixed = add_bytes(fixed, times(more, values_bytes(layout)));
     out->slices = slice > 0 ? (means->limit - fixed) / slice : spec->slices;
     out->spare = means->limit - fixed - slice;
     return SHOAL_OK;

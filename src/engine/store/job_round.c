@@ -478,7 +478,7 @@ static void begin_round(job_run *run)
         run->pace.look_at = 0; /* just joined: whoever was to do this round may be gone */
 }
 
-static job_action choose(job_run *run)
+static job_action choose_action(job_run *run)
 {
     int64_t now = base_now();
     job_view view = {.tree = &run->spec->tree,
@@ -500,10 +500,10 @@ static int do_step(job_run *run)
         status = take_work(run);
     if (status < 0 || run->next)
         return status;
-    job_action action = choose(run);
+    job_action action = choose_action(run);
     if (action.rescue && base_now() >= base_time_after(run->looked_at, look_holds) && !job_leaving(run)) {
         status = job_look(run);
-        action = choose(run); /* and done at once: what comes between may take longer than a look holds */
+        action = choose_action(run); /* and done at once: what comes between may take longer than a look holds */
     }
     return status < 0 || run->next || job_leaving(run) ? status : act(run, action);
 }

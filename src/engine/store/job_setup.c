@@ -146,7 +146,7 @@ static int choose_tree(job_spec *spec, shoal_store *store, const shoal_job_optio
 }
 
 /* Evenly: no slice has more than one grain more than another. */
-static int cut(job_spec *spec)
+static int cut_slices(job_spec *spec)
 {
     int64_t grains = spec->shape.grains;
     int status = base_alloc(&spec->slice, (size_t)spec->slices, sizeof *spec->slice, "the slices of a job");
@@ -258,7 +258,7 @@ static int hash_slices(job_spec *spec, shoal_data *data, const double *weights, 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 /* Whatever the caller rounds like, round 0 is the same. */
-static int start(job_spec *spec, const shoal_algorithm *algorithm, const void *config)
+static int make_first_round(job_spec *spec, const shoal_algorithm *algorithm, const void *config)
 {
     fenv_t callers;
     fegetenv(&callers);
@@ -297,9 +297,9 @@ static int choose_all(job_spec *spec, shoal_store *store, const shoal_algorithm 
     if (status < 0)
         return status;
     spec->fingerprint = kernel_fingerprint(kernel, algorithm->kernel_free);
-    status = start(spec, algorithm, config);
+    status = make_first_round(spec, algorithm, config);
     if (status == SHOAL_OK)
-        status = cut(spec);
+        status = cut_slices(spec);
     if (status == SHOAL_OK)
         status = choose_source(spec, store, data, options->far);
     if (status == SHOAL_OK)

@@ -34,7 +34,7 @@ static void fail_field(fields *in, const char *name, const char *what)
         in->status = shoal_fail(SHOAL_BROKEN, "job %s: the spec's field %s%s %s", in->id, in->where, name, what);
 }
 
-static json_t *take(fields *in, const char *name)
+static json_t *take_member(fields *in, const char *name)
 {
     json_t *value = in->status == SHOAL_OK ? json_object_get(in->object, name) : NULL;
     if (value && in->count == FIELDS_MOST)
@@ -48,7 +48,7 @@ static json_t *take(fields *in, const char *name)
 
 static int64_t take_integer(fields *in, const char *name, int64_t least, int64_t most)
 {
-    json_t *value = take(in, name);
+    json_t *value = take_member(in, name);
     char range[96];
     if (value && json_is_integer(value) && json_integer_value(value) >= least && json_integer_value(value) <= most)
         return json_integer_value(value);
@@ -59,7 +59,7 @@ static int64_t take_integer(fields *in, const char *name, int64_t least, int64_t
 
 static double take_real(fields *in, const char *name, double least, double most)
 {
-    json_t *value = take(in, name);
+    json_t *value = take_member(in, name);
     char range[96];
     if (value && json_is_number(value) && json_number_value(value) >= least && json_number_value(value) <= most)
         return json_number_value(value);
@@ -70,7 +70,7 @@ static double take_real(fields *in, const char *name, double least, double most)
 
 static bool take_truth(fields *in, const char *name)
 {
-    json_t *value = take(in, name);
+    json_t *value = take_member(in, name);
     if (value && !json_is_boolean(value))
         fail_field(in, name, "is neither true nor false");
     return json_is_true(value);
@@ -79,7 +79,7 @@ static bool take_truth(fields *in, const char *name)
 /* A text of 1 to `most` bytes that belongs to the object, or "". */
 static const char *take_text(fields *in, const char *name, size_t most)
 {
-    json_t *value = take(in, name);
+    json_t *value = take_member(in, name);
     if (json_is_string(value) && json_string_length(value) > 0 && json_string_length(value) <= most)
         return json_string_value(value);
     fail_field(in, name, "is no text, empty or too long");
@@ -100,7 +100,7 @@ static void take_short(fields *in, char *out, size_t room, const char *name)
 
 static fields take_object(fields *in, const char *name, const char *where)
 {
-    json_t *object = take(in, name);
+    json_t *object = take_member(in, name);
     if (object && !json_is_object(object))
         fail_field(in, name, "is no object");
     return (fields){.id = in->id, .where = where, .object = object, .status = in->status};
@@ -190,7 +190,7 @@ static void read_data(job_spec *spec, fields *all)
 
 static void read_hashes(job_spec *spec, fields *in, const char *name, size_t offset)
 {
-    json_t *value = take(in, name);
+    json_t *value = take_member(in, name);
     const char *text = json_string_value(value);
     if (!text || json_string_length(value) != (size_t)spec->slices * 2 * JOB_HASH_SIZE) {
         fail_field(in, name, "does not have 64 digits a slice");
@@ -205,7 +205,7 @@ static void read_hashes(job_spec *spec, fields *in, const char *name, size_t off
 
 static void read_grains(job_spec *spec, fields *in)
 {
-    json_t *grains = take(in, "grains");
+    json_t *grains = take_member(in, "grains");
     size_t count = json_array_size(grains);
     int64_t first = 0;
     if (count < 1 || count > SHOAL_JOB_SLICES_MOST) {
@@ -228,7 +228,7 @@ static void read_grains(job_spec *spec, fields *in)
 
 static void read_code(job_spec *spec, fields *all)
 {
-    json_t *list = take(all, "code");
+    json_t *list = take_member(all, "code");
     size_t count = json_array_size(list);
     if (count < 1 || count > SHOAL_CODE_MOST) {
         fail_field(all, "code", "is no list of 1 to 64 files");
@@ -263,7 +263,7 @@ static void read_slices(job_spec *spec, fields *all)
 
 static void read_reduce(job_spec *spec, fields *all)
 {
-    json_t *list = take(all, "reduce");
+    json_t *list = take_member(all, "reduce");
     size_t count = json_array_size(list);
     int64_t fan[JOB_LEVELS_MOST];
     bool good = count >= 1 && count < JOB_LEVELS_MOST;
@@ -289,7 +289,7 @@ static void read_fingerprint(job_spec *spec, fields *all)
 
 static void read_settings(job_spec *spec, fields *all)
 {
-    json_t *value = take(all, "settings");
+    json_t *value = take_member(all, "settings");
     if (value && !json_is_null(value) && !json_is_string(value))
         fail_field(all, "settings", "is no text");
     if (all->status == SHOAL_OK && json_is_string(value))

@@ -162,7 +162,7 @@ static int64_t slice_of(const upload *all, const shoal_message *message)
     return slice < all->spec->slices ? slice : -1;
 }
 
-static int handle(upload *all, shoal_message *message)
+static int handle_message(upload *all, shoal_message *message)
 {
     int64_t slice = slice_of(all, message);
     int status = slice >= 0 ? upload_slice(all, slice) : SHOAL_OK;
@@ -177,7 +177,7 @@ static int handle(upload *all, shoal_message *message)
 }
 
 /* Item i is uploader i: takes messages until there are none. */
-static int serve(void *context, int64_t item)
+static int serve_uploads(void *context, int64_t item)
 {
     upload *all = context;
     double lease = all->spec->lease > LEASE_LEAST ? all->spec->lease : LEASE_LEAST;
@@ -189,7 +189,7 @@ static int serve(void *context, int64_t item)
         if (status == SHOAL_ABSENT)
             return SHOAL_OK;
         if (status == SHOAL_OK)
-            status = handle(all, &message);
+            status = handle_message(all, &message);
         shoal_message_release(&message);
     }
     if (status < 0)
@@ -203,7 +203,7 @@ static int upload_missing(void *context, int64_t item)
     return upload_slice(all, all->missing[item]);
 }
 
-static int run(upload *all)
+static int run_upload(upload *all)
 {
     int status = find_missing(all);
     int threads = all->count < UPLOADERS ? (int)all->count : UPLOADERS;
@@ -211,7 +211,7 @@ static int run(upload *all)
         return status;
     status = job_gang_run(threads, all->count, push_missing, all);
     if (status == SHOAL_OK)
-        status = job_gang_run(threads, threads, serve, all);
+        status = job_gang_run(threads, threads, serve_uploads, all);
     if (status == SHOAL_OK)
         status = find_missing(all);
     return status == SHOAL_OK ? job_gang_run(threads, all->count, upload_missing, all) : status;
@@ -253,7 +253,7 @@ int job_setup_upload(shoal_store *store, const job_spec *spec, shoal_data *data,
         atomic_init(&all.weights_there[i], !spec->shape.weighted);
     }
     if (status == SHOAL_OK)
-        status = run(&all);
+        status = run_upload(&all);
     base_free(&all.missing);
     base_free(&all.weights_there);
     base_free(&all.rows_there);

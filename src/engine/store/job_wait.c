@@ -22,7 +22,7 @@ job_guess *job_pace_children(job_run *run, int level)
     return &habit->children[level];
 }
 
-static double elapsed(const job_run *run)
+static double round_elapsed(const job_run *run)
 {
     return -base_seconds_until(run->pace.began);
 }
@@ -103,7 +103,7 @@ static bool is_alone(const job_run *run)
 /* The pause must not grow with every piece: the last of many workers may have to make them all. */
 void job_pace_helped(job_run *run)
 {
-    double waited = elapsed(run), most = 0.5 + 2 * run->pace.trip;
+    double waited = round_elapsed(run), most = 0.5 + 2 * run->pace.trip;
     double pause = 0.05 * waited < most ? 0.05 * waited : most;
     if (is_alone(run))
         return;
@@ -146,7 +146,7 @@ static double arrived(const job_run *run, int64_t sent)
 double job_pace_put_after(const job_run *run)
 {
     const job_pace *pace = &run->pace;
-    return pace->in_step ? arrived(run, base_now()) : elapsed(run) + pace->trip / 2;
+    return pace->in_step ? arrived(run, base_now()) : round_elapsed(run) + pace->trip / 2;
 }
 
 void job_pace_note_trip(job_run *run, int64_t sent, bool brought)
@@ -223,7 +223,7 @@ static int64_t ask_at(const job_run *run, double early, int64_t now)
     job_wish wish = {.early = early,
                      .trip = pace->trip,
                      .now = after_put(run, now),
-                     .elapsed = elapsed(run),
+                     .elapsed = round_elapsed(run),
                      .first = pace->asked ? after_put(run, pace->first) : -1,
                      .asked = pace->asked ? after_put(run, pace->asked) : -1};
     return base_time_after(pace->put, job_guess_ask(&wish));

@@ -49,7 +49,7 @@ const _Atomic uint32_t *job_leave_word(const job_run *run)
     return &run->worker->leave;
 }
 
-static void tell(shoal_worker *worker, const char *line)
+static void tell_line(shoal_worker *worker, const char *line)
 {
     if (worker->options.log)
         worker->options.log(worker->options.log_context, line);
@@ -77,7 +77,7 @@ void job_log(job_run *run, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     keep_line(&run->record, line);
-    tell(run->worker, line);
+    tell_line(run->worker, line);
 }
 
 /* One that is larger than may be held here.  An end ends the job for this worker as well as any: what is in it others
@@ -196,7 +196,7 @@ static void fill_record(job_record *record, const shoal_worker *worker)
     snprintf(record->state, sizeof record->state, "working");
 }
 
-static int make_room(job_run *run)
+static int make_job_room(job_run *run)
 {
     size_t pieces = (size_t)run->spec->tree.pieces, slices = (size_t)run->spec->slices;
     int status = base_alloc(&run->flag, pieces, 1, "pieces");
@@ -255,7 +255,7 @@ static int join(job_run *run)
                                   .threads = options->slots};
     int status = plan_memory(run, run->spec->first);
     if (status == SHOAL_OK)
-        status = make_room(run);
+        status = make_job_room(run);
     if (status == SHOAL_OK)
         status =
             engine_mapper_new(&run->mapper, run->algorithm, &run->spec->shape, options->slots, run->worker->kernel);
@@ -278,7 +278,7 @@ static int join(job_run *run)
 
 /* ---- leaving ----------------------------------------------------------------------------------------------------- */
 
-static void leave(job_run *run, int status)
+static void leave_job(job_run *run, int status)
 {
     char state[400], error[512];
     double seconds = status == SHOAL_STOPPED ? 0.7 : 5;
@@ -440,12 +440,12 @@ static int serve_spec(shoal_worker *worker, const job_spec *spec, const void *by
         tidy_ended(&run);
     worker->is_done =
         status == SHOAL_OK && run.model->state == SHOAL_JOB_DONE && !(shoal_store_describe(run.store).forgets > 0);
-    leave(&run, status);
+    leave_job(&run, status);
     release_run(&run);
     return status;
 }
 
-static int serve(shoal_worker *worker, const char *id)
+static int serve_job(shoal_worker *worker, const char *id)
 {
     job_run asking = {.worker = worker};
     worker->took_part = worker->is_done = false;
@@ -474,7 +474,7 @@ static bool is_refused(const shoal_worker *worker, const char *id)
     return false;
 }
 
-static int refuse(shoal_worker *worker, const char *id)
+static int refuse_job(shoal_worker *worker, const char *id)
 {
     size_t have = (size_t)worker->refusals;
     int status = base_grow(&worker->refused, have, have + 1, sizeof *worker->refused, "jobs");
@@ -543,17 +543,17 @@ static int serve_any(shoal_worker *worker)
         rests = true;
         if (status == SHOAL_ABSENT)
             continue;
-        if (status < 0 || (status = serve(worker, id)) == SHOAL_STOPPED)
+        if (status < 0 || (status = serve_job(worker, id)) == SHOAL_STOPPED)
             return status;
         bool again = status == SHOAL_AGAIN && strcmp(delayed, id) != 0;
         if (again)
             snprintf(delayed, sizeof delayed, "%s", id);
         if (status < 0) {
             snprintf(line, sizeof line, "does not serve job %s%s: %s", id, again ? " now" : "", shoal_error());
-            tell(worker, line);
+            tell_line(worker, line);
         }
         bool refused = (status < 0 && !again) || worker->is_done;
-        if (refused && (status = refuse(worker, id)) < 0)
+        if (refused && (status = refuse_job(worker, id)) < 0)
             return status;
         rests = !refused && !worker->took_part; /* it failed or was cancelled before, and its marker is still there */
         since = worker->took_part ? base_now() : since;
@@ -598,7 +598,7 @@ int shoal_worker_run(shoal_worker *worker)
     if (!worker->options.job)
         return serve_any(worker);
     int status = job_id_check(worker->options.job);
-    return status < 0 ? status : serve(worker, worker->options.job);
+    return status < 0 ? status : serve_job(worker, worker->options.job);
 }
 
 void shoal_worker_leave(shoal_worker *worker, const char *why)

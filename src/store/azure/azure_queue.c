@@ -252,8 +252,8 @@ static bool is_body_name(const unsigned char *bytes, size_t size)
 }
 
 /* Gives what the server sent to the caller: the body and a receipt. */
-static int deliver(azure_store *store, const char *queue, const azure_message *from, shoal_message *out,
-                   store_attempt *attempt)
+static int deliver_message(azure_store *store, const char *queue, const azure_message *from, shoal_message *out,
+                           store_attempt *attempt)
 {
     unsigned char *bytes = NULL;
     size_t size = 0;
@@ -316,7 +316,7 @@ int take_azure(shoal_store *self, const char *queue, double lease, shoal_message
     if (status == SHOAL_OK && !found)
         status = store_fail(self, queue, SHOAL_ABSENT, "there is nothing to take");
     if (status == SHOAL_OK)
-        status = deliver(store, queue, &message, out, attempt);
+        status = deliver_message(store, queue, &message, out, attempt);
     if (status == SHOAL_BROKEN && found)
         drop_broken(store, queue, &message, attempt);
     azure_message_release(&message);

@@ -31,7 +31,7 @@ static void date_text(char out[40], time_t now)
 }
 
 /* Replaces *inout by the same with `more` behind it; wiped, since it may hold a signature. */
-static int append(char **inout, const char *separator, const char *more)
+static int append_wiped(char **inout, const char *separator, const char *more)
 {
     char *longer = NULL;
     int status = base_format(&longer, "%s%s%s", *inout ? *inout : "", separator, more);
@@ -49,7 +49,7 @@ static int append_encoded(char **inout, const char *separator, const char *text,
     char *encoded = NULL;
     int status = http_encode(&encoded, text, keep_slash);
     if (status == SHOAL_OK)
-        status = append(inout, separator, encoded);
+        status = append_wiped(inout, separator, encoded);
     base_free(&encoded);
     return status;
 }
@@ -66,19 +66,19 @@ static int build_url(const azure_store *store, const azure_call *call, char **ou
 {
     const azure_credentials *who = &store->credentials;
     const char *separator = "?";
-    int status = append(out, "", call->service == AZURE_BLOB ? who->blob_endpoint : who->queue_endpoint);
+    int status = append_wiped(out, "", call->service == AZURE_BLOB ? who->blob_endpoint : who->queue_endpoint);
     if (status == SHOAL_OK && call->first)
         status = append_encoded(out, "/", call->first, false);
     if (status == SHOAL_OK && call->second)
         status = append_encoded(out, "/", call->second, true);
     for (size_t i = 0; i < count_pairs(call->query) && status == SHOAL_OK; i++) {
-        status = append(out, separator, call->query[i].name);
+        status = append_wiped(out, separator, call->query[i].name);
         if (status == SHOAL_OK)
             status = append_encoded(out, "=", call->query[i].value, false);
         separator = "&";
     }
     if (status == SHOAL_OK && who->sas)
-        status = append(out, separator, base_secret_text(who->sas));
+        status = append_wiped(out, separator, base_secret_text(who->sas));
     return status;
 }
 

@@ -70,7 +70,7 @@ static int fail_on_purpose(const faulty_store *self, const char *key, int status
     return store_fail(&self->store, key, status, "%s, on purpose", shoal_cause_name(cause));
 }
 
-static int forget(faulty_store *self, double seconds)
+static int forget_last(faulty_store *self, double seconds)
 {
     pthread_mutex_lock(&self->lock);
     int status = past_undo(&self->past, self->inner, base_time_after(base_now(), -seconds));
@@ -85,7 +85,7 @@ static void delay(const faulty_store *self, uint64_t call, const store_attempt *
 }
 
 /* Decides what a call meets.  SHOAL_OK: it is to be made, and *out tells what then. */
-static int meet(fate *out, faulty_store *self, const char *key, bool writes, store_attempt *attempt)
+static int meet_faults(fate *out, faulty_store *self, const char *key, bool writes, store_attempt *attempt)
 {
     const fault_spec *spec = &self->spec;
     uint64_t call = (uint64_t)atomic_fetch_add(&self->calls, 1);
@@ -98,7 +98,7 @@ static int meet(fate *out, faulty_store *self, const char *key, bool writes, sto
             return fail_on_purpose(self, key, SHOAL_AGAIN, SHOAL_CAUSE_TIMEOUT, attempt);
     }
     if (draw(self, call, DRAW_FORGET) < spec->forget.chance) {
-        int status = forget(self, spec->forget.seconds);
+        int status = forget_last(self, spec->forget.seconds);
         if (status < 0)
             return status;
     }
@@ -179,7 +179,7 @@ static int copy_before(past_change *out, faulty_store *self, const char *queue, 
 }
 
 /* After the change, or what was to be one: keeps it when it was made, and unlocks. */
-static int keep(past_change *change, faulty_store *self, int status)
+static int keep_change(past_change *change, faulty_store *self, int status)
 {
     if (self->past.seconds == 0)
         return status;
@@ -228,7 +228,7 @@ static int get_faulty(shoal_store *store, const char *key, const store_range *ra
     faulty_store *self = (faulty_store *)store;
     fate fate;
     bool done = false;
-    int status = meet(&fate, self, key, false, attempt);
+    int status = meet_faults(&fate, self, key, false, attempt);
     if (status < 0)
         return status;
     if (fate.stale) {
@@ -255,7 +255,7 @@ static int put_faulty(shoal_store *store, const char *key, const store_body *bod
     fate fate;
     shoal_etag version = {""};
     past_change change;
-    int status = meet(&fate, self, key, true, attempt);
+    int status = meet_faults(&fate, self, key, true, attempt);
     if (status < 0)
         return status;
     status = look_before(&change, self, key, attempt);
@@ -263,7 +263,7 @@ static int put_faulty(shoal_store *store, const char *key, const store_body *bod
         status = self->inner->class->put(self->inner, key, body, expected, &version, attempt);
     change.version = version;
     take_counts(self, false);
-    status = answer(self, &fate, key, true, keep(&change, self, status), attempt);
+    status = answer(self, &fate, key, true, keep_change(&change, self, status), attempt);
     if (status == SHOAL_OK)
         *etag = version;
     return status;
@@ -274,14 +274,14 @@ static int remove_faulty(shoal_store *store, const char *key, store_attempt *att
     faulty_store *self = (faulty_store *)store;
     fate fate;
     past_change change;
-    int status = meet(&fate, self, key, true, attempt);
+    int status = meet_faults(&fate, self, key, true, attempt);
     if (status < 0)
         return status;
     status = look_before(&change, self, key, attempt);
     if (status == SHOAL_OK)
         status = self->inner->class->remove(self->inner, key, attempt);
     take_counts(self, false);
-    return answer(self, &fate, key, true, keep(&change, self, status), attempt);
+    return answer(self, &fate, key, true, keep_change(&change, self, status), attempt);
 }
 
 static int list_faulty(shoal_store *store, const char *prefix, const char *after, shoal_listing *page,
@@ -290,7 +290,7 @@ static int list_faulty(shoal_store *store, const char *prefix, const char *after
     faulty_store *self = (faulty_store *)store;
     fate fate;
     bool first = page->marker == NULL;
-    int status = meet(&fate, self, prefix, false, attempt);
+    int status = meet_faults(&fate, self, prefix, false, attempt);
     if (status < 0)
         return status;
     status = self->inner->class->list(self->inner, prefix, after, page, attempt);
@@ -310,7 +310,7 @@ static int push_faulty(shoal_store *store, const char *queue, const store_body *
     faulty_store *self = (faulty_store *)store;
     fate fate;
     past_change change;
-    int status = meet(&fate, self, queue, true, attempt);
+    int status = meet_faults(&fate, self, queue, true, attempt);
     if (status < 0)
         return status;
     status = copy_before(&change, self, queue, body);
@@ -319,14 +319,14 @@ static int push_faulty(shoal_store *store, const char *queue, const store_body *
     if (status == SHOAL_OK)
         status = self->inner->class->push(self->inner, queue, body, attempt);
     take_counts(self, false);
-    return answer(self, &fate, queue, true, keep(&change, self, status), attempt);
+    return answer(self, &fate, queue, true, keep_change(&change, self, status), attempt);
 }
 
 static int take_faulty(shoal_store *store, const char *queue, double lease, shoal_message *out, store_attempt *attempt)
 {
     faulty_store *self = (faulty_store *)store;
     fate fate;
-    int status = meet(&fate, self, queue, true, attempt);
+    int status = meet_faults(&fate, self, queue, true, attempt);
     if (status < 0)
         return status;
     status = self->inner->class->take(self->inner, queue, lease, out, attempt);
@@ -343,7 +343,7 @@ static int extend_faulty(shoal_store *store, const char *queue, shoal_message *m
     faulty_store *self = (faulty_store *)store;
     fate fate;
     shoal_message before = *message;
-    int status = meet(&fate, self, queue, true, attempt);
+    int status = meet_faults(&fate, self, queue, true, attempt);
     if (status < 0)
         return status;
     status = self->inner->class->extend(self->inner, queue, message, lease, attempt);
@@ -360,7 +360,7 @@ static int finish_faulty(shoal_store *store, const char *queue, shoal_message *m
     const store_body body = {{{NULL, 0}, {message->data, message->size}}};
     fate fate;
     past_change change;
-    int status = meet(&fate, self, queue, true, attempt);
+    int status = meet_faults(&fate, self, queue, true, attempt);
     if (status < 0)
         return status;
     status = copy_before(&change, self, queue, &body);
@@ -368,14 +368,14 @@ static int finish_faulty(shoal_store *store, const char *queue, shoal_message *m
     if (status == SHOAL_OK)
         status = self->inner->class->finish(self->inner, queue, message, attempt);
     take_counts(self, false);
-    return answer(self, &fate, queue, true, keep(&change, self, status), attempt);
+    return answer(self, &fate, queue, true, keep_change(&change, self, status), attempt);
 }
 
 static int count_faulty(shoal_store *store, const char *queue, int64_t *out, store_attempt *attempt)
 {
     faulty_store *self = (faulty_store *)store;
     fate fate;
-    int status = meet(&fate, self, queue, false, attempt);
+    int status = meet_faults(&fate, self, queue, false, attempt);
     if (status < 0)
         return status;
     status = self->inner->class->count(self->inner, queue, out, attempt);
@@ -387,7 +387,7 @@ static int drop_faulty(shoal_store *store, const char *queue, store_attempt *att
 {
     faulty_store *self = (faulty_store *)store;
     fate fate;
-    int status = meet(&fate, self, queue, true, attempt);
+    int status = meet_faults(&fate, self, queue, true, attempt);
     if (status < 0)
         return status;
     status = self->inner->class->drop(self->inner, queue, attempt);
@@ -475,5 +475,5 @@ int store_faulty_forget(shoal_store *store, double seconds)
 {
     if (store->class->close != close_faulty)
         return store_fail(store, NULL, SHOAL_USAGE, "only a faulty store forgets when it is told to");
-    return forget((faulty_store *)store, seconds);
+    return forget_last((faulty_store *)store, seconds);
 }

@@ -209,7 +209,7 @@ int folder_body_read(folder_store *self, int64_t number, int64_t whole, void *ou
 
 /* ---- removing ---------------------------------------------------------------------------------------------------- */
 
-static int forget(folder_store *self, int64_t number, const char *key)
+static int forget_body(folder_store *self, int64_t number, const char *key)
 {
     int status = SHOAL_OK;
     sqlite3_stmt *statement = folder_statement(self->writer, QUERY_GARBAGE_FORGET, &status);
@@ -240,7 +240,7 @@ int folder_garbage_add(folder_store *self, int64_t number, const char *key)
     status = folder_step(self->writer, QUERY_GARBAGE_ADD, key);
     /* Should this not be committed, they stay on the list until a store is opened. */
     for (int64_t gone; status == SHOAL_OK && (gone = next_forgettable(self));)
-        status = forget(self, gone, key);
+        status = forget_body(self, gone, key);
     return status;
 }
 
@@ -277,7 +277,7 @@ static int sweep_listed(folder_store *self, folder_change *change, store_attempt
         number = sqlite3_column_int64(statement, 0);
         folder_reset(writer, QUERY_GARBAGE);
         unlink_body(self, number);
-        status = forget(self, number, NULL);
+        status = forget_body(self, number, NULL);
         if (status < 0)
             return status;
     }

@@ -115,7 +115,7 @@ static bool may_look(folder_shared *shared, uint32_t *passed, int64_t now, int64
 }
 
 /* How long to sleep before the gate is tried again. */
-static int64_t patience(folder_shared *shared, bool eager)
+static int64_t gate_patience(folder_shared *shared, bool eager)
 {
     int64_t waiters = atomic_load(&shared->waiters);
     int64_t crowded = waiters >= CROWD ? waiters * CROWD_STEP : 0, most = eager ? EAGER_MOST : PATIENT_MOST;
@@ -133,7 +133,7 @@ static int sleep_at_gate(folder_store *self, const char *key, bool eager, store_
     char state = '?';
     for (;; eager = false) {
         uint32_t seen = atomic_load(&shared->released);
-        int64_t until = now + patience(shared, eager);
+        int64_t until = now + gate_patience(shared, eager);
         int error;
         /* Said first and tried then, so that whoever opens the gate in between sees it. */
         raise_until(&shared->wanted_until, until, now);

@@ -233,7 +233,7 @@ static int make_folders(const folder_store *self, char *path)
 }
 
 /* What may lie in a folder that becomes a store: nothing, or what is left when making one was cut short. */
-static bool is_ours(const char *name)
+static bool is_store_file(const char *name)
 {
     static const char *const names[] = {".",
                                         "..",
@@ -264,7 +264,7 @@ int folder_make_root(folder_store *self)
     if (status == SHOAL_OK && !folder)
         return fail_path(self->root, errno, "can't be opened");
     for (struct dirent *entry; folder && status == SHOAL_OK && (entry = readdir(folder));)
-        if (!is_ours(entry->d_name))
+        if (!is_store_file(entry->d_name))
             status =
                 shoal_fail(SHOAL_INVALID, "%s is no store and not empty ('%s' is there): name a new or an empty folder",
                            self->root, entry->d_name);

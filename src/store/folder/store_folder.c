@@ -27,7 +27,7 @@ static int read_options(folder_store *self, const store_url *url)
     return SHOAL_OK;
 }
 
-static int fail_absent(const folder_store *self)
+static int fail_absent_blob(const folder_store *self)
 {
     struct stat info;
     bool file = stat(self->root, &info) == 0 && !S_ISDIR(info.st_mode);
@@ -49,7 +49,7 @@ static int open_inside(folder_store *self, bool create, store_attempt *attempt)
     bool fresh_boot = false;
     int status = folder_read_marker(self);
     if (status == SHOAL_ABSENT)
-        status = create ? create_parts(self, attempt) : fail_absent(self);
+        status = create ? create_parts(self, attempt) : fail_absent_blob(self);
     if (status == SHOAL_OK && self->bodies_folder < 0)
         status = folder_open_parts(self);
     if (status == SHOAL_OK)
@@ -103,7 +103,7 @@ static int open_folder(shoal_store *base, char **rest, const store_url *url, con
     if (status == SHOAL_OK && options->within)
         status = folder_check_within(self, options->within);
     if (status == SHOAL_OK && !found && !create)
-        status = fail_absent(self);
+        status = fail_absent_blob(self);
     if (status == SHOAL_OK)
         status = folder_check_disk(self);
     if (status == SHOAL_OK && !found)
@@ -177,8 +177,8 @@ static void clip(int64_t *start, int64_t *length, const store_range *range, int6
         *length = range->length;
 }
 
-static int make_room(const folder_store *self, const char *key, shoal_blob *out, const store_range *range,
-                     int64_t length)
+static int make_blob_room(const folder_store *self, const char *key, shoal_blob *out, const store_range *range,
+                          int64_t length)
 {
     if (!range->buffer)
         return store_blob_room(&self->store, key, out, (size_t)length);
@@ -205,15 +205,15 @@ static int read_row(folder_store *self, sqlite3_stmt *statement, const char *key
     if (found->number)
         return SHOAL_OK;
     clip(&start, &length, range, found->size);
-    status = make_room(self, key, out, range, length);
+    status = make_blob_room(self, key, out, range, length);
     if (status == SHOAL_OK && length > 0)
         memcpy(range->buffer ? range->buffer : out->data, (const char *)sqlite3_column_blob(statement, 4) + start,
                (size_t)length);
     return status;
 }
 
-static int look_up(folder_store *self, const char *key, const store_range *range, found_blob *found, shoal_blob *out,
-                   store_attempt *attempt)
+static int look_up_blob(folder_store *self, const char *key, const store_range *range, found_blob *found,
+                        shoal_blob *out, store_attempt *attempt)
 {
     folder_connection *reader = NULL;
     int status = folder_reader(self, &reader, attempt);
@@ -235,7 +235,7 @@ static int read_large(folder_store *self, const char *key, const store_range *ra
 {
     int64_t start, length;
     clip(&start, &length, range, found->size);
-    int status = make_room(self, key, out, range, length);
+    int status = make_blob_room(self, key, out, range, length);
     if (status == SHOAL_OK)
         status = folder_body_read(self, found->number, found->size, range->buffer ? range->buffer : out->data, start,
                                   length, key);
@@ -252,7 +252,7 @@ static int get_folder(shoal_store *base, const char *key, const store_range *ran
     int64_t missing = 0;
     int status = folder_check_use(self, key, false);
     for (int i = 0; i < BODY_TRIES && status == SHOAL_OK; i++) {
-        status = look_up(self, key, range, &found, out, attempt);
+        status = look_up_blob(self, key, range, &found, out, attempt);
         if (status < 0 || !found.number)
             break;
         status = read_large(self, key, range, &found, out);

@@ -38,7 +38,7 @@ static pipe_calling *find_call(const pipe_connection *self, uint32_t stream)
     return each;
 }
 
-static void leave(pipe_connection *self, pipe_calling *call)
+static void leave_call(pipe_connection *self, pipe_calling *call)
 {
     pipe_calling **place = &self->calls;
     while (*place != call)
@@ -54,11 +54,11 @@ static uint32_t state_of(pipe_calling *call)
 
 /* From here on a finished call belongs to its caller, who may free it at once: waking is the last use, of an address
  * only. */
-static void advance(pipe_connection *self, pipe_calling *call, uint32_t state)
+static void advance_call(pipe_connection *self, pipe_calling *call, uint32_t state)
 {
     bool sleeps = call->sleeps;
     if (state == CALL_DONE)
-        leave(self, call);
+        leave_call(self, call);
     atomic_store(&call->word, (atomic_load(&call->word) & ~(uint32_t)CALL_STATE) | state);
     if (sleeps)
         base_wake_word(&call->word, INT_MAX);
@@ -78,7 +78,7 @@ static void nudge(pipe_connection *self)
 }
 
 /* Where the body goes. */
-static int make_room(pipe_calling *call, uint64_t size)
+static int make_call_room(pipe_calling *call, uint64_t size)
 {
     int64_t left = call->answer.whole - call->request->offset, want = call->whole_length;
     uint64_t total = size;
@@ -91,7 +91,7 @@ static int make_room(pipe_calling *call, uint64_t size)
     return base_alloc_unset(&call->memory, (size_t)total, 1, "a blob");
 }
 
-static void fill(pipe_calling *call, const void *bytes, size_t size)
+static void fill_call_body(pipe_calling *call, const void *bytes, size_t size)
 {
     unsigned char *to = call->buffer ? call->buffer : call->memory;
     if (size > 0)
@@ -111,12 +111,12 @@ static void on_head(void *context, uint32_t stream, const void *head, size_t siz
         wrong = "an answer that makes no sense came";
     } else if (call) {
         call->size = (size_t)body_size;
-        if (make_room(call, body_size) < 0) {
+        if (make_call_room(call, body_size) < 0) {
             wrong = shoal_error();
         } else {
             if (body)
-                fill(call, body, (size_t)body_size);
-            advance(self, call, body ? CALL_DONE : CALL_HEADED);
+                fill_call_body(call, body, (size_t)body_size);
+            advance_call(self, call, body ? CALL_DONE : CALL_HEADED);
         }
     }
     pthread_mutex_unlock(&self->lock);
@@ -133,9 +133,9 @@ static bool on_body(void *context, uint32_t stream, const void *bytes, size_t si
     if (call) {
         too_much = state_of(call) != CALL_HEADED || size > call->size - call->have;
         if (!too_much) {
-            fill(call, bytes, size);
+            fill_call_body(call, bytes, size);
             if (call->have == call->size)
-                advance(self, call, CALL_DONE);
+                advance_call(self, call, CALL_DONE);
         }
     }
     pthread_mutex_unlock(&self->lock);
@@ -156,7 +156,7 @@ static void lose(pipe_connection *self, pipe_calling *call, const char *why)
     call->lost = true;
     call->surely = pipe_link_drop(self->link, call->stream);
     snprintf(call->why, sizeof call->why, "%s", why);
-    advance(self, call, CALL_DONE);
+    advance_call(self, call, CALL_DONE);
 }
 
 static void on_closed(void *context, const char *why)
@@ -275,7 +275,7 @@ int pipe_call_begin(pipe_connection *self, pipe_calling *call)
         if (status < 0) { /* the link is dead, or there is no memory: nothing was sent */
             pthread_mutex_lock(&self->lock);
             if (call->waits)
-                leave(self, call);
+                leave_call(self, call);
             pthread_mutex_unlock(&self->lock);
         }
     }

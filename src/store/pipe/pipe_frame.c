@@ -22,7 +22,7 @@ static const struct shape {
     [PIPE_CANCEL] = {0, 0, 0},
 };
 
-static uint32_t checksum(const unsigned char *header, const void *payload, size_t length)
+static uint32_t frame_checksum(const unsigned char *header, const void *payload, size_t length)
 {
     return base_crc32c(base_crc32c(0, header, AT_CRC), payload, length);
 }
@@ -35,11 +35,11 @@ void pipe_frame_write(unsigned char out[PIPE_FRAME_BYTES], const pipe_frame *fra
     out[AT_KIND] = frame->kind;
     out[AT_FLAGS] = frame->flags;
     memcpy(out + AT_LENGTH, &length, sizeof length);
-    crc = htole32(checksum(out, frame->payload, frame->length));
+    crc = htole32(frame_checksum(out, frame->payload, frame->length));
     memcpy(out + AT_CRC, &crc, sizeof crc);
 }
 
-static int refuse(const char **why, const char *reason)
+static int refuse_frame(const char **why, const char *reason)
 {
     *why = reason;
     return -1;
@@ -53,7 +53,7 @@ int pipe_frame_read(pipe_frame *out, const void *bytes, size_t size, const char 
     if (size <= AT_KIND)
         return 0;
     if (header[AT_KIND] == 0 || header[AT_KIND] >= PIPE_KINDS)
-        return refuse(why, "a frame of a kind there is not");
+        return refuse_frame(why, "a frame of a kind there is not");
     const struct shape *shape = &shapes[header[AT_KIND]];
     if (size < PIPE_FRAME_BYTES)
         return 0;
@@ -66,12 +66,12 @@ int pipe_frame_read(pipe_frame *out, const void *bytes, size_t size, const char 
                         .length = le16toh(length),
                         .payload = header + PIPE_FRAME_BYTES};
     if (out->flags & ~shape->flags)
-        return refuse(why, "a frame with flags that its kind does not have");
+        return refuse_frame(why, "a frame with flags that its kind does not have");
     if (out->length < shape->least || out->length > shape->most)
-        return refuse(why, "a frame of a length that its kind does not have");
+        return refuse_frame(why, "a frame of a length that its kind does not have");
     if (size < PIPE_FRAME_BYTES + (size_t)out->length)
         return 0;
-    if (checksum(header, out->payload, out->length) != le32toh(crc))
-        return refuse(why, "a frame whose checksum is wrong");
+    if (frame_checksum(header, out->payload, out->length) != le32toh(crc))
+        return refuse_frame(why, "a frame whose checksum is wrong");
     return (int)(PIPE_FRAME_BYTES + out->length);
 }

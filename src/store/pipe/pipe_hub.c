@@ -180,7 +180,7 @@ static int new_body(body **out, pipe_hub *self, const pipe_request *request, uin
 }
 
 /* It is whole: it stays as long as there is room. */
-static void keep(pipe_hub *self, body *whole)
+static void keep_body(pipe_hub *self, body *whole)
 {
     if (!whole->indexed)
         return;
@@ -194,7 +194,7 @@ static void keep(pipe_hub *self, body *whole)
         unindex(self, self->oldest);
 }
 
-static void touch(pipe_hub *self, body *used)
+static void touch_body(pipe_hub *self, body *used)
 {
     if (!used->kept || self->newest == used)
         return;
@@ -239,7 +239,7 @@ static int new_chunk(chunk **out, worker *from, const void *bytes, size_t size)
 }
 
 /* What came of a body since `from` goes to one reader. */
-static void pass_on(body *body, worker *worker, uint32_t stream, size_t from)
+static void pass_on_body(body *body, worker *worker, uint32_t stream, size_t from)
 {
     if (worker->closed || from == body->have)
         return;
@@ -261,7 +261,7 @@ static void drop_readers(body *body)
 static void add_reader(body *body, worker *worker, uint32_t stream)
 {
     reader *fresh = NULL;
-    pass_on(body, worker, stream, 0);
+    pass_on_body(body, worker, stream, 0);
     if (body->have == body->size)
         return;
     if (base_alloc(&fresh, 1, sizeof *fresh, "a reader") < 0) {
@@ -311,7 +311,7 @@ static bool is_forsaken(const ask *ask)
 
 static void end_ask(pipe_hub *self, ask *ask);
 
-static void cancel(pipe_hub *self, ask *ask)
+static void cancel_ask(pipe_hub *self, ask *ask)
 {
     (void)pipe_link_drop(self->up, ask->up);
     pipe_link_cancel(self->up, ask->up);
@@ -325,7 +325,7 @@ static void release_offered(pipe_hub *self, body *offered)
     ask *brings = offered->etag.text[0] ? NULL : find_ask(self, offered->stream);
     body_release(offered);
     if (brings && !self->up_closed && is_forsaken(brings))
-        cancel(self, brings);
+        cancel_ask(self, brings);
 }
 
 static void end_ask(pipe_hub *self, ask *ask)
@@ -355,7 +355,7 @@ static void lose_interest(pipe_hub *self, ask *ask)
 {
     leave_worker(ask);
     if (!ask->shares || is_forsaken(ask))
-        cancel(self, ask);
+        cancel_ask(self, ask);
 }
 
 static int new_ask(ask **out, pipe_hub *self, worker *worker, uint32_t stream, pipe_call call)
@@ -375,7 +375,7 @@ static int new_ask(ask **out, pipe_hub *self, worker *worker, uint32_t stream, p
 }
 
 /* A failure that is told to the worker from here. */
-static void refuse(worker *worker, uint32_t stream, pipe_call call, int status)
+static void refuse_request(worker *worker, uint32_t stream, pipe_call call, int status)
 {
     pipe_answer answer = {.status = status, .cause = SHOAL_CAUSE_BUSY};
     base_writer head = {0};
@@ -405,7 +405,7 @@ static int offer(pipe_hub *self, ask *ask, pipe_request *request)
         request->known = known->etag;
     else
         request->same_as = known->stream;
-    touch(self, known);
+    touch_body(self, known);
     return SHOAL_OK;
 }
 
@@ -422,7 +422,8 @@ static void worker_head(void *context, uint32_t stream, const void *head, size_t
         return;
     }
     if (self->ask_count >= ASKS_MOST) {
-        refuse(worker, stream, request.call, shoal_fail(SHOAL_AGAIN, "%s: too many requests at once", request.name));
+        refuse_request(worker, stream, request.call,
+                       shoal_fail(SHOAL_AGAIN, "%s: too many requests at once", request.name));
         return;
     }
     if (request.call == PIPE_DISCARD && body_size == 0) { /* nobody waits for an answer */
@@ -582,10 +583,10 @@ static void fill_on(pipe_hub *self, ask *ask, const void *bytes, size_t size)
     memcpy(body->bytes + from, bytes, size);
     body->have += size;
     for (const reader *each = body->readers; each; each = each->next)
-        pass_on(body, each->worker, each->stream, from);
+        pass_on_body(body, each->worker, each->stream, from);
     if (body->have == body->size) {
         drop_readers(body);
-        keep(self, body);
+        keep_body(self, body);
     }
 }
 

@@ -177,7 +177,7 @@ static pipe_piece *next_piece(const pipe_sending *sender)
 
 /* Whether a frame of this length may go.  One that is beyond the window may when no credit was asked for that could
  * widen it later, and asks for it. */
-static bool fits(bool *asks, const plan *plan, const pipe_speed *speed, uint32_t length)
+static bool fits_window(bool *asks, const plan *plan, const pipe_speed *speed, uint32_t length)
 {
     uint64_t under_way = plan->sent - speed->credited + length, unasked = plan->sent - plan->asked + length;
     bool full = under_way > speed->window;
@@ -193,7 +193,7 @@ static bool plan_body(plan *plan, pipe_link *link, pipe_sending *sender)
     size_t left = piece->size - piece->sent - piece->planned;
     uint32_t length = left < PIPE_PAYLOAD_MOST ? (uint32_t)left : PIPE_PAYLOAD_MOST;
     bool asks;
-    if (!fits(&asks, plan, &link->speed, length))
+    if (!fits_window(&asks, plan, &link->speed, length))
         return false;
     struct planned *next = &plan->frame[plan->frames++];
     *next = (struct planned){
@@ -273,7 +273,7 @@ static void keep_rest(pipe_link *link, const struct planned *frame, size_t taken
 }
 
 /* Counts what the system took. */
-static void commit(pipe_link *link, plan *plan, size_t written)
+static void commit_written(pipe_link *link, plan *plan, size_t written)
 {
     int next = 0;
     size_t rest = link->rest_size - link->rest_at, from_rest = written < rest ? written : rest;
@@ -320,7 +320,7 @@ void pipe_lane_flush(pipe_link *link)
             return;
         ssize_t written = write_parts(link, &plan);
         int error = errno;
-        commit(link, &plan, written > 0 ? (size_t)written : 0);
+        commit_written(link, &plan, written > 0 ? (size_t)written : 0);
         if (written < 0 && (error == EPIPE || error == ECONNRESET))
             link->gone = true;
         else if (written < 0 && error != EAGAIN && error != EINTR)
@@ -347,7 +347,7 @@ void pipe_lane_clear(pipe_link *link)
 
 /* What a credit tells of the link's rate.  Measured while bodies wait all the time, over spans that are long enough for
  * a busy machine to be seen through; it grows at once and falls slowly. */
-static void measure(pipe_link *link, int64_t now)
+static void measure_rate(pipe_link *link, int64_t now)
 {
     static const int64_t least_span = 5000000;
     pipe_speed *speed = &link->speed;
@@ -375,7 +375,7 @@ bool pipe_lane_credited(pipe_link *link, uint64_t count)
     if (count < speed->credited || count > speed->sent)
         return false;
     speed->credited = count;
-    measure(link, base_now());
+    measure_rate(link, base_now());
     double trip = speed->round_trip > round_trip_least ? speed->round_trip : round_trip_least;
     double window = 2 * speed->rate * trip;
     speed->window = window < PIPE_WINDOW_LEAST  ? PIPE_WINDOW_LEAST

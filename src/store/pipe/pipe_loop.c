@@ -118,7 +118,7 @@ static void unblock(pipe_link *link)
 }
 
 /* Flushes all, which may make others ready, and forgets those that are closed. */
-static void settle(pipe_loop *self)
+static void settle_links(pipe_loop *self)
 {
     for (size_t i = 0; i < self->count; i++)
         pipe_link_flush(self->links[i]);
@@ -130,7 +130,7 @@ static void settle(pipe_loop *self)
     }
 }
 
-static void serve(pipe_loop *self, double *next)
+static void serve_links(pipe_loop *self, double *next)
 {
     size_t count = self->count; /* those that are added meanwhile were not polled */
     uint64_t ignored;
@@ -174,17 +174,17 @@ void pipe_loop_turn(pipe_loop *self, double seconds)
     double wait = seconds < self->next ? seconds : self->next;
     atomic_store(&self->self, pthread_self());
     atomic_store_explicit(&self->runs, true, memory_order_release);
-    settle(self);
+    settle_links(self);
     if (self->after)
         self->after(self->after_context);
     gather(self);
     if (poll(self->polls, (nfds_t)(2 + 2 * self->count), wait > 0 ? (int)(wait * 1e3) + 1 : 0) >= 0)
-        serve(self, &self->next);
-    settle(self);
+        serve_links(self, &self->next);
+    settle_links(self);
     atomic_store_explicit(&self->runs, false, memory_order_release);
 }
 
-static void run(void *context)
+static void run_loop(void *context)
 {
     pipe_loop *self = context;
     while (!atomic_load(&self->stop))
@@ -198,7 +198,7 @@ int pipe_loop_start(pipe_loop *self, void (*after)(void *context), void *context
 {
     self->after = after;
     self->after_context = context;
-    return base_thread_start(&self->thread, run, self);
+    return base_thread_start(&self->thread, run_loop, self);
 }
 
 void pipe_loop_free(pipe_loop **loop, double seconds)

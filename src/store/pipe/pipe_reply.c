@@ -41,7 +41,7 @@ static bool is_wanted(pipe_server *self, const pipe_task *task)
     return wanted;
 }
 
-static void remember(pipe_server *self, uint32_t stream, const shoal_etag *etag)
+static void remember_version(pipe_server *self, uint32_t stream, const shoal_etag *etag)
 {
     pthread_mutex_lock(&self->lock);
     self->recent[stream % PIPE_RECENT].stream = stream;
@@ -66,7 +66,7 @@ void pipe_go_on_behind(pipe_server *self, uint32_t stream)
 }
 
 /* Lends bytes to a message, which gives them back when they are sent. */
-static int lend(pipe_server *self, pipe_message *message, shoal_blob *blob, void *bytes, size_t size)
+static int lend_bytes(pipe_server *self, pipe_message *message, shoal_blob *blob, void *bytes, size_t size)
 {
     lent *lent = NULL;
     int status = base_alloc(&lent, 1, sizeof *lent, "an answer");
@@ -96,7 +96,7 @@ static bool send_answer(pipe_server *self, const pipe_task *task, pipe_answer *a
 {
     pipe_message message = {.stream = task->stream};
     base_writer head = {0};
-    int status = size > 0 ? lend(self, &message, blob, bytes, size) : SHOAL_OK;
+    int status = size > 0 ? lend_bytes(self, &message, blob, bytes, size) : SHOAL_OK;
     if (status < 0)
         *answer = (pipe_answer){.status = status};
     if (answer->status < 0)
@@ -135,7 +135,7 @@ void pipe_reply(pipe_server *self, pipe_task *task, pipe_answer *answer, shoal_b
     /* Remembered behind the answer, so that whoever is told "the same as that" has been told that; and while the task
      * is still known, so that whoever asks for the same finds one or the other. */
     if (sent && gets && size > PIPE_SHORT_MOST)
-        remember(self, stream, &answer->etag);
+        remember_version(self, stream, &answer->etag);
     pthread_mutex_lock(&self->lock);
     pipe_task_remove(self, task);
     pthread_mutex_unlock(&self->lock);

@@ -85,7 +85,7 @@ static store_attempt attempt_of(const pipe_task *task)
 }
 
 /* How an attempt went, into the answer. */
-static void conclude(pipe_answer *answer, int status, const store_attempt *attempt)
+static void write_outcome(pipe_answer *answer, int status, const store_attempt *attempt)
 {
     answer->status = status;
     answer->cause = attempt->cause;
@@ -127,8 +127,8 @@ static void reply_get(pipe_server *self, pipe_task *task, pipe_answer *answer, s
 }
 
 /* Makes the attempt for at most `most` bytes of what was asked for. */
-static void get(shoal_store *store, const char *name, const pipe_task *task, int64_t most, shoal_blob *out,
-                pipe_answer *answer)
+static void attempt_get(shoal_store *store, const char *name, const pipe_task *task, int64_t most, shoal_blob *out,
+                        pipe_answer *answer)
 {
     const pipe_request *request = &task->request;
     int64_t length = request->length < most ? request->length : most;
@@ -138,7 +138,7 @@ static void get(shoal_store *store, const char *name, const pipe_task *task, int
                                .expected = request->conditional ? &request->expected : NULL};
     store_attempt attempt = attempt_of(task);
     *out = (shoal_blob){.age = -1};
-    conclude(answer, store->class->get(store, name, &range, out, &attempt), &attempt);
+    write_outcome(answer, store->class->get(store, name, &range, out, &attempt), &attempt);
 }
 
 static void serve_get(pipe_server *self, pipe_task *task, shoal_store *store, const char *name)
@@ -149,7 +149,7 @@ static void serve_get(pipe_server *self, pipe_task *task, shoal_store *store, co
         pipe_reply_short(self, task, &answer);
         return;
     }
-    get(store, name, task, INT64_MAX, &blob, &answer);
+    attempt_get(store, name, task, INT64_MAX, &blob, &answer);
     if (answer.status != SHOAL_ABSENT || !pipe_wait_park(self, task))
         reply_get(self, task, &answer, &blob);
 }
@@ -164,7 +164,7 @@ static bool get_quickly(pipe_server *self, pipe_task *task, shoal_store *store, 
         pipe_reply_short(self, task, &answer);
         return true;
     }
-    get(store, name, task, PIPE_LARGE, &blob, &answer);
+    attempt_get(store, name, task, PIPE_LARGE, &blob, &answer);
     if (answer.status == SHOAL_OK && task->request.length > PIPE_LARGE &&
         blob.whole - task->request.offset > PIPE_LARGE) {
         shoal_blob_release(&blob); /* there is more of it: not here */
@@ -186,7 +186,7 @@ static void serve_put(pipe_server *self, pipe_task *task, shoal_store *store, co
     store_attempt attempt = attempt_of(task);
     pipe_answer answer = {.status = SHOAL_OK};
     store_body body = body_of(task);
-    conclude(
+    write_outcome(
         &answer,
         store->class->put(store, name, &body, request->conditional ? &request->expected : NULL, &answer.etag, &attempt),
         &attempt);
@@ -199,12 +199,12 @@ static void serve_remove(pipe_server *self, pipe_task *task, shoal_store *store,
 {
     store_attempt attempt = attempt_of(task);
     pipe_answer answer = {.status = SHOAL_OK};
-    conclude(&answer, store->class->remove(store, name, &attempt), &attempt);
+    write_outcome(&answer, store->class->remove(store, name, &attempt), &attempt);
     pipe_reply_short(self, task, &answer);
 }
 
 /* Where the next page begins: 'm' and what the store says, or 'k' and the last key, when the page was cut here. */
-static int mark(pipe_answer *answer, const shoal_listing *page, const char *last, bool cut)
+static int mark_next_page(pipe_answer *answer, const shoal_listing *page, const char *last, bool cut)
 {
     int size = 0;
     answer->more = page->more || cut;
@@ -235,7 +235,7 @@ static int write_page(base_writer *out, pipe_answer *answer, const shoal_listing
         if (strncmp(entry.key, request->name, named) == 0 && is_shown(self, request->data, entry.key))
             pipe_entry_write(out, &entry);
     }
-    return out->status < 0 ? out->status : mark(answer, page, last, kept < page->count);
+    return out->status < 0 ? out->status : mark_next_page(answer, page, last, kept < page->count);
 }
 
 static void serve_list(pipe_server *self, pipe_task *task, shoal_store *store, const char *name)
@@ -260,7 +260,7 @@ static void serve_list(pipe_server *self, pipe_task *task, shoal_store *store, c
         status = write_page(&out, &answer, &page, self, task);
     if (status == SHOAL_OK)
         status = base_writer_take(&out, &bytes, &size);
-    conclude(&answer, status, &attempt);
+    write_outcome(&answer, status, &attempt);
     base_writer_release(&out);
     shoal_listing_release(&page);
     pipe_reply(self, task, &answer, NULL, bytes, size);
@@ -288,10 +288,10 @@ static void serve_push(pipe_server *self, pipe_task *task, shoal_store *store, c
     store_attempt attempt = attempt_of(task);
     pipe_answer answer = {.status = SHOAL_OK};
     store_body body = body_of(task);
-    conclude(&answer,
-             store->blob_queue ? store_blobs_push(store, name, task->body, task->body_size, task->deadline)
-                               : store->class->push(store, name, &body, &attempt),
-             &attempt);
+    write_outcome(&answer,
+                  store->blob_queue ? store_blobs_push(store, name, task->body, task->body_size, task->deadline)
+                                    : store->class->push(store, name, &body, &attempt),
+                  &attempt);
     if (answer.status == SHOAL_OK)
         pipe_watch_changed(self);
     pipe_reply_short(self, task, &answer);
@@ -307,7 +307,7 @@ static void serve_take(pipe_server *self, pipe_task *task, shoal_store *store, c
     if (status == SHOAL_OK)
         status = store->blob_queue ? store_blobs_take(store, name, lease, &message, task->deadline)
                                    : store->class->take(store, name, lease, &message, &attempt);
-    conclude(&answer, status, &attempt);
+    write_outcome(&answer, status, &attempt);
     answer.number = message.deliveries;
     memcpy(answer.receipt, message.receipt, sizeof answer.receipt);
     void *bytes = status == SHOAL_OK ? message.data : NULL;
@@ -328,7 +328,7 @@ static void serve_extend(pipe_server *self, pipe_task *task, shoal_store *store,
     if (status == SHOAL_OK)
         status = store->blob_queue ? store_blobs_extend(store, name, &message, lease, task->deadline)
                                    : store->class->extend(store, name, &message, lease, &attempt);
-    conclude(&answer, status, &attempt);
+    write_outcome(&answer, status, &attempt);
     memcpy(answer.receipt, message.receipt, sizeof answer.receipt);
     pipe_reply_short(self, task, &answer);
 }
@@ -338,10 +338,10 @@ static void serve_finish(pipe_server *self, pipe_task *task, shoal_store *store,
     store_attempt attempt = attempt_of(task);
     pipe_answer answer = {.status = SHOAL_OK};
     shoal_message message = message_of(&task->request);
-    conclude(&answer,
-             store->blob_queue ? store_blobs_finish(store, name, &message, task->deadline)
-                               : store->class->finish(store, name, &message, &attempt),
-             &attempt);
+    write_outcome(&answer,
+                  store->blob_queue ? store_blobs_finish(store, name, &message, task->deadline)
+                                    : store->class->finish(store, name, &message, &attempt),
+                  &attempt);
     pipe_reply_short(self, task, &answer);
 }
 
@@ -349,10 +349,10 @@ static void serve_count(pipe_server *self, pipe_task *task, shoal_store *store, 
 {
     store_attempt attempt = attempt_of(task);
     pipe_answer answer = {.status = SHOAL_OK};
-    conclude(&answer,
-             store->blob_queue ? store_blobs_count(store, name, &answer.number, task->deadline)
-                               : store->class->count(store, name, &answer.number, &attempt),
-             &attempt);
+    write_outcome(&answer,
+                  store->blob_queue ? store_blobs_count(store, name, &answer.number, task->deadline)
+                                    : store->class->count(store, name, &answer.number, &attempt),
+                  &attempt);
     pipe_reply_short(self, task, &answer);
 }
 
@@ -360,10 +360,10 @@ static void serve_drop(pipe_server *self, pipe_task *task, shoal_store *store, c
 {
     store_attempt attempt = attempt_of(task);
     pipe_answer answer = {.status = SHOAL_OK};
-    conclude(&answer,
-             store->blob_queue ? store_blobs_drop(store, name, task->deadline)
-                               : store->class->drop(store, name, &attempt),
-             &attempt);
+    write_outcome(&answer,
+                  store->blob_queue ? store_blobs_drop(store, name, task->deadline)
+                                    : store->class->drop(store, name, &attempt),
+                  &attempt);
     pipe_reply_short(self, task, &answer);
 }
 

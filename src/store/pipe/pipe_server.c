@@ -102,7 +102,7 @@ static pipe_task *next_task(pipe_server *self)
     return next;
 }
 
-static void work(void *context)
+static void run_tasks(void *context)
 {
     pipe_server *self = context;
     pthread_mutex_lock(&self->lock);
@@ -134,7 +134,7 @@ void pipe_task_delegate(pipe_server *self, pipe_task *task)
     int status = SHOAL_OK;
     pthread_mutex_lock(&self->lock);
     if (self->idle <= self->queued && self->thread_count < self->thread_most && !self->stop) {
-        status = base_thread_start(&self->threads[self->thread_count], work, self);
+        status = base_thread_start(&self->threads[self->thread_count], run_tasks, self);
         if (status == SHOAL_OK)
             self->thread_count++;
     }
@@ -191,7 +191,7 @@ void pipe_task_begin(pipe_server *self, pipe_task *task)
 }
 
 /* Room for a body; SHOAL_AGAIN when there are too many already, so that who asks tries again. */
-static int make_room(pipe_server *self, pipe_task *task, uint64_t size)
+static int make_task_room(pipe_server *self, pipe_task *task, uint64_t size)
 {
     bool has_body = task->request.call == PIPE_PUT || task->request.call == PIPE_PUSH;
     if (size > 0 && !has_body)
@@ -239,7 +239,7 @@ static void on_head(void *context, uint32_t stream, const void *head, size_t siz
         base_free(&task);
         return;
     }
-    status = make_room(self, task, body_size);
+    status = make_task_room(self, task, body_size);
     if (status == SHOAL_INVALID) {
         pipe_link_fail(self->link, shoal_error());
     } else if (status < 0) {
@@ -292,7 +292,7 @@ static void unqueue(pipe_task_queue *queue, const pipe_task *task)
 }
 
 /* Forgets a task that does not run; one that does answers nobody.  The lock is held. */
-static void forget(pipe_server *self, pipe_task *task)
+static void forget_task(pipe_server *self, pipe_task *task)
 {
     if (task->state == TASK_RUNS) {
         task->cancelled = true;
@@ -312,7 +312,7 @@ static void on_cancelled(void *context, uint32_t stream)
     pipe_task *task = find_task(self, stream);
     bool runs = task && task->state == TASK_RUNS;
     if (task)
-        forget(self, task);
+        forget_task(self, task);
     pthread_mutex_unlock(&self->lock);
     (void)pipe_link_drop(self->link, stream);
     if (!runs) /* which does so itself */
@@ -325,7 +325,7 @@ static void on_closed(void *context, const char *why)
     pthread_mutex_lock(&self->lock);
     for (pipe_task *each = self->tasks, *next; each; each = next) {
         next = each->next;
-        forget(self, each);
+        forget_task(self, each);
     }
     pthread_mutex_unlock(&self->lock);
     self->closed = true;

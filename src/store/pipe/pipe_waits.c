@@ -44,7 +44,7 @@ static bool is_over(pipe_server *self, pipe_task *task, pipe_answer *answer)
 
 /* The key of a patient get may be there now.  Who has just begun to wait hands it to another thread: otherwise keys
  * that come and go would have it begin to wait within its own wait, ever deeper. */
-static void look_again(pipe_server *self, pipe_task *task, bool just_begun)
+static void look_again_for_get(pipe_server *self, pipe_task *task, bool just_begun)
 {
     if (base_now() >= task->deadline) {
         pipe_refuse(self, task,
@@ -58,7 +58,7 @@ static void look_again(pipe_server *self, pipe_task *task, bool just_begun)
 }
 
 /* Answers those whose wait is over; of this stream alone, when it is not 0. */
-static void look_for(pipe_server *self, uint32_t only)
+static void answer_waits(pipe_server *self, uint32_t only)
 {
     pipe_answer answer;
     for (;;) {
@@ -77,7 +77,7 @@ static void look_for(pipe_server *self, uint32_t only)
         if (!over)
             return;
         if (over->request.call == PIPE_GET && (answer.status == SHOAL_OK || answer.status == SHOAL_AGAIN))
-            look_again(self, over, only != 0);
+            look_again_for_get(self, over, only != 0);
         else
             pipe_reply_short(self, over, &answer);
     }
@@ -97,7 +97,7 @@ static bool stay(pipe_server *self, pipe_task *task)
     pthread_mutex_unlock(&self->lock);
     if (!wanted)
         return false;
-    look_for(self, stream);
+    answer_waits(self, stream);
     atomic_fetch_add(&self->watch->waits, 1);
     base_wake_word(&self->watch->waits, 1);
     return true;
@@ -141,7 +141,7 @@ static void look_at_all(struct pipe_watch *watch)
 {
     pthread_mutex_lock(&watch->lock);
     for (pipe_server *each = watch->servers; each; each = each->watched)
-        look_for(each, 0);
+        answer_waits(each, 0);
     pthread_mutex_unlock(&watch->lock);
 }
 

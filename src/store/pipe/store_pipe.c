@@ -115,7 +115,7 @@ static void set_condition(pipe_request *request, const shoal_etag *expected)
 }
 
 /* What an answer says, as the status of the attempt. */
-static int conclude(const pipe_calling *call, store_attempt *attempt)
+static int read_outcome(const pipe_calling *call, store_attempt *attempt)
 {
     const pipe_answer *answer = &call->answer;
     attempt->cause = answer->cause;
@@ -132,7 +132,7 @@ static int name_failure(const pipe_store *self, const char *name, int status)
 }
 
 /* One request and its answer. */
-static int ask(pipe_store *self, pipe_calling *call, store_attempt *attempt)
+static int ask_server(pipe_store *self, pipe_calling *call, store_attempt *attempt)
 {
     shared_connection *shared = NULL;
     const char *name = call->request->name;
@@ -144,7 +144,7 @@ static int ask(pipe_store *self, pipe_calling *call, store_attempt *attempt)
         attempt->cause = SHOAL_CAUSE_CUT;
     if (status == SHOAL_OK)
         status = pipe_call_end(shared->connection, call, attempt->deadline, &attempt->cause);
-    status = status == SHOAL_OK ? conclude(call, attempt) : name_failure(self, name, status);
+    status = status == SHOAL_OK ? read_outcome(call, attempt) : name_failure(self, name, status);
     if (status < 0)
         base_free(&call->memory);
     release_connection(self, shared);
@@ -205,7 +205,7 @@ static int open_pipe(shoal_store *base, char **rest, const store_url *url, const
     if (status == SHOAL_OK) {
         fill_request(&request, self, PIPE_DESCRIBE, "", attempt);
         call->request = &request;
-        status = ask(self, call, attempt);
+        status = ask_server(self, call, attempt);
     }
     if (status == SHOAL_OK) {
         self->class = *base->class;
@@ -285,7 +285,7 @@ static int end_piece(gathering *self, piece *piece, int64_t deadline)
 {
     piece->begun = false;
     int status = pipe_call_end(self->connection, &piece->call, deadline, &self->attempt->cause);
-    return status == SHOAL_OK ? conclude(&piece->call, self->attempt)
+    return status == SHOAL_OK ? read_outcome(&piece->call, self->attempt)
                               : name_failure(self->store, self->key, SHOAL_AGAIN);
 }
 
@@ -402,7 +402,7 @@ static int ask_simply(shoal_store *base, pipe_call what, const char *name, pipe_
     pipe_request request;
     fill_request(&request, (pipe_store *)base, what, name, attempt);
     call->request = &request;
-    return ask((pipe_store *)base, call, attempt);
+    return ask_server((pipe_store *)base, call, attempt);
 }
 
 static int put_pipe(shoal_store *base, const char *key, const store_body *body, const shoal_etag *expected,
@@ -412,7 +412,7 @@ static int put_pipe(shoal_store *base, const char *key, const store_body *body, 
     pipe_calling call = {.request = &request, .body = body};
     fill_request(&request, (pipe_store *)base, PIPE_PUT, key, attempt);
     set_condition(&request, expected);
-    int status = ask((pipe_store *)base, &call, attempt);
+    int status = ask_server((pipe_store *)base, &call, attempt);
     if (status == SHOAL_OK)
         *etag = call.answer.etag;
     return status;
@@ -435,7 +435,7 @@ static int list_pipe(shoal_store *base, const char *prefix, const char *after, s
     snprintf(request.marker, sizeof request.marker, "%s", page->marker ? page->marker : "");
     request.page = (uint32_t)base->page_keys;
     base_free(&page->marker);
-    int status = ask((pipe_store *)base, &call, attempt);
+    int status = ask_server((pipe_store *)base, &call, attempt);
     if (status == SHOAL_OK)
         status = pipe_entries_read(page, call.memory, call.size);
     page->more = status == SHOAL_OK && call.answer.more;
@@ -459,7 +459,7 @@ static int take_pipe(shoal_store *base, const char *queue, double lease, shoal_m
     pipe_calling call = {.request = &request};
     fill_request(&request, (pipe_store *)base, PIPE_TAKE, queue, attempt);
     request.lease = lease;
-    int status = ask((pipe_store *)base, &call, attempt);
+    int status = ask_server((pipe_store *)base, &call, attempt);
     if (status == SHOAL_OK && !call.memory)
         status = base_alloc_unset(&call.memory, 1, 1, "a message");
     if (status < 0)
@@ -480,7 +480,7 @@ static int ask_holding(shoal_store *base, pipe_call what, const char *queue, sho
     request.lease = lease;
     request.lease_left = base_seconds_until(message->lease_ends);
     memcpy(request.receipt, message->receipt, sizeof request.receipt);
-    int status = ask((pipe_store *)base, &call, attempt);
+    int status = ask_server((pipe_store *)base, &call, attempt);
     if (status == SHOAL_OK && what == PIPE_EXTEND)
         memcpy(message->receipt, call.answer.receipt, sizeof message->receipt);
     return status;
@@ -522,7 +522,7 @@ static int wait_pipe(shoal_store *base, const char *name, uint32_t *seen, int64_
     pipe_calling call = {.request = &request};
     fill_request(&request, (pipe_store *)base, PIPE_WAIT, name, &attempt);
     request.seen = *seen;
-    int status = ask((pipe_store *)base, &call, &attempt);
+    int status = ask_server((pipe_store *)base, &call, &attempt);
     if (status == SHOAL_OK) {
         *seen = call.answer.seen;
         return SHOAL_OK;
@@ -660,7 +660,7 @@ static int take_answer(expectation *held, shoal_blob *out, store_attempt *attemp
     int status = pipe_call_end(held->shared->connection, call, 0, &attempt->cause);
     if (status < 0)
         return SHOAL_AGAIN; /* nothing was to be changed, so that it may be asked again */
-    status = conclude(call, attempt);
+    status = read_outcome(call, attempt);
     if (status == SHOAL_OK && !call->memory)
         status = base_alloc_unset(&call->memory, 1, 1, "a blob");
     if (status < 0)

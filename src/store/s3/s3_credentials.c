@@ -146,7 +146,7 @@ static int (*const sources[])(s3_keys *out, s3_chain *chain, int64_t deadline) =
 enum { SOURCES = sizeof sources / sizeof *sources };
 
 /* Keys from `source`, or from the first place that has some when that is -1; then *source is set. */
-static int fetch(s3_keys **out, s3_chain *chain, int *source, int64_t deadline)
+static int fetch_keys(s3_keys **out, s3_chain *chain, int *source, int64_t deadline)
 {
     int first = *source < 0 ? 0 : *source, last = *source < 0 ? SOURCES - 1 : *source;
     int64_t soon = base_time_after(base_now(), METADATA_SECONDS * 0.9);
@@ -227,7 +227,7 @@ static int renew(s3_chain *chain, int64_t deadline)
     int source = chain->source;
     chain->fetching = true;
     pthread_mutex_unlock(&chain->lock);
-    int status = fetch(&fresh, chain, &source, deadline);
+    int status = fetch_keys(&fresh, chain, &source, deadline);
     pthread_mutex_lock(&chain->lock);
     chain->fetching = false;
     chain->next_try = base_time_after(base_now(), chain->source < 0 ? 0 : RENEW_PAUSE);

@@ -19,7 +19,7 @@ typedef struct reading {
     bool is_list, encoded, truncated;
 } reading;
 
-static int keep(char **out, const char *text, size_t length)
+static int keep_listed(char **out, const char *text, size_t length)
 {
     base_free(out);
     return base_copy_text_n(out, text, length);
@@ -70,13 +70,13 @@ static int read_element(void *context, const char *path, const char *text, size_
     if (!text)
         return strcmp(name, "Contents") == 0 ? add_row(self) : SHOAL_OK;
     if (strcmp(name, "Contents/Key") == 0)
-        return keep(&self->key, text, length);
+        return keep_listed(&self->key, text, length);
     if (strcmp(name, "Contents/Size") == 0)
         return read_size(&self->size, text);
     if (strcmp(name, "Contents/ETag") == 0)
         return read_etag(&self->etag, text, length);
     if (strcmp(name, "NextContinuationToken") == 0)
-        return keep(&self->token, text, length);
+        return keep_listed(&self->token, text, length);
     if (strcmp(name, "IsTruncated") == 0)
         self->truncated = strcmp(text, "true") == 0;
     if (strcmp(name, "EncodingType") == 0)
@@ -91,7 +91,7 @@ static int hex_digit(char letter)
 }
 
 /* Decodes in place: "%2F", and '+' for a space, as AWS writes it; a plus is %2B. */
-static int decode(char *text)
+static int decode_listed(char *text)
 {
     char *to = text;
     for (const char *from = text; *from; from++) {
@@ -116,7 +116,7 @@ int s3_list_parse(shoal_listing *page, char **token, const char *text, size_t si
     if (status == SHOAL_OK && !self.is_list)
         status = shoal_fail(SHOAL_BROKEN, "the server's answer is no list of keys");
     for (size_t i = 0; i < page->count && status == SHOAL_OK && self.encoded; i++)
-        status = decode(page->entries[i].key);
+        status = decode_listed(page->entries[i].key);
     if (status == SHOAL_OK && self.truncated && !self.token)
         status = shoal_fail(SHOAL_BROKEN, "the server has more keys and does not say how to ask for them");
     if (status == SHOAL_OK && self.truncated) {

@@ -151,7 +151,7 @@ int s3_metadata_parse(s3_keys *out, const char *text, size_t size)
 
 /* ---- the conversation -------------------------------------------------------------------------------------------- */
 
-static void release(http_request *request)
+static void release_request(http_request *request)
 {
     if (request->answer)
         base_wipe(request->answer, request->size); /* tokens and keys */
@@ -159,7 +159,7 @@ static void release(http_request *request)
 }
 
 /* Asks, and once more after an answer that passes by itself.  SHOAL_ABSENT: nobody is there.  SHOAL_OK: 200. */
-static int ask(http_request *request, http_pool *pool, const char *what, int64_t deadline)
+static int ask_service(http_request *request, http_pool *pool, const char *what, int64_t deadline)
 {
     int status = SHOAL_OK;
     request->kind = SHOAL_REQUEST_OTHER;
@@ -188,7 +188,7 @@ static int ask_for(http_request *out, http_pool *pool, const char *address, cons
 {
     *out = (http_request){.method = "GET", .url = address};
     int status = proof && *proof ? http_add_header(out, "%s: %s", header, proof) : SHOAL_OK;
-    return status == SHOAL_OK ? ask(out, pool, what, deadline) : status;
+    return status == SHOAL_OK ? ask_service(out, pool, what, deadline) : status;
 }
 
 /* The first line of a text, in place. */
@@ -214,8 +214,8 @@ static int ask_role(s3_keys *out, http_pool *pool, const char *folder, const cha
         status = ask_for(&keys, pool, address, header, token, "the keys of the instance's role", deadline);
     if (status == SHOAL_OK)
         status = s3_metadata_parse(out, keys.answer, keys.size);
-    release(&role);
-    release(&keys);
+    release_request(&role);
+    release_request(&keys);
     base_free(&name);
     base_free(&address);
     return status;
@@ -238,11 +238,11 @@ int s3_metadata_instance(s3_keys *out, http_pool *pool, int64_t deadline)
         status = http_add_header(&request, "X-aws-ec2-metadata-token-ttl-seconds: 21600");
     if (status == SHOAL_OK) {
         request.url = address;
-        status = ask(&request, pool, "a token", deadline);
+        status = ask_service(&request, pool, "a token", deadline);
     }
     if (status == SHOAL_OK)
         status = ask_role(out, pool, folder, first_line(request.answer), deadline);
-    release(&request);
+    release_request(&request);
     base_free(&address);
     base_free(&folder);
     return status;
@@ -287,7 +287,7 @@ int s3_metadata_container(s3_keys *out, http_pool *pool, int64_t deadline)
         status = s3_metadata_parse(out, request.answer, request.size);
     if (proof)
         base_wipe(proof, strlen(proof));
-    release(&request);
+    release_request(&request);
     base_free(&proof);
     base_free(&address);
     return status;

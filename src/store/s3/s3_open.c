@@ -276,7 +276,7 @@ static int probe_match(s3_store *self, const char *key, const shoal_etag *etag, 
     return status;
 }
 
-static int probe(s3_store *self, const char *rest, store_attempt *attempt)
+static int probe_conditions(s3_store *self, const char *rest, store_attempt *attempt)
 {
     uint64_t random;
     shoal_etag etag = {""};
@@ -308,6 +308,6 @@ int s3_open(shoal_store *store, char **rest, const store_url *url, const shoal_s
     if (status == SHOAL_OK)
         status = find_bucket(self, options->create && !options->read_only, attempt);
     if (status == SHOAL_OK && self->custom && !options->read_only)
-        status = probe(self, *rest, attempt);
+        status = probe_conditions(self, *rest, attempt);
     return status;
 }

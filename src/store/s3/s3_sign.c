@@ -41,7 +41,7 @@ static int append_n(text *out, const char *bytes, size_t size)
 }
 
 /* Appends the texts that follow, up to a NULL. */
-static int append(text *out, ...)
+static int append_texts(text *out, ...)
 {
     int status = SHOAL_OK;
     va_list parts;
@@ -148,7 +148,7 @@ static int write_query(char **out, const s3_signing *signing)
         status = append_n(&query, "", 0);
     }
     for (size_t i = 0; status == SHOAL_OK && i < signing->query_count; i++)
-        status = append(&query, i ? "&" : "", lines[i].name, "=", lines[i].value, NULL);
+        status = append_texts(&query, i ? "&" : "", lines[i].name, "=", lines[i].value, NULL);
     free_lines(&lines, signing->query_count);
     *out = query.bytes;
     return status;
@@ -195,15 +195,15 @@ static int write_headers(text *out, char **names, const s3_signing *signing)
     }
     for (size_t i = 0; status == SHOAL_OK && i < count; i++) {
         if (i && strcmp(lines[i - 1].name, lines[i].name) == 0) {
-            status = append(out, ",", lines[i].value, NULL);
+            status = append_texts(out, ",", lines[i].value, NULL);
             continue;
         }
-        status = append(out, i ? "\n" : "", lines[i].name, ":", lines[i].value, NULL);
+        status = append_texts(out, i ? "\n" : "", lines[i].name, ":", lines[i].value, NULL);
         if (status == SHOAL_OK)
-            status = append(&list, i ? ";" : "", lines[i].name, NULL);
+            status = append_texts(&list, i ? ";" : "", lines[i].name, NULL);
     }
     if (status == SHOAL_OK && count)
-        status = append(out, "\n", NULL);
+        status = append_texts(out, "\n", NULL);
     free_lines(&lines, count);
     *names = list.bytes;
     return status;
@@ -261,11 +261,11 @@ int s3_sign(s3_signature *out, const s3_signing *signing)
     if (status == SHOAL_OK)
         status = write_query(&out->query, signing);
     if (status == SHOAL_OK)
-        status = append(&canonical, signing->method, "\n", out->path, "\n", out->query, "\n", NULL);
+        status = append_texts(&canonical, signing->method, "\n", out->path, "\n", out->query, "\n", NULL);
     if (status == SHOAL_OK)
         status = write_headers(&canonical, &out->names, signing);
     if (status == SHOAL_OK)
-        status = append(&canonical, "\n", out->names, "\n", signing->payload, NULL);
+        status = append_texts(&canonical, "\n", out->names, "\n", signing->payload, NULL);
     out->canonical = canonical.bytes;
     if (status == SHOAL_OK)
         status = s3_hash(hash, &(store_body){{{canonical.bytes, canonical.size}}});

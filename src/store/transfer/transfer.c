@@ -139,7 +139,7 @@ static void *copy_all(void *from_start)
 }
 
 /* A moment so many milliseconds from now, on the clock of the conditions. */
-static struct timespec soon(long milliseconds)
+static struct timespec milliseconds_from_now(long milliseconds)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -158,7 +158,7 @@ static void *watch_for_stop(void *from_start)
     bool told = false;
     pthread_mutex_lock(&self->lock);
     while (!self->over) {
-        struct timespec until = soon(100);
+        struct timespec until = milliseconds_from_now(100);
         pthread_cond_timedwait(&self->ended, &self->lock, &until);
         if (!was_stopped(self) || self->over)
             continue;
@@ -254,14 +254,14 @@ static void tell_progress(transfer *self)
 /* Waits a while for a change, with the lock held. */
 static void wait_a_little(transfer *self)
 {
-    struct timespec until = soon(100);
+    struct timespec until = milliseconds_from_now(100);
     pthread_cond_timedwait(&self->changed, &self->lock, &until);
     if (was_stopped(self))
         self->stopping = true;
     tell_progress(self);
 }
 
-static int copy_of(transfer_entry **out, const transfer_entry *entry)
+static int copy_entry(transfer_entry **out, const transfer_entry *entry)
 {
     transfer_entry *copy = NULL;
     int status = base_alloc(&copy, 1, sizeof *copy, "a transfer");
@@ -282,7 +282,7 @@ static int copy_of(transfer_entry **out, const transfer_entry *entry)
 int transfer_add(transfer *self, const transfer_entry *entry)
 {
     transfer_entry *copy = NULL;
-    int status = copy_of(&copy, entry);
+    int status = copy_entry(&copy, entry);
     if (status < 0)
         return status;
     pthread_mutex_lock(&self->lock);
@@ -347,7 +347,7 @@ static void free_transfer(transfer **inout)
 }
 
 /* One line for what became of it. */
-static int outcome(const transfer *self, int status)
+static int judge_outcome(const transfer *self, int status)
 {
     const transfer_report *report = &self->report;
     if (was_stopped(self))
@@ -384,7 +384,7 @@ int transfer_finish(transfer **inout, int status, transfer_report *report)
     if (message)
         shoal_fail(status, "%s", message);
     base_free(&message);
-    status = outcome(self, status);
+    status = judge_outcome(self, status);
     self->report.seconds = base_seconds() - self->started;
     transfer_journal_close(&self->journal, status == SHOAL_OK);
     self->report.begun = status != SHOAL_USAGE;

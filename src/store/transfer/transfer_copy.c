@@ -131,8 +131,8 @@ static bool is_there_already(transfer *self, const transfer_entry *entry, char *
 }
 
 /* Compares what is at the target with the checksums of what was sent, one for each piece. */
-static int verify(const transfer *self, const transfer_entry *entry, const shoal_etag *there, const uint32_t *crc,
-                  char *buffer)
+static int verify_target(const transfer *self, const transfer_entry *entry, const shoal_etag *there,
+                         const uint32_t *crc, char *buffer)
 {
     for (int64_t at = 0, piece = 0; at < entry->size; at += TRANSFER_PIECE, piece++) {
         size_t got = 0;
@@ -172,7 +172,7 @@ static int settle_doubt(const transfer *self, transfer_entry *entry, shoal_etag 
 }
 
 /* Checksums of the pieces of what lies in memory or in a mapping. */
-static int checksum(uint32_t **out, const void *data, size_t size)
+static int checksum_pieces(uint32_t **out, const void *data, size_t size)
 {
     size_t pieces = (size + TRANSFER_PIECE - 1) / TRANSFER_PIECE;
     int status = base_alloc(out, pieces, sizeof **out, "checksums");
@@ -199,12 +199,13 @@ static int put_and_verify(transfer *self, transfer_entry *entry, const void *dat
     const store_place *to = self->to;
     shoal_etag etag = {""};
     uint32_t *crc = NULL;
-    int status = self->options->verify ? checksum(&crc, data, size) : SHOAL_OK; /* before the buffer is used again */
+    int status =
+        self->options->verify ? checksum_pieces(&crc, data, size) : SHOAL_OK; /* before the buffer is used again */
     if (status == SHOAL_OK)
         status = shoal_store_put(to->store, entry->target, data, size, self->options->if_absent ? SHOAL_NOTHING : NULL,
                                  &etag, request_deadline(to));
     if (status == SHOAL_OK && crc)
-        status = verify(self, entry, &etag, crc, buffer);
+        status = verify_target(self, entry, &etag, crc, buffer);
     if (status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN)
         status = settle_doubt(self, entry, &etag, buffer, status);
     base_free(&crc);
@@ -229,7 +230,7 @@ static int commit_file(transfer *self, const transfer_entry *entry, transfer_par
         status = shoal_fail(SHOAL_BROKEN, "%s: has %lld bytes, not %lld", entry->target, (long long)size,
                             (long long)entry->size);
     if (status == SHOAL_OK && self->options->verify)
-        status = verify(self, entry, &version, crc, buffer);
+        status = verify_target(self, entry, &version, crc, buffer);
     if (status == SHOAL_OK)
         record_done(self, entry, &version);
     return status;

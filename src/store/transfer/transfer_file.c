@@ -18,7 +18,7 @@
 #include "transfer_journal.h"
 #include "transfer_names.h"
 
-static void describe(const struct stat *info, int64_t *size, shoal_etag *version)
+static void describe_file(const struct stat *info, int64_t *size, shoal_etag *version)
 {
     *size = info->st_size;
     *version = (shoal_etag){""};
@@ -32,7 +32,7 @@ int transfer_file_version(const char *path, int64_t *size, shoal_etag *version)
     struct stat info;
     if (stat(path, &info) < 0)
         return shoal_fail_errno(errno == ENOENT || errno == ENOTDIR ? SHOAL_ABSENT : SHOAL_SYSTEM, errno, "%s", path);
-    describe(&info, size, version);
+    describe_file(&info, size, version);
     return SHOAL_OK;
 }
 

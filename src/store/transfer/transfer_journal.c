@@ -48,7 +48,7 @@ transfer_mark transfer_mark_of(const char *const *texts)
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
 /* The slot that has the mark, or the one where it would go. */
-static slot *find(transfer_journal *journal, const transfer_mark *mark)
+static slot *find_mark(transfer_journal *journal, const transfer_mark *mark)
 {
     uint64_t hash;
     memcpy(&hash, mark->bytes, sizeof hash);
@@ -59,7 +59,7 @@ static slot *find(transfer_journal *journal, const transfer_mark *mark)
     }
 }
 
-static int make_room(transfer_journal *journal)
+static int make_slot_room(transfer_journal *journal)
 {
     slot *old = journal->slots;
     size_t old_room = journal->room, room = old_room ? 2 * old_room : 1024;
@@ -73,19 +73,19 @@ static int make_room(transfer_journal *journal)
     journal->room = room;
     for (size_t i = 0; i < old_room; i++)
         if (old[i].taken)
-            *find(journal, &old[i].mark) = old[i];
+            *find_mark(journal, &old[i].mark) = old[i];
     base_free(&old);
     return SHOAL_OK;
 }
 
 /* Whether the mark is new.  `asked` as in the slot. */
-static int insert(transfer_journal *journal, const transfer_mark *mark, bool asked, bool *is_new)
+static int insert_mark(transfer_journal *journal, const transfer_mark *mark, bool asked, bool *is_new)
 {
-    int status = make_room(journal);
+    int status = make_slot_room(journal);
     *is_new = false;
     if (status < 0)
         return status;
-    slot *here = find(journal, mark);
+    slot *here = find_mark(journal, mark);
     *is_new = !here->taken;
     journal->count += !here->taken;
     *here = (slot){.mark = *mark, .taken = true, .asked = here->asked || asked};
@@ -150,7 +150,7 @@ static int read_marks(transfer_journal *journal)
         if (got < TRANSFER_MARK_BYTES)
             break;
         for (ssize_t i = 0; i < got / TRANSFER_MARK_BYTES && status == SHOAL_OK; i++)
-            status = insert(journal, &block[i], false, &is_new);
+            status = insert_mark(journal, &block[i], false, &is_new);
         at += got / TRANSFER_MARK_BYTES * TRANSFER_MARK_BYTES;
     }
     return status;
@@ -166,7 +166,7 @@ int transfer_journal_open(transfer_journal **out, const char *from, const char *
     journal->descriptor = -1;
     status = journal_path(&journal->path, from, to);
     if (status == SHOAL_OK)
-        status = make_room(journal);
+        status = make_slot_room(journal);
     if (status == SHOAL_OK) {
         make_folders(journal->path);
         journal->descriptor = open(journal->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -186,7 +186,7 @@ bool transfer_journal_has(transfer_journal *journal, const transfer_mark *mark)
     if (!journal)
         return false;
     pthread_mutex_lock(&journal->lock);
-    slot *here = find(journal, mark);
+    slot *here = find_mark(journal, mark);
     here->asked = here->taken;
     bool has = here->taken;
     pthread_mutex_unlock(&journal->lock);
@@ -199,14 +199,14 @@ void transfer_journal_add(transfer_journal *journal, const transfer_mark *mark)
     if (!journal)
         return;
     pthread_mutex_lock(&journal->lock);
-    int status = insert(journal, mark, true, &is_new);
+    int status = insert_mark(journal, mark, true, &is_new);
     if (status == SHOAL_OK && is_new && write(journal->descriptor, mark, sizeof *mark) < 0)
         is_new = false; /* the next run will find out by itself that this was done */
     pthread_mutex_unlock(&journal->lock);
 }
 
 /* Writes only what this run asked for; when that fails the old file stays, which is as good. */
-static void compact(transfer_journal *journal)
+static void compact_journal(transfer_journal *journal)
 {
     base_output *output = NULL;
     int status = base_output_open(&output, journal->path);
@@ -229,7 +229,7 @@ void transfer_journal_close(transfer_journal **inout, bool all_done)
     for (size_t i = 0; i < journal->room; i++)
         asked += journal->slots[i].taken && journal->slots[i].asked;
     if (all_done && asked < journal->count)
-        compact(journal);
+        compact_journal(journal);
     if (journal->descriptor >= 0)
         close(journal->descriptor);
     pthread_mutex_destroy(&journal->lock);

@@ -75,7 +75,7 @@ static int targets_check(targets *self, const transfer_entry *entry, const char 
 
 /* Joins the target's name, checks it, looks what is there, and adds the entry.  What is wrong with this one alone is
  * noted and SHOAL_OK. */
-static int add(transfer *self, targets *targets, transfer_entry *entry, const char *base, const char *name)
+static int add_entry_at(transfer *self, targets *targets, transfer_entry *entry, const char *base, const char *name)
 {
     int status = transfer_join(&entry->target, base, name);
     if (status < 0)
@@ -107,7 +107,7 @@ static int add_key(transfer *self, const store_place *from, const char *target)
         entry.source = found.key;
         entry.size = found.size;
         entry.version = found.etag;
-        status = add(self, &targets, &entry, target, "");
+        status = add_entry_at(self, &targets, &entry, target, "");
     }
     targets_stop(&targets);
     base_free(&found.key);
@@ -115,7 +115,7 @@ static int add_key(transfer *self, const store_place *from, const char *target)
 }
 
 /* Says of a key that is not there whether there is something below it. */
-static int fail_absent(const store_place *from)
+static int fail_absent_source(const store_place *from)
 {
     const shoal_entry *first = NULL;
     store_keys keys;
@@ -148,7 +148,7 @@ static int add_keys_below(transfer *self, const store_place *from, const char *t
         status = transfer_ancestors_next(&targets.files, target, &above);
     while (status == SHOAL_OK && (status = store_keys_next(&keys, &next)) == SHOAL_OK && next) {
         transfer_entry entry = {.from = from, .source = next->key, .size = next->size, .version = next->etag};
-        status = add(self, &targets, &entry, target, next->key + skip);
+        status = add_entry_at(self, &targets, &entry, target, next->key + skip);
         (*count)++;
     }
     targets_stop(&targets);
@@ -163,12 +163,12 @@ int transfer_add_keys(transfer *self, const store_place *from, const char *targe
     int status = *from->rest ? add_key(self, from, target) : SHOAL_ABSENT;
     bool has_key = status == SHOAL_OK;
     if (!recursive)
-        return status == SHOAL_ABSENT ? fail_absent(from) : status;
+        return status == SHOAL_ABSENT ? fail_absent_source(from) : status;
     if (status != SHOAL_OK && status != SHOAL_ABSENT)
         return status;
     status = add_keys_below(self, from, target, has_key, &count);
     if (status == SHOAL_OK && count == 0 && !has_key && *from->rest)
-        status = fail_absent(from);
+        status = fail_absent_source(from);
     return status;
 }
 
@@ -188,7 +188,7 @@ static int compare_names(const FTSENT **a, const FTSENT **b)
 }
 
 /* SHOAL_INVALID, with a sentence, for what is no file; *file is false for what needs no mention. */
-static int look_at(const FTSENT *node, bool *file)
+static int check_node(const FTSENT *node, bool *file)
 {
     struct stat info;
     *file = false;
@@ -222,7 +222,7 @@ static int add_file(transfer *self, targets *targets, const char *path, const ch
         transfer_add_failure(self);
         return SHOAL_OK;
     }
-    return add(self, targets, &entry, base, name);
+    return add_entry_at(self, targets, &entry, base, name);
 }
 
 int transfer_add_files(transfer *self, const char *path, const char *target)
@@ -243,7 +243,7 @@ int transfer_add_files(transfer *self, const char *path, const char *target)
         bool file = false;
         const char *name = node->fts_path + strlen(path);
         name += strspn(name, "/");
-        if (look_at(node, &file) < 0)
+        if (check_node(node, &file) < 0)
             transfer_add_failure(self);
         else if (file)
             status = add_file(self, &targets, node->fts_path, target, name);
@@ -266,7 +266,7 @@ int transfer_add_unnamed(transfer *self, const char *path, const char *target)
         status = transfer_file_version(path, &entry.size, &entry.version);
     entry.version = (shoal_etag){""};
     if (status == SHOAL_OK)
-        status = add(self, &targets, &entry, target, "");
+        status = add_entry_at(self, &targets, &entry, target, "");
     targets_stop(&targets);
     return status;
 }
