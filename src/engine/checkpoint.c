@@ -306,12 +306,6 @@ static int remove_file(const char *path)
     return status;
 }
 
-static int check_file(const char *path)
-{
-    int status = check_plain(path);
-    return status == SHOAL_OK ? base_output_check(path) : status;
-}
-
 /* ---- a blob in a store ------------------------------------------------------------------------------------------- */
 
 /* Seconds that a request with so many bytes may take, over a slow line. */
@@ -397,25 +391,19 @@ static int remove_blob(const char *url)
     return status;
 }
 
-/* Whether the key can be one, and be read. */
-static int look_at_key(shoal_store *store, const char *key)
-{
-    shoal_blob head = {0};
-    unsigned char first[HEAD_BYTES];
-    int status = shoal_store_get_range(store, key, 0, HEAD_BYTES, NULL, first, &head, shoal_after(request_patience(0)));
-    shoal_blob_release(&head);
-    return status == SHOAL_ABSENT ? SHOAL_OK : status;
-}
-
-/* Only a put shows whether it may be done; beside the key, since a checkpoint may be there already. */
+/* Whether the key can be one, and be read.  Only a put shows whether it may be done; beside the key, since a checkpoint
+ * may be there already. */
 static int check_blob(const char *url)
 {
     shoal_store *store = NULL;
+    shoal_blob head = {0};
+    unsigned char first[HEAD_BYTES];
     char *key = NULL, *beside = NULL;
     int status = open_blob(&store, &key, url, false);
     if (status == SHOAL_OK)
-        status = look_at_key(store, key);
-    if (status == SHOAL_OK)
+        status = shoal_store_get_range(store, key, 0, HEAD_BYTES, NULL, first, &head, shoal_after(request_patience(0)));
+    shoal_blob_release(&head);
+    if (status == SHOAL_OK || status == SHOAL_ABSENT)
         status = base_format(&beside, "%s.try", key);
     if (status == SHOAL_OK)
         status = shoal_store_put(store, beside, "", 0, NULL, NULL, shoal_after(request_patience(0)));
@@ -459,5 +447,8 @@ int engine_checkpoint_remove(const char *place)
 
 int engine_checkpoint_check(const char *place)
 {
-    return is_url(place) ? check_blob(place) : check_file(place);
+    if (is_url(place))
+        return check_blob(place);
+    int status = check_plain(place);
+    return status == SHOAL_OK ? base_output_check(place) : status;
 }

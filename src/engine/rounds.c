@@ -144,40 +144,23 @@ static int prepare_saves(rounds_run *run)
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
-static void tell_round(const rounds_run *run, const shoal_round *done, const shoal_round *next, double began)
-{
-    const shoal_run_options *options = run->job->options;
-    if (options->progress && (!run->ranks || run->ranks->rank == 0))
-        options->progress(options->progress_context, done, next, run->job->shape.rows, base_seconds() - began);
-}
-
-static bool asked_to_stop(const rounds_run *run)
-{
-    return run->job->options->stop && *run->job->options->stop;
-}
-
-static int map_here(shoal_partial **out, rounds_run *run)
-{
-    static const engine_parts whole = {.parts = 1};
-    int status = engine_mapper_begin(run->mapper, run->round);
-    if (status < 0)
-        return status;
-    return engine_slice_map_parts(out, run->mapper, run->slice,
-                                  run->reduction ? engine_reduction_parts(run->reduction) : &whole);
-}
-
 /* The partial of this round, of all ranks. */
 static int map_all(shoal_partial **merged, bool *stop, rounds_run *run)
 {
+    static const engine_parts whole = {.parts = 1};
+    const volatile int *asked = run->job->options->stop;
     shoal_report *report = run->job->report;
     int64_t counted[SHOAL_COUNTERS] = {0};
     double began = base_seconds();
     if (run->reduction)
         engine_reduction_begin(run->reduction, &run->round->layout);
-    int status = run->saved < 0 ? run->saved : map_here(merged, run);
+    int status = run->saved < 0 ? run->saved : engine_mapper_begin(run->mapper, run->round);
+    if (status == SHOAL_OK)
+        status = engine_slice_map_parts(merged, run->mapper, run->slice,
+                                        run->reduction ? engine_reduction_parts(run->reduction) : &whole);
     double mapped = base_seconds();
     report->map_seconds += mapped - began;
-    *stop = asked_to_stop(run);
+    *stop = asked && *asked;
     engine_mapper_counted(run->mapper, counted);
     if (run->reduction) {
         status = engine_reduction_end(merged, stop, counted, run->reduction, *merged, status);
@@ -188,23 +171,14 @@ static int map_all(shoal_partial **merged, bool *stop, rounds_run *run)
     return status;
 }
 
-static const char same_model[] = "model after the same rounds";
-
-/* Compares what all ranks should have: now and then the model that comes next, and in the end the one that the result
- * was made from. */
-static int verify_model(const rounds_run *run, const shoal_round *next)
-{
-    if (next && next->number % run->job->options->verify != 0)
-        return SHOAL_OK;
-    return compare_rounds(run->ranks, next ? next : run->round, same_model);
-}
-
 /* One round.  *stop: some rank was asked to stop while this round was mapped.  Ranks whose next rounds have different
  * layouts, or of which only some have come to the end, would wait for each other in different calls: so all agree on
  * that in every round, whether models are compared or not. */
 static int run_round(shoal_round **next, shoal_result **result, bool *stop, rounds_run *run)
 {
+    static const char same_model[] = "model after the same rounds";
     const engine_job *job = run->job;
+    const int64_t verify = job->options->verify;
     shoal_partial *merged = NULL;
     int status = map_all(&merged, stop, run);
     double began = base_seconds();
@@ -219,8 +193,9 @@ static int run_round(shoal_round **next, shoal_result **result, bool *stop, roun
     job->report->update_seconds += updated - began;
     if (run->ranks)
         status = engine_agree_on(run->ranks, status, *next ? learn_layout_hash(&(*next)->layout) | 1 : 0, same_model);
-    if (status == SHOAL_OK && run->ranks && job->options->verify > 0)
-        status = verify_model(run, *next);
+    /* Now and then the model that comes next is compared, and in the end the one that the result was made from. */
+    if (status == SHOAL_OK && run->ranks && verify > 0 && (!*next || (*next)->number % verify == 0))
+        status = compare_rounds(run->ranks, *next ? *next : run->round, same_model);
     job->report->reduce_seconds += run->ranks ? base_seconds() - updated : 0;
     return status;
 }
@@ -238,6 +213,8 @@ static void save(rounds_run *run, const shoal_round *next)
 
 static int run_rounds(shoal_result **result, rounds_run *run, double began)
 {
+    const shoal_run_options *options = run->job->options;
+    const bool tells = options->progress && (!run->ranks || run->ranks->rank == 0);
     shoal_report *report = run->job->report;
     while (!*result) {
         shoal_round *next = NULL;
@@ -251,26 +228,18 @@ static int run_rounds(shoal_result **result, rounds_run *run, double began)
             return status;
         }
         report->stopped |= stop && (next || (*result)->incomplete);
-        tell_round(run, run->round, next, began);
+        if (tells)
+            options->progress(options->progress_context, run->round, next, run->job->shape.rows,
+                              base_seconds() - began);
         save(run, next); /* the last thing: the message of a failure stays */
         report->rounds++;
         shoal_round_free(&run->round);
         run->round = next;
     }
-    return run->job->options->checkpoint ? agree(run, run->saved) : SHOAL_OK;
+    return options->checkpoint ? agree(run, run->saved) : SHOAL_OK;
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
-
-static void close_run(rounds_run *run)
-{
-    engine_slice_free(&run->slice);
-    engine_reduction_free(&run->reduction);
-    engine_mapper_free(&run->mapper);
-    engine_source_free(&run->source);
-    shoal_round_free(&run->round);
-    base_free(&run->first);
-}
 
 int engine_run_rounds(shoal_result **out, const engine_job *job)
 {
@@ -296,7 +265,12 @@ int engine_run_rounds(shoal_result **out, const engine_job *job)
         job->report->row_seconds = engine_reduction_row_seconds(run.reduction);
     if (status < 0)
         shoal_result_free(&result);
-    close_run(&run);
+    engine_slice_free(&run.slice);
+    engine_reduction_free(&run.reduction);
+    engine_mapper_free(&run.mapper);
+    engine_source_free(&run.source);
+    shoal_round_free(&run.round);
+    base_free(&run.first);
     *out = result;
     return status;
 }

@@ -15,15 +15,6 @@ static bool is_first(const engine_job *job)
     return !job->options->ranks || job->options->ranks->rank == 0;
 }
 
-static void write_shape(base_writer *out, const shoal_shape *shape)
-{
-    base_write_i64(out, shape->rows);
-    base_write_i64(out, shape->columns);
-    base_write_i64(out, shape->type);
-    base_write_i64(out, shape->weighted);
-    base_write_i64(out, shape->rows_per_grain);
-}
-
 int engine_saves_init(engine_saves *saves, const engine_job *job, const shoal_round *first, uint64_t fingerprint)
 {
     base_writer out = {0};
@@ -32,7 +23,11 @@ int engine_saves_init(engine_saves *saves, const engine_job *job, const shoal_ro
     base_write_text(&out, SHOAL_VERSION);
     base_write_text(&out, job->algorithm->name);
     base_write_u64(&out, job->kernel_check);
-    write_shape(&out, &job->shape);
+    base_write_i64(&out, job->shape.rows);
+    base_write_i64(&out, job->shape.columns);
+    base_write_i64(&out, job->shape.type);
+    base_write_i64(&out, job->shape.weighted);
+    base_write_i64(&out, job->shape.rows_per_grain);
     base_write_u64(&out, fingerprint);
     base_write_text(&out, job->options->code_hash ? job->options->code_hash : "");
     learn_round_write(&out, first);

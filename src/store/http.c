@@ -320,13 +320,6 @@ done:
 
 /* ---- what libcurl calls ------------------------------------------------------------------------------------------ */
 
-static bool answers_well(const transfer *t)
-{
-    long code = 0;
-    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &code);
-    return code >= 200 && code < 300;
-}
-
 /* The server can't have done what it did not get to the end. */
 static bool sent_whole(const transfer *t)
 {
@@ -437,7 +430,9 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *context)
 {
     transfer *t = context;
     http_request *request = t->request;
-    bool well = answers_well(t);
+    long code = 0;
+    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &code);
+    bool well = code >= 200 && code < 300;
     size_t fresh = size * count, most = HTTP_ANSWER_MOST;
     if (well && request->place && !t->placed) {
         t->placed = true;
@@ -650,15 +645,6 @@ static int end_transfer(http_pool *pool, client *user, transfer *t, int code)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-static int fill_places(http_pool *pool, client *user, http_request *requests, size_t count, size_t *next)
-{
-    int status = SHOAL_OK;
-    for (int i = 0; i < pool->parallel && *next < count && status == SHOAL_OK; i++)
-        if (!user->transfers[i].request)
-            status = start_transfer(pool, user, &user->transfers[i], &requests[(*next)++]);
-    return status;
-}
-
 static int collect_done(http_pool *pool, client *user, size_t *done)
 {
     int status = SHOAL_OK, left;
@@ -701,20 +687,14 @@ static void give_up_stuck(http_pool *pool, client *user, int64_t deadline, size_
     }
 }
 
-static int wait_for_sockets(client *user, int64_t deadline)
-{
-    double seconds = base_seconds_until(deadline);
-    int milliseconds = seconds <= 0 ? 0 : seconds * 1000 >= POLL_MOST_MS ? POLL_MOST_MS : (int)ceil(seconds * 1000);
-    CURLMcode code = curl_multi_poll(user->multi, NULL, 0, milliseconds, NULL);
-    return code == CURLM_OK ? SHOAL_OK : shoal_fail(SHOAL_SYSTEM, "libcurl: %s", curl_multi_strerror(code));
-}
-
 static int perform_all(http_pool *pool, client *user, http_request *requests, size_t count, int64_t deadline)
 {
     size_t next = 0, done = 0;
     int running = 0, status = SHOAL_OK;
     while (status == SHOAL_OK && done < count) {
-        status = fill_places(pool, user, requests, count, &next);
+        for (int i = 0; i < pool->parallel && next < count && status == SHOAL_OK; i++)
+            if (!user->transfers[i].request)
+                status = start_transfer(pool, user, &user->transfers[i], &requests[next++]);
         CURLMcode code = curl_multi_perform(user->multi, &running);
         if (status == SHOAL_OK && code != CURLM_OK)
             status = shoal_fail(SHOAL_SYSTEM, "libcurl: %s", curl_multi_strerror(code));
@@ -724,8 +704,12 @@ static int perform_all(http_pool *pool, client *user, http_request *requests, si
         if (status < 0 || done > before)
             continue;
         give_up_stuck(pool, user, deadline, &done);
-        if (done == before)
-            status = wait_for_sockets(user, deadline);
+        if (done > before)
+            continue;
+        double seconds = fmin(fmax(base_seconds_until(deadline), 0), POLL_MOST_MS / 1000.0);
+        code = curl_multi_poll(user->multi, NULL, 0, (int)ceil(seconds * 1000), NULL);
+        if (code != CURLM_OK)
+            status = shoal_fail(SHOAL_SYSTEM, "libcurl: %s", curl_multi_strerror(code));
     }
     if (status < 0)
         give_up_stuck(pool, user, INT64_MIN, &done); /* what still runs; it sets no message */

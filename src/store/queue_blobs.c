@@ -258,13 +258,6 @@ static int64_t lease_known_until(uint64_t mark)
     return until;
 }
 
-static void lease_remember(uint64_t mark, int64_t until)
-{
-    pthread_mutex_lock(&known_mutex);
-    known[mark % KNOWN_LEASES] = (struct known_lease){mark, until};
-    pthread_mutex_unlock(&known_mutex);
-}
-
 /* Whether a held lease that was just read has lapsed; if not, remembers when to look again.  Where the store does not
  * tell ages, a version lapses when this process has known it for that long. */
 static bool lease_has_lapsed(const lease *lease, const char *id, const shoal_etag *etag, double age)
@@ -273,8 +266,12 @@ static bool lease_has_lapsed(const lease *lease, const char *id, const shoal_eta
     int64_t now = base_now(), until = lease_known_until(mark);
     if (age >= 0 ? age >= lapses_after(lease) : until != 0 && now >= until)
         return true;
-    if (age >= 0 || until == 0)
-        lease_remember(mark, base_time_after(now, lapses_after(lease) - (age >= 0 ? age : 0)));
+    if (age >= 0 || until == 0) {
+        until = base_time_after(now, lapses_after(lease) - (age >= 0 ? age : 0));
+        pthread_mutex_lock(&known_mutex);
+        known[mark % KNOWN_LEASES] = (struct known_lease){mark, until};
+        pthread_mutex_unlock(&known_mutex);
+    }
     return false;
 }
 
@@ -365,13 +362,6 @@ typedef struct survey {
     id_list loose; /* leases that say by their size that nobody holds them */
     id_list held;  /* leases that were never read or may have lapsed */
 } survey;
-
-static void survey_release(survey *survey)
-{
-    base_free(&survey->fresh.id);
-    base_free(&survey->loose.id);
-    base_free(&survey->held.id);
-}
 
 static int survey_lease(survey *survey, const cursor *leases, const shoal_entry *entry)
 {
@@ -554,15 +544,12 @@ int store_blobs_take(shoal_store *store, const char *queue, double lease, shoal_
     int status = survey_make(&found, &here);
     if (status == SHOAL_OK)
         status = take_found(&here, &found, lease, out);
-    survey_release(&found);
+    base_free(&found.fresh.id);
+    base_free(&found.loose.id);
+    base_free(&found.held.id);
     if (try_next(status))
         return store_fail(store, queue, SHOAL_ABSENT, "there is nothing to take");
     return status;
-}
-
-static int fail_lost(const blob_queue *queue)
-{
-    return store_fail(queue->store, queue->name, SHOAL_LOST, "the lease of the message has ended");
 }
 
 /* After a swap that failed or whose answer was lost.  SHOAL_OK: the lease is still mine, and its version now in the
@@ -637,7 +624,7 @@ static int swap_lease(const blob_queue *queue, shoal_message *message, double se
         if (status < 0)
             return status == SHOAL_AGAIN && doubt ? fail_unclear(queue, state) : status;
     }
-    return fail_lost(queue);
+    return store_fail(queue->store, queue->name, SHOAL_LOST, "the lease of the message has ended");
 }
 
 int store_blobs_extend(shoal_store *store, const char *queue, shoal_message *message, double lease, int64_t deadline)

@@ -243,15 +243,6 @@ static int watch_workers(follower *self)
     return SHOAL_OK;
 }
 
-/* What the caller wants done meanwhile. */
-static int attend(follower *self)
-{
-    if (self->options.stop && *self->options.stop)
-        return shoal_fail(SHOAL_STOPPED, "stopped while job %s was in round %lld", self->id,
-                          (long long)self->model->number);
-    return self->options.tick ? self->options.tick(self->options.tick_context) : SHOAL_OK;
-}
-
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 /* Seconds from the last look until the next on a store that has to be asked. */
@@ -297,16 +288,21 @@ static double shortest_rest(const follower *self)
     return fmin(WAKE_SHORTEST, some_rounds > 0 ? some_rounds : WAKE_SHORTEST / 10);
 }
 
+/* Until it is time to look again; meanwhile the caller's wishes are attended to. */
 static int rest(follower *self)
 {
+    const shoal_follow_options *options = &self->options;
     bool wakes = self->traits.wakes, over = false;
     double interval = wakes ? LOOK_LONGEST : look_interval(self);
-    int64_t due = base_time_after(self->looked, fmin(interval, self->options.patience / 2));
+    int64_t due = base_time_after(self->looked, fmin(interval, options->patience / 2));
     bool slow = self->seen == 0 && self->round_seconds >= WAKE_SHORTEST;
     int64_t soonest = base_time_after(self->looked, slow ? 0 : shortest_rest(self));
     self->woken = false;
     for (;;) {
-        int status = attend(self);
+        if (options->stop && *options->stop)
+            return shoal_fail(SHOAL_STOPPED, "stopped while job %s was in round %lld", self->id,
+                              (long long)self->model->number);
+        int status = options->tick ? options->tick(options->tick_context) : SHOAL_OK;
         int64_t now = base_now(), until = base_time_after(now, ATTEND_EVERY);
         if (status < 0 || now >= due || over)
             return status;
@@ -358,15 +354,6 @@ static const char *kernel_name(const shoal_job_worker *worker, int64_t count)
     return count > 0 ? "of another machine" : "";
 }
 
-static void report_run(shoal_report *out, const job_model *model)
-{
-    const job_trailer *trailer = &model->trailer;
-    out->rounds = model->number;
-    out->phases = trailer->phases;
-    memcpy(out->phase, trailer->phase, sizeof out->phase);
-    memcpy(out->counter, trailer->counter, sizeof out->counter);
-}
-
 /* What can be told; a store that is away leaves it incomplete. */
 static void fill_report(shoal_job_report *out, follower *self)
 {
@@ -374,8 +361,12 @@ static void fill_report(shoal_job_report *out, follower *self)
     int64_t count = 0;
     *out = (shoal_job_report){.run.kernel = ""};
     if (self->model) {
-        report_run(&out->run, self->model);
-        out->doubled = self->model->trailer.doubled;
+        const job_trailer *trailer = &self->model->trailer;
+        out->run.rounds = self->model->number;
+        out->run.phases = trailer->phases;
+        memcpy(out->run.phase, trailer->phase, sizeof out->run.phase);
+        memcpy(out->run.counter, trailer->counter, sizeof out->run.counter);
+        out->doubled = trailer->doubled;
         if (self->model->state == SHOAL_JOB_DONE)
             await_leaving(self);
     }
@@ -410,27 +401,6 @@ static int start_following(follower *self)
     return status;
 }
 
-static int judge_end(shoal_result **out, job_model *end, const char *id)
-{
-    if (end->state == SHOAL_JOB_CANCELLED)
-        return shoal_fail(SHOAL_STOPPED, "job %s was cancelled: %s", id, end->message);
-    if (end->state == SHOAL_JOB_FAILED)
-        return shoal_fail(end->status, "%s", end->message);
-    *out = end->result;
-    end->result = NULL;
-    return SHOAL_OK;
-}
-
-static int check_patience(double *patience)
-{
-    if (*patience == 0)
-        *patience = USUAL_PATIENCE;
-    if (*patience >= SHOAL_JOB_PATIENCE_LEAST && *patience <= SHOAL_JOB_PATIENCE_MOST)
-        return SHOAL_OK;
-    return shoal_fail(SHOAL_USAGE, "patience must be %.15g to %.15g seconds, not %.15g", SHOAL_JOB_PATIENCE_LEAST,
-                      SHOAL_JOB_PATIENCE_MOST, *patience);
-}
-
 int shoal_job_follow(shoal_result **out, shoal_job_report *report, shoal_store *store, const char *id,
                      const shoal_follow_options *options)
 {
@@ -439,10 +409,12 @@ int shoal_job_follow(shoal_result **out, shoal_job_report *report, shoal_store *
     *out = NULL;
     if (options)
         self.options = *options;
-    int status = check_patience(&self.options.patience);
-    if (status < 0)
-        return status;
-    status = start_following(&self);
+    if (self.options.patience == 0)
+        self.options.patience = USUAL_PATIENCE;
+    if (!(self.options.patience >= SHOAL_JOB_PATIENCE_LEAST && self.options.patience <= SHOAL_JOB_PATIENCE_MOST))
+        return shoal_fail(SHOAL_USAGE, "patience must be %.15g to %.15g seconds, not %.15g", SHOAL_JOB_PATIENCE_LEAST,
+                          SHOAL_JOB_PATIENCE_MOST, self.options.patience);
+    int status = start_following(&self);
     while (status == SHOAL_OK && self.model->state == SHOAL_JOB_RUNNING) {
         status = rest(&self);
         if (status == SHOAL_OK)
@@ -450,8 +422,14 @@ int shoal_job_follow(shoal_result **out, shoal_job_report *report, shoal_store *
         if (status == SHOAL_OK && self.model->state == SHOAL_JOB_RUNNING)
             status = watch_workers(&self);
     }
-    if (status == SHOAL_OK)
-        status = judge_end(out, self.model, id);
+    if (status == SHOAL_OK && self.model->state == SHOAL_JOB_CANCELLED) {
+        status = shoal_fail(SHOAL_STOPPED, "job %s was cancelled: %s", id, self.model->message);
+    } else if (status == SHOAL_OK && self.model->state == SHOAL_JOB_FAILED) {
+        status = shoal_fail(self.model->status, "%s", self.model->message);
+    } else if (status == SHOAL_OK) {
+        *out = self.model->result;
+        self.model->result = NULL;
+    }
     if (report) {
         if (status < 0)
             base_copy_text(&why, shoal_error());

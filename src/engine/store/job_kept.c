@@ -43,19 +43,15 @@ bool job_kept_here(const shoal_round *round)
     return true;
 }
 
-static int put_part(job_run *run, const shoal_kept *kept)
-{
-    job_key key = job_key_kept(run->spec->id, kept->born);
-    return shoal_store_put_framed(run->store, key.text, JOB_KIND_KEPT, kept->values, kept->bytes, NULL, NULL,
-                                  job_deadline(run));
-}
-
 int job_kept_put(job_run *run, const shoal_round *round, bool all)
 {
     int status = SHOAL_OK;
-    for (int i = 0; status == SHOAL_OK && i < round->keeps; i++)
-        if (all || round->kept[i]->born == round->number)
-            status = put_part(run, round->kept[i]);
+    for (int i = 0; status == SHOAL_OK && i < round->keeps; i++) {
+        const shoal_kept *kept = round->kept[i];
+        if (all || kept->born == round->number)
+            status = shoal_store_put_framed(run->store, job_key_kept(run->spec->id, kept->born).text, JOB_KIND_KEPT,
+                                            kept->values, kept->bytes, NULL, NULL, job_deadline(run));
+    }
     return status;
 }
 

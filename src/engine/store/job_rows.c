@@ -391,20 +391,11 @@ static int load_values(job_rows *rows, int64_t deadline)
     return status;
 }
 
-static int load_weights(job_rows *rows, int64_t deadline)
-{
-    const job_spec *spec = rows->loader->spec;
-    bool hit;
-    if (!spec->shape.weighted)
-        return SHOAL_OK;
-    return fetch_upload(&rows->weights, rows, job_key_weights(spec->id, rows->slice).text,
-                        spec->slice[rows->slice].weights_hash, (size_t)rows->rows * sizeof(double), &hit, deadline);
-}
-
 int job_rows_load(job_rows **out, job_loader *loader, int64_t slice, int64_t deadline)
 {
     const job_spec *spec = loader->spec;
     job_rows *rows = NULL;
+    bool hit;
     *out = NULL;
     if (slice < 0 || slice >= spec->slices)
         SHOAL_BUG("slice %lld of %lld", (long long)slice, (long long)spec->slices);
@@ -417,8 +408,9 @@ int job_rows_load(job_rows **out, job_loader *loader, int64_t slice, int64_t dea
     rows->rows = job_slice_rows(spec, slice);
     rows->row_bytes = (size_t)spec->shape.columns * shoal_type_size(spec->shape.type);
     status = load_values(rows, deadline);
-    if (status == SHOAL_OK)
-        status = load_weights(rows, deadline);
+    if (status == SHOAL_OK && spec->shape.weighted)
+        status = fetch_upload(&rows->weights, rows, job_key_weights(spec->id, slice).text,
+                              spec->slice[slice].weights_hash, (size_t)rows->rows * sizeof(double), &hit, deadline);
     if (status < 0)
         job_rows_free(&rows);
     *out = rows;

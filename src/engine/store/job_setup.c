@@ -50,14 +50,6 @@ int job_setup_id(char id[SHOAL_JOB_ID_BYTES], const char *name)
     return status;
 }
 
-static int choose_id(job_spec *spec, const shoal_job_options *options)
-{
-    if (!options->id)
-        return job_setup_id(spec->id, options->name ? options->name : spec->algorithm);
-    snprintf(spec->id, sizeof spec->id, "%s", options->id);
-    return job_id_check(options->id);
-}
-
 /* Whether JSON can hold the text. */
 static bool is_utf8(const char *text)
 {
@@ -94,17 +86,6 @@ static int check_numbers(const shoal_job_options *options)
         return shoal_fail(SHOAL_USAGE, "keep_rounds must be 1 to %d, not %lld", SHOAL_JOB_KEEP_ROUNDS_MOST,
                           (long long)options->keep_rounds);
     return SHOAL_OK;
-}
-
-static int copy_settings(job_spec *spec, const char *settings)
-{
-    if (!settings)
-        return SHOAL_OK;
-    json_t *json = json_loads(settings, JSON_DECODE_ANY, NULL);
-    if (!json)
-        return shoal_fail(SHOAL_USAGE, "the settings of a job must be JSON, not '%.80s'", settings);
-    json_decref(json);
-    return base_copy_text(&spec->settings, settings);
 }
 
 /* ---- slices ------------------------------------------------------------------------------------------------------ */
@@ -282,10 +263,18 @@ static int choose_all(job_spec *spec, shoal_store *store, const shoal_algorithm 
     spec->created = (double)time(NULL); /* for people: nothing depends on it */
     spec->lease = options->lease != 0 ? options->lease : shoal_store_describe(store).wakes ? 10 : 30;
     int status = check_numbers(options);
-    if (status == SHOAL_OK)
-        status = choose_id(spec, options);
-    if (status == SHOAL_OK)
-        status = copy_settings(spec, options->settings);
+    if (status == SHOAL_OK && options->id) {
+        snprintf(spec->id, sizeof spec->id, "%s", options->id);
+        status = job_id_check(options->id);
+    } else if (status == SHOAL_OK) {
+        status = job_setup_id(spec->id, options->name ? options->name : spec->algorithm);
+    }
+    if (status == SHOAL_OK && options->settings) {
+        json_t *json = json_loads(options->settings, JSON_DECODE_ANY, NULL);
+        status = json ? base_copy_text(&spec->settings, options->settings)
+                      : shoal_fail(SHOAL_USAGE, "the settings of a job must be JSON, not '%.80s'", options->settings);
+        json_decref(json);
+    }
     if (status == SHOAL_OK)
         status = kernel_choose(&kernel, options->kernel);
     if (status == SHOAL_OK)

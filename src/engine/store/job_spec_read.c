@@ -152,15 +152,6 @@ static void read_shape(job_spec *spec, fields *all)
     end_object(&in, all);
 }
 
-static void read_ranges(job_spec *spec, fields *in)
-{
-    int64_t bytes = spec->shape.rows * spec->shape.columns * (int64_t)shoal_type_size(spec->shape.type);
-    spec->offset = take_integer(in, "offset", 0, INT64_MAX);
-    spec->size = take_integer(in, "size", 1, INT64_MAX);
-    if (spec->offset > spec->size || bytes > spec->size - spec->offset)
-        fail_field(in, "size", "is too small for the rows");
-}
-
 static void read_data(job_spec *spec, fields *all)
 {
     fields in = take_object(all, "data", "data.");
@@ -178,8 +169,13 @@ static void read_data(job_spec *spec, fields *all)
         if (json_object_get(in.object, "store"))
             take_copy(&in, &spec->store_url, "store");
     }
-    if (in.status == SHOAL_OK && (spec->source == JOB_RANGES || spec->source == JOB_FILE))
-        read_ranges(spec, &in);
+    if (in.status == SHOAL_OK && (spec->source == JOB_RANGES || spec->source == JOB_FILE)) {
+        int64_t bytes = spec->shape.rows * spec->shape.columns * (int64_t)shoal_type_size(spec->shape.type);
+        spec->offset = take_integer(&in, "offset", 0, INT64_MAX);
+        spec->size = take_integer(&in, "size", 1, INT64_MAX);
+        if (spec->offset > spec->size || bytes > spec->size - spec->offset)
+            fail_field(&in, "size", "is too small for the rows");
+    }
     if (in.status == SHOAL_OK && spec->source == JOB_FILE && spec->place[0] != '/')
         fail_field(&in, "place", "is no absolute path");
     /* Nothing else must be opened as if it were an address of generated rows. */
@@ -287,15 +283,6 @@ static void read_fingerprint(job_spec *spec, fields *all)
         spec->fingerprint = spec->fingerprint << 8 | bytes[i];
 }
 
-static void read_settings(job_spec *spec, fields *all)
-{
-    json_t *value = take_member(all, "settings");
-    if (value && !json_is_null(value) && !json_is_string(value))
-        fail_field(all, "settings", "is no text");
-    if (all->status == SHOAL_OK && json_is_string(value))
-        all->status = base_copy_text(&spec->settings, json_string_value(value));
-}
-
 /* Before anything else: what a newer version wrote may look like anything but this. */
 static void read_format(job_spec *spec, fields *all)
 {
@@ -331,7 +318,11 @@ static int read_json(job_spec *spec, const char *id, json_t *json)
     spec->keep_rounds = take_integer(&all, "keep_rounds", 0, SHOAL_JOB_KEEP_ROUNDS_MOST);
     spec->workers = take_integer(&all, "workers", 0, SHOAL_JOB_SLOTS_MOST);
     spec->created = take_real(&all, "created", 0, 1e15);
-    read_settings(spec, &all);
+    json_t *settings = take_member(&all, "settings");
+    if (settings && !json_is_null(settings) && !json_is_string(settings))
+        fail_field(&all, "settings", "is no text");
+    if (all.status == SHOAL_OK && json_is_string(settings))
+        all.status = base_copy_text(&spec->settings, json_string_value(settings));
     end_object(&all, NULL);
     return all.status;
 }

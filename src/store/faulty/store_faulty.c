@@ -78,12 +78,6 @@ static int forget_last(faulty_store *self, double seconds)
     return status;
 }
 
-static void delay(const faulty_store *self, uint64_t call, const store_attempt *attempt)
-{
-    int64_t until = base_time_after(base_now(), draw(self, call, DRAW_LENGTH) * self->spec.delay.seconds);
-    base_sleep_until(until < attempt->deadline ? until : attempt->deadline);
-}
-
 /* Decides what a call meets.  SHOAL_OK: it is to be made, and *out tells what then. */
 static int meet_faults(fate *out, faulty_store *self, const char *key, bool writes, store_attempt *attempt)
 {
@@ -93,7 +87,8 @@ static int meet_faults(fate *out, faulty_store *self, const char *key, bool writ
     *out = (fate){.stale = draw(self, call, DRAW_STALE) < spec->stale.chance,
                   .duplicate = draw(self, call, DRAW_DUPLICATE) < spec->duplicate.chance};
     if (draw(self, call, DRAW_DELAY) < spec->delay.chance) {
-        delay(self, call, attempt);
+        int64_t until = base_time_after(base_now(), draw(self, call, DRAW_LENGTH) * spec->delay.seconds);
+        base_sleep_until(until < attempt->deadline ? until : attempt->deadline);
         if (base_now() >= attempt->deadline)
             return fail_on_purpose(self, key, SHOAL_AGAIN, SHOAL_CAUSE_TIMEOUT, attempt);
     }

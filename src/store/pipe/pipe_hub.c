@@ -709,15 +709,10 @@ static int listen_on(pipe_hub *self, const char *path)
     return base_copy_text(&self->socket, path);
 }
 
-static int64_t cache_size(int64_t asked)
-{
-    int64_t eighth = base_memory_total() / 8;
-    return asked > 0 ? asked : eighth < CACHE_MOST ? eighth : CACHE_MOST;
-}
-
 int pipe_hub_new(pipe_hub **out_hub, int in, int out, const pipe_hub_options *options)
 {
     pipe_hub *self = NULL;
+    int64_t eighth = base_memory_total() / 8;
     *out_hub = NULL;
     int status = base_alloc(&self, 1, sizeof *self, "the hub of a pipe");
     if (status < 0) {
@@ -728,7 +723,7 @@ int pipe_hub_new(pipe_hub **out_hub, int in, int out, const pipe_hub_options *op
     }
     self->events = options->events;
     self->listener = -1;
-    self->cache_most = cache_size(options->cache_bytes);
+    self->cache_most = options->cache_bytes > 0 ? options->cache_bytes : eighth < CACHE_MOST ? eighth : CACHE_MOST;
     pipe_link_options link = {.first = true, .nonce = options->nonce, .events = &up_events, .context = self};
     status = pipe_link_new(&self->up, in, out, &link);
     if (status == SHOAL_OK)

@@ -296,12 +296,6 @@ static void commit_written(pipe_link *link, plan *plan, size_t written)
             plan->frame[next].piece->planned -= plan->frame[next].length;
 }
 
-static ssize_t write_parts(const pipe_link *link, plan *plan)
-{
-    struct msghdr message = {.msg_iov = plan->part, .msg_iovlen = (size_t)plan->parts};
-    return link->socket ? sendmsg(link->out, &message, MSG_NOSIGNAL) : writev(link->out, plan->part, plan->parts);
-}
-
 void pipe_lane_flush(pipe_link *link)
 {
     while (!link->failed && !link->gone && !link->blocked) {
@@ -318,7 +312,9 @@ void pipe_lane_flush(pipe_link *link)
         }
         if (plan.parts == 0)
             return;
-        ssize_t written = write_parts(link, &plan);
+        struct msghdr message = {.msg_iov = plan.part, .msg_iovlen = (size_t)plan.parts};
+        ssize_t written =
+            link->socket ? sendmsg(link->out, &message, MSG_NOSIGNAL) : writev(link->out, plan.part, plan.parts);
         int error = errno;
         commit_written(link, &plan, written > 0 ? (size_t)written : 0);
         if (written < 0 && (error == EPIPE || error == ECONNRESET))
@@ -385,13 +381,6 @@ bool pipe_lane_credited(pipe_link *link, uint64_t count)
 }
 
 /* ---- for owners -------------------------------------------------------------------------------------------------- */
-
-static void release_parts(const pipe_message *message)
-{
-    for (int i = 0; i < 2; i++)
-        if (message->release && message->part[i].size > 0)
-            message->release(message->owner, message->part[i].size);
-}
 
 /* Writes at once, unless the loop's thread does so at the end of its turn. */
 static void flush_or_wait(pipe_link *link, bool lazy)
@@ -463,8 +452,9 @@ int pipe_link_send(pipe_link *link, const pipe_message *message)
             pipe_link_broke(link, "%s", shoal_error());
     }
     flush_or_wait(link, message->lazy);
-    if (status < 0 || whole)
-        release_parts(message);
+    for (int i = 0; i < 2 && message->release && (status < 0 || whole); i++)
+        if (message->part[i].size > 0)
+            message->release(message->owner, message->part[i].size);
     return status;
 }
 

@@ -177,25 +177,20 @@ static int find_socket(char **socket, char **rest, const store_url *url)
                       url->text);
 }
 
-static int read_options(pipe_store *self, const store_url *url)
-{
-    const char *store = store_url_option(url, "store");
-    if (store && strcmp(store, "data") != 0)
-        return shoal_fail(SHOAL_USAGE, "%s: store must be data, or not be there, not '%s'", url->text, store);
-    self->data = store != NULL;
-    return SHOAL_OK;
-}
-
 static int open_pipe(shoal_store *base, char **rest, const store_url *url, const shoal_store_options *options,
                      store_attempt *attempt)
 {
     pipe_store *self = (pipe_store *)base;
     pipe_request request;
     pipe_calling *call = NULL;
+    const char *store = store_url_option(url, "store");
+    int status = SHOAL_OK;
     (void)options;
     pthread_mutex_init(&self->lock, NULL);
     self->ready = true;
-    int status = read_options(self, url);
+    self->data = store != NULL;
+    if (store && strcmp(store, "data") != 0)
+        status = shoal_fail(SHOAL_USAGE, "%s: store must be data, or not be there, not '%s'", url->text, store);
     if (status == SHOAL_OK)
         status = find_socket(&self->socket, rest, url);
     if (status == SHOAL_OK)

@@ -307,24 +307,6 @@ int transfer_add(transfer *self, const transfer_entry *entry)
     return shoal_fail(SHOAL_STOPPED, "stopped");
 }
 
-/* Waits for the threads, as long as the watcher lets us. */
-static void wait_for_threads(transfer *self, bool begin_no_more)
-{
-    pthread_mutex_lock(&self->lock);
-    self->closed = true;
-    self->stopping |= begin_no_more;
-    pthread_cond_broadcast(&self->changed);
-    while (self->alive > 0)
-        wait_a_little(self);
-    self->over = true;
-    pthread_cond_signal(&self->ended);
-    pthread_mutex_unlock(&self->lock);
-    for (int i = 0; i < self->thread_count; i++)
-        pthread_join(self->threads[i], NULL);
-    if (self->watched)
-        pthread_join(self->watcher, NULL);
-}
-
 static void free_transfer(transfer **inout)
 {
     transfer *self = *inout;
@@ -378,7 +360,19 @@ int transfer_finish(transfer **inout, int status, transfer_report *report)
         return status;
     if (status < 0 && base_copy_text(&message, shoal_error()) < 0) /* threads don't change it, but progress might */
         message = NULL;
-    wait_for_threads(self, status < 0);
+    pthread_mutex_lock(&self->lock);
+    self->closed = true;
+    self->stopping |= status < 0;
+    pthread_cond_broadcast(&self->changed);
+    while (self->alive > 0)
+        wait_a_little(self);
+    self->over = true;
+    pthread_cond_signal(&self->ended);
+    pthread_mutex_unlock(&self->lock);
+    for (int i = 0; i < self->thread_count; i++)
+        pthread_join(self->threads[i], NULL);
+    if (self->watched)
+        pthread_join(self->watcher, NULL);
     if (self->options->on_stoppable)
         self->options->on_stoppable(self->options->context, false);
     if (message)

@@ -43,14 +43,6 @@ static void count_moved(transfer *self, int64_t bytes)
     pthread_mutex_unlock(&self->lock);
 }
 
-static void count_skipped(transfer *self, const transfer_entry *entry)
-{
-    pthread_mutex_lock(&self->lock);
-    self->report.skipped++;
-    self->moved += entry->size;
-    pthread_mutex_unlock(&self->lock);
-}
-
 static transfer_mark done_mark(const transfer_entry *entry, const shoal_etag *there)
 {
     return transfer_mark_of(
@@ -346,25 +338,21 @@ static void find_old_pieces(transfer *self, large_file *large, char *buffer)
     pthread_mutex_unlock(&self->lock);
 }
 
-/* The end of a large blob: all pieces are there, or one has failed. */
-static int complete_large(transfer *self, large_file *large, char *buffer)
-{
-    transfer_mapping mapping;
-    if (large->status < 0)
-        return shoal_fail(large->status, "%s", large->message ? large->message : "out of memory");
-    if (!self->to)
-        return commit_file(self, large->entry, &large->part, large->crc, buffer);
-    int status = transfer_map_descriptor(&mapping, large->part.descriptor, "a temporary file");
-    if (status == SHOAL_OK)
-        status = put_and_verify(self, large->entry, mapping.data, mapping.size, buffer);
-    transfer_unmap(&mapping);
-    return status;
-}
-
+/* The end of a large blob: all pieces are there, or one has failed, or a stop came before. */
 static void end_large(transfer *self, large_file *large, char *buffer)
 {
-    bool stopped = large->left > 0 && large->status == SHOAL_OK;
-    int status = stopped ? SHOAL_OK : complete_large(self, large, buffer);
+    transfer_mapping mapping = {0};
+    int status = SHOAL_OK;
+    if (large->status < 0) {
+        status = shoal_fail(large->status, "%s", large->message ? large->message : "out of memory");
+    } else if (large->left == 0 && !self->to) {
+        status = commit_file(self, large->entry, &large->part, large->crc, buffer);
+    } else if (large->left == 0) {
+        status = transfer_map_descriptor(&mapping, large->part.descriptor, "a temporary file");
+        if (status == SHOAL_OK)
+            status = put_and_verify(self, large->entry, mapping.data, mapping.size, buffer);
+        transfer_unmap(&mapping);
+    }
     if (status < 0)
         transfer_record_failure(self, status);
     transfer_free_large(&large, true); /* what there is of it is where the next run goes on */
@@ -461,7 +449,10 @@ int transfer_copy_entry(transfer *self, transfer_entry **inout, char *buffer)
     transfer_entry *entry = *inout;
     bool large = entry->size > TRANSFER_PIECE;
     if (is_there_already(self, entry, buffer)) {
-        count_skipped(self, entry);
+        pthread_mutex_lock(&self->lock);
+        self->report.skipped++;
+        self->moved += entry->size;
+        pthread_mutex_unlock(&self->lock);
         return SHOAL_OK;
     }
     if (self->options->if_absent && entry->there >= 0)

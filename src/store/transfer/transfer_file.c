@@ -18,21 +18,16 @@
 #include "transfer_journal.h"
 #include "transfer_names.h"
 
-static void describe_file(const struct stat *info, int64_t *size, shoal_etag *version)
-{
-    *size = info->st_size;
-    *version = (shoal_etag){""};
-    snprintf(version->text, sizeof version->text, "%lld-%lld.%09ld-%lld.%09ld-%llu", (long long)info->st_size,
-             (long long)info->st_mtim.tv_sec, info->st_mtim.tv_nsec, (long long)info->st_ctim.tv_sec,
-             info->st_ctim.tv_nsec, (unsigned long long)info->st_ino);
-}
-
 int transfer_file_version(const char *path, int64_t *size, shoal_etag *version)
 {
     struct stat info;
     if (stat(path, &info) < 0)
         return shoal_fail_errno(errno == ENOENT || errno == ENOTDIR ? SHOAL_ABSENT : SHOAL_SYSTEM, errno, "%s", path);
-    describe_file(&info, size, version);
+    *size = info.st_size;
+    *version = (shoal_etag){""};
+    snprintf(version->text, sizeof version->text, "%lld-%lld.%09ld-%lld.%09ld-%llu", (long long)info.st_size,
+             (long long)info.st_mtim.tv_sec, info.st_mtim.tv_nsec, (long long)info.st_ctim.tv_sec, info.st_ctim.tv_nsec,
+             (unsigned long long)info.st_ino);
     return SHOAL_OK;
 }
 

@@ -89,17 +89,6 @@ static int remove_below(removal *self)
     return status;
 }
 
-static int remove_key(removal *self)
-{
-    shoal_entry entry = {0};
-    int status = store_place_find(self->from, self->from->rest, &entry);
-    if (status == SHOAL_OK) {
-        self->batch[0] = entry;
-        status = remove_batch(self, 1);
-    }
-    return status;
-}
-
 /* Says of a key that is not there whether there is something below it. */
 static int fail_absent_key(const store_place *from)
 {
@@ -121,7 +110,9 @@ static int remove_url(removal *self, const store_place *from)
     const bool recursive = self->options->recursive;
     const int64_t before = self->keys;
     self->from = from;
-    int status = *from->rest ? remove_key(self) : SHOAL_ABSENT;
+    int status = *from->rest ? store_place_find(from, from->rest, &self->batch[0]) : SHOAL_ABSENT;
+    if (status == SHOAL_OK)
+        status = remove_batch(self, 1);
     if (status == SHOAL_ABSENT && !recursive)
         return fail_absent_key(from);
     if (recursive && (status == SHOAL_OK || status == SHOAL_ABSENT))
