@@ -1,5 +1,5 @@
-/* A place in a store: what a URL names, opened, with the key or the start of keys behind the store's own part of it; and
- * the keys of a store one after the other.
+/* A place in a store: what a URL names, opened, with the key or the start of keys behind the store's own part of it;
+ * and the keys of a store one after the other.
  *
  *     store_place from;
  *     store_keys keys = {0};

@@ -8,9 +8,9 @@
  *
  * The caller's thread finds what is to be copied, in the order of names; some others copy.  A blob goes to its place at
  * once or not at all, whatever happens.  What was done is written into a journal, so that the same call, made again,
- * goes on from there; what no journal knows is skipped only when both ends have the same bytes.  One that fails does not
- * stop the others.  Memory is bounded: a thread has one buffer of 16 MiB, and what is larger goes through it in pieces,
- * which several threads fetch at once.
+ * goes on from there; what no journal knows is skipped only when both ends have the same bytes.  One that fails does
+ * not stop the others.  Memory is bounded: a thread has one buffer of 16 MiB, and what is larger goes through it in
+ * pieces, which several threads fetch at once.
  *
  * Places in stores are named by URLs, whose part behind the store itself is a key or the start of keys. */
 #ifndef TRANSFER_H
@@ -70,7 +70,8 @@ void transfer_report_release(transfer_report *report);
  * '/' or names a store, below it by their own names.  "-" is standard input. */
 int transfer_put(transfer_report *report, const char *const *paths, int count, const char *url,
                  const transfer_options *options);
-/* Blobs into files: one to the target; several, or when it ends with '/', below it by the last segments of their keys. */
+/* Blobs into files: one to the target; several, or when it ends with '/', below it by the last segments of their
+ * keys. */
 int transfer_get(transfer_report *report, const char *const *urls, int count, const char *target,
                  const transfer_options *options);
 /* A key, or all below it, from one store to another or to other keys of the same. */

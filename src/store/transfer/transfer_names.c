@@ -126,7 +126,7 @@ void transfer_ancestors_release(transfer_ancestors *self)
     *self = (transfer_ancestors){0};
 }
 
-/* ---- both ends, for the journal ----------------------------------------------------------------------------------- */
+/* ---- both ends, for the journal ---------------------------------------------------------------------------------- */
 
 int transfer_name_place(char **out, const store_place *self)
 {
