@@ -119,14 +119,18 @@ def bench_runs(bench):
                             "inside": sum(row["low"] <= row["median"] <= row["high"] for row in rows)}
 
 
+def build_program(bench, name):
+    """Builds a program of bench/ that goes with the library."""
+    subprocess.run(["cmake", "--build", str(bench.build), "--target", name], check=True, stdout=subprocess.DEVNULL)
+    return bench.build / name
+
+
 # ---- the paper's fourteen times --------------------------------------------------------------------------------------
 
 
 def bench_paper(bench):
     """Our model fitted to the paper's measured times."""
-    subprocess.run(["cmake", "--build", str(bench.build), "--target", "bench_plan_fit"], check=True,
-                   stdout=subprocess.DEVNULL)
-    bench.report["paper"] = json.loads(bench.run(program=bench.build / "bench_plan_fit"))
+    bench.report["paper"] = json.loads(bench.run(program=build_program(bench, "bench_plan_fit")))
 
 
 # ---- choosing by trying ----------------------------------------------------------------------------------------------
@@ -138,8 +142,8 @@ def bench_search(bench):
     if not table.exists():
         return say("    no measured tables here")
     bench.report["search"] = json.loads(
-        bench.run("plan", "search", "--replay", table, "--prices", ROOT / "examples" / "prices-2018.csv", "--seeds",
-                  5 if bench.quick else 50, "--json"))
+        bench.run(table, ROOT / "examples" / "prices-2018.csv", "--seeds", 5 if bench.quick else 50,
+                  program=build_program(bench, "bench_plan_search")))
 
 
 GROUPS = {"runs": bench_runs, "paper": bench_paper, "search": bench_search}

@@ -20,7 +20,6 @@ import processes
 
 sys.dont_write_bytecode = True
 SHOAL = os.path.abspath(sys.argv[1])
-CLOUDS = pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "data" / "clouds"
 PRICES = """cloud,region,machine,vcpus,memory_gib,usd_per_hour,usd_per_hour_spot
 x,here,small,2,4,0.1,0.03
 x,here,medium,4,16,0.2,0.07
@@ -694,72 +693,23 @@ def wrong_results_are_told_by_line():
     refuses(1, "none.csv: can't read: No such file or directory", *words("--from", "none.csv", "--json", run=None))
 
 
-# ---- usage and replay ------------------------------------------------------------------------------------------------
+# ---- usage -----------------------------------------------------------------------------------------------------------
 
 @apart.test
 def wrong_usage_is_told():
     prepare()
     here = ("plan", "search")
-    refuses(2, "plan search needs --space SPACE.json, or --replay FILE.csv", *here)
+    refuses(2, "plan search needs --space SPACE.json", *here)
     refuses(2, "plan search needs --run COMMAND to try configurations, or --from RESULTS.csv to say what to try next",
             *words(run=None))
     refuses(2, "--journal needs --run", *words("--from", "x", "--journal", "y", run=None))
     refuses(2, "--deadline: 'soon' is no duration, such as 30s, 90m, 2h, 1d or 1h30m", *words("--deadline", "soon"))
     refuses(2, "--timeout: '0s' is not more than nothing", *words("--timeout", "0s"))
     refuses(2, "--budget: '5eur' is no sum of money in US dollars, such as 5usd or $5", *words("--budget", "5eur"))
-    refuses(2, "--replay needs --prices: a table with the prices of its machines", *here, "--replay", "x.csv")
-    refuses(2, "--replay evaluates the search and goes without --space, --run, --from and --journal",
-            *words("--replay", "x.csv"))
     shoal(*words("--objective", "fame"), code=2)
     shoal(*words("--trials", 0), code=2)
     shoal(*words("--improvement", 2), code=2)
     assert not os.path.exists("space.trials.jsonl")
-
-
-@apart.test
-def a_replay_looks_runs_up():
-    prepare()
-    rows = ["nodes,vm,workload,elapsed_time"]
-    for load in (1, 3):
-        rows += [
-            f"{count},{machine},w{load},{load * 4000 / (VCPUS[machine] * count) + 30 * count}" for machine in VCPUS
-            for count in (1, 2, 4, 8)
-        ]
-    write("runs.csv", "\n".join(rows) + "\n")
-    write("prices.csv", PRICES.replace("x,there,medium,4,16,0.3,0.1\n", ""))
-    here = ("plan", "search", "--replay", "runs.csv", "--prices", "prices.csv", "--seeds", 7)
-    found = json.loads(shoal(*here, "--json", "--trials", 12).stdout)
-    assert found["workloads"] == 2 and found["configurations"] == 12 and found["seeds"] == 7
-    pooled = {(score["method"], score["fixed"]): score for score in found["scores"] if score["workload"] is None}
-    assert {("best", 0), ("cherrypick", 0), ("random", 0), ("best", 12)} <= set(pooled), pooled
-    assert pooled["best", 12]["found"] == 1 and pooled["best", 12]["p90"] == 0 and pooled["best", 12]["runs"] == 12
-    assert all(score["searches"] == (14 if score["workload"] is None else 7) for score in found["scores"])
-    assert pooled["random", 0]["runs"] == pooled["best", 0]["runs"] >= 6
-    people = shoal(*here).stdout
-    assert "all workloads" in people and "by workload" in people and "w1" in people and "w3" in people, people
-    assert shoal(*here).stdout == people
-    write("runs.csv", "nodes,vm,workload\n")
-    assert shoal(*here, code=1).stderr.startswith("shoal: runs.csv: ")
-
-
-@apart.test
-def the_measured_table_is_replayed():
-    if not CLOUDS.exists():
-        raise apart.Skipped(f"{CLOUDS} is not here")
-    prices = ["cloud,region,machine,vcpus,memory_gib,usd_per_hour"]
-    for family, memory, dollars in (("c4", 3.75, 0.1), ("m4", 8, 0.1), ("r4", 15.25, 0.133)):
-        prices += [
-            f"aws,x,{family}.{size},{2 * times},{memory * times},{dollars * times}"
-            for size, times in (("large", 1), ("xlarge", 2), ("2xlarge", 4))
-        ]
-    write("prices.csv", "\n".join(prices) + "\n")
-    found = json.loads(
-        shoal("plan", "search", "--replay", CLOUDS / "scout_multi.csv", "--prices", "prices.csv", "--seeds", 2,
-              "--json").stdout)
-    assert found["workloads"] == 18 and found["configurations"] == 69
-    pooled = {(score["method"], score["fixed"]): score for score in found["scores"] if score["workload"] is None}
-    assert pooled["best",
-                  10]["searches"] == 36 and pooled["best", 10]["median"] <= pooled["random", 10]["median"], pooled
 
 
 if __name__ == "__main__":

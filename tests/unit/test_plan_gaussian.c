@@ -1,4 +1,4 @@
-/* src/plan/gaussian.c: means, deviations and likelihoods are those that scikit-learn's GaussianProcessRegressor gives,
+/* src/plan/search/gaussian.c: means, deviations and likelihoods are those that scikit-learn's GaussianProcessRegressor gives,
  * the kernel that is found explains at least as well as its, places that are all the same or seen twice do no harm, and
  * running out of memory leaves all as it was. */
 #include <math.h>
@@ -11,8 +11,8 @@
 
 #include <shoal/error.h>
 
+#include "../../bench/plan/kernel_fit.h"
 #include "base/memory.h"
-#include "plan/gaussian.h"
 
 /* The first five are observed. */
 static const double place[8][2] = {{-1, -0.5},    {-0.25, 1}, {0.5, 0.125}, {1, -1},

@@ -1,4 +1,4 @@
-/* src/plan/minimise.c: minima of functions of a few numbers are found, also where the simplex alone gets stuck, where
+/* bench/plan/minimise.c: minima of functions of a few numbers are found, also where the simplex alone gets stuck, where
  * walls of values that are not finite stand around, and where there is nothing to find; twice the same. */
 #include <math.h>
 #include <setjmp.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "plan/minimise.h"
+#include "../../bench/plan/minimise.h"
 
 typedef struct task {
     int count;

@@ -1,4 +1,4 @@
-/* src/plan/search_table.c and search_replay.c: tables of runs are read by the names of their columns, wrong ones are
+/* bench/plan/search_table.c and search_replay.c: tables of runs are read by the names of their columns, wrong ones are
  * refused by line, and scores are what can be counted by hand. */
 #include <math.h>
 #include <setjmp.h>
@@ -13,8 +13,8 @@
 
 #include <shoal/error.h>
 
+#include "../../bench/plan/search_replay.h"
 #include "base/memory.h"
-#include "plan/search_replay.h"
 
 static plan_machine machines[] = {
     {.cloud = "a", .region = "r", .name = "small", .vcpus = 2, .memory_gib = 4, .dollars_per_hour = 0.1, .line = 2},
@@ -145,7 +145,7 @@ static void scores_are_what_can_be_counted(void **state)
     assert_true(by_rule[0].workload == NULL && by_rule[0].found == 1 && by_rule[0].median == 0 &&
                 by_rule[0].runs == 2.5);
     assert_true(by_rule[0].runs_least == 2 && by_rule[0].runs_most == 3 && by_rule[0].searches == 400);
-    assert_true(by_rule[3].method == PLAN_METHOD_CHERRYPICK && by_rule[6].method == PLAN_METHOD_RANDOM &&
+    assert_true(by_rule[3].method == &search_cherrypick && by_rule[6].method == &search_random &&
                 by_rule[6].runs == 2.5);
     assert_string_equal(fixed[1].workload, "sort/spark/big");
     assert_true(fixed[0].fixed == 1 && fixed[0].runs == 1);
@@ -159,6 +159,35 @@ static void scores_are_what_can_be_counted(void **state)
                     count->without == 200 - (int64_t)lrint(200 * count->found));
     }
     plan_replay_free(&replay);
+    plan_replay_free(&replay);
+    plan_table_free(&table);
+}
+
+/* Two workloads on twelve candidates, of which each has one optimum. */
+static void all_is_found_when_all_is_tried(void **state)
+{
+    (void)state;
+    char text[1024] = "nodes,vm,workload,elapsed_time\n";
+    plan_table *table = NULL;
+    plan_replay *replay = NULL;
+    plan_replay_options options = usual();
+    options.seeds = 7;
+    options.fixed = 12;
+    for (int load = 1; load <= 3; load += 2)
+        for (int i = 0; i < 12; i++) {
+            const int nodes = 1 + i % 6, cores = i < 6 ? 2 : 8;
+            const size_t length = strlen(text);
+            snprintf(text + length, sizeof text - length, "%d,%s,w%d,%.17g\n", nodes, i < 6 ? "small" : "large", load,
+                     load * 4000.0 / (cores * nodes) + 30 * nodes);
+        }
+    assert_int_equal(read_text(&table, text), SHOAL_OK);
+    assert_int_equal(plan_replay_run(&replay, table, &options), SHOAL_OK);
+    assert_int_equal(replay->scores, 2 * 3 * 3);
+    const plan_replay_score *ours = replay->score, *by_chance = replay->score + 6, *fixed = replay->score + 9;
+    assert_true(fixed->fixed == 12 && fixed->found == 1 && fixed->high == 0 && fixed->runs == 12);
+    assert_true(by_chance->method == &search_random && by_chance->runs == ours->runs && ours->runs >= 6);
+    assert_int_equal(ours->searches, 14);
+    assert_int_equal(ours[1].searches, 7);
     plan_replay_free(&replay);
     plan_table_free(&table);
 }
@@ -182,10 +211,6 @@ static void options_that_make_no_sense_are_refused(void **state)
     assert_int_equal(plan_replay_run(&replay, table, &options), SHOAL_OK);
     assert_int_equal(replay->skipped, 1);
     plan_replay_free(&replay);
-    assert_int_equal(plan_method_named("best"), PLAN_METHOD_BEST);
-    assert_int_equal(plan_method_named("cherrypick"), PLAN_METHOD_CHERRYPICK);
-    assert_int_equal(plan_method_named("none"), -1);
-    assert_string_equal(plan_method_name(PLAN_METHOD_RANDOM), "random");
     plan_table_free(&table);
 }
 
@@ -196,7 +221,7 @@ static void memory_that_runs_out_is_told(void **state)
     plan_replay *replay = NULL;
     plan_replay_options options = usual();
     options.seeds = 1;
-    options.search.method = PLAN_METHOD_RANDOM;
+    options.search.method = &search_random;
     int status = SHOAL_MEMORY;
     assert_int_equal(read_text(&table, good), SHOAL_OK);
     plan_table_free(&table);
@@ -238,6 +263,7 @@ static void keeps_what_is_promised_on_real_tables(void **state)
     const plan_replay_score *ours = &replay->score[0], *theirs = &replay->score[19], *fixed = &replay->score[57];
     assert_true(fixed->fixed == 10 && fixed->median < 0.02 && fixed->high < 0.22);
     assert_true(ours->median < theirs->median && ours->high < 0.7 * theirs->high);
+    assert_true(fixed->median <= replay->score[95].median); /* by chance */
     plan_replay_free(&replay);
     plan_table_free(&table);
 }
@@ -248,6 +274,7 @@ int main(void)
         cmocka_unit_test(reads_a_table),
         cmocka_unit_test(refuses_wrong_tables_by_line),
         cmocka_unit_test(scores_are_what_can_be_counted),
+        cmocka_unit_test(all_is_found_when_all_is_tried),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
         cmocka_unit_test(memory_that_runs_out_is_told),
         cmocka_unit_test(keeps_what_is_promised_on_real_tables),

@@ -1,4 +1,4 @@
-/* src/plan/search*.c: the same trials give the same next candidate, however they came; limits, failures and time-outs
+/* src/plan/search/search*.c: the same trials give the same next candidate, however they came; limits, failures and time-outs
  * change what is tried; and whatever makes no sense is refused with a sentence. */
 #include <math.h>
 #include <setjmp.h>
@@ -11,8 +11,11 @@
 
 #include <shoal/error.h>
 
+#include "../../bench/plan/search_methods.h"
 #include "base/memory.h"
-#include "plan/search.h"
+
+enum { METHODS = 3 };
+static const search_method *const methods[METHODS] = {&search_ours, &search_cherrypick, &search_random};
 
 /* ---- a world to search in ---------------------------------------------------------------------------------------- */
 
@@ -20,7 +23,7 @@ enum { SIZES = 4, COUNTS = 10, ALL = SIZES * COUNTS };
 
 typedef struct world {
     plan_candidate candidate[ALL];
-    plan_space space;
+    plan_candidates space;
     plan_trial trial[ALL]; /* what running each does */
 } world;
 
@@ -114,10 +117,10 @@ static void does_the_same_twice_and_another_from_another_seed(void **state)
     (void)state;
     world w;
     make_world(&w);
-    for (int method = PLAN_METHOD_BEST; method <= PLAN_METHOD_RANDOM; method++) {
+    for (int method = 0; method < METHODS; method++) {
         plan_search_options options = usual;
         int64_t order[3][ALL], best[3], count[3];
-        options.method = method;
+        options.method = methods[method];
         options.most = 9;
         for (int i = 0; i < 3; i++) {
             options.seed = i < 2 ? 3 : 4;
@@ -137,9 +140,9 @@ static void goes_on_from_its_trials(void **state)
     w.trial[5].outcome = PLAN_TRIAL_FAILED;
     for (int64_t i = 0; i < 6; i++)
         w.trial[20 + i].outcome = PLAN_TRIAL_TIMED_OUT;
-    for (int method = PLAN_METHOD_BEST; method <= PLAN_METHOD_RANDOM; method++) {
+    for (int method = 0; method < METHODS; method++) {
         plan_search_options options = usual;
-        options.method = method;
+        options.method = methods[method];
         options.most = 12;
         options.improvement = 0;
         int64_t order[ALL], best = -1, next = -1;
@@ -186,13 +189,13 @@ static void meets_deadline_and_budget(void **state)
     (void)state;
     world w;
     make_world(&w);
-    for (int method = PLAN_METHOD_BEST; method <= PLAN_METHOD_CHERRYPICK; method++) {
+    for (int method = 0; method < METHODS && methods[method]->init; method++) {
         int64_t order[ALL], best = -1;
         int met = 0, within = 0;
         for (uint64_t seed = 0; seed < 10; seed++) {
             plan_search_options options = usual;
             options.seed = seed;
-            options.method = method;
+            options.method = methods[method];
             options.deadline = 150;
             int64_t count = run(order, &best, &w, options);
             assert_true(best < 0 || w.trial[best].seconds <= 150);
@@ -235,7 +238,7 @@ static void spoil_half(world *w, plan_outcome kind)
             w->trial[i] = (plan_trial){.candidate = i, .outcome = kind, .seconds = kind == PLAN_TRIAL_FAILED ? 0 : 250};
 }
 
-static int64_t count_bad(const world *w, int method, int64_t *without)
+static int64_t count_bad(const world *w, const search_method *method, int64_t *without)
 {
     int64_t order[ALL], best = -1, bad = 0;
     *without = 0;
@@ -261,8 +264,8 @@ static void learns_from_failures_and_time_outs(void **state)
         world w;
         int64_t without = 0, without_then = 0;
         spoil_half(&w, (plan_outcome)kind);
-        const int64_t bad = count_bad(&w, PLAN_METHOD_BEST, &without),
-                      then = count_bad(&w, PLAN_METHOD_CHERRYPICK, &without_then);
+        const int64_t bad = count_bad(&w, &search_ours, &without),
+                      then = count_bad(&w, &search_cherrypick, &without_then);
         assert_int_equal(without, 0);
         if (bad > 0.9 * (double)then)
             fail_msg("%lld bad runs, and %lld without learning from them", (long long)bad, (long long)then);
@@ -272,7 +275,7 @@ static void learns_from_failures_and_time_outs(void **state)
 static void ends_where_nothing_works(void **state)
 {
     (void)state;
-    for (int method = PLAN_METHOD_BEST; method <= PLAN_METHOD_RANDOM; method++)
+    for (int method = 0; method < METHODS; method++)
         for (int kind = PLAN_TRIAL_FAILED; kind <= PLAN_TRIAL_TIMED_OUT; kind++) {
             world w;
             int64_t order[ALL], best = 0;
@@ -280,7 +283,7 @@ static void ends_where_nothing_works(void **state)
             for (int64_t i = 0; i < ALL; i++)
                 w.trial[i] = (plan_trial){.candidate = i, .outcome = (plan_outcome)kind, .seconds = 60};
             plan_search_options options = usual;
-            options.method = method;
+            options.method = methods[method];
             assert_true(run(order, &best, &w, options) <= ALL);
             assert_int_equal(best, -1);
         }
@@ -330,12 +333,12 @@ static void prices_of_only_some_change_nothing(void **state)
 static void absurd_spans_of_values_do_no_harm(void **state)
 {
     (void)state;
-    for (int method = PLAN_METHOD_BEST; method <= PLAN_METHOD_RANDOM; method++)
+    for (int method = 0; method < METHODS; method++)
         for (int objective = PLAN_TIME; objective <= PLAN_COST_TIME; objective++) {
             world w;
             int64_t order[ALL], best = -1;
             plan_search_options options = usual;
-            options.method = method;
+            options.method = methods[method];
             options.objective = (plan_objective)objective;
             options.improvement = 0;
             make_world(&w);
@@ -350,11 +353,11 @@ static void absurd_spans_of_values_do_no_harm(void **state)
 static void small_and_flat_spaces_do_no_harm(void **state)
 {
     (void)state;
-    for (int method = PLAN_METHOD_BEST; method <= PLAN_METHOD_RANDOM; method++) {
+    for (int method = 0; method < METHODS; method++) {
         world w;
         int64_t order[ALL], best = -1;
         plan_search_options options = usual;
-        options.method = method;
+        options.method = methods[method];
         options.improvement = 0;
         make_world(&w);
         for (int64_t i = 0; i < ALL; i++)
@@ -373,7 +376,7 @@ static void small_and_flat_spaces_do_no_harm(void **state)
         for (int64_t i = 0; i < ALL; i++)
             w.trial[i].seconds = 100 / w.candidate[i].dollars_per_hour;
         options.improvement = 0.1;
-        if (method != PLAN_METHOD_RANDOM)
+        if (methods[method] != &search_random)
             assert_true(run(order, &best, &w, options) < 12);
         /* A span that a double can't hold. */
         make_world(&w);
@@ -464,8 +467,6 @@ static void refuses_what_makes_no_sense(void **state)
     options = usual, options.deadline = -1, refuse(&w, options, "deadline"), options.deadline = NAN,
     refuse(&w, options, "deadline");
     options = usual, options.budget = INFINITY, refuse(&w, options, "budget");
-    options = usual, options.method = 9, refuse(&w, options, "method"), options.method = -1,
-    refuse(&w, options, "method");
     options = usual, options.least = -1, refuse(&w, options, "negative");
     options = usual, options.objective = (plan_objective)7, refuse(&w, options, "objective");
     w.space.candidates = 0, refuse(&w, usual, "no candidate"), make_world(&w);
@@ -508,12 +509,12 @@ static void memory_that_runs_out_is_told(void **state)
     (void)state;
     world w;
     make_world(&w);
-    for (int method = PLAN_METHOD_BEST; method <= PLAN_METHOD_RANDOM; method++) {
+    for (int method = 0; method < METHODS; method++) {
         int64_t n = 0;
         for (int status = SHOAL_MEMORY; status != SHOAL_OK; n += 7) {
             plan_search_options options = usual;
             plan_search *search = NULL;
-            options.method = method;
+            options.method = methods[method];
             base_memory_fail_after(n);
             status = plan_search_new(&search, &w.space, &options);
             for (int64_t i = 0; status == SHOAL_OK && i < 10; i++)
