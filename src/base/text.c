@@ -1,10 +1,12 @@
 /* What of a text can be shown.  See text.h.
  *
  * Besides the control characters of ASCII these are refused: C1, which some terminals obey as they do ESC (U+009B
- * begins a command), the separators of lines and paragraphs, and the marks that turn the direction of what follows. */
+ * begins a command), the separators of lines and paragraphs, the marks that turn the direction of what follows, and
+ * U+FFFE and U+FFFF, which no text has and XML refuses. */
 #include "base/text.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Bytes of the UTF-8 character at the start, 0 when there is none; RFC 3629: no surrogates, nothing longer than need
@@ -31,7 +33,7 @@ size_t base_text_next(bool *plain, const char *text)
     bool control = letter < 0x20 || (letter >= 0x7f && letter < 0xa0);
     bool turns = letter == 0x61c || letter == 0x200e || letter == 0x200f || (letter >= 0x2028 && letter <= 0x202e) ||
                  (letter >= 0x2066 && letter <= 0x2069);
-    *plain = length > 0 && !control && !turns;
+    *plain = length > 0 && !control && !turns && (letter & 0xfffe) != 0xfffe;
     return length > 0 ? length : 1;
 }
 
@@ -57,4 +59,16 @@ bool base_text_is_clean(const char *text)
     while (*text && plain)
         text += base_text_next(&plain, text);
     return plain;
+}
+
+void base_format_count(char *out, size_t size, int64_t count)
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%lld", (long long)count), at = 0;
+    for (int i = 0; i < length && (size_t)at + 2 < size; i++) {
+        if (i > 0 && digits[i - 1] != '-' && (length - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
 }

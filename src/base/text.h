@@ -1,10 +1,11 @@
 /* Text that came from a file, a store or another machine, on its way to a terminal: nothing in it may move the
- * cursor, ring the bell or turn the direction of writing round. */
+ * cursor, ring the bell or turn the direction of writing round.  And numbers, as people read them. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Bytes of the character that a text, which is not empty, begins with; *plain when people can be shown it.  What is
  * no UTF-8 counts as characters of one byte that can't. */
@@ -13,5 +14,7 @@ size_t base_text_next(bool *plain, const char *text);
 void base_text_clean(char *text);
 /* Whether nothing would be replaced. */
 bool base_text_is_clean(const char *text);
+/* "1,204" */
+void base_format_count(char *out, size_t size, int64_t count);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/sort.h"
 #include "plan/history.h"
-#include "plan_units.h"
+#include "plan/units.h"
 
 typedef struct history {
     plan_run *run;
@@ -70,18 +70,18 @@ static void format_date(char *out, size_t size, int64_t date, const char *format
 
 static void print_run(const plan_run *run)
 {
-    char date[32], rows[32], shape[64], store[20], predicted[CLI_UNITS_BYTES] = "-", low[CLI_UNITS_BYTES],
-                                                   high[CLI_UNITS_BYTES];
-    char interval[2 * CLI_UNITS_BYTES + 8] = "", happened[CLI_UNITS_BYTES];
+    char date[32], rows[32], shape[64], store[20], predicted[PLAN_UNITS_BYTES] = "-", low[PLAN_UNITS_BYTES],
+                                                   high[PLAN_UNITS_BYTES];
+    char interval[2 * PLAN_UNITS_BYTES + 8] = "", happened[PLAN_UNITS_BYTES];
     format_date(date, sizeof date, run->date, "%Y-%m-%d %H:%M");
     cli_format_count(rows, sizeof rows, (int64_t)fmin(run->rows, 0x1p62));
     snprintf(shape, sizeof shape, "%s x %.0f", rows, run->columns);
     int length = snprintf(store, sizeof store, "%.19s", run->store[0] ? run->store : "-");
-    cli_format_duration(happened, run->seconds);
+    plan_format_duration(happened, run->seconds);
     if (was_predicted(run)) {
-        cli_format_duration(predicted, run->predicted);
-        cli_format_duration(low, run->low);
-        cli_format_duration(high, run->high);
+        plan_format_duration(predicted, run->predicted);
+        plan_format_duration(low, run->low);
+        plan_format_duration(high, run->high);
         snprintf(interval, sizeof interval, "%s to %s", low, high);
     }
     printf("%-16s  %-11.11s  %18s  %7" PRId64 "  ", date, run->learner, shape, run->workers);

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "plan_units.h"
+#include "plan/units.h"
 
 static void format_rate(char *out, size_t size, double rate)
 {

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "plan_search_print.h"
-#include "plan_units.h"
+#include "plan/units.h"
 
 typedef struct settings {
     cli_common common;
@@ -80,9 +80,9 @@ static int read_options(plan_search_options *out, const settings *from)
                      : from->deadline                  ? PLAN_COST
                                                        : PLAN_TIME;
     if (from->deadline)
-        status = cli_parse_duration(&out->deadline, "--deadline", from->deadline);
+        status = plan_parse_duration(&out->deadline, "--deadline", from->deadline);
     if (status == SHOAL_OK && from->budget)
-        status = cli_parse_money(&out->budget, "--budget", from->budget);
+        status = plan_parse_money(&out->budget, "--budget", from->budget);
     return status;
 }
 
@@ -126,9 +126,9 @@ static void show_trial(void *context, const plan_session *session, int64_t index
 static void show_waiting(void *context, const plan_session *session, int64_t candidate, double seconds)
 {
     shown *self = context;
-    char label[PLAN_SEARCH_LABEL_BYTES], time[CLI_UNITS_BYTES], line[sizeof label + sizeof time + 64];
+    char label[PLAN_SEARCH_LABEL_BYTES], time[PLAN_UNITS_BYTES], line[sizeof label + sizeof time + 64];
     plan_search_label(label, session->space, candidate);
-    cli_format_duration(time, floor(seconds));
+    plan_format_duration(time, floor(seconds));
     snprintf(line, sizeof line, "trial %" PRId64 ": %s, %s", session->trials + 1, label, time);
     cli_progress_say(&self->progress, line);
 }
@@ -196,7 +196,7 @@ static int run(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = read_options(&wish.options, from);
     if (status == SHOAL_OK && from->timeout)
-        status = cli_parse_duration(&wish.timeout, "--timeout", from->timeout);
+        status = plan_parse_duration(&wish.timeout, "--timeout", from->timeout);
     if (status < 0)
         return status;
     cli_progress_start(&self.progress, from->quiet);

@@ -7,7 +7,7 @@
 #include "base/pool.h"
 #include "measure_learner.h"
 #include "measure_probe.h"
-#include "plan_units.h"
+#include "plan/units.h"
 #include "plan_verb.h"
 
 /* ---- the question ------------------------------------------------------------------------------------------------ */
@@ -174,20 +174,20 @@ static int find_times(plan *plan)
     shoal_plan_crew *crew = &question->crew;
     int status = SHOAL_OK;
     if (set->start)
-        status = cli_parse_pause(&crew->start, "--start", set->start);
+        status = plan_parse_pause(&crew->start, "--start", set->start);
     else if (question->machines) {
         crew->start = 60;
         assume(plan, "a machine is there after 60 s (--start)");
     } else if (plan->workers.local)
         crew->start = question->site.start;
     if (status == SHOAL_OK)
-        status = cli_parse_pause(&crew->replace, "--replace", set->replace);
+        status = plan_parse_pause(&crew->replace, "--replace", set->replace);
     if (status == SHOAL_OK)
-        status = cli_parse_duration(&crew->billed, "--billed", set->billed);
+        status = plan_parse_duration(&crew->billed, "--billed", set->billed);
     if (status == SHOAL_OK && set->deadline)
-        status = cli_parse_duration(&question->deadline, "--deadline", set->deadline);
+        status = plan_parse_duration(&question->deadline, "--deadline", set->deadline);
     if (status == SHOAL_OK && set->budget)
-        status = cli_parse_money(&question->budget, "--budget", set->budget);
+        status = plan_parse_money(&question->budget, "--budget", set->budget);
     return status;
 }
 

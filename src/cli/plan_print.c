@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/option.h"
 #include "plan/plan_picture.h"
-#include "plan_units.h"
+#include "plan/units.h"
 #include "plan_verb.h"
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
@@ -21,15 +21,15 @@ static void describe(char *out, size_t size, const cli_plan_answer *answer, cons
 {
     const char *name = machine_of(option);
     const shoal_estimate *estimate = &option->estimate;
-    char time[CLI_UNITS_BYTES], money[CLI_UNITS_BYTES], late[CLI_UNITS_BYTES + 16] = "",
-                                                                               dear[CLI_UNITS_BYTES + 16] = "";
-    char limit[CLI_UNITS_BYTES];
-    cli_format_duration(time, estimate->seconds);
-    cli_format_money(money, estimate->cost);
-    cli_format_duration(limit, estimate->high);
+    char time[PLAN_UNITS_BYTES], money[PLAN_UNITS_BYTES], late[PLAN_UNITS_BYTES + 16] = "",
+                                                                               dear[PLAN_UNITS_BYTES + 16] = "";
+    char limit[PLAN_UNITS_BYTES];
+    plan_format_duration(time, estimate->seconds);
+    plan_format_money(money, estimate->cost);
+    plan_format_duration(limit, estimate->high);
     if (limits && answer->question.deadline > 0 && estimate->high > estimate->seconds)
         snprintf(late, sizeof late, " (at most %s)", limit);
-    cli_format_money(limit, estimate->cost_high);
+    plan_format_money(limit, estimate->cost_high);
     if (limits && answer->question.budget > 0 && estimate->cost_high > estimate->cost)
         snprintf(dear, sizeof dear, " (at most %s)", limit);
     int used = snprintf(out, size, "%lld worker%s%s%s, %s%s", (long long)option->workers,
@@ -42,10 +42,10 @@ static void describe(char *out, size_t size, const cli_plan_answer *answer, cons
 static void tell_formula(char *out, size_t size, const cli_plan_answer *answer)
 {
     const plan_option *fastest = &answer->choice.option[answer->choice.fastest];
-    char time[CLI_UNITS_BYTES];
+    char time[PLAN_UNITS_BYTES];
     int used = snprintf(out, size, "the paper's P* = (3 N F / %s)^(2/3) = %.1f",
                         answer->paper.write > 0 ? "(B + B2 / 2)" : "B", answer->formula);
-    cli_format_duration(time, fastest->estimate.seconds);
+    plan_format_duration(time, fastest->estimate.seconds);
     if (fastest->estimate.seconds < answer->optimum.estimate.seconds)
         snprintf(out + used, size - (size_t)used, "; of those that were asked for %lld take least, %s",
                  (long long)fastest->workers, time);
@@ -57,13 +57,13 @@ static void tell_why(char *out, size_t size, const cli_plan_answer *answer)
                                        [PLAN_WISH_COST] = "the cheapest",
                                        [PLAN_WISH_BOTH] = "the least cost times time"};
     const plan_question *question = &answer->question;
-    char time[CLI_UNITS_BYTES], money[CLI_UNITS_BYTES];
+    char time[PLAN_UNITS_BYTES], money[PLAN_UNITS_BYTES];
     if (answer->best == &answer->optimum) {
         tell_formula(out, size, answer);
         return;
     }
-    cli_format_duration(time, question->deadline);
-    cli_format_money(money, question->budget);
+    plan_format_duration(time, question->deadline);
+    plan_format_money(money, question->budget);
     bool limited = question->deadline > 0 || question->budget > 0, one = answer->choice.meeting == 1;
     if (one)
         snprintf(out, size, "the only one%s",
@@ -84,7 +84,7 @@ int cli_plan_nothing(const cli_plan_answer *answer)
 {
     const plan_choice *choice = &answer->choice;
     const plan_question *question = &answer->question;
-    char fast[320], cheap[320], asked[CLI_UNITS_BYTES];
+    char fast[320], cheap[320], asked[PLAN_UNITS_BYTES];
     if (choice->fastest < 0) {
         const plan_option *last = &choice->option[choice->options - 1];
         if (last->fits)
@@ -100,9 +100,9 @@ int cli_plan_nothing(const cli_plan_answer *answer)
     describe(cheap, sizeof cheap, answer, &choice->option[choice->cheapest], true);
     bool late = choice->option[choice->fastest].in_time == false;
     if (late)
-        cli_format_duration(asked, question->deadline);
+        plan_format_duration(asked, question->deadline);
     else
-        cli_format_money(asked, question->budget);
+        plan_format_money(asked, question->budget);
     bool both = question->deadline > 0 && question->budget > 0;
     return shoal_fail(SHOAL_INVALID, "%s: nothing meets %s%s in 95%% of runs: the fastest is %s; the cheapest is %s",
                       late ? "--deadline" : "--budget", asked, both && !late ? " and the deadline" : "", fast, cheap);
@@ -153,11 +153,11 @@ static void print_parts(FILE *stream, const cli_plan_answer *answer)
                  by_history(answer) ? "by how many of those allowed runs made before"
                                     : "if it does not converge earlier");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        char time[CLI_UNITS_BYTES];
+        char time[PLAN_UNITS_BYTES];
         size_t used = strlen(text);
         if (parts[i].seconds < 0.001 * estimate->seconds)
             continue;
-        cli_format_duration(time, parts[i].seconds);
+        plan_format_duration(time, parts[i].seconds);
         snprintf(text + used, sizeof text - used, "%s%s %s", before, parts[i].name, time);
         before = ", ";
     }
@@ -166,11 +166,11 @@ static void print_parts(FILE *stream, const cli_plan_answer *answer)
 
 static void print_price(FILE *stream, const shoal_estimate *estimate)
 {
-    char machines[CLI_UNITS_BYTES], requests[CLI_UNITS_BYTES], low[CLI_UNITS_BYTES], high[CLI_UNITS_BYTES], text[256];
-    cli_format_money(machines, estimate->cost - estimate->request_price);
-    cli_format_money(requests, estimate->request_price);
-    cli_format_money(low, estimate->cost_low);
-    cli_format_money(high, estimate->cost_high);
+    char machines[PLAN_UNITS_BYTES], requests[PLAN_UNITS_BYTES], low[PLAN_UNITS_BYTES], high[PLAN_UNITS_BYTES], text[256];
+    plan_format_money(machines, estimate->cost - estimate->request_price);
+    plan_format_money(requests, estimate->request_price);
+    plan_format_money(low, estimate->cost_low);
+    plan_format_money(high, estimate->cost_high);
     int used = snprintf(text, sizeof text, "machines %s, requests %s", machines, requests);
     if (estimate->cost_high > estimate->cost_low)
         snprintf(text + used, sizeof text - (size_t)used, "; 90%% of runs cost %s to %s", low, high);

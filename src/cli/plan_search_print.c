@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "plan/search/search_run.h"
-#include "plan_units.h"
+#include "plan/units.h"
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
@@ -23,25 +23,25 @@ static double value_of(const plan_session *session, const plan_trial_record *tri
     }
 }
 
-static void format_value(char out[CLI_UNITS_BYTES], const plan_session *session, double value)
+static void format_value(char out[PLAN_UNITS_BYTES], const plan_session *session, double value)
 {
     if (session->wish->options.objective == PLAN_TIME)
-        cli_format_duration(out, value);
+        plan_format_duration(out, value);
     else if (session->wish->options.objective == PLAN_COST)
-        cli_format_money(out, value);
+        plan_format_money(out, value);
     else
-        snprintf(out, CLI_UNITS_BYTES, "%.3g $ h", value / 3600);
+        snprintf(out, PLAN_UNITS_BYTES, "%.3g $ h", value / 3600);
 }
 
 /* "8 of c7i.large: 12.4 s, $0.0421" */
 static void format_trial(char out[PLAN_SEARCH_LABEL_BYTES + 80], const plan_session *session,
                          const plan_trial_record *trial)
 {
-    char label[PLAN_SEARCH_LABEL_BYTES], time[CLI_UNITS_BYTES], money[CLI_UNITS_BYTES];
+    char label[PLAN_SEARCH_LABEL_BYTES], time[PLAN_UNITS_BYTES], money[PLAN_UNITS_BYTES];
     double dollars = plan_search_dollars(trial, session->space);
     plan_search_label(label, session->space, trial->candidate);
-    cli_format_duration(time, trial->seconds);
-    cli_format_money(money, dollars);
+    plan_format_duration(time, trial->seconds);
+    plan_format_money(money, dollars);
     snprintf(out, PLAN_SEARCH_LABEL_BYTES + 80, "%s: %s%s%s", label, time, isnan(dollars) ? "" : ", ",
              isnan(dollars) ? "" : money);
 }
@@ -136,9 +136,9 @@ void cli_search_print_head(const plan_session *session)
 void cli_search_print_trial(const plan_session *session, int64_t index)
 {
     const plan_trial_record *trial = &session->trial[index];
-    char time[CLI_UNITS_BYTES], money[CLI_UNITS_BYTES], trouble[128];
-    cli_format_duration(time, trial->seconds);
-    cli_format_money(money, plan_search_dollars(trial, session->space));
+    char time[PLAN_UNITS_BYTES], money[PLAN_UNITS_BYTES], trouble[128];
+    plan_format_duration(time, trial->seconds);
+    plan_format_money(money, plan_search_dollars(trial, session->space));
     plan_search_trouble(trouble, trial);
     printf("%5" PRId64, index + 1);
     for (int i = 0; i < session->space->dimensions; i++)
@@ -191,10 +191,10 @@ static const char *adjective(const plan_session *session)
 /* " that meets the deadline of 2 h and the budget of $5" */
 static void format_limits(char *out, size_t size, const plan_session *session, const char *verb)
 {
-    char deadline[CLI_UNITS_BYTES], budget[CLI_UNITS_BYTES];
+    char deadline[PLAN_UNITS_BYTES], budget[PLAN_UNITS_BYTES];
     const plan_search_options *options = &session->wish->options;
-    cli_format_duration(deadline, options->deadline);
-    cli_format_money(budget, options->budget);
+    plan_format_duration(deadline, options->deadline);
+    plan_format_money(budget, options->budget);
     out[0] = '\0';
     if (options->deadline > 0 && options->budget > 0)
         snprintf(out, size, " %s the deadline of %s and the budget of %s", verb, deadline, budget);
@@ -240,7 +240,7 @@ static void print_compared(const plan_session *session, const plan_trial_record 
 
 static void print_expected(const plan_session *session)
 {
-    char label[PLAN_SEARCH_LABEL_BYTES], value[CLI_UNITS_BYTES], low[CLI_UNITS_BYTES], high[CLI_UNITS_BYTES];
+    char label[PLAN_SEARCH_LABEL_BYTES], value[PLAN_UNITS_BYTES], low[PLAN_UNITS_BYTES], high[PLAN_UNITS_BYTES];
     expectation expected = expect(session);
     int64_t left = session->space->list.candidates - session->trials;
     if (left <= 0)

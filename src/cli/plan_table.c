@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "plan_units.h"
+#include "plan/units.h"
 #include "plan_verb.h"
 
 enum { ROWS_SHOWN = 18, MACHINES_SHOWN = 20, LIST_SHOWN = 40, CELL_BYTES = 144 };
@@ -110,16 +110,16 @@ static void cell_machine(char *out, const table *table, const plan_option *optio
 static void cell_time(char *out, const table *table, const plan_option *option)
 {
     (void)table;
-    cli_format_duration(out, option->estimate.seconds);
+    plan_format_duration(out, option->estimate.seconds);
 }
 
 /* "28 to 45 min", "50 min to 2.0 h" */
 static void cell_interval(char *out, const table *table, const plan_option *option)
 {
-    char low[CLI_UNITS_BYTES], high[CLI_UNITS_BYTES];
+    char low[PLAN_UNITS_BYTES], high[PLAN_UNITS_BYTES];
     (void)table;
-    cli_format_duration(low, option->estimate.low);
-    cli_format_duration(high, option->estimate.high);
+    plan_format_duration(low, option->estimate.low);
+    plan_format_duration(high, option->estimate.high);
     char *unit = strchr(low, ' '), *other = strchr(high, ' ');
     if (unit && other && strcmp(unit, other) == 0)
         *unit = '\0';
@@ -143,7 +143,7 @@ static void cell_efficiency(char *out, const table *table, const plan_option *op
 static void cell_price(char *out, const table *table, const plan_option *option)
 {
     (void)table;
-    cli_format_money(out, option->estimate.cost);
+    plan_format_money(out, option->estimate.cost);
 }
 
 static void cell_remark(char *out, const table *table, const plan_option *option)

@@ -50,12 +50,5 @@ void cli_format_bytes(char *out, size_t size, double bytes)
 
 void cli_format_count(char *out, size_t size, int64_t count)
 {
-    char digits[24];
-    int length = snprintf(digits, sizeof digits, "%lld", (long long)count), at = 0;
-    for (int i = 0; i < length && (size_t)at + 2 < size; i++) {
-        if (i > 0 && digits[i - 1] != '-' && (length - i) % 3 == 0)
-            out[at++] = ',';
-        out[at++] = digits[i];
-    }
-    out[at] = '\0';
+    base_format_count(out, size, count);
 }

@@ -1,15 +1,14 @@
-/* src/cli/plan_units.c: durations and money, read as people write them and written as people read them. */
+/* src/plan/units.c: durations and money, read as people write them and written as people read them. */
 #include "data_support.h"
 
 #include <math.h>
 
-#include "cli/plan_units.c"
-#include "cli/print.c"
+#include "plan/units.h"
 
 static double duration(const char *text)
 {
     double seconds = -1;
-    if (cli_parse_duration(&seconds, "--deadline", text) < 0)
+    if (plan_parse_duration(&seconds, "--deadline", text) < 0)
         fail_msg("%s: %s", text, shoal_error());
     return seconds;
 }
@@ -17,7 +16,7 @@ static double duration(const char *text)
 static double money(const char *text)
 {
     double dollars = -1;
-    if (cli_parse_money(&dollars, "--budget", text) < 0)
+    if (plan_parse_money(&dollars, "--budget", text) < 0)
         fail_msg("%s: %s", text, shoal_error());
     return dollars;
 }
@@ -45,15 +44,15 @@ static void what_is_no_duration_is_told(void **state)
     double seconds = 7;
     const char *wrong[] = {"", "h", "2x", "2h3", "30m1h", "2h2h", "two hours", "-2h", "1..5h", "2h,", "nan", "\n"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(cli_parse_duration(&seconds, "--deadline", wrong[i]), SHOAL_USAGE);
+        assert_int_equal(plan_parse_duration(&seconds, "--deadline", wrong[i]), SHOAL_USAGE);
         assert_non_null(strstr(shoal_error(), "--deadline: "));
     }
-    assert_int_equal(cli_parse_duration(&seconds, "--deadline", "0s"), SHOAL_USAGE);
+    assert_int_equal(plan_parse_duration(&seconds, "--deadline", "0s"), SHOAL_USAGE);
     assert_string_equal(shoal_error(), "--deadline: '0s' is not more than nothing");
-    assert_int_equal(cli_parse_duration(&seconds, "--deadline", "-5"), SHOAL_USAGE);
-    assert_int_equal(cli_parse_duration(&seconds, "--deadline", "40000d"), SHOAL_USAGE);
+    assert_int_equal(plan_parse_duration(&seconds, "--deadline", "-5"), SHOAL_USAGE);
+    assert_int_equal(plan_parse_duration(&seconds, "--deadline", "40000d"), SHOAL_USAGE);
     assert_string_equal(shoal_error(), "--deadline: '40000d' is more than 100 years");
-    assert_int_equal(cli_parse_duration(&seconds, "--deadline", "inf"), SHOAL_USAGE);
+    assert_int_equal(plan_parse_duration(&seconds, "--deadline", "inf"), SHOAL_USAGE);
     assert_true(seconds == 7);
 }
 
@@ -61,11 +60,11 @@ static void a_pause_may_be_nothing(void **state)
 {
     (void)state;
     double seconds = 7;
-    assert_int_equal(cli_parse_pause(&seconds, "--start", "0m"), SHOAL_OK);
+    assert_int_equal(plan_parse_pause(&seconds, "--start", "0m"), SHOAL_OK);
     assert_true(seconds == 0);
-    assert_int_equal(cli_parse_pause(&seconds, "--start", "2m"), SHOAL_OK);
+    assert_int_equal(plan_parse_pause(&seconds, "--start", "2m"), SHOAL_OK);
     assert_true(seconds == 120);
-    assert_int_equal(cli_parse_pause(&seconds, "--start", "-1"), SHOAL_USAGE);
+    assert_int_equal(plan_parse_pause(&seconds, "--start", "-1"), SHOAL_USAGE);
     assert_string_equal(shoal_error(), "--start: '-1' is less than nothing");
     assert_true(seconds == 120);
 }
@@ -87,7 +86,7 @@ static void what_is_no_money_is_told(void **state)
     double dollars = 7;
     const char *wrong[] = {"", "usd", "$", "5eur", "5$", "five", "0", "-5", "inf", "nan", "$$5", "1,000"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(cli_parse_money(&dollars, "--budget", wrong[i]), SHOAL_USAGE);
+        assert_int_equal(plan_parse_money(&dollars, "--budget", wrong[i]), SHOAL_USAGE);
         assert_non_null(strstr(shoal_error(), "--budget: "));
     }
     assert_true(dollars == 7);
@@ -103,12 +102,12 @@ static void durations_are_written(void **state)
                  {12.44, "12.4 s"},    {99.9, "99.9 s"},    {99.96, "1.7 min"}, {450, "7.5 min"},
                  {2700, "45 min"},     {5400, "1.5 h"},     {4680, "1.3 h"},    {4.68e4, "13.0 h"},
                  {449280, "5.2 days"}, {INFINITY, "never"}, {NAN, "-"},         {8.64e6, "100 days"}};
-    char text[CLI_UNITS_BYTES];
+    char text[PLAN_UNITS_BYTES];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cli_format_duration(text, cases[i].seconds);
+        plan_format_duration(text, cases[i].seconds);
         assert_string_equal(text, cases[i].text);
     }
-    cli_format_duration(text, 1e300);
+    plan_format_duration(text, 1e300);
     assert_string_equal(text, "1.2e+295 days");
 }
 
@@ -122,12 +121,12 @@ static void money_is_written(void **state)
                  {0.09999, "$0.100"}, {1.2345, "$1.23"},    {999.99, "$999.99"},    {1234.4, "$1,234"},
                  {1e6, "$1,000,000"}, {-0.5, "-$0.500"},    {1.23e-6, "$1.23e-06"}, {NAN, "-"},
                  {1e-12, "$1.00e-12"}};
-    char text[CLI_UNITS_BYTES];
+    char text[PLAN_UNITS_BYTES];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cli_format_money(text, cases[i].dollars);
+        plan_format_money(text, cases[i].dollars);
         assert_string_equal(text, cases[i].text);
     }
-    cli_format_money(text, 1e300);
+    plan_format_money(text, 1e300);
     assert_string_equal(text, "$1.00e+300");
 }
 

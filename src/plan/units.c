@@ -1,5 +1,5 @@
-/* See plan_units.h.  Numbers have a point, whatever the locale. */
-#include "plan_units.h"
+/* See units.h.  Numbers have a point, whatever the locale. */
+#include "units.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include <shoal/error.h>
 
 #include "base/option.h"
-#include "cli.h"
+#include "base/text.h"
 
 static const double MINUTE = 60, HOUR = 3600, DAY = 86400;
 
@@ -85,17 +85,17 @@ static int parse_duration(double *seconds, const char *called, const char *text,
     return SHOAL_OK;
 }
 
-int cli_parse_duration(double *seconds, const char *called, const char *text)
+int plan_parse_duration(double *seconds, const char *called, const char *text)
 {
     return parse_duration(seconds, called, text, false);
 }
 
-int cli_parse_pause(double *seconds, const char *called, const char *text)
+int plan_parse_pause(double *seconds, const char *called, const char *text)
 {
     return parse_duration(seconds, called, text, true);
 }
 
-int cli_parse_money(double *dollars, const char *called, const char *text)
+int plan_parse_money(double *dollars, const char *called, const char *text)
 {
     char number[64];
     const char *from = text + strspn(text, " ");
@@ -124,19 +124,19 @@ int cli_parse_money(double *dollars, const char *called, const char *text)
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* One digit behind the point while there is only one before it. */
-static void format_in(char out[CLI_UNITS_BYTES], double value, double one_digit_below, const char *unit)
+static void format_in(char out[PLAN_UNITS_BYTES], double value, double one_digit_below, const char *unit)
 {
-    snprintf(out, CLI_UNITS_BYTES, value < one_digit_below ? "%.1f %s" : "%.0f %s", value, unit);
+    snprintf(out, PLAN_UNITS_BYTES, value < one_digit_below ? "%.1f %s" : "%.0f %s", value, unit);
 }
 
-void cli_format_duration(char out[CLI_UNITS_BYTES], double seconds)
+void plan_format_duration(char out[PLAN_UNITS_BYTES], double seconds)
 {
     if (isnan(seconds))
-        snprintf(out, CLI_UNITS_BYTES, "-");
+        snprintf(out, PLAN_UNITS_BYTES, "-");
     else if (isinf(seconds))
-        snprintf(out, CLI_UNITS_BYTES, "never");
+        snprintf(out, PLAN_UNITS_BYTES, "never");
     else if (seconds == 0)
-        snprintf(out, CLI_UNITS_BYTES, "0 s");
+        snprintf(out, PLAN_UNITS_BYTES, "0 s");
     else if (seconds < 0.9995)
         format_in(out, 1e3 * seconds, 9.95, "ms");
     else if (seconds < 99.95)
@@ -148,25 +148,25 @@ void cli_format_duration(char out[CLI_UNITS_BYTES], double seconds)
     else if (seconds < 1e6 * DAY)
         format_in(out, seconds / DAY, 99.95, "days");
     else
-        snprintf(out, CLI_UNITS_BYTES, "%.1e days", seconds / DAY);
+        snprintf(out, PLAN_UNITS_BYTES, "%.1e days", seconds / DAY);
 }
 
-void cli_format_money(char out[CLI_UNITS_BYTES], double dollars)
+void plan_format_money(char out[PLAN_UNITS_BYTES], double dollars)
 {
-    char whole[CLI_UNITS_BYTES - 4];
+    char whole[PLAN_UNITS_BYTES - 4];
     const char *sign = dollars < 0 ? "-" : "";
     double size = fabs(dollars);
     if (isnan(dollars))
-        snprintf(out, CLI_UNITS_BYTES, "-");
+        snprintf(out, PLAN_UNITS_BYTES, "-");
     else if (size == 0)
-        snprintf(out, CLI_UNITS_BYTES, "$0");
+        snprintf(out, PLAN_UNITS_BYTES, "$0");
     else if (size < 9.995e-5 || size >= 1e15)
-        snprintf(out, CLI_UNITS_BYTES, "%s$%.2e", sign, size);
+        snprintf(out, PLAN_UNITS_BYTES, "%s$%.2e", sign, size);
     else if (size >= 999.995) {
-        cli_format_count(whole, sizeof whole, (int64_t)llround(size));
-        snprintf(out, CLI_UNITS_BYTES, "%s$%s", sign, whole);
+        base_format_count(whole, sizeof whole, (int64_t)llround(size));
+        snprintf(out, PLAN_UNITS_BYTES, "%s$%s", sign, whole);
     } else {
         int digits = size >= 0.9995 ? 2 : 2 - (int)floor(log10(size * (1 + 5e-4)));
-        snprintf(out, CLI_UNITS_BYTES, "%s$%.*f", sign, digits, size);
+        snprintf(out, PLAN_UNITS_BYTES, "%s$%.*f", sign, digits, size);
     }
 }
