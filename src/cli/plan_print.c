@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "base/option.h"
-#include "plan/plan_picture.h"
+#include "plan/picture/picture.h"
 #include "plan/units.h"
 #include "plan_verb.h"
 
@@ -22,7 +22,7 @@ static void describe(char *out, size_t size, const cli_plan_answer *answer, cons
     const char *name = machine_of(option);
     const shoal_estimate *estimate = &option->estimate;
     char time[PLAN_UNITS_BYTES], money[PLAN_UNITS_BYTES], late[PLAN_UNITS_BYTES + 16] = "",
-                                                                               dear[PLAN_UNITS_BYTES + 16] = "";
+                                                                                  dear[PLAN_UNITS_BYTES + 16] = "";
     char limit[PLAN_UNITS_BYTES];
     plan_format_duration(time, estimate->seconds);
     plan_format_money(money, estimate->cost);
@@ -166,7 +166,8 @@ static void print_parts(FILE *stream, const cli_plan_answer *answer)
 
 static void print_price(FILE *stream, const shoal_estimate *estimate)
 {
-    char machines[PLAN_UNITS_BYTES], requests[PLAN_UNITS_BYTES], low[PLAN_UNITS_BYTES], high[PLAN_UNITS_BYTES], text[256];
+    char machines[PLAN_UNITS_BYTES], requests[PLAN_UNITS_BYTES], low[PLAN_UNITS_BYTES], high[PLAN_UNITS_BYTES],
+        text[256];
     plan_format_money(machines, estimate->cost - estimate->request_price);
     plan_format_money(requests, estimate->request_price);
     plan_format_money(low, estimate->cost_low);
@@ -438,7 +439,7 @@ int cli_plan_draw(const char *path, const cli_plan_answer *answer)
                                        .dollars = estimate->cost,
                                        .dollars_low = estimate->cost_low,
                                        .dollars_high = estimate->cost_high,
-                                       .feasible = option->in_time && option->in_budget,
+                                       .front = option->front,
                                        .best = option == answer->best};
     }
     tell_why(why, sizeof why, answer);

@@ -7,12 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { PLAN_STYLES = 8 }; /* machines that are told apart; of more the rest are dots */
+
 typedef struct plan_point {
     const char *machine; /* points of one machine are one line; "" where there is only this one */
     int64_t workers;
     double seconds, low, high;
     double dollars, dollars_low, dollars_high; /* all 0 where nothing is paid: the panels of cost are left out */
-    bool feasible;                             /* meets deadline and budget */
+    bool front;                                /* nothing is both faster and cheaper */
     bool best;
 } plan_point;
 
@@ -20,7 +22,7 @@ typedef struct plan_picture {
     const char *title;       /* "kmeans, 500,000 rows of 1,000 columns" */
     const char *why;         /* of the best: "cheapest that meets the deadline of 2 h" */
     double deadline, budget; /* 0: none; drawn as lines */
-    const plan_point *point;
+    const plan_point *point; /* those of a machine one behind the other, by workers */
     int64_t points;
 } plan_picture;
 
