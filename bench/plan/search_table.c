@@ -1,4 +1,4 @@
-/* Text becomes a table of what was measured: lines are cut into fields, rows are collected with the numbers of their
+/* Text becomes a table of what was measured: rows are collected with the numbers of their
  * machine and workload, and then put together by cells, one for each workload and candidate. */
 #include "search_table.h"
 
@@ -12,8 +12,9 @@
 
 #include "base/memory.h"
 #include "base/option.h"
+#include "data/data_table.h"
 
-enum { SIZE_MOST = 64 << 20, FIELDS_MOST = 64, SHOWN = 60, NODES_MOST = 1000000 };
+enum { SHOWN = 60, NODES_MOST = 1000000 };
 
 typedef enum column { NODES, VM, WORKLOAD, FRAMEWORK, INPUT, RUN, COMPLETED, ELAPSED, COLUMNS } column;
 static const struct {
@@ -33,10 +34,7 @@ typedef struct row {
 typedef struct reader {
     const char *path;
     const plan_prices *prices;
-    char *text, *at;
-    int64_t line;
-    char *field[FIELDS_MOST];
-    int fields;
+    data_table text;
     int place[COLUMNS]; /* -1: the table lacks it */
     row *row;
     int64_t rows, row_room;
@@ -45,104 +43,39 @@ typedef struct reader {
     plan_table *table;
 } reader;
 
-/* ---- lines and fields -------------------------------------------------------------------------------------------- */
-
-static int read_text(reader *r)
-{
-    size_t length = 0, room = 0;
-    FILE *file = fopen(r->path, "re");
-    if (!file)
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s can't be opened", r->path);
-    int status = SHOAL_OK;
-    for (size_t got = 1; status == SHOAL_OK && got > 0;) {
-        if (length + 1 >= room) { /* one byte stays for the end */
-            const size_t wider = room ? room * 2 : 1 << 16;
-            status = base_grow(&r->text, room, wider, 1, "a table");
-            room = status == SHOAL_OK ? wider : room;
-        }
-        got = status == SHOAL_OK ? fread(r->text + length, 1, room - 1 - length, file) : 0;
-        length += got;
-        if (status == SHOAL_OK && length > SIZE_MOST)
-            status = shoal_fail(SHOAL_INVALID, "%s is larger than %d MiB, so it is no table of runs", r->path,
-                                SIZE_MOST >> 20);
-    }
-    if (status == SHOAL_OK && ferror(file))
-        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s can't be read", r->path);
-    if (status == SHOAL_OK && memchr(r->text, '\0', length))
-        status = shoal_fail(SHOAL_INVALID, "%s holds bytes that are no text", r->path);
-    fclose(file);
-    r->at = r->text;
-    return status;
-}
-
-/* Cuts the next line that is not empty into fields; *more is false at the end. */
-static int next_fields(bool *more, reader *r)
-{
-    char *line = NULL;
-    do {
-        if (*r->at == '\0') {
-            *more = false;
-            return SHOAL_OK;
-        }
-        line = r->at;
-        r->at += strcspn(r->at, "\n");
-        if (*r->at)
-            *r->at++ = '\0';
-        line[strcspn(line, "\r")] = '\0';
-        r->line++;
-    } while (line[strspn(line, " \t")] == '\0');
-    *more = true;
-    for (r->fields = 0;; line++) {
-        if (r->fields == FIELDS_MOST)
-            return shoal_fail(SHOAL_INVALID, "%s: line %lld has more than %d fields", r->path, (long long)r->line,
-                              FIELDS_MOST);
-        line += strspn(line, " \t");
-        char *end = line + strcspn(line, ","), *stop = end;
-        const bool last = *end == '\0';
-        while (stop > line && (stop[-1] == ' ' || stop[-1] == '\t'))
-            stop--;
-        r->field[r->fields++] = line;
-        line = end;
-        *stop = '\0';
-        if (last)
-            return SHOAL_OK;
-    }
-}
+/* ---- the header -------------------------------------------------------------------------------------------------- */
 
 static int read_header(reader *r)
 {
-    bool more = false;
-    int status = next_fields(&more, r);
-    if (status < 0)
-        return status;
-    if (!more)
-        return shoal_fail(SHOAL_INVALID, "%s is empty", r->path);
+    int status = SHOAL_OK;
+    if (!data_table_next(&status, &r->text))
+        return status < 0 ? status : shoal_fail(SHOAL_INVALID, "%s is empty", r->path);
     for (int c = 0; c < COLUMNS; c++) {
         r->place[c] = -1;
-        for (int i = 0; i < r->fields; i++) {
-            if (strcasecmp(r->field[i], columns[c].name) != 0)
+        for (int i = 0; i < r->text.fields; i++) {
+            if (strcasecmp(r->text.field[i], columns[c].name) != 0)
                 continue;
             if (r->place[c] >= 0)
-                return shoal_fail(SHOAL_INVALID, "%s: line %lld has the column %s twice", r->path, (long long)r->line,
-                                  columns[c].name);
+                return shoal_fail(SHOAL_INVALID, "%s: line %lld has the column %s twice", r->path,
+                                  (long long)r->text.line, columns[c].name);
             r->place[c] = i;
         }
         if (columns[c].needed && r->place[c] < 0)
             return shoal_fail(SHOAL_INVALID, "%s: line %lld names no column %s, which a table of runs has", r->path,
-                              (long long)r->line, columns[c].name);
+                              (long long)r->text.line, columns[c].name);
     }
     return SHOAL_OK;
 }
 
 static const char *field_of(const reader *r, column c)
 {
-    return r->place[c] < 0 ? "" : r->field[r->place[c]];
+    return r->place[c] < 0 ? "" : r->text.field[r->place[c]];
 }
 
 static int bad_field(const reader *r, column c, const char *what)
 {
-    return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is '%.*s', %s", r->path, (long long)r->line, columns[c].name,
-                      SHOWN, field_of(r, c), what);
+    return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is '%.*s', %s", r->path, (long long)r->text.line,
+                      columns[c].name, SHOWN, field_of(r, c), what);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -157,15 +90,15 @@ static int find_machine(int64_t *out, const reader *r)
         if (*out >= 0)
             return shoal_fail(SHOAL_INVALID,
                               "%s: line %lld: %s is in %s twice, at lines %lld and %lld: give prices of one region",
-                              r->path, (long long)r->line, field_of(r, VM), prices->name,
+                              r->path, (long long)r->text.line, field_of(r, VM), prices->name,
                               (long long)prices->machine[*out].line, (long long)prices->machine[i].line);
         *out = i;
     }
     if (*out < 0)
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s has no machine '%.*s'", r->path, (long long)r->line,
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s has no machine '%.*s'", r->path, (long long)r->text.line,
                           prices->name, SHOWN, field_of(r, VM));
     if (!(prices->machine[*out].dollars_per_hour > 0))
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s has no price for %s", r->path, (long long)r->line,
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s has no price for %s", r->path, (long long)r->text.line,
                           prices->name, field_of(r, VM));
     return SHOAL_OK;
 }
@@ -239,11 +172,11 @@ static bool parse_truth(bool *out, const char *text)
 static int read_row(reader *r)
 {
     double nodes = 0;
-    row next = {.line = r->line, .completed = true};
+    row next = {.line = r->text.line, .completed = true};
     for (int c = 0; c < COLUMNS; c++)
-        if (r->place[c] >= r->fields)
+        if (r->place[c] >= r->text.fields)
             return shoal_fail(SHOAL_INVALID, "%s: line %lld has %d fields, and %s would be field %d", r->path,
-                              (long long)r->line, r->fields, columns[c].name, r->place[c] + 1);
+                              (long long)r->text.line, r->text.fields, columns[c].name, r->place[c] + 1);
     if (!base_parse_real(&nodes, field_of(r, NODES)) || !isfinite(nodes) || nodes < 1 || nodes > NODES_MOST ||
         nodes != floor(nodes))
         return bad_field(r, NODES, "not a number of machines");
@@ -347,16 +280,18 @@ static int keep_names(reader *r)
 int plan_table_read(plan_table **out, const char *path, const plan_prices *prices)
 {
     reader r = {.path = path, .prices = prices};
-    bool more = true;
     *out = NULL;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s can't be opened", path);
     int status = base_alloc(&r.table, 1, sizeof *r.table, "a table");
     if (status == SHOAL_OK)
         status = base_copy_text(&r.table->name, path);
     if (status == SHOAL_OK)
-        status = read_text(&r);
+        status = data_table_read(&r.text, path, file, "a table of runs");
     if (status == SHOAL_OK)
         status = read_header(&r);
-    while (status == SHOAL_OK && (status = next_fields(&more, &r)) == SHOAL_OK && more)
+    while (status == SHOAL_OK && data_table_next(&status, &r.text))
         status = read_row(&r);
     if (status == SHOAL_OK && r.rows == 0)
         status = shoal_fail(SHOAL_INVALID, "%s has no rows", path);
@@ -369,7 +304,8 @@ int plan_table_read(plan_table **out, const char *path, const plan_prices *price
     if (status < 0)
         plan_table_free(&r.table);
     *out = r.table;
-    base_free(&r.text);
+    data_table_release(&r.text);
+    fclose(file);
     base_free(&r.row);
     base_free(&r.machine_of);
     return status;

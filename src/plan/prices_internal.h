@@ -2,10 +2,12 @@
 #ifndef PLAN_PRICES_INTERNAL_H
 #define PLAN_PRICES_INTERNAL_H
 
-#include <stddef.h>
+#include "data/data_table.h"
 #include "prices.h"
 
-/* Reads a table from text, which messages call `name`. */
+/* Prices of the rows of a table. */
+int plan_prices_from(plan_prices **out, data_table *table);
+/* The same from text, which messages call `name`. */
 int plan_prices_parse(plan_prices **out, const char *name, const char *text, size_t length);
 
 /* The table of this program, as text. */

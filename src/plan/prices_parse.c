@@ -1,5 +1,5 @@
-/* Text becomes a table of prices.  One table of columns says what each is called, where it goes and what it may
- * hold; the rest is lines and fields: commas, quotes, comments. */
+/* Rows of text become a table of prices: one table of columns says what each is called, where it goes and what it may
+ * hold. */
 #include "prices_internal.h"
 
 #include <ctype.h>
@@ -9,7 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include <jansson.h>
 #include <shoal/error.h>
 
 #include "base/memory.h"
@@ -17,7 +16,7 @@
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
-enum { FIELDS_MOST = 64, SHOWN = 60 };
+enum { SHOWN = 60 };
 
 /* What a number that is left empty stands for. */
 enum blank { BLANK_REFUSED, BLANK_NAN, BLANK_ZERO, BLANK_ONE };
@@ -50,105 +49,12 @@ static const column columns[] = {
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 typedef struct reader {
-    const char *name;
-    char *text, *next, *end; /* a copy that is cut into lines and fields */
-    int64_t line;
-    char *field[FIELDS_MOST];
-    int fields, header_fields;
+    data_table *table;
+    int header_fields;
     int at[COLUMNS]; /* which field a column is; -1: the table lacks it */
     plan_prices *prices;
     size_t room; /* for machines */
 } reader;
-
-/* ---- lines and fields -------------------------------------------------------------------------------------------- */
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-/* Cuts off the next line; NULL at the end. */
-static char *next_line(size_t *length, reader *r)
-{
-    if (r->next == r->end)
-        return NULL;
-    char *line = r->next, *stop = memchr(line, '\n', (size_t)(r->end - line));
-    r->next = stop ? stop + 1 : r->end;
-    stop = stop ? stop : r->end;
-    if (stop > line && stop[-1] == '\r')
-        stop--;
-    *stop = '\0';
-    *length = (size_t)(stop - line);
-    r->line++;
-    return line;
-}
-
-static int check_line(const reader *r, const char *line, size_t length)
-{
-    bool ascii = true;
-    for (size_t i = 0; i < length; i++) {
-        unsigned char c = (unsigned char)line[i];
-        if ((c < ' ' && c != '\t') || c == 0x7f)
-            return shoal_fail(SHOAL_INVALID, "%s: line %lld holds a control character, so this is no table of text",
-                              r->name, (long long)r->line);
-        ascii = ascii && c < 0x80;
-    }
-    json_t *string = ascii ? NULL : json_stringn(line, length); /* takes nothing but UTF-8 */
-    bool good = ascii || string;
-    json_decref(string);
-    return good ? SHOAL_OK : shoal_fail(SHOAL_INVALID, "%s: line %lld is not UTF-8", r->name, (long long)r->line);
-}
-
-/* Takes the quotes off a field and makes one of two inside; NULL when there is no closing one. */
-static char *unquote(char *field)
-{
-    char *to = field;
-    for (char *from = field + 1; *from; from++) {
-        if (*from == '"' && from[1] != '"') {
-            *to = '\0';
-            return from + 1;
-        }
-        from += *from == '"';
-        *to++ = *from;
-    }
-    return NULL;
-}
-
-static void trim_end(char *field, char *stop)
-{
-    while (stop > field && is_blank(stop[-1]))
-        stop--;
-    *stop = '\0';
-}
-
-static int split(reader *r, char *at)
-{
-    for (r->fields = 0;;) {
-        if (r->fields == FIELDS_MOST)
-            return shoal_fail(SHOAL_INVALID, "%s: line %lld has more than %d fields", r->name, (long long)r->line,
-                              FIELDS_MOST);
-        at += strspn(at, " \t");
-        char *field = at, *stop = NULL;
-        bool quoted = *at == '"';
-        if (quoted) {
-            stop = unquote(at);
-            if (!stop)
-                return shoal_fail(SHOAL_INVALID, "%s: line %lld: a quote is not closed", r->name, (long long)r->line);
-            stop += strspn(stop, " \t");
-            if (*stop && *stop != ',')
-                return shoal_fail(SHOAL_INVALID, "%s: line %lld: text behind the closing quote of '%.*s'", r->name,
-                                  (long long)r->line, SHOWN, field);
-        } else {
-            stop = at + strcspn(at, ",");
-        }
-        bool last = *stop == '\0';
-        trim_end(field, quoted ? field + strlen(field) : stop);
-        r->field[r->fields++] = field + strspn(field, " \t");
-        if (last)
-            return SHOAL_OK;
-        at = stop + 1;
-    }
-}
 
 /* ---- the date ---------------------------------------------------------------------------------------------------- */
 
@@ -164,9 +70,9 @@ static bool is_date(const char *text)
 }
 
 /* The first "2026-08" or "2026-08-01" in a text. */
-static void find_date(char out[16], const char *text)
+static void find_date(char out[16], const char *text, const char *stop)
 {
-    for (const char *at = text; *at; at++) {
+    for (const char *at = text; at < stop; at++) {
         if (!is_date(at) || (at > text && isdigit((unsigned char)at[-1])))
             continue;
         bool day = at[7] == '-' && isdigit((unsigned char)at[8]) && isdigit((unsigned char)at[9]) &&
@@ -178,56 +84,62 @@ static void find_date(char out[16], const char *text)
     }
 }
 
-/* Cuts the next line that is no comment and not blank into fields; false at the end, or when *status is a failure. */
-static bool next_row(int *status, reader *r)
+/* That of a comment, or of the table's name. */
+static void find_table_date(char out[16], const data_table *table)
 {
-    size_t length = 0;
-    for (char *line; (line = next_line(&length, r));) {
-        const char *first = line + strspn(line, " \t");
-        if ((*status = check_line(r, line, length)) < 0)
-            return false;
-        if (*first == '#' && !*r->prices->date)
-            find_date(r->prices->date, first);
-        if (*first == '\0' || *first == '#')
-            continue;
-        *status = split(r, line);
-        return *status == SHOAL_OK;
+    const char *slash = strrchr(table->name, '/'), *name = slash ? slash + 1 : table->name;
+    for (const char *line = table->at, *stop; line < table->end && !*out; line = stop + 1) {
+        stop = memchr(line, '\n', (size_t)(table->end - line));
+        stop = stop ? stop : table->end;
+        if (line[strspn(line, " \t")] == '#')
+            find_date(out, line, stop);
     }
-    return false;
+    if (!*out)
+        find_date(out, name, name + strlen(name));
 }
 
 /* ---- the header -------------------------------------------------------------------------------------------------- */
 
+/* Blanks inside quotes don't count either. */
+static char *trimmed(char *text)
+{
+    text += strspn(text, " \t");
+    for (size_t length = strlen(text); length > 0 && strchr(" \t", text[length - 1]); length--)
+        text[length - 1] = '\0';
+    return text;
+}
+
 static int complain_missing(const reader *r, const char *name)
 {
-    const char *near = r->fields > 1 ? base_nearest(name, (const char *const *)r->field, r->fields) : NULL;
+    const char *near =
+        r->table->fields > 1 ? base_nearest(name, (const char *const *)r->table->field, r->table->fields) : NULL;
     for (int i = 0; near && i < COLUMNS; i++)
         if (strcasecmp(near, columns[i].name) == 0)
             near = NULL; /* another column that is known is not this one misspelt */
     if (near)
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: the column %s is missing; is it '%.*s'?", r->name,
-                          (long long)r->line, name, SHOWN, near);
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: the column %s is missing; is it '%.*s'?", r->table->name,
+                          (long long)r->table->line, name, SHOWN, near);
     return shoal_fail(SHOAL_INVALID,
                       "%s: line %lld: the column %s is missing from the header, whose fields have commas between",
-                      r->name, (long long)r->line, name);
+                      r->table->name, (long long)r->table->line, name);
 }
 
 static int read_header(reader *r)
 {
     int status = SHOAL_OK;
-    if (!next_row(&status, r))
-        return status < 0
-                   ? status
-                   : shoal_fail(SHOAL_INVALID, "%s is empty: a table of prices opens with its columns' names", r->name);
-    r->header_fields = r->fields;
+    if (!data_table_next(&status, r->table))
+        return status < 0 ? status
+                          : shoal_fail(SHOAL_INVALID, "%s is empty: a table of prices opens with its columns' names",
+                                       r->table->name);
+    r->header_fields = r->table->fields;
     for (int c = 0; c < COLUMNS; c++) {
         r->at[c] = -1;
-        for (int f = 0; f < r->fields; f++) {
-            if (strcasecmp(r->field[f], columns[c].name) != 0)
+        for (int f = 0; f < r->table->fields; f++) {
+            if (strcasecmp(trimmed(r->table->field[f]), columns[c].name) != 0)
                 continue;
             if (r->at[c] >= 0)
-                return shoal_fail(SHOAL_INVALID, "%s: line %lld: the column %s is there twice", r->name,
-                                  (long long)r->line, columns[c].name);
+                return shoal_fail(SHOAL_INVALID, "%s: line %lld: the column %s is there twice", r->table->name,
+                                  (long long)r->table->line, columns[c].name);
             r->at[c] = f;
         }
         if (r->at[c] < 0 && columns[c].needed)
@@ -241,15 +153,16 @@ static int read_header(reader *r)
 static int read_text(char *out, const reader *r, const column *c, const char *text)
 {
     if (strlen(text) >= c->room)
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is longer than %zu bytes: '%.*s...'", r->name,
-                          (long long)r->line, c->name, c->room - 1, SHOWN / 2, text);
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is longer than %zu bytes: '%.*s...'", r->table->name,
+                          (long long)r->table->line, c->name, c->room - 1, SHOWN / 2, text);
     if (!*text && c->blank == BLANK_REFUSED)
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is empty", r->name, (long long)r->line, c->name);
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is empty", r->table->name, (long long)r->table->line,
+                          c->name);
     /* What patterns are made of can't be in the names that they are to match. */
     const char *odd = c->blank == BLANK_REFUSED ? strpbrk(text, ":/,*?") : NULL;
     if (odd)
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s '%s' has a '%c', which patterns are made of", r->name,
-                          (long long)r->line, c->name, text, *odd);
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s '%s' has a '%c', which patterns are made of",
+                          r->table->name, (long long)r->table->line, c->name, text, *odd);
     strcpy(out, text);
     return SHOAL_OK;
 }
@@ -262,26 +175,26 @@ static int read_number(double *out, const reader *r, const column *c, const char
     }
     double value = 0;
     if (!base_parse_real(&value, text))
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is '%.*s', which is no number", r->name, (long long)r->line,
-                          c->name, SHOWN, text);
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is '%.*s', which is no number", r->table->name,
+                          (long long)r->table->line, c->name, SHOWN, text);
     if (!(value > 0) && !(value == 0 && c->blank == BLANK_ZERO)) /* no network and no accelerator can be told by 0 */
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is %.*s, and must be greater than 0", r->name,
-                          (long long)r->line, c->name, SHOWN, text);
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is %.*s, and must be greater than 0", r->table->name,
+                          (long long)r->table->line, c->name, SHOWN, text);
     if (value > c->most)
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is %.*s, which can't be meant: the most is %g", r->name,
-                          (long long)r->line, c->name, SHOWN, text, c->most);
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is %.*s, which can't be meant: the most is %g",
+                          r->table->name, (long long)r->table->line, c->name, SHOWN, text, c->most);
     *out = value * c->unit;
     return SHOAL_OK;
 }
 
 static int read_machine(plan_machine *out, const reader *r)
 {
-    if (r->fields != r->header_fields)
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld has %d fields, and the header %d", r->name, (long long)r->line,
-                          r->fields, r->header_fields);
+    if (r->table->fields != r->header_fields)
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld has %d fields, and the header %d", r->table->name,
+                          (long long)r->table->line, r->table->fields, r->header_fields);
     int status = SHOAL_OK;
     for (int c = 0; c < COLUMNS && status == SHOAL_OK; c++) {
-        const char *text = r->at[c] < 0 ? "" : r->field[r->at[c]];
+        const char *text = r->at[c] < 0 ? "" : trimmed(r->table->field[r->at[c]]);
         void *place = (char *)out + columns[c].offset;
         status = columns[c].room ? read_text(place, r, &columns[c], text) : read_number(place, r, &columns[c], text);
     }
@@ -289,11 +202,11 @@ static int read_machine(plan_machine *out, const reader *r)
         return status;
     if (isnan(out->dollars_per_hour) && isnan(out->dollars_spot))
         return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s has no price, neither usd_per_hour nor usd_per_hour_spot",
-                          r->name, (long long)r->line, out->name);
+                          r->table->name, (long long)r->table->line, out->name);
     if (*out->accelerator && out->accelerators == 0)
         out->accelerators = 1; /* a table that names it and does not count */
     snprintf(out->id, sizeof out->id, "%s:%s/%s", out->cloud, out->region, out->name);
-    out->line = r->line;
+    out->line = r->table->line;
     return SHOAL_OK;
 }
 
@@ -301,7 +214,7 @@ static int read_machines(reader *r)
 {
     int status = SHOAL_OK;
     plan_prices *prices = r->prices;
-    while (next_row(&status, r)) {
+    while (data_table_next(&status, r->table)) {
         if ((size_t)prices->machines == r->room) {
             size_t wider = r->room ? r->room * 2 : 64;
             status = base_grow(&prices->machine, r->room, wider, sizeof *prices->machine, "a table of prices");
@@ -315,7 +228,7 @@ static int read_machines(reader *r)
         prices->machines++;
     }
     if (status == SHOAL_OK && prices->machines == 0)
-        status = shoal_fail(SHOAL_INVALID, "%s has a header and no machine", r->name);
+        status = shoal_fail(SHOAL_INVALID, "%s has a header and no machine", r->table->name);
     return status;
 }
 
@@ -359,45 +272,21 @@ static int check_once(const plan_prices *prices)
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-static void skip_mark(reader *r)
+int plan_prices_from(plan_prices **out, data_table *table)
 {
-    if (r->end - r->next >= 3 && memcmp(r->next, "\xef\xbb\xbf", 3) == 0)
-        r->next += 3; /* which some programs put before UTF-8 */
-}
-
-static int read_table(reader *r)
-{
-    int status = read_header(r);
-    if (status == SHOAL_OK)
-        status = read_machines(r);
-    if (status == SHOAL_OK)
-        status = check_once(r->prices);
-    if (status == SHOAL_OK && !*r->prices->date) {
-        const char *slash = strrchr(r->name, '/');
-        find_date(r->prices->date, slash ? slash + 1 : r->name);
-    }
-    return status;
-}
-
-int plan_prices_parse(plan_prices **out, const char *name, const char *text, size_t length)
-{
-    reader r = {.name = name};
+    reader r = {.table = table};
     *out = NULL;
-    if (length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
-        return shoal_fail(SHOAL_INVALID, "%s: this is UTF-16 text; save it as UTF-8", name);
     int status = base_alloc(&r.prices, 1, sizeof *r.prices, "a table of prices");
     if (status == SHOAL_OK)
-        status = base_copy_text(&r.prices->name, name);
-    if (status == SHOAL_OK)
-        status = base_alloc(&r.text, length + 1, 1, "a table of prices");
+        status = base_copy_text(&r.prices->name, table->name);
     if (status == SHOAL_OK) {
-        memcpy(r.text, text, length);
-        r.next = r.text;
-        r.end = r.text + length;
-        skip_mark(&r);
-        status = read_table(&r);
+        find_table_date(r.prices->date, table);
+        status = read_header(&r);
     }
-    base_free(&r.text);
+    if (status == SHOAL_OK)
+        status = read_machines(&r);
+    if (status == SHOAL_OK)
+        status = check_once(r.prices);
     if (status < 0)
         plan_prices_free(&r.prices);
     *out = r.prices;

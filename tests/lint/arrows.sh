@@ -1,14 +1,14 @@
 #!/bin/bash
 # Arrows between the parts point one way.  Fails on an #include that points back; see docs/architecture.md.
 #   base ◄ data, kernel ◄ learn;  base ◄ store;  engine sees the contracts of learn and store only;  base, store ◄ launch;
-#   plan sees base and the contracts;  learn, engine, launch, plan ◄ run ◄ cli;  cli sees neither engine nor launch;
+#   plan sees base, data and the contracts;  learn, engine, launch, plan ◄ run ◄ cli;  cli sees neither engine nor launch;
 #   mpi sees shoal/ranks.h alone;  nothing sees cli.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 # What a part may include of other parts in src/ (itself always), and which public headers.
 declare -A sources=([base]="" [data]="base" [kernel]="base" [store]="base" [learn]="base data kernel" [engine]="base data kernel"
-    [launch]="base store" [plan]="base" [portable]="store" [mpi]=""
+    [launch]="base store" [plan]="base data" [portable]="store" [mpi]=""
     [run]="base data kernel store learn engine launch plan" [cli]="base data kernel store learn plan run")
 declare -A headers=([base]="error option version" [data]="error option data" [kernel]="error option data"
     [store]="error option store"
