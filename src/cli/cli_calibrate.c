@@ -18,7 +18,8 @@
 #include "run/jobs.h"
 #include "kernel/kernel.h"
 #include "measure_engine.h"
-#include "measure_learner.h"
+#include "plan/history.h"
+#include "plan/measure/measure_learner.h"
 #include "measure_store.h"
 #include "store/store_internal.h"
 
@@ -88,14 +89,50 @@ typedef struct calibrating {
     cli_progress progress;
 } calibrating;
 
+/* Those whose faces say how: "kmeans, logistic, autoencoder" into `out`, and each to `name`. */
+static int list_learners(const char *name[LEARNERS_MOST], char *out, size_t size)
+{
+    int count = 0;
+    size_t used = 0;
+    for (int i = 0; learn_faces[i] && count < LEARNERS_MOST; i++) {
+        if (!learn_faces[i]->probe)
+            continue;
+        name[count++] = learn_faces[i]->algorithm->name;
+        used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", name[count - 1]);
+    }
+    return count;
+}
+
+static int find_learner(const shoal_algorithm **out, const char *name)
+{
+    const char *names[LEARNERS_MOST];
+    char list[256] = "";
+    const int count = list_learners(names, list, sizeof list);
+    const learn_face *face = learn_face_find(name);
+    if (face && face->probe && strcmp(face->algorithm->name, name) == 0) {
+        *out = face->algorithm;
+        return SHOAL_OK;
+    }
+    if (learn_algorithm_find(name))
+        return shoal_fail(SHOAL_USAGE, "--learner %s: it can't be measured by itself; those that can are %s", name,
+                          list);
+    const char *near = base_nearest(name, names, count);
+    if (near)
+        return shoal_fail(SHOAL_USAGE, "--learner: there is no learner '%s'; did you mean '%s'?", name, near);
+    return shoal_fail(SHOAL_USAGE, "--learner: there is no learner '%s'; those that can be measured are %s", name,
+                      list);
+}
+
 static int choose_learners(calibrating *self)
 {
     const shoal_texts *named = &self->settings->learners;
-    const char *const *all = cli_measured_learners();
+    const char *all[LEARNERS_MOST];
+    char list[256] = "";
+    const int count = list_learners(all, list, sizeof list);
     int status = SHOAL_OK;
-    for (int i = 0; status == SHOAL_OK && (named->count ? i < named->count : all[i] != NULL); i++) {
+    for (int i = 0; status == SHOAL_OK && i < (named->count ? named->count : count); i++) {
         const shoal_algorithm *found = NULL;
-        status = cli_measured_learner(&found, named->count ? named->text[i] : all[i]);
+        status = find_learner(&found, named->count ? named->text[i] : all[i]);
         bool twice = false;
         for (int j = 0; j < self->learners; j++)
             twice |= self->learner[j] == found;
@@ -288,8 +325,8 @@ static int measure_learner(calibrating *self, int learner, double *loss)
     char text[64];
     snprintf(text, sizeof text, "how fast %s is", self->learner[learner]->name);
     cli_progress_say(&self->progress, text);
-    int status = cli_measure_learner(pace, &paces, loss, self->learner[learner],
-                                     self->settings->seconds * LEARNERS_SHARE / self->learners);
+    int status = plan_measure_learner(pace, &paces, loss, self->learner[learner],
+                                      self->settings->seconds * LEARNERS_SHARE / self->learners, cli_signals_stop());
     for (int i = 0; i < paces && status == SHOAL_OK; i++)
         status = plan_calibration_set_pace(kept, &pace[i]);
     return status;
@@ -391,7 +428,7 @@ static int refit(calibrating *self)
         status = shoal_fail(SHOAL_INVALID, "%s: there is no calibration to refit yet: shoal calibrate makes one",
                             self->path);
     if (status == SHOAL_OK)
-        status = cli_history_refit(self->kept, &used, &count);
+        status = plan_history_learn(self->kept, &used, &count);
     if (status == SHOAL_OK)
         status = plan_calibration_write(self->path, self->kept);
     if (status == SHOAL_OK)

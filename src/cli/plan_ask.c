@@ -5,8 +5,8 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
-#include "measure_learner.h"
-#include "measure_probe.h"
+#include "plan/measure/measure_learner.h"
+#include "plan/measure/measure_probe.h"
 #include "plan/units.h"
 #include "plan_verb.h"
 
@@ -333,8 +333,14 @@ static int find_paces(plan *plan)
         return SHOAL_OK;
     }
     if (!plan->set->no_probe) {
-        status = cli_measure_probe(plan->pace, &question->paces, &loss, plan->algorithm, plan->config, plan->data,
-                                   &plan->shape, plan->asked->classes, PROBE);
+        status = plan_measure_probe(plan->pace, &question->paces, &loss,
+                                    &(plan_probe){.algorithm = plan->algorithm,
+                                                  .config = plan->config,
+                                                  .data = plan->data,
+                                                  .shape = plan->shape,
+                                                  .classes = plan->asked->classes,
+                                                  .seconds = PROBE,
+                                                  .stop = cli_signals_stop()});
         if (status == SHOAL_INVALID && plan->data)
             status = shoal_fail(status, "%s: of the rows that were tried: %s", plan->asked->path, shoal_error());
         plan->answer.probed = status == SHOAL_OK;
@@ -351,7 +357,8 @@ static int find_paces(plan *plan)
                 "shoal: measuring %s on this machine for some seconds; shoal calibrate does it once and for all\n",
                 plan->algorithm->name);
         plan->answer.measured_now = true;
-        status = cli_measure_learner(plan->pace, &question->paces, &loss, plan->algorithm, MEASURE);
+        status =
+            plan_measure_learner(plan->pace, &question->paces, &loss, plan->algorithm, MEASURE, cli_signals_stop());
     }
     if (isfinite(loss))
         question->site.thread_loss = loss, question->site.loss_threads = base_cores();

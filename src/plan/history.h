@@ -50,4 +50,28 @@ int plan_history_estimate(shoal_estimate *out, const plan_calibration *calibrati
  * stays.  *used counts the runs it could use. */
 int plan_history_refit(plan_calibration *calibration, int64_t *used, const plan_run *run, int64_t count);
 
+/* ---- all of this user's ------------------------------------------------------------------------------------------ */
+
+typedef struct plan_history {
+    plan_run *run;
+    int64_t count, damaged;
+    char *path;
+} plan_history;
+
+/* Reads it; release it, whatever was returned. */
+int plan_history_open(plan_history *out);
+void plan_history_release(plan_history *history);
+
+/* |happened / predicted - 1| of those that were predicted. */
+typedef struct plan_history_errors {
+    double median, worst; /* NAN without any */
+    int64_t predicted;
+    int64_t within; /* that lay in their interval */
+} plan_history_errors;
+
+bool plan_was_predicted(const plan_run *run);
+int plan_history_judge(plan_history_errors *out, const plan_history *history);
+/* Fits `calibration` to what happened; *used of *count runs could be used.  SHOAL_INVALID when none could. */
+int plan_history_learn(plan_calibration *calibration, int64_t *used, int64_t *count);
+
 #endif

@@ -1,62 +1,12 @@
-/* What was predicted of runs and what happened, and fitting to it.  See calibrate.h. */
+/* What was predicted of runs and what happened.  See calibrate.h. */
 #include "calibrate.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <time.h>
 
-#include "base/memory.h"
-#include "base/sort.h"
 #include "plan/history.h"
 #include "plan/units.h"
-
-typedef struct history {
-    plan_run *run;
-    int64_t count, damaged;
-    char *path;
-} history;
-
-static int read_history(history *out)
-{
-    *out = (history){0};
-    int status = plan_history_path(&out->path);
-    return status == SHOAL_OK ? plan_history_read(&out->run, &out->count, &out->damaged, out->path, 0) : status;
-}
-
-static void release_history(history *self)
-{
-    base_free(&self->run);
-    base_free(&self->path);
-}
-
-/* ---- errors ------------------------------------------------------------------------------------------------------ */
-
-static bool was_predicted(const plan_run *run)
-{
-    return run->predicted > 0 && run->seconds > 0;
-}
-
-/* The median and the greatest of |happened / predicted - 1|, and how many lay in their interval; NAN without any. */
-static int find_errors(double *median, double *worst, int64_t *predicted, int64_t *within, const history *history)
-{
-    double *error = NULL;
-    int status = base_alloc(&error, (size_t)history->count, sizeof *error, "errors");
-    *predicted = *within = 0;
-    for (int64_t i = 0; i < history->count && status == SHOAL_OK; i++) {
-        const plan_run *run = &history->run[i];
-        if (!was_predicted(run))
-            continue;
-        error[(*predicted)++] = fabs(run->seconds / run->predicted - 1);
-        *within += run->seconds >= run->low && run->seconds <= run->high;
-    }
-    if (*predicted > 0)
-        base_sort_reals(error, (size_t)*predicted);
-    *median = *predicted > 0 ? error[(*predicted - 1) / 2] : NAN;
-    *worst = *predicted > 0 ? error[*predicted - 1] : NAN;
-    base_free(&error);
-    return status;
-}
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 
@@ -78,7 +28,7 @@ static void print_run(const plan_run *run)
     snprintf(shape, sizeof shape, "%s x %.0f", rows, run->columns);
     int length = snprintf(store, sizeof store, "%.19s", run->store[0] ? run->store : "-");
     plan_format_duration(happened, run->seconds);
-    if (was_predicted(run)) {
+    if (plan_was_predicted(run)) {
         plan_format_duration(predicted, run->predicted);
         plan_format_duration(low, run->low);
         plan_format_duration(high, run->high);
@@ -87,17 +37,16 @@ static void print_run(const plan_run *run)
     printf("%-16s  %-11.11s  %18s  %7" PRId64 "  ", date, run->learner, shape, run->workers);
     cli_put_text(stdout, store);
     printf("%*s  %9s  %-20s  %9s  ", 19 - length, "", predicted, interval, happened);
-    if (was_predicted(run))
+    if (plan_was_predicted(run))
         printf("%5.2f\n", run->seconds / run->predicted);
     else
         printf("%5s\n", "-");
 }
 
-static int print_table(const history *history)
+static int print_table(const plan_history *history)
 {
-    double median, worst;
-    int64_t predicted, within;
-    int status = find_errors(&median, &worst, &predicted, &within, history);
+    plan_history_errors errors;
+    int status = plan_history_judge(&errors, history);
     if (status < 0)
         return status;
     if (history->count > 0)
@@ -107,13 +56,13 @@ static int print_table(const history *history)
         print_run(&history->run[i]);
     if (history->count == 0)
         printf("no runs yet\n");
-    else if (predicted == 0)
+    else if (errors.predicted == 0)
         printf("\n%" PRId64 " run%s, none of which was predicted: shoal calibrate comes first\n", history->count,
                history->count == 1 ? "" : "s");
     else
         printf("\n%" PRId64 " of %" PRId64 " runs were predicted: median error %.1f%%, worst %.1f%%; %" PRId64
                " lay in their interval\n",
-               predicted, history->count, 100 * median, 100 * worst, within);
+               errors.predicted, history->count, 100 * errors.median, 100 * errors.worst, errors.within);
     if (history->damaged > 0)
         printf("%" PRId64 " line%s of %s could not be read and %s left out\n", history->damaged,
                history->damaged == 1 ? "" : "s", history->path, history->damaged == 1 ? "was" : "were");
@@ -125,7 +74,7 @@ static int print_table(const history *history)
 static json_t *json_run(const plan_run *run)
 {
     char date[32];
-    bool predicted = was_predicted(run);
+    bool predicted = plan_was_predicted(run);
     json_t *object = json_object();
     format_date(date, sizeof date, run->date, "%Y-%m-%dT%H:%M:%SZ");
     cli_json_put(&object, "date", json_string(date));
@@ -143,11 +92,10 @@ static json_t *json_run(const plan_run *run)
     return object;
 }
 
-static int print_object(const history *history)
+static int print_object(const plan_history *history)
 {
-    double median, worst;
-    int64_t predicted, within;
-    int status = find_errors(&median, &worst, &predicted, &within, history);
+    plan_history_errors errors;
+    int status = plan_history_judge(&errors, history);
     if (status < 0)
         return status;
     json_t *object = json_object(), *runs = json_array();
@@ -155,10 +103,10 @@ static int print_object(const history *history)
         json_array_append_new(runs, json_run(&history->run[i]));
     cli_json_put(&object, "path", cli_json_text(history->path));
     cli_json_put(&object, "runs", runs);
-    cli_json_put(&object, "predicted", json_integer(predicted));
-    cli_json_put(&object, "within", json_integer(within));
-    cli_json_put(&object, "median_error", cli_json_real(median));
-    cli_json_put(&object, "worst_error", cli_json_real(worst));
+    cli_json_put(&object, "predicted", json_integer(errors.predicted));
+    cli_json_put(&object, "within", json_integer(errors.within));
+    cli_json_put(&object, "median_error", cli_json_real(errors.median));
+    cli_json_put(&object, "worst_error", cli_json_real(errors.worst));
     cli_json_put(&object, "damaged", json_integer(history->damaged));
     return cli_print_json(object);
 }
@@ -167,28 +115,10 @@ static int print_object(const history *history)
 
 int cli_history_print(bool json)
 {
-    history history;
-    int status = read_history(&history);
+    plan_history history;
+    int status = plan_history_open(&history);
     if (status == SHOAL_OK)
         status = (json ? print_object : print_table)(&history);
-    release_history(&history);
-    return status;
-}
-
-int cli_history_refit(plan_calibration *calibration, int64_t *used, int64_t *count)
-{
-    history history;
-    int status = read_history(&history);
-    *used = 0;
-    *count = history.count;
-    if (status == SHOAL_OK && history.count == 0)
-        status = shoal_fail(SHOAL_INVALID, "%s: there are no runs to refit from yet", history.path);
-    if (status == SHOAL_OK)
-        status = plan_history_refit(calibration, used, history.run, history.count);
-    if (status == SHOAL_OK && *used == 0)
-        status =
-            shoal_fail(SHOAL_INVALID, "%s: none of the %" PRId64 " runs tells anything of what the calibration has",
-                       history.path, history.count);
-    release_history(&history);
+    plan_history_release(&history);
     return status;
 }

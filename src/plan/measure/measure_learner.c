@@ -9,74 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <shoal/autoencoder.h>
 #include <shoal/engine.h>
-#include <shoal/kmeans.h>
-#include <shoal/logistic.h>
 
 #include "base/memory.h"
-#include "base/option.h"
 #include "base/pool.h"
 #include "base/sort.h"
-#include "cli.h"
+#include "learn/face.h"
 #include "plan/least_squares.h"
 
-/* ---- what is run ------------------------------------------------------------------------------------------------- */
-
-enum { SHAPES_MOST = 6, FEW_ROWS = 2000, VALUES_MOST = 1 << 24, POINTS_MOST = 4 * SHAPES_MOST, CONSTANTS = 5 };
-
-typedef struct recipe {
-    const shoal_algorithm *algorithm;
-    const char *size_option; /* what `size` of a shape is; NULL: the number of classes */
-    const char *set[4][2];   /* options and their values, ended by a NULL: runs that do not end early */
-    struct {
-        int columns;
-        const char *size;
-    } shape[SHAPES_MOST]; /* ended by one without columns */
-} recipe;
-
-static const recipe recipes[] = {
-    {&shoal_kmeans,
-     "clusters",
-     {{"iterations", "10"}, {"tolerance", "0"}},
-     {{4, "8"}, {16, "64"}, {32, "300"}, {64, "10"}, {128, "100"}, {512, "20"}}},
-    {&shoal_logistic,
-     NULL,
-     {{"iterations", "10"}, {"tolerance", "0"}},
-     {{4, "2"}, {32, "2"}, {64, "10"}, {256, "2"}, {512, "3"}}},
-    {&shoal_autoencoder,
-     "hidden",
-     {{"iterations", "10"}, {"tolerance", "0"}, {"change", "0"}},
-     {{8, "4"}, {64, "10"}, {64, "100"}, {256, "32"}}},
-};
-enum { RECIPES = sizeof recipes / sizeof *recipes };
-
-const char *const *cli_measured_learners(void)
-{
-    static const char *names[RECIPES + 1];
-    for (int i = 0; i < RECIPES; i++)
-        names[i] = recipes[i].algorithm->name;
-    return names;
-}
-
-int cli_measured_learner(const shoal_algorithm **out, const char *name)
-{
-    for (int i = 0; i < RECIPES; i++)
-        if (strcmp(recipes[i].algorithm->name, name) == 0) {
-            *out = recipes[i].algorithm;
-            return SHOAL_OK;
-        }
-    if (learn_algorithm_find(name))
-        return shoal_fail(
-            SHOAL_USAGE,
-            "--learner %s: it can't be measured by itself; those that can are kmeans, logistic, autoencoder", name);
-    const char *near = base_nearest(name, cli_measured_learners(), RECIPES);
-    if (near)
-        return shoal_fail(SHOAL_USAGE, "--learner: there is no learner '%s'; did you mean '%s'?", name, near);
-    return shoal_fail(
-        SHOAL_USAGE,
-        "--learner: there is no learner '%s'; those that can be measured are kmeans, logistic, autoencoder", name);
-}
+enum { FEW_ROWS = 2000, VALUES_MOST = 1 << 24, POINTS_MOST = 4 * LEARN_PROBES_MOST, CONSTANTS = 5 };
 
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
 
@@ -87,11 +28,12 @@ typedef struct point {
 } point;
 
 typedef struct measuring {
-    const recipe *recipe;
+    const learn_face *face;
+    const volatile int *stop;
     double share; /* of the time, for the larger run of one shape */
     point point[POINTS_MOST * SHOAL_COST_PHASES];
     int points;
-    double loss[SHAPES_MOST];
+    double loss[LEARN_PROBES_MOST];
     int losses;
 } measuring;
 
@@ -102,18 +44,19 @@ typedef struct example {
     shoal_shape shape;
 } example;
 
-static int set_config(example *self, const recipe *recipe, int shape)
+static int set_config(example *self, const learn_face *face, int shape)
 {
-    const shoal_algorithm *algorithm = recipe->algorithm;
-    int status = base_alloc(&self->config, 1, algorithm->config_size, "a learner's settings");
+    const shoal_option *table = face->algorithm->options;
+    const learn_probe *probe = face->probe;
+    const char *size = probe->shape[shape].size;
+    int status = base_alloc(&self->config, 1, face->algorithm->config_size, "a learner's settings");
     if (status == SHOAL_OK)
-        status = shoal_options_default(self->config, algorithm->options);
-    for (int i = 0; status == SHOAL_OK && recipe->set[i][0]; i++)
-        status = shoal_options_set(self->config, algorithm->options, recipe->set[i][0], recipe->set[i][1]);
-    if (status == SHOAL_OK && recipe->size_option)
-        status = shoal_options_set(self->config, algorithm->options, recipe->size_option, recipe->shape[shape].size);
-    if (status == SHOAL_OK && algorithm == &shoal_logistic)
-        ((shoal_logistic_config *)self->config)->expected_classes = atoi(recipe->shape[shape].size);
+        status = shoal_options_default(self->config, table);
+    for (int i = 0; status == SHOAL_OK && probe->set[i][0]; i++)
+        status = shoal_options_set(self->config, table, probe->set[i][0], probe->set[i][1]);
+    if (status == SHOAL_OK)
+        status = probe->size_option ? shoal_options_set(self->config, table, probe->size_option, size)
+                                    : shoal_options_set(self->config, face->plan_options, "classes", size);
     return status;
 }
 
@@ -127,7 +70,7 @@ static void make_labels(float *values, int64_t rows, int64_t columns, int64_t cl
     }
 }
 
-int cli_make_rows(float **out, int64_t rows, int64_t columns, int64_t classes, int seed)
+int plan_measure_rows(float **out, int64_t rows, int64_t columns, int64_t classes, int seed)
 {
     char address[128];
     shoal_data *data = NULL;
@@ -149,19 +92,19 @@ int cli_make_rows(float **out, int64_t rows, int64_t columns, int64_t classes, i
 }
 
 /* With a column of labels where the learner needs one. */
-static int make_rows(example *self, const recipe *recipe, int shape, int64_t rows)
+static int make_rows(example *self, const learn_probe *probe, int shape, int64_t rows)
 {
-    bool labels = recipe->algorithm == &shoal_logistic;
-    int64_t columns = recipe->shape[shape].columns + labels;
+    const int64_t classes = probe->size_option ? 0 : atoi(probe->shape[shape].size);
+    const int64_t columns = probe->shape[shape].columns + (classes > 0);
     self->shape = (shoal_shape){.rows = rows, .columns = columns, .type = SHOAL_FLOAT32};
     base_free(&self->values);
-    return cli_make_rows(&self->values, rows, columns, labels ? atoi(recipe->shape[shape].size) : 0, shape + 1);
+    return plan_measure_rows(&self->values, rows, columns, classes, shape + 1);
 }
 
 /* Runs it so often, and leaves in *out the report with the least seconds of each phase. */
-static int run_example(shoal_report *out, const example *self, const shoal_algorithm *algorithm, int threads, int times)
+static int run_example(shoal_report *out, const measuring *of, const example *self, int threads, int times)
 {
-    const shoal_run_options options = {.threads = threads, .stop = cli_signals_stop()};
+    const shoal_run_options options = {.threads = threads, .stop = of->stop};
     int status = SHOAL_OK;
     for (int i = 0; i < times && status == SHOAL_OK; i++) {
         shoal_data *data = NULL;
@@ -169,10 +112,10 @@ static int run_example(shoal_report *out, const example *self, const shoal_algor
         shoal_report report;
         status = shoal_data_wrap(&data, self->values, self->shape.rows, self->shape.columns, self->shape.type);
         if (status == SHOAL_OK)
-            status = shoal_run(&result, &report, algorithm, self->config, data, NULL, &options);
+            status = shoal_run(&result, &report, of->face->algorithm, self->config, data, NULL, &options);
         shoal_result_free(&result);
         shoal_data_free(&data);
-        if ((status == SHOAL_OK || status == SHOAL_STOPPED) && cli_signals_stopped())
+        if ((status == SHOAL_OK || status == SHOAL_STOPPED) && *of->stop)
             status = shoal_fail(SHOAL_STOPPED, "stopped");
         for (int j = 0; status == SHOAL_OK && i > 0 && j < report.phases; j++)
             report.phase[j].seconds = fmin(report.phase[j].seconds, out->phase[j].seconds);
@@ -200,7 +143,7 @@ static double main_seconds(const shoal_report *report)
 static int add_points(measuring *self, const shoal_report *report, const example *example)
 {
     shoal_cost cost = {0};
-    int status = self->recipe->algorithm->cost(&cost, example->config, &example->shape);
+    int status = self->face->algorithm->cost(&cost, example->config, &example->shape);
     if (status == SHOAL_OK && cost.phases == 0) {
         cost.phase[0] = (shoal_cost_phase){
             .name = "run", .operations_per_row = cost.operations_per_row, .model_bytes = cost.model_bytes};
@@ -235,7 +178,7 @@ static int measure_threads(measuring *self, const example *example, const shoal_
     int threads = base_cores();
     if (threads < 2)
         return SHOAL_OK;
-    int status = run_example(&several, example, self->recipe->algorithm, threads, 2);
+    int status = run_example(&several, self, example, threads, 2);
     if (status == SHOAL_OK) {
         double ratio = main_seconds(&several) / fmax(main_seconds(single), 1e-9);
         self->loss[self->losses++] = fmin(fmax((threads * ratio - 1) / (threads - 1), 0), 1);
@@ -245,20 +188,19 @@ static int measure_threads(measuring *self, const example *example, const shoal_
 
 static int measure_shape(measuring *self, int shape)
 {
-    const shoal_algorithm *algorithm = self->recipe->algorithm;
     example example = {0};
     shoal_report report;
-    int status = set_config(&example, self->recipe, shape);
+    int status = set_config(&example, self->face, shape);
     if (status == SHOAL_OK)
-        status = make_rows(&example, self->recipe, shape, FEW_ROWS);
+        status = make_rows(&example, self->face->probe, shape, FEW_ROWS);
     if (status == SHOAL_OK)
-        status = run_example(&report, &example, algorithm, 1, 3);
+        status = run_example(&report, self, &example, 1, 3);
     if (status == SHOAL_OK)
         status = add_points(self, &report, &example);
     if (status == SHOAL_OK)
-        status = make_rows(&example, self->recipe, shape, more_rows(self, &example, &report));
+        status = make_rows(&example, self->face->probe, shape, more_rows(self, &example, &report));
     if (status == SHOAL_OK)
-        status = run_example(&report, &example, algorithm, 1, 2);
+        status = run_example(&report, self, &example, 1, 2);
     if (status == SHOAL_OK)
         status = add_points(self, &report, &example);
     if (status == SHOAL_OK)
@@ -289,7 +231,7 @@ static int fit_phase(shoal_pace *out, const measuring *self, const char *phase)
         status = plan_least_squares(x, a, b, rows, CONSTANTS);
     base_free(&a);
     *out = (shoal_pace){.value = x[0], .operation = x[1], .round = x[2], .model_byte = x[3], .row = x[4]};
-    snprintf(out->learner, sizeof out->learner, "%s", self->recipe->algorithm->name);
+    snprintf(out->learner, sizeof out->learner, "%s", self->face->algorithm->name);
     snprintf(out->phase, sizeof out->phase, "%s", phase);
     return status;
 }
@@ -308,22 +250,22 @@ static int fit(shoal_pace *pace, int *paces, const measuring *self)
     return status;
 }
 
-int cli_measure_learner(shoal_pace *pace, int *paces, double *thread_loss, const shoal_algorithm *algorithm,
-                        double seconds)
+int plan_measure_learner(shoal_pace *pace, int *paces, double *thread_loss, const shoal_algorithm *algorithm,
+                         double seconds, const volatile int *stop)
 {
+    const learn_face *face = learn_face_find(algorithm->name);
     measuring *self = NULL;
-    int at = 0, shapes = 0;
-    while (at < RECIPES && recipes[at].algorithm != algorithm)
-        at++;
+    int shapes = 0;
     *paces = 0;
     *thread_loss = NAN;
-    if (at == RECIPES)
+    if (!face || face->algorithm != algorithm || !face->probe)
         return shoal_fail(SHOAL_USAGE, "%s can't be measured by itself", algorithm->name);
     int status = base_alloc(&self, 1, sizeof *self, "measurements");
     if (status < 0)
         return status;
-    self->recipe = &recipes[at];
-    while (shapes < SHAPES_MOST && self->recipe->shape[shapes].columns > 0)
+    self->face = face;
+    self->stop = stop;
+    while (shapes < LEARN_PROBES_MOST && face->probe->shape[shapes].columns > 0)
         shapes++;
     self->share = seconds / shapes / 4; /* twice with one thread, twice with all; making the rows */
     for (int i = 0; i < shapes && status == SHOAL_OK; i++)

@@ -10,15 +10,13 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
-#include "cli.h"
 #include "measure_learner.h"
 
 enum { ROWS_LEAST = 64, VALUES_MOST = 1 << 24, SHRINK = 4 };
 static const double OPERATIONS_MOST = 4e9; /* of a round, which can't be broken off */
 
 typedef struct probe {
-    const shoal_algorithm *algorithm;
-    const void *config;
+    const plan_probe *what;
     shoal_cost cost;
     shoal_shape shape; /* of the rows that are held */
     void *values;
@@ -28,18 +26,19 @@ typedef struct probe {
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static int make_rows(probe *self, int64_t classes)
+static int make_rows(probe *self)
 {
     float *values = NULL;
     self->shape.type = SHOAL_FLOAT32;
-    int status = cli_make_rows(&values, self->shape.rows, self->shape.columns, classes, 1);
+    int status = plan_measure_rows(&values, self->shape.rows, self->shape.columns, self->what->classes, 1);
     self->values = values;
     return status;
 }
 
 /* Runs of rows from all over the data: files are often sorted. */
-static int take_rows(probe *self, shoal_data *data)
+static int take_rows(probe *self)
 {
+    shoal_data *data = self->what->data;
     enum { PLACES = 64 };
     size_t row_bytes = (size_t)self->shape.columns * shoal_type_size(self->shape.type);
     int64_t wanted = self->shape.rows, all = shoal_data_rows(data), taken = 0;
@@ -67,7 +66,7 @@ static void look_at_clock(void *context, const shoal_round *done, const shoal_ro
     (void)next;
     (void)rows;
     (void)seconds;
-    if (base_seconds() >= self->until || cli_signals_stopped())
+    if (base_seconds() >= self->until || *self->what->stop)
         self->stop = 1;
 }
 
@@ -82,10 +81,10 @@ static int run(shoal_report *out, probe *self, int64_t rows, int threads, double
     self->until = base_seconds() + seconds;
     int status = shoal_data_wrap(&data, self->values, rows, self->shape.columns, self->shape.type);
     if (status == SHOAL_OK)
-        status = shoal_run(&result, out, self->algorithm, self->config, data, NULL, &options);
+        status = shoal_run(&result, out, self->what->algorithm, self->what->config, data, NULL, &options);
     shoal_result_free(&result);
     shoal_data_free(&data);
-    if (cli_signals_stopped())
+    if (*self->what->stop)
         return shoal_fail(SHOAL_STOPPED, "stopped");
     return status == SHOAL_STOPPED ? SHOAL_OK : status;
 }
@@ -130,7 +129,7 @@ static void fit(shoal_pace *pace, const probe *self, const char *phase, const sh
     row = fmax(row, 0.5 * more / (double)rows);
     row = fmin(row, more / (double)rows);
     *pace = (shoal_pace){.value = row / (double)self->shape.columns, .round = fmax(more - row * (double)rows, 0)};
-    snprintf(pace->learner, sizeof pace->learner, "%s", self->algorithm->name);
+    snprintf(pace->learner, sizeof pace->learner, "%s", self->what->algorithm->name);
     snprintf(pace->phase, sizeof pace->phase, "%s", phase);
 }
 
@@ -148,11 +147,12 @@ static int find_rows(int64_t *rows, shoal_report *report, probe *self, double se
         if (status < 0)
             return status;
     }
-    return shoal_fail(SHOAL_ABSENT, "a probe of %s did not come through all its phases", self->algorithm->name);
+    return shoal_fail(SHOAL_ABSENT, "a probe of %s did not come through all its phases", self->what->algorithm->name);
 }
 
-static int measure(shoal_pace *pace, int *paces, double *thread_loss, probe *self, double seconds)
+static int measure(shoal_pace *pace, int *paces, double *thread_loss, probe *self)
 {
+    const double seconds = self->what->seconds;
     shoal_report many = {0}, few = {0}, together = {0};
     int64_t rows = 0;
     int threads = base_cores();
@@ -179,24 +179,24 @@ static int measure(shoal_pace *pace, int *paces, double *thread_loss, probe *sel
     return status;
 }
 
-int cli_measure_probe(shoal_pace *pace, int *paces, double *thread_loss, const shoal_algorithm *algorithm,
-                      const void *config, shoal_data *data, const shoal_shape *shape, int64_t classes, double seconds)
+int plan_measure_probe(shoal_pace *pace, int *paces, double *thread_loss, const plan_probe *what)
 {
-    probe self = {.algorithm = algorithm, .config = config, .shape = *shape};
+    const shoal_shape *shape = &what->shape;
+    probe self = {.what = what, .shape = *shape};
     *paces = 0;
-    int status = algorithm->cost(&self.cost, config, shape);
+    int status = what->algorithm->cost(&self.cost, what->config, shape);
     double most =
         fmin((double)VALUES_MOST / (double)shape->columns, OPERATIONS_MOST / fmax(self.cost.operations_per_row, 1));
     self.shape.rows = (int64_t)fmin((double)shape->rows, most);
     if (status == SHOAL_OK && self.cost.phases == 0)
-        status = shoal_fail(SHOAL_ABSENT, "%s does not tell its phases", algorithm->name);
+        status = shoal_fail(SHOAL_ABSENT, "%s does not tell its phases", what->algorithm->name);
     if (status == SHOAL_OK && self.shape.rows < ROWS_LEAST)
         status =
             shoal_fail(SHOAL_ABSENT, "a probe could have %lld rows, which are too few", (long long)self.shape.rows);
     if (status == SHOAL_OK)
-        status = data ? take_rows(&self, data) : make_rows(&self, classes);
+        status = what->data ? take_rows(&self) : make_rows(&self);
     if (status == SHOAL_OK)
-        status = measure(pace, paces, thread_loss, &self, seconds);
+        status = measure(pace, paces, thread_loss, &self);
     base_free(&self.values);
     return status;
 }

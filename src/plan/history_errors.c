@@ -1,0 +1,67 @@
+/* How good predictions were, and learning from how good they were not.  See history.h. */
+#include "history.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include <shoal/error.h>
+
+#include "base/memory.h"
+#include "base/sort.h"
+
+int plan_history_open(plan_history *out)
+{
+    *out = (plan_history){0};
+    int status = plan_history_path(&out->path);
+    return status == SHOAL_OK ? plan_history_read(&out->run, &out->count, &out->damaged, out->path, 0) : status;
+}
+
+void plan_history_release(plan_history *history)
+{
+    base_free(&history->run);
+    base_free(&history->path);
+}
+
+bool plan_was_predicted(const plan_run *run)
+{
+    return run->predicted > 0 && run->seconds > 0;
+}
+
+int plan_history_judge(plan_history_errors *out, const plan_history *history)
+{
+    double *error = NULL;
+    *out = (plan_history_errors){.median = NAN, .worst = NAN};
+    int status = base_alloc(&error, (size_t)history->count, sizeof *error, "errors");
+    for (int64_t i = 0; i < history->count && status == SHOAL_OK; i++) {
+        const plan_run *run = &history->run[i];
+        if (!plan_was_predicted(run))
+            continue;
+        error[out->predicted++] = fabs(run->seconds / run->predicted - 1);
+        out->within += run->seconds >= run->low && run->seconds <= run->high;
+    }
+    if (out->predicted > 0) {
+        base_sort_reals(error, (size_t)out->predicted);
+        out->median = error[(out->predicted - 1) / 2];
+        out->worst = error[out->predicted - 1];
+    }
+    base_free(&error);
+    return status;
+}
+
+int plan_history_learn(plan_calibration *calibration, int64_t *used, int64_t *count)
+{
+    plan_history history;
+    int status = plan_history_open(&history);
+    *used = 0;
+    *count = history.count;
+    if (status == SHOAL_OK && history.count == 0)
+        status = shoal_fail(SHOAL_INVALID, "%s: there are no runs to refit from yet", history.path);
+    if (status == SHOAL_OK)
+        status = plan_history_refit(calibration, used, history.run, history.count);
+    if (status == SHOAL_OK && *used == 0)
+        status =
+            shoal_fail(SHOAL_INVALID, "%s: none of the %" PRId64 " runs tells anything of what the calibration has",
+                       history.path, history.count);
+    plan_history_release(&history);
+    return status;
+}
