@@ -17,8 +17,8 @@
 #include "base/pool.h"
 #include "run/jobs.h"
 #include "kernel/kernel.h"
-#include "measure_engine.h"
 #include "plan/history.h"
+#include "plan/measure/measure_engine.h"
 #include "plan/measure/measure_learner.h"
 #include "measure_store.h"
 #include "store/store_internal.h"
@@ -352,16 +352,16 @@ static int measure_engine(calibrating *self, int store)
 {
     plan_calibration *kept = self->kept;
     plan_calibrated_site entry = {.date = (int64_t)time(NULL), .site = self->site[store]};
-    cli_engine_measured measured = {0};
+    plan_engine_measured measured = {0};
     cli_progress_say(&self->progress, "what a round of workers takes");
     plan_calibration_name(entry.store, sizeof entry.store, self->url[store]);
-    int status = cli_measure_engine(&measured, self->url[store], self->settings->workers,
-                                    self->settings->seconds * ENGINE_SHARE / self->stores);
+    int status = plan_measure_engine(&measured, self->url[store], self->settings->workers,
+                                     self->settings->seconds * ENGINE_SHARE / self->stores, cli_signals_stop());
     if (status == SHOAL_OK) {
         entry.site.thread_loss = kept->thread_loss;
         entry.site.error = USUAL_ERROR;
         entry.site.hash = cli_measure_hash();
-        status = cli_fit_engine(&entry.site, &measured);
+        status = plan_fit_engine(&entry.site, &measured);
     }
     return status == SHOAL_OK ? plan_calibration_set_site(kept, &entry) : status;
 }

@@ -17,7 +17,6 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/sort.h"
-#include "cli.h"
 #include "engine/store/job_keys.h"
 #include "plan/least_squares.h"
 #include "run/outcome.h"
@@ -34,11 +33,8 @@ static const double STRAGGLE_MOST = 0.3;
 typedef struct task {
     const char *url;
     int64_t workers, rows, columns, clusters, iterations;
+    const volatile int *stop;
 } task;
-
-/* Some milliseconds of work and little to send; and much to send. */
-static const task light = {.rows = 100000, .columns = 16, .clusters = 32},
-                  heavy = {.rows = 4000, .columns = 128, .clusters = 512};
 
 /* What came of it; `start` is all but the rounds. */
 typedef struct outcome {
@@ -72,9 +68,9 @@ static void judge(outcome *out, const shoal_outcome *from, double seconds)
     out->start = fmax(out->start, 0);
 }
 
-static int unless_stopped(int status)
+static int unless_stopped(int status, const volatile int *stop)
 {
-    bool stopped = (status == SHOAL_OK || status == SHOAL_STOPPED) && cli_signals_stopped();
+    bool stopped = (status == SHOAL_OK || status == SHOAL_STOPPED) && *stop;
     return stopped ? shoal_fail(SHOAL_STOPPED, "stopped") : status;
 }
 
@@ -112,7 +108,7 @@ static int make_request(shoal_request **out, const task *task)
     (*out)->workers.name = "calibrate";
     (*out)->workers.patience = 60;
     (*out)->workers.passing = true;
-    (*out)->watch.stop = cli_signals_stop();
+    (*out)->watch.stop = task->stop;
     return SHOAL_OK;
 }
 
@@ -134,7 +130,7 @@ static int run_task(outcome *out, const task *task)
     shoal_request_free(&request);
     if (removed < 0)
         return shoal_fail(removed, "%s: a job to measure it could not be removed: %s", task->url, shoal_error());
-    if (cli_signals_stopped())
+    if (*task->stop)
         return shoal_fail(SHOAL_STOPPED, "stopped");
     if (status != SHOAL_OK)
         return shoal_fail(status < 0 ? status : SHOAL_SYSTEM, "%s: a job to measure it stopped: %s", task->url, why);
@@ -156,11 +152,10 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
-static int measure_crew(struct cli_crew_measured *out, double *start, const task *kind, const char *url,
-                        int64_t workers, double seconds)
+static int measure_crew(struct plan_crew_measured *out, double *start, const task *kind, int64_t workers,
+                        double seconds)
 {
     task task = *kind;
-    task.url = url;
     task.workers = workers;
     task.iterations = SHORT;
     outcome brief = {0}, whole = {0};
@@ -182,7 +177,7 @@ static int measure_crew(struct cli_crew_measured *out, double *start, const task
     }
     double more = whole.all_rounds - brief.all_rounds;
     *start += (brief.start + whole.start) / 2;
-    *out = (struct cli_crew_measured){
+    *out = (struct plan_crew_measured){
         .workers = workers,
         .rows = kind->rows,
         .columns = kind->columns,
@@ -197,7 +192,7 @@ static int measure_crew(struct cli_crew_measured *out, double *start, const task
 static int measure_alone(double *out, const task *kind, int threads, double seconds)
 {
     const task task = {.clusters = kind->clusters, .iterations = LONGEST / 3};
-    const shoal_run_options options = {.threads = threads, .stop = cli_signals_stop()};
+    const shoal_run_options options = {.threads = threads, .stop = kind->stop};
     char address[128];
     double round[REPEATS], began = base_seconds();
     int rounds = 0;
@@ -254,12 +249,11 @@ static double deviation(const double *times, int count)
 }
 
 /* One thread by itself, with some tens of milliseconds of work in a round: between workers the same differences lie. */
-static int measure_straggle(double *out, double seconds)
+static int measure_straggle(double *out, double seconds, const volatile int *stop)
 {
     const task task = {.clusters = 64, .iterations = (int64_t)fmax(fmin(seconds / 0.03, 40), 6)};
     clock clock = {0};
-    const shoal_run_options options = {
-        .threads = 1, .progress = note_round, .progress_context = &clock, .stop = cli_signals_stop()};
+    const shoal_run_options options = {.threads = 1, .progress = note_round, .progress_context = &clock, .stop = stop};
     shoal_kmeans_config config = {0};
     shoal_data *data = NULL;
     shoal_result *result = NULL;
@@ -274,19 +268,23 @@ static int measure_straggle(double *out, double seconds)
     return status;
 }
 
-int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t workers, double seconds)
+int plan_measure_engine(plan_engine_measured *out, const char *url, int64_t workers, double seconds,
+                        const volatile int *stop)
 {
-    const int64_t counts[CLI_CREWS_MOST] = {1, 2, 4, workers};
+    /* Some milliseconds of work and little to send; and much to send. */
+    const task light = {.url = url, .rows = 100000, .columns = 16, .clusters = 32, .stop = stop},
+               heavy = {.url = url, .rows = 4000, .columns = 128, .clusters = 512, .stop = stop};
+    const int64_t counts[PLAN_CREWS_MOST] = {1, 2, 4, workers};
     int crews = workers > 4 ? 4 : 3;
-    *out = (cli_engine_measured){.straggle = NAN};
+    *out = (plan_engine_measured){.straggle = NAN};
     double ends = base_seconds() + 0.8 * seconds, alone[2] = {0}, ignored = 0;
     int status = measure_alone(&alone[0], &light, 1, 0.1 * seconds);
     if (status == SHOAL_OK)
         status = measure_alone(&alone[1], &light, base_cores(), 0.1 * seconds);
-    status = unless_stopped(status);
+    status = unless_stopped(status, stop);
     for (int i = 0; i < crews && status == SHOAL_OK; i++) {
         double share = fmax(ends - base_seconds(), 0) / (crews - i + 1);
-        status = measure_crew(&out->crew[i], &out->start, &light, url, counts[i], share);
+        status = measure_crew(&out->crew[i], &out->start, &light, counts[i], share);
         /* A worker has one thread here, so with fewer of them than cores the work takes longer than with all
          * threads. */
         double busy = fmin((double)counts[i], base_cores());
@@ -295,19 +293,19 @@ int cli_measure_engine(cli_engine_measured *out, const char *url, int64_t worker
     }
     out->start /= crews;
     if (status == SHOAL_OK)
-        status = measure_crew(&out->heavy, &ignored, &heavy, url, 4, fmax(ends - base_seconds(), 0));
+        status = measure_crew(&out->heavy, &ignored, &heavy, 4, fmax(ends - base_seconds(), 0));
     if (status == SHOAL_OK)
         status = unless_stopped(
-            measure_alone(&out->heavy.alone, &heavy, base_cores() < 4 ? base_cores() : 4, 0.1 * seconds));
+            measure_alone(&out->heavy.alone, &heavy, base_cores() < 4 ? base_cores() : 4, 0.1 * seconds), stop);
     if (status == SHOAL_OK)
-        status = measure_straggle(&out->straggle, 0.2 * seconds);
-    return unless_stopped(status);
+        status = measure_straggle(&out->straggle, 0.2 * seconds, stop);
+    return unless_stopped(status, stop);
 }
 
 /* ---- fitting ----------------------------------------------------------------------------------------------------- */
 
 /* What is estimated of one crew's rounds besides their work: seconds, and requests. */
-static int estimate(double *seconds, double *requests, const shoal_site *site, const struct cli_crew_measured *crew)
+static int estimate(double *seconds, double *requests, const shoal_site *site, const struct plan_crew_measured *crew)
 {
     const task task = {.clusters = crew->clusters, .iterations = LONGEST};
     const shoal_shape shape = {.rows = crew->rows, .columns = crew->columns, .type = SHOAL_FLOAT32};
@@ -339,7 +337,7 @@ static int estimate(double *seconds, double *requests, const shoal_site *site, c
 
 /* Bytes of rounds take longer than those of a bench: they are encoded, checked and merged, by cores that have other
  * things to do. */
-static int fit_rates(shoal_site *site, const struct cli_crew_measured *crew)
+static int fit_rates(shoal_site *site, const struct plan_crew_measured *crew)
 {
     static const double SLOWEST = 0.05;
     shoal_site free = *site;
@@ -362,16 +360,16 @@ static int fit_rates(shoal_site *site, const struct cli_crew_measured *crew)
 
 /* What estimates lack is sync, and crowd for each further worker; where they are too long already, workers wait less
  * than a thread that does nothing else.  One worker alone waits for nobody. */
-int cli_fit_engine(shoal_site *site, const cli_engine_measured *measured)
+int plan_fit_engine(shoal_site *site, const plan_engine_measured *measured)
 {
-    double share[2 * CLI_CREWS_MOST], late[CLI_CREWS_MOST], found[2] = {0}, requests = 0, sum = 0;
+    double share[2 * PLAN_CREWS_MOST], late[PLAN_CREWS_MOST], found[2] = {0}, requests = 0, sum = 0;
     int several = 0, status = SHOAL_OK;
     if (isfinite(measured->straggle))
         site->straggle = fmin(fmax(measured->straggle, 0.01), STRAGGLE_MOST);
     site->sync = site->crowd = site->requests = 0;
     site->start = measured->start;
     for (int i = 0; i < measured->crews && status == SHOAL_OK; i++) {
-        const struct cli_crew_measured *crew = &measured->crew[i];
+        const struct plan_crew_measured *crew = &measured->crew[i];
         double seconds = 0, asked = 0;
         status = estimate(&seconds, &asked, site, crew);
         if (crew->workers < 2)
