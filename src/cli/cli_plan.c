@@ -4,6 +4,8 @@
 
 #include "base/memory.h"
 #include "learn/module.h"
+#include "plan/measure/measure_learner.h"
+#include "plan/measure/measure_probe.h"
 #include "run/code.h"
 #include "run/params.h"
 
@@ -146,11 +148,37 @@ static const shoal_option *const class_options = class_rows;
 
 /* ---- the verbs --------------------------------------------------------------------------------------------------- */
 
+static void note(const char *text)
+{
+    fprintf(stderr, "shoal: %s\n", text);
+}
+
+static int make_plan(const cli_plan_asked *asked)
+{
+    const cli_plan_settings *set = asked->settings;
+    const run_file outputs[] = {{"--picture", set->picture}, {0}}, inputs[] = {{"DATA", asked->path}, {0}};
+    plan_request request = {0};
+    plan *plan = NULL;
+    int status = run_files_check(outputs, inputs, set->json);
+    if (status == SHOAL_OK)
+        status = cli_plan_read(&request, asked);
+    request.meter = (plan_meter){plan_measure_probe, plan_measure_learner, note, cli_signals_stop()};
+    if (status == SHOAL_OK)
+        status = plan_make(&plan, &request);
+    if (status == SHOAL_OK && set->picture)
+        status = plan_draw(set->picture, plan);
+    if (status == SHOAL_OK)
+        status = set->json ? cli_plan_print_json(plan) : cli_plan_print(stdout, plan, set->all);
+    plan_free(&plan);
+    plan_workers_free(&request.workers);
+    return status;
+}
+
 static int run_kmeans(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
     (void)words;
-    return cli_plan_make(&(cli_plan_asked){
+    return make_plan(&(cli_plan_asked){
         .algorithm = &shoal_kmeans, .config = &settings->config, .settings = &settings->plan, .path = word[0]});
 }
 
@@ -158,18 +186,18 @@ static int run_logistic(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
     (void)words;
-    return cli_plan_make(&(cli_plan_asked){.algorithm = &shoal_logistic,
-                                           .config = &settings->config,
-                                           .settings = &settings->plan,
-                                           .path = word[0],
-                                           .classes = settings->config.logistic.expected_classes});
+    return make_plan(&(cli_plan_asked){.algorithm = &shoal_logistic,
+                                       .config = &settings->config,
+                                       .settings = &settings->plan,
+                                       .path = word[0],
+                                       .classes = settings->config.logistic.expected_classes});
 }
 
 static int run_autoencoder(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
     (void)words;
-    return cli_plan_make(&(cli_plan_asked){
+    return make_plan(&(cli_plan_asked){
         .algorithm = &shoal_autoencoder, .config = &settings->config, .settings = &settings->plan, .path = word[0]});
 }
 
@@ -192,7 +220,7 @@ static int run_run(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = run_code_module(&code, &asked.algorithm, word[0]);
     if (status == SHOAL_OK)
-        status = cli_plan_make(&asked);
+        status = make_plan(&asked);
     run_code_release(&code, &(shoal_watcher){0});
     base_free(&params);
     return status;

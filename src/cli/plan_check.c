@@ -1,8 +1,11 @@
-/* Options of `shoal plan LEARNER` that say nothing beside others.  They are refused: who gives one believes that it
- * counts.  See plan_verb.h. */
+/* What the options of `shoal plan LEARNER` spell, and those that say nothing beside others.  These are refused: who
+ * gives one believes that it counts.  See plan_verb.h. */
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/option.h"
+#include "plan/units.h"
 #include "plan_verb.h"
 
 typedef struct given {
@@ -21,11 +24,6 @@ static const char *first_given(const given *list)
 static bool is_other(const char *text, const char *fallback)
 {
     return text && strcmp(text, fallback) != 0;
-}
-
-bool cli_plan_is_priced(const cli_plan_settings *set)
-{
-    return set->model == CLI_PLAN_PAPER || set->machines || set->prices || set->price;
 }
 
 static int check_paper(const cli_plan_asked *asked, bool local)
@@ -66,7 +64,8 @@ static int check_prices(const cli_plan_settings *set)
                             {"--objective", set->objective >= PLAN_WISH_COST},
                             {"--billed", is_other(set->billed, "1s")},
                             {0}};
-    const char *name = cli_plan_is_priced(set) ? NULL : first_given(priced);
+    const bool known = set->model == CLI_PLAN_PAPER || set->machines || set->prices || set->price;
+    const char *name = known ? NULL : first_given(priced);
     return name ? shoal_fail(SHOAL_USAGE, "%s: what does a machine cost? --machines or --price says it", name)
                 : SHOAL_OK;
 }
@@ -130,4 +129,76 @@ int cli_plan_check(const cli_plan_asked *asked, bool local)
     if (status == SHOAL_OK)
         status = check_store(set->store);
     return status == SHOAL_OK ? check_picture(set->picture) : status;
+}
+
+/* ---- the request ------------------------------------------------------------------------------------------------- */
+
+/* A number whose 0 means something, so that one that was not given is no number. */
+static int read_real(double *out, const char *name, const char *text, double most)
+{
+    double value = NAN;
+    if (text && (!base_parse_real(&value, text) || !(value >= 0 && value <= most)))
+        return shoal_fail(SHOAL_USAGE, "%s: must be a number from 0 to %g, not '%s'", name, most, text);
+    *out = value;
+    return SHOAL_OK;
+}
+
+static int read_texts(plan_request *out, const cli_plan_settings *set)
+{
+    int status = read_real(&out->straggle, "--straggle", set->straggle, 5);
+    if (status == SHOAL_OK)
+        status = read_real(&out->losses, "--losses", set->losses, 1e6);
+    if (status == SHOAL_OK)
+        status = read_real(&out->price, "--price", set->price, 1e9);
+    out->start = NAN;
+    if (status == SHOAL_OK && set->start)
+        status = plan_parse_pause(&out->start, "--start", set->start);
+    if (status == SHOAL_OK)
+        status = plan_parse_pause(&out->replace, "--replace", set->replace);
+    if (status == SHOAL_OK)
+        status = plan_parse_duration(&out->billed, "--billed", set->billed);
+    if (status == SHOAL_OK && set->deadline)
+        status = plan_parse_duration(&out->deadline, "--deadline", set->deadline);
+    if (status == SHOAL_OK && set->budget)
+        status = plan_parse_money(&out->budget, "--budget", set->budget);
+    return status;
+}
+
+int cli_plan_read(plan_request *out, const cli_plan_asked *asked)
+{
+    static const shoal_type by_choice[] = {SHOAL_FLOAT32, SHOAL_FLOAT32, SHOAL_FLOAT64, SHOAL_UINT8};
+    const cli_plan_settings *set = asked->settings;
+    *out = (plan_request){.algorithm = asked->algorithm,
+                          .config = asked->config,
+                          .path = asked->path,
+                          .shape = {.rows = set->rows, .columns = set->columns, .type = by_choice[set->type]},
+                          .classes = asked->classes,
+                          .rounds = asked->rounds,
+                          .source = set->source - 1,
+                          .reduce = set->reduce,
+                          .split_roles = set->roles == CLI_PLAN_SPLIT,
+                          .machines = set->machines,
+                          .prices = set->prices,
+                          .threads = (double)set->threads,
+                          .spot = set->spot,
+                          .speed = set->speed,
+                          .wish = (plan_wish)set->objective,
+                          .flops = set->flops,
+                          .bandwidth = set->bandwidth,
+                          .write_bandwidth = set->write_bandwidth,
+                          .account_bandwidth = set->account_bandwidth,
+                          .latency = set->latency,
+                          .connections = set->connections,
+                          .store = set->store,
+                          .no_probe = set->no_probe,
+                          .by_paper = set->model == CLI_PLAN_PAPER};
+    int status = plan_workers_parse(&out->workers, set->workers);
+    if (status == SHOAL_OK)
+        status = cli_plan_check(asked, out->workers.local);
+    if (status == SHOAL_OK && out->by_paper) {
+        const shoal_kmeans_config *config = asked->config;
+        out->clusters = (double)config->k;
+        out->iterations = (double)config->iterations;
+    }
+    return status == SHOAL_OK ? read_texts(out, set) : status;
 }

@@ -55,11 +55,11 @@ static void show_spread(bool *shown, const plan_choice *choice, int64_t first, i
 }
 
 /* Of many machines the best option of each; of the best machine several when there are few others. */
-static void show_some(bool *shown, const cli_plan_answer *answer)
+static void show_some(bool *shown, const plan *plan)
 {
     enum { FEW = 8 };
-    const plan_choice *choice = &answer->choice;
-    int64_t numbers = answer->question.workers_count, machines = choice->options / numbers;
+    const plan_choice *choice = &plan->choice;
+    int64_t numbers = plan->question.workers_count, machines = choice->options / numbers;
     int64_t first = choice->best / numbers * numbers;
     if (machines > 1)
         show_machines(shown, choice);
@@ -68,31 +68,21 @@ static void show_some(bool *shown, const cli_plan_answer *answer)
 }
 
 /* All that were asked for, if these are few; otherwise some, and always the best, the fastest and the cheapest. */
-static void choose_shown(bool *shown, const cli_plan_answer *answer)
+static void choose_shown(bool *shown, const plan *plan, bool all)
 {
-    const plan_choice *choice = &answer->choice;
-    if (answer->settings->all || choice->options <= LIST_SHOWN) {
+    const plan_choice *choice = &plan->choice;
+    if (all || choice->options <= LIST_SHOWN) {
         memset(shown, true, (size_t)choice->options * sizeof *shown);
         return;
     }
-    show_some(shown, answer);
+    show_some(shown, plan);
     shown[choice->best] = shown[choice->fastest] = shown[choice->cheapest] = true;
-}
-
-bool cli_plan_is_one_place(const plan_choice *choice)
-{
-    bool one = true;
-    for (int64_t i = 1; i < choice->options && choice->option[0].machine; i++) {
-        const plan_machine *a = choice->option[0].machine, *b = choice->option[i].machine;
-        one &= strcmp(a->cloud, b->cloud) == 0 && strcmp(a->region, b->region) == 0;
-    }
-    return one;
 }
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
 typedef struct table {
-    const cli_plan_answer *answer;
+    const plan *plan;
     bool one_place;
 } table;
 
@@ -183,7 +173,7 @@ static void print_row(FILE *stream, const column *columns, const table *table, c
 {
     char text[CELL_BYTES];
     int spaces = 0; /* that only count if something follows */
-    fputs(option && option == table->answer->best ? "*" : " ", stream);
+    fputs(option && option == table->plan->best ? "*" : " ", stream);
     for (const column *column = columns; column->heading; column++) {
         if (column->hidden)
             continue;
@@ -202,9 +192,9 @@ static void print_row(FILE *stream, const column *columns, const table *table, c
 }
 
 /* What is not in the table. */
-static void print_rest(FILE *stream, const cli_plan_answer *answer, const bool *shown)
+static void print_rest(FILE *stream, const plan *plan, const bool *shown)
 {
-    const plan_choice *choice = &answer->choice;
+    const plan_choice *choice = &plan->choice;
     int64_t hidden = 0, big = 0;
     for (int64_t i = 0; i < choice->options; i++) {
         hidden += !shown[i];
@@ -218,26 +208,26 @@ static void print_rest(FILE *stream, const cli_plan_answer *answer, const bool *
         fputc('\n', stream);
 }
 
-int cli_plan_print_table(FILE *stream, const cli_plan_answer *answer)
+int cli_plan_print_table(FILE *stream, const plan *plan, bool all)
 {
-    const plan_choice *choice = &answer->choice;
-    const table table = {answer, cli_plan_is_one_place(choice)};
+    const plan_choice *choice = &plan->choice;
+    const table table = {plan, plan_is_one_place(choice)};
     bool *shown = NULL;
     column columns[] = {
         {.heading = "workers", .cell = cell_workers},
-        {.heading = "machine", .cell = cell_machine, .left = true, .hidden = !answer->question.machines},
+        {.heading = "machine", .cell = cell_machine, .left = true, .hidden = !plan->question.machines},
         {.heading = "time", .cell = cell_time},
-        {.heading = "90% of runs", .cell = cell_interval, .hidden = answer->question.paper != NULL},
+        {.heading = "90% of runs", .cell = cell_interval, .hidden = plan->question.paper != NULL},
         {.heading = "speed-up", .cell = cell_speedup, .close = true},
         {.heading = "efficiency", .cell = cell_efficiency, .close = true},
-        {.heading = "price", .cell = cell_price, .close = true, .hidden = !answer->priced},
+        {.heading = "price", .cell = cell_price, .close = true, .hidden = !plan->priced},
         {.heading = "", .cell = cell_remark, .left = true},
         {0},
     };
     int status = base_alloc(&shown, (size_t)choice->options, sizeof *shown, "the rows of a table");
     if (status < 0)
         return status;
-    choose_shown(shown, answer);
+    choose_shown(shown, plan, all);
     for (column *column = columns; column->heading; column++)
         column->width = (int)strlen(column->heading);
     for (int64_t i = 0; i < choice->options; i++)
@@ -247,7 +237,7 @@ int cli_plan_print_table(FILE *stream, const cli_plan_answer *answer)
     for (int64_t i = 0; i < choice->options; i++)
         if (shown[i])
             print_row(stream, columns, &table, &choice->option[i]);
-    print_rest(stream, answer, shown);
+    print_rest(stream, plan, shown);
     base_free(&shown);
     return SHOAL_OK;
 }

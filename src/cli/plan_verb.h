@@ -3,9 +3,7 @@
 #define CLI_PLAN_VERB_H
 
 #include "cli.h"
-#include "plan/calibration.h"
-#include "plan/choose.h"
-#include "plan_workers.h"
+#include "plan/plan.h"
 
 /* Of the choices in cli_plan.c. */
 enum { CLI_PLAN_PAPER = 1, CLI_PLAN_SPLIT = 1 };
@@ -35,7 +33,7 @@ typedef struct cli_plan_settings {
     bool json, all;
 } cli_plan_settings;
 
-/* One plan.  All pointers are the verb's. */
+/* What the learner of a plan is. */
 typedef struct cli_plan_asked {
     const shoal_algorithm *algorithm;
     const void *config; /* of the learner */
@@ -45,41 +43,15 @@ typedef struct cli_plan_asked {
     int64_t rounds;   /* of a learner that ends when it likes; 0: not told */
 } cli_plan_asked;
 
-int cli_plan_make(const cli_plan_asked *asked);
 /* SHOAL_USAGE names an option that would have no effect beside the others, so that nobody believes it had
  * one.  `local`: the workers are processes of this machine. */
 int cli_plan_check(const cli_plan_asked *asked, bool local);
-/* Whether it is said what a machine costs. */
-bool cli_plan_is_priced(const cli_plan_settings *settings);
+/* The request that the options spell; workers.number of it is the caller's.  SHOAL_USAGE names the option. */
+int cli_plan_read(plan_request *out, const cli_plan_asked *asked);
 
-/* An answer, and what it was made from. */
-typedef struct cli_plan_answer {
-    const shoal_algorithm *algorithm;
-    const cli_plan_settings *settings;
-    plan_question question;
-    plan_choice choice;
-    const plan_option *best; /* one of the choice, or `optimum` */
-    shoal_paper paper;
-    double formula;                      /* P* of the paper; 0 with our model */
-    plan_option optimum;                 /* at P*, rounded */
-    const plan_prices *prices;           /* NULL without */
-    const plan_calibration *calibration; /* NULL when there is none, or nothing of it was used */
-    bool probed;                         /* the learner was tried with these very options */
-    bool measured_now;                   /* the learner was measured for this plan alone */
-    bool site_measured;
-    const char *store;  /* the scheme or address whose constants were taken */
-    bool priced;        /* it is known what a machine costs; if not, `cost` has requests alone */
-    char assumed[1024]; /* what was neither measured nor given, for people */
-} cli_plan_answer;
-
-int cli_plan_print(FILE *stream, const cli_plan_answer *answer);
-/* The table of it: every option, or the most telling ones when these are many. */
-int cli_plan_print_table(FILE *stream, const cli_plan_answer *answer);
-int cli_plan_print_json(const cli_plan_answer *answer);
-int cli_plan_draw(const char *path, const cli_plan_answer *answer);
-/* Whether all machines are of one cloud and region, so that their names alone tell them apart. */
-bool cli_plan_is_one_place(const plan_choice *choice);
-/* Fails with a sentence about a plan that nothing meets: what the cheapest and the fastest would be. */
-int cli_plan_nothing(const cli_plan_answer *answer);
+/* With `all` every option is in the table, otherwise the most telling ones when these are many. */
+int cli_plan_print(FILE *stream, const plan *plan, bool all);
+int cli_plan_print_table(FILE *stream, const plan *plan, bool all);
+int cli_plan_print_json(const plan *plan);
 
 #endif

@@ -2,6 +2,7 @@
 #include "plan/choose.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "plan/model.h"
@@ -159,4 +160,14 @@ void plan_choice_free(plan_choice *choice)
 {
     base_free(&choice->option);
     choice->options = 0;
+}
+
+bool plan_is_one_place(const plan_choice *choice)
+{
+    bool one = true;
+    for (int64_t i = 1; i < choice->options && choice->option[0].machine; i++) {
+        const plan_machine *a = choice->option[0].machine, *b = choice->option[i].machine;
+        one &= strcmp(a->cloud, b->cloud) == 0 && strcmp(a->region, b->region) == 0;
+    }
+    return one;
 }

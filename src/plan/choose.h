@@ -56,4 +56,7 @@ void plan_choice_free(plan_choice *choice);
  * decides, then fewer workers. */
 bool plan_is_better(const plan_option *a, const plan_option *b, plan_wish wish);
 
+/* Whether all machines are of one cloud and region, so that their names alone tell them apart. */
+bool plan_is_one_place(const plan_choice *choice);
+
 #endif

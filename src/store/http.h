@@ -22,10 +22,10 @@ enum { HTTP_PARALLEL_MOST = 16, HTTP_ERROR_MOST = 64 << 10, HTTP_ANSWER_MOST = 6
 
 typedef struct http_request {
     /* What is asked.  Zero but for what is set; headers are added by http_add_header. */
-    const char *method; /* "GET", "HEAD", "PUT", "POST", "DELETE" */
-    const char *url;    /* encoded */
+    const char *method;      /* "GET", "HEAD", "PUT", "POST", "DELETE" */
+    const char *url;         /* encoded */
     shoal_request_kind kind; /* what it counts as */
-    store_body body;    /* what is sent, when sends_body */
+    store_body body;         /* what is sent, when sends_body */
     bool sends_body;
     void *buffer; /* where a 2xx answer's body goes: `room` bytes here, or fresh memory when NULL */
     size_t room;  /* with buffer: its size; without: the most that is accepted, 0 for HTTP_ANSWER_MOST */

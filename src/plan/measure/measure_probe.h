@@ -6,20 +6,7 @@
 #ifndef PLAN_MEASURE_PROBE_H
 #define PLAN_MEASURE_PROBE_H
 
-#include <shoal/data.h>
-#include <shoal/learn.h>
-#include <shoal/plan.h>
-
-/* What is tried. */
-typedef struct plan_probe {
-    const shoal_algorithm *algorithm;
-    const void *config;
-    shoal_data *data; /* NULL: rows of that shape are made up */
-    shoal_shape shape;
-    int64_t classes; /* labels in the last column of rows that are made up; 0: none */
-    double seconds;
-    const volatile int *stop;
-} plan_probe;
+#include "plan/plan.h"
 
 /* Fills `pace`, which has room for SHOAL_COST_PHASES, with what a round and a value take in each phase; all operations
  * count as part of the values.  `thread_loss` becomes NAN where there is only one core.  SHOAL_ABSENT when no phase got

@@ -1,5 +1,5 @@
-/* See plan_workers.h. */
-#include "plan_workers.h"
+/* See workers.h. */
+#include "workers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static int refuse(const char *part, size_t length)
 {
     return shoal_fail(SHOAL_USAGE,
                       "--workers: '%.*s' is neither a number of workers, from 1 to %d, nor a range such as 1..100",
-                      (int)length, part, CLI_PLAN_WORKERS_MOST);
+                      (int)length, part, PLAN_WORKERS_MOST);
 }
 
 /* Reads a number that ends at `end`. */
@@ -27,10 +27,10 @@ static bool read_number(int64_t *out, const char *text, const char *end)
         return false;
     memcpy(number, text, length);
     number[length] = '\0';
-    return base_parse_count(out, number) && *out >= 1 && *out <= CLI_PLAN_WORKERS_MOST;
+    return base_parse_count(out, number) && *out >= 1 && *out <= PLAN_WORKERS_MOST;
 }
 
-static int add_part(cli_plan_workers *out, const char *part, size_t length)
+static int add_part(plan_workers *out, const char *part, size_t length)
 {
     const char *end = part + length, *dots = memmem(part, length, "..", 2);
     int64_t first = 0, last = 0;
@@ -53,7 +53,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void sort_without_repeats(cli_plan_workers *out)
+static void sort_without_repeats(plan_workers *out)
 {
     int64_t kept = 0;
     qsort(out->number, (size_t)out->count, sizeof *out->number, compare);
@@ -63,10 +63,10 @@ static void sort_without_repeats(cli_plan_workers *out)
     out->count = kept;
 }
 
-int cli_plan_workers_parse(cli_plan_workers *out, const char *text)
+int plan_workers_parse(plan_workers *out, const char *text)
 {
     static const char prefix[] = "local:";
-    *out = (cli_plan_workers){.local = strncmp(text, prefix, strlen(prefix)) == 0};
+    *out = (plan_workers){.local = strncmp(text, prefix, strlen(prefix)) == 0};
     const char *part = out->local ? text + strlen(prefix) : text;
     int status = base_alloc(&out->number, COUNT_MOST, sizeof *out->number, "numbers of workers");
     while (status == SHOAL_OK) {
@@ -79,11 +79,11 @@ int cli_plan_workers_parse(cli_plan_workers *out, const char *text)
     if (status == SHOAL_OK)
         sort_without_repeats(out);
     else
-        cli_plan_workers_free(out);
+        plan_workers_free(out);
     return status;
 }
 
-void cli_plan_workers_free(cli_plan_workers *workers)
+void plan_workers_free(plan_workers *workers)
 {
     base_free(&workers->number);
     workers->count = 0;

@@ -1,0 +1,441 @@
+/* From what is asked to what is answered: the job, the machines, the crew, and the constants of the model. */
+#include "plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <shoal/error.h>
+
+#include "base/memory.h"
+#include "base/pool.h"
+
+/* ---- the question ------------------------------------------------------------------------------------------------ */
+
+static void assume(plan *plan, const char *what)
+{
+    char *text = plan->assumed;
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof plan->assumed - used, "%s%s", used ? "; " : "", what);
+}
+
+/* The shape, from DATA, which stays open, or as it was given. */
+static int find_shape(plan *plan)
+{
+    const plan_request *request = plan->request;
+    const char *path = request->path;
+    plan->shape = request->shape;
+    if (!path) {
+        if (request->shape.rows > 0 && request->shape.columns > 0)
+            return SHOAL_OK;
+        return shoal_fail(SHOAL_USAGE, "say how large the data are: DATA, or --rows and --cols");
+    }
+    if (request->shape.rows > 0 || request->shape.columns > 0)
+        return shoal_fail(SHOAL_USAGE, "%s says how large it is: --rows and --cols are for data that are not here",
+                          path);
+    int status = shoal_data_open(&plan->data, path, NULL);
+    if (status == SHOAL_OK)
+        plan->shape = (shoal_shape){.rows = shoal_data_rows(plan->data),
+                                    .columns = shoal_data_columns(plan->data),
+                                    .type = shoal_data_type(plan->data)};
+    return status;
+}
+
+/* A learner that ends when it likes does not say how many rounds that takes. */
+static int check_rounds(plan *plan)
+{
+    double rounds = (double)plan->cost.rounds;
+    for (int i = 0; i < plan->cost.phases; i++)
+        rounds += plan->cost.phase[i].rounds;
+    if (rounds > 0 || plan->cost.phases == 0)
+        return SHOAL_OK; /* the estimate refuses what says nothing at all */
+    if (plan->request->rounds <= 0)
+        return shoal_fail(SHOAL_USAGE, "%s ends when it likes: --rounds says after how many rounds that will be",
+                          plan->request->algorithm->name);
+    plan->cost.rounds = plan->request->rounds;
+    plan->cost.phase[plan->cost.phases - 1].rounds = (double)plan->request->rounds;
+    return SHOAL_OK;
+}
+
+static shoal_plan_source source_of(const plan *plan)
+{
+    if (plan->request->source >= 0)
+        return (shoal_plan_source)plan->request->source;
+    return plan->request->workers.local ? SHOAL_PLAN_FILE : SHOAL_PLAN_STORED;
+}
+
+/* What the learner itself would refuse: a wrong option, or one that is missing. */
+static int check_learner(const plan *plan)
+{
+    static const double LARGE = 1e9; /* models that are not made for this alone */
+    shoal_shape whole = plan->shape;
+    shoal_round *round = NULL;
+    whole.rows_per_grain = 1024;
+    whole.grains = (whole.rows - 1) / whole.rows_per_grain + 1;
+    int status = plan->cost.model_bytes < LARGE ? plan->request->algorithm->start(&round, plan->request->config, &whole)
+                                                : SHOAL_OK;
+    shoal_round_free(&round);
+    return status;
+}
+
+/* 0 where the engine chooses them. */
+static double grains_of(const plan *plan)
+{
+    int64_t each = plan->request->algorithm->rows_per_grain
+                       ? plan->request->algorithm->rows_per_grain(plan->request->config, &plan->shape)
+                       : 0;
+    return each > 0 ? ceil((double)plan->shape.rows / (double)each) : 0;
+}
+
+static int find_job(plan *plan)
+{
+    const plan_request *request = plan->request;
+    const shoal_shape *shape = &plan->shape;
+    int status = find_shape(plan);
+    if (status == SHOAL_OK && !plan->request->algorithm->cost)
+        status = shoal_fail(SHOAL_USAGE, "%s does not say what it costs, so nothing can be planned",
+                            plan->request->algorithm->name);
+    if (status == SHOAL_OK)
+        status = plan->request->algorithm->cost(&plan->cost, plan->request->config, shape);
+    if (status == SHOAL_OK)
+        status = check_learner(plan);
+    if (plan->request->classes > 0) {
+        char text[64];
+        snprintf(text, sizeof text, "%lld classes (--classes)", (long long)plan->request->classes);
+        assume(plan, text);
+    }
+    if (status == SHOAL_OK)
+        status = check_rounds(plan);
+    plan->question.job = (shoal_plan_job){.cost = &plan->cost,
+                                          .learner = plan->request->algorithm->name,
+                                          .rows = (double)shape->rows,
+                                          .columns = (double)shape->columns,
+                                          .value_bytes = (double)shoal_type_size(shape->type),
+                                          .source = source_of(plan),
+                                          .reduce = request->reduce,
+                                          .grains = status == SHOAL_OK ? grains_of(plan) : 0,
+                                          .split_roles = request->split_roles};
+    return status;
+}
+
+/* ---- machines ---------------------------------------------------------------------------------------------------- */
+
+/* A file, rather than a pattern: "prices.csv", "../prices.csv". */
+static bool is_table(const char *text)
+{
+    size_t length = strlen(text);
+    bool pattern = strchr(text, '/') && strchr(text, ':');
+    return length > 4 && strcmp(text + length - 4, ".csv") == 0 && !pattern;
+}
+
+static int find_machines(plan *plan)
+{
+    const plan_request *request = plan->request;
+    const char *pattern = request->machines, *table = request->prices;
+    if (!pattern && !table)
+        return SHOAL_OK;
+    if (pattern && is_table(pattern)) {
+        if (table)
+            return shoal_fail(SHOAL_USAGE, "--machines %s and --prices %s are two price tables", pattern, table);
+        table = pattern;
+        pattern = NULL;
+    }
+    int status = table ? plan_prices_read(&plan->prices, table) : plan_prices_shipped(&plan->prices);
+    if (status == SHOAL_OK)
+        status = plan_prices_select(&plan->machines, plan->prices, pattern ? pattern : "*", request->spot);
+    plan->question.machines = &plan->machines;
+    return status;
+}
+
+/* ---- crew -------------------------------------------------------------------------------------------------------- */
+
+static void find_start(plan *plan)
+{
+    shoal_plan_crew *crew = &plan->question.crew;
+    if (!isnan(plan->request->start))
+        crew->start = plan->request->start;
+    else if (plan->question.machines) {
+        crew->start = 60;
+        assume(plan, "a machine is there after 60 s (--start)");
+    } else if (plan->request->workers.local)
+        crew->start = plan->question.site.start;
+}
+
+static void find_crew(plan *plan)
+{
+    const plan_request *request = plan->request;
+    plan_question *question = &plan->question;
+    question->crew = (shoal_plan_crew){.cores = base_cores(),
+                                       .speed = request->speed,
+                                       .machines = request->workers.local ? 1 : 0,
+                                       .replace = request->replace,
+                                       .billed = request->billed,
+                                       .losses = request->spot ? 0.05 : 0,
+                                       .dollars_per_hour = isnan(request->price) ? 0 : request->price};
+    question->threads = request->threads;
+    question->workers = request->workers.number;
+    question->workers_count = request->workers.count;
+    question->spot = request->spot;
+    question->wish = request->wish;
+    question->deadline = request->deadline;
+    question->budget = request->budget;
+    plan->priced = request->by_paper || request->machines || request->prices || !isnan(request->price);
+    if (!plan->priced) {
+        if (question->wish == PLAN_WISH_NONE)
+            question->wish = PLAN_WISH_TIME;
+        if (!request->workers.local)
+            assume(plan, "each worker has a machine like this one, of unknown price (--machines, --price)");
+    }
+    if (!isnan(request->losses))
+        question->crew.losses = request->losses;
+    else if (request->spot)
+        assume(plan, "a spot machine is lost 0.05 times an hour (--losses)");
+    find_start(plan);
+}
+
+/* ---- constants --------------------------------------------------------------------------------------------------- */
+
+static void choose_store(plan *plan)
+{
+    const char *store = plan->request->store;
+    if (!store && plan->request->workers.local)
+        store = "dir";
+    if (!store && plan->machines.machines > 0)
+        store = strcmp(plan->machines.machine[0]->cloud, "azure") == 0 ? "az" : "s3";
+    plan->store = store ? store : "s3";
+    bool several = false;
+    for (int64_t i = 1; i < plan->machines.machines && !plan->request->store; i++)
+        several |= strcmp(plan->machines.machine[i]->cloud, plan->machines.machine[0]->cloud) != 0;
+    if (several)
+        assume(plan, "the same store for machines of every cloud (--store)");
+}
+
+static void set_if(double *constant, double value)
+{
+    if (value > 0)
+        *constant = value;
+}
+
+static void assume_store(plan *plan)
+{
+    const plan_request *request = plan->request;
+    char text[200];
+    snprintf(text, sizeof text, "%s of store %.64s as published (shoal calibrate --store URL)",
+             request->bandwidth > 0 || request->latency > 0 ? "what else is known" : "rates and latencies",
+             plan->store);
+    assume(plan, text);
+}
+
+/* Estimates for machines that nobody measured are that much less sure. */
+static const double OTHER_MACHINES = 0.25;
+
+static void find_site(plan *plan)
+{
+    const plan_request *request = plan->request;
+    shoal_site *site = &plan->question.site;
+    choose_store(plan);
+    plan_calibration_site(site, &plan->site_measured, plan->calibration, plan->store);
+    if (!plan->site_measured)
+        assume_store(plan);
+    if (request->latency > 0)
+        site->get = site->put = site->wait = request->latency;
+    set_if(&site->read, request->bandwidth);
+    set_if(&site->write, request->write_bandwidth > 0 ? request->write_bandwidth : request->bandwidth);
+    set_if(&site->account, request->account_bandwidth);
+    set_if(&site->account_write, request->account_bandwidth);
+    set_if(&site->connections, request->connections);
+    if (!isnan(request->straggle))
+        site->straggle = request->straggle;
+    if (plan->question.machines) {
+        site->error = hypot(site->error, OTHER_MACHINES);
+        assume(plan, "a core of these machines is as fast as one of this (--speed)");
+    }
+}
+
+static bool has_paces(const plan *plan)
+{
+    for (int i = 0; plan->calibration && i < plan->calibration->paces; i++)
+        if (strcmp(plan->calibration->pace[i].learner, plan->request->algorithm->name) == 0)
+            return true;
+    return false;
+}
+
+static void take_flops(plan *plan)
+{
+    plan_question *question = &plan->question;
+    int phases = plan->cost.phases > 0 ? plan->cost.phases : 1;
+    for (int i = 0; i < phases; i++) {
+        shoal_pace *pace = &plan->pace[question->paces++];
+        *pace = (shoal_pace){.operation = 1 / plan->request->flops};
+        snprintf(pace->learner, sizeof pace->learner, "%s", plan->request->algorithm->name);
+        snprintf(pace->phase, sizeof pace->phase, "%s", plan->cost.phases > 0 ? plan->cost.phase[i].name : "run");
+    }
+}
+
+/* How many of the rounds it expects a learner made so far: that only runs can tell. */
+static void take_rounds(plan *plan)
+{
+    for (int i = 0; i < plan->question.paces; i++)
+        for (int j = 0; plan->calibration && j < plan->calibration->paces; j++) {
+            const shoal_pace *kept = &plan->calibration->pace[j];
+            if (strcmp(kept->learner, plan->pace[i].learner) == 0 && strcmp(kept->phase, plan->pace[i].phase) == 0)
+                plan->pace[i].rounds = kept->rounds;
+        }
+}
+
+/* From --flops, by trying it, from the calibration, or, where there is none, from what calibrate would find. */
+static int find_paces(plan *plan)
+{
+    static const double PROBE = 2, MEASURE = 4; /* seconds */
+    plan_question *question = &plan->question;
+    const plan_meter *meter = &plan->request->meter;
+    double loss = NAN;
+    int status = SHOAL_ABSENT;
+    question->pace = plan->pace;
+    if (plan->request->flops > 0) {
+        take_flops(plan);
+        return SHOAL_OK;
+    }
+    if (!plan->request->no_probe) {
+        status = meter->probe(plan->pace, &question->paces, &loss,
+                              &(plan_probe){.algorithm = plan->request->algorithm,
+                                            .config = plan->request->config,
+                                            .data = plan->data,
+                                            .shape = plan->shape,
+                                            .classes = plan->request->classes,
+                                            .seconds = PROBE,
+                                            .stop = meter->stop});
+        if (status == SHOAL_INVALID && plan->data)
+            status = shoal_fail(status, "%s: of the rows that were tried: %s", plan->request->path, shoal_error());
+        plan->probed = status == SHOAL_OK;
+        take_rounds(plan);
+    }
+    if (status == SHOAL_ABSENT && has_paces(plan)) {
+        question->paces = plan->calibration->paces;
+        memcpy(plan->pace, plan->calibration->pace, sizeof plan->pace);
+        loss = plan->calibration->thread_loss;
+        status = SHOAL_OK;
+    }
+    if (status == SHOAL_ABSENT) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "measuring %s on this machine for some seconds; shoal calibrate does it once and for all",
+                 plan->request->algorithm->name);
+        meter->note(text);
+        plan->measured_now = true;
+        status = meter->learner(plan->pace, &question->paces, &loss, plan->request->algorithm, MEASURE, meter->stop);
+    }
+    if (isfinite(loss))
+        question->site.thread_loss = loss, question->site.loss_threads = base_cores();
+    return status;
+}
+
+/* None is there before the first `shoal calibrate`, nor where there is no place for one. */
+static int read_calibration(plan *plan)
+{
+    char *path = NULL;
+    int status = plan_calibration_path(&path);
+    if (status == SHOAL_USAGE)
+        return SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = plan_calibration_read(&plan->kept, path);
+    if (status == SHOAL_INVALID)
+        status = shoal_fail(status, "%s; shoal calibrate --fresh makes a new one", shoal_error());
+    plan->calibration = status == SHOAL_OK ? &plan->kept : NULL;
+    base_free(&path);
+    return status == SHOAL_ABSENT ? SHOAL_OK : status;
+}
+
+/* ---- the paper's model ------------------------------------------------------------------------------------------- */
+
+static int find_paper(plan *plan)
+{
+    const plan_request *request = plan->request;
+    plan_question *question = &plan->question;
+    plan->paper = (shoal_paper){.rows = question->job.rows,
+                                .columns = question->job.columns,
+                                .clusters = request->clusters,
+                                .iterations = request->iterations,
+                                .flops = request->flops > 0 ? request->flops : 669e6,
+                                .read = request->bandwidth > 0 ? request->bandwidth : 8e6,
+                                .write = request->write_bandwidth,
+                                .dollars_per_hour = isnan(request->price) ? 0.1 : request->price,
+                                .dollars_per_request = 1e-6,
+                                .billed = question->crew.billed};
+    question->paper = &plan->paper;
+    question->job.value_bytes = 8; /* doubles, whatever DATA has */
+    plan->formula = shoal_paper_best(&plan->paper);
+    plan->optimum = (plan_option){.workers = (int64_t)fmax(1, fmin(round(plan->formula), PLAN_WORKERS_MOST)),
+                                  .fits = true,
+                                  .in_time = true,
+                                  .in_budget = true};
+    return shoal_paper_estimate(&plan->optimum.estimate, &plan->paper, plan->optimum.workers);
+}
+
+/* The paper's own best number of mappers, which need not be among those that were asked for, unless something else is
+ * wanted of it. */
+static bool wants_formula(const plan *plan)
+{
+    const plan_question *question = &plan->question;
+    return question->paper && question->wish == PLAN_WISH_NONE && question->deadline <= 0 && question->budget <= 0;
+}
+
+/* ---- together ---------------------------------------------------------------------------------------------------- */
+
+static int find_question(plan *plan)
+{
+    enum { OPTIONS_MOST = 2000000 };
+    const bool by_paper = plan->request->by_paper;
+    int status = find_job(plan);
+    if (status == SHOAL_OK)
+        status = find_machines(plan);
+    if (status == SHOAL_OK && !by_paper)
+        status = read_calibration(plan);
+    if (status < 0)
+        return status;
+    if (!by_paper)
+        find_site(plan);
+    find_crew(plan);
+    if (by_paper)
+        return find_paper(plan);
+    if (plan->machines.machines * plan->question.workers_count > OPTIONS_MOST)
+        return shoal_fail(
+            SHOAL_USAGE,
+            "%lld machines times %lld numbers of workers are too many to look at: fewer --machines or --workers",
+            (long long)plan->machines.machines, (long long)plan->question.workers_count);
+    return find_paces(plan);
+}
+
+int plan_make(plan **out, const plan_request *request)
+{
+    plan *plan = NULL;
+    *out = NULL;
+    int status = base_alloc(&plan, 1, sizeof *plan, "a plan");
+    if (status < 0)
+        return status;
+    plan->request = request;
+    status = find_question(plan);
+    if (status == SHOAL_OK)
+        status = plan_choose(&plan->choice, &plan->question);
+    if (status == SHOAL_OK && plan->choice.best < 0)
+        status = plan_nothing_meets(plan);
+    if (status == SHOAL_OK) {
+        plan->best = wants_formula(plan) ? &plan->optimum : &plan->choice.option[plan->choice.best];
+        *out = plan;
+        plan = NULL;
+    }
+    plan_free(&plan);
+    return status;
+}
+
+void plan_free(plan **inout)
+{
+    plan *plan = *inout;
+    if (!plan)
+        return;
+    shoal_data_free(&plan->data);
+    plan_choice_free(&plan->choice);
+    plan_selection_free(&plan->machines);
+    plan_prices_free(&plan->prices);
+    base_free(inout);
+}
