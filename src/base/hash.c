@@ -19,3 +19,10 @@ void base_hash_end(base_hash *hash, unsigned char out[BASE_HASH_SIZE])
     SHA256_Final(out, &hash->context);
     *hash = (base_hash){0};
 }
+
+void base_hash_of(unsigned char out[BASE_HASH_SIZE], const void *bytes, size_t size)
+{
+    base_hash hash = {0};
+    base_hash_add(&hash, bytes, size);
+    base_hash_end(&hash, out);
+}

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include "engine/store/job_admin.h"
@@ -135,7 +136,7 @@ static int parse_roles(unsigned *out, const char *text)
 
 static int parse_hex(uint64_t *out, const char *text)
 {
-    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+    if (!base_hex_is(text, 16))
         return shoal_fail(SHOAL_USAGE, "--id: '%s' is not 16 hexadecimal digits", text);
     *out = strtoull(text, NULL, 16);
     return SHOAL_OK;
@@ -157,7 +158,7 @@ static int check_hashes(const char *text)
 
 static int check_hash(const char *text)
 {
-    if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64)
+    if (!base_hex_is(text, 64))
         return shoal_fail(SHOAL_USAGE, "--spec: '%s' is not a SHA-256 in hexadecimal digits", text);
     return SHOAL_OK;
 }

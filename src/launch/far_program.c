@@ -18,6 +18,7 @@
 #include <shoal/error.h>
 
 #include "base/hash.h"
+#include "base/hex.h"
 
 enum { SLACK_SECONDS = 600 }; /* that one run of the compiler may take */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -57,8 +58,7 @@ static int read_program(far_program *self)
     base_hash_add(&hash, bytes, (size_t)self->size);
     base_hash_end(&hash, digest);
     munmap(bytes, (size_t)self->size);
-    for (unsigned i = 0; i < BASE_HASH_SIZE; i++)
-        snprintf(self->sha256 + 2 * i, 3, "%02x", digest[i]);
+    base_hex_write(self->sha256, digest, sizeof digest);
     return SHOAL_OK;
 }
 

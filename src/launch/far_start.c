@@ -15,6 +15,7 @@
 
 #include <shoal/error.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/world.h"
 #include "launch/far_program.h"
@@ -413,8 +414,7 @@ int far_start(far_command *out, const far_start_options *options)
     unsigned char random[(PIPE_NONCE_BYTES - 1) / 2];
     char *word = NULL;
     base_entropy(random, sizeof random);
-    for (size_t i = 0; i < sizeof random; i++)
-        snprintf(self.nonce + 2 * i, 3, "%02x", random[i]);
+    base_hex_write(self.nonce, random, sizeof random);
     int status = compose(&word, self.nonce);
     if (status == SHOAL_OK)
         status = start_far_command(&self, word, options);

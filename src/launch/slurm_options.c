@@ -9,6 +9,7 @@
 
 #include <shoal/error.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/option.h"
 #include "launch/launch_internal.h"
@@ -19,22 +20,14 @@ static const char *const passed[] = {"partition", "time",    "account",  "qos", 
                                      "mem",       "exclude", "nodelist", "reservation"};
 enum { PASSED = sizeof passed / sizeof *passed };
 
-static int hex_digit(char letter)
-{
-    const char *digits = "0123456789abcdef", *at = letter ? strchr(digits, letter | 0x20) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
 /* A value, in which %26 stands for '&' as in any address. */
 static int decode_value(char *out, const char *name, const char *text, size_t length)
 {
     size_t size = 0;
     for (size_t i = 0; i < length; i++) {
-        char letter = text[i];
-        if (letter == '%' && i + 2 < length && hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0) {
-            letter = (char)(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
-            i += 2;
-        }
+        int byte = text[i] == '%' && i + 2 < length ? base_hex_byte(text + i + 1) : -1;
+        char letter = byte >= 0 ? (char)byte : text[i];
+        i += byte >= 0 ? 2 : 0;
         if ((unsigned char)letter < ' ' || letter == 0x7f || size + 1 >= VALUE_MOST)
             return shoal_fail(SHOAL_USAGE,
                               "--workers slurm: the value of %s is too long or has characters it can't have", name);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "hosts.h"
 #include "kernel/kernel.h"
 #include "launch/agent.h"
@@ -23,7 +24,7 @@ int run_agent(const char *nonce, const char *cache)
 {
     const kernel_set *set = NULL;
     agent_options agent = {.nonce = nonce, .cache = cache, .in = -1, .out = -1};
-    if (!nonce || strlen(nonce) != 32 || strspn(nonce, "0123456789abcdef") != 32)
+    if (!nonce || !base_hex_is(nonce, 32))
         return shoal_fail(
             SHOAL_USAGE,
             "--nonce should be 32 hexadecimal digits; agents are started by --workers ssh:HOST, not by hand");

@@ -9,9 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+#include "base/hex.h"
 #include "base/memory.h"
 #include "engine/store/job_code.h"
-#include "engine/store/job_hash.h"
 #include "learn/module.h"
 #include "compile.h"
 
@@ -197,7 +198,7 @@ void run_code_name(run_code *code)
         base_hash_add(&hash, code->file[i].bytes, code->file[i].size);
     }
     base_hash_end(&hash, bytes);
-    job_hex_write(code->hash, bytes, sizeof bytes);
+    base_hex_write(code->hash, bytes, sizeof bytes);
 }
 
 /* ---- a folder without workers ------------------------------------------------------------------------------------ */

@@ -19,8 +19,8 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/hex.h"
 #include "base/memory.h"
-#include "engine/store/job_hash.h"
 
 extern char **environ;
 
@@ -94,12 +94,12 @@ static int write_header(const char *folder, const run_header *header)
 static int write_headers(char **out, const char *cache)
 {
     unsigned char digest[BASE_HASH_SIZE];
-    char hex[JOB_HASH_HEX];
+    char hex[BASE_HASH_HEX];
     base_hash hash = {0};
     for (const run_header *header = run_headers; header->name; header++)
         base_hash_add(&hash, header->bytes, header->size);
     base_hash_end(&hash, digest);
-    job_hex_write(hex, digest, sizeof digest);
+    base_hex_write(hex, digest, sizeof digest);
     int status = base_format(out, "%s/include/%.16s", cache, hex);
     for (const run_header *header = run_headers; status == SHOAL_OK && header->name; header++)
         status = write_header(*out, header);
@@ -153,7 +153,7 @@ static int hash_output(base_hash *hash, int input)
 }
 
 /* Hashes the preprocessed source, with all that may change what becomes of it. */
-static int hash_source(char hex[JOB_HASH_HEX], const char *source, const char *include)
+static int hash_source(char hex[BASE_HASH_HEX], const char *source, const char *include)
 {
     const char *arguments[ARGUMENTS_MOST] = {"-E", "-P", "-I", include, source, flags[0], flags[1], flags[2], NULL};
     unsigned char digest[BASE_HASH_SIZE];
@@ -176,7 +176,7 @@ static int hash_source(char hex[JOB_HASH_HEX], const char *source, const char *i
         close(pair[0]);
     }
     base_hash_end(&hash, digest);
-    job_hex_write(hex, digest, sizeof digest);
+    base_hex_write(hex, digest, sizeof digest);
     return status;
 }
 
@@ -208,7 +208,7 @@ static int compile(const char *to, const char *source, const char *include)
 int run_compile(char **out, const char *source)
 {
     char *cache = NULL, *include = NULL, *path = NULL, *from = NULL;
-    char hex[JOB_HASH_HEX];
+    char hex[BASE_HASH_HEX];
     if (access(source, R_OK) < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read the module", source);
     int status = cache_folder(&cache);

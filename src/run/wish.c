@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hex.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "engine/store/job_code.h"
@@ -171,11 +172,11 @@ static int fail_replaced(const char *id)
 
 int run_wish_spec(job_spec **out, const run_jobs *jobs, const char *id, const char *expected)
 {
-    char hash[JOB_HASH_HEX];
+    char hash[BASE_HASH_HEX];
     int status = job_spec_get(out, jobs->store, id, run_jobs_deadline(jobs));
     if (status < 0)
         return status;
-    job_hex_write(hash, (*out)->sha256, sizeof(*out)->sha256);
+    base_hex_write(hash, (*out)->sha256, sizeof(*out)->sha256);
     if (strcmp(hash, expected) == 0)
         return SHOAL_OK;
     job_spec_free(out);

@@ -38,6 +38,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/world.h"
 
@@ -98,25 +99,19 @@ static int make_key(char **out, const blob_queue *queue, char which, const char 
 
 static void make_id(char out[ID_LENGTH + 1])
 {
-    static const char digits[] = "0123456789abcdef";
     unsigned char random[(ID_LENGTH - 12) / 2];
     struct timespec time;
     clock_gettime(CLOCK_REALTIME, &time); /* only for the order: nothing depends on its being right */
     uint64_t milliseconds = (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
-    for (int i = 0; i < 12; i++)
-        out[i] = digits[milliseconds >> (44 - 4 * i) & 15];
+    snprintf(out, ID_LENGTH + 1, "%012llx", (unsigned long long)(milliseconds & 0xffffffffffff));
     base_entropy(random, sizeof random);
-    for (size_t i = 0; i < sizeof random; i++) {
-        out[12 + 2 * i] = digits[random[i] >> 4];
-        out[13 + 2 * i] = digits[random[i] & 15];
-    }
-    out[ID_LENGTH] = 0;
+    base_hex_write(out + 12, random, sizeof random);
 }
 
 /* The queue a/m keeps its blobs among the messages of the queue a: those are not of this form. */
 static bool is_id(const char *text)
 {
-    return strspn(text, "0123456789abcdef") == ID_LENGTH && text[ID_LENGTH] == 0;
+    return base_hex_is(text, ID_LENGTH);
 }
 
 static uint64_t random_below(uint64_t bound)

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 
 /* ---- URLs -------------------------------------------------------------------------------------------------------- */
@@ -40,14 +41,6 @@ static int refuse_secrets(const char *text)
     return SHOAL_OK;
 }
 
-static int hex_digit(char letter)
-{
-    if (letter >= '0' && letter <= '9')
-        return letter - '0';
-    letter = (char)tolower((unsigned char)letter);
-    return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
-}
-
 /* Decodes %XX in the first `length` bytes. */
 static int decode_url(char **out, const char *text, size_t length, const char *url)
 {
@@ -58,13 +51,12 @@ static int decode_url(char **out, const char *text, size_t length, const char *u
             *next++ = text[i];
             continue;
         }
-        int high = length - i > 2 ? hex_digit(text[i + 1]) : -1;
-        int low = length - i > 2 ? hex_digit(text[i + 2]) : -1;
-        if (high < 0 || low < 0 || high + low == 0)
+        int byte = length - i > 2 ? base_hex_byte(text + i + 1) : -1;
+        if (byte <= 0)
             status = shoal_fail(
                 SHOAL_USAGE, "%s: '%%' must be followed by two hexadecimal digits, not 00; '%%' itself is %%25", url);
         else
-            *next++ = (char)(high * 16 + low);
+            *next++ = (char)byte;
         i += 2;
     }
     return status;

@@ -32,7 +32,7 @@ static void write_again(job_spec *spec)
     if (job_spec_encode(&once, &size, spec) < 0 || job_spec_decode(&back, spec->id, once, size) < 0 ||
         job_spec_encode(&twice, &size_twice, back) < 0)
         abort();
-    if (size != size_twice || memcmp(once, twice, size) != 0 || memcmp(spec->sha256, back->sha256, JOB_HASH_SIZE) != 0)
+    if (size != size_twice || memcmp(once, twice, size) != 0 || memcmp(spec->sha256, back->sha256, BASE_HASH_SIZE) != 0)
         abort();
     job_spec_free(&back);
     base_free(&once);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/hex.h"
 #include "engine/store/job_cache.h"
 
 enum { SIZE = 10000, FILE_SIZE = SIZE + 64 };
@@ -17,12 +18,12 @@ enum { SIZE = 10000, FILE_SIZE = SIZE + 64 };
 static unsigned char content[SIZE];
 
 /* Content number n, and its id. */
-static const unsigned char *make(int n, unsigned char id[JOB_HASH_SIZE])
+static const unsigned char *make(int n, unsigned char id[BASE_HASH_SIZE])
 {
     for (int i = 0; i < SIZE; i++)
         content[i] = (unsigned char)(i * 7 + n + (i >> 8));
     memcpy(content, &n, sizeof n);
-    EXPECT_OK(job_hash_of(id, content, SIZE));
+    base_hash_of(id, content, SIZE);
     return content;
 }
 
@@ -35,7 +36,7 @@ static job_cache *cache_of(int64_t bytes)
 
 static void put(job_cache *cache, int n)
 {
-    unsigned char id[JOB_HASH_SIZE];
+    unsigned char id[BASE_HASH_SIZE];
     const void *bytes = make(n, id);
     job_cache_put(cache, id, bytes, SIZE);
 }
@@ -43,7 +44,7 @@ static void put(job_cache *cache, int n)
 /* Whether it is there; what is found is checked. */
 static bool has(job_cache *cache, int n)
 {
-    unsigned char id[JOB_HASH_SIZE];
+    unsigned char id[BASE_HASH_SIZE];
     job_cached found = {0};
     make(n, id);
     if (!job_cache_get(&found, cache, id, SIZE))
@@ -58,10 +59,10 @@ static bool has(job_cache *cache, int n)
 static const char *file_of(int n)
 {
     static char path[256];
-    unsigned char id[JOB_HASH_SIZE];
-    char name[JOB_HASH_HEX];
+    unsigned char id[BASE_HASH_SIZE];
+    char name[BASE_HASH_HEX];
     make(n, id);
-    job_hex_write(name, id, sizeof id);
+    base_hex_write(name, id, sizeof id);
     snprintf(path, sizeof path, "%s/deep/cache/slices/%s", job_folder, name);
     return path;
 }
@@ -97,7 +98,7 @@ static void shrinks_while_it_is_used(void **state)
 {
     (void)state;
     job_cache *cache = cache_of(1 << 20);
-    unsigned char id[JOB_HASH_SIZE], sum = 0;
+    unsigned char id[BASE_HASH_SIZE], sum = 0;
     job_cached found = {0};
     put(cache, 1);
     make(1, id);
@@ -117,7 +118,7 @@ static void stays_while_it_is_used(void **state)
 {
     (void)state;
     job_cache *cache = cache_of(1 << 20);
-    unsigned char id[JOB_HASH_SIZE];
+    unsigned char id[BASE_HASH_SIZE];
     job_cached found = {0};
     put(cache, 1);
     make(1, id);
@@ -295,7 +296,7 @@ static void use(int seed)
     ENSURE(job_cache_new(&cache, at("deep/cache"), 5 * FILE_SIZE) == SHOAL_OK);
     for (int i = 0; i < TURNS; i++) {
         int n = (i * 5 + seed * 3) % 11;
-        unsigned char id[JOB_HASH_SIZE];
+        unsigned char id[BASE_HASH_SIZE];
         job_cached found = {0};
         make(n, id);
         if (job_cache_get(&found, cache, id, SIZE))

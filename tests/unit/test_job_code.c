@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/hex.h"
 #include "engine/store/job_code.h"
 #include "job_support.h"
 
@@ -90,8 +91,8 @@ static void files_come_as_they_went(void **state)
         job_code_release(&here);
         assert_true(stat(folder, &about) < 0);
         for (int i = 0; i < BROUGHT && round == 0; i++) { /* so that the second time nothing can come from the store */
-            char name[JOB_HASH_HEX + 8] = "code/";
-            job_hex_write(name + 5, spec->code[i].hash, JOB_HASH_SIZE);
+            char name[BASE_HASH_HEX + 8] = "code/";
+            base_hex_write(name + 5, spec->code[i].hash, BASE_HASH_SIZE);
             EXPECT_OK(shoal_store_remove(store, job_key_of(spec->id, name).text, soon()));
         }
     }
@@ -108,9 +109,9 @@ static void other_bytes_are_refused(void **state)
     shoal_store *store = open_store("mem:code");
     job_spec *spec = bringing(store, 2);
     job_code_here here;
-    char name[JOB_HASH_HEX + 8] = "code/";
+    char name[BASE_HASH_HEX + 8] = "code/";
     (void)state;
-    job_hex_write(name + 5, spec->code[1].hash, JOB_HASH_SIZE);
+    base_hex_write(name + 5, spec->code[1].hash, BASE_HASH_SIZE);
     EXPECT_OK(shoal_store_put(store, job_key_of(spec->id, name).text, "echo 2\n", 7, NULL, NULL, soon()));
     EXPECT_FAIL(job_code_bring(&here, spec, store, &(shoal_worker_options){.cache = at("cache")}, soon()),
                 SHOAL_INVALID, "files/f.sh");
@@ -123,11 +124,11 @@ static void only_who_was_told_trusts(void **state)
 {
     shoal_store *store = open_store("mem:code");
     job_spec *spec = bringing(store, 2);
-    char both[2 * JOB_HASH_HEX + 2], one[JOB_HASH_HEX];
+    char both[2 * BASE_HASH_HEX + 2], one[BASE_HASH_HEX];
     (void)state;
-    job_hex_write(one, spec->code[0].hash, JOB_HASH_SIZE);
+    base_hex_write(one, spec->code[0].hash, BASE_HASH_SIZE);
     snprintf(both, sizeof both, "%s,", one);
-    job_hex_write(both + strlen(both), spec->code[1].hash, JOB_HASH_SIZE);
+    base_hex_write(both + strlen(both), spec->code[1].hash, BASE_HASH_SIZE);
     EXPECT_FAIL(job_code_check(spec, &(shoal_worker_options){0}), SHOAL_INVALID, one);
     EXPECT_FAIL(job_code_check(spec, &(shoal_worker_options){.allow_code = one}), SHOAL_INVALID, "files/f.sh");
     EXPECT_OK(job_code_check(spec, &(shoal_worker_options){.allow_code = both}));

@@ -35,7 +35,7 @@ static job_spec *full_spec(job_source_kind source, bool weighted, int64_t slices
     EXPECT_OK(base_alloc(&spec->slice, (size_t)slices, sizeof *spec->slice, "slices"));
     for (int64_t i = 0; i < slices; i++) {
         spec->slice[i] = (job_slice){.first_grain = 2 * i, .grains = 2};
-        for (int j = 0; j < JOB_HASH_SIZE; j++) {
+        for (int j = 0; j < BASE_HASH_SIZE; j++) {
             spec->slice[i].hash[j] = source == JOB_UPLOADED || source == JOB_FILE ? (unsigned char)(i + 7 * j) : 0;
             spec->slice[i].weights_hash[j] = weighted ? (unsigned char)(i ^ (11 * j)) : 0;
         }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/world.h"
 #include "engine/store/job_admin.h"
@@ -66,21 +67,21 @@ static int fail_exists(shoal_store *store, const char *id)
 static int is_spec_there(bool *out, shoal_store *store, const job_spec *spec, int64_t deadline)
 {
     shoal_blob blob = {0};
-    unsigned char hash[JOB_HASH_SIZE] = {0};
+    unsigned char hash[BASE_HASH_SIZE] = {0};
     int status = shoal_store_get_framed(store, job_key_of(spec->id, "spec").text, JOB_KIND_SPEC, &blob, deadline);
     if (status == SHOAL_OK)
-        status = job_hash_of(hash, blob.data, blob.size);
+        base_hash_of(hash, blob.data, blob.size);
     shoal_blob_release(&blob);
-    *out = status == SHOAL_OK && memcmp(hash, spec->sha256, JOB_HASH_SIZE) == 0;
+    *out = status == SHOAL_OK && memcmp(hash, spec->sha256, BASE_HASH_SIZE) == 0;
     return status == SHOAL_ABSENT || status == SHOAL_BROKEN ? SHOAL_OK : status;
 }
 
 static int tell_made(const job_spec *spec, const shoal_job_options *options)
 {
-    char hash[JOB_HASH_HEX];
+    char hash[BASE_HASH_HEX];
     if (!options || !options->made)
         return SHOAL_OK;
-    job_hex_write(hash, spec->sha256, sizeof spec->sha256);
+    base_hex_write(hash, spec->sha256, sizeof spec->sha256);
     const char *place = spec->source == JOB_FILE ? spec->place : spec->source == JOB_RANGES ? spec->store_url : NULL;
     const shoal_job_made made = {
         .id = spec->id, .spec = hash, .source = job_source_words[spec->source], .place = place};

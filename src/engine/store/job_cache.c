@@ -26,11 +26,12 @@
 #include <shoal/error.h>
 
 #include "base/crc.h"
+#include "base/hex.h"
 #include "base/mapped.h"
 #include "base/memory.h"
 #include "base/world.h"
 
-enum { HEAD_BYTES = 64, NAME_BYTES = JOB_HASH_HEX + 24, STALE_SECONDS = 3600, LOCK_TRIES = 40 };
+enum { HEAD_BYTES = 64, NAME_BYTES = BASE_HASH_HEX + 24, STALE_SECONDS = 3600, LOCK_TRIES = 40 };
 static const char magic[8] = "shoalslc", lock_name[] = ".lock", temporary[] = ".new-";
 
 struct job_cache {
@@ -115,7 +116,7 @@ static void write_head(unsigned char head[HEAD_BYTES], const unsigned char *id, 
     memset(head, 0, HEAD_BYTES);
     memcpy(head, magic, sizeof magic);
     memcpy(head + 8, &length, sizeof length);
-    memcpy(head + 16, id, JOB_HASH_SIZE);
+    memcpy(head + 16, id, BASE_HASH_SIZE);
     memcpy(head + 48, &crc, sizeof crc);
     crc = htole32(base_crc32c(0, head, 60));
     memcpy(head + 60, &crc, sizeof crc);
@@ -142,11 +143,11 @@ static bool map_file(job_cached *out, int file, const unsigned char *id, size_t 
     return false;
 }
 
-bool job_cache_get(job_cached *out, job_cache *cache, const unsigned char id[JOB_HASH_SIZE], size_t size)
+bool job_cache_get(job_cached *out, job_cache *cache, const unsigned char id[BASE_HASH_SIZE], size_t size)
 {
-    char name[JOB_HASH_HEX];
+    char name[BASE_HASH_HEX];
     bool found = false;
-    job_hex_write(name, id, JOB_HASH_SIZE);
+    base_hex_write(name, id, BASE_HASH_SIZE);
     *out = (job_cached){0};
     int folder = open_slices(cache, false);
     int file = folder >= 0 ? openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
@@ -321,8 +322,8 @@ static int lock_cache(int folder)
 /* Whether it is kept. */
 static bool keep_rows(const job_cache *cache, int folder, const unsigned char *id, const void *data, size_t size)
 {
-    char name[JOB_HASH_HEX];
-    job_hex_write(name, id, JOB_HASH_SIZE);
+    char name[BASE_HASH_HEX];
+    base_hex_write(name, id, BASE_HASH_SIZE);
     if (size > INT64_MAX - HEAD_BYTES || (int64_t)size + HEAD_BYTES > limit_of(cache, folder, 0) ||
         !write_file(folder, name, id, data, size))
         return false;
@@ -335,7 +336,7 @@ static bool keep_rows(const job_cache *cache, int folder, const unsigned char *i
     return good;
 }
 
-void job_cache_put(job_cache *cache, const unsigned char id[JOB_HASH_SIZE], const void *data, size_t size)
+void job_cache_put(job_cache *cache, const unsigned char id[BASE_HASH_SIZE], const void *data, size_t size)
 {
     int folder = open_slices(cache, true);
     if (folder < 0 || !keep_rows(cache, folder, id, data, size))

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/store/job_hash.h"
+#include "base/hash.h"
 
 typedef struct job_cache job_cache;
 
@@ -31,11 +31,11 @@ typedef struct job_cached {
 } job_cached;
 
 /* Looks for `size` bytes of this content.  False when they are not there; a file that is damaged is removed. */
-bool job_cache_get(job_cached *out, job_cache *cache, const unsigned char id[JOB_HASH_SIZE], size_t size);
+bool job_cache_get(job_cached *out, job_cache *cache, const unsigned char id[BASE_HASH_SIZE], size_t size);
 void job_cached_release(job_cached *cached);
 /* Whether the file shrank or could not be read any more: what was read of it may be wrong. */
 bool job_cached_is_lost(const job_cached *cached);
 /* Keeps it, if it can, and removes what was not used for longest to stay within the limit. */
-void job_cache_put(job_cache *cache, const unsigned char id[JOB_HASH_SIZE], const void *data, size_t size);
+void job_cache_put(job_cache *cache, const unsigned char id[BASE_HASH_SIZE], const void *data, size_t size);
 
 #endif

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "engine/store/job_cache.h"
 #include "engine/store/job_keys.h"
@@ -81,17 +82,17 @@ int job_code_list(job_spec *spec, const shoal_code *code, int codes)
         to->size = (int64_t)code[i].size;
         status = base_copy_text(&to->name, code[i].name);
         if (status == SHOAL_OK)
-            status = job_hash_of(to->hash, code[i].bytes, code[i].size);
+            base_hash_of(to->hash, code[i].bytes, code[i].size);
     }
     return status;
 }
 
 /* ---- in the store ------------------------------------------------------------------------------------------------ */
 
-static job_key key_of(const char *id, const unsigned char hash[JOB_HASH_SIZE])
+static job_key key_of(const char *id, const unsigned char hash[BASE_HASH_SIZE])
 {
-    char name[JOB_HASH_HEX + 8] = "code/";
-    job_hex_write(name + strlen(name), hash, JOB_HASH_SIZE);
+    char name[BASE_HASH_HEX + 8] = "code/";
+    base_hex_write(name + strlen(name), hash, BASE_HASH_SIZE);
     return job_key_of(id, name);
 }
 
@@ -99,10 +100,10 @@ int shoal_job_put_code(shoal_store *store, const char *id, const shoal_code *cod
 {
     int status = SHOAL_OK;
     for (int i = 0; i < codes && status == SHOAL_OK; i++) {
-        unsigned char hash[JOB_HASH_SIZE];
-        status = job_hash_of(hash, code[i].bytes, code[i].size);
-        if (status == SHOAL_OK) /* always: the same bytes are put again, whatever became of an earlier try */
-            status = shoal_store_put(store, key_of(id, hash).text, code[i].bytes, code[i].size, NULL, NULL, deadline);
+        unsigned char hash[BASE_HASH_SIZE];
+        base_hash_of(hash, code[i].bytes, code[i].size);
+        /* Always: the same bytes are put again, whatever became of an earlier try. */
+        status = shoal_store_put(store, key_of(id, hash).text, code[i].bytes, code[i].size, NULL, NULL, deadline);
     }
     return status;
 }
@@ -111,11 +112,11 @@ int shoal_job_put_code(shoal_store *store, const char *id, const shoal_code *cod
 
 int job_code_check(const job_spec *spec, const shoal_worker_options *options)
 {
-    char lacking[SHOAL_CODE_MOST * JOB_HASH_HEX] = "";
+    char lacking[SHOAL_CODE_MOST * BASE_HASH_HEX] = "";
     const char *first = NULL;
     for (int i = 0; i < spec->codes && !options->spec; i++) {
-        char hex[JOB_HASH_HEX];
-        job_hex_write(hex, spec->code[i].hash, JOB_HASH_SIZE);
+        char hex[BASE_HASH_HEX];
+        base_hex_write(hex, spec->code[i].hash, BASE_HASH_SIZE);
         if (options->allow_code && job_code_allowed(options->allow_code, hex))
             continue;
         size_t length = strlen(lacking);
@@ -269,12 +270,12 @@ static int place_code(job_code_here *here, const job_code *code, const void *byt
 
 static int check_code(const job_spec *spec, const job_code *code, const void *bytes, size_t size)
 {
-    unsigned char found[JOB_HASH_SIZE];
-    int status = job_hash_of(found, bytes, size);
-    if (status == SHOAL_OK && (size != (size_t)code->size || memcmp(found, code->hash, JOB_HASH_SIZE) != 0))
-        status = shoal_fail(SHOAL_INVALID, "job %s: the code that it brings (%s) is not what its spec says", spec->id,
-                            code->name);
-    return status;
+    unsigned char found[BASE_HASH_SIZE];
+    base_hash_of(found, bytes, size);
+    if (size != (size_t)code->size || memcmp(found, code->hash, BASE_HASH_SIZE) != 0)
+        return shoal_fail(SHOAL_INVALID, "job %s: the code that it brings (%s) is not what its spec says", spec->id,
+                          code->name);
+    return SHOAL_OK;
 }
 
 /* The cache is checked like the store: by hash. */

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/hex.h"
 #include "base/memory.h"
 #include "engine/store/job_admin.h"
-#include "engine/store/job_hash.h"
 #include "engine/store/job_keys.h"
 #include "engine/store/job_record.h"
 
@@ -220,7 +221,7 @@ static int describe_spec(shoal_job *job, const job_spec *spec)
     memcpy(job->id, spec->id, sizeof job->id);
     memcpy(job->version, spec->version, sizeof job->version);
     memcpy(job->algorithm, spec->algorithm, sizeof job->algorithm);
-    job_hex_write(job->spec, spec->sha256, sizeof spec->sha256);
+    base_hex_write(job->spec, spec->sha256, sizeof spec->sha256);
     job->source = job_source_words[spec->source];
     job->shape = spec->shape;
     job->created = spec->created;
@@ -230,7 +231,7 @@ static int describe_spec(shoal_job *job, const job_spec *spec)
     job->levels = spec->tree.levels;
     for (int i = 0; i < spec->codes && i < SHOAL_CODE_MOST; i++) {
         snprintf(job->code[i].name, sizeof job->code[i].name, "%s", spec->code[i].name);
-        job_hex_write(job->code[i].sha256, spec->code[i].hash, JOB_HASH_SIZE);
+        base_hex_write(job->code[i].sha256, spec->code[i].hash, BASE_HASH_SIZE);
     }
     job->codes = spec->codes;
     int status = base_copy_text(&job->data, spec->data_name ? spec->data_name : "");

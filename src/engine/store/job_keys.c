@@ -6,7 +6,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/hex.h"
 
 enum { ROUND_DIGITS = 8, INDEX_DIGITS = 6, LEVEL_DIGITS = 2, WORKER_DIGITS = 16 };
 
@@ -179,19 +182,15 @@ static size_t id_length(const char *text)
 bool job_key_read_worker(uint64_t *worker, const char *key)
 {
     const char *at = key;
-    uint64_t value = 0;
     if (!take_text(&at, "jobs/"))
         return false;
     size_t length = id_length(at);
     if (length == 0 || length >= SHOAL_JOB_ID_BYTES)
         return false;
     at += length;
-    if ((!take_text(&at, "/worker/") && !take_text(&at, "/left/")) || strlen(at) != WORKER_DIGITS ||
-        strspn(at, "0123456789abcdef") != WORKER_DIGITS)
+    if ((!take_text(&at, "/worker/") && !take_text(&at, "/left/")) || !base_hex_is(at, WORKER_DIGITS))
         return false;
-    for (; *at; at++)
-        value = value << 4 | (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
-    *worker = value;
+    *worker = strtoull(at, NULL, 16);
     return true;
 }
 

@@ -128,16 +128,15 @@ static int fail_changed(const job_rows *rows, const char *place, const char *why
 static int check_bytes(const job_rows *rows, const char *place, const void *data, size_t size, size_t expected,
                        const unsigned char *hash)
 {
-    unsigned char found[JOB_HASH_SIZE];
+    unsigned char found[BASE_HASH_SIZE];
     char why[96];
     if (size != expected) {
         snprintf(why, sizeof why, "there are %zu bytes, not %zu", size, expected);
         return fail_changed(rows, place, why);
     }
-    int status = job_hash_of(found, data, size);
-    if (status == SHOAL_OK && memcmp(found, hash, JOB_HASH_SIZE) != 0)
-        status = fail_changed(rows, place, "their SHA-256 is another one");
-    return status;
+    base_hash_of(found, data, size);
+    return memcmp(found, hash, BASE_HASH_SIZE) == 0 ? SHOAL_OK
+                                                    : fail_changed(rows, place, "their SHA-256 is another one");
 }
 
 static void held_release(held *of)
@@ -227,7 +226,7 @@ static int ranges_store(shoal_store **out, job_loader *loader, int64_t deadline)
 }
 
 /* There are no hashes of ranges, so the name of one in the cache is that of its version. */
-static int name_range(unsigned char id[JOB_HASH_SIZE], shoal_store *store, const job_spec *spec, int64_t offset,
+static int name_range(unsigned char id[BASE_HASH_SIZE], shoal_store *store, const job_spec *spec, int64_t offset,
                       size_t size)
 {
     char *text = NULL;
@@ -235,7 +234,7 @@ static int name_range(unsigned char id[JOB_HASH_SIZE], shoal_store *store, const
     int status =
         base_format(&text, "%s\n%s\n%s\n%lld\n%zu", where, spec->place, spec->etag.text, (long long)offset, size);
     if (status == SHOAL_OK)
-        status = job_hash_of(id, text, strlen(text));
+        base_hash_of(id, text, strlen(text));
     base_free(&text);
     return status;
 }
@@ -252,7 +251,7 @@ static int fetch_range(job_rows *rows, size_t size, bool *hit, int64_t deadline)
     job_loader *loader = rows->loader;
     const job_spec *spec = loader->spec;
     int64_t offset = spec->offset + rows->first_row * (int64_t)rows->row_bytes;
-    unsigned char id[JOB_HASH_SIZE];
+    unsigned char id[BASE_HASH_SIZE];
     shoal_store *store = NULL;
     shoal_blob about = {0};
     int status = ranges_store(&store, loader, deadline);
@@ -283,7 +282,7 @@ static int hash_file(const job_rows *rows, int file, int64_t offset, size_t size
 {
     enum { STEP = 1 << 20 };
     const job_spec *spec = rows->loader->spec;
-    unsigned char *buffer = NULL, found[JOB_HASH_SIZE];
+    unsigned char *buffer = NULL, found[BASE_HASH_SIZE];
     base_hash hash = {0};
     int status = base_alloc_unset(&buffer, STEP, 1, "rows to be checked");
     while (size > 0 && status == SHOAL_OK) {
@@ -300,7 +299,7 @@ static int hash_file(const job_rows *rows, int file, int64_t offset, size_t size
         size -= n > 0 ? (size_t)n : 0;
     }
     base_hash_end(&hash, found);
-    if (status == SHOAL_OK && memcmp(found, spec->slice[rows->slice].hash, JOB_HASH_SIZE) != 0)
+    if (status == SHOAL_OK && memcmp(found, spec->slice[rows->slice].hash, BASE_HASH_SIZE) != 0)
         status = fail_changed(rows, spec->place, "their SHA-256 is another one");
     base_free(&buffer);
     return status;

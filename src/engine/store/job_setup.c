@@ -15,6 +15,7 @@
 
 #include <jansson.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/world.h"
@@ -44,7 +45,7 @@ int job_setup_id(char id[SHOAL_JOB_ID_BYTES], const char *name)
     char digits[17];
     int status = job_setup_check_name(name);
     base_entropy(random, sizeof random);
-    job_hex_write(digits, random, sizeof random);
+    base_hex_write(digits, random, sizeof random);
     if (status == SHOAL_OK)
         snprintf(id, SHOAL_JOB_ID_BYTES, "%.*s-%s", SHOAL_JOB_NAME_MOST, name, digits);
     return status;
@@ -198,10 +199,10 @@ static int hash_rows(job_slice *slice, shoal_data *data, int64_t first_row, int6
     int status = shoal_data_is_resident(data) ? SHOAL_OK : base_alloc_unset(&scratch, size, 1, "rows of a slice");
     if (status == SHOAL_OK)
         status = shoal_data_read(&values, data, first_row, rows, scratch);
-    if (status == SHOAL_OK)
-        status = job_hash_of(slice->hash, values, size);
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK) {
+        base_hash_of(slice->hash, values, size);
         status = shoal_data_check(data);
+    }
     base_free(&scratch);
     return status;
 }
@@ -218,7 +219,7 @@ static int hash_slice(void *context, int64_t item, int thread)
     if (job_source_is_hashed(all->spec->source))
         status = hash_rows(slice, all->data, first_row, rows);
     if (status == SHOAL_OK && all->weights)
-        status = job_hash_of(slice->weights_hash, all->weights + first_row, (size_t)rows * sizeof *all->weights);
+        base_hash_of(slice->weights_hash, all->weights + first_row, (size_t)rows * sizeof *all->weights);
     return status;
 }
 

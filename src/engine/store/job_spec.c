@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "base/bytes.h"
+#include "base/hex.h"
 #include "base/memory.h"
 #include "engine/store/job_keys.h"
 #include "engine/store/job_spec_internal.h"
@@ -79,12 +80,12 @@ static json_t *data_json(const job_spec *spec)
 /* All hashes one behind the other, since tens of thousands of short texts would be much longer. */
 static json_t *hashes_json(const job_spec *spec, size_t offset)
 {
-    size_t length = (size_t)spec->slices * 2 * JOB_HASH_SIZE;
+    size_t length = (size_t)spec->slices * 2 * BASE_HASH_SIZE;
     char *text = NULL;
     if (base_alloc_unset(&text, length + 1, 1, "the hashes of slices") < 0)
         return NULL;
     for (int64_t i = 0; i < spec->slices; i++)
-        job_hex_write(text + i * 2 * JOB_HASH_SIZE, (const char *)&spec->slice[i] + offset, JOB_HASH_SIZE);
+        base_hex_write(text + i * 2 * BASE_HASH_SIZE, (const char *)&spec->slice[i] + offset, BASE_HASH_SIZE);
     json_t *hashes = json_stringn(text, length);
     base_free(&text);
     return hashes;
@@ -125,8 +126,8 @@ static json_t *code_json(const job_spec *spec)
 {
     json_t *list = json_array();
     for (int i = 0; i < spec->codes && list; i++) {
-        char hex[JOB_HASH_HEX];
-        job_hex_write(hex, spec->code[i].hash, JOB_HASH_SIZE);
+        char hex[BASE_HASH_HEX];
+        base_hex_write(hex, spec->code[i].hash, BASE_HASH_SIZE);
         if (json_array_append_new(list, json_pack("{s:s, s:I, s:s}", "name", spec->code[i].name, "size",
                                                   (json_int_t)spec->code[i].size, "sha256", hex)) < 0) {
             json_decref(list);
@@ -168,8 +169,8 @@ int job_spec_encode(void **out, size_t *size, job_spec *spec)
     free(text);
     int status = base_writer_take(&writer, out, size);
     if (status == SHOAL_OK)
-        status = job_hash_of(spec->sha256, *out, *size);
-    if (status < 0)
+        base_hash_of(spec->sha256, *out, *size);
+    else
         base_free(out);
     return status;
 }

@@ -4,7 +4,7 @@
 
 #include <shoal/job.h>
 
-#include "engine/store/job_hash.h"
+#include "base/hash.h"
 #include "engine/store/job_tree.h"
 
 enum { JOB_FORMAT = 1 };
@@ -23,16 +23,16 @@ extern const char *const job_source_words[4];
 
 typedef struct job_slice {
     int64_t first_grain, grains;
-    unsigned char hash[JOB_HASH_SIZE];         /* SHA-256 of its rows; zero for RANGES and GENERATED, where the etag or
+    unsigned char hash[BASE_HASH_SIZE];         /* SHA-256 of its rows; zero for RANGES and GENERATED, where the etag or
                                                  * the address vouches */
-    unsigned char weights_hash[JOB_HASH_SIZE]; /* of its weights; zero without */
+    unsigned char weights_hash[BASE_HASH_SIZE]; /* of its weights; zero without */
 } job_slice;
 
 /* A file that the job brings along: jobs/ID/code/SHA256. */
 typedef struct job_code {
     char *name; /* as in shoal_code */
     int64_t size;
-    unsigned char hash[JOB_HASH_SIZE];
+    unsigned char hash[BASE_HASH_SIZE];
 } job_code;
 
 enum { JOB_CODE_NAME_MOST = 255, JOB_CODE_BYTES_MOST = 1 << 30 };
@@ -64,8 +64,8 @@ typedef struct job_spec {
     int64_t workers; /* expected slots; 0 unknown */
     double created;  /* seconds since 1970, for people */
 
-    shoal_round *first;                  /* round 0 */
-    unsigned char sha256[JOB_HASH_SIZE]; /* of the encoded spec; set by encode and decode */
+    shoal_round *first;                   /* round 0 */
+    unsigned char sha256[BASE_HASH_SIZE]; /* of the encoded spec; set by encode and decode */
 } job_spec;
 
 void job_spec_free(job_spec **spec);

@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "base/bytes.h"
+#include "base/hex.h"
 #include "base/memory.h"
 #include "engine/store/job_code.h"
 #include "learn/wire.h"
@@ -188,12 +189,12 @@ static void read_hashes(job_spec *spec, fields *in, const char *name, size_t off
 {
     json_t *value = take_member(in, name);
     const char *text = json_string_value(value);
-    if (!text || json_string_length(value) != (size_t)spec->slices * 2 * JOB_HASH_SIZE) {
+    if (!text || json_string_length(value) != (size_t)spec->slices * 2 * BASE_HASH_SIZE) {
         fail_field(in, name, "does not have 64 digits a slice");
         return;
     }
     for (int64_t i = 0; i < spec->slices; i++)
-        if (!job_hex_read((char *)&spec->slice[i] + offset, JOB_HASH_SIZE, text + i * 2 * JOB_HASH_SIZE)) {
+        if (!base_hex_read((char *)&spec->slice[i] + offset, BASE_HASH_SIZE, text + i * 2 * BASE_HASH_SIZE)) {
             fail_field(in, name, "has something that is no digit");
             return;
         }
@@ -236,11 +237,11 @@ static void read_code(job_spec *spec, fields *all)
         fields in = {.id = all->id, .where = "code.", .object = json_array_get(list, i), .status = all->status};
         take_copy(&in, &code->name, "name");
         code->size = take_integer(&in, "size", 0, JOB_CODE_BYTES_MOST);
-        const char *hex = take_text(&in, "sha256", 2 * JOB_HASH_SIZE);
+        const char *hex = take_text(&in, "sha256", 2 * BASE_HASH_SIZE);
         if (in.status == SHOAL_OK && !job_code_name_is_good(code->name))
             fail_field(&in, "name", "is not the name of a file that a job may bring");
         if (in.status == SHOAL_OK &&
-            (strlen(hex) != 2 * JOB_HASH_SIZE || !job_hex_read(code->hash, JOB_HASH_SIZE, hex)))
+            (strlen(hex) != 2 * BASE_HASH_SIZE || !base_hex_read(code->hash, BASE_HASH_SIZE, hex)))
             fail_field(&in, "sha256", "is no SHA-256");
         end_object(&in, all);
     }
@@ -275,7 +276,7 @@ static void read_fingerprint(job_spec *spec, fields *all)
 {
     unsigned char bytes[8];
     const char *text = take_text(all, "fingerprint", 16);
-    if (strlen(text) != 16 || !job_hex_read(bytes, sizeof bytes, text)) {
+    if (strlen(text) != 16 || !base_hex_read(bytes, sizeof bytes, text)) {
         fail_field(all, "fingerprint", "does not have 16 digits");
         return;
     }
@@ -374,9 +375,8 @@ int job_spec_decode(job_spec **out, const char *id, const void *bytes, size_t si
         status = read_json(spec, id, json);
     if (status == SHOAL_OK)
         status = read_first(spec, &reader);
-    if (status == SHOAL_OK)
-        status = job_hash_of(spec->sha256, bytes, size);
     if (status == SHOAL_OK) {
+        base_hash_of(spec->sha256, bytes, size);
         *out = spec;
         spec = NULL;
     }

@@ -53,14 +53,14 @@ static int put_if_absent(const upload *all, const char *key, const void *bytes, 
 static int put_checked(const upload *all, int64_t slice, const char *key, const void *bytes, size_t size,
                        const unsigned char *hash, const char *what)
 {
-    unsigned char found[JOB_HASH_SIZE];
+    unsigned char found[BASE_HASH_SIZE];
     int64_t first = job_slice_first_row(all->spec, slice);
-    int status = job_hash_of(found, bytes, size);
-    if (status == SHOAL_OK && memcmp(found, hash, JOB_HASH_SIZE) != 0)
+    base_hash_of(found, bytes, size);
+    if (memcmp(found, hash, BASE_HASH_SIZE) != 0)
         return shoal_fail(SHOAL_INVALID, "%s: %s %lld to %lld changed since the job was made",
                           shoal_data_path(all->data), what, (long long)(first + 1),
                           (long long)(first + job_slice_rows(all->spec, slice)));
-    return status == SHOAL_OK ? put_if_absent(all, key, bytes, size) : status;
+    return put_if_absent(all, key, bytes, size);
 }
 
 static int upload_rows(const upload *all, int64_t slice)

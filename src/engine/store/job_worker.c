@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/world.h"
@@ -134,10 +135,10 @@ int job_await_model(job_model **out, job_run *run, int64_t number, int64_t until
 
 /* ---- joining ----------------------------------------------------------------------------------------------------- */
 
-static bool is_hash(const char *hex, const unsigned char hash[JOB_HASH_SIZE])
+static bool is_hash(const char *hex, const unsigned char hash[BASE_HASH_SIZE])
 {
-    char text[JOB_HASH_HEX];
-    job_hex_write(text, hash, JOB_HASH_SIZE);
+    char text[BASE_HASH_HEX];
+    base_hex_write(text, hash, BASE_HASH_SIZE);
     return strcasecmp(hex, text) == 0;
 }
 

@@ -10,6 +10,7 @@
 #include <shoal/error.h>
 
 #include "base/hash.h"
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/option.h"
 
@@ -185,9 +186,10 @@ static int make_candidates(plan_search_space *space, const plan_search_terms *te
 static void end_hash(char out[17], base_hash *hash)
 {
     unsigned char digest[BASE_HASH_SIZE];
+    char hex[BASE_HASH_HEX];
     base_hash_end(hash, digest);
-    for (int i = 0; i < 8; i++)
-        snprintf(out + 2 * i, 3, "%02x", digest[i]);
+    base_hex_write(hex, digest, sizeof digest);
+    snprintf(out, 17, "%.16s", hex);
 }
 
 static void hash_space(plan_search_space *space, bool with_prices)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "store/store_parallel.h"
 #include "store/xml.h"
@@ -286,20 +287,14 @@ typedef struct listing {
     bool high; /* the last row's key has a character that servers may sort otherwise */
 } listing;
 
-static int hex(char letter)
-{
-    const char *digits = "0123456789abcdef", *found = letter ? strchr(digits, letter | 0x20) : NULL;
-    return found ? (int)(found - digits) : -1;
-}
-
 /* Takes %XX away, in place. */
 static size_t decode_percent(char *text, size_t length)
 {
     size_t out = 0;
     for (size_t i = 0; i < length; i++, out++) {
-        bool coded = text[i] == '%' && length - i > 2 && hex(text[i + 1]) >= 0 && hex(text[i + 2]) >= 0;
-        text[out] = coded ? (char)(hex(text[i + 1]) * 16 + hex(text[i + 2])) : text[i];
-        i += coded ? 2 : 0;
+        int byte = text[i] == '%' && length - i > 2 ? base_hex_byte(text + i + 1) : -1;
+        text[out] = byte >= 0 ? (char)byte : text[i];
+        i += byte >= 0 ? 2 : 0;
     }
     return out;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 
 static const char escape[] = "[\xef\x81\x9c"; /* '[' and U+F05C */
@@ -83,6 +84,5 @@ void azure_queue_name(char out[AZURE_QUEUE_NAME], const char *container, const c
     if (length == 0)
         out[length++] = 'q';
     out[length++] = '-';
-    for (int i = 0; i < HASH_BYTES; i++)
-        length += (size_t)snprintf(out + length, AZURE_QUEUE_NAME - length, "%02x", hash[i]);
+    base_hex_write(out + length, hash, HASH_BYTES);
 }

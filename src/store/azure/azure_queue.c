@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/crc.h"
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/world.h"
 #include "store/xml.h"
@@ -42,8 +43,7 @@ static int put_body(azure_store *store, const char *queue, const store_body *bod
     char *key = NULL, *joined = NULL;
     shoal_etag etag;
     base_entropy(random, sizeof random);
-    for (size_t i = 0; i < sizeof random; i++)
-        snprintf(name + 2 * i, 3, "%02x", random[i]);
+    base_hex_write(name, random, sizeof random);
     store_frame frame = {.kind = KIND_BODY, .length = store_body_size(body)};
     frame.crc = base_crc32c(base_crc32c(0, first->iov_base, first->iov_len), second->iov_base, second->iov_len);
     memcpy(frame.put_id, random, sizeof frame.put_id);
@@ -245,10 +245,8 @@ static int set_receipt(azure_store *store, const char *queue, shoal_message *mes
 
 static bool is_body_name(const unsigned char *bytes, size_t size)
 {
-    for (size_t i = 0; i < size; i++)
-        if (!strchr("0123456789abcdef", bytes[i]) || !bytes[i])
-            return false;
-    return size == BODY_NAME - 1;
+    unsigned char name[(BODY_NAME - 1) / 2];
+    return size == BODY_NAME - 1 && base_hex_read(name, sizeof name, (const char *)bytes);
 }
 
 /* Gives what the server sent to the caller: the body and a receipt. */

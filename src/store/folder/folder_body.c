@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/world.h"
 
@@ -46,7 +47,7 @@ static int make_temporary(folder_store *self, folder_body *body, const char *key
         unsigned char id[FOLDER_ID_BYTES];
         struct stat info;
         folder_fresh_id(self, id);
-        folder_hex(body->name, id, sizeof id);
+        base_hex_write(body->name, id, sizeof id);
         body->descriptor = openat(self->temp_folder, body->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (body->descriptor < 0)
             return fail_body(self, key, errno, "can't make a file for its body");

@@ -527,16 +527,6 @@ void folder_fresh_id(folder_store *self, unsigned char id[FOLDER_ID_BYTES])
         id[8 + i] = (unsigned char)(count >> (56 - 8 * i));
 }
 
-void folder_hex(char *out, const unsigned char *bytes, size_t size)
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < size; i++) {
-        *out++ = digits[bytes[i] >> 4];
-        *out++ = digits[bytes[i] & 15];
-    }
-    *out = '\0';
-}
-
 int folder_check_use(const folder_store *self, const char *key, bool writes)
 {
     if (self->process != getpid())

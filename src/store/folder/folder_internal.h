@@ -236,7 +236,6 @@ int folder_transact_inside(folder_store *self, folder_change *change, store_atte
 /* An id that was never used in this store: 64 random bits of the handle and a counter. */
 void folder_fresh_id(folder_store *self, unsigned char id[FOLDER_ID_BYTES]);
 /* Two letters a byte, and NUL. */
-void folder_hex(char *out, const unsigned char *bytes, size_t size);
 /* SHOAL_USAGE in a forked child, SHOAL_DENIED for a write to a store opened for reading. */
 int folder_check_use(const folder_store *self, const char *key, bool writes);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/world.h"
 
@@ -148,7 +149,7 @@ int take_folder(shoal_store *base, const char *queue, double lease, shoal_messag
     }
     if (status < 0)
         return status;
-    folder_hex(receipt, request.receipt, sizeof request.receipt);
+    base_hex_write(receipt, request.receipt, sizeof request.receipt);
     snprintf(out->receipt, sizeof out->receipt, "%" PRId64 " %s", request.id, receipt);
     return SHOAL_OK;
 }
@@ -183,7 +184,7 @@ static int find_held(folder_store *self, folder_change *change)
         const void *queue = sqlite3_column_blob(statement, 0), *id = sqlite3_column_blob(statement, 1);
         size_t length = strlen(change->key);
         if (id && sqlite3_column_bytes(statement, 1) == FOLDER_ID_BYTES)
-            folder_hex(holder, id, FOLDER_ID_BYTES);
+            base_hex_write(holder, id, FOLDER_ID_BYTES);
         mine = queue && (size_t)sqlite3_column_bytes(statement, 0) == length && !memcmp(queue, change->key, length) &&
                *end == ' ' && holder[0] && strcmp(end + 1, holder) == 0 &&
                sqlite3_column_int64(statement, 2) > base_now();

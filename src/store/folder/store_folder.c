@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/world.h"
 
@@ -155,7 +156,7 @@ static int read_etag(shoal_etag *out, folder_store *self, sqlite3_stmt *statemen
         return store_fail(&self->store, key, SHOAL_BROKEN, "%s/index.db is damaged (a version without a name)",
                           self->root);
     *out = (shoal_etag){""};
-    folder_hex(out->text, id, FOLDER_ID_BYTES);
+    base_hex_write(out->text, id, FOLDER_ID_BYTES);
     return SHOAL_OK;
 }
 
@@ -367,7 +368,7 @@ static int put_folder(shoal_store *base, const char *key, const store_body *from
     }
     if (status == SHOAL_OK) {
         *etag = (shoal_etag){""};
-        folder_hex(etag->text, request.id, sizeof request.id);
+        base_hex_write(etag->text, request.id, sizeof request.id);
     }
     folder_body_release(self, &body);
     return status;

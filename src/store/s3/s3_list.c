@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "store/xml.h"
 
@@ -84,12 +85,6 @@ static int read_element(void *context, const char *path, const char *text, size_
     return SHOAL_OK;
 }
 
-static int hex_digit(char letter)
-{
-    const char *digits = "0123456789abcdef0123456789ABCDEF", *at = letter ? strchr(digits, letter) : NULL;
-    return at ? (int)(at - digits) % 16 : -1;
-}
-
 /* Decodes in place: "%2F", and '+' for a space, as AWS writes it; a plus is %2B. */
 static int decode_listed(char *text)
 {
@@ -99,10 +94,10 @@ static int decode_listed(char *text)
             *to++ = *from == '+' ? ' ' : *from;
             continue;
         }
-        int high = hex_digit(from[1]), low = high < 0 ? -1 : hex_digit(from[2]);
-        if (low < 0 || high + low == 0)
+        int byte = base_hex_byte(from + 1);
+        if (byte <= 0)
             return shoal_fail(SHOAL_BROKEN, "the server lists a key that is not encoded as it says");
-        *to++ = (char)(high * 16 + low);
+        *to++ = (char)byte;
         from += 2;
     }
     *to = '\0';

@@ -12,6 +12,7 @@
 
 #include <openssl/evp.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/world.h"
 #include "store/store_parallel.h"
@@ -269,11 +270,6 @@ static int read_completion(void *context, const char *path, const char *text, si
     return length > 0 ? store_etag_set(&out->etag, text + quoted, length - 2 * quoted) : SHOAL_OK;
 }
 
-static int hex_digit(char letter)
-{
-    return letter >= '0' && letter <= '9' ? letter - '0' : letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
-}
-
 /* radosgw leaves the etag of what it has made empty.  It is the one AWS would give: MD5 of the MD5s of all parts,
  * which are the parts' etags, and their number.  To ask for it would be to risk another writer's. */
 static int derive_etag(const putting *job, shoal_etag *out)
@@ -283,20 +279,14 @@ static int derive_etag(const putting *job, shoal_etag *out)
     bool good = context && EVP_DigestInit_ex(context, EVP_md5(), NULL) == 1;
     for (size_t i = 0; i < job->count && good; i++) {
         const char *text = job->parts[i].etag.text;
-        good = strlen(text) == 2 * sizeof sum;
-        for (size_t j = 0; j < sizeof sum && good; j++) {
-            int high = hex_digit(text[2 * j]), low = hex_digit(text[2 * j + 1]);
-            good = high >= 0 && low >= 0;
-            sum[j] = (unsigned char)(high * 16 + low);
-        }
-        good = good && EVP_DigestUpdate(context, sum, sizeof sum) == 1;
+        good = strlen(text) == 2 * sizeof sum && base_hex_read(sum, sizeof sum, text) &&
+               EVP_DigestUpdate(context, sum, sizeof sum) == 1;
     }
     good = good && EVP_DigestFinal_ex(context, hash, NULL) == 1;
     EVP_MD_CTX_free(context);
     if (!good)
         return store_fail(&job->self->store, job->key, SHOAL_BROKEN, "the server does not name what it has made");
-    for (size_t i = 0; i < sizeof sum; i++)
-        snprintf(out->text + 2 * i, 3, "%02x", hash[i]);
+    base_hex_write(out->text, hash, sizeof sum);
     snprintf(out->text + 2 * sizeof sum, 24, "-%zu", job->count);
     return SHOAL_OK;
 }
@@ -355,9 +345,7 @@ static void name_body(char out[2 * EVP_MAX_MD_SIZE + 1], const store_body *body)
     if (!good || EVP_DigestFinal_ex(context, hash, &length) != 1)
         length = 0;
     EVP_MD_CTX_free(context);
-    for (unsigned i = 0; i < length; i++)
-        snprintf(out + 2 * (size_t)i, 3, "%02x", hash[i]);
-    out[2 * (size_t)length] = '\0';
+    base_hex_write(out, hash, length);
 }
 
 static void note_part(void *context, int64_t number, int64_t size, const char *etag)

@@ -13,6 +13,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/secret.h"
 
@@ -54,16 +55,6 @@ static int append_texts(text *out, ...)
 
 /* ---- hashes ------------------------------------------------------------------------------------------------------ */
 
-static void write_hex(char out[S3_HASH_TEXT], const unsigned char hash[32])
-{
-    static const char digits[] = "0123456789abcdef";
-    for (int i = 0; i < 32; i++) {
-        out[2 * i] = digits[hash[i] >> 4];
-        out[2 * i + 1] = digits[hash[i] & 15];
-    }
-    out[64] = '\0';
-}
-
 int s3_hash(char out[S3_HASH_TEXT], const store_body *body)
 {
     unsigned char hash[32];
@@ -75,7 +66,7 @@ int s3_hash(char out[S3_HASH_TEXT], const store_body *body)
     EVP_MD_CTX_free(context);
     if (!good)
         return shoal_fail(SHOAL_SYSTEM, "OpenSSL can't compute SHA-256");
-    write_hex(out, hash);
+    base_hex_write(out, hash, sizeof hash);
     return SHOAL_OK;
 }
 
@@ -96,7 +87,7 @@ static int sign_text(char out[S3_HASH_TEXT], const s3_signing *signing, const ch
                 hmac(key, key, sizeof key, to_sign);
     if (!good)
         return shoal_fail(SHOAL_SYSTEM, "OpenSSL can't compute an HMAC");
-    write_hex(out, key);
+    base_hex_write(out, key, sizeof key);
     base_wipe(key, sizeof key);
     return SHOAL_OK;
 }

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/hex.h"
 #include "base/memory.h"
 
 /* As long as a mark, so that every mark starts at a multiple of its size. */
@@ -99,12 +100,7 @@ static int journal_path(char **out, const char *from, const char *to)
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     transfer_mark name = transfer_mark_of((const char *const[]){from, to, NULL});
     char text[2 * TRANSFER_MARK_BYTES + 1];
-    for (int i = 0; i < TRANSFER_MARK_BYTES; i++) {
-        static const char digits[] = "0123456789abcdef";
-        text[2 * i] = digits[name.bytes[i] >> 4];
-        text[2 * i + 1] = digits[name.bytes[i] & 15];
-    }
-    text[2 * TRANSFER_MARK_BYTES] = '\0';
+    base_hex_write(text, name.bytes, sizeof name.bytes);
     if (state && state[0] == '/')
         return base_format(out, "%s/shoal/%s.journal", state, text);
     if (home && home[0] == '/')

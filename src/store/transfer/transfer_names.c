@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <shoal/error.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "store/store_internal.h"
 
@@ -36,11 +37,12 @@ int transfer_check_key(const char *key, const char *path)
 
 bool transfer_is_part(const char *name)
 {
-    const size_t start = strlen(TRANSFER_PART_NAME), digits = 16;
+    unsigned char random[8];
+    const size_t start = strlen(TRANSFER_PART_NAME);
     size_t length;
     const char *last = transfer_last(&length, name);
-    return length == start + digits && strncmp(last, TRANSFER_PART_NAME, start) == 0 &&
-           strspn(last + start, "0123456789abcdef") == digits;
+    return length == start + 2 * sizeof random && strncmp(last, TRANSFER_PART_NAME, start) == 0 &&
+           base_hex_read(random, sizeof random, last + start);
 }
 
 int transfer_check_path(const char *key, const char *relative)
