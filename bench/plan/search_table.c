@@ -3,10 +3,11 @@
 #include "search_table.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include <shoal/error.h>
 

@@ -1,5 +1,5 @@
 /* Output under a temporary name, renamed when whole.  See file.h. */
-#include "file.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +10,14 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <shoal/error.h>
 
-#include "memory.h"
+#include "base/io.h"
+#include "base/memory.h"
+#include "base/path.h"
+#include "base/world.h"
 
 struct base_output {
     char *name;      /* as the caller wrote it, for messages */
@@ -145,20 +147,10 @@ int base_output_standard(const char *path)
 static ssize_t write_stream(void *cookie, const char *bytes, size_t size)
 {
     base_output *output = cookie;
-    size_t done = 0;
-    while (done < size) {
-        ssize_t n = write(output->descriptor, bytes + done, size - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            if (!output->error)
-                output->error = n < 0 ? errno : EIO;
-            errno = output->error;
-            return (ssize_t)done;
-        }
-        done += (size_t)n;
-    }
-    return (ssize_t)size;
+    int error = base_write_all(output->descriptor, bytes, size);
+    if (error && !output->error)
+        output->error = error;
+    return error ? 0 : (ssize_t)size;
 }
 
 static unsigned long long random_word(void)
@@ -167,9 +159,7 @@ static unsigned long long random_word(void)
     if (getrandom(&word, sizeof word, GRND_NONBLOCK) == (ssize_t)sizeof word)
         return word;
     static atomic_ullong calls;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (unsigned long long)now.tv_nsec * 2654435761u + (unsigned long long)now.tv_sec + atomic_fetch_add(&calls, 1);
+    return (unsigned long long)base_wall_now() * 2654435761u + atomic_fetch_add(&calls, 1);
 }
 
 /* Makes the file and lists it for the signal handler; a signal waits until both are done.  Returns 0 or errno. */
@@ -259,8 +249,7 @@ FILE *base_output_stream(base_output *output)
     return output->stream;
 }
 
-/* Brings the name in its folder to the disk; a file system that can't do it has no more to offer. */
-static void sync_folder(const char *path)
+void base_output_sync_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
     char folder[4096] = "."; /* no longer path can be opened; and nothing is to fail for want of memory now */
@@ -290,7 +279,7 @@ static int commit(base_output **inout, bool to_disk)
     int status = error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't write", output->name) : SHOAL_OK;
     if (status == SHOAL_OK) {
         if (to_disk && output->temporary)
-            sync_folder(output->path);
+            base_output_sync_folder(output->path);
         forget(output);
         base_free(&output->temporary);
     }
@@ -328,17 +317,11 @@ void base_output_discard(base_output **inout)
 
 int base_output_folders(const char *path)
 {
-    char *part = NULL;
-    int status = base_copy_text(&part, path);
-    for (char *slash = status == SHOAL_OK ? strchr(part + (*part != '\0'), '/') : NULL; slash && status == SHOAL_OK;
-         slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(part, 0700) < 0 && errno != EEXIST)
-            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make the folder %s", path, part);
-        *slash = '/';
-    }
-    base_free(&part);
-    return status;
+    base_making making;
+    int error = base_make_folders_above(path, 0700, &making);
+    if (error == 0 || error == ENOTDIR) /* opening it will say what is wrong */
+        return SHOAL_OK;
+    return shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't make the folder %.*s", path, (int)making.failed, path);
 }
 
 int base_output_check(const char *path)

@@ -45,6 +45,8 @@ int base_output_standard(const char *path);
 
 /* Makes the folders above a file that are missing, for this user alone as the XDG base directory specification asks. */
 int base_output_folders(const char *path);
+/* Brings the name of a file in its folder to the disk; a file system that can't do it has no more to offer. */
+void base_output_sync_folder(const char *path);
 
 /* Opens what lies at a path below a folder that is open, "" for the folder itself, without following any link on the
  * way or at its end.  `flags` are those of open; without O_DIRECTORY it is a plain file that is opened, and nothing

@@ -72,3 +72,9 @@ void base_format_count(char *out, size_t size, int64_t count)
     }
     out[at] = '\0';
 }
+
+bool base_text_ends(const char *text, const char *ending)
+{
+    size_t length = strlen(text), end = strlen(ending);
+    return length > end && strcmp(text + length - end, ending) == 0;
+}

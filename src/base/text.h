@@ -17,4 +17,7 @@ bool base_text_is_clean(const char *text);
 /* "1,204" */
 void base_format_count(char *out, size_t size, int64_t count);
 
+/* Whether a text ends so, and has more than that: ".npy" is the name of no file with this ending. */
+bool base_text_ends(const char *text, const char *ending);
+
 #endif

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -13,15 +14,21 @@
 
 #include <shoal/error.h>
 
+#include "base/io.h"
 #include "base/memory.h"
 
 enum { NANOSECONDS = 1000000000 };
 
-static int64_t now_real(void)
+static int64_t clock_now(clockid_t which)
 {
     struct timespec time;
-    clock_gettime(CLOCK_BOOTTIME, &time);
+    clock_gettime(which, &time);
     return (int64_t)time.tv_sec * NANOSECONDS + time.tv_nsec;
+}
+
+static int64_t now_real(void)
+{
+    return clock_now(CLOCK_BOOTTIME);
 }
 
 /* The futex is not FUTEX_PRIVATE_FLAG, since the word may lie in a file that several processes map.  It counts on
@@ -103,6 +110,11 @@ int64_t base_now(void)
     return world->now();
 }
 
+int64_t base_wall_now(void)
+{
+    return clock_now(CLOCK_REALTIME);
+}
+
 int64_t base_time_after(int64_t from, double seconds)
 {
     double later = (double)from + seconds * 1e9;
@@ -137,6 +149,13 @@ void base_sleep_until(int64_t until)
 void base_entropy(void *bytes, size_t size)
 {
     world->random(bytes, size);
+}
+
+bool base_boot_id(char out[BASE_BOOT_ID_BYTES])
+{
+    size_t length = base_read_small(out, BASE_BOOT_ID_BYTES, "/proc/sys/kernel/random/boot_id");
+    out[strcspn(out, "\n")] = '\0';
+    return length > 0;
 }
 
 int base_thread_start(base_thread **out, void (*run)(void *context), void *context)

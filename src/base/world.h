@@ -32,6 +32,8 @@ typedef struct base_world {
 void base_world_set(const base_world *world);
 
 int64_t base_now(void);
+/* Nanoseconds since 1970 by the machine's clock, which people set: for what they read, and for order among files. */
+int64_t base_wall_now(void);
 /* `seconds` after `from`, which saturates: infinitely long is INT64_MAX. */
 int64_t base_time_after(int64_t from, double seconds);
 /* The seconds from now until `until`, negative when it has passed. */
@@ -40,6 +42,10 @@ void base_wait_word(const _Atomic uint32_t *word, uint32_t value, int64_t until)
 void base_wake_word(const _Atomic uint32_t *word, int most);
 void base_sleep_until(int64_t until);
 void base_entropy(void *bytes, size_t size);
+
+/* What names this start of this machine, and no other; false, and "", where the system does not say. */
+enum { BASE_BOOT_ID_BYTES = 40 };
+bool base_boot_id(char out[BASE_BOOT_ID_BYTES]);
 
 /* A thread beside the calling one, that signals do not come to.  SHOAL_SYSTEM when there can be no more. */
 int base_thread_start(base_thread **out, void (*run)(void *context), void *context);

@@ -4,16 +4,14 @@
  * whose fit uses the learners' paces.  What was measured anew takes the place of what was there, and the rest stays. */
 #include "calibrate.h"
 
-#include <errno.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/path.h"
 #include "base/pool.h"
 #include "run/jobs.h"
 #include "kernel/kernel.h"
@@ -148,13 +146,7 @@ static int make_folder(calibrating *self)
     int status = run_jobs_state_path(&self->folder, "calibrate-XXXXXX");
     if (status < 0 || !mkdtemp(self->folder)) {
         base_free(&self->folder);
-        const char *temporary = getenv("TMPDIR");
-        status = base_format(&self->folder, "%s/shoal-calibrate-XXXXXX",
-                             temporary && temporary[0] == '/' ? temporary : "/tmp");
-        if (status == SHOAL_OK && !mkdtemp(self->folder)) {
-            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make a folder", self->folder);
-            base_free(&self->folder);
-        }
+        status = base_make_temporary_folder(&self->folder, "shoal-calibrate");
     }
     self->url[0] = self->folder;
     self->stores = 1;
@@ -384,13 +376,6 @@ static int measure(calibrating *self)
 
 /* ---- the verb ---------------------------------------------------------------------------------------------------- */
 
-static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *where)
-{
-    (void)about, (void)kind, (void)where;
-    (void)remove(path); /* what is left does no harm */
-    return 0;
-}
-
 static int tell(const calibrating *self)
 {
     if (self->settings->print.json)
@@ -408,7 +393,7 @@ static int measure_all(calibrating *self)
         status = measure(self);
     cli_progress_clear(&self->progress);
     if (self->folder)
-        nftw(self->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        base_remove_folder(self->folder);
     if (status == SHOAL_OK && cli_signals_stopped())
         status = shoal_fail(SHOAL_STOPPED, "stopped");
     cli_signals_hold_stop(false);

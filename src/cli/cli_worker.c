@@ -6,7 +6,6 @@
  * undone others do. */
 #include "cli.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -22,6 +21,7 @@
 
 #include "base/hex.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "base/pool.h"
 #include "engine/store/job_admin.h"
 #include "engine/store/job_roots.h"
@@ -163,17 +163,6 @@ static int check_hash(const char *text)
     return SHOAL_OK;
 }
 
-static int usual_cache(char **out)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && cache[0] == '/')
-        return base_format(out, "%s/shoal", cache);
-    if (home && home[0] == '/')
-        return base_format(out, "%s/.cache/shoal", home);
-    *out = NULL; /* a user without a home keeps nothing */
-    return SHOAL_OK;
-}
-
 /* All that was given, as one list; NULL for nothing. */
 static int join_roots(char **out, const shoal_texts *given)
 {
@@ -211,7 +200,9 @@ static int make_options(shoal_worker_options *out, const work_settings *work, ma
     if (status == SHOAL_OK)
         status = join_roots(&texts->roots, &work->data_roots);
     if (status == SHOAL_OK)
-        status = work->cache ? base_copy_text(&texts->cache, work->cache) : usual_cache(&texts->cache);
+        status = work->cache
+                     ? base_copy_text(&texts->cache, work->cache)
+                     : base_user_path(&texts->cache, BASE_CACHE, NULL, NULL); /* a user without a home keeps nothing */
     out->job = work->job;
     out->spec = work->spec;
     out->slots = (int)work->slots;

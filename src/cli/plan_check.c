@@ -6,6 +6,7 @@
 
 #include "base/option.h"
 #include "plan/units.h"
+#include "base/path.h"
 #include "plan_verb.h"
 
 typedef struct given {
@@ -108,8 +109,7 @@ static int check_store(const char *store)
 /* It is drawn as SVG, whatever the file is called. */
 static int check_picture(const char *path)
 {
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    const char *dot = path ? strrchr(slash ? slash : path, '.') : NULL;
+    const char *dot = path ? strrchr(base_path_name(path), '.') : NULL;
     if (!dot || strcasecmp(dot, ".svg") == 0)
         return SHOAL_OK;
     return shoal_fail(SHOAL_USAGE, "--picture %s: plans are drawn as .svg", path);

@@ -7,11 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/memory.h"
+#include "base/path.h"
 
 static const size_t least_step = (size_t)64 << 10, greatest_step = (size_t)256 << 20;
 
@@ -26,49 +27,6 @@ static size_t round_to_pages(size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), rounded;
     return base_add(&rounded, bytes, page - 1) ? rounded / page * page : 0;
-}
-
-static int open_unnamed(const char *folder)
-{
-    int descriptor = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (descriptor >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-        return descriptor;
-    char name[4096]; /* the file system has no O_TMPFILE */
-    size_t length = strlen(folder);
-    static const char pattern[] = "/shoal-XXXXXX";
-    if (length + sizeof pattern > sizeof name) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(name, folder, length);
-    memcpy(name + length, pattern, sizeof pattern);
-    descriptor = mkostemp(name, O_CLOEXEC);
-    if (descriptor >= 0)
-        unlink(name);
-    return descriptor;
-}
-
-static int open_temporary(const char **folder)
-{
-    const char *chosen = getenv("TMPDIR");
-    *folder = chosen && *chosen ? chosen : "/var/tmp";
-    int descriptor = open_unnamed(*folder);
-    if (descriptor < 0 && !(chosen && *chosen)) {
-        *folder = "/tmp";
-        descriptor = open_unnamed(*folder);
-    }
-    return descriptor;
-}
-
-static int write_all(int descriptor, const unsigned char *bytes, size_t size)
-{
-    for (size_t done = 0; done < size;) {
-        ssize_t wrote = pwrite(descriptor, bytes + done, size - done, (off_t)done);
-        if (wrote < 0 && errno != EINTR)
-            return errno;
-        done += wrote > 0 ? (size_t)wrote : 0;
-    }
-    return 0;
 }
 
 /* Allocates the file's blocks up to `capacity`.  Returns an errno value. */
@@ -91,12 +49,12 @@ static int fail_temporary(const data_buffer *buffer, int error, size_t capacity)
 static int move_to_file(data_buffer *buffer, size_t capacity)
 {
     const char *folder;
-    int descriptor = open_temporary(&folder);
+    int descriptor = base_open_temporary(&folder);
     if (descriptor < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make a temporary file in %s", buffer->path, folder);
     int error = allocate_blocks(descriptor, 0, capacity);
     if (!error)
-        error = write_all(descriptor, buffer->bytes, buffer->size);
+        error = base_write_all_at(descriptor, buffer->bytes, buffer->size, 0);
     void *fresh = MAP_FAILED;
     if (!error) {
         fresh = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/io.h"
 #include "base/memory.h"
 #include "data_internal.h"
 
@@ -21,21 +22,6 @@ static size_t values_bytes(const shoal_data *data)
 }
 
 /* ---- lending ----------------------------------------------------------------------------------------------------- */
-
-static int write_values(int file, const unsigned char *from, size_t size, off_t at)
-{
-    while (size > 0) {
-        ssize_t wrote = pwrite(file, from, size, at);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote <= 0)
-            return wrote < 0 ? errno : ENOSPC;
-        from += wrote;
-        at += wrote;
-        size -= (size_t)wrote;
-    }
-    return 0;
-}
 
 /* The pages that lie in memory wholly below `end`, and that nobody will look at again. */
 static void drop_pages(unsigned char *start, unsigned char *end)
@@ -54,7 +40,7 @@ static int copy_values(int file, shoal_data *data)
     const bool own = data->values == data->buffer.bytes;
     for (size_t done = 0; done < size;) {
         size_t next = size - done < step ? size - done : step;
-        int error = write_values(file, data->values + done, next, (off_t)done);
+        int error = base_write_all_at(file, data->values + done, next, (off_t)done);
         if (error)
             return error;
         if (own)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/io.h"
 #include "base/memory.h"
 
 enum { GUNZIP_INPUT_BYTES = 128 << 10 };
@@ -24,16 +25,8 @@ struct data_gunzip {
 
 static int read_descriptor(size_t *got, const data_source *source, void *out, size_t size)
 {
-    *got = 0;
-    while (*got < size) {
-        ssize_t n = read(source->descriptor, (char *)out + *got, size - *got);
-        if (n == 0)
-            break;
-        if (n < 0 && errno != EINTR)
-            return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", source->path);
-        *got += n > 0 ? (size_t)n : 0;
-    }
-    return SHOAL_OK;
+    int error = base_read_all(source->descriptor, out, size, got);
+    return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't read", source->path) : SHOAL_OK;
 }
 
 static int gunzip_new(data_source *source)

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "values are copied as they are, so this needs a little-endian machine"
@@ -273,10 +274,8 @@ const char *data_safetensors_metadata(const data_tensors *file, const char *key)
 
 bool data_safetensors_is(const char *path)
 {
-    static const char ending[] = ".safetensors";
     unsigned char head[LENGTH_BYTES + 1];
-    size_t length = strlen(path);
-    if (length >= sizeof ending - 1 && strcmp(path + length - (sizeof ending - 1), ending) == 0)
+    if (base_text_ends(path, ".safetensors"))
         return true;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0)

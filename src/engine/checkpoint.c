@@ -21,6 +21,7 @@
 #include "base/bytes.h"
 #include "base/crc.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "base/memory.h"
 #include "learn/wire.h"
 
@@ -231,31 +232,13 @@ static int put_file(const char *path, const void *bytes, size_t size)
     return status;
 }
 
-/* As many bytes as there are, up to `size`; -1 with errno. */
-static ssize_t read_up_to(int file, void *out, size_t size)
-{
-    size_t done = 0;
-    while (done < size) {
-        ssize_t n = read(file, (char *)out + done, size - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        done += (size_t)n;
-    }
-    return (ssize_t)done;
-}
-
 static int read_exactly(int file, void *out, size_t size, const char *path)
 {
-    ssize_t n = read_up_to(file, out, size);
-    if (n < 0)
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read the checkpoint", path);
-    if ((size_t)n < size)
-        return shoal_fail(SHOAL_BROKEN, "%s: the checkpoint is cut short", path);
-    return SHOAL_OK;
+    size_t got;
+    int error = base_read_all(file, out, size, &got);
+    if (error)
+        return shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't read the checkpoint", path);
+    return got < size ? shoal_fail(SHOAL_BROKEN, "%s: the checkpoint is cut short", path) : SHOAL_OK;
 }
 
 /* The head first, and nothing more of a file that is no checkpoint, however long it is. */

@@ -1,7 +1,6 @@
 /* What ranks agree on.  See in_step.h. */
 #include "engine/in_step.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/world.h"
 
 enum { MESSAGE_BYTES = 1024 };
 
@@ -161,12 +161,9 @@ typedef struct place {
  * say. */
 static int64_t machine_hash(const char *host)
 {
-    char boot[64];
-    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t length = file < 0 ? -1 : read(file, boot, sizeof boot);
-    if (file >= 0)
-        close(file);
-    return length > 0 ? hash_of(boot, (size_t)length) : hash_of(host, strlen(host));
+    char boot[BASE_BOOT_ID_BYTES];
+    const char *name = base_boot_id(boot) ? boot : host;
+    return hash_of(name, strlen(name));
 }
 
 static place find_place(int asked)

@@ -15,6 +15,7 @@
 
 #include <shoal/error.h>
 
+#include "base/io.h"
 #include "base/memory.h"
 #include "base/world.h"
 #include "launch/launch_spawn.h"
@@ -49,18 +50,9 @@ static int start_slurm(slurm_command *self, const char *const *words, int input,
 
 static int file_of(const char *text)
 {
-    size_t length = strlen(text);
     int file = memfd_create("shoal-slurm-input", MFD_CLOEXEC);
-    for (size_t at = 0; file >= 0 && at < length;) {
-        ssize_t count = write(file, text + at, length - at);
-        if (count < 0) {
-            launch_close(&file);
-            break;
-        }
-        at += (size_t)count;
-    }
-    if (file >= 0)
-        lseek(file, 0, SEEK_SET);
+    if (file >= 0 && (errno = base_write_all_at(file, text, strlen(text), 0)) != 0)
+        launch_close(&file);
     return file;
 }
 
@@ -108,8 +100,11 @@ int slurm_command_read(const slurm_command *self, bool said, char **text)
     if (about.st_size > TEXT_MOST)
         return shoal_fail(SHOAL_INVALID, "slurm: %s wrote %lld bytes", self->name, (long long)about.st_size);
     int status = base_alloc(text, (size_t)about.st_size + 1, 1, "what Slurm said");
-    if (status == SHOAL_OK && about.st_size > 0 && pread(file, *text, (size_t)about.st_size, 0) < 0)
-        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "slurm: can't read what %s wrote", self->name);
+    size_t got;
+    int error =
+        status == SHOAL_OK && about.st_size > 0 ? base_read_all_at(file, *text, (size_t)about.st_size, 0, &got) : 0;
+    if (error)
+        status = shoal_fail_errno(SHOAL_SYSTEM, error, "slurm: can't read what %s wrote", self->name);
     if (status < 0)
         base_free(text);
     return status;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/memory.h"
 #include "learn/check.h"
 #include "learn/module_internal.h"
@@ -112,32 +113,22 @@ static int read_all(unsigned char **out, size_t *size, int file)
         return shoal_fail(SHOAL_INVALID, "the module is no file of 1 byte to 256 MiB");
     *size = (size_t)info.st_size;
     int status = base_alloc_unset(out, *size, 1, "a module");
-    for (size_t have = 0; status == SHOAL_OK && have < *size;) {
-        ssize_t got = pread(file, *out + have, *size - have, (off_t)have);
-        if (got == 0)
-            status = shoal_fail(SHOAL_INVALID, "the module became shorter while it was read");
-        else if (got < 0 && errno != EINTR)
-            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "the module can't be read");
-        have += got > 0 ? (size_t)got : 0;
-    }
-    return status;
+    if (status < 0)
+        return status;
+    size_t got;
+    int error = base_read_all_at(file, *out, *size, 0, &got);
+    if (error)
+        return shoal_fail_errno(SHOAL_SYSTEM, error, "the module can't be read");
+    return got < *size ? shoal_fail(SHOAL_INVALID, "the module became shorter while it was read") : SHOAL_OK;
 }
 
 static int seal(int *out, const unsigned char *bytes, size_t size)
 {
-    int memory = memfd_create("shoal-module", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    size_t have = 0;
-    while (memory >= 0 && have < size) {
-        ssize_t wrote = write(memory, bytes + have, size - have);
-        if (wrote < 0 && errno != EINTR)
-            break;
-        have += wrote > 0 ? (size_t)wrote : 0;
-    }
-    *out = memory;
-    if (have == size && memory >= 0 &&
-        fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0)
-        return SHOAL_OK;
-    return shoal_fail_errno(SHOAL_SYSTEM, errno, "the module can't be copied into memory");
+    *out = memfd_create("shoal-module", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int error = *out < 0 ? errno : base_write_all(*out, bytes, size);
+    if (!error && fcntl(*out, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+        error = errno;
+    return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "the module can't be copied into memory") : SHOAL_OK;
 }
 
 /* The loader's sentence without the path, which means nothing to people. */

@@ -4,18 +4,22 @@
 #include "calibration.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <jansson.h>
 #include <shoal/error.h>
 
 #include "base/file.h"
+#include "base/io.h"
 #include "base/memory.h"
+#include "base/path.h"
 
 enum { VERSION = 1, FILE_BYTES_MOST = 1 << 20, THREADS_MOST = 1 << 20 };
 
@@ -330,19 +334,16 @@ static int read_bytes(char **out, size_t *size, const char *path)
     struct stat about;
     if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode)) /* nobody may ever write there */
         return shoal_fail(SHOAL_INVALID, "%s: this is no calibration: it is a pipe", path);
-    FILE *file = fopen(path, "re");
-    if (!file)
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
         return shoal_fail_errno(errno == ENOENT || errno == ENOTDIR ? SHOAL_ABSENT : SHOAL_SYSTEM, errno,
                                 "%s: can't read", path);
-    int status = base_alloc_unset(out, FILE_BYTES_MOST + 1, 1, path);
-    if (status == SHOAL_OK) {
-        *size = fread(*out, 1, FILE_BYTES_MOST + 1, file);
-        if (ferror(file))
-            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
-        else if (*size > FILE_BYTES_MOST)
-            status = shoal_fail(SHOAL_INVALID, "%s: this is no calibration: it is longer than 1 MiB", path);
-    }
-    fclose(file);
+    int status = base_read_whole(out, size, file, FILE_BYTES_MOST, path);
+    if (status == SHOAL_SYSTEM)
+        shoal_fail_errno(status, errno, "%s: can't read", path);
+    else if (status == SHOAL_INVALID)
+        shoal_fail(status, "%s: this is no calibration: it is longer than 1 MiB", path);
+    close(file);
     return status;
 }
 
@@ -367,11 +368,5 @@ int plan_calibration_read(plan_calibration *out, const char *path)
 
 int plan_calibration_path(char **out)
 {
-    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    if (config && config[0] == '/')
-        return base_format(out, "%s/shoal/calibration.json", config);
-    if (home && home[0] == '/')
-        return base_format(out, "%s/.config/shoal/calibration.json", home);
-    return shoal_fail(SHOAL_USAGE,
-                      "there is no place for a calibration: neither XDG_CONFIG_HOME nor HOME names a folder");
+    return base_user_path(out, BASE_CONFIG, "calibration.json", "there is no place for a calibration");
 }

@@ -18,7 +18,9 @@
 #include <shoal/error.h>
 
 #include "base/file.h"
+#include "base/io.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "base/world.h"
 #include "plan/history_internal.h"
 
@@ -27,12 +29,7 @@ static const double LOCK_PAUSE = 0.001;
 
 int plan_history_path(char **out)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    if (state && state[0] == '/')
-        return base_format(out, "%s/shoal/history.jsonl", state);
-    if (home && home[0] == '/')
-        return base_format(out, "%s/.local/state/shoal/history.jsonl", home);
-    return shoal_fail(SHOAL_USAGE, "there is no place for a history: neither XDG_STATE_HOME nor HOME names a folder");
+    return base_user_path(out, BASE_STATE, "history.jsonl", "there is no place for a history");
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
@@ -120,18 +117,13 @@ static int read_end(char **out, size_t *size, int file, const char *path, off_t 
     if (fstat(file, &about) < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
     off_t from = about.st_size > most ? about.st_size - most : 0;
-    size_t wanted = (size_t)(about.st_size - from), done = 0;
+    size_t wanted = (size_t)(about.st_size - from), done;
     int status = base_alloc_unset(out, wanted + 1, 1, path);
-    while (status == SHOAL_OK && done < wanted) {
-        ssize_t some = pread(file, *out + done, wanted - done, from + (off_t)done);
-        if (some == 0)
-            break;
-        if (some < 0 && errno != EINTR)
-            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
-        done += some > 0 ? (size_t)some : 0;
-    }
     if (status < 0)
         return status;
+    int error = base_read_all_at(file, *out, wanted, from, &done);
+    if (error)
+        return shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't read", path);
     const char *newline = from > 0 ? memchr(*out, '\n', done) : NULL;
     size_t cut = newline ? (size_t)(newline - *out) + 1 : from > 0 ? done : 0;
     memmove(*out, *out + cut, done - cut);

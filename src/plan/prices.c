@@ -3,11 +3,13 @@
 #include "prices.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <shoal/error.h>
 
+#include "base/io.h"
 #include "base/memory.h"
 #include "prices_internal.h"
 

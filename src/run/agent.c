@@ -1,7 +1,6 @@
 /* Being the agent of a machine.  See hosts.h. */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/hex.h"

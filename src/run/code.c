@@ -11,7 +11,10 @@
 
 #include "base/hash.h"
 #include "base/hex.h"
+#include "base/io.h"
 #include "base/memory.h"
+#include "base/path.h"
+#include "base/text.h"
 #include "engine/store/job_code.h"
 #include "learn/module.h"
 #include "compile.h"
@@ -28,15 +31,10 @@ static int read_open(char **out, size_t *size, int file, const char *path)
     if (about.st_size > JOB_CODE_BYTES_MOST)
         return shoal_fail(SHOAL_USAGE, "%s: %lld bytes are more than can be sent", path, (long long)about.st_size);
     int status = base_alloc(out, (size_t)about.st_size + 1, 1, path);
-    for (*size = 0; status == SHOAL_OK && *size < (size_t)about.st_size;) {
-        ssize_t got = read(file, *out + *size, (size_t)about.st_size - *size);
-        if (got < 0 && errno != EINTR)
-            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
-        if (got == 0)
-            break;
-        *size += got > 0 ? (size_t)got : 0;
-    }
-    return status;
+    if (status < 0)
+        return status;
+    int error = base_read_all(file, *out, (size_t)about.st_size, size);
+    return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't read", path) : SHOAL_OK;
 }
 
 /* Adds a file that is called `name`; takes the bytes, also on failure. */
@@ -76,17 +74,11 @@ static int add_file(run_code *code, const char *name, const char *path)
 
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t length = strlen(text), end = strlen(ending);
-    return length > end && strcmp(text + length - end, ending) == 0;
-}
-
 int run_code_module(run_code *code, const shoal_algorithm **out, const char *path)
 {
     char *compiled = NULL, *bytes = NULL;
     size_t size = 0;
-    int status = ends_with(path, ".c") ? run_compile(&compiled, path) : SHOAL_OK;
+    int status = base_text_ends(path, ".c") ? run_compile(&compiled, path) : SHOAL_OK;
     if (status < 0)
         return status;
     int file = open(compiled ? compiled : path, O_RDONLY | O_CLOEXEC);
@@ -121,11 +113,10 @@ static bool leads_up(const char *path)
 /* The path below files/: as it is when it stays below this folder, otherwise its last name. */
 static int name_below(char **out, const char *path)
 {
-    const char *slash = strrchr(path, '/');
     while (strncmp(path, "./", 2) == 0)
         path += 2;
     if (path[0] == '/' || leads_up(path))
-        path = slash + 1;
+        path = base_path_name(path);
     return base_format(out, "files/%s", path);
 }
 
@@ -213,7 +204,7 @@ static int write_folder(const run_code *code)
     int status = here ? SHOAL_OK : shoal_fail_errno(SHOAL_SYSTEM, errno, "there is no current folder");
     int file = status == SHOAL_OK ? open(removable[0], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
     if (status == SHOAL_OK &&
-        (file < 0 || write(file, code->file[0].bytes, code->file[0].size) != (ssize_t)code->file[0].size ||
+        (file < 0 || (errno = base_write_all(file, code->file[0].bytes, code->file[0].size)) != 0 ||
          symlink(here, removable[1]) < 0))
         status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", code->folder);
     if (file >= 0)
@@ -224,12 +215,7 @@ static int write_folder(const run_code *code)
 
 int run_code_folder(run_code *code, const shoal_watcher *watch)
 {
-    const char *temporary = getenv("TMPDIR");
-    int status = base_format(&code->folder, "%s/shoal-run-XXXXXX", temporary && *temporary == '/' ? temporary : "/tmp");
-    if (status == SHOAL_OK && !mkdtemp(code->folder)) {
-        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make a folder", code->folder);
-        base_free(&code->folder);
-    }
+    int status = base_make_temporary_folder(&code->folder, "shoal-run");
     for (int i = 0; status == SHOAL_OK && i < ENTRIES; i++)
         status = base_format(&removable[i], "%s%s%s", code->folder, entries[i][0] ? "/" : "", entries[i]);
     if (status == SHOAL_OK) {

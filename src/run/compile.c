@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "base/hex.h"
 #include "base/memory.h"
+#include "base/path.h"
 
 extern char **environ;
 
@@ -45,28 +46,11 @@ static const char *compiler(void)
 
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 
-static int cache_folder(char **out)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && cache[0] == '/')
-        return base_format(out, "%s/shoal", cache);
-    if (home && home[0] == '/')
-        return base_format(out, "%s/.cache/shoal", home);
-    return shoal_fail(SHOAL_USAGE, "a module in C needs a cache: neither XDG_CACHE_HOME nor HOME names a folder");
-}
-
 /* Makes the folders above a path. */
-static int make_folders(char *path)
+static int make_folders(const char *path)
 {
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        int made = mkdir(path, 0700);
-        int error = errno;
-        *slash = '/';
-        if (made < 0 && error != EEXIST)
-            return shoal_fail_errno(SHOAL_SYSTEM, error, "can't make the folder of %s", path);
-    }
-    return SHOAL_OK;
+    int error = base_make_folders_above(path, 0700, NULL);
+    return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "can't make the folder of %s", path) : SHOAL_OK;
 }
 
 static int write_header(const char *folder, const run_header *header)
@@ -211,7 +195,7 @@ int run_compile(char **out, const char *source)
     char hex[BASE_HASH_HEX];
     if (access(source, R_OK) < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read the module", source);
-    int status = cache_folder(&cache);
+    int status = base_user_path(&cache, BASE_CACHE, NULL, "a module in C needs a cache");
     if (status == SHOAL_OK)
         status = write_headers(&include, cache);
     if (status == SHOAL_OK) /* a name that starts with a dash is no option */

@@ -13,7 +13,10 @@
 #include <unistd.h>
 #include <shoal/error.h>
 
+#include "base/io.h"
 #include "base/memory.h"
+#include "base/path.h"
+#include "base/world.h"
 #include "data/tfrecord.h"
 
 struct run_events {
@@ -146,53 +149,27 @@ done:
 /* Makes the folder and those above it. */
 static int make_folder(const char *folder)
 {
-    char *path = NULL;
-    int status = base_copy_text(&path, folder);
-    if (status < 0)
-        return status;
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(path, 0777) < 0 && errno != EEXIST)
-            status = fail_folder(folder, errno);
-        *slash = '/';
-        if (status < 0)
-            break;
-    }
-    if (status == SHOAL_OK && mkdir(path, 0777) < 0 && errno != EEXIST)
-        status = fail_folder(folder, errno);
-    base_free(&path);
-    return status;
+    int error = base_make_folders(folder, 0777, NULL);
+    return error ? fail_folder(folder, error) : SHOAL_OK;
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static double wall_time(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    return 1e-9 * (double)base_wall_now();
 }
 
 /* Appends one event in its frame, all at once. */
 static int append(run_events *events, const base_writer *event)
 {
     base_writer frame = {0};
-    size_t done = 0;
     if (event->status < 0)
         return event->status;
     data_tfrecord_write(&frame, event->data, event->size);
     int status = frame.status;
-    while (status == SHOAL_OK && done < frame.size) {
-        ssize_t wrote = write(events->descriptor, frame.data + done, frame.size - done);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote < 0) {
-            events->error = errno;
-            status = SHOAL_SYSTEM;
-        } else {
-            done += (size_t)wrote;
-        }
-    }
+    if (status == SHOAL_OK && (events->error = base_write_all(events->descriptor, frame.data, frame.size)) != 0)
+        status = SHOAL_SYSTEM;
     base_writer_release(&frame);
     return status;
 }

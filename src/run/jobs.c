@@ -1,14 +1,13 @@
 /* The store that a verb means, and the job in it.  See jobs.h. */
 #include "jobs.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/path.h"
 #include "secrets.h"
 
 static const shoal_option rows[] = {
@@ -23,14 +22,9 @@ const shoal_option *const run_jobs_options = rows;
 
 /* ---- where ------------------------------------------------------------------------------------------------------- */
 
-static int state_folder(char **out)
+static int state_path(char **out, const char *name)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    if (state && state[0] == '/')
-        return base_format(out, "%s/shoal", state);
-    if (!home || home[0] != '/')
-        return shoal_fail(SHOAL_USAGE, "--store URL is needed: neither XDG_STATE_HOME nor HOME names a folder");
-    return base_format(out, "%s/.local/state/shoal", home);
+    return base_user_path(out, BASE_STATE, name, "--store URL is needed");
 }
 
 /* What the environment names; NULL for nothing. */
@@ -48,36 +42,25 @@ int run_jobs_url(char **out, const char *given)
         return shoal_fail(SHOAL_USAGE, "--store needs the URL of a store");
     if (given || usual)
         return base_copy_text(out, given ? given : usual);
-    int status = state_folder(&folder);
+    int status = state_path(&folder, "jobs");
     if (status == SHOAL_OK)
-        status = base_format(out, "dir:%s/jobs", folder);
+        status = base_format(out, "dir:%s", folder);
     base_free(&folder);
     return status;
 }
 
 /* Makes the folders above a file, for this user alone as the specification of XDG_STATE_HOME asks. */
-static int make_folders(char *path)
+static int make_folders(const char *path)
 {
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        int made = mkdir(path, 0700);
-        int error = errno;
-        *slash = '/';
-        if (made < 0 && error != EEXIST)
-            return shoal_fail_errno(SHOAL_SYSTEM, error, "can't make the folder of %s", path);
-    }
-    return SHOAL_OK;
+    int error = base_make_folders_above(path, 0700, NULL);
+    return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "can't make the folder of %s", path) : SHOAL_OK;
 }
 
 int run_jobs_state_path(char **out, const char *name)
 {
-    char *folder = NULL;
-    int status = state_folder(&folder);
-    if (status == SHOAL_OK)
-        status = base_format(out, "%s/%s", folder, name);
+    int status = state_path(out, name);
     if (status == SHOAL_OK && (status = make_folders(*out)) < 0)
         base_free(out);
-    base_free(&folder);
     return status;
 }
 

@@ -8,24 +8,19 @@
 #include "apply.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/text.h"
 #include "data/safetensors.h"
 #include "load.h"
 #include "ranks.h"
 #include "run.h"
 #include "wish.h"
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t length = strlen(text), end = strlen(ending);
-    return length > end && strcmp(text + length - end, ending) == 0;
-}
-
 int run_outputs_check(const shoal_request *request)
 {
     for (int i = 0; request->face->outputs[i].name; i++) {
         const char *path = request->output[i];
-        if (!path || request->face->outputs[i].kind != LEARN_RESULT || ends_with(path, ".npy") ||
-            ends_with(path, ".safetensors") || strncmp(path, "/dev/", 5) == 0)
+        if (!path || request->face->outputs[i].kind != LEARN_RESULT || base_text_ends(path, ".npy") ||
+            base_text_ends(path, ".safetensors") || strncmp(path, "/dev/", 5) == 0)
             continue;
         return shoal_fail(SHOAL_USAGE, "--%s %s: the name must end in .npy or .safetensors",
                           request->face->outputs[i].name, path);
@@ -58,7 +53,7 @@ static int write_safetensors(const char *path, const shoal_outcome *outcome)
 static int write_result(const char *path, const char *name, const shoal_outcome *outcome)
 {
     const shoal_tensor *tensor = &outcome->result->tensor[0];
-    if (ends_with(path, ".safetensors"))
+    if (base_text_ends(path, ".safetensors"))
         return write_safetensors(path, outcome);
     if (outcome->result->tensors != 1)
         return shoal_fail(SHOAL_USAGE, "--%s %s: the result has %d tensors: write them to a .safetensors file", name,

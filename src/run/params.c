@@ -2,11 +2,13 @@
 #include "params.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <shoal/error.h>
 
+#include "base/io.h"
 #include "base/memory.h"
 #include "learn/module.h"
 
@@ -20,18 +22,16 @@ bool run_params_are_json(const char *text)
 
 static int read_file(char **out, const char *path)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
+    size_t length = 0;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "--params %s: neither a JSON object nor a file", path);
-    int status = base_alloc(out, PARAMS_BYTES_MOST, 1, path);
-    if (status == SHOAL_OK) {
-        size_t length = fread(*out, 1, PARAMS_BYTES_MOST, file);
-        if (ferror(file))
-            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "--params %s: can't read", path);
-        else if (length == PARAMS_BYTES_MOST || strlen(*out) != length)
-            status = shoal_fail(SHOAL_INVALID, "--params %s: no JSON object of less than 16 MiB", path);
-    }
-    fclose(file);
+    int status = base_read_whole(out, &length, file, PARAMS_BYTES_MOST - 1, path);
+    if (status == SHOAL_SYSTEM)
+        shoal_fail_errno(status, errno, "--params %s: can't read", path);
+    else if (status == SHOAL_INVALID || (status == SHOAL_OK && strlen(*out) != length))
+        status = shoal_fail(SHOAL_INVALID, "--params %s: no JSON object of less than 16 MiB", path);
+    close(file);
     return status;
 }
 

@@ -1,7 +1,6 @@
 /* Reading the input of a run on ranks.  See ranks_data.h. */
 #include "ranks_data.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/world.h"
 #include "data/data_lend.h"
 #include "data/data_place.h"
 #include "engine/in_step.h"
@@ -42,28 +42,19 @@ typedef struct loading {
 
 /* ---- hosts ------------------------------------------------------------------------------------------------------- */
 
-static size_t read_small(char *out, size_t room, const char *path)
-{
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = file < 0 ? 0 : read(file, out, room);
-    if (file >= 0)
-        close(file);
-    return length > 0 ? (size_t)length : 0;
-}
-
 /* A rank that can't tell where it is shares with nobody. */
 static home find_home(int rank)
 {
     home here = {{0}};
-    char boot[40], processes[64], mounts[64];
-    size_t length = read_small(boot, sizeof boot, "/proc/sys/kernel/random/boot_id");
+    char boot[BASE_BOOT_ID_BYTES], processes[64], mounts[64];
+    bool booted = base_boot_id(boot);
     ssize_t in_processes = readlink("/proc/self/ns/pid", processes, sizeof processes),
             in_mounts = readlink("/proc/self/ns/mnt", mounts, sizeof mounts);
-    if (length == 0 || in_processes <= 0 || in_mounts <= 0)
+    if (!booted || in_processes <= 0 || in_mounts <= 0)
         snprintf(here.text, sizeof here.text, "rank %d", rank);
     else
-        snprintf(here.text, sizeof here.text, "%.*s %.*s %.*s", (int)length, boot, (int)in_processes, processes,
-                 (int)in_mounts, mounts);
+        snprintf(here.text, sizeof here.text, "%s %.*s %.*s", boot, (int)in_processes, processes, (int)in_mounts,
+                 mounts);
     return here;
 }
 

@@ -36,7 +36,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/hex.h"
 #include "base/memory.h"
@@ -100,9 +99,8 @@ static int make_key(char **out, const blob_queue *queue, char which, const char 
 static void make_id(char out[ID_LENGTH + 1])
 {
     unsigned char random[(ID_LENGTH - 12) / 2];
-    struct timespec time;
-    clock_gettime(CLOCK_REALTIME, &time); /* only for the order: nothing depends on its being right */
-    uint64_t milliseconds = (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+    uint64_t milliseconds =
+        (uint64_t)base_wall_now() / 1000000; /* only for the order: nothing depends on its being right */
     snprintf(out, ID_LENGTH + 1, "%012llx", (unsigned long long)(milliseconds & 0xffffffffffff));
     base_entropy(random, sizeof random);
     base_hex_write(out + 12, random, sizeof random);

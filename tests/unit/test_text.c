@@ -59,11 +59,22 @@ static void test_messages_are_clean(void **state)
     }
 }
 
+static void test_endings(void **state)
+{
+    (void)state;
+    assert_true(base_text_ends("rows.npy", ".npy"));
+    assert_false(base_text_ends("rows.npy.gz", ".npy"));
+    assert_false(base_text_ends("npy", ".npy"));
+    assert_false(base_text_ends(".npy", ".npy"));
+    assert_false(base_text_ends("", ".npy"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_shown),
         cmocka_unit_test(test_messages_are_clean),
+        cmocka_unit_test(test_endings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,6 +86,17 @@ static void chance_differs(void **state)
     assert_memory_not_equal(one + 32, "\0\0\0\0\0\0\0\0", 8);
 }
 
+static void the_wall_clock_and_the_boot(void **state)
+{
+    char one[BASE_BOOT_ID_BYTES], two[BASE_BOOT_ID_BYTES];
+    (void)state;
+    int64_t seconds = base_wall_now() / 1000000000 - (int64_t)time(NULL);
+    assert_true(seconds >= -1 && seconds <= 1);
+    assert_true(base_boot_id(one) && base_boot_id(two));
+    assert_string_equal(one, two);
+    assert_int_equal(strlen(one), 36); /* a UUID, without the end of its line */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -93,6 +104,7 @@ int main(void)
         cmocka_unit_test(time_adds_up),
         cmocka_unit_test(a_word_wakes),
         cmocka_unit_test(chance_differs),
+        cmocka_unit_test(the_wall_clock_and_the_boot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,10 @@
 
 #include "base/crc.h"
 #include "base/hex.h"
+#include "base/io.h"
 #include "base/mapped.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "base/world.h"
 
 enum { HEAD_BYTES = 64, NAME_BYTES = BASE_HASH_HEX + 24, STALE_SECONDS = 3600, LOCK_TRIES = 40 };
@@ -80,28 +82,12 @@ int64_t job_cache_missed(const job_cache *cache)
     return atomic_load(&cache->missed);
 }
 
-/* Makes every folder of the path that is not there, readable by nobody else.  Whether it worked shows when it is
- * opened. */
-static void make_folders(const char *path)
-{
-    char part[4096];
-    if (strlen(path) >= sizeof part)
-        return;
-    for (size_t i = 1; path[i]; i++)
-        if (path[i] == '/') {
-            memcpy(part, path, i);
-            part[i] = '\0';
-            (void)mkdir(part, 0700);
-        }
-    (void)mkdir(path, 0700);
-}
-
 /* The descriptor of the folder, or -1. */
 static int open_slices(const job_cache *cache, bool make)
 {
     int folder = open(cache->slices, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0 && errno == ENOENT && make) {
-        make_folders(cache->slices);
+        (void)base_make_folders(cache->slices, 0700, NULL); /* whether it worked shows when it is opened */
         folder = open(cache->slices, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
     return folder;
@@ -175,19 +161,6 @@ bool job_cached_is_lost(const job_cached *cached)
     return cached->mapped && base_mapped_is_lost(cached->mapped);
 }
 
-static bool write_all(int file, const void *bytes, size_t size)
-{
-    const char *at = bytes;
-    while (size > 0) {
-        ssize_t n = write(file, at, size < 1 << 30 ? size : 1 << 30);
-        if (n < 0 && errno != EINTR)
-            return false;
-        at += n > 0 ? n : 0;
-        size -= n > 0 ? (size_t)n : 0;
-    }
-    return true;
-}
-
 /* Writes under a name of its own and renames. */
 static bool write_file(int folder, const char *name, const unsigned char *id, const void *data, size_t size)
 {
@@ -200,7 +173,7 @@ static bool write_file(int folder, const char *name, const unsigned char *id, co
     if (file < 0)
         return false;
     write_head(head, id, data, size);
-    bool good = write_all(file, head, sizeof head) && write_all(file, data, size);
+    bool good = base_write_all(file, head, sizeof head) == 0 && base_write_all(file, data, size) == 0;
     good = close(file) == 0 && good;
     good = good && renameat(folder, fresh, folder, name) == 0;
     if (!good)

@@ -9,18 +9,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hex.h"
+#include "base/io.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "engine/store/job_cache.h"
 #include "engine/store/job_keys.h"
 
@@ -132,20 +132,6 @@ int job_code_check(const job_spec *spec, const shoal_worker_options *options)
 
 /* ---- folders ----------------------------------------------------------------------------------------------------- */
 
-static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *where)
-{
-    (void)about;
-    (void)kind;
-    (void)where;
-    (void)remove(path);
-    return 0;
-}
-
-static void remove_folder(const char *path)
-{
-    (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 /* HOST without what would be confused with the rest of a folder's name. */
 static void own_host(char out[HOST_BYTES])
 {
@@ -170,7 +156,7 @@ static void sweep(const char *runs, const char *host)
         if (process <= 0 || kill((pid_t)process, 0) == 0 || errno != ESRCH)
             continue;
         if (snprintf(path, sizeof path, "%s/%s", runs, entry->d_name) < (int)sizeof path)
-            remove_folder(path);
+            base_remove_folder(path);
     }
     if (folder)
         closedir(folder);
@@ -181,13 +167,10 @@ static int make_folder(char **out, const char *cache)
 {
     char host[HOST_BYTES];
     char *runs = NULL;
-    const char *temporary = getenv("TMPDIR");
     own_host(host);
-    int status = cache ? base_format(&runs, "%s/run", cache)
-                       : base_format(&runs, "%s", temporary && temporary[0] == '/' ? temporary : "/tmp");
+    int status = cache ? base_format(&runs, "%s/run", cache) : base_copy_text(&runs, base_temporary_folder());
     if (status == SHOAL_OK && cache) {
-        (void)mkdir(cache, 0700);
-        (void)mkdir(runs, 0700);
+        (void)base_make_folders(runs, 0700, NULL); /* what is wrong shows below */
         sweep(runs, host);
     }
     if (status == SHOAL_OK)
@@ -200,40 +183,19 @@ static int make_folder(char **out, const char *cache)
     return status;
 }
 
-static int make_parents(char *path, size_t below)
-{
-    for (char *slash = strchr(path + below, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        int made = mkdir(path, 0700);
-        int error = errno;
-        *slash = '/';
-        if (made < 0 && error != EEXIST)
-            return shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't make its folder", path);
-    }
-    return SHOAL_OK;
-}
-
 static int write_all(int file, const char *name, const void *bytes, size_t size)
 {
-    const char *at = bytes;
-    while (size > 0) {
-        ssize_t count = write(file, at, size);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", name);
-        at += count;
-        size -= (size_t)count;
-    }
-    return SHOAL_OK;
+    int error = base_write_all(file, bytes, size);
+    return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't write", name) : SHOAL_OK;
 }
 
 static int write_file(const char *folder, const char *name, const void *bytes, size_t size)
 {
     char *path = NULL;
     int status = base_format(&path, "%s/%s", folder, name);
-    if (status == SHOAL_OK)
-        status = make_parents(path, strlen(folder) + 1);
+    int error = status == SHOAL_OK ? base_make_folders_above(path, 0700, NULL) : 0;
+    if (error)
+        status = shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't make its folder", path);
     if (status == SHOAL_OK) { /* programs among the files may be started */
         int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
         if (file < 0)
@@ -330,7 +292,7 @@ void job_code_release(job_code_here *here)
     if (here->module >= 0)
         close(here->module);
     if (here->folder)
-        remove_folder(here->folder);
+        base_remove_folder(here->folder);
     base_free(&here->folder);
     here->module = -1;
 }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/mapped.h"
 #include "base/memory.h"
 #include "engine/store/job_cache.h"
@@ -285,18 +286,15 @@ static int hash_file(const job_rows *rows, int file, int64_t offset, size_t size
     unsigned char *buffer = NULL, found[BASE_HASH_SIZE];
     base_hash hash = {0};
     int status = base_alloc_unset(&buffer, STEP, 1, "rows to be checked");
-    while (size > 0 && status == SHOAL_OK) {
-        ssize_t n = pread(file, buffer, size < STEP ? size : STEP, offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", spec->place);
-        else if (n == 0)
+    for (size_t now; size > 0 && status == SHOAL_OK; offset += (int64_t)now, size -= now) {
+        size_t wanted = size < STEP ? size : STEP;
+        int error = base_read_all_at(file, buffer, wanted, offset, &now);
+        if (error)
+            status = shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't read", spec->place);
+        else if (now < wanted)
             status = fail_changed(rows, spec->place, "the file is shorter");
         else
-            base_hash_add(&hash, buffer, (size_t)n);
-        offset += n;
-        size -= n > 0 ? (size_t)n : 0;
+            base_hash_add(&hash, buffer, now);
     }
     base_hash_end(&hash, found);
     if (status == SHOAL_OK && memcmp(found, spec->slice[rows->slice].hash, BASE_HASH_SIZE) != 0)

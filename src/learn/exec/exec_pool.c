@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/memory.h"
 #include "base/world.h"
 
@@ -39,19 +40,19 @@ struct exec_pool {
 static int read_command(char **out, const char *code)
 {
     char *path = NULL;
+    size_t length = 0;
     int status = base_format(&path, "%s/command", code);
-    FILE *file = status == SHOAL_OK ? fopen(path, "re") : NULL;
-    if (status == SHOAL_OK && !file)
+    int file = status == SHOAL_OK ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (status == SHOAL_OK && file < 0)
         status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read the command", path);
-    if (status == SHOAL_OK)
-        status = base_alloc(out, COMMAND_BYTES_MOST, 1, "the command");
     if (status == SHOAL_OK) {
-        size_t length = fread(*out, 1, COMMAND_BYTES_MOST, file);
-        if (length == COMMAND_BYTES_MOST || strlen(*out) != length || length == 0)
+        status = base_read_whole(out, &length, file, COMMAND_BYTES_MOST - 1, "the command");
+        bool is_line = status == SHOAL_OK && length > 0 && strlen(*out) == length;
+        if (status != SHOAL_MEMORY && !is_line)
             status = shoal_fail(SHOAL_INVALID, "%s: no command line", path);
     }
-    if (file)
-        fclose(file);
+    if (file >= 0)
+        close(file);
     base_free(&path);
     return status;
 }

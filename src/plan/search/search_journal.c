@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,8 @@
 #include <shoal/error.h>
 
 #include "base/json.h"
+#include "base/file.h"
+#include "base/io.h"
 #include "base/memory.h"
 
 enum { VERSION = 1, BYTES_MOST = 64 << 20 };
@@ -208,20 +209,6 @@ static int write_line(plan_search_journal *journal, json_t *object)
     return SHOAL_OK;
 }
 
-/* Makes sure that the file itself is there after a crash of the machine. */
-static void sync_folder(const char *path)
-{
-    char *copy = NULL;
-    if (base_copy_text(&copy, path) < 0)
-        return;
-    int folder = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder >= 0) {
-        fsync(folder); /* a file system that can't do it has no more to offer */
-        close(folder);
-    }
-    base_free(&copy);
-}
-
 static int read_file(char **out, size_t *size, const plan_search_journal *journal)
 {
     struct stat info;
@@ -232,11 +219,10 @@ static int read_file(char **out, size_t *size, const plan_search_journal *journa
     if (info.st_size > BYTES_MOST)
         return shoal_fail(SHOAL_INVALID, "%s: is too large for a journal", journal->path);
     int status = base_alloc(out, (size_t)info.st_size + 1, 1, "the journal");
-    ssize_t got = status == SHOAL_OK ? pread(journal->descriptor, *out, (size_t)info.st_size, 0) : 0;
-    if (got < 0)
-        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", journal->path);
-    *size = got > 0 ? (size_t)got : 0;
-    return status;
+    if (status < 0)
+        return status;
+    int error = base_read_all_at(journal->descriptor, *out, (size_t)info.st_size, 0, size);
+    return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't read", journal->path) : SHOAL_OK;
 }
 
 /* Reads one whole line, the newline excluded.  *broken when it is no JSON. */
@@ -292,7 +278,7 @@ static int take_over(plan_search_journal *journal, const plan_search_purpose *pu
     journal->bytes += journal->open;
     if (status == SHOAL_OK && journal->bytes == 0) {
         status = write_line(journal, header_json(purpose));
-        sync_folder(journal->path);
+        base_output_sync_folder(journal->path);
     }
     return status;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/hex.h"
+#include "base/io.h"
 #include "base/memory.h"
 #include "base/world.h"
 
@@ -194,15 +195,14 @@ int folder_body_read(folder_store *self, int64_t number, int64_t whole, void *ou
     if (fstat(descriptor, &info) != 0 || info.st_size != whole)
         status = store_fail(&self->store, key, SHOAL_BROKEN, "its body %s/bodies/%s has %lld bytes instead of %lld",
                             self->root, name, (long long)info.st_size, (long long)whole);
-    for (int64_t done = 0; done < length && status == SHOAL_OK;) {
-        ssize_t more = pread(descriptor, (char *)out + done, (size_t)(length - done), offset + done);
-        if (more > 0)
-            done += more;
-        else if (more == 0)
+    if (status == SHOAL_OK) {
+        size_t got;
+        int error = base_read_all_at(descriptor, out, (size_t)length, offset, &got);
+        if (error)
+            status = fail_body(self, key, error, "can't read its body");
+        else if (got < (size_t)length)
             status =
                 store_fail(&self->store, key, SHOAL_BROKEN, "its body %s/bodies/%s was cut short", self->root, name);
-        else if (errno != EINTR)
-            status = fail_body(self, key, errno, "can't read its body");
     }
     close(descriptor);
     return status;

@@ -203,10 +203,10 @@ static bool read_time(const folder_store *self, struct timespec *out)
 
 static void note_time(folder_connection *connection)
 {
-    struct timespec now, *written = &connection->written;
-    clock_gettime(CLOCK_REALTIME, &now);
+    struct timespec *written = &connection->written;
+    int64_t now = base_wall_now();
     connection->just_written = !read_time(connection->store, written);
-    int64_t age = (int64_t)(now.tv_sec - written->tv_sec) * 1000000000 + now.tv_nsec - written->tv_nsec;
+    int64_t age = now - ((int64_t)written->tv_sec * 1000000000 + written->tv_nsec);
     connection->just_written |= age >= 0 && age < TICK_MOST;
 }
 
@@ -450,26 +450,14 @@ static int check_format(folder_connection *connection)
     return SHOAL_OK;
 }
 
-static void read_boot_id(char out[64])
-{
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    out[0] = '\0';
-    if (file) {
-        if (!fgets(out, 64, file))
-            out[0] = '\0';
-        out[strcspn(out, "\n")] = '\0';
-        fclose(file);
-    }
-}
-
 /* Leases are counted on a clock that starts with the machine.  When that has started anew they all are void, as they
  * would be by now on any clock that had gone on, or soon. */
 static int void_old_leases(folder_store *self, folder_change *change, store_attempt *attempt)
 {
     folder_connection *writer = self->writer;
-    char boot[64];
+    char boot[BASE_BOOT_ID_BYTES];
     (void)attempt;
-    read_boot_id(boot);
+    base_boot_id(boot);
     int status = folder_run(writer, QUERY_BOOT, NULL);
     if (status == 1) {
         const char *known = (const char *)sqlite3_column_text(writer->statement[QUERY_BOOT], 0);

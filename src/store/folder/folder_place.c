@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/path.h"
 
 static const char marker_name[] = "shoal-store", marker_fresh[] = "shoal-store.new";
 static const char marker_text[] = "shoal store, format %d\n"
@@ -206,29 +207,20 @@ static int sync_folder(const folder_store *self, const char *path)
     return status;
 }
 
-static int make_folders(const folder_store *self, char *path)
+/* Makes the folders of a path, and brings the name of each to the disk. */
+static int make_folders(const folder_store *self, const char *path)
 {
-    int status = SHOAL_OK;
-    for (char *slash = strchr(path + 1, '/'); status == SHOAL_OK; slash = strchr(slash + 1, '/')) {
-        struct stat info;
-        if (slash)
-            *slash = '\0';
-        bool made = mkdir(path, 0777) == 0;
-        if (!made && errno != EEXIST)
-            status = fail_path(path, errno, "can't be made");
-        else if (!made && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)))
-            status = shoal_fail(SHOAL_INVALID, "%s is no folder: a store needs one", path);
-        if (made) {
-            char *name, *parent = NULL;
-            status = base_copy_text(&parent, path);
-            if (status == SHOAL_OK && cut_last(parent, &name))
-                status = sync_folder(self, *parent ? parent : "/");
-            base_free(&parent);
-        }
-        if (!slash)
-            break;
-        *slash = '/';
-    }
+    base_making making;
+    char *part = NULL, *name;
+    int error = base_make_folders(path, 0777, &making);
+    int status = base_copy_text_n(&part, path, error ? making.failed : strlen(path));
+    if (status == SHOAL_OK && error == ENOTDIR)
+        status = shoal_fail(SHOAL_INVALID, "%s is no folder: a store needs one", part);
+    else if (status == SHOAL_OK && error)
+        status = fail_path(part, error, "can't be made");
+    while (status == SHOAL_OK && making.first > 0 && strlen(part) >= making.first && cut_last(part, &name))
+        status = sync_folder(self, *part ? part : "/");
+    base_free(&part);
     return status;
 }
 
@@ -255,11 +247,7 @@ static bool is_store_file(const char *name)
 
 int folder_make_root(folder_store *self)
 {
-    char *path = NULL;
-    int status = base_copy_text(&path, self->root);
-    if (status == SHOAL_OK)
-        status = make_folders(self, path);
-    base_free(&path);
+    int status = make_folders(self, self->root);
     DIR *folder = status == SHOAL_OK ? opendir(self->root) : NULL;
     if (status == SHOAL_OK && !folder)
         return fail_path(self->root, errno, "can't be opened");

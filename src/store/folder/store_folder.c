@@ -2,10 +2,8 @@
  * how it is laid out, and why what was acknowledged is there whatever happens to the processes. */
 #include "folder_internal.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/hex.h"
@@ -142,13 +140,6 @@ typedef struct found_blob {
     int64_t time, size, number;
 } found_blob;
 
-static int64_t wall_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static int read_etag(shoal_etag *out, folder_store *self, sqlite3_stmt *statement, int column, const char *key)
 {
     const unsigned char *id = sqlite3_column_blob(statement, column);
@@ -272,7 +263,7 @@ static int get_folder(shoal_store *base, const char *key, const store_range *ran
     }
     if (status < 0)
         return status;
-    int64_t age = wall_clock() - found.time;
+    int64_t age = base_wall_now() - found.time;
     out->whole = found.size;
     out->etag = found.etag;
     out->age = age > 0 ? (double)age * 1e-9 : 0;
@@ -330,7 +321,7 @@ static int put_inside(folder_store *self, folder_change *change, store_attempt *
         return status;
     sqlite3_stmt *statement = writer->statement[QUERY_PUT];
     sqlite3_bind_blob(statement, 2, request->id, sizeof request->id, SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 3, wall_clock());
+    sqlite3_bind_int64(statement, 3, base_wall_now());
     sqlite3_bind_int64(statement, 4, (int64_t)change->body->size);
     folder_body_bind(change->body, statement, 5, 6);
     return folder_step(writer, QUERY_PUT, change->key);

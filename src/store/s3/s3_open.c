@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/world.h"
 
 static const char *variable(const char *name)
@@ -108,12 +109,6 @@ static int use_endpoint(s3_store *self, const endpoint *at, bool host_style)
     return status;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), size = strlen(end);
-    return length >= size && strcmp(text + length - size, end) == 0;
-}
-
 int s3_choose_endpoint(s3_store *self, const store_url *url, const s3_profile *profile)
 {
     endpoint at = {0};
@@ -128,7 +123,7 @@ int s3_choose_endpoint(s3_store *self, const store_url *url, const s3_profile *p
     /* The certificate of *.s3.amazonaws.com does not hold for a name with a dot. */
     bool host_style = style ? strcmp(style, "host") == 0 : !given && !strchr(self->bucket, '.');
     int status = parse_endpoint(&at, given ? given : usual);
-    self->custom = !ends_with(at.host, ".amazonaws.com") && !ends_with(at.host, ".amazonaws.com.cn");
+    self->custom = !base_text_ends(at.host, ".amazonaws.com") && !base_text_ends(at.host, ".amazonaws.com.cn");
     return status == SHOAL_OK ? use_endpoint(self, &at, host_style) : status;
 }
 

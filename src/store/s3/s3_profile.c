@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/memory.h"
 
 enum { FILE_MOST = 1 << 20 };
@@ -151,14 +152,9 @@ static int read_file(char **out, size_t *size, const char *path)
     if (status == SHOAL_OK)
         status = base_alloc(out, (size_t)about.st_size + 1, 1, "a file of credentials");
     *size = 0;
-    while (status == SHOAL_OK && *size < (size_t)about.st_size) {
-        ssize_t got = read(file, *out + *size, (size_t)about.st_size - *size);
-        if (got < 0 && errno != EINTR)
-            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s", path);
-        if (got == 0)
-            break;
-        *size += got > 0 ? (size_t)got : 0;
-    }
+    int error = status == SHOAL_OK ? base_read_all(file, *out, (size_t)about.st_size, size) : 0;
+    if (error)
+        status = shoal_fail_errno(SHOAL_SYSTEM, error, "%s", path);
     close(file);
     return status;
 }

@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/io.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "transfer_journal.h"
 #include "transfer_names.h"
 
@@ -40,16 +42,8 @@ bool transfer_is_folder(const char *path)
 int transfer_file_read(const char *path, int64_t offset, void *buffer, size_t length, size_t *got)
 {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe that took its place has nothing to read */
-    int error = descriptor < 0 ? errno : 0;
     *got = 0;
-    while (!error && *got < length) {
-        ssize_t more = pread(descriptor, (char *)buffer + *got, length - *got, (off_t)offset + (off_t)*got);
-        if (more == 0)
-            break;
-        if (more < 0 && errno != EINTR)
-            error = errno;
-        *got += more > 0 ? (size_t)more : 0;
-    }
+    int error = descriptor < 0 ? errno : base_read_all_at(descriptor, buffer, length, offset, got);
     if (descriptor >= 0)
         close(descriptor);
     return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't read", path) : SHOAL_OK;
@@ -94,27 +88,6 @@ void transfer_unmap(transfer_mapping *mapping)
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
-
-/* Makes the folders above a file.  What is there already may be reached by a link. */
-static int make_folders(const char *path)
-{
-    char *copy = NULL;
-    int status = base_copy_text(&copy, path), error = 0;
-    for (char *slash = status == SHOAL_OK ? strchr(copy + 1, '/') : NULL; slash && !error;
-         slash = strchr(slash + 1, '/')) {
-        struct stat info;
-        *slash = '\0';
-        if (mkdir(copy, 0777) < 0 && errno != EEXIST)
-            error = stat(copy, &info) == 0 ? 0 : errno; /* a read-only disk may say so even of what is there */
-        else if (stat(copy, &info) == 0 && !S_ISDIR(info.st_mode))
-            error = ENOTDIR;
-        if (error)
-            status = shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't make the folder %s", path, copy);
-        *slash = '/';
-    }
-    base_free(&copy);
-    return status;
-}
 
 /* The part's name depends on the target's alone, and is short however long that is. */
 static int part_path(char **out, const char *target)
@@ -168,34 +141,20 @@ static int open_locked(transfer_part *part)
     return shoal_fail(SHOAL_SYSTEM, "%s: other processes keep replacing %s", part->name, part->path);
 }
 
-static int open_unnamed(transfer_part *part)
-{
-    const char *chosen = getenv("TMPDIR"), *folder = chosen && *chosen ? chosen : "/var/tmp";
-    char *pattern = NULL;
-    part->descriptor = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (part->descriptor >= 0)
-        return SHOAL_OK;
-    int status = base_format(&pattern, "%s/shoal-XXXXXX", folder); /* not every file system has files without a name */
-    if (status < 0)
-        return status;
-    part->descriptor = mkostemp(pattern, O_CLOEXEC);
-    if (part->descriptor < 0)
-        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "can't make a temporary file in %s (TMPDIR chooses it)", folder);
-    else
-        unlink(pattern);
-    base_free(&pattern);
-    return status;
-}
-
 int transfer_part_open(transfer_part *out, const char *target)
 {
     struct stat info;
+    const char *folder;
     *out = (transfer_part){.descriptor = -1};
     int status = base_copy_text(&out->name, target ? target : "a temporary file");
-    if (status == SHOAL_OK && !target)
-        status = open_unnamed(out);
+    if (status == SHOAL_OK && !target && (out->descriptor = base_open_temporary(&folder)) < 0)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "can't make a temporary file in %s (TMPDIR chooses it)", folder);
     if (status == SHOAL_OK && target) {
-        status = make_folders(target);
+        base_making making;
+        int error = base_make_folders_above(target, 0777, &making);
+        if (error)
+            status = shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't make the folder %.*s", target, (int)making.failed,
+                                      target);
         if (status == SHOAL_OK)
             status = base_output_resolve(&out->target, target);
         if (status == SHOAL_OK && stat(out->target, &info) == 0 && !S_ISREG(info.st_mode))
@@ -213,13 +172,8 @@ int transfer_part_open(transfer_part *out, const char *target)
 
 int transfer_part_write(const transfer_part *part, const void *bytes, size_t size, int64_t offset)
 {
-    for (size_t done = 0; done < size;) {
-        ssize_t wrote = pwrite(part->descriptor, (const char *)bytes + done, size - done, (off_t)offset + (off_t)done);
-        if (wrote < 0 && errno != EINTR)
-            return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", part->name);
-        done += wrote > 0 ? (size_t)wrote : 0;
-    }
-    return SHOAL_OK;
+    int error = base_write_all_at(part->descriptor, bytes, size, offset);
+    return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't write", part->name) : SHOAL_OK;
 }
 
 int transfer_part_commit(transfer_part *part, int64_t size)

@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/hex.h"
 #include "base/memory.h"
+#include "base/path.h"
 
 /* As long as a mark, so that every mark starts at a multiple of its size. */
 static const char magic[TRANSFER_MARK_BYTES + 1] = "shoal-journal-1\n";
@@ -97,26 +98,11 @@ static int insert_mark(transfer_journal *journal, const transfer_mark *mark, boo
 
 static int journal_path(char **out, const char *from, const char *to)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     transfer_mark name = transfer_mark_of((const char *const[]){from, to, NULL});
-    char text[2 * TRANSFER_MARK_BYTES + 1];
+    char text[2 * TRANSFER_MARK_BYTES + 16];
     base_hex_write(text, name.bytes, sizeof name.bytes);
-    if (state && state[0] == '/')
-        return base_format(out, "%s/shoal/%s.journal", state, text);
-    if (home && home[0] == '/')
-        return base_format(out, "%s/.local/state/shoal/%s.journal", home, text);
-    return shoal_fail(SHOAL_SYSTEM, "there is no home to keep the journal of a transfer in");
-}
-
-/* Makes the folders above the file, for this user alone as the specification of XDG_STATE_HOME asks. */
-static void make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(path,
-              0700); /* one that is there already is as good, and any other trouble shows when the file is opened */
-        *slash = '/';
-    }
+    strcat(text, ".journal");
+    return base_user_path(out, BASE_STATE, text, "there is no place for the journal of a transfer");
 }
 
 /* A last mark that is not whole was cut by the end of a process or of the disk's space: the next one is written
@@ -164,7 +150,7 @@ int transfer_journal_open(transfer_journal **out, const char *from, const char *
     if (status == SHOAL_OK)
         status = make_slot_room(journal);
     if (status == SHOAL_OK) {
-        make_folders(journal->path);
+        base_make_folders_above(journal->path, 0700, NULL); /* whatever is wrong shows when the file is opened */
         journal->descriptor = open(journal->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (journal->descriptor < 0)
             status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", journal->path);
