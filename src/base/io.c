@@ -93,3 +93,10 @@ size_t base_read_small(char *out, size_t room, const char *path)
     out[got] = '\0';
     return got;
 }
+
+void base_close(int *descriptor)
+{
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
+}

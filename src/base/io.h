@@ -22,4 +22,7 @@ int base_read_whole(char **out, size_t *size, int file, size_t most, const char 
 /* What a small file begins with, such as those below /proc, with NUL behind it; its length, 0 when it can't be read. */
 size_t base_read_small(char *out, size_t room, const char *path);
 
+/* Closes a descriptor that is open, and notes that it is not any more. */
+void base_close(int *descriptor);
+
 #endif

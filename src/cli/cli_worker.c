@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "base/pool.h"
+#include "base/spawn.h"
 #include "engine/store/job_admin.h"
 #include "engine/store/job_roots.h"
 #include "kernel/kernel.h"
@@ -272,18 +272,9 @@ static bool is_notice_file(const char *notice)
 
 static void start_command(watch *self)
 {
-    char *const arguments[] = {"sh", "-c", (char *)self->notice, NULL};
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    sigemptyset(&none);
-    if (posix_spawnattr_init(&attributes) != 0)
-        return;
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-    if (posix_spawn(&self->command, "/bin/sh", NULL, &attributes, arguments, environ) != 0)
+    if (base_spawn_shell(&self->command, self->notice,
+                         &(base_spawning){.stream = {0, 1, 2}, .group = BASE_GROUP_OWN}) != 0)
         self->command = 0;
-    posix_spawnattr_destroy(&attributes);
 }
 
 static void end_command(watch *self)
@@ -291,7 +282,7 @@ static void end_command(watch *self)
     if (self->command == 0)
         return;
     kill(-self->command, SIGKILL); /* the group, which is the command's own */
-    waitpid(self->command, NULL, 0);
+    base_wait(self->command, NULL);
     self->command = 0;
 }
 

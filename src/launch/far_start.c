@@ -16,10 +16,11 @@
 #include <shoal/error.h>
 
 #include "base/hex.h"
+#include "base/io.h"
 #include "base/memory.h"
+#include "base/spawn.h"
 #include "base/world.h"
 #include "launch/far_program.h"
-#include "launch/launch_spawn.h"
 
 enum { LINE_BYTES = 2048, JUNK_MOST = 256 * 1024, CHUNK = 64 * 1024, WORDS_MOST = 128, END_POLL_MS = 5 };
 
@@ -73,10 +74,12 @@ static int run_command(far_command *self, const char *const *words, const char *
         error = errno;
     if (error == 0) {
         fcntl(self->said, F_SETFL, O_APPEND); /* so that it can be cut while it is written to */
-        error = launch_spawn(&self->process, all, (int[]){to[0], from[1], self->said});
+        error = base_spawn(
+            &self->process,
+            &(base_spawning){.words = all, .stream = {to[0], from[1], self->said}, .group = BASE_GROUP_SESSION});
     }
-    launch_close(&to[0]);
-    launch_close(&from[1]);
+    base_close(&to[0]);
+    base_close(&from[1]);
     self->out = to[1];
     self->in = from[0];
     if (error == ENOENT || error == EACCES)
@@ -119,8 +122,8 @@ static int await_end(far_command *self, double seconds)
 int far_command_end(far_command *self, double seconds)
 {
     int code = -1;
-    launch_close(&self->out);
-    launch_close(&self->in);
+    base_close(&self->out);
+    base_close(&self->in);
     if (self->process > 0)
         code = await_end(self, seconds);
     if (self->process > 0) {
@@ -131,7 +134,7 @@ int far_command_end(far_command *self, double seconds)
         kill(-self->process, SIGKILL);
         code = await_end(self, 5);
     }
-    launch_close(&self->said);
+    base_close(&self->said);
     self->process = 0;
     return code;
 }

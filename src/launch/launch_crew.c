@@ -1,15 +1,13 @@
 /* Workers as processes of this machine.  See launch_internal.h.
  *
- * They are started by posix_spawn, never by fork: this process may hold databases and threads that a forked copy
- * would break.  What a worker says goes into a file in memory rather than a pipe, so that one whose starter was
- * killed can go on saying things. */
+ * What a worker says goes into a file in memory rather than a pipe, so that one whose starter was killed can go on saying
+ * things. */
 #include "launch/launch_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +16,9 @@
 #include <unistd.h>
 #include <shoal/error.h>
 
+#include "base/io.h"
 #include "base/memory.h"
+#include "base/spawn.h"
 #include "base/world.h"
 
 enum {
@@ -53,41 +53,12 @@ struct launch_crew {
 
 /* ---- one worker -------------------------------------------------------------------------------------------------- */
 
-/* Standard error goes to the descriptor `text`, or to the end of the file `log`, or nowhere. */
-static int prepare_files(posix_spawn_file_actions_t *files, int text, const char *log)
+/* What it says goes to the descriptor `text`. */
+static int start(pid_t *out, const char *program, const char *const *words, int text, base_group group)
 {
-    int error = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (error == 0)
-        error = posix_spawn_file_actions_addopen(files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    if (error == 0 && text >= 0)
-        error = posix_spawn_file_actions_adddup2(files, text, STDERR_FILENO);
-    else if (error == 0)
-        error = posix_spawn_file_actions_addopen(files, STDERR_FILENO, log ? log : "/dev/null",
-                                                 O_WRONLY | O_APPEND | O_CREAT, 0600);
-    return error;
-}
-
-static int spawn(pid_t *out, const char *program, const char *const *arguments, int text, const char *log, short flags)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    sigemptyset(&none);
-    int error = posix_spawn_file_actions_init(&files);
-    if (error != 0)
-        return shoal_fail_errno(SHOAL_SYSTEM, error, "can't start %s", program);
-    error = posix_spawnattr_init(&attributes);
-    if (error == 0) {
-        error = prepare_files(&files, text, log);
-        if (error == 0)
-            error = posix_spawnattr_setsigmask(&attributes, &none);
-        if (error == 0)
-            error = posix_spawnattr_setflags(&attributes, (short)(POSIX_SPAWN_SETSIGMASK | flags));
-        if (error == 0)
-            error = posix_spawn(out, program, &files, &attributes, (char *const *)arguments, environ);
-        posix_spawnattr_destroy(&attributes);
-    }
-    posix_spawn_file_actions_destroy(&files);
+    int error = base_spawn(
+        out, &(base_spawning){
+                 .words = words, .program = program, .stream = {-1, -1, text}, .group = group, .ignores_too = true});
     return error == 0 ? SHOAL_OK : shoal_fail_errno(SHOAL_SYSTEM, error, "can't start %s", program);
 }
 
@@ -101,7 +72,13 @@ int launch_detached(const char *program, const char *const *arguments, const cha
             SHOAL_BUG("more than %d arguments", count);
         all[count + 1] = arguments[count];
     }
-    return spawn(&process, program ? program : this_program, all, -1, log, POSIX_SPAWN_SETSID);
+    const char *path = program ? program : this_program;
+    int text = log ? open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (log && text < 0)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't start %s", path);
+    int status = start(&process, path, all, text, BASE_GROUP_SESSION);
+    base_close(&text);
+    return status;
 }
 
 static int start_worker(launch_crew *self, int64_t index)
@@ -122,7 +99,7 @@ static int start_worker(launch_crew *self, int64_t index)
     if (slot->text >= 0 && (ftruncate(slot->text, 0) < 0 || lseek(slot->text, 0, SEEK_SET) < 0))
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't keep what a worker says");
     slot->leaving = slot->ended = false;
-    int status = spawn(&slot->process, program, all, slot->text, NULL, 0);
+    int status = start(&slot->process, program, all, slot->text, BASE_GROUP_OURS);
     if (status == SHOAL_OK && self->options.started)
         self->options.started(self->options.context, slot->worker);
     return status;

@@ -17,8 +17,8 @@
 
 #include "base/io.h"
 #include "base/memory.h"
+#include "base/spawn.h"
 #include "base/world.h"
-#include "launch/launch_spawn.h"
 
 enum { TEXT_MOST = 8 << 20, POLL_MS = 5 };
 
@@ -36,8 +36,10 @@ static int start_slurm(slurm_command *self, const char *const *words, int input,
     if (error == 0 && (self->text < 0 || self->said < 0))
         error = errno;
     if (error == 0)
-        error = launch_spawn(&self->process, words, (int[]){input, self->text, self->said});
-    launch_close(&input);
+        error = base_spawn(
+            &self->process,
+            &(base_spawning){.words = words, .stream = {input, self->text, self->said}, .group = BASE_GROUP_SESSION});
+    base_close(&input);
     if (error == 0)
         return SHOAL_OK;
     slurm_command_release(self, 0);
@@ -52,7 +54,7 @@ static int file_of(const char *text)
 {
     int file = memfd_create("shoal-slurm-input", MFD_CLOEXEC);
     if (file >= 0 && (errno = base_write_all_at(file, text, strlen(text), 0)) != 0)
-        launch_close(&file);
+        base_close(&file);
     return file;
 }
 
@@ -163,14 +165,14 @@ int slurm_command_finish(slurm_command *self, char **text)
 void slurm_command_release(slurm_command *self, double seconds)
 {
     int64_t until = base_time_after(base_now(), seconds);
-    launch_close(&self->input);
+    base_close(&self->input);
     while (!slurm_command_is_over(self) && base_now() < until)
         base_sleep_until(base_time_after(base_now(), POLL_MS / 1000.0));
     if (self->process != 0) {
         kill(-self->process, SIGKILL);
-        waitpid(self->process, &self->end, 0);
+        base_wait(self->process, &self->end);
         self->process = 0;
     }
-    launch_close(&self->text);
-    launch_close(&self->said);
+    base_close(&self->text);
+    base_close(&self->said);
 }

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +21,7 @@
 #include "base/hex.h"
 #include "base/memory.h"
 #include "base/path.h"
-
-extern char **environ;
+#include "base/spawn.h"
 
 enum { TEXT_BYTES_MOST = 64 << 20, TEXT_STEP = 1 << 16 };
 
@@ -92,27 +90,21 @@ static int write_headers(char **out, const char *cache)
 
 /* ---- the compiler ------------------------------------------------------------------------------------------------ */
 
-/* Starts it by the shell, since CC may be several words.  `output` becomes its standard output unless that is -1. */
+/* Starts it by the shell, since CC may be several words.  `output` becomes its standard output. */
 static int start_compiler(pid_t *process, const char *const *arguments, int output)
 {
-    char *all[ARGUMENTS_MOST + 4] = {"sh", "-c", "exec ${CC:-cc} \"$@\"", "sh"};
-    posix_spawn_file_actions_t files;
+    const char *all[ARGUMENTS_MOST + 4] = {"sh", "-c", "exec ${CC:-cc} \"$@\"", "sh"};
     for (int i = 0; arguments[i]; i++)
-        all[4 + i] = (char *)arguments[i];
-    int error = posix_spawn_file_actions_init(&files);
-    if (!error && output >= 0)
-        error = posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-    if (!error)
-        error = posix_spawn(process, "/bin/sh", &files, NULL, all, environ);
-    posix_spawn_file_actions_destroy(&files);
+        all[4 + i] = arguments[i];
+    int error = base_spawn(
+        process, &(base_spawning){.words = all, .program = "/bin/sh", .stream = {0, output, 2}, .ignores_too = true});
     return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "can't start %s", compiler()) : SHOAL_OK;
 }
 
 static int wait_compiler(pid_t process, const char *source)
 {
-    int how = 0;
-    while (waitpid(process, &how, 0) < 0 && errno == EINTR)
-        ;
+    int how;
+    base_wait(process, &how);
     if (WIFEXITED(how) && WEXITSTATUS(how) == 127)
         return shoal_fail(SHOAL_SYSTEM, "%s: there is no compiler %s here; CC names another", source, compiler());
     if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
@@ -178,7 +170,7 @@ static int compile(const char *to, const char *source, const char *include)
     const char *const rest[] = {"-I", include, "-o", temporary, source, "-lm"};
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
         arguments[count++] = rest[i];
-    status = start_compiler(&process, arguments, -1);
+    status = start_compiler(&process, arguments, STDOUT_FILENO);
     if (status == SHOAL_OK)
         status = wait_compiler(process, source);
     if (status == SHOAL_OK && rename(temporary, to) < 0)

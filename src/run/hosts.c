@@ -1,7 +1,6 @@
 /* Looking at where workers would run.  See hosts.h. */
 #include "run/hosts.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +11,11 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/world.h"
+#include "launch/slurm_command.h"
 #include "launch/ssh_far.h"
 
 enum { PROBE_BYTES = 16 << 20, POLL_MS = 10, AT_ONCE = 8 };
-static const double PROBE_LONGEST = 60; /* seconds for one host */
+static const double PROBE_LONGEST = 60, SINFO_LONGEST = 20; /* seconds for one host, and for one answer */
 static const char probe_key[] = "probe/blob";
 
 static int add_row(run_hosts *self, run_host **out)
@@ -83,22 +83,30 @@ static void take_partition(run_host *row, char *line)
                  state, (long long)row->nodes);
 }
 
+static int ask_sinfo(char **text, const char *partition)
+{
+    const char *words[] = {"sinfo", "-h", "-o", "%P|%a|%F|%c|%m", *partition ? "-p" : NULL, partition, NULL};
+    slurm_command command;
+    int status = slurm_command_start(&command, words, NULL, SINFO_LONGEST);
+    if (status < 0)
+        return status;
+    while (!slurm_command_is_over(&command))
+        base_sleep_until(base_time_after(base_now(), POLL_MS / 1000.0));
+    return slurm_command_finish(&command, text);
+}
+
 static int check_slurm(run_hosts *self, const char *rest, int64_t workers)
 {
-    char partition[128], command[256], line[512];
+    char partition[128], *text = NULL;
     run_host *row = NULL;
     int lines = 0, status = find_partition(partition, sizeof partition, rest);
     if (status < 0)
         return status;
-    snprintf(command, sizeof command, "timeout 20 sinfo -h -o '%%P|%%a|%%F|%%c|%%m' %s%s 2>&1", *partition ? "-p " : "",
-             partition);
-    FILE *sinfo = popen(command, "re");
-    char last[512] = "";
-    while (sinfo && status == SHOAL_OK && fgets(line, sizeof line, sinfo)) {
-        if (!strchr(line, '|')) {
-            snprintf(last, sizeof last, "%.*s", (int)strcspn(line, "\n"), line);
+    int asked = ask_sinfo(&text, partition);
+    char *left = text;
+    for (char *line; status == SHOAL_OK && (line = strsep(&left, "\n")) != NULL;) {
+        if (!strchr(line, '|'))
             continue;
-        }
         status = add_row(self, &row);
         if (status < 0)
             break;
@@ -107,13 +115,12 @@ static int check_slurm(run_hosts *self, const char *rest, int64_t workers)
         take_partition(row, line);
         lines++;
     }
-    if (sinfo)
-        pclose(sinfo);
     if (status == SHOAL_OK && lines == 0 && (status = add_row(self, &row)) == SHOAL_OK) {
         row->launcher = "slurm";
         snprintf(row->name, sizeof row->name, "slurm%s%s", *partition ? ":" : "", partition);
-        snprintf(row->why, sizeof row->why, "sinfo names no partition%s%s", *last ? ": " : "", last);
+        snprintf(row->why, sizeof row->why, "%s", asked < 0 ? shoal_error() : "sinfo names no partition");
     }
+    base_free(&text);
     return status;
 }
 

@@ -4,17 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/memory.h"
+#include "base/spawn.h"
 #include "base/world.h"
 
 enum { COMMAND_BYTES_MOST = 64 * 1024, HOST_BYTES = 65, SAID_ROOM = 3000, SHOWN_COMMAND = 120 };
@@ -28,8 +26,7 @@ struct exec_pool {
     char **environment;
     char host[HOST_BYTES];
     double timeout;
-    pid_t guard;
-    int guard_pipe;
+    base_guard guard;
     pthread_mutex_t lock; /* of what follows */
     exec_program **idle;
     int idle_count, idle_room, started;
@@ -90,7 +87,7 @@ static bool needs_shell(const exec_pool *pool)
  * command has lines of its own: one that is no shell script is its own failure. */
 static int make_start(exec_pool *pool)
 {
-    return base_format(&pool->started_as, "echo $$ >&%d; exec %d>&-\n%s%s", EXEC_EXTRA, EXEC_EXTRA,
+    return base_format(&pool->started_as, "echo $$ >&%d; exec %d>&-\n%s%s", BASE_SPAWN_EXTRA, BASE_SPAWN_EXTRA,
                        needs_shell(pool) ? "" : "exec ", pool->text);
 }
 
@@ -121,62 +118,10 @@ static int make_environment(exec_pool *pool, const char *params)
     return SHOAL_OK;
 }
 
-/* ---- the guard --------------------------------------------------------------------------------------------------- */
-
-/* Reads a process group a line until the pipe's other ends are gone, ours among them, and then kills them all. */
-static int spawn_guard(pid_t *process, int input)
-{
-    static char *const arguments[] = {"sh", "-c", "g=; while read -r n; do g=\"$g -$n\"; done; kill -9 $g 2>/dev/null",
-                                      NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    int error = posix_spawn_file_actions_init(&files);
-    if (error)
-        return error;
-    error = posix_spawnattr_init(&attributes);
-    if (!error) {
-        error = posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
-        for (int i = STDOUT_FILENO; !error && i <= STDERR_FILENO; i++)
-            error = posix_spawn_file_actions_addopen(&files, i, "/dev/null", O_WRONLY, 0);
-        if (!error)
-            error = posix_spawnattr_setpgroup(&attributes, 0); /* a key stroke that ends us is not for it */
-        if (!error)
-            error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-        if (!error)
-            error = posix_spawn(process, "/bin/sh", &files, &attributes, arguments, environ);
-        posix_spawnattr_destroy(&attributes);
-    }
-    posix_spawn_file_actions_destroy(&files);
-    return error;
-}
-
-static int start_guard(exec_pool *pool)
-{
-    int pair[2];
-    if (pipe2(pair, O_CLOEXEC) < 0)
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't make a pipe");
-    int error = spawn_guard(&pool->guard, pair[0]);
-    close(pair[0]);
-    pool->guard_pipe = pair[1];
-    return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "can't start /bin/sh") : SHOAL_OK;
-}
-
-/* What it has learnt by then is over, and its numbers may be someone else's. */
-static void end_guard(exec_pool *pool)
-{
-    if (pool->guard > 0) {
-        kill(pool->guard, SIGKILL);
-        while (waitpid(pool->guard, NULL, 0) < 0 && errno == EINTR)
-            ;
-    }
-    if (pool->guard_pipe >= 0)
-        close(pool->guard_pipe);
-}
-
 static int start_program(exec_program **out, const exec_pool *pool)
 {
     const exec_command command = {
-        .text = pool->started_as, .folder = pool->folder, .environment = pool->environment, .extra = pool->guard_pipe};
+        .text = pool->started_as, .folder = pool->folder, .environment = pool->environment, .extra = pool->guard.pipe};
     return exec_program_start(out, &command);
 }
 
@@ -189,7 +134,7 @@ int exec_pool_new(exec_pool **out, const exec_pool_options *options)
     if (status < 0)
         return status;
     pthread_mutex_init(&pool->lock, NULL);
-    pool->guard_pipe = -1;
+    pool->guard.pipe = -1;
     pool->timeout = options->timeout;
     if (gethostname(pool->host, sizeof pool->host - 1) < 0 || !pool->host[0])
         strcpy(pool->host, "this machine");
@@ -202,8 +147,8 @@ int exec_pool_new(exec_pool **out, const exec_pool_options *options)
         status = make_start(pool);
     if (status == SHOAL_OK)
         status = make_environment(pool, options->params);
-    if (status == SHOAL_OK)
-        status = start_guard(pool);
+    if (status == SHOAL_OK && (errno = base_guard_start(&pool->guard, 0)) != 0)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "can't start /bin/sh");
     if (status < 0)
         exec_pool_free(&pool);
     *out = pool;
@@ -220,7 +165,7 @@ void exec_pool_free(exec_pool **inout)
     int64_t until = base_time_after(base_now(), END_SECONDS);
     for (int i = 0; i < pool->idle_count; i++)
         exec_program_end(&pool->idle[i], until);
-    end_guard(pool);
+    base_guard_stop(&pool->guard); /* what it has learnt is over, and its numbers may be someone else's */
     pthread_mutex_destroy(&pool->lock);
     base_free(&pool->idle);
     base_free(&pool->environment);

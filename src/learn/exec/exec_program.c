@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -18,7 +17,9 @@
 
 #include <shoal/error.h>
 
+#include "base/io.h"
 #include "base/memory.h"
+#include "base/spawn.h"
 #include "base/world.h"
 #include "data/data_internal.h"
 
@@ -37,13 +38,6 @@ struct exec_program {
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
 
-static void close_stream(int *stream)
-{
-    if (*stream >= 0)
-        close(*stream);
-    *stream = -1;
-}
-
 static int open_pipes(int ours[3], int theirs[3])
 {
     for (int i = 0; i < 3; i++) {
@@ -59,50 +53,6 @@ static int open_pipes(int ours[3], int theirs[3])
     return SHOAL_OK;
 }
 
-static int set_attributes(posix_spawnattr_t *attributes)
-{
-    sigset_t none, usual;
-    sigemptyset(&none);
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGPIPE); /* whoever started us may ignore them */
-    sigaddset(&usual, SIGXFSZ);
-    int error = posix_spawnattr_setsigmask(attributes, &none);
-    if (!error)
-        error = posix_spawnattr_setsigdefault(attributes, &usual);
-    if (!error)
-        error = posix_spawnattr_setpgroup(attributes, 0);
-    if (!error)
-        error = posix_spawnattr_setflags(attributes,
-                                         POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-    return error;
-}
-
-static int spawn(pid_t *process, const exec_command *command, const int theirs[3])
-{
-    char *arguments[] = {"sh", "-c", (char *)command->text, NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    int error = posix_spawn_file_actions_init(&files);
-    if (error)
-        return error;
-    error = posix_spawnattr_init(&attributes);
-    if (!error) {
-        for (int i = 0; !error && i < 3; i++)
-            error = posix_spawn_file_actions_adddup2(&files, theirs[i], i);
-        if (!error && command->extra >= 0)
-            error = posix_spawn_file_actions_adddup2(&files, command->extra, EXEC_EXTRA);
-        if (!error)
-            error = posix_spawn_file_actions_addchdir_np(&files, command->folder);
-        if (!error)
-            error = set_attributes(&attributes);
-        if (!error)
-            error = posix_spawn(process, "/bin/sh", &files, &attributes, arguments, command->environment);
-        posix_spawnattr_destroy(&attributes);
-    }
-    posix_spawn_file_actions_destroy(&files);
-    return error;
-}
-
 int exec_program_start(exec_program **out, const exec_command *command)
 {
     exec_program *program = NULL;
@@ -114,12 +64,17 @@ int exec_program_start(exec_program **out, const exec_command *command)
         program->stream[i] = -1;
     status = open_pipes(program->stream, theirs);
     if (status == SHOAL_OK) {
-        int error = spawn(&program->process, command, theirs);
+        int error = base_spawn_shell(&program->process, command->text,
+                                     &(base_spawning){.stream = {theirs[0], theirs[1], theirs[2]},
+                                                      .extra = command->extra,
+                                                      .folder = command->folder,
+                                                      .environment = command->environment,
+                                                      .group = BASE_GROUP_OWN});
         if (error)
             status = shoal_fail_errno(SHOAL_SYSTEM, error, "can't start a program in %s", command->folder);
     }
     for (int i = 0; i < 3; i++)
-        close_stream(&theirs[i]);
+        base_close(&theirs[i]);
     if (status < 0)
         exec_program_end(&program, 0);
     *out = program;
@@ -154,7 +109,7 @@ static bool wait_end(const exec_program *program, siginfo_t *how, int64_t until)
 
 void exec_program_close(exec_program *program)
 {
-    close_stream(&program->stream[STREAM_IN]);
+    base_close(&program->stream[STREAM_IN]);
 }
 
 void exec_program_end(exec_program **inout, int64_t until)
@@ -164,12 +119,11 @@ void exec_program_end(exec_program **inout, int64_t until)
     if (!program)
         return;
     for (int i = 0; i < 3; i++)
-        close_stream(&program->stream[i]);
+        base_close(&program->stream[i]);
     if (program->process > 0) {
         (void)wait_end(program, &how, until);
         kill(-program->process, SIGKILL);
-        while (waitpid(program->process, NULL, 0) < 0 && errno == EINTR)
-            ;
+        base_wait(program->process, NULL);
     }
     base_free(&program->answer);
     base_free(inout);
@@ -199,7 +153,7 @@ static void hear_said(exec_program *program)
         if (got > 0)
             keep_said(program, text, (size_t)got);
         else if (got == 0 || (errno != EINTR && errno != EAGAIN))
-            close_stream(&program->stream[STREAM_ERR]);
+            base_close(&program->stream[STREAM_ERR]);
         else if (errno == EAGAIN)
             return;
     }

@@ -16,13 +16,13 @@
 #include <sys/types.h>
 #include <shoal/data.h>
 
-enum { EXEC_RANK_MOST = 4, EXEC_EXTRA = 3 };
+enum { EXEC_RANK_MOST = 4 };
 
 typedef struct exec_command {
     const char *text;   /* for /bin/sh -c */
     const char *folder; /* where it runs */
     char **environment; /* ended by NULL */
-    int extra;          /* a descriptor that it has as EXEC_EXTRA; -1 for none */
+    int extra;          /* a descriptor that it has as BASE_SPAWN_EXTRA; -1 for none */
 } exec_command;
 
 /* Rows to be sent. */

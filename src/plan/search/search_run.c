@@ -12,18 +12,18 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <shoal/error.h>
 
+#include "base/io.h"
 #include "base/option.h"
+#include "base/spawn.h"
 #include "base/world.h"
 
-enum { OPEN_MOST = 1024 };                 /* descriptors that are looked for to be closed */
-static const double GRACE = 5, LOOK = 0.1; /* seconds from SIGTERM to SIGKILL; between two looks at signals */
+enum { GRACE = 5 };             /* seconds from SIGTERM to SIGKILL */
+static const double LOOK = 0.1; /* seconds between two looks at signals */
 
 /* ---- figures ----------------------------------------------------------------------------------------------------- */
 
@@ -105,8 +105,8 @@ void plan_search_read_tail(char *out, size_t size, const char *path)
 /* ---- the process ------------------------------------------------------------------------------------------------- */
 
 typedef struct process {
-    pid_t id, guard;
-    int leash; /* the guard is let go by a byte here; should this program die, it sees the end */
+    pid_t id;
+    base_guard guard; /* of its group, should this program die */
     base_thread *watcher;
     _Atomic uint32_t ended; /* the word that is waited on */
     int64_t end;
@@ -118,98 +118,36 @@ static int open_output(int *out, const char *path)
     return *out < 0 ? shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", path) : SHOAL_OK;
 }
 
-/* In a child: only what may be called between fork and exec. */
-static _Noreturn void become_command(const char *command, const int files[3])
-{
-    static const int defaults[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ, SIGCHLD};
-    sigset_t none;
-    setpgid(0, 0);
-    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
-        signal(defaults[i], SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    for (int i = 0; i < 3; i++)
-        dup2(files[i], i);
-    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-    _exit(127);
-}
-
 static int start(process *out, const plan_search_run *run)
 {
-    int files[3] = {-1, -1, -1};
-    int status = open_output(&files[1], run->stdout_path);
+    int files[2] = {-1, -1};
+    int status = open_output(&files[0], run->stdout_path);
     if (status == SHOAL_OK)
-        status = open_output(&files[2], run->stderr_path);
-    if (status == SHOAL_OK && (files[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
-        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "/dev/null: can't read");
+        status = open_output(&files[1], run->stderr_path);
     if (status == SHOAL_OK) {
-        fflush(NULL);
-        out->id = fork();
-        if (out->id == 0)
-            become_command(run->command, files);
-        if (out->id < 0)
-            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "can't start a process");
-        else
-            setpgid(out->id, out->id); /* whoever of the two is first */
+        int error = base_spawn_shell(&out->id, run->command,
+                                     &(base_spawning){.stream = {-1, files[0], files[1]}, .group = BASE_GROUP_OWN});
+        if (error)
+            status = shoal_fail_errno(SHOAL_SYSTEM, error, "can't start a process");
     }
-    for (int i = 0; i < 3; i++)
-        if (files[i] >= 0)
-            close(files[i]);
+    for (int i = 0; i < 2; i++)
+        base_close(&files[i]);
     return status;
+}
+
+/* Without a guard a command still runs, and only outlives this program if that is killed. */
+static void guard(process *self)
+{
+    char line[16];
+    int length = snprintf(line, sizeof line, "%ld\n", (long)self->id);
+    if (base_guard_start(&self->guard, GRACE) == 0)
+        (void)base_write_all(self->guard.pipe, line, (size_t)length);
 }
 
 static void signal_group(pid_t id, int number)
 {
     kill(-id, number);
     kill(-id, SIGCONT); /* one that was stopped could not hear it */
-}
-
-/* In a child: lives as long as the command, and ends its group when this program is gone, however that was ended.  It
- * holds nothing open, least of all the journal. */
-static _Noreturn void become_guard(pid_t group, int leash)
-{
-    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
-    char byte;
-    ssize_t got;
-    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-        signal(ignored[i], SIG_IGN);
-    setpgid(0, 0);
-    dup2(leash, 0);
-    for (int i = 1; i < OPEN_MOST; i++)
-        close(i);
-    while ((got = read(0, &byte, 1)) < 0 && errno == EINTR)
-        ;
-    if (got <= 0) {
-        struct timespec grace = {.tv_sec = (time_t)GRACE};
-        signal_group(group, SIGTERM);
-        nanosleep(&grace, NULL);
-        kill(-group, SIGKILL);
-    }
-    _exit(0);
-}
-
-/* Without a guard a command still runs, and only outlives this program if that is killed. */
-static void start_guard(process *self)
-{
-    int ends[2];
-    self->leash = -1;
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return;
-    self->guard = fork();
-    if (self->guard == 0)
-        become_guard(self->id, ends[0]);
-    close(ends[0]);
-    self->leash = ends[1];
-}
-
-static void stop_guard(process *self)
-{
-    if (self->leash < 0)
-        return;
-    if (self->guard > 0 && write(self->leash, "", 1) == 1)
-        while (waitpid(self->guard, NULL, 0) < 0 && errno == EINTR)
-            ;
-    close(self->leash);
 }
 
 static void watch(void *context)
@@ -234,13 +172,12 @@ static bool await(process *self, int64_t until)
 /* Takes note of the end and ends what is left of the group; nobody is told twice. */
 static int clear_away(process *self, bool told, int64_t kill_at)
 {
-    int how = 0;
+    int how;
     if (!told)
         signal_group(self->id, SIGTERM);
-    stop_guard(self);
+    base_guard_stop(&self->guard);
     base_thread_join(&self->watcher);
-    while (waitpid(self->id, &how, 0) < 0 && errno == EINTR)
-        ;
+    base_wait(self->id, &how);
     while (kill(-self->id, 0) == 0 && base_now() < kill_at)
         base_sleep_until(base_time_after(base_now(), 0.005));
     kill(-self->id, SIGKILL);
@@ -288,7 +225,7 @@ int plan_search_run_trial(plan_trial_record *trial, const plan_search_run *run)
     if (status < 0)
         return status;
     int64_t began = base_now();
-    start_guard(&self);
+    guard(&self);
     status = base_thread_start(&self.watcher, watch, &self);
     bool by_itself = status == SHOAL_OK && follow(&self, run, began);
     int64_t kill_at = base_time_after(base_now(), GRACE);
