@@ -53,10 +53,11 @@ static int find_launcher(const struct launcher **out, const char **rest, const c
 
 int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store_scheme, int64_t threads)
 {
-    *out = (launch_ask){0};
+    *out = (launch_ask){.local = true, .patience = specs->count == 0 ? 3600 : 0};
     for (int i = 0; i < specs->count; i++) {
         const struct launcher *launcher = NULL;
         const char *rest = NULL;
+        int64_t before = out->workers;
         int status = find_launcher(&launcher, &rest, specs->text[i]);
         if (status == SHOAL_OK)
             status = launcher->ask(out, rest, store_scheme, threads);
@@ -65,39 +66,34 @@ int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store
         if (out->workers > LAUNCH_WORKERS_MOST)
             return shoal_fail(SHOAL_USAGE, "--workers: %lld workers are more than the %d there can be",
                               (long long)out->workers, LAUNCH_WORKERS_MOST);
+        out->patience = launcher->patience > out->patience ? launcher->patience : out->patience;
+        out->part[out->count++] = (launch_part){.launcher = launcher, .rest = rest, .workers = out->workers - before};
     }
     return SHOAL_OK;
 }
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
 
-static int start_member(launch_group *self, const char *spec, int64_t extra)
+static int start_member(launch_group *self, const launch_part *part, int64_t extra)
 {
     member *member = &self->members[self->count];
-    launch_ask ask = {0};
-    const struct launcher *launcher = NULL;
-    const char *rest = NULL;
-    int status = find_launcher(&launcher, &rest, spec);
-    if (status == SHOAL_OK)
-        status = launcher->ask(&ask, rest, NULL, self->job.threads);
-    if (status == SHOAL_OK)
-        status = base_alloc((void **)&member->workers, 1, launcher->size, "the workers");
+    int status = base_alloc((void **)&member->workers, 1, part->launcher->size, "the workers");
     if (status < 0)
         return status;
-    *member->workers = (launch_workers){.class = launcher, .job = &self->job, .first_slot = self->wanted};
-    member->share = ask.workers;
-    status = launcher->start(member->workers, rest, extra);
+    *member->workers = (launch_workers){.class = part->launcher, .job = &self->job, .first_slot = self->wanted};
+    member->share = part->workers;
+    status = part->launcher->start(member->workers, part->rest, extra);
     if (status < 0) {
-        launcher->free(member->workers);
+        part->launcher->free(member->workers);
         base_free(&member->workers);
         return status;
     }
-    self->wanted += ask.workers + extra;
+    self->wanted += part->workers + extra;
     self->count++;
     return SHOAL_OK;
 }
 
-int launch_new(launch_group **out, const launch_specs *specs, const launch_job *job)
+int launch_new(launch_group **out, const launch_ask *ask, const launch_job *job)
 {
     launch_group *self = NULL;
     *out = NULL;
@@ -105,8 +101,8 @@ int launch_new(launch_group **out, const launch_specs *specs, const launch_job *
     if (status < 0)
         return status;
     self->job = *job;
-    for (int i = 0; i < specs->count && status == SHOAL_OK; i++)
-        status = start_member(self, specs->text[i], i == 0 ? job->helpers : 0);
+    for (int i = 0; i < ask->count && status == SHOAL_OK; i++)
+        status = start_member(self, &ask->part[i], i == 0 ? job->helpers : 0);
     if (status < 0) {
         char *why = NULL;
         bool kept = base_copy_text(&why, shoal_error()) == SHOAL_OK;

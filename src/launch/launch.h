@@ -1,7 +1,10 @@
 /* Starting workers, and looking after them while they run.
  *
  *     launch_group *group = NULL;
- *     int status = launch_new(&group, &specs, &job);            // "local:4", "ssh:corn10,corn11:8", "slurm:64"
+ *     launch_ask ask;
+ *     int status = launch_ask_for(&ask, &specs, "dir", 0);      // "local:4", "ssh:corn10,corn11:8", "slurm:64"
+ *     if (status == SHOAL_OK)
+ *         status = launch_new(&group, &ask, &job);
  *     while (status == SHOAL_OK && there is more to do)
  *         status = launch_tick(group);                          // once a second or more often: who died, who is due
  *     launch_stop(group, 2);                             // tells all to leave, ends who has not left two seconds later
@@ -48,12 +51,24 @@ typedef struct launch_job {
 /* The values of --workers, one launcher each. */
 typedef shoal_texts launch_specs;
 
-/* What specs ask for, found out without starting anything. */
+/* One of --workers. */
+typedef struct launch_part {
+    const struct launcher *launcher;
+    const char *rest; /* of the text, behind its colon */
+    int64_t workers;
+} launch_part;
+
+/* What specs ask for, found out without starting anything.  The texts of the specs must last as long as this. */
 typedef struct launch_ask {
     int64_t workers; /* in all */
     int64_t slots;   /* threads in all, as far as this machine can tell */
+    bool local;      /* all are processes of this machine */
     bool far;        /* some do not see this machine's files */
-    bool piped;      /* some reach the store only through the process that started them */
+    const char
+        *through;    /* by what some reach the store through the process that started them: "ssh"; NULL: none does */
+    double patience; /* seconds that it may take until one works; an hour when nobody is to be started */
+    int count;
+    launch_part part[SHOAL_TEXTS_MOST];
 } launch_ask;
 
 /* SHOAL_USAGE with a sentence for what can't be asked for. `store_scheme`, which may be NULL, is that of the store they
@@ -62,7 +77,7 @@ int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store
 
 typedef struct launch_group launch_group;
 
-int launch_new(launch_group **out, const launch_specs *specs, const launch_job *job);
+int launch_new(launch_group **out, const launch_ask *ask, const launch_job *job);
 /* Looks after them.  Fails when none runs, none will be started any more, and some have failed, with the reason of
  * the last. */
 int launch_tick(launch_group *group);

@@ -18,7 +18,9 @@ struct launcher {
     const char *scheme; /* "ssh" in ssh:corn10,corn11:8 */
     const char *form;   /* for messages: "ssh:HOST[:N],..." */
     size_t size;        /* of its state */
-    /* Counts what `rest`, the text behind the colon, asks for; no more than that.  Adds to *out. */
+    double patience;    /* as in launch_ask */
+    /* Finds out what `rest`, the text behind the colon, asks for: adds to the counts of *out, clears `local`, and sets
+     * `far` and `through`, where that is so. */
     int (*ask)(launch_ask *out, const char *rest, const char *store_scheme, int64_t threads);
     /* Begins to start them, and `extra` more, which is 0 for all but the first launcher of a group.  What takes long
      * goes on in threads of its own: tick tells how it went.  On failure free is called too. */

@@ -114,6 +114,7 @@ const struct launcher launch_local = {
     .scheme = "local",
     .form = "local:N",
     .size = sizeof(local),
+    .patience = 60,
     .ask = local_ask,
     .start = local_start,
     .tick = local_tick,

@@ -29,8 +29,10 @@ static int slurm_ask(launch_ask *out, const char *rest, const char *store_scheme
         return status;
     out->workers += options.workers;
     out->slots += options.workers * slurm_options_threads(&options, threads);
+    out->local = false;
     out->far = true;
-    out->piped = out->piped || !slurm_store_is_cloud(store_scheme);
+    if (!slurm_store_is_cloud(store_scheme))
+        out->through = "slurm";
     slurm_options_release(&options);
     return SHOAL_OK;
 }
@@ -104,6 +106,7 @@ const struct launcher launch_slurm = {
     .scheme = "slurm",
     .form = "slurm:N[?OPTION=VALUE&...]",
     .size = sizeof(slurm_launch),
+    .patience = 24 * 3600, /* they may have to wait for their turn */
     .ask = slurm_ask,
     .start = slurm_start,
     .tick = slurm_tick,

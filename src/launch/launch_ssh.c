@@ -140,8 +140,10 @@ static int ssh_ask(launch_ask *out, const char *rest, const char *store_scheme, 
     for (int i = 0; i < count; i++) {
         out->workers += hosts[i].workers;
         out->slots += hosts[i].workers * launch_threads_each(threads, base_cores(), hosts[i].workers);
-        out->far = out->piped = true;
     }
+    out->local = false;
+    out->far = true;
+    out->through = "ssh";
     base_free(&hosts);
     return status;
 }
@@ -318,6 +320,7 @@ const struct launcher launch_ssh = {
     .scheme = "ssh",
     .form = "ssh:HOST[:N],...",
     .size = sizeof(ssh_launch),
+    .patience = 60,
     .ask = ssh_ask,
     .start = ssh_start,
     .tick = ssh_tick,

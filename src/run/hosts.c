@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "base/world.h"
 #include "launch/slurm_command.h"
+#include "launch/slurm_options.h"
 #include "launch/ssh_far.h"
 
 enum { PROBE_BYTES = 16 << 20, POLL_MS = 10, AT_ONCE = 8 };
@@ -34,7 +35,6 @@ static int check_local(run_hosts *self, int64_t workers)
     int status = add_row(self, &row);
     if (status < 0)
         return status;
-    row->launcher = "local";
     row->reached = true;
     row->workers = workers;
     row->nodes = 1;
@@ -49,20 +49,13 @@ static int check_local(run_hosts *self, int64_t workers)
 /* ---- Slurm ------------------------------------------------------------------------------------------------------- */
 
 /* The partition that slurm:64?partition=spot asks for; "" for none. */
-static int find_partition(char *out, size_t size, const char *rest)
+static const char *partition_of(const slurm_options *options)
 {
-    static const char name[] = "partition=";
-    const char *at = strstr(rest, name);
-    out[0] = '\0';
-    if (!at)
-        return SHOAL_OK;
-    at += strlen(name);
-    size_t length = strcspn(at, "&");
-    if (length == 0 || length >= size ||
-        strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-,") < length)
-        return shoal_fail(SHOAL_USAGE, "--workers slurm:%s: the partition can't be called that", rest);
-    snprintf(out, size, "%.*s", (int)length, at);
-    return SHOAL_OK;
+    static const char name[] = "--partition=";
+    for (int i = 0; i < options->count; i++)
+        if (strncmp(options->argument[i], name, strlen(name)) == 0)
+            return options->argument[i] + strlen(name);
+    return "";
 }
 
 /* A line of sinfo, "debug*|up|3/1/0/4|2|1024+": its name, its state, nodes that work, are free, can't be used and all
@@ -97,11 +90,13 @@ static int ask_sinfo(char **text, const char *partition)
 
 static int check_slurm(run_hosts *self, const char *rest, int64_t workers)
 {
-    char partition[128], *text = NULL;
+    char *text = NULL;
     run_host *row = NULL;
-    int lines = 0, status = find_partition(partition, sizeof partition, rest);
+    slurm_options options;
+    int lines = 0, status = slurm_options_parse(&options, rest);
     if (status < 0)
         return status;
+    const char *partition = partition_of(&options);
     int asked = ask_sinfo(&text, partition);
     char *left = text;
     for (char *line; status == SHOAL_OK && (line = strsep(&left, "\n")) != NULL;) {
@@ -110,17 +105,16 @@ static int check_slurm(run_hosts *self, const char *rest, int64_t workers)
         status = add_row(self, &row);
         if (status < 0)
             break;
-        row->launcher = "slurm";
         row->workers = workers;
         take_partition(row, line);
         lines++;
     }
     if (status == SHOAL_OK && lines == 0 && (status = add_row(self, &row)) == SHOAL_OK) {
-        row->launcher = "slurm";
         snprintf(row->name, sizeof row->name, "slurm%s%s", *partition ? ":" : "", partition);
         snprintf(row->why, sizeof row->why, "%s", asked < 0 ? shoal_error() : "sinfo names no partition");
     }
     base_free(&text);
+    slurm_options_release(&options);
     return status;
 }
 
@@ -149,7 +143,6 @@ static int start_reaching(run_hosts *self, reaching *now, const char *ssh)
         status = add_row(self, &row);
         if (status < 0)
             break;
-        row->launcher = "ssh";
         row->workers = now->hosts[i].workers;
         row->nodes = 1;
         snprintf(row->name, sizeof row->name, "%s", now->hosts[i].target);
@@ -253,26 +246,31 @@ static int check_ssh(run_hosts *self, const char *rest, const char *ssh, const v
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-static int check_spec(run_hosts *self, const char *spec, const char *ssh, const volatile int *stop)
+static int check_part(run_hosts *self, const launch_part *part, const char *ssh, const volatile int *stop)
 {
-    launch_ask ask;
-    launch_specs one = {.count = 1, .text = {spec}};
-    int status = launch_ask_for(&ask, &one, NULL, 0);
-    if (status < 0)
-        return status;
-    const char *rest = strchr(spec, ':') + 1;
-    return strncmp(spec, "ssh:", 4) == 0     ? check_ssh(self, rest, ssh, stop)
-           : strncmp(spec, "slurm:", 6) == 0 ? check_slurm(self, rest, ask.workers)
-                                             : check_local(self, ask.workers);
+    if (part->launcher == &launch_local)
+        return check_local(self, part->workers);
+    if (part->launcher == &launch_ssh)
+        return check_ssh(self, part->rest, ssh, stop);
+    if (part->launcher == &launch_slurm)
+        return check_slurm(self, part->rest, part->workers);
+    SHOAL_BUG("nobody looks at workers of %s", part->launcher->scheme);
 }
 
 int run_hosts_check(run_hosts **out, const launch_specs *specs, const char *ssh, const volatile int *stop)
 {
     run_hosts *self = NULL;
+    launch_ask ask;
     *out = NULL;
-    int status = base_alloc(&self, 1, sizeof *self, "the hosts");
-    for (int i = 0; i < specs->count && status == SHOAL_OK; i++)
-        status = check_spec(self, specs->text[i], ssh, stop);
+    int status = launch_ask_for(&ask, specs, NULL, 0);
+    if (status == SHOAL_OK)
+        status = base_alloc(&self, 1, sizeof *self, "the hosts");
+    for (int i = 0; i < ask.count && status == SHOAL_OK; i++) {
+        int first = self->count;
+        status = check_part(self, &ask.part[i], ssh, stop);
+        for (int row = first; row < self->count; row++)
+            self->rows[row].launcher = ask.part[i].launcher->scheme;
+    }
     if (status < 0) {
         run_hosts_free(&self);
         return status;

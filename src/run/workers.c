@@ -74,20 +74,6 @@ static void pass_on_line(void *context, const char *line)
     run_warn(self->outcome, line);
 }
 
-/* For what is predicted of such a run. */
-static void note_crew(following *self, const launch_ask *ask)
-{
-    run_away *away = &self->outcome->away;
-    const shoal_texts *specs = &self->options->workers;
-    away->mappers = ask->workers;
-    away->local = true;
-    for (int i = 0; i < specs->count; i++) {
-        away->local = away->local && strncmp(specs->text[i], "local:", 6) == 0;
-        if (ask->piped && strncmp(specs->text[i], "local:", 6) != 0)
-            away->through = strncmp(specs->text[i], "slurm:", 6) == 0 ? "slurm" : "ssh";
-    }
-}
-
 static bool splits_roles(const run_workers_options *options)
 {
     return options->roles && strcmp(options->roles, "split") == 0;
@@ -106,13 +92,16 @@ static int start_workers(following *self)
                             "job %s reads a file of this machine, which workers elsewhere do not see: "
                             "start it anew with --workers of both kinds",
                             self->id);
-    if (status == SHOAL_OK && ask.piped && away->url) /* those behind a pipe reach other stores through this process */
+    if (status == SHOAL_OK && ask.through &&
+        away->url) /* those behind a pipe reach other stores through this process */
         status = shoal_store_open_at(&self->data, &self->data_key, away->url, &(shoal_store_options){.read_only = true},
                                      run_jobs_deadline(self->jobs));
     if (status < 0)
         return status;
     self->count = ask.workers;
-    note_crew(self, &ask);
+    away->mappers = ask.workers; /* these three for what is predicted of such a run */
+    away->local = ask.local;
+    away->through = ask.through;
     if (splits_roles(self->options))
         self->helpers = (int64_t)ceil(sqrt((double)self->count)) + 1;
     const launch_job job = {.store_url = self->jobs->url,
@@ -130,7 +119,7 @@ static int start_workers(following *self)
                             .gone = tell_death,
                             .say = pass_on_line,
                             .context = self};
-    return launch_new(&self->workers, &self->options->workers, &job);
+    return launch_new(&self->workers, &ask, &job);
 }
 
 /* Whoever says how many workers there are to be takes back what was said before. */
@@ -286,14 +275,12 @@ static int end_failed(const following *self, int failure, const char *why)
     return failure;
 }
 
-/* Those of a cluster may have to wait for their turn. */
 double run_patience(const run_workers_options *options)
 {
-    double usual = options->workers.count > 0 ? 60 : 3600;
-    for (int i = 0; i < options->workers.count; i++)
-        if (strncmp(options->workers.text[i], "slurm:", 6) == 0)
-            usual = 24 * 3600;
-    return options->patience > 0 ? options->patience : usual;
+    launch_ask ask;
+    if (options->patience > 0 || launch_ask_for(&ask, &options->workers, NULL, 0) < 0)
+        return options->patience;
+    return ask.patience;
 }
 
 static int follow(following *self)

@@ -110,7 +110,19 @@ static void test_what_is_asked_for(void **state)
     assert_int_equal(launch_ask_for(&ask, &two, "dir", 3), SHOAL_OK);
     assert_int_equal(ask.workers, 10);
     assert_int_equal(ask.slots, 30);
-    assert_false(ask.far || ask.piped);
+    assert_true(ask.local && !ask.far && !ask.through && ask.patience == 60);
+    assert_int_equal(ask.count, 2);
+    assert_int_equal(ask.part[0].workers, 8);
+    assert_int_equal(ask.part[1].workers, 2);
+    const launch_specs mixed = {.count = 3, .text = {"ssh:corn10,corn11:4", "slurm:5", "local:1"}};
+    assert_int_equal(launch_ask_for(&ask, &mixed, "az", 0), SHOAL_OK);
+    assert_true(!ask.local && ask.far && ask.patience == 24 * 3600); /* the longest */
+    assert_string_equal(ask.through, "ssh");                         /* Slurm's reach this store by themselves */
+    assert_int_equal(ask.part[0].workers, 5);
+    assert_int_equal(launch_ask_for(&ask, &mixed, "dir", 0), SHOAL_OK);
+    assert_string_equal(ask.through, "slurm");
+    assert_int_equal(launch_ask_for(&ask, &(launch_specs){0}, "dir", 0), SHOAL_OK);
+    assert_true(ask.local && !ask.through && ask.workers == 0 && ask.count == 0 && ask.patience == 3600);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const launch_specs specs = {.count = 1, .text = {wrong[i]}};
         assert_int_equal(launch_ask_for(&ask, &specs, "dir", 0), SHOAL_USAGE);
@@ -125,9 +137,11 @@ static void test_group_shares_counts(void **state)
 {
     launch_group *group = NULL;
     const launch_specs specs = {.count = 2, .text = {"local:1", "local:3"}};
+    launch_ask ask;
     const launch_job job = {.program = "/bin/false", .store_url = "dir:x", .id = "a", .spec = "b", .kernel = "auto"};
     (void)state;
-    assert_int_equal(launch_new(&group, &specs, &job), SHOAL_OK);
+    assert_int_equal(launch_ask_for(&ask, &specs, "dir", 0), SHOAL_OK);
+    assert_int_equal(launch_new(&group, &ask, &job), SHOAL_OK);
     assert_int_equal(launch_wanted(group), 4);
     assert_int_equal(launch_scale(group, 9), SHOAL_OK);
     assert_int_equal(launch_wanted(group), 9);

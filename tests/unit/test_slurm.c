@@ -583,9 +583,9 @@ static void asks_for_what_it_needs(void **state)
     launch_ask ask = {0};
     (void)state;
     assert_int_equal(launch_slurm.ask(&ask, "4?cpus=2", "az", 0), SHOAL_OK);
-    assert_true(ask.far && !ask.piped && ask.workers == 4 && ask.slots == 8);
+    assert_true(ask.far && !ask.through && ask.workers == 4 && ask.slots == 8);
     assert_int_equal(launch_slurm.ask(&ask, "2", "dir", 3), SHOAL_OK);
-    assert_true(ask.piped && ask.workers == 6 && ask.slots == 14);
+    assert_true(ask.through && ask.workers == 6 && ask.slots == 14);
 }
 
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
