@@ -23,11 +23,9 @@ typedef struct run_away {
     char *file, *url; /* where its rows are: a file of this machine; another store; NULL otherwise */
     char *resume;     /* the command that goes on with it, when it stopped and can go on */
     /* What is known of the run, for what was predicted of it. */
-    double begun, ended; /* when it was submitted, and when its result was there */
-    bool resumed;        /* it was begun by another process */
-    bool local;          /* all workers were started on this machine */
-    int64_t mappers;     /* workers that --workers asked for; 0: they come from elsewhere */
-    const char *through; /* "ssh", "slurm": workers reach the store through this process; NULL: by themselves */
+    double begun, ended;    /* when it was submitted, and when its result was there */
+    bool resumed;           /* it was begun by another process */
+    struct launch_ask *ask; /* what --workers asks for, once the store is open (launch/launch.h) */
     shoal_plan_source source;
 } run_away;
 

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "launch/launch.h"
 #include "plan/history.h"
 
 static void warn(const shoal_outcome *outcome, const char *hint)
@@ -77,13 +78,14 @@ static void note_phases(plan_run *run, const shoal_outcome *outcome, const shoal
 static void note_workers(plan_run *run, const run_away *away, const run_workers_options *options)
 {
     const shoal_job_report *report = &away->report;
+    const bool local = away->ask->count > 0 && away->ask->local;
     double slots = report->run.threads, there = (double)(report->workers - report->lost);
-    plan_calibration_name(run->store, sizeof run->store, away->through ? away->through : away->store);
-    run->workers = away->mappers > 0 ? away->mappers : report->workers;
+    plan_calibration_name(run->store, sizeof run->store, away->ask->through ? away->ask->through : away->store);
+    run->workers = away->ask->workers > 0 ? away->ask->workers : report->workers;
     run->lost = report->lost;
     run->threads = fmax(slots / fmax(there, 1), 1);
-    run->machines = away->local ? 1 : 0;
-    run->cores = away->local ? base_cores() : run->threads;
+    run->machines = local ? 1 : 0;
+    run->cores = local ? base_cores() : run->threads;
     run->split_roles = options->roles && strcmp(options->roles, "split") == 0;
     run->source = away->source;
     run->slices = (double)options->slices;
@@ -91,7 +93,7 @@ static void note_workers(plan_run *run, const run_away *away, const run_workers_
     run->partial = run->partial || away->resumed;
     for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
         run->requests += (double)report->requests.requests[i];
-    if (away->local && !away->resumed)
+    if (local && !away->resumed)
         run->seconds = away->ended - away->begun;
     else if (run->source == SHOAL_PLAN_UPLOADED)
         run->source = SHOAL_PLAN_STORED;

@@ -15,7 +15,7 @@ int run_supervise(const shoal_outcome *outcome)
     char *log = NULL;
     snprintf(threads, sizeof threads, "%lld", (long long)place->threads);
     snprintf(memory, sizeof memory, "%lld", (long long)options->worker_memory);
-    snprintf(patience, sizeof patience, "%.17g", run_patience(options));
+    snprintf(patience, sizeof patience, "%.17g", run_patience(outcome));
     const char *arguments[LAUNCH_ARGUMENTS_MOST + 1] = {"job",
                                                         "resume",
                                                         outcome->away.id,

@@ -7,7 +7,7 @@
 /* Starts `shoal job resume` in a session of its own, which starts the workers and writes the outputs in the end. */
 int run_supervise(const shoal_outcome *outcome);
 /* Seconds without any worker, or without the store, after which whoever follows a job gives up. */
-double run_patience(const run_workers_options *options);
+double run_patience(const shoal_outcome *outcome);
 /* Notes where the rows of a job are. */
 int run_note_source(run_away *away, const char *source, const char *place);
 

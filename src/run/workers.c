@@ -82,26 +82,21 @@ static bool splits_roles(const run_workers_options *options)
 static int start_workers(following *self)
 {
     run_away *away = &self->outcome->away;
-    launch_ask ask;
-    const char *scheme = shoal_store_describe(self->jobs->store).scheme;
-    if (self->options->workers.count == 0)
+    const launch_ask *ask = away->ask;
+    int status = SHOAL_OK;
+    if (ask->count == 0)
         return SHOAL_OK;
-    int status = launch_ask_for(&ask, &self->options->workers, scheme, self->request->place.threads);
-    if (status == SHOAL_OK && ask.far && away->file)
+    if (ask->far && away->file)
         status = shoal_fail(SHOAL_USAGE,
                             "job %s reads a file of this machine, which workers elsewhere do not see: "
                             "start it anew with --workers of both kinds",
                             self->id);
-    if (status == SHOAL_OK && ask.through &&
-        away->url) /* those behind a pipe reach other stores through this process */
+    if (status == SHOAL_OK && ask->through && away->url) /* those behind a pipe reach stores through this process */
         status = shoal_store_open_at(&self->data, &self->data_key, away->url, &(shoal_store_options){.read_only = true},
                                      run_jobs_deadline(self->jobs));
     if (status < 0)
         return status;
-    self->count = ask.workers;
-    away->mappers = ask.workers; /* these three for what is predicted of such a run */
-    away->local = ask.local;
-    away->through = ask.through;
+    self->count = ask->workers;
     if (splits_roles(self->options))
         self->helpers = (int64_t)ceil(sqrt((double)self->count)) + 1;
     const launch_job job = {.store_url = self->jobs->url,
@@ -119,14 +114,14 @@ static int start_workers(following *self)
                             .gone = tell_death,
                             .say = pass_on_line,
                             .context = self};
-    return launch_new(&self->workers, &ask, &job);
+    return launch_new(&self->workers, ask, &job);
 }
 
 /* Whoever says how many workers there are to be takes back what was said before. */
 static int forget_scale(following *self)
 {
     int64_t wanted = -1;
-    if (self->options->workers.count == 0 || self->options->as_scaled)
+    if (self->outcome->away.ask->count == 0 || self->options->as_scaled)
         return SHOAL_OK;
     int status = shoal_job_wanted(&wanted, self->jobs->store, self->id, run_jobs_deadline(self->jobs));
     if (status == SHOAL_OK && wanted >= 0 && wanted != self->count)
@@ -179,7 +174,7 @@ static void say_waiting(following *self)
     char *url = NULL, *root = NULL, *hashes = NULL, *line = NULL;
     shoal_job *about = NULL;
     self->said_waiting = true;
-    if (self->options->workers.count > 0 || !watch->note)
+    if (self->outcome->away.ask->count > 0 || !watch->note)
         return;
     if (run_quote(&url, self->jobs->url) == SHOAL_OK && copy_root(&root, self) == SHOAL_OK &&
         shoal_job_describe(&about, self->jobs->store, self->id, false, run_jobs_deadline(self->jobs)) == SHOAL_OK &&
@@ -275,12 +270,10 @@ static int end_failed(const following *self, int failure, const char *why)
     return failure;
 }
 
-double run_patience(const run_workers_options *options)
+double run_patience(const shoal_outcome *outcome)
 {
-    launch_ask ask;
-    if (options->patience > 0 || launch_ask_for(&ask, &options->workers, NULL, 0) < 0)
-        return options->patience;
-    return ask.patience;
+    double asked = outcome->request->workers.patience;
+    return asked > 0 ? asked : outcome->away.ask->patience;
 }
 
 static int follow(following *self)
@@ -294,7 +287,7 @@ static int follow(following *self)
                                     .forgot = put_again,
                                     .forgot_context = self,
                                     .stop = self->request->watch.stop,
-                                    .patience = run_patience(self->options),
+                                    .patience = run_patience(outcome),
                                     .algorithms = learn_algorithms()};
     char *why = NULL;
     int status = start_workers(self);
@@ -342,13 +335,10 @@ static int follow_job(shoal_outcome *outcome)
 static int detach(shoal_outcome *outcome)
 {
     following self = following_of(outcome);
-    launch_ask ask;
-    int status = launch_ask_for(&ask, &self.options->workers, NULL, 0);
     outcome->away.detached = true;
-    outcome->away.alone = self.options->workers.count == 0;
-    self.count = ask.workers;
-    if (status == SHOAL_OK)
-        status = forget_scale(&self);
+    outcome->away.alone = outcome->away.ask->count == 0;
+    self.count = outcome->away.ask->workers;
+    int status = forget_scale(&self);
     if (status == SHOAL_OK && !outcome->away.alone)
         status = run_supervise(outcome);
     if (status == SHOAL_OK && outcome->away.alone)
@@ -402,11 +392,7 @@ static int submit(shoal_outcome *outcome)
     run_away *away = &outcome->away;
     char *text = NULL;
     char id[SHOAL_JOB_ID_BYTES];
-    launch_ask ask;
-    const char *scheme = shoal_store_describe(outcome->jobs.store).scheme;
-    int status = launch_ask_for(&ask, &workers->workers, scheme, request->place.threads);
-    if (status == SHOAL_OK)
-        status = run_wish_text(&text, request);
+    int status = run_wish_text(&text, request);
     if (status == SHOAL_OK)
         status = job_setup_id(id, workers->name ? workers->name : outcome->algorithm->name);
     if (status < 0) {
@@ -418,8 +404,8 @@ static int submit(shoal_outcome *outcome)
                                  .made = note_made,
                                  .made_context = &made,
                                  .slices = workers->slices,
-                                 .workers = ask.slots,
-                                 .far = ask.far,
+                                 .workers = away->ask->slots,
+                                 .far = away->ask->far,
                                  .code = request->code ? request->code->file : NULL,
                                  .codes = request->code ? request->code->count : 0,
                                  .reduce = workers->reduce,
@@ -443,6 +429,17 @@ static int submit(shoal_outcome *outcome)
     return status;
 }
 
+/* What --workers asks for, now that it is known where they meet. */
+static int count_workers(shoal_outcome *outcome)
+{
+    const shoal_request *request = outcome->request;
+    const char *scheme = shoal_store_describe(outcome->jobs.store).scheme;
+    int status = base_alloc(&outcome->away.ask, 1, sizeof *outcome->away.ask, "workers");
+    if (status == SHOAL_OK)
+        status = launch_ask_for(outcome->away.ask, &request->workers.workers, scheme, request->place.threads);
+    return status;
+}
+
 int run_away_from_here(shoal_outcome *outcome)
 {
     const run_workers_options *workers = &outcome->request->workers;
@@ -457,6 +454,8 @@ int run_away_from_here(shoal_outcome *outcome)
     away->keep = workers->store != NULL || workers->detach;
     away->begun = base_seconds();
     status = base_copy_text(&away->store, outcome->jobs.url);
+    if (status == SHOAL_OK)
+        status = count_workers(outcome);
     if (status == SHOAL_OK)
         status = submit(outcome);
     if (status == SHOAL_STOPPED && away->id[0]) {
@@ -477,6 +476,8 @@ int run_resumed(shoal_outcome *outcome)
     outcome->away.resumed = true;
     base_free(&outcome->away.store);
     int status = base_copy_text(&outcome->away.store, outcome->jobs.url);
+    if (status == SHOAL_OK)
+        status = count_workers(outcome);
     if (status < 0)
         return status;
     return outcome->request->workers.detach ? detach(outcome) : follow_job(outcome);
