@@ -54,6 +54,9 @@ typedef struct cli_verb {
 const cli_verb *const *cli_verbs(void);
 /* The verb of a learner, made from its face; NULL when it has none (learner_verb.c). */
 const cli_verb *cli_learner_verb(const learn_face *face);
+/* `shoal plan NAME`, made from the same; NULL when there is none.  And the one for modules (cli_plan.c). */
+const cli_verb *cli_plan_verb(const learn_face *face);
+const cli_verb *cli_plan_run(void);
 /* Lists the outputs that `shoal predict` has, from the faces of all learners. */
 void cli_predict_prepare(void);
 /* Makes the options of `shoal run`. */
@@ -62,7 +65,6 @@ extern const cli_verb cli_predict, cli_run, cli_data_info, cli_data_head, cli_da
     cli_help;
 extern const cli_verb cli_store_ls, cli_store_get, cli_store_put, cli_store_cat, cli_store_rm, cli_store_du,
     cli_store_copy, cli_store_bench;
-extern const cli_verb cli_plan_kmeans, cli_plan_logistic, cli_plan_autoencoder, cli_plan_run;
 extern const cli_verb cli_calibrate;
 extern const cli_verb cli_plan_search;
 extern const cli_verb cli_agent, cli_check;

@@ -2,6 +2,8 @@
  * started. */
 #include "plan_verb.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "learn/module.h"
 #include "plan/measure/measure_learner.h"
@@ -15,15 +17,11 @@ typedef struct function {
     int64_t rounds;
 } function;
 
+/* The settings: this, and behind it the learner's, or a `function`. */
 typedef struct settings {
     cli_common common;
-    union {
-        shoal_kmeans_config kmeans;
-        shoal_logistic_config logistic;
-        shoal_autoencoder_config autoencoder;
-        function function;
-    } config;
     cli_plan_settings plan;
+    _Alignas(16) char config[];
 } settings;
 
 #define AT(field) offsetof(cli_plan_settings, field)
@@ -139,13 +137,6 @@ static const shoal_option function_rows[] = {
 };
 static const shoal_option *const function_options = function_rows;
 
-static const shoal_option class_rows[] = {
-    {"classes", 0, SHOAL_OPTION_COUNT, offsetof(shoal_logistic_config, expected_classes), "N",
-     .help = "different labels that the data have", .fallback = "2", .least = 2, .most = 1000},
-    {0},
-};
-static const shoal_option *const class_options = class_rows;
-
 /* ---- the verbs --------------------------------------------------------------------------------------------------- */
 
 static void note(const char *text)
@@ -174,37 +165,31 @@ static int make_plan(const cli_plan_asked *asked)
     return status;
 }
 
-static int run_kmeans(void *from_main, const char *const *word, int words)
+/* How many classes there are, of a learner that has to be told. */
+static int64_t classes_of(const learn_face *face, const void *config)
 {
-    settings *settings = from_main;
-    (void)words;
-    return make_plan(&(cli_plan_asked){
-        .algorithm = &shoal_kmeans, .config = &settings->config, .settings = &settings->plan, .path = word[0]});
+    for (const shoal_option *option = face->plan_options; option && option->name; option++)
+        if (strcmp(option->name, "classes") == 0)
+            return *(const int64_t *)((const char *)config + option->offset);
+    return 0;
 }
 
-static int run_logistic(void *from_main, const char *const *word, int words)
+static int run_learner(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
+    const learn_face *face = settings->common.verb->face;
     (void)words;
-    return make_plan(&(cli_plan_asked){.algorithm = &shoal_logistic,
-                                       .config = &settings->config,
+    return make_plan(&(cli_plan_asked){.algorithm = face->algorithm,
+                                       .config = settings->config,
                                        .settings = &settings->plan,
                                        .path = word[0],
-                                       .classes = settings->config.logistic.expected_classes});
-}
-
-static int run_autoencoder(void *from_main, const char *const *word, int words)
-{
-    settings *settings = from_main;
-    (void)words;
-    return make_plan(&(cli_plan_asked){
-        .algorithm = &shoal_autoencoder, .config = &settings->config, .settings = &settings->plan, .path = word[0]});
+                                       .classes = classes_of(face, settings->config)});
 }
 
 static int run_run(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
-    const function *function = &settings->config.function;
+    const function *function = (const struct function *)settings->config;
     run_code code = {0};
     cli_plan_asked asked = {
         .settings = &settings->plan, .path = words > 1 ? word[1] : NULL, .rounds = function->rounds};
@@ -226,30 +211,7 @@ static int run_run(void *from_main, const char *const *word, int words)
     return status;
 }
 
-#define GROUPS(...)                                                                                                    \
-    {                                                                                                                  \
-        {"Data and job", &job_options, offsetof(settings, plan)},                                                      \
-            {"Workers", &crew_options, offsetof(settings, plan)},                                                      \
-            {"Choosing", &wish_options, offsetof(settings, plan)},                                                     \
-            {"Constants of the model", &constant_options, offsetof(settings, plan)},                                   \
-            {"Output", &output_options, offsetof(settings, plan)}, __VA_ARGS__,                                        \
-            {"Help", &cli_common_options, offsetof(settings, common)},                                                 \
-        {                                                                                                              \
-            0                                                                                                          \
-        }                                                                                                              \
-    }
-
-#define LEARNER(learner)                                                                                               \
-    {                                                                                                                  \
-        "The learner, as in shoal " #learner, &shoal_##learner.options, offsetof(settings, config.learner)             \
-    }
-
-static const base_option_group kmeans_groups[] = GROUPS(LEARNER(kmeans)),
-                               autoencoder_groups[] = GROUPS(LEARNER(autoencoder)),
-                               logistic_groups[] = GROUPS(
-                                   {"Labels", &class_options, offsetof(settings, config.logistic)}, LEARNER(logistic)),
-                               run_groups[] =
-                                   GROUPS({"The module", &function_options, offsetof(settings, config.function)});
+/* ---- making verbs ------------------------------------------------------------------------------------------------ */
 
 static const char *const description[] = {
     "Tells how long a run will take and what it will cost for every number of workers, and every machine that "
@@ -264,29 +226,66 @@ static const char *const description[] = {
     NULL,
 };
 
-static const learn_example kmeans_examples[] = {
-    {"shoal plan kmeans --rows 500e6 --cols 1000 -k 1000 --iterations 20 --machines 'aws:us-east-1/c7i.*' --deadline "
-     "2h",
-     "the cheapest machines that end within two hours"},
-    {"shoal plan kmeans rows.npy -k 100 --workers local:1..8", "how many processes of this machine are best"},
-    {"shoal plan kmeans --rows 5e6 --cols 64 -k 256 --machines prices.csv --spot --budget 5usd --picture plan.svg",
-     "a price table of your own, spot prices, and a picture"},
-    {"shoal plan kmeans --model paper --rows 500000 --cols 1000 -k 1000 --iterations 10 --flops 669e6 --bandwidth 8e6 "
-     "--workers 10,50,95,160 --json",
-     "what the paper's model says of the paper's experiment"},
-    {NULL, NULL},
-};
-static const learn_example logistic_examples[] = {
-    {"shoal plan logistic --rows 50e6 --cols 300 --iterations 40 --machines 'azure:eastus/Standard_D*s_v5'",
-     "which machines and how many"},
-    {NULL, NULL},
-};
-static const learn_example autoencoder_examples[] = {
-    {"shoal plan autoencoder --rows 10e6 --cols 784 --hidden 196 --iterations 400 --machines 'aws:us-east-1/c7i.*' "
-     "--objective cost",
-     "what it will cost at least"},
-    {NULL, NULL},
-};
+enum { FACES_MOST = 32, GROUPS_MOST = 9 };
+
+/* A verb and what it points to. */
+typedef struct made_verb {
+    cli_verb verb;
+    char name[48], summary[80], title[80];
+    base_option_group groups[GROUPS_MOST];
+} made_verb;
+
+/* The groups of all plans, and between them `own`, which may have up to two. */
+static void make_groups(base_option_group *out, const base_option_group *own)
+{
+    const base_option_group first[] = {{"Data and job", &job_options, offsetof(settings, plan)},
+                                       {"Workers", &crew_options, offsetof(settings, plan)},
+                                       {"Choosing", &wish_options, offsetof(settings, plan)},
+                                       {"Constants of the model", &constant_options, offsetof(settings, plan)},
+                                       {"Output", &output_options, offsetof(settings, plan)}};
+    memcpy(out, first, sizeof first);
+    out += sizeof first / sizeof *first;
+    while (own->title)
+        *out++ = *own++;
+    *out = (base_option_group){"Help", &cli_common_options, offsetof(settings, common)};
+}
+
+static void make_verb(made_verb *out, const learn_face *face)
+{
+    const char *name = face->algorithm->name;
+    snprintf(out->name, sizeof out->name, "plan %s", name);
+    snprintf(out->summary, sizeof out->summary, "tell what shoal %s will take and cost", name);
+    snprintf(out->title, sizeof out->title, "The learner, as in shoal %s", name);
+    base_option_group own[3] = {0};
+    int groups = 0;
+    if (face->plan_options)
+        own[groups++] = (base_option_group){"Labels", &face->plan_options, offsetof(settings, config)};
+    own[groups] = (base_option_group){out->title, &face->algorithm->options, offsetof(settings, config)};
+    make_groups(out->groups, own);
+    out->verb = (cli_verb){.name = out->name,
+                           .summary = out->summary,
+                           .word = {"DATA"},
+                           .synopsis = "[options]",
+                           .description = description,
+                           .examples = face->plan_examples,
+                           .options = out->groups,
+                           .settings_size = sizeof(settings) + face->algorithm->config_size,
+                           .face = face,
+                           .run = run_learner};
+}
+
+const cli_verb *cli_plan_verb(const learn_face *face)
+{
+    static made_verb verbs[FACES_MOST];
+    int at = 0;
+    while (learn_faces[at] != face)
+        at++;
+    if (!face->plan_examples || at >= FACES_MOST)
+        return NULL;
+    if (!verbs[at].verb.name)
+        make_verb(&verbs[at], face);
+    return &verbs[at].verb;
+}
 
 static const learn_example run_examples[] = {
     {"shoal plan run examples/logistic.c labelled.npy --rounds 50 --workers local:1..8",
@@ -294,34 +293,19 @@ static const learn_example run_examples[] = {
     {NULL, NULL},
 };
 
-#define WORDS_kmeans                                                                                                   \
-    {                                                                                                                  \
-        "DATA"                                                                                                         \
-    }
-#define WORDS_logistic                                                                                                 \
-    {                                                                                                                  \
-        "DATA"                                                                                                         \
-    }
-#define WORDS_autoencoder                                                                                              \
-    {                                                                                                                  \
-        "DATA"                                                                                                         \
-    }
-#define WORDS_run                                                                                                      \
-    {                                                                                                                  \
-        "MODULE", "DATA"                                                                                               \
-    }
-#define VERB(learner)                                                                                                  \
-    const cli_verb cli_plan_##learner = {.name = "plan " #learner,                                                     \
-                                         .summary = "tell what shoal " #learner " will take and cost",                 \
-                                         .word = WORDS_##learner,                                                      \
-                                         .synopsis = "[options]",                                                      \
-                                         .description = description,                                                   \
-                                         .examples = learner##_examples,                                               \
-                                         .options = learner##_groups,                                                  \
-                                         .settings_size = sizeof(settings),                                            \
-                                         .run = run_##learner}
-
-VERB(kmeans);
-VERB(logistic);
-VERB(autoencoder);
-VERB(run);
+const cli_verb *cli_plan_run(void)
+{
+    static base_option_group groups[GROUPS_MOST];
+    static const cli_verb verb = {.name = "plan run",
+                                  .summary = "tell what shoal run will take and cost",
+                                  .word = {"MODULE", "DATA"},
+                                  .synopsis = "[options]",
+                                  .description = description,
+                                  .examples = run_examples,
+                                  .options = groups,
+                                  .settings_size = sizeof(settings) + sizeof(function),
+                                  .run = run_run};
+    if (!groups[0].title)
+        make_groups(groups, (base_option_group[]){{"The module", &function_options, offsetof(settings, config)}, {0}});
+    return &verb;
+}

@@ -11,15 +11,13 @@
 #include "run/ranks.h"
 #include "run/secrets.h"
 
-/* Those of learners come first. */
+/* Those of learners come first, then what is done with them, then their plans. */
 static const cli_verb *const other_verbs[] = {
-    &cli_predict,      &cli_run,          &cli_plan_kmeans, &cli_plan_logistic, &cli_plan_autoencoder,
-    &cli_plan_run,     &cli_plan_search,  &cli_calibrate,   &cli_data_info,     &cli_data_head,
-    &cli_data_convert, &cli_data_patches, &cli_store_ls,    &cli_store_get,     &cli_store_put,
-    &cli_store_cat,    &cli_store_rm,     &cli_store_du,    &cli_store_copy,    &cli_store_bench,
-    &cli_worker,       &cli_agent,        &cli_check,       &cli_job_list,      &cli_job_show,
-    &cli_job_watch,    &cli_job_wait,     &cli_job_logs,    &cli_job_result,    &cli_job_scale,
-    &cli_job_resume,   &cli_job_cancel,   &cli_job_remove,  &cli_help,          &cli_man,
+    &cli_plan_search, &cli_calibrate,   &cli_data_info,  &cli_data_head, &cli_data_convert, &cli_data_patches,
+    &cli_store_ls,    &cli_store_get,   &cli_store_put,  &cli_store_cat, &cli_store_rm,     &cli_store_du,
+    &cli_store_copy,  &cli_store_bench, &cli_worker,     &cli_agent,     &cli_check,        &cli_job_list,
+    &cli_job_show,    &cli_job_watch,   &cli_job_wait,   &cli_job_logs,  &cli_job_result,   &cli_job_scale,
+    &cli_job_resume,  &cli_job_cancel,  &cli_job_remove, &cli_help,      &cli_man,
 };
 enum { OTHER_VERBS = sizeof other_verbs / sizeof *other_verbs, VERBS_MOST = OTHER_VERBS + 64 };
 
@@ -34,6 +32,12 @@ const cli_verb *const *cli_verbs(void)
     for (const learn_face *const *face = learn_faces; *face; face++)
         if (cli_learner_verb(*face))
             list[count++] = cli_learner_verb(*face);
+    list[count++] = &cli_predict;
+    list[count++] = &cli_run;
+    for (const learn_face *const *face = learn_faces; *face; face++)
+        if (cli_plan_verb(*face))
+            list[count++] = cli_plan_verb(*face);
+    list[count++] = cli_plan_run();
     memcpy(list + count, other_verbs, sizeof other_verbs);
     return list;
 }

@@ -30,7 +30,7 @@ static bool is_other(const char *text, const char *fallback)
 static int check_paper(const cli_plan_asked *asked, bool local)
 {
     const cli_plan_settings *set = asked->settings;
-    if (asked->algorithm != &shoal_kmeans)
+    if (strcmp(asked->algorithm->name, "kmeans") != 0)
         return shoal_fail(SHOAL_USAGE, "--model paper: the paper has a model of k-means only, not of %s",
                           asked->algorithm->name);
     if (set->machines || set->prices)
