@@ -376,7 +376,7 @@ static int measure(calibrating *self)
 
 /* ---- the verb ---------------------------------------------------------------------------------------------------- */
 
-static int tell(const calibrating *self)
+static int print_kept(const calibrating *self)
 {
     if (self->settings->print.json)
         return cli_calibration_print_json(self->kept, self->path);
@@ -400,7 +400,7 @@ static int measure_all(calibrating *self)
     self->kept->date = (int64_t)time(NULL);
     if (status == SHOAL_OK)
         status = plan_calibration_write(self->path, self->kept);
-    return status == SHOAL_OK ? tell(self) : status;
+    return status == SHOAL_OK ? print_kept(self) : status;
 }
 
 static int refit(calibrating *self)
@@ -417,7 +417,7 @@ static int refit(calibrating *self)
     if (status == SHOAL_OK)
         status = plan_calibration_write(self->path, self->kept);
     if (status == SHOAL_OK)
-        status = tell(self);
+        status = print_kept(self);
     if (status == SHOAL_OK && !self->settings->print.quiet)
         fprintf(stderr, "refitted from %lld of %lld runs\n", (long long)used, (long long)count);
     return status;
