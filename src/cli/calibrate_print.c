@@ -127,6 +127,6 @@ int cli_calibration_print_json(const plan_calibration *calibration, const char *
         return status;
     json_t *object = json_loads(text, 0, NULL);
     base_free(&text);
-    cli_json_put(&object, "path", cli_json_text(path));
+    base_json_put(&object, "path", base_json_text(path));
     return cli_print_json(object);
 }

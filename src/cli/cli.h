@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/option.h"
+#include "base/text.h"
 #include "run/outcome.h"
 #include "store/transfer/transfer.h"
 
@@ -179,13 +180,8 @@ void cli_print_written(FILE *stream, const run_file *outputs, const char *folder
 
 /* Prints one line of JSON, in ASCII, to stdout and takes the object, which may be NULL after a failure to make it. */
 int cli_print_json(json_t *object);
-#define cli_json_put base_json_put
-#define cli_json_text base_json_text
-#define cli_json_real base_json_real
 /* "17 bytes", "1.2 GB": three digits or so, in thousands. */
 void cli_format_bytes(char *out, size_t size, double bytes);
-/* "1,204" */
-void cli_format_count(char *out, size_t size, int64_t count);
 /* Writes text from a file, a store or another machine, or its first bytes, without what could speak to a terminal. */
 void cli_put_text(FILE *stream, const char *text);
 void cli_put_text_n(FILE *stream, const char *text, size_t length);

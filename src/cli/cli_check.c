@@ -151,29 +151,29 @@ static json_t *json_row(const run_host *row)
 {
     const far_facts *facts = &row->facts;
     json_t *object = json_object();
-    cli_json_put(&object, "where", cli_json_text(row->name));
-    cli_json_put(&object, "launcher", json_string(row->launcher));
-    cli_json_put(&object, "reached", json_boolean(row->reached));
+    base_json_put(&object, "where", base_json_text(row->name));
+    base_json_put(&object, "launcher", json_string(row->launcher));
+    base_json_put(&object, "reached", json_boolean(row->reached));
     if (*row->why)
-        cli_json_put(&object, "why", cli_json_text(row->why));
+        base_json_put(&object, "why", base_json_text(row->why));
     if (!row->reached)
         return object;
-    cli_json_put(&object, "workers", json_integer(row->workers));
-    cli_json_put(&object, "nodes", json_integer(row->nodes));
-    cli_json_put(&object, "cores", json_integer(facts->cores));
-    cli_json_put(&object, "memory", json_integer(facts->memory));
-    cli_json_put(&object, "gpu", *facts->gpu ? cli_json_text(facts->gpu) : json_null());
+    base_json_put(&object, "workers", json_integer(row->workers));
+    base_json_put(&object, "nodes", json_integer(row->nodes));
+    base_json_put(&object, "cores", json_integer(facts->cores));
+    base_json_put(&object, "memory", json_integer(facts->memory));
+    base_json_put(&object, "gpu", *facts->gpu ? base_json_text(facts->gpu) : json_null());
     if (*facts->host)
-        cli_json_put(&object, "host", cli_json_text(facts->host));
+        base_json_put(&object, "host", base_json_text(facts->host));
     if (*facts->kernel)
-        cli_json_put(&object, "kernel", cli_json_text(facts->kernel));
+        base_json_put(&object, "kernel", base_json_text(facts->kernel));
     if (strcmp(row->launcher, "ssh") == 0) {
-        cli_json_put(&object, "system", cli_json_text(facts->system));
-        cli_json_put(&object, "folder", cli_json_text(facts->folder));
-        cli_json_put(&object, "cached", json_boolean(facts->cached));
-        cli_json_put(&object, "round_trip_seconds", cli_json_real(facts->probed ? facts->round_trip : NAN));
-        cli_json_put(&object, "to_host_bytes_per_second", cli_json_real(facts->probed ? facts->to_host : NAN));
-        cli_json_put(&object, "from_host_bytes_per_second", cli_json_real(facts->probed ? facts->from_host : NAN));
+        base_json_put(&object, "system", base_json_text(facts->system));
+        base_json_put(&object, "folder", base_json_text(facts->folder));
+        base_json_put(&object, "cached", json_boolean(facts->cached));
+        base_json_put(&object, "round_trip_seconds", base_json_real(facts->probed ? facts->round_trip : NAN));
+        base_json_put(&object, "to_host_bytes_per_second", base_json_real(facts->probed ? facts->to_host : NAN));
+        base_json_put(&object, "from_host_bytes_per_second", base_json_real(facts->probed ? facts->from_host : NAN));
     }
     return object;
 }
@@ -183,16 +183,16 @@ static int print_check_json(const run_hosts *check, const store_row *store, cons
     json_t *object = json_object(), *list = json_array();
     for (int i = 0; i < check->count; i++)
         json_array_append_new(list, json_row(&check->rows[i]));
-    cli_json_put(&object, "workers", list);
+    base_json_put(&object, "workers", list);
     if (url) {
         json_t *about = json_object();
-        cli_json_put(&about, "url", cli_json_text(url));
-        cli_json_put(&about, "reached", json_boolean(store->reached));
+        base_json_put(&about, "url", base_json_text(url));
+        base_json_put(&about, "reached", json_boolean(store->reached));
         if (store->reached)
-            cli_json_put(&about, "round_trip_seconds", cli_json_real(store->round_trip));
+            base_json_put(&about, "round_trip_seconds", base_json_real(store->round_trip));
         else
-            cli_json_put(&about, "why", cli_json_text(store->why));
-        cli_json_put(&object, "store", about);
+            base_json_put(&about, "why", base_json_text(store->why));
+        base_json_put(&object, "store", about);
     }
     return cli_print_json(object);
 }

@@ -63,19 +63,19 @@ static int64_t value_bytes(const shoal_data *data)
 static int info_json(const shoal_data *data)
 {
     json_t *object = json_object();
-    cli_json_put(&object, "path", cli_json_text(shoal_data_path(data)));
-    cli_json_put(&object, "format", json_string(shoal_data_format(data)));
-    cli_json_put(&object, "detail", cli_json_text(shoal_data_detail(data)));
-    cli_json_put(&object, "rows", json_integer(shoal_data_rows(data)));
-    cli_json_put(&object, "columns", json_integer(shoal_data_columns(data)));
-    cli_json_put(&object, "type", json_string(shoal_type_name(shoal_data_type(data))));
-    cli_json_put(&object, "bytes", json_integer(value_bytes(data)));
+    base_json_put(&object, "path", base_json_text(shoal_data_path(data)));
+    base_json_put(&object, "format", json_string(shoal_data_format(data)));
+    base_json_put(&object, "detail", base_json_text(shoal_data_detail(data)));
+    base_json_put(&object, "rows", json_integer(shoal_data_rows(data)));
+    base_json_put(&object, "columns", json_integer(shoal_data_columns(data)));
+    base_json_put(&object, "type", json_string(shoal_type_name(shoal_data_type(data))));
+    base_json_put(&object, "bytes", json_integer(value_bytes(data)));
     if (shoal_data_column_name(data, 0)) {
         json_t *names = json_array();
         for (int64_t i = 0; i < shoal_data_columns(data); i++)
-            if (json_array_append_new(names, cli_json_text(shoal_data_column_name(data, i))) < 0)
+            if (json_array_append_new(names, base_json_text(shoal_data_column_name(data, i))) < 0)
                 break;
-        cli_json_put(&object, "names", names);
+        base_json_put(&object, "names", names);
     }
     return cli_print_json(object);
 }

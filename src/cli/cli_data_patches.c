@@ -240,21 +240,21 @@ static int print_patches_json(const run *run)
 {
     json_t *object = json_object(), *why = json_array();
     for (int64_t i = 0; i < run->report.why_count; i++)
-        if (run->report.why[i] && json_array_append_new(why, cli_json_text(run->report.why[i])) < 0)
+        if (run->report.why[i] && json_array_append_new(why, base_json_text(run->report.why[i])) < 0)
             break;
-    cli_json_put(&object, "out", cli_json_text(run->out));
-    cli_json_put(&object, "patches", json_integer(run->options.count));
-    cli_json_put(&object, "columns", json_integer(data_patch_columns(&run->options)));
-    cli_json_put(&object, "size", json_integer(run->options.size));
-    cli_json_put(&object, "channels", json_integer(run->options.colour ? 3 : 1));
-    cli_json_put(&object, "type", json_string(shoal_type_name(run->options.type)));
-    cli_json_put(&object, "seed", json_integer((json_int_t)run->options.seed));
-    cli_json_put(&object, "files", json_integer(run->report.files));
-    cli_json_put(&object, "images", json_integer(run->report.images));
-    cli_json_put(&object, "skipped", json_integer(run->report.small));
-    cli_json_put(&object, "broken", json_integer(run->report.broken));
-    cli_json_put(&object, "broken_files", why);
-    cli_json_put(&object, "seconds", cli_json_real(base_seconds() - run->started));
+    base_json_put(&object, "out", base_json_text(run->out));
+    base_json_put(&object, "patches", json_integer(run->options.count));
+    base_json_put(&object, "columns", json_integer(data_patch_columns(&run->options)));
+    base_json_put(&object, "size", json_integer(run->options.size));
+    base_json_put(&object, "channels", json_integer(run->options.colour ? 3 : 1));
+    base_json_put(&object, "type", json_string(shoal_type_name(run->options.type)));
+    base_json_put(&object, "seed", json_integer((json_int_t)run->options.seed));
+    base_json_put(&object, "files", json_integer(run->report.files));
+    base_json_put(&object, "images", json_integer(run->report.images));
+    base_json_put(&object, "skipped", json_integer(run->report.small));
+    base_json_put(&object, "broken", json_integer(run->report.broken));
+    base_json_put(&object, "broken_files", why);
+    base_json_put(&object, "seconds", base_json_real(base_seconds() - run->started));
     return cli_print_json(object);
 }
 
@@ -272,8 +272,8 @@ static int print_summary(const run *run)
         return print_patches_json(run);
     if (run->settings->print.quiet)
         return SHOAL_OK;
-    cli_format_count(patches, sizeof patches, run->options.count);
-    cli_format_count(images, sizeof images, run->report.images);
+    base_format_count(patches, sizeof patches, run->options.count);
+    base_format_count(images, sizeof images, run->report.images);
     fprintf(stream,
             "%s %s patch%s of %" PRId64 " x %" PRId64 " pixels from %s image%s: %" PRId64 " columns of %s, %.2f s\n",
             patches, run->options.colour ? "coloured" : "grey", run->options.count == 1 ? "" : "es", run->options.size,

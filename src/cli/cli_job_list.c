@@ -51,9 +51,9 @@ static void show_unreadable(const settings *settings, const char *id, bool first
 {
     if (settings->json) {
         json_t *object = json_object();
-        cli_json_put(&object, "id", json_string(id));
-        cli_json_put(&object, "state", json_string("unreadable"));
-        cli_json_put(&object, "message", cli_json_text(shoal_error()));
+        base_json_put(&object, "id", json_string(id));
+        base_json_put(&object, "state", json_string("unreadable"));
+        base_json_put(&object, "message", base_json_text(shoal_error()));
         cli_print_json(object);
         return;
     }

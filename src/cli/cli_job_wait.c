@@ -193,12 +193,12 @@ static json_t *json_shape(const shoal_tensor *tensor)
 static int print_json(const char *id, const shoal_result *result)
 {
     json_t *object = json_object(), *tensors = json_object();
-    cli_json_put(&object, "job", json_string(id));
+    base_json_put(&object, "job", json_string(id));
     for (int i = 0; i < result->numbers; i++)
-        cli_json_put(&object, result->number[i].name, cli_json_number(&result->number[i]));
+        base_json_put(&object, result->number[i].name, cli_json_number(&result->number[i]));
     for (int i = 0; i < result->tensors; i++)
-        cli_json_put(&tensors, result->tensor[i].name, json_shape(&result->tensor[i]));
-    cli_json_put(&object, "tensors", tensors);
+        base_json_put(&tensors, result->tensor[i].name, json_shape(&result->tensor[i]));
+    base_json_put(&object, "tensors", tensors);
     return cli_print_json(object);
 }
 

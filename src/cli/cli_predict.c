@@ -75,7 +75,7 @@ static int print_object(const run_applied *applied)
     int status = shoal_result_new(&facts);
     if (status == SHOAL_OK && predictor->tell)
         status = predictor->tell(facts, &applied->model, applied->outcome->result);
-    cli_json_put(&object, "model", json_string(applied->face->algorithm->name));
+    base_json_put(&object, "model", json_string(applied->face->algorithm->name));
     if (status == SHOAL_OK && object)
         cli_json_facts(&object, facts);
     shoal_result_free(&facts);

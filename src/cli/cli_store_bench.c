@@ -73,9 +73,9 @@ static json_t *json_latency(const cli_samples *samples)
 {
     json_t *object = json_object();
     bool any = samples->count > 0;
-    cli_json_put(&object, "median_ms", any ? cli_json_real(1e3 * samples->median) : json_null());
-    cli_json_put(&object, "p99_ms", any ? cli_json_real(1e3 * samples->high) : json_null());
-    cli_json_put(&object, "samples", json_integer(samples->count));
+    base_json_put(&object, "median_ms", any ? base_json_real(1e3 * samples->median) : json_null());
+    base_json_put(&object, "p99_ms", any ? base_json_real(1e3 * samples->high) : json_null());
+    base_json_put(&object, "samples", json_integer(samples->count));
     return object;
 }
 
@@ -84,22 +84,22 @@ static int print_bench_json(const cli_store_measured *self)
     shoal_store_counts requests = {0};
     shoal_store_traits traits = shoal_store_describe(self->store.store);
     json_t *object = json_object(), *levels = json_array();
-    cli_json_put(&object, "url", cli_json_text(self->store.url));
-    cli_json_put(&object, "scheme", json_string(traits.scheme));
-    cli_json_put(&object, "wakes", json_boolean(traits.wakes));
-    cli_json_put(&object, "get", json_latency(&self->get));
-    cli_json_put(&object, "put", json_latency(&self->put));
-    cli_json_put(&object, "take", json_latency(&self->take));
-    cli_json_put(&object, "seen", json_latency(&self->seen));
-    cli_json_put(&object, "size", json_integer(self->settings->size));
+    base_json_put(&object, "url", base_json_text(self->store.url));
+    base_json_put(&object, "scheme", json_string(traits.scheme));
+    base_json_put(&object, "wakes", json_boolean(traits.wakes));
+    base_json_put(&object, "get", json_latency(&self->get));
+    base_json_put(&object, "put", json_latency(&self->put));
+    base_json_put(&object, "take", json_latency(&self->take));
+    base_json_put(&object, "seen", json_latency(&self->seen));
+    base_json_put(&object, "size", json_integer(self->settings->size));
     for (int i = 0; i < CLI_MEASURED_LEVELS; i++) {
         json_t *level = json_object();
-        cli_json_put(&level, "connections", json_integer(cli_measured_connections[i]));
-        cli_json_put(&level, "read_mb_s", self->read[i] > 0 ? cli_json_real(self->read[i] / 1e6) : json_null());
-        cli_json_put(&level, "write_mb_s", self->write[i] > 0 ? cli_json_real(self->write[i] / 1e6) : json_null());
+        base_json_put(&level, "connections", json_integer(cli_measured_connections[i]));
+        base_json_put(&level, "read_mb_s", self->read[i] > 0 ? base_json_real(self->read[i] / 1e6) : json_null());
+        base_json_put(&level, "write_mb_s", self->write[i] > 0 ? base_json_real(self->write[i] / 1e6) : json_null());
         json_array_append_new(levels, level);
     }
-    cli_json_put(&object, "bandwidth", levels);
+    base_json_put(&object, "bandwidth", levels);
     store_counts_add(&requests, self->store.store);
     store_counts_add(&requests, self->other.store);
     cli_json_put_counts(&object, &requests);

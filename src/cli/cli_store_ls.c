@@ -47,10 +47,10 @@ static int show_key(const settings *settings, const char *key, const char *name,
 {
     if (settings->json) {
         json_t *object = json_object();
-        cli_json_put(&object, entry ? "key" : "prefix", cli_json_text(key));
+        base_json_put(&object, entry ? "key" : "prefix", base_json_text(key));
         if (entry) {
-            cli_json_put(&object, "size", json_integer(entry->size));
-            cli_json_put(&object, "etag", cli_json_text(entry->etag.text));
+            base_json_put(&object, "size", json_integer(entry->size));
+            base_json_put(&object, "etag", base_json_text(entry->etag.text));
         }
         return cli_print_json(object);
     }
@@ -104,11 +104,11 @@ static int show_amount(const settings *settings, const char *name, amount amount
     if (settings->json) {
         json_t *object = json_object();
         if (name)
-            cli_json_put(&object, "name", cli_json_text(name));
+            base_json_put(&object, "name", base_json_text(name));
         else
-            cli_json_put(&object, "total", json_true());
-        cli_json_put(&object, "keys", json_integer(amount.keys));
-        cli_json_put(&object, "bytes", json_integer(amount.bytes));
+            base_json_put(&object, "total", json_true());
+        base_json_put(&object, "keys", json_integer(amount.keys));
+        base_json_put(&object, "bytes", json_integer(amount.bytes));
         return cli_print_json(object);
     }
     cli_format_bytes(bytes, sizeof bytes, (double)amount.bytes);

@@ -44,8 +44,8 @@ static int print_removed(const transfer_report *report, const cli_print_settings
     char bytes[32];
     if (print->json) {
         json_t *object = json_object();
-        cli_json_put(&object, "keys", json_integer(report->files));
-        cli_json_put(&object, "bytes", json_integer(report->bytes));
+        base_json_put(&object, "keys", json_integer(report->files));
+        base_json_put(&object, "bytes", json_integer(report->bytes));
         cli_json_put_counts(&object, &report->requests);
         return cli_print_json(object);
     }

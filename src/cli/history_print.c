@@ -24,7 +24,7 @@ static void print_run(const plan_run *run)
                                                    high[PLAN_UNITS_BYTES];
     char interval[2 * PLAN_UNITS_BYTES + 8] = "", happened[PLAN_UNITS_BYTES];
     format_date(date, sizeof date, run->date, "%Y-%m-%d %H:%M");
-    cli_format_count(rows, sizeof rows, (int64_t)fmin(run->rows, 0x1p62));
+    base_format_count(rows, sizeof rows, (int64_t)fmin(run->rows, 0x1p62));
     snprintf(shape, sizeof shape, "%s x %.0f", rows, run->columns);
     int length = snprintf(store, sizeof store, "%.19s", run->store[0] ? run->store : "-");
     plan_format_duration(happened, run->seconds);
@@ -77,18 +77,18 @@ static json_t *json_run(const plan_run *run)
     bool predicted = plan_was_predicted(run);
     json_t *object = json_object();
     format_date(date, sizeof date, run->date, "%Y-%m-%dT%H:%M:%SZ");
-    cli_json_put(&object, "date", json_string(date));
-    cli_json_put(&object, "learner", cli_json_text(run->learner));
-    cli_json_put(&object, "rows", cli_json_real(run->rows));
-    cli_json_put(&object, "columns", cli_json_real(run->columns));
-    cli_json_put(&object, "workers", json_integer(run->workers));
-    cli_json_put(&object, "threads", cli_json_real(run->threads));
-    cli_json_put(&object, "store", run->store[0] ? cli_json_text(run->store) : json_null());
-    cli_json_put(&object, "predicted", predicted ? cli_json_real(run->predicted) : json_null());
-    cli_json_put(&object, "low", predicted ? cli_json_real(run->low) : json_null());
-    cli_json_put(&object, "high", predicted ? cli_json_real(run->high) : json_null());
-    cli_json_put(&object, "happened", cli_json_real(run->seconds));
-    cli_json_put(&object, "ratio", predicted ? cli_json_real(run->seconds / run->predicted) : json_null());
+    base_json_put(&object, "date", json_string(date));
+    base_json_put(&object, "learner", base_json_text(run->learner));
+    base_json_put(&object, "rows", base_json_real(run->rows));
+    base_json_put(&object, "columns", base_json_real(run->columns));
+    base_json_put(&object, "workers", json_integer(run->workers));
+    base_json_put(&object, "threads", base_json_real(run->threads));
+    base_json_put(&object, "store", run->store[0] ? base_json_text(run->store) : json_null());
+    base_json_put(&object, "predicted", predicted ? base_json_real(run->predicted) : json_null());
+    base_json_put(&object, "low", predicted ? base_json_real(run->low) : json_null());
+    base_json_put(&object, "high", predicted ? base_json_real(run->high) : json_null());
+    base_json_put(&object, "happened", base_json_real(run->seconds));
+    base_json_put(&object, "ratio", predicted ? base_json_real(run->seconds / run->predicted) : json_null());
     return object;
 }
 
@@ -101,13 +101,13 @@ static int print_object(const plan_history *history)
     json_t *object = json_object(), *runs = json_array();
     for (int64_t i = 0; i < history->count; i++)
         json_array_append_new(runs, json_run(&history->run[i]));
-    cli_json_put(&object, "path", cli_json_text(history->path));
-    cli_json_put(&object, "runs", runs);
-    cli_json_put(&object, "predicted", json_integer(errors.predicted));
-    cli_json_put(&object, "within", json_integer(errors.within));
-    cli_json_put(&object, "median_error", cli_json_real(errors.median));
-    cli_json_put(&object, "worst_error", cli_json_real(errors.worst));
-    cli_json_put(&object, "damaged", json_integer(history->damaged));
+    base_json_put(&object, "path", base_json_text(history->path));
+    base_json_put(&object, "runs", runs);
+    base_json_put(&object, "predicted", json_integer(errors.predicted));
+    base_json_put(&object, "within", json_integer(errors.within));
+    base_json_put(&object, "median_error", base_json_real(errors.median));
+    base_json_put(&object, "worst_error", base_json_real(errors.worst));
+    base_json_put(&object, "damaged", json_integer(history->damaged));
     return cli_print_json(object);
 }
 

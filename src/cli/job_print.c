@@ -128,11 +128,11 @@ static void show_requests(FILE *stream, const shoal_store_counts *counts)
 {
     char text[32];
     const char *before = " (";
-    cli_format_count(text, sizeof text, all_requests(counts));
+    base_format_count(text, sizeof text, all_requests(counts));
     fprintf(stream, "requests   %s", text);
     for (int i = 0; i < SHOAL_REQUEST_KINDS; i++) {
         if (counts->requests[i] > 0) {
-            cli_format_count(text, sizeof text, counts->requests[i]);
+            base_format_count(text, sizeof text, counts->requests[i]);
             fprintf(stream, "%s%s %s", before, text, request_names[i]);
             before = ", ";
         }
@@ -222,12 +222,12 @@ static json_t *json_requests(const shoal_store_counts *counts)
 {
     json_t *object = json_object();
     for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
-        cli_json_put(&object, request_names[i], json_integer(counts->requests[i]));
-    cli_json_put(&object, "all", json_integer(all_requests(counts)));
-    cli_json_put(&object, "again", json_integer(all_causes(counts)));
-    cli_json_put(&object, "sent", json_integer(counts->bytes_sent));
-    cli_json_put(&object, "received", json_integer(counts->bytes_received));
-    cli_json_put(&object, "price", cli_json_real(counts->price));
+        base_json_put(&object, request_names[i], json_integer(counts->requests[i]));
+    base_json_put(&object, "all", json_integer(all_requests(counts)));
+    base_json_put(&object, "again", json_integer(all_causes(counts)));
+    base_json_put(&object, "sent", json_integer(counts->bytes_sent));
+    base_json_put(&object, "received", json_integer(counts->bytes_received));
+    base_json_put(&object, "price", base_json_real(counts->price));
     return object;
 }
 
@@ -238,28 +238,28 @@ static json_t *json_worker(const shoal_job *job, int64_t index)
     json_t *object = json_object(), *slices = json_array();
     snprintf(id, sizeof id, "%016" PRIx64, worker->id);
     format_roles(roles, sizeof roles, worker->roles);
-    cli_json_put(&object, "id", json_string(id));
-    cli_json_put(&object, "host", cli_json_text(worker->host));
-    cli_json_put(&object, "pid", json_integer(worker->pid));
-    cli_json_put(&object, "alive", json_boolean(worker->alive));
-    cli_json_put(&object, "left", json_boolean(worker->left));
-    cli_json_put(&object, "state", cli_json_text(worker->state));
-    cli_json_put(&object, "kernel", cli_json_text(worker->kernel));
-    cli_json_put(&object, "slots", json_integer(worker->slots));
-    cli_json_put(&object, "roles", json_string(roles));
-    cli_json_put(&object, "round", json_integer(worker->round));
-    cli_json_put(&object, "seconds", cli_json_real(worker->seconds));
-    cli_json_put(&object, "age", cli_json_real(worker->age));
-    cli_json_put(&object, "mapped", json_integer(worker->maps));
-    cli_json_put(&object, "doubled", json_integer(worker->doubled));
-    cli_json_put(&object, "fetched", json_integer(worker->fetched));
-    cli_json_put(&object, "cached", json_integer(worker->hits));
-    cli_json_put(&object, "fetched_bytes", json_integer(worker->bytes));
-    cli_json_put(&object, "requests", json_requests(&worker->requests));
+    base_json_put(&object, "id", json_string(id));
+    base_json_put(&object, "host", base_json_text(worker->host));
+    base_json_put(&object, "pid", json_integer(worker->pid));
+    base_json_put(&object, "alive", json_boolean(worker->alive));
+    base_json_put(&object, "left", json_boolean(worker->left));
+    base_json_put(&object, "state", base_json_text(worker->state));
+    base_json_put(&object, "kernel", base_json_text(worker->kernel));
+    base_json_put(&object, "slots", json_integer(worker->slots));
+    base_json_put(&object, "roles", json_string(roles));
+    base_json_put(&object, "round", json_integer(worker->round));
+    base_json_put(&object, "seconds", base_json_real(worker->seconds));
+    base_json_put(&object, "age", base_json_real(worker->age));
+    base_json_put(&object, "mapped", json_integer(worker->maps));
+    base_json_put(&object, "doubled", json_integer(worker->doubled));
+    base_json_put(&object, "fetched", json_integer(worker->fetched));
+    base_json_put(&object, "cached", json_integer(worker->hits));
+    base_json_put(&object, "fetched_bytes", json_integer(worker->bytes));
+    base_json_put(&object, "requests", json_requests(&worker->requests));
     for (int64_t i = 0; i < job->slices; i++)
         if (job->holder[i] == index)
             json_array_append_new(slices, json_integer(i));
-    cli_json_put(&object, "slices", slices);
+    base_json_put(&object, "slices", slices);
     return object;
 }
 
@@ -267,7 +267,7 @@ static json_t *json_phases(const shoal_job *job)
 {
     json_t *object = json_object();
     for (int i = 0; i < job->phases; i++)
-        cli_json_put(&object, job->phase_seconds[i].name, cli_json_real(job->phase_seconds[i].seconds));
+        base_json_put(&object, job->phase_seconds[i].name, base_json_real(job->phase_seconds[i].seconds));
     return object;
 }
 
@@ -275,49 +275,49 @@ static json_t *json_code(const shoal_job *job)
 {
     json_t *object = json_object();
     for (int i = 0; i < job->codes; i++)
-        cli_json_put(&object, job->code[i].name, json_string(job->code[i].sha256));
+        base_json_put(&object, job->code[i].name, json_string(job->code[i].sha256));
     return object;
 }
 
 json_t *cli_job_show_json(const shoal_job *job)
 {
     json_t *object = json_object();
-    cli_json_put(&object, "id", json_string(job->id));
-    cli_json_put(&object, "learner", cli_json_text(job->algorithm));
-    cli_json_put(&object, "state", json_string(cli_job_state_name(job)));
-    cli_json_put(&object, "message", job->message ? cli_json_text(job->message) : json_null());
-    cli_json_put(&object, "round", json_integer(job->round));
-    cli_json_put(&object, "phase", cli_json_text(job->phase));
-    cli_json_put(&object, "step", json_integer(job->step));
-    cli_json_put(&object, "steps", json_integer(job->steps));
-    cli_json_put(&object, "objective", cli_json_real(job->objective));
-    cli_json_put(&object, "change", cli_json_real(job->change));
-    cli_json_put(&object, "workers", json_integer(job->live));
-    cli_json_put(&object, "wanted", job->want >= 0 ? json_integer(job->want) : json_null());
-    cli_json_put(&object, "age", cli_json_real((double)time(NULL) - job->created));
-    cli_json_put(&object, "data", cli_json_text(job->data));
-    cli_json_put(&object, "rows", json_integer(job->shape.rows));
-    cli_json_put(&object, "columns", json_integer(job->shape.columns));
-    cli_json_put(&object, "source", json_string(job->source));
-    cli_json_put(&object, "slices", json_integer(job->slices));
-    cli_json_put(&object, "groups", json_integer(job->pieces - job->slices));
-    cli_json_put(&object, "lease", cli_json_real(job->lease));
-    cli_json_put(&object, "seconds", cli_json_real(job->seconds));
-    cli_json_put(&object, "phases", json_phases(job));
-    cli_json_put(&object, "doubled", json_integer(job->doubled));
-    cli_json_put(&object, "version", cli_json_text(job->version));
-    cli_json_put(&object, "spec", json_string(job->spec));
+    base_json_put(&object, "id", json_string(job->id));
+    base_json_put(&object, "learner", base_json_text(job->algorithm));
+    base_json_put(&object, "state", json_string(cli_job_state_name(job)));
+    base_json_put(&object, "message", job->message ? base_json_text(job->message) : json_null());
+    base_json_put(&object, "round", json_integer(job->round));
+    base_json_put(&object, "phase", base_json_text(job->phase));
+    base_json_put(&object, "step", json_integer(job->step));
+    base_json_put(&object, "steps", json_integer(job->steps));
+    base_json_put(&object, "objective", base_json_real(job->objective));
+    base_json_put(&object, "change", base_json_real(job->change));
+    base_json_put(&object, "workers", json_integer(job->live));
+    base_json_put(&object, "wanted", job->want >= 0 ? json_integer(job->want) : json_null());
+    base_json_put(&object, "age", base_json_real((double)time(NULL) - job->created));
+    base_json_put(&object, "data", base_json_text(job->data));
+    base_json_put(&object, "rows", json_integer(job->shape.rows));
+    base_json_put(&object, "columns", json_integer(job->shape.columns));
+    base_json_put(&object, "source", json_string(job->source));
+    base_json_put(&object, "slices", json_integer(job->slices));
+    base_json_put(&object, "groups", json_integer(job->pieces - job->slices));
+    base_json_put(&object, "lease", base_json_real(job->lease));
+    base_json_put(&object, "seconds", base_json_real(job->seconds));
+    base_json_put(&object, "phases", json_phases(job));
+    base_json_put(&object, "doubled", json_integer(job->doubled));
+    base_json_put(&object, "version", base_json_text(job->version));
+    base_json_put(&object, "spec", json_string(job->spec));
     if (job->codes > 0)
-        cli_json_put(&object, "code", json_code(job));
+        base_json_put(&object, "code", json_code(job));
     if (job->worker) {
         json_t *workers = json_array();
         for (int64_t i = 0; i < job->workers; i++)
             json_array_append_new(workers, json_worker(job, i));
-        cli_json_put(&object, "requests", json_requests(&job->requests));
-        cli_json_put(&object, "worker", workers);
+        base_json_put(&object, "requests", json_requests(&job->requests));
+        base_json_put(&object, "worker", workers);
     }
     json_t *settings = job->settings ? json_loads(job->settings, 0, NULL) : NULL;
     if (settings)
-        cli_json_put(&object, "settings", settings);
+        base_json_put(&object, "settings", settings);
     return object;
 }

@@ -69,17 +69,17 @@ static json_t *json_predicted(const run_prediction *is)
         return json_null();
     json_t *object = json_object(), *phases = json_object();
     for (int i = 0; i < estimate->phases; i++) {
-        cli_json_put(&phases, estimate->phase[i].name, cli_json_real(estimate->phase[i].seconds));
+        base_json_put(&phases, estimate->phase[i].name, base_json_real(estimate->phase[i].seconds));
         rounds_seconds += estimate->phase[i].seconds;
     }
-    cli_json_put(&object, "seconds", cli_json_real(estimate->seconds));
-    cli_json_put(&object, "low", cli_json_real(estimate->low));
-    cli_json_put(&object, "high", cli_json_real(estimate->high));
-    cli_json_put(&object, "rounds", cli_json_real(is->rounds));
-    cli_json_put(&object, "rounds_seconds", cli_json_real(rounds_seconds));
-    cli_json_put(&object, "took", cli_json_real(is->took));
+    base_json_put(&object, "seconds", base_json_real(estimate->seconds));
+    base_json_put(&object, "low", base_json_real(estimate->low));
+    base_json_put(&object, "high", base_json_real(estimate->high));
+    base_json_put(&object, "rounds", base_json_real(is->rounds));
+    base_json_put(&object, "rounds_seconds", base_json_real(rounds_seconds));
+    base_json_put(&object, "took", base_json_real(is->took));
     if (phases)
-        cli_json_put(&object, "phases", phases);
+        base_json_put(&object, "phases", phases);
     return object;
 }
 
@@ -111,12 +111,12 @@ static json_t *json_seconds(const shoal_outcome *outcome)
 {
     json_t *seconds = json_object();
     for (int i = 0; i < USUAL_PHASES; i++)
-        cli_json_put(&seconds, usual_phases[i], cli_json_real(phase_seconds(outcome, usual_phases[i])));
+        base_json_put(&seconds, usual_phases[i], base_json_real(phase_seconds(outcome, usual_phases[i])));
     for (int i = 0; i < outcome->report.phases; i++)
         if (!is_usual(outcome->report.phase[i].name))
-            cli_json_put(&seconds, outcome->report.phase[i].name, cli_json_real(outcome->report.phase[i].seconds));
-    cli_json_put(&seconds, "write", cli_json_real(outcome->write_seconds));
-    cli_json_put(&seconds, "total", cli_json_real(base_seconds() - outcome->started));
+            base_json_put(&seconds, outcome->report.phase[i].name, base_json_real(outcome->report.phase[i].seconds));
+    base_json_put(&seconds, "write", base_json_real(outcome->write_seconds));
+    base_json_put(&seconds, "total", base_json_real(base_seconds() - outcome->started));
     return seconds;
 }
 
@@ -124,7 +124,7 @@ json_t *cli_json_number(const shoal_number *number)
 {
     if (number->truth)
         return json_boolean(number->value != 0);
-    return number->whole ? json_integer((json_int_t)number->value) : cli_json_real(number->value);
+    return number->whole ? json_integer((json_int_t)number->value) : base_json_real(number->value);
 }
 
 static int64_t all_requests(const shoal_store_counts *counts)
@@ -137,13 +137,13 @@ static int64_t all_requests(const shoal_store_counts *counts)
 
 static void json_away(json_t **object, const run_away *away)
 {
-    cli_json_put(object, "job", json_string(away->id));
-    cli_json_put(object, "store", cli_json_text(away->store));
-    cli_json_put(object, "workers", json_integer(away->report.workers));
-    cli_json_put(object, "lost", json_integer(away->report.lost));
-    cli_json_put(object, "doubled", json_integer(away->report.doubled));
-    cli_json_put(object, "requests", json_integer(all_requests(&away->report.requests)));
-    cli_json_put(object, "price", cli_json_real(away->report.requests.price));
+    base_json_put(object, "job", json_string(away->id));
+    base_json_put(object, "store", base_json_text(away->store));
+    base_json_put(object, "workers", json_integer(away->report.workers));
+    base_json_put(object, "lost", json_integer(away->report.lost));
+    base_json_put(object, "doubled", json_integer(away->report.doubled));
+    base_json_put(object, "requests", json_integer(all_requests(&away->report.requests)));
+    base_json_put(object, "price", base_json_real(away->report.requests.price));
 }
 
 /* "job        ID, 8 workers (2 lost), 1,204 requests, $0.0006" */
@@ -151,7 +151,7 @@ static void print_away(const run_away *away, FILE *stream)
 {
     const shoal_job_report *report = &away->report;
     char requests[32];
-    cli_format_count(requests, sizeof requests, all_requests(&report->requests));
+    base_format_count(requests, sizeof requests, all_requests(&report->requests));
     fprintf(stream, "job        %s, %lld worker%s", away->id, (long long)report->workers,
             report->workers == 1 ? "" : "s");
     if (report->lost > 0)
@@ -165,14 +165,14 @@ static void print_away(const run_away *away, FILE *stream)
 static void json_ranks(json_t **object, const shoal_report *report)
 {
     json_t *seconds = json_object();
-    cli_json_put(&seconds, "map", cli_json_real(report->map_seconds));
-    cli_json_put(&seconds, "reduce", cli_json_real(report->reduce_seconds));
-    cli_json_put(&seconds, "rows", cli_json_real(report->row_seconds));
-    cli_json_put(&seconds, "update", cli_json_real(report->update_seconds));
-    cli_json_put(object, "ranks", json_integer(report->ranks));
-    cli_json_put(object, "hosts", json_integer(report->hosts));
-    cli_json_put(object, "all_threads", json_integer(report->all_threads));
-    cli_json_put(object, "rank0", seconds);
+    base_json_put(&seconds, "map", base_json_real(report->map_seconds));
+    base_json_put(&seconds, "reduce", base_json_real(report->reduce_seconds));
+    base_json_put(&seconds, "rows", base_json_real(report->row_seconds));
+    base_json_put(&seconds, "update", base_json_real(report->update_seconds));
+    base_json_put(object, "ranks", json_integer(report->ranks));
+    base_json_put(object, "hosts", json_integer(report->hosts));
+    base_json_put(object, "all_threads", json_integer(report->all_threads));
+    base_json_put(object, "rank0", seconds);
 }
 
 /* "kernel     avx2, 4 ranks on 2 hosts, 8 threads" */
@@ -188,31 +188,31 @@ static void print_kernel(const shoal_report *report, FILE *stream)
 json_t *cli_outcome_json(const shoal_outcome *outcome)
 {
     json_t *object = json_object();
-    cli_json_put(&object, "learner", json_string(outcome->algorithm->name));
-    cli_json_put(&object, "data", cli_json_text(outcome->data_name));
-    cli_json_put(&object, "rows", json_integer(outcome->rows));
-    cli_json_put(&object, "columns", json_integer(outcome->columns));
-    cli_json_put(&object, "rounds", json_integer(outcome->report.rounds));
+    base_json_put(&object, "learner", json_string(outcome->algorithm->name));
+    base_json_put(&object, "data", base_json_text(outcome->data_name));
+    base_json_put(&object, "rows", json_integer(outcome->rows));
+    base_json_put(&object, "columns", json_integer(outcome->columns));
+    base_json_put(&object, "rounds", json_integer(outcome->report.rounds));
     for (int i = 0; i < outcome->result->numbers; i++)
-        cli_json_put(&object, outcome->result->number[i].name, cli_json_number(&outcome->result->number[i]));
-    cli_json_put(&object, "stopped", json_boolean(outcome->report.stopped));
-    cli_json_put(&object, "seconds", json_seconds(outcome));
-    cli_json_put(&object, "kernel", json_string(outcome->report.kernel));
-    cli_json_put(&object, "threads", json_integer(outcome->report.threads));
+        base_json_put(&object, outcome->result->number[i].name, cli_json_number(&outcome->result->number[i]));
+    base_json_put(&object, "stopped", json_boolean(outcome->report.stopped));
+    base_json_put(&object, "seconds", json_seconds(outcome));
+    base_json_put(&object, "kernel", json_string(outcome->report.kernel));
+    base_json_put(&object, "threads", json_integer(outcome->report.threads));
     if (run_ranks())
         json_ranks(&object, &outcome->report);
     if (outcome->report.resumed > 0)
-        cli_json_put(&object, "resumed", json_integer(outcome->report.resumed));
+        base_json_put(&object, "resumed", json_integer(outcome->report.resumed));
     for (int i = 0; i < SHOAL_COUNTERS; i++)
         if (outcome->algorithm->counter[i])
-            cli_json_put(&object, outcome->algorithm->counter[i], json_integer(outcome->report.counter[i]));
+            base_json_put(&object, outcome->algorithm->counter[i], json_integer(outcome->report.counter[i]));
     if (outcome->away.id[0])
         json_away(&object, &outcome->away);
     if (outcome->predicted.asked)
-        cli_json_put(&object, "predicted", json_predicted(&outcome->predicted));
+        base_json_put(&object, "predicted", json_predicted(&outcome->predicted));
     int64_t peak = base_memory_peak();
     if (peak >= 0)
-        cli_json_put(&object, "peak_memory", json_integer(peak));
+        base_json_put(&object, "peak_memory", json_integer(peak));
     return object;
 }
 
@@ -254,9 +254,9 @@ void cli_outcome_print_times(const shoal_outcome *outcome, FILE *stream)
 void cli_json_facts(json_t **object, const shoal_result *facts)
 {
     for (int i = 0; i < facts->numbers; i++)
-        cli_json_put(object, facts->number[i].name, cli_json_number(&facts->number[i]));
+        base_json_put(object, facts->number[i].name, cli_json_number(&facts->number[i]));
     for (int i = 0; i < facts->tensors; i++)
-        cli_json_put(object, facts->tensor[i].name, cli_tensor_list(&facts->tensor[i]));
+        base_json_put(object, facts->tensor[i].name, cli_tensor_list(&facts->tensor[i]));
 }
 
 static int print_object(const shoal_outcome *outcome)
@@ -312,8 +312,8 @@ static int print_detached(const shoal_outcome *outcome, const cli_print_settings
         fprintf(stderr, "outputs are written here by `%s` once the job is done\n", outcome->away.resume);
     if (print->json) {
         json_t *object = json_object();
-        cli_json_put(&object, "job", json_string(outcome->away.id));
-        cli_json_put(&object, "store", cli_json_text(outcome->away.store));
+        base_json_put(&object, "job", json_string(outcome->away.id));
+        base_json_put(&object, "store", base_json_text(outcome->away.store));
         return cli_print_json(object);
     }
     puts(outcome->away.id);

@@ -144,14 +144,14 @@ int cli_plan_print(FILE *stream, const plan *plan, bool all)
 static json_t *json_parts(const shoal_estimate *estimate)
 {
     json_t *parts = json_object();
-    cli_json_put(&parts, "start", cli_json_real(estimate->start));
-    cli_json_put(&parts, "load", cli_json_real(estimate->load));
-    cli_json_put(&parts, "map", cli_json_real(estimate->map));
-    cli_json_put(&parts, "straggle", cli_json_real(estimate->straggle));
-    cli_json_put(&parts, "reduce", cli_json_real(estimate->reduce));
-    cli_json_put(&parts, "update", cli_json_real(estimate->update));
-    cli_json_put(&parts, "publish", cli_json_real(estimate->publish));
-    cli_json_put(&parts, "lost", cli_json_real(estimate->lost));
+    base_json_put(&parts, "start", base_json_real(estimate->start));
+    base_json_put(&parts, "load", base_json_real(estimate->load));
+    base_json_put(&parts, "map", base_json_real(estimate->map));
+    base_json_put(&parts, "straggle", base_json_real(estimate->straggle));
+    base_json_put(&parts, "reduce", base_json_real(estimate->reduce));
+    base_json_put(&parts, "update", base_json_real(estimate->update));
+    base_json_put(&parts, "publish", base_json_real(estimate->publish));
+    base_json_put(&parts, "lost", base_json_real(estimate->lost));
     return parts;
 }
 
@@ -159,26 +159,26 @@ static json_t *json_option(const plan_option *option)
 {
     const shoal_estimate *estimate = &option->estimate;
     json_t *row = json_object();
-    cli_json_put(&row, "workers", json_integer(option->workers));
-    cli_json_put(&row, "machine", option->machine ? json_string(option->machine->id) : json_null());
-    cli_json_put(&row, "units", cli_json_real(estimate->units));
-    cli_json_put(&row, "seconds", cli_json_real(estimate->seconds));
-    cli_json_put(&row, "low", cli_json_real(estimate->low));
-    cli_json_put(&row, "high", cli_json_real(estimate->high));
-    cli_json_put(&row, "sequential", cli_json_real(estimate->sequential));
-    cli_json_put(&row, "speedup", cli_json_real(estimate->speedup));
-    cli_json_put(&row, "efficiency", cli_json_real(estimate->efficiency));
-    cli_json_put(&row, "cost", cli_json_real(estimate->cost));
-    cli_json_put(&row, "cost_low", cli_json_real(estimate->cost_low));
-    cli_json_put(&row, "cost_high", cli_json_real(estimate->cost_high));
-    cli_json_put(&row, "requests", cli_json_real(estimate->requests));
-    cli_json_put(&row, "request_price", cli_json_real(estimate->request_price));
-    cli_json_put(&row, "memory", cli_json_real(option->memory));
-    cli_json_put(&row, "fits", json_boolean(option->fits));
-    cli_json_put(&row, "in_time", json_boolean(option->in_time));
-    cli_json_put(&row, "in_budget", json_boolean(option->in_budget));
-    cli_json_put(&row, "front", json_boolean(option->front));
-    cli_json_put(&row, "parts", json_parts(estimate));
+    base_json_put(&row, "workers", json_integer(option->workers));
+    base_json_put(&row, "machine", option->machine ? json_string(option->machine->id) : json_null());
+    base_json_put(&row, "units", base_json_real(estimate->units));
+    base_json_put(&row, "seconds", base_json_real(estimate->seconds));
+    base_json_put(&row, "low", base_json_real(estimate->low));
+    base_json_put(&row, "high", base_json_real(estimate->high));
+    base_json_put(&row, "sequential", base_json_real(estimate->sequential));
+    base_json_put(&row, "speedup", base_json_real(estimate->speedup));
+    base_json_put(&row, "efficiency", base_json_real(estimate->efficiency));
+    base_json_put(&row, "cost", base_json_real(estimate->cost));
+    base_json_put(&row, "cost_low", base_json_real(estimate->cost_low));
+    base_json_put(&row, "cost_high", base_json_real(estimate->cost_high));
+    base_json_put(&row, "requests", base_json_real(estimate->requests));
+    base_json_put(&row, "request_price", base_json_real(estimate->request_price));
+    base_json_put(&row, "memory", base_json_real(option->memory));
+    base_json_put(&row, "fits", json_boolean(option->fits));
+    base_json_put(&row, "in_time", json_boolean(option->in_time));
+    base_json_put(&row, "in_budget", json_boolean(option->in_budget));
+    base_json_put(&row, "front", json_boolean(option->front));
+    base_json_put(&row, "parts", json_parts(estimate));
     return row;
 }
 
@@ -186,17 +186,17 @@ static json_t *json_job(const plan *plan)
 {
     const plan_question *question = &plan->question;
     json_t *job = json_object();
-    cli_json_put(&job, "rows", cli_json_real(question->job.rows));
-    cli_json_put(&job, "columns", cli_json_real(question->job.columns));
-    cli_json_put(&job, "value_bytes", cli_json_real(question->job.value_bytes));
+    base_json_put(&job, "rows", base_json_real(question->job.rows));
+    base_json_put(&job, "columns", base_json_real(question->job.columns));
+    base_json_put(&job, "value_bytes", base_json_real(question->job.value_bytes));
     if (plan->best->estimate.phases > 0)
-        cli_json_put(&job, "rounds", cli_json_real(rounds_of(&plan->best->estimate)));
+        base_json_put(&job, "rounds", base_json_real(rounds_of(&plan->best->estimate)));
     return job;
 }
 
 static json_t *json_positive(double value)
 {
-    return value > 0 ? cli_json_real(value) : json_null();
+    return value > 0 ? base_json_real(value) : json_null();
 }
 
 static json_t *json_wish(const plan *plan)
@@ -205,11 +205,11 @@ static json_t *json_wish(const plan *plan)
         [PLAN_WISH_TIME] = "time", [PLAN_WISH_COST] = "cost", [PLAN_WISH_BOTH] = "cost*time"};
     const plan_choice *choice = &plan->choice;
     json_t *wish = json_object();
-    cli_json_put(&wish, "objective", json_string(names[choice->wish]));
-    cli_json_put(&wish, "deadline", json_positive(plan->question.deadline));
-    cli_json_put(&wish, "budget", json_positive(plan->question.budget));
-    cli_json_put(&wish, "fitting", json_integer(choice->fitting));
-    cli_json_put(&wish, "meeting", json_integer(choice->meeting));
+    base_json_put(&wish, "objective", json_string(names[choice->wish]));
+    base_json_put(&wish, "deadline", json_positive(plan->question.deadline));
+    base_json_put(&wish, "budget", json_positive(plan->question.budget));
+    base_json_put(&wish, "fitting", json_integer(choice->fitting));
+    base_json_put(&wish, "meeting", json_integer(choice->meeting));
     return wish;
 }
 
@@ -218,17 +218,17 @@ static json_t *json_crew(const plan *plan)
 {
     const plan_question *question = &plan->question;
     json_t *crew = json_object();
-    cli_json_put(&crew, "local", json_boolean(question->crew.machines == 1));
-    cli_json_put(&crew, "threads", json_positive(question->threads));
-    cli_json_put(&crew, "cores", cli_json_real(question->crew.cores));
-    cli_json_put(&crew, "speed", cli_json_real(question->crew.speed));
-    cli_json_put(&crew, "spot", json_boolean(question->spot));
-    cli_json_put(&crew, "price",
-                 plan->priced && !question->machines ? cli_json_real(question->crew.dollars_per_hour) : json_null());
-    cli_json_put(&crew, "start", cli_json_real(question->crew.start));
-    cli_json_put(&crew, "losses", cli_json_real(question->crew.losses));
-    cli_json_put(&crew, "replace", cli_json_real(question->crew.replace));
-    cli_json_put(&crew, "billed", cli_json_real(question->crew.billed));
+    base_json_put(&crew, "local", json_boolean(question->crew.machines == 1));
+    base_json_put(&crew, "threads", json_positive(question->threads));
+    base_json_put(&crew, "cores", base_json_real(question->crew.cores));
+    base_json_put(&crew, "speed", base_json_real(question->crew.speed));
+    base_json_put(&crew, "spot", json_boolean(question->spot));
+    base_json_put(&crew, "price",
+                  plan->priced && !question->machines ? base_json_real(question->crew.dollars_per_hour) : json_null());
+    base_json_put(&crew, "start", base_json_real(question->crew.start));
+    base_json_put(&crew, "losses", base_json_real(question->crew.losses));
+    base_json_put(&crew, "replace", base_json_real(question->crew.replace));
+    base_json_put(&crew, "billed", base_json_real(question->crew.billed));
     return crew;
 }
 
@@ -257,8 +257,8 @@ static json_t *json_constants(const plan *plan)
     snprintf(used->site[0].store, sizeof used->site[0].store, "%s", plan->store);
     json_t *whole = json_calibration(used), *constants = json_object();
     (void)json_object_del(json_array_get(json_object_get(whole, "sites"), 0), "date"); /* nothing of this was kept */
-    cli_json_put(&constants, "paces", json_incref(json_object_get(whole, "paces")));
-    cli_json_put(&constants, "site", json_incref(json_array_get(json_object_get(whole, "sites"), 0)));
+    base_json_put(&constants, "paces", json_incref(json_object_get(whole, "paces")));
+    base_json_put(&constants, "site", json_incref(json_array_get(json_object_get(whole, "sites"), 0)));
     json_decref(whole);
     base_free(&used);
     return constants;
@@ -281,30 +281,30 @@ int cli_plan_print_json(const plan *plan)
     char why[320];
     json_t *object = json_object();
     plan_tell_why(why, sizeof why, plan);
-    cli_json_put(&object, "learner", json_string(plan->request->algorithm->name));
-    cli_json_put(&object, "model", json_string(plan->question.paper ? "paper" : "ours"));
-    cli_json_put(&object, "job", json_job(plan));
-    cli_json_put(&object, "best", json_option(plan->best));
-    cli_json_put(&object, "why", json_string(why));
-    cli_json_put(&object, "fastest", json_option(&choice->option[choice->fastest]));
-    cli_json_put(&object, "cheapest", json_option(&choice->option[choice->cheapest]));
+    base_json_put(&object, "learner", json_string(plan->request->algorithm->name));
+    base_json_put(&object, "model", json_string(plan->question.paper ? "paper" : "ours"));
+    base_json_put(&object, "job", json_job(plan));
+    base_json_put(&object, "best", json_option(plan->best));
+    base_json_put(&object, "why", json_string(why));
+    base_json_put(&object, "fastest", json_option(&choice->option[choice->fastest]));
+    base_json_put(&object, "cheapest", json_option(&choice->option[choice->cheapest]));
     if (plan->formula > 0)
-        cli_json_put(&object, "formula", cli_json_real(plan->formula));
-    cli_json_put(&object, "wish", json_wish(plan));
-    cli_json_put(&object, "priced", json_boolean(plan->priced));
-    cli_json_put(&object, "rows", json_rows(choice));
+        base_json_put(&object, "formula", base_json_real(plan->formula));
+    base_json_put(&object, "wish", json_wish(plan));
+    base_json_put(&object, "priced", json_boolean(plan->priced));
+    base_json_put(&object, "rows", json_rows(choice));
     if (!plan->question.paper) {
-        cli_json_put(&object, "store", cli_json_text(plan->store));
-        cli_json_put(&object, "probed", json_boolean(plan->probed));
-        cli_json_put(&object, "store_measured", json_boolean(plan->site_measured));
-        cli_json_put(&object, "assumed", cli_json_text(plan->assumed));
-        cli_json_put(&object, "crew", json_crew(plan));
-        cli_json_put(&object, "constants", json_constants(plan));
-        cli_json_put(&object, "calibration", json_calibration(plan->calibration));
+        base_json_put(&object, "store", base_json_text(plan->store));
+        base_json_put(&object, "probed", json_boolean(plan->probed));
+        base_json_put(&object, "store_measured", json_boolean(plan->site_measured));
+        base_json_put(&object, "assumed", base_json_text(plan->assumed));
+        base_json_put(&object, "crew", json_crew(plan));
+        base_json_put(&object, "constants", json_constants(plan));
+        base_json_put(&object, "calibration", json_calibration(plan->calibration));
     }
     if (plan->prices) {
-        cli_json_put(&object, "prices", cli_json_text(plan->prices->name));
-        cli_json_put(&object, "prices_date", cli_json_text(plan->prices->date));
+        base_json_put(&object, "prices", base_json_text(plan->prices->name));
+        base_json_put(&object, "prices_date", base_json_text(plan->prices->date));
     }
     return cli_print_json(object);
 }

@@ -307,10 +307,10 @@ static json_t *candidate_json(const plan_session *session, int64_t candidate)
     for (int i = 0; i < session->space->dimensions; i++) {
         const plan_search_dimension *dimension = &session->space->dimension[i];
         int64_t value = plan_search_value(session->space, candidate, i);
-        cli_json_put(&object, dimension->name,
-                     i == PLAN_SEARCH_COUNT ? json_integer(session->space->candidate[candidate].count)
-                     : dimension->is_text   ? cli_json_text(dimension->text[value])
-                                            : json_real(dimension->number[value]));
+        base_json_put(&object, dimension->name,
+                      i == PLAN_SEARCH_COUNT ? json_integer(session->space->candidate[candidate].count)
+                      : dimension->is_text   ? base_json_text(dimension->text[value])
+                                             : json_real(dimension->number[value]));
     }
     return object;
 }
@@ -321,9 +321,9 @@ static json_t *expected_json(const plan_session *session)
     if (expected.candidate < 0)
         return json_null();
     json_t *object = candidate_json(session, expected.candidate);
-    cli_json_put(&object, "value", cli_json_real(expected.value));
-    cli_json_put(&object, "low", cli_json_real(expected.low));
-    cli_json_put(&object, "high", cli_json_real(expected.high));
+    base_json_put(&object, "value", base_json_real(expected.value));
+    base_json_put(&object, "low", base_json_real(expected.low));
+    base_json_put(&object, "high", base_json_real(expected.high));
     return object;
 }
 
@@ -338,16 +338,16 @@ int cli_search_print_json(const plan_session *session)
     }
     if (session->next >= 0) {
         next = candidate_json(session, session->next);
-        cli_json_put(&next, "why", cli_json_text(session->stopped));
+        base_json_put(&next, "why", base_json_text(session->stopped));
     }
-    cli_json_put(&object, "objective", json_string(plan_objective_name(session->wish->options.objective)));
-    cli_json_put(&object, "configurations", json_integer(session->space->list.candidates));
-    cli_json_put(&object, "best", best);
-    cli_json_put(&object, "trials", list);
-    cli_json_put(&object, "expected", expected_json(session));
+    base_json_put(&object, "objective", json_string(plan_objective_name(session->wish->options.objective)));
+    base_json_put(&object, "configurations", json_integer(session->space->list.candidates));
+    base_json_put(&object, "best", best);
+    base_json_put(&object, "trials", list);
+    base_json_put(&object, "expected", expected_json(session));
     if (next)
-        cli_json_put(&object, "next", next);
+        base_json_put(&object, "next", next);
     else
-        cli_json_put(&object, "stopped_because", cli_json_text(session->stopped));
+        base_json_put(&object, "stopped_because", base_json_text(session->stopped));
     return cli_print_json(object);
 }

@@ -47,8 +47,3 @@ void cli_format_bytes(char *out, size_t size, double bytes)
     else
         snprintf(out, size, bytes < 99.95 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
 }
-
-void cli_format_count(char *out, size_t size, int64_t count)
-{
-    base_format_count(out, size, count);
-}

@@ -68,7 +68,7 @@ static json_t *json_value(const shoal_tensor *tensor, int64_t index)
     }
     const char *at = (const char *)tensor->values + (size_t)index * shoal_type_size(tensor->type);
     shoal_convert_float64(&value, at, tensor->type, 1);
-    return cli_json_real(value);
+    return base_json_real(value);
 }
 
 json_t *cli_tensor_list(const shoal_tensor *tensor)
@@ -86,10 +86,10 @@ static json_t *json_tensor(const shoal_tensor *tensor)
     int64_t count = count_values(tensor);
     for (int i = 0; i < tensor->rank; i++)
         json_array_append_new(shape, json_integer(tensor->shape[i]));
-    cli_json_put(&object, "type", json_string(shoal_type_name(tensor->type)));
-    cli_json_put(&object, "shape", shape);
+    base_json_put(&object, "type", json_string(shoal_type_name(tensor->type)));
+    base_json_put(&object, "shape", shape);
     if (count <= VALUES_SHOWN)
-        cli_json_put(&object, "values", cli_tensor_list(tensor));
+        base_json_put(&object, "values", cli_tensor_list(tensor));
     return object;
 }
 
@@ -98,10 +98,10 @@ void cli_run_json(json_t **object, const shoal_result *result)
     json_t *tensors = json_object();
     if (result->tensors == 1) {
         json_decref(tensors);
-        cli_json_put(object, "result", json_tensor(&result->tensor[0]));
+        base_json_put(object, "result", json_tensor(&result->tensor[0]));
         return;
     }
     for (int i = 0; i < result->tensors; i++)
-        cli_json_put(&tensors, result->tensor[i].name, json_tensor(&result->tensor[i]));
-    cli_json_put(object, "tensors", tensors);
+        base_json_put(&tensors, result->tensor[i].name, json_tensor(&result->tensor[i]));
+    base_json_put(object, "tensors", tensors);
 }

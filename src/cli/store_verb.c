@@ -67,26 +67,26 @@ void cli_json_put_counts(json_t **object, const shoal_store_counts *counts)
     static const char *const kinds[SHOAL_REQUEST_KINDS] = {"get", "put", "list", "remove", "queue", "other"};
     json_t *requests = json_object();
     for (int kind = 0; kind < SHOAL_REQUEST_KINDS; kind++)
-        cli_json_put(&requests, kinds[kind], json_integer(counts->requests[kind]));
-    cli_json_put(object, "requests", requests);
-    cli_json_put(object, "sent", json_integer(counts->bytes_sent));
-    cli_json_put(object, "received", json_integer(counts->bytes_received));
-    cli_json_put(object, "price", cli_json_real(counts->price));
+        base_json_put(&requests, kinds[kind], json_integer(counts->requests[kind]));
+    base_json_put(object, "requests", requests);
+    base_json_put(object, "sent", json_integer(counts->bytes_sent));
+    base_json_put(object, "received", json_integer(counts->bytes_received));
+    base_json_put(object, "price", base_json_real(counts->price));
 }
 
 static int print_transfer_json(const transfer_report *report)
 {
     json_t *object = json_object(), *errors = json_array();
-    cli_json_put(&object, "files", json_integer(report->files));
-    cli_json_put(&object, "bytes", json_integer(report->bytes));
-    cli_json_put(&object, "skipped", json_integer(report->skipped));
-    cli_json_put(&object, "resumed_bytes", json_integer(report->resumed));
-    cli_json_put(&object, "failed", json_integer(report->failed));
-    cli_json_put(&object, "seconds", cli_json_real(report->seconds));
+    base_json_put(&object, "files", json_integer(report->files));
+    base_json_put(&object, "bytes", json_integer(report->bytes));
+    base_json_put(&object, "skipped", json_integer(report->skipped));
+    base_json_put(&object, "resumed_bytes", json_integer(report->resumed));
+    base_json_put(&object, "failed", json_integer(report->failed));
+    base_json_put(&object, "seconds", base_json_real(report->seconds));
     cli_json_put_counts(&object, &report->requests);
     for (int i = 0; i < TRANSFER_NAMED && report->named[i]; i++)
-        json_array_append_new(errors, cli_json_text(report->named[i]));
-    cli_json_put(&object, "errors", errors);
+        json_array_append_new(errors, base_json_text(report->named[i]));
+    base_json_put(&object, "errors", errors);
     return cli_print_json(object);
 }
 
