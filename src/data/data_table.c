@@ -6,34 +6,13 @@
 
 #include <shoal/error.h>
 
+#include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "data_text.h"
 
 /* All that three clouds rent in all their regions is a few megabytes; more is another kind of file. */
-enum { SIZE_MOST = 16 << 20, SIZE_FIRST = 1 << 16 };
-
-/* Not by its size, which a pipe has none of.  Room for a newline stays behind it. */
-static int read_all(char **out, size_t *length, FILE *file, const char *name, const char *what)
-{
-    size_t room = 0;
-    for (*length = 0;;) {
-        if (*length + 1 >= room) {
-            size_t wider = room ? room * 2 : SIZE_FIRST;
-            int status = base_grow(out, room, wider, 1, what);
-            if (status < 0)
-                return status;
-            room = wider;
-        }
-        size_t got = fread(*out + *length, 1, room - 1 - *length, file);
-        *length += got;
-        if (*length > SIZE_MOST)
-            return shoal_fail(SHOAL_INVALID, "%s is larger than %d MiB, so it is no %s", name, SIZE_MOST >> 20,
-                              what + (strncmp(what, "a ", 2) == 0 ? 2 : 0));
-        if (got == 0)
-            return ferror(file) ? shoal_fail_errno(SHOAL_SYSTEM, errno, "%s can't be read", name) : SHOAL_OK;
-    }
-}
+enum { SIZE_MOST = 16 << 20 };
 
 static int start(data_table *table, size_t length)
 {
@@ -60,7 +39,12 @@ int data_table_read(data_table *out, const char *name, FILE *file, const char *w
 {
     size_t length = 0;
     *out = (data_table){.name = name};
-    int status = read_all(&out->text, &length, file, name, what);
+    int status = base_read_whole(&out->text, &length, fileno(file), SIZE_MOST, what); /* leaves room for a newline */
+    if (status == SHOAL_INVALID)
+        shoal_fail(status, "%s is larger than %d MiB, so it is no %s", name, SIZE_MOST >> 20,
+                   what + (strncmp(what, "a ", 2) == 0 ? 2 : 0));
+    else if (status == SHOAL_SYSTEM)
+        shoal_fail_errno(status, errno, "%s can't be read", name);
     return status == SHOAL_OK ? start(out, length) : status;
 }
 

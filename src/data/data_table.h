@@ -29,7 +29,7 @@ typedef struct data_table {
 
 /* SHOAL_INVALID for UTF-16.  Release it, whatever was returned. */
 int data_table_init(data_table *out, const char *name, const char *text, size_t length);
-/* The same from a file, or a pipe; SHOAL_INVALID when it is too large to be `what`. */
+/* The same from a file, or a pipe, of which nothing was read yet; SHOAL_INVALID when it is too large to be `what`. */
 int data_table_read(data_table *out, const char *name, FILE *file, const char *what);
 void data_table_release(data_table *table);
 /* Takes the next row apart.  False at the end, or when *status is a failure: SHOAL_INVALID names the line that has a

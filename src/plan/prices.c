@@ -3,9 +3,7 @@
 #include "prices.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <shoal/error.h>
 
