@@ -1,4 +1,5 @@
-# The public headers as bytes in the library, for the modules that `shoal run` compiles: module_headers.c in the build folder.
+# The public headers as bytes in the library, for the modules that `shoal run` compiles: module_headers.c in the build
+# folder.
 file(GLOB public_headers CONFIGURE_DEPENDS include/shoal/*.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${public_headers})
 set(arrays "")

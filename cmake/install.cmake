@@ -44,6 +44,7 @@ foreach(kind IN LISTS shoal_mpi_kinds)
     string(TOUPPER ${kind} component)
     set(CPACK_DEBIAN_${component}_PACKAGE_NAME shoal-${kind})
     set(CPACK_DEBIAN_${component}_PACKAGE_DEPENDS "shoal (= ${PROJECT_VERSION})")
-    set(CPACK_COMPONENT_${component}_DESCRIPTION "With this package shoal runs under mpirun and srun, as ranks of this MPI.")
+    set(CPACK_COMPONENT_${component}_DESCRIPTION
+        "With this package shoal runs under mpirun and srun, as ranks of this MPI.")
 endforeach()
 include(CPack)

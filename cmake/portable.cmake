@@ -19,7 +19,8 @@ foreach(name png16 jpeg z jansson sqlite3 crypto)
 endforeach()
 
 set(cloud "/src/store/(azure/|s3/|http|xml|store_parallel)[a-z0-9_]*\\.c\\.o$")
-set(objects "$<FILTER:$<TARGET_OBJECTS:shoal_objects>,EXCLUDE,${cloud}>" $<TARGET_OBJECTS:shoal> src/portable/no_cloud.c)
+set(objects "$<FILTER:$<TARGET_OBJECTS:shoal_objects>,EXCLUDE,${cloud}>" $<TARGET_OBJECTS:shoal>
+    src/portable/no_cloud.c)
 
 add_executable(portable_shared ${objects})
 set_target_properties(portable_shared PROPERTIES OUTPUT_NAME shoal ENABLE_EXPORTS ON)
@@ -27,7 +28,8 @@ target_link_options(portable_shared PRIVATE -static-libgcc LINKER:--exclude-libs
 
 add_executable(portable_static ${objects} src/portable/no_modules.c)
 set_target_properties(portable_static PROPERTIES OUTPUT_NAME shoal-static)
-target_link_options(portable_static PRIVATE -static-pie LINKER:--wrap=dlopen,--wrap=dlsym,--wrap=dlclose,--wrap=dlerror,--wrap=dladdr)
+target_link_options(portable_static PRIVATE -static-pie
+                    LINKER:--wrap=dlopen,--wrap=dlsym,--wrap=dlclose,--wrap=dlerror,--wrap=dladdr)
 
 add_custom_target(portable DEPENDS portable_shared portable_static)
 foreach(program portable_shared portable_static)

@@ -65,8 +65,8 @@ class Talk:
 def run(words, folder, progress=None, watch=None, environment=None):
     """Runs the program with `words` in `folder`, and with `environment` besides what it has.  With `progress` it writes
     to what it takes for a terminal, and its progress is
-    shown, or what watch() says, which is asked once a second.  When an exception comes up here meanwhile, KeyboardInterrupt say,
-    the program is told to stop."""
+    shown, or what watch() says, which is asked once a second.  When an exception comes up here meanwhile,
+    KeyboardInterrupt say, the program is told to stop."""
     reader, writer = open_terminal() if progress else os.pipe()
     talk = Talk()
     with tempfile.TemporaryFile() as output:

@@ -34,8 +34,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     n_clusters : int, default=8
         The number of clusters.
     init : {'auto', 'k-means++', 'parallel', 'random'}, callable or array of shape (n_clusters, n_features)
-        The first centres. 'auto' is 'k-means++' up to 50 clusters and 'parallel' (k-means||) above. A callable is called
-        with X, n_clusters and random_state and returns the centres.
+        The first centres. 'auto' is 'k-means++' up to 50 clusters and 'parallel' (k-means||) above. A callable is
+        called with X, n_clusters and random_state and returns the centres.
     n_init : int or 'auto', default=1
         Runs with different first centres, of which the best is kept. 'auto' is 10 where init is 'random' or a callable,
         and

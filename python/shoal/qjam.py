@@ -4,8 +4,8 @@
     result = Master(workers).run(module, params, dataset)
 
 `module` holds mapfunc(params, dataset), which is called with slices of the data set on the workers, and may hold
-reduce(results), which is called here with the list of what mapfunc returned, in the order of the rows; without it the results
-are added.  Slices depend on the data set alone, so the result never depends on the workers.
+reduce(results), which is called here with the list of what mapfunc returned, in the order of the rows; without it the
+results are added.  Slices depend on the data set alone, so the result never depends on the workers.
 
 Underneath it is `shoal run --exec` (docs/run.md): nothing need be installed on the workers but Python and numpy."""
 import functools
@@ -104,8 +104,8 @@ HOST = re.compile(r"(?!-)((?:[\w.-]+@)?(?:\[[\w:.%]+\]|[\w.-]+))(?::([1-9]\d{0,5
 class RemoteWorker:
     """A worker on a host that ssh reaches ('corn10', 'me@corn10'), on this machine ('local') or on a cluster ('slurm').
 
-    'corn10:8' is eight of them; 'slurm:64?partition=spot' says more about a cluster.  Naming a host starts nothing: Master.run
-    starts the workers, and bootstrap() only looks whether that could work."""
+    'corn10:8' is eight of them; 'slurm:64?partition=spot' says more about a cluster.  Naming a host starts nothing:
+    Master.run starts the workers, and bootstrap() only looks whether that could work."""
 
     def __init__(self, host, ssh=None):
         found = HOST.fullmatch(str(host))
@@ -270,7 +270,8 @@ class Watch:
         working = sum(worker["alive"] for worker in job["worker"])
         if not working:
             return None
-        return f"{min(max(done, 0), job['slices'])} of {job['slices']} parts done, {working} worker{'s' * (working > 1)}"
+        slices = job["slices"]
+        return f"{min(max(done, 0), slices)} of {slices} parts done, {working} worker{'s' * (working > 1)}"
 
 
 def without_name(line):

@@ -15,4 +15,5 @@ mkdir -p "$found" "$crashes" "$corpus"
 export ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=512
 export UBSAN_OPTIONS=print_stacktrace=1
 # The exit code of a crash would otherwise be 77, which stands for a test that can't run here.
-"$target" -seed=1 -max_total_time="$seconds" -timeout=20 -error_exitcode=1 -timeout_exitcode=1 -artifact_prefix="$crashes/" "$found" "$corpus"
+"$target" -seed=1 -max_total_time="$seconds" -timeout=20 -error_exitcode=1 -timeout_exitcode=1 \
+    -artifact_prefix="$crashes/" "$found" "$corpus"

@@ -1,30 +1,35 @@
 #!/bin/bash
 # Arrows between the parts point one way.  Fails on an #include that points back; see docs/architecture.md.
-#   base ◄ data, kernel ◄ learn;  base ◄ store;  engine sees the contracts of learn and store only;  base, store ◄ launch;
-#   plan sees base, data and the contracts, but plan/measure, which runs what it measures, sees all that run does;
-#   learn, engine, launch, plan ◄ run ◄ plan/measure ◄ cli;  cli sees neither engine nor launch;
+#   base ◄ data, kernel ◄ learn;  base ◄ store;  engine sees the contracts of learn and store only;
+#   base, store ◄ launch;  plan sees base, data and the contracts, but plan/measure, which runs what it measures, sees
+#   all that run does;  learn, engine, launch, plan ◄ run ◄ plan/measure ◄ cli;  cli sees neither engine nor launch;
 #   mpi sees shoal/ranks.h alone;  nothing sees cli.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 # What a part may include of other parts in src/ (itself always), and which public headers.
-declare -A sources=([base]="" [data]="base" [kernel]="base" [store]="base" [learn]="base data kernel" [engine]="base data kernel"
-    [launch]="base store" [plan]="base data" [portable]="store" [mpi]=""
+declare -A sources=([base]="" [data]="base" [kernel]="base" [store]="base" [learn]="base data kernel"
+    [engine]="base data kernel" [launch]="base store" [plan]="base data" [portable]="store" [mpi]=""
     [run]="base data kernel store learn engine launch plan" [measure]="base data kernel store learn engine plan run"
     [cli]="base data kernel store learn plan run measure")
 declare -A headers=([base]="error option version" [data]="error option data" [kernel]="error option data"
     [store]="error option store"
-    [learn]="error option version data learn kmeans exec module logistic autoencoder" [engine]="error option data store learn engine job ranks"
+    [learn]="error option version data learn kmeans exec module logistic autoencoder"
+    [engine]="error option data store learn engine job ranks"
     [launch]="error option store"
     [plan]="error option data learn engine plan"
     [run]="error option data store learn exec module engine job ranks plan run version"
     [measure]="error option data store learn engine job plan run kmeans"
     [portable]="error" [mpi]="error ranks"
-    [cli]="error option data store learn kmeans exec module logistic autoencoder engine job ranks plan run shoal version")
-# Of learn an engine sees the contract, how partials are merged, how they travel and how what travelled is checked, never a learner; of store its public face.
+    [cli]="error option version data store learn kmeans exec module logistic autoencoder engine job ranks plan run \
+        shoal")
+# Of learn an engine sees the contract, how partials are merged, how they travel and how what travelled is checked,
+# never a learner; of store its public face.
 declare -A single_files=([engine]="learn/check.h learn/partial.h learn/wire.h")
 # Public headers belong to parts too.
-declare -A part_of=([error]=base [option]=base [version]=base [data]=data [store]=store [learn]=learn [kmeans]=learn [exec]=learn [module]=learn [logistic]=learn [autoencoder]=learn [engine]=engine [ranks]=engine [job]=engine [plan]=plan [run]=run [shoal]=cli)
+declare -A part_of=([error]=base [option]=base [version]=base [data]=data [store]=store [learn]=learn [kmeans]=learn
+    [exec]=learn [module]=learn [logistic]=learn [autoencoder]=learn [engine]=engine [ranks]=engine [job]=engine
+    [plan]=plan [run]=run [shoal]=cli)
 
 failures=0
 complain() {
@@ -32,42 +37,47 @@ complain() {
     failures=$((failures + 1))
 }
 
-# The part of a file below src/; a folder of another part that sees more than that is one of its own.
-part_at() {
+# Sets part to that of a file below src/; a folder of another part that sees more than that is one of its own.
+find_part() { # FILE
     case $1 in
-    plan/measure/*) echo measure ;;
-    *) echo "${1%%/*}" ;;
+    plan/measure/*) part=measure ;;
+    *) part=${1%%/*} ;;
     esac
 }
 
-check() { # FILE PART
-    local file=$1 part=$2 line target
-    while read -r line; do
-        target=$(sed -E 's/^[^<"]*[<"]([^>"]*)[>"].*/\1/' <<<"$line")
-        target=${target#../}
-        case $target in
-        shoal/*)
-            target=${target#shoal/}
-            [[ " ${headers[$part]} " == *" ${target%.h} "* ]] || complain "$file" "<shoal/$target>"
-            ;;
-        */*)
-            [[ -d src/${target%%/*} ]] || continue # of the system: <sys/stat.h>
-            [[ " $part ${sources[$part]} " == *" $(part_at "$target") "* || " ${single_files[$part]-} " == *" $target "* ]] ||
-                complain "$file" "\"$target\""
-            ;;
-        esac
-    done < <(grep -hE '^[[:space:]]*#[[:space:]]*include' "$file" || true)
+check() { # FILE PART TARGET
+    local file=$1 own=$2 target=${3#../} part
+    case $target in
+    shoal/*)
+        target=${target#shoal/}
+        [[ " ${headers[$own]} " == *" ${target%.h} "* ]] || complain "$file" "<shoal/$target>"
+        ;;
+    */*)
+        [[ -d src/${target%%/*} ]] || return 0 # of the system: <sys/stat.h>
+        find_part "$target"
+        [[ " $own ${sources[$own]} " == *" $part "* || " ${single_files[$own]-} " == *" $target "* ]] ||
+            complain "$file" "\"$target\""
+        ;;
+    esac
 }
 
 for file in include/shoal/*.h; do
     name=$(basename "$file" .h)
-    check "$file" "${part_of[$name]:?$file belongs to no part: add it to tests/lint/arrows.sh}"
+    : "${part_of[$name]:?$file belongs to no part: add it to tests/lint/arrows.sh}"
 done
-while read -r file; do
-    part=$(part_at "${file#src/}")
-    [[ -v sources[$part] ]] || { complain "$file" "src/$part is no known part: add it to tests/lint/arrows.sh"; continue; }
-    check "$file" "$part"
-done < <(find src -name '*.[ch]' | sort)
+for folder in src/*/; do
+    part=$(basename "$folder")
+    : "${sources[$part]?$folder is no known part: add it to tests/lint/arrows.sh}"
+done
+while IFS=: read -r file target; do
+    name=${file##*/}
+    case $file in
+    include/*) part=${part_of[${name%.h}]} ;;
+    *) find_part "${file#src/}" ;;
+    esac
+    check "$file" "$part" "$target"
+done < <(grep -rHE '^[[:space:]]*#[[:space:]]*include' --include='*.[ch]' include/shoal src |
+    sed -E 's/^([^:]*):[^<"]*[<"]([^>"]*)[>"].*/\1:\2/' | sort)
 # The words of one MPI or of its launcher are known where ranks are opened, and nowhere else.
 while read -r file; do
     complain "$file" "knows an MPI, which is src/mpi's and src/engine/ranks_open.c's to know"

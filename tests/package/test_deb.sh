@@ -27,6 +27,7 @@ done
 for kind in openmpi mpich; do
     [ -e "$build/mpi/$kind/libshoal-mpi.so" ] || continue
     package=$(echo "$scratch/shoal-$kind"_*.deb)
-    dpkg-deb --contents "$package" | grep -q " ./usr/lib/shoal/$kind/libshoal-mpi.so$" || { echo "no plug-in in $package"; exit 1; }
+    dpkg-deb --contents "$package" | grep -q " ./usr/lib/shoal/$kind/libshoal-mpi.so$" ||
+        { echo "no plug-in in $package"; exit 1; }
     [[ $(dpkg-deb --field "$package" Depends) == *"lib$kind"* ]] || { echo "$package does not need lib$kind"; exit 1; }
 done

@@ -17,7 +17,8 @@ expect() { # what command...
 cmake --install "$build" --prefix "$prefix" >"$scratch/log"
 "$prefix/bin/shoal" --version | grep -q '[0-9]\.[0-9]'
 
-cmake -S $consumer -B "$scratch/consumer" -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/log" || { cat "$scratch/log"; exit 1; }
+cmake -S $consumer -B "$scratch/consumer" -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/log" ||
+    { cat "$scratch/log"; exit 1; }
 cmake --build "$scratch/consumer" >"$scratch/log" || { cat "$scratch/log"; exit 1; }
 expect "objective 1" "$scratch/consumer/consumer"
 expect "objective 1" "$scratch/consumer/consumer_static"

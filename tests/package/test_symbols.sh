@@ -3,8 +3,8 @@
 set -euo pipefail
 build=$1
 declared() {
-    perl -0777 -ne 's{/\*.*?\*/}{}gs; s/^#.*//gm; print "$1\n" while /SHOAL_API[^;{]*?\b(shoal_\w+)\s*[(;]/g' include/shoal/*.h |
-        sort -u
+    perl -0777 -ne 's{/\*.*?\*/}{}gs; s/^#.*//gm; print "$1\n" while /SHOAL_API[^;{]*?\b(shoal_\w+)\s*[(;]/g' \
+        include/shoal/*.h | sort -u
 }
 exported() {
     nm --dynamic --defined-only "$build/libshoal.so" | awk '{ print $3 }' | sort -u

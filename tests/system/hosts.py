@@ -8,9 +8,9 @@
 
 Nothing of this can meet another test that runs at the same time: bridge, addresses, names and process ids exist only in
 the
-namespaces that isolate() makes, and all processes in there end with the test, however it ends, since the kernel kills them.
-A host sees neither the repository nor the /tmp and the home of this machine, unless it is told what is shared; it has
-its
+namespaces that isolate() makes, and all processes in there end with the test, however it ends, since the kernel kills
+them.  A host sees neither the repository nor the /tmp and the home of this machine, unless it is told what is shared;
+it has its
 own.  It starts each time with an empty home.  Needs root and Debian's iproute2, openssh-server and openssh-client;
 where
 these can't be had isolate() exits with 77.

@@ -387,7 +387,8 @@ def a_signal_stops_the_starter_and_the_job_can_go_on():
     done = end(starter)
     assert done.code == 3 and time.monotonic() - began < 60, (done.code, done.err)
     name = jobs()[0]["id"]
-    assert f"stopped; job {name} can go on with `shoal job resume {name} --store {shlex.quote(SLOW)}`" in done.err, done.err
+    resume = f"shoal job resume {name} --store {shlex.quote(SLOW)}"
+    assert f"stopped; job {name} can go on with `{resume}`" in done.err, done.err
     assert not any(alive(pid) for pid in pids), "its workers are gone"
     assert os.listdir("found") == ["centres.npy"] and open("found/centres.npy").read() == "old", "outputs are untouched"
     fails(3, "has no result yet: it is in round", "job", "result", "--store", "st")

@@ -4,9 +4,9 @@
 
     test_portable.py PATH_TO_shoal
 
-They are in the folder `portable` beside the program; where they could not be built, the test is skipped (77).  The static
-one also runs in a root folder that holds nothing else, and in one of another distribution, busybox, for which the
-machine must let this process change its root; where it does not, these two cases are left out, by name.
+They are in the folder `portable` beside the program; where they could not be built, the test is skipped (77).  The
+static one also runs in a root folder that holds nothing else, and in one of another distribution, busybox, for which
+the machine must let this process change its root; where it does not, these two cases are left out, by name.
 """
 import filecmp
 import os

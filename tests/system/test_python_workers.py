@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # The Python package: functions on workers, by the interface of qjam.
 #   test_python_workers.py PATH_TO_shoal [TEST...]
-# Hosts are reached by a stand-in for ssh that runs the command here, each host with a home of its own.  Prints one line for each
-# failure and "N passed, M failed" at the end.
+# Hosts are reached by a stand-in for ssh that runs the command here, each host with a home of its own.  Prints one line
+# for each failure and "N passed, M failed" at the end.
 import gc
 import importlib
 import math
@@ -18,7 +18,8 @@ import time
 import warnings
 
 from processes import children, state, wait_until
-from scripts import Terminal, check, folder, main, make_ssh, program, raises, random_rows, root, run_notebook, run_python, skipped
+from scripts import (Terminal, check, folder, main, make_ssh, program, raises, random_rows, root, run_notebook,
+                     run_python, skipped)
 
 import numpy as np
 import shoal
@@ -48,7 +49,8 @@ def test_example():
         check(f"the example on {hosts}", done.stdout.endswith("Result is: 78\n"), done.stdout + done.stderr)
     check("nothing is noted of runs that are over", not list((folder / "home" / ".local").rglob("*.wish")))
     usage = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=300)
-    check("the example without hosts", usage.returncode == 1 and usage.stdout.startswith("usage: "), usage.stdout + usage.stderr)
+    check("the example without hosts", usage.returncode == 1 and usage.stdout.startswith("usage: "),
+          usage.stdout + usage.stderr)
     # A program as it was written for qjam, where the function's module lies in a package.
     (folder / "old" / "examples").mkdir(parents=True)
     shutil.copy(root / "examples" / "qjam" / "sum_dataset.py", folder / "old" / "examples")
@@ -75,9 +77,11 @@ def test_example():
         if __name__ == '__main__':
             main()
     """))
-    done = subprocess.run([sys.executable, folder / "old" / "program.py", "corn10", "corn10", "corn11"], capture_output=True, text=True,
-                          timeout=120, env={**os.environ, "SHOAL_SSH": make_ssh(), "PYTHONPATH": str(root / "python")})
-    check("a program written for qjam", done.stdout == "Result is: 78\n" and done.stderr == "", done.stdout + done.stderr)
+    done = subprocess.run([sys.executable, folder / "old" / "program.py", "corn10", "corn10", "corn11"],
+                          capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "SHOAL_SSH": make_ssh(), "PYTHONPATH": str(root / "python")})
+    check("a program written for qjam", done.stdout == "Result is: 78\n" and done.stderr == "",
+          done.stdout + done.stderr)
 
 
 def test_documentation():
@@ -95,15 +99,17 @@ def test_kinds():
     """What a function sees of data sets of every kind."""
     seen = module_of("seen", """
         def mapfunc(params, dataset):
-            return [(type(dataset).__name__, getattr(dataset, 'shape', None), str(getattr(dataset, 'dtype', None)), params,
-                     dataset if isinstance(dataset, list) else dataset.tolist())]
+            return [(type(dataset).__name__, getattr(dataset, 'shape', None), str(getattr(dataset, 'dtype', None)),
+                     params, dataset if isinstance(dataset, list) else dataset.tolist())]
 
         def reduce(results):
             return [one for result in results for one in result]
     """)
     master = Master(["local:2"], slice_rows=2)
-    cases = {"matrix": (MATRIX, "matrix", (2, 4), "int64"), "one dimension": (np.arange(3.0), "ndarray", (2,), "float64"),
-             "list": ([1, 2, 3], "list", None, "None"), "big-endian": (np.arange(3, dtype=">i4"), "ndarray", (2,), ">i4"),
+    cases = {"matrix": (MATRIX, "matrix", (2, 4), "int64"),
+             "one dimension": (np.arange(3.0), "ndarray", (2,), "float64"),
+             "list": ([1, 2, 3], "list", None, "None"),
+             "big-endian": (np.arange(3, dtype=">i4"), "ndarray", (2,), ">i4"),
              "three dimensions": (np.arange(12).reshape(3, 2, 2), "ndarray", (2, 2, 2), "int64"),
              "half floats": (np.ones((3, 3), "f2"), "ndarray", (2, 3), "float16"),
              "complex": (np.ones((3, 1)) * 1j, "ndarray", (2, 1), "complex128"),
@@ -137,13 +143,16 @@ def test_results():
     slices = [rows[i:i + 20] for i in range(0, 5000, 20)]
     check("floats are added exactly", got[0] == math.fsum(part.sum() for part in slices), got)
     check("integers stay integers", type(got[1]) is int and got[1] == rows.astype(int).sum(), got)
-    check("slices by shape", NumpyMatrixDataSet(rows).rows_per_slice() == 20 and NumpyMatrixDataSet([1]).rows_per_slice() == 1
+    check("slices by shape", NumpyMatrixDataSet(rows).rows_per_slice() == 20
+          and NumpyMatrixDataSet([1]).rows_per_slice() == 1
           and NumpyMatrixDataSet(np.broadcast_to(np.zeros(1), (10**6, 4000))).rows_per_slice() == (8 << 20) // 32000)
     add = qjam.add
-    check("sums", add([1, 2, True]) == 4 and add([0.1] * 10) == 1.0 and add([1, 2.5]) == 3.5 and add([[1], [2]]) == [1, 2]
-          and add([1j, 2]) == 2 + 1j and add(["a", "b"]) == "ab" and add([(1, 2.0), (3, 4.0)]) == (4, 6.0)
+    check("sums", add([1, 2, True]) == 4 and add([0.1] * 10) == 1.0 and add([1, 2.5]) == 3.5
+          and add([[1], [2]]) == [1, 2] and add([1j, 2]) == 2 + 1j and add(["a", "b"]) == "ab"
+          and add([(1, 2.0), (3, 4.0)]) == (4, 6.0)
           and (add([np.ones(2), np.ones(2)]) == 2).all() and add([np.int64(2**62)] * 4) == 2**64
-          and add([math.inf, 1.0]) == math.inf and math.isnan(add([math.inf, -math.inf])) and add([1e308, 1e308]) == math.inf)
+          and add([math.inf, 1.0]) == math.inf and math.isnan(add([math.inf, -math.inf]))
+          and add([1e308, 1e308]) == math.inf)
     raises("None can't be added", TypeError, "mapfunc returned None", lambda: add([1, None]))
     raises("tuples that differ", TypeError, "tuples of different lengths", lambda: add([(1,), (1, 2)]))
     dataset = NumpyMatrixDataSet(rows)
@@ -209,7 +218,8 @@ def attempt(what, params=None, dataset=[1, 2, 3, 4]):
     try:
         print(repr(master.run(what, params, dataset)))
     except Exception as error:
-        print(type(error).__name__, '|', str(error).splitlines()[0], '|', getattr(error, 'rows', None), '|', repr(error.__cause__))
+        print(type(error).__name__, str(error).splitlines()[0], getattr(error, 'rows', None), repr(error.__cause__),
+              sep=' | ')
 for what in (good, Holder, known, awkward, leaves, make(), lambda params, dataset: 0, locks, len, 3):
     attempt(what)
 attempt(good, lock)
@@ -222,10 +232,12 @@ def test_main_functions():
     """Functions that stand in a script, which is not run again on the workers."""
     done = run_python(FUNCTIONS)
     host = re.escape(os.uname().nodename)
-    expected = [r"20.0", r"\['reduced', 4\]", rf"RemoteError \| {host}: Known: three \(in row 2\) \| \(2, 3\) \| Known\('three'\)",
+    expected = [r"20.0", r"\['reduced', 4\]",
+                rf"RemoteError \| {host}: Known: three \(in row 2\) \| \(2, 3\) \| Known\('three'\)",
                 rf"RemoteError \| {host}: Awkward: 1 \(in row 0\) \| \(0, 1\) \| None",
                 rf"RemoteError \| {host}: SystemExit: 5 \(in row 0\) \| \(0, 1\) \| SystemExit\(5\)",
-                r"ValueError \| make.<locals>.inner can't be sent to workers: .*", r"ValueError \| <lambda> can't be sent to workers: .*",
+                r"ValueError \| make.<locals>.inner can't be sent to workers: .*",
+                r"ValueError \| <lambda> can't be sent to workers: .*",
                 r"ValueError \| locks uses the global variable lock, which can't be sent to workers: .*",
                 r"ValueError \| a module that has a mapfunc is needed, or a function, not <built-in function len> .*",
                 r"ValueError \| a module that has a mapfunc is needed, or a function, not 3 .*",
@@ -258,7 +270,8 @@ def test_remote_errors():
     """)
     ssh = make_ssh()
     host = os.uname().nodename
-    error = raises("an exception on a host", RemoteError, r"^\S+: LookupError: nine is not here \(in row 2\)\n\nTraceback",
+    error = raises("an exception on a host", RemoteError,
+                   r"^\S+: LookupError: nine is not here \(in row 2\)\n\nTraceback",
                    lambda: Master(["corn10"], ssh=ssh).run(faulty, "raise", MATRIX))
     check("it carries host, rows, traceback and cause", error and error.host == host and error.rows == (2, 3)
           and re.search(r'inside.py", line \d+, in deeper\n', error.traceback) and type(error.__cause__) is LookupError
@@ -278,8 +291,10 @@ def test_remote_errors():
     bare.chmod(0o755)
     raises("a Python without numpy", RemoteError, rf"^{host}: ImportError: numpy is not installed for the Python here",
            lambda: Master(["corn10"], ssh=ssh, python=str(bare)).run(faulty, None, MATRIX))
-    broken = module_of("broken", "import sys\nif 'shoal_far' in sys.argv[0]:\n    import no_such_module\ndef mapfunc(params, dataset): return 1\n")
-    raises("a module that can't be imported there", RemoteError, rf"^{host}: ModuleNotFoundError: No module named 'no_such_module'",
+    broken = module_of("broken", "import sys\nif 'shoal_far' in sys.argv[0]:\n    import no_such_module\n"
+                       "def mapfunc(params, dataset): return 1\n")
+    raises("a module that can't be imported there", RemoteError,
+           rf"^{host}: ModuleNotFoundError: No module named 'no_such_module'",
            lambda: Master(["local"]).run(broken, None, [1]))
     helper = module_of("helper", "def twice(x): return 2 * x\n")
     needy = module_of("needy", "import helper\ndef mapfunc(params, dataset): return helper.twice(sum(dataset))\n")
@@ -296,11 +311,13 @@ def test_hosts():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         got = Master([RemoteWorker("corn10"), RemoteWorker("away2")], ssh=ssh).run(count, None, list(range(50)))
-    check("one host can't be reached: the others do it", got == 50 and any(str(w.message).startswith("away2: can't be reached")
-          and w.filename == __file__ for w in caught), [str(w.message) for w in caught])
+    check("one host can't be reached: the others do it",
+          got == 50 and any(str(w.message).startswith("away2: can't be reached") and w.filename == __file__
+                            for w in caught), [str(w.message) for w in caught])
     RemoteWorker("corn10", ssh=ssh).bootstrap()
     raises("bootstrap", shoal.Error, "^away3: can't be reached: ", lambda: RemoteWorker("away3", ssh=ssh).bootstrap())
-    words = qjam.workers_words([RemoteWorker(name) for name in ("a", "local", "b:3", "a", "local:2", "me@c.d", "slurm:9?time=3", "[::1]:2")])
+    words = qjam.workers_words([RemoteWorker(name) for name in
+                                ("a", "local", "b:3", "a", "local:2", "me@c.d", "slurm:9?time=3", "[::1]:2")])
     check("workers of one host together", words == ["--workers", "slurm:9?time=3", "--workers", "local:3", "--workers",
                                                     "ssh:a:2,b:3,me@c.d:1,[::1]:2"], words)
     for name in ("", "-oProxyCommand=x", "a b", "a,b", "a:0", "a:x", "a?x=1", "a;b", "ä", "a\n"):
@@ -310,12 +327,14 @@ def test_hosts():
               lambda: Master([RemoteWorker("a", ssh="x")], ssh="y")),
              ("timeout", r"^timeout must be more than 0 seconds", lambda: Master(["a"], timeout=0)),
              ("slice_rows", r"^slice_rows must be a whole number", lambda: Master(["a"], slice_rows=0)),
-             ("no mapfunc", r"^module math has no function called mapfunc$", lambda: Master(["a"]).run(math, None, [1])),
+             ("no mapfunc", r"^module math has no function called mapfunc$",
+              lambda: Master(["a"]).run(math, None, [1])),
              ("send", r"^send: /nowhere is no file$", lambda: Master(["a"], send=["/nowhere"]).run(count, None, [1])),
              ("no data set", r"^a data set is needed that has rows", lambda: Master(["a"]).run(count, None, None)),
              ("an empty one", r"^the data set has the shape \(0,\): there is nothing",
               lambda: Master(["a"]).run(count, None, [])),
-             ("rows of objects", r"^the data set has values of type object", lambda: Master(["a"]).run(count, None, [object()])),
+             ("rows of objects", r"^the data set has values of type object",
+              lambda: Master(["a"]).run(count, None, [object()])),
              ("rows that differ", r"^the data set is no array", lambda: Master(["a"]).run(count, None, [[1], [1, 2]]))]
     for what, pattern, call in cases:
         raises(what, ValueError, pattern, call)
@@ -384,13 +403,16 @@ def test_progress_of_run():
         print('got', shoal.Master(['local:2'], slice_rows=1).run(slow, None, list(range(60))))
     """)
     check("run on a terminal", terminal.until(r"got 60"), terminal.seen)
-    check("its progress", re.search(r"\r\x1b\[K\d+ of 32 parts done, [12] workers?\r", terminal.seen), repr(terminal.seen))
+    check("its progress", re.search(r"\r\x1b\[K\d+ of 32 parts done, [12] workers?\r", terminal.seen),
+          repr(terminal.seen))
     terminal.end()
-    book = run_notebook("import shoal, time\nfactor = 3\ndef slow(params, dataset):\n    time.sleep(0.05)\n    return factor * len(dataset)",
+    book = run_notebook("import shoal, time\nfactor = 3\n"
+                        "def slow(params, dataset):\n    time.sleep(0.05)\n    return factor * len(dataset)",
                         "print('got', shoal.Master(['local:2'], slice_rows=1).run(slow, None, list(range(40))))")
     if "No module named 'IPython'" in book.stderr:
         return skipped("run in a notebook", "IPython is not here")
-    check("a function of a notebook, with progress", re.search(r" False\n(.* True\n)+got 120$", book.stdout.strip()), book.stdout + book.stderr)
+    check("a function of a notebook, with progress",
+          re.search(r" False\n(.* True\n)+got 120$", book.stdout.strip()), book.stdout + book.stderr)
     return None
 
 

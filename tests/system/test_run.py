@@ -232,8 +232,8 @@ def weights_reach_modules(folder):
     folder.save("w.npy", np.array([1.0, 0, 0, 0.5, 2]))
     folder.write(
         "m.c", "#include <shoal/module.h>\nstatic void map(double *sum, const double *m, const shoal_rows *rows, const "
-        "shoal_setting *s) { for (int64_t i = 0; i < rows->count; i++) sum[0] += (rows->weights ? rows->weights[i] : 9) * "
-        "rows->values[2 * i]; }\nSHOAL_MODULE(.map = map);\n")
+        "shoal_setting *s) { for (int64_t i = 0; i < rows->count; i++) sum[0] += (rows->weights ? rows->weights[i] : "
+        "9) * rows->values[2 * i]; }\nSHOAL_MODULE(.map = map);\n")
     assert folder.succeeds("run", "m.c", "d.npy", "-w", "w.npy", "--grain", "2") == "19 0\n"
     assert folder.succeeds("run", "m.c", "d.npy", "-w", "w.npy", "--workers", "local:2") == "19 0\n"
     assert folder.succeeds("run", "m.c", "d.npy") == "180 0\n"
@@ -307,7 +307,8 @@ def single_numbers_and_byte_orders(folder):
     folder.save("d.npy", data)
     found = folder.result("--exec", program(folder, "answer(np.array(len(rows), dtype='>i4'))"), "d.npy")
     assert found.shape == () and found == 600
-    assert folder.succeeds("run", "--exec", program(folder, "answer(rows[0].astype('>f4'))"), "d.npy", "--grain", "600") == \
+    first = program(folder, "answer(rows[0].astype('>f4'))")
+    assert folder.succeeds("run", "--exec", first, "d.npy", "--grain", "600") == \
         " ".join(str(float(number)) for number in data[0].astype("f4")) + "\n"
     found = folder.result("--exec", program(folder, "answer(len(rows))"), "d.npy", "--collect", "--grain", "250")
     assert found.tolist() == [250, 250, 100]
@@ -530,8 +531,8 @@ def a_module_stops_after_its_round(folder):
     folder.write(
         "m.c",
         "#include <stdio.h>\n#include <shoal/module.h>\nstatic void map(double *sum, const double *m, const shoal_rows "
-        "*r, const shoal_setting *s) { sum[0] = 1; }\nstatic bool update(double *m, const double *sum, int64_t round, const "
-        "shoal_setting *s) { m[0]++; if (round == 100) fclose(fopen(\"going\", \"w\")); return false; }\n"
+        "*r, const shoal_setting *s) { sum[0] = 1; }\nstatic bool update(double *m, const double *sum, int64_t round, "
+        "const shoal_setting *s) { m[0]++; if (round == 100) fclose(fopen(\"going\", \"w\")); return false; }\n"
         "SHOAL_MODULE(.map = map, .update = update);\n")
     process = folder.start("run", "m.c", "d.npy", "-o", "x.npy")
     try:

@@ -4,9 +4,9 @@ stand-in for ssh.
 
     test_ssh_bootstrap.py PATH_TO_shoal [NAME...]
 
-The stand-in is a script that runs the command on this machine, as another "host" with a home and a TMPDIR of its own, after
-doing whatever a test wants to see survived.  So no test needs root, but for those with full disks and the like, which
-are
+The stand-in is a script that runs the command on this machine, as another "host" with a home and a TMPDIR of its own,
+after doing whatever a test wants to see survived.  So no test needs root, but for those with full disks and the like,
+which are
 left out without it.  Every test runs in a process and an empty folder of its own, several at a time.
 """
 import contextlib
@@ -379,7 +379,8 @@ def portable_builds_beside_the_program_are_sent_unless_outdated():
         shutil.rmtree("own")
 
 
-MISSING = "#!/bin/sh\necho '/x/shoal: error while loading shared libraries: libjansson.so.4: cannot open shared object file' >&2\nexit 127\n"
+MISSING = ("#!/bin/sh\necho '/x/shoal: error while loading shared libraries: libjansson.so.4: cannot open shared "
+           "object file' >&2\nexit 127\n")
 
 
 @apart.test
@@ -415,7 +416,8 @@ def a_machine_with_nothing_but_busybox():
     for tool in "sh id wc sha256sum touch find rm mkdir ls head cat chmod mv uname".split():
         os.symlink(busybox, f"machine/bin/{tool}")
     far(f"""export command HOME=/root PATH=/bin; unset TMPDIR
-PATH=$PATH:/usr/bin:/usr/sbin exec unshare -m --propagation private sh -c 'cd {os.path.abspath("machine")}; mount -t proc proc proc
+PATH=$PATH:/usr/bin:/usr/sbin exec unshare -m --propagation private sh -c 'cd {os.path.abspath("machine")}
+mount -t proc proc proc
 mount -t tmpfs own dev; : >dev/null; exec chroot . /bin/sh -c "$command"'""")
     (row,) = check("h1", env={"SHOAL_PORTABLE": os.path.dirname(static)})
     assert row["reached"] and row["folder"] == "/root/.cache/shoal", row

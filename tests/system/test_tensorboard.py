@@ -210,7 +210,8 @@ def a_module_can_be_followed():
             *model += *sum / 2;
             return round == 5;
         }
-        static double objective(const double *model, const double *sum, const shoal_setting *setting) { return *sum * *sum; }
+        static double objective(const double *model, const double *sum, const shoal_setting *setting)
+        { return *sum * *sum; }
         SHOAL_MODULE(.map = map, .update = update, .objective = objective);
     """)
     numpy.save("x.npy", numpy.ones((1, 1)))
