@@ -5,7 +5,9 @@
         os.environ.update(server.variables())       # what az://devstoreaccount1/CONTAINER needs
 
 PROGRAM is None where it is not installed (./dev deps test).  kill() makes it forget up to five seconds of acknowledged
-writes, stop() makes it forget nothing; after either, start() goes on with what it has on disk.
+writes, stop() makes it forget nothing; after either, start() goes on with what it has on disk.  stop() waits until all
+is written, not until the process ends by itself: it would stay for as long as a client keeps a request open, which it
+answers no more.
 """
 import base64
 import hashlib
@@ -14,6 +16,7 @@ import signal
 import subprocess
 
 import peers
+from processes import read, wait_until
 
 PROGRAM = peers.npm_peer("azurite/dist/src/azurite.js")
 ACCOUNT = "devstoreaccount1"
@@ -25,17 +28,19 @@ class Server:
         self.folder, self.options = os.path.join(folder, name), options
         self.scheme = "https" if "--cert" in options else "http"
         self.ports = peers.free_ports(3)
+        self.said = os.path.join(self.folder, "said.log")
         os.mkdir(self.folder)
         self.start()
 
     def start(self):
         blob, queue, table = map(str, self.ports)
         environment = {**os.environ, "AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}"}
-        self.process = subprocess.Popen(
-            ["node", PROGRAM, "--silent", "--disableTelemetry", "--location", self.folder, "--blobHost", "127.0.0.1",
-             "--blobPort", blob, "--queueHost", "127.0.0.1", "--queuePort", queue, "--tableHost", "127.0.0.1",
-             "--tablePort", table, *self.options], env=environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(self.said, "wb") as said:
+            self.process = subprocess.Popen(
+                ["node", PROGRAM, "--silent", "--disableTelemetry", "--location", self.folder, "--blobHost",
+                 "127.0.0.1", "--blobPort", blob, "--queueHost", "127.0.0.1", "--queuePort", queue, "--tableHost",
+                 "127.0.0.1", "--tablePort", table, *self.options], env=environment, stdin=subprocess.DEVNULL,
+                stdout=said, stderr=subprocess.DEVNULL)
 
     def wait(self):
         for port in self.ports[:2]:
@@ -44,7 +49,12 @@ class Server:
     def stop(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)  # on which it writes all it has
-        self.process.wait(300)
+            wait_until(self.has_written, 300, "Azurite writes all it has")
+        self.kill()
+
+    def has_written(self):
+        """Whether it says so of blobs, queues and tables."""
+        return self.process.poll() is not None or read(self.said).count(b" successfully closed") == 3
 
     def kill(self):
         self.process.kill()
