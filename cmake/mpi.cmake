@@ -1,12 +1,14 @@
-# libshoal-mpi.so, once for every MPI that is there: mpi/openmpi/libshoal-mpi.so, mpi/mpich/libshoal-mpi.so.  The program finds the
-# one of the MPI that started it (src/engine/ranks_open.c).
+# libshoal-mpi.so, once for every MPI that is there: mpi/openmpi/libshoal-mpi.so, mpi/mpich/libshoal-mpi.so.  The
+# program finds the one of the MPI that started it (src/engine/ranks_open.c).
 set(SHOAL_MPI "auto" CACHE STRING
-    "MPIs to build the plug-in for: auto (those that are found), off, or a list of compiler wrappers such as /opt/mpi/bin/mpicc")
+    "MPIs to build the plug-in for: auto (those found), off, or a list of compiler wrappers such as /opt/mpi/bin/mpicc")
 
-# Which MPI a wrapper is of.  Others that have MPICH's interface and libraries (Intel MPI, MVAPICH, Cray) count as mpich.
+# Which MPI a wrapper is of.  Others that have MPICH's interface and libraries (Intel MPI, MVAPICH, Cray) count as
+# mpich.
 function(shoal_mpi_kind out wrapper)
     file(WRITE ${PROJECT_BINARY_DIR}/mpi/kind.c
-         "#include <mpi.h>\n#if defined OPEN_MPI\nkind=openmpi\n#elif defined MPICH || defined MPICH_VERSION\nkind=mpich\n#endif\n")
+         "#include <mpi.h>\n#if defined OPEN_MPI\nkind=openmpi\n"
+         "#elif defined MPICH || defined MPICH_VERSION\nkind=mpich\n#endif\n")
     execute_process(COMMAND ${wrapper} -E ${PROJECT_BINARY_DIR}/mpi/kind.c OUTPUT_VARIABLE text ERROR_VARIABLE errors
                     RESULT_VARIABLE result)
     string(REGEX MATCH "\nkind=([a-z]+)" found "${text}")
@@ -34,7 +36,8 @@ function(shoal_mpi_use target words)
 endfunction()
 
 function(shoal_mpi_plugin kind wrapper)
-    execute_process(COMMAND ${wrapper} -show OUTPUT_VARIABLE words OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND ${wrapper} -show OUTPUT_VARIABLE words OUTPUT_STRIP_TRAILING_WHITESPACE
+                    COMMAND_ERROR_IS_FATAL ANY)
     separate_arguments(words UNIX_COMMAND "${words}")
     list(POP_FRONT words)
     foreach(use IN ITEMS plugin plugin_of_pieces)
@@ -42,7 +45,8 @@ function(shoal_mpi_plugin kind wrapper)
         add_library(${target} MODULE src/mpi/ranks_mpi.c)
         target_include_directories(${target} PRIVATE include)
         shoal_mpi_use(${target} "${words}")
-        set_target_properties(${target} PROPERTIES OUTPUT_NAME shoal-mpi LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/mpi/${kind})
+        set_target_properties(${target} PROPERTIES OUTPUT_NAME shoal-mpi
+                              LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/mpi/${kind})
     endforeach()
     # What a round costs beside plain MPI, for bench/bench_mpi.py.
     add_executable(bench_mpi_rounds_${kind} EXCLUDE_FROM_ALL bench/mpi_rounds.c)
@@ -61,7 +65,7 @@ set_property(SOURCE src/engine/ranks_open.c APPEND PROPERTY COMPILE_DEFINITIONS
              SHOAL_PLUGINS_FROM_PROGRAM="${plugins_from_program}")
 
 set(shoal_mpi_kinds "")
-if(SHOAL_FUZZ OR SHOAL_SANITIZE MATCHES "thread" OR SHOAL_MPI STREQUAL "off")
+if(SHOAL_SANITIZE MATCHES "thread" OR SHOAL_MPI STREQUAL "off")
     return() # what MPI does between threads is not for our sanitizer to judge
 endif()
 set(wrappers ${SHOAL_MPI})
