@@ -4,8 +4,8 @@ scikit-learn.
 
     ./dev bench autoencoder [--quick] [--only WORD] [--rounds N] [--markdown]
 
-Hosts are network namespaces of this machine, each with an sshd (tests/system/hosts.py), which takes root: without it only
-threads are in qjam's table.  A table on stdout, everything in bench/results/autoencoder.json.  --quick takes three
+Hosts are network namespaces of this machine, each with an sshd (tests/system/hosts.py), which takes root: without it
+only threads are in qjam's table.  A table on stdout, everything in bench/results/autoencoder.json.  --quick takes three
 minutes: fewer and
 shorter runs.  --only keeps the groups whose name has WORD in it (qjam, pytorch, logistic), --markdown prints the last
 results as bench/README.md has them.  Nothing here fails when a bar is missed: the table says so.
@@ -349,8 +349,8 @@ def add_net(bench, net, turns, rates, core):
     bench.add(
         "pytorch", f"the same: evaluations to the same cost, less PyTorch's, {len(turns)} start{'s'[:len(turns) > 1]}",
         "", [spent[0] - spent[1]], 0,
-        f"{spent[0]} and {spent[1]}; the mean cost after {len(turns[0]['our_costs'])} and {len(turns[0]['pytorch_costs'])}: "
-        f"{ends[0]} and {ends[1]}")
+        f"{spent[0]} and {spent[1]}; the mean cost after {len(turns[0]['our_costs'])} and "
+        f"{len(turns[0]['pytorch_costs'])}: {ends[0]} and {ends[1]}")
     square = rates["squares of 2,048"]
     shares = [1e-9 * net.operations(products) / seconds / square for products in (5, 6)]
     bench.add(

@@ -5,8 +5,8 @@
 
 A table on stdout, everything in bench/results/engine.json.  --quick takes a minute: fewer and shorter runs.  --only
 keeps the
-groups whose name has WORD in it (overhead, rounds, requests, many), --markdown prints the last results as bench/README.md
-has them.  Nothing here fails when a bar is missed: the table says so.
+groups whose name has WORD in it (overhead, rounds, requests, many), --markdown prints the last results as
+bench/README.md has them.  Nothing here fails when a bar is missed: the table says so.
 """
 import argparse
 import contextlib
@@ -209,7 +209,8 @@ def bench_many(bench):
     requests = about["show"]["requests"]
     bench.add(
         "many", f"memory (PSS) of {workers} workers and whoever started them", "MiB", [watch.most / MIB], 2048,
-        f"{watch.processes} processes at most, {about['show']['round']:,} rounds, whole command {about['process']:.1f} s"
+        f"{watch.processes} processes at most, {about['show']['round']:,} rounds, "
+        f"whole command {about['process']:.1f} s"
     )
     bench.add("many", "the same: requests that had to be made again", "", [requests["again"]], 0,
               f"of {requests['all']:,}")

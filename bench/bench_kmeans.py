@@ -351,8 +351,9 @@ def print_machine(report):
     for name, r in rates.items():
         if isinstance(r, dict):
             print(
-                f"one dense float32 pass, {name}: {r['dense_gflops']:.0f} GFLOP/s at best, {100 * r['dense_share']:.0f}% of the FMA rate "
-                f"of the same threads, bar 70%: {'yes' if r['dense_share'] >= 0.7 else 'NO'}")
+                f"one dense float32 pass, {name}: {r['dense_gflops']:.0f} GFLOP/s at best, "
+                f"{100 * r['dense_share']:.0f}% of the FMA rate of the same threads, bar 70%: "
+                f"{'yes' if r['dense_share'] >= 0.7 else 'NO'}")
     for e in report["works"]:
         if "share_of_fma" in e:
             print(
@@ -365,7 +366,8 @@ def print_memory(report):
     for e in report["works"]:
         met = "yes" if e["peak_memory"] <= e["memory_allowed"] else "NO"
         print(
-            f"peak memory, {e['work']}: {e['peak_memory'] / 1e6:.0f} MB of {e['memory_allowed'] / 1e6:.0f} MB allowed: {met}"
+            f"peak memory, {e['work']}: {e['peak_memory'] / 1e6:.0f} MB of {e['memory_allowed'] / 1e6:.0f} MB "
+            f"allowed: {met}"
         )
 
 
@@ -374,7 +376,8 @@ def print_markdown(report):
     print(f"Measured {report['when']} on {report['cpu']}, {THREADS} threads, {report['repetitions']} repetitions, "
           f"{report['versions']}.\n")
     print(
-        "| work | iterations | fastest peer | peer, s | shoal, s | ratio | bar | met |\n|---|---:|---|---:|---:|---:|---:|---|"
+        "| work | iterations | fastest peer | peer, s | shoal, s | ratio | bar | met |\n"
+        "|---|---:|---|---:|---:|---:|---:|---|"
     )
     for e in report["works"]:
         peer = f"{e['peers'][e['peer']]:.2f}" if e["peer"] else "-"
@@ -389,7 +392,8 @@ def print_markdown(report):
                 print(f"| {name} | {r['fma_gflops']:.0f} | {r['dense_gflops']:.0f} | {100 * r['dense_share']:.0f}% |")
         print(f"\nMemory is read at {rates['read_gbytes']:.1f} GB/s.\n")
     print(
-        "| work | share of FMA rate, as if dense | distances skipped | share of read rate | peak memory, MB | allowed, MB |"
+        "| work | share of FMA rate, as if dense | distances skipped | share of read rate | peak memory, MB "
+        "| allowed, MB |"
     )
     print("|---|---:|---:|---:|---:|---:|")
     for e in report["works"]:
@@ -421,7 +425,8 @@ def check_peers():
     blas = {f"{pool['internal_api']} {pool['version']}" for pool in threadpool_info() if pool["user_api"] == "blas"}
     if not blas:
         print("bench: the peers have no fast BLAS; install libopenblas0-pthread", file=sys.stderr)
-    return f"scikit-learn {sklearn.__version__}, FAISS {faiss.__version__}, {', '.join(sorted(blas)) or 'reference BLAS'}"
+    names = ", ".join(sorted(blas)) or "reference BLAS"
+    return f"scikit-learn {sklearn.__version__}, FAISS {faiss.__version__}, {names}"
 
 
 def best_kernel():

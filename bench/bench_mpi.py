@@ -198,7 +198,8 @@ def bench_checkpoint(bench):
     bench.add(
         "checkpoint", f"{work.name if not bench.quick else 'a quarter of ' + work.name}, 2 ranks of {NAMES[kind]}: "
         f"rounds with --checkpoint {every} / without", "", with_saves / without, None,
-        f"{with_saves:.2f} s / {without:.2f} s; before the first round {load[1]:.2f} s / {load[0]:.2f} s, in which rows are hashed"
+        f"{with_saves:.2f} s / {without:.2f} s; before the first round {load[1]:.2f} s / {load[0]:.2f} s, "
+        "in which rows are hashed"
     )
 
 
@@ -247,8 +248,8 @@ def size_cells(size):
 
 def print_markdown(report):
     print(
-        f"Measured {'with --quick ' if report['quick'] else ''}{report['when']} on {report['cpu']}, {report['cores']} cores, {report['repetitions']} repetitions, "
-        f"load {report['load'][0]:.1f} before.\n")
+        f"Measured {'with --quick ' if report['quick'] else ''}{report['when']} on {report['cpu']}, "
+        f"{report['cores']} cores, {report['repetitions']} repetitions, load {report['load'][0]:.1f} before.\n")
     print("| work | unit | figure | bar | met | |\n|---|---|---:|---:|---|---|")
     for row in report["rows"]:
         print(f"| {row['work']} | {row['unit'] or '-'} | {figure_text(row['figure'])} | {figure_text(row['bar'])} "

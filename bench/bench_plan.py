@@ -163,12 +163,14 @@ def print_markdown(report):
             print(f"| {row['work']} | {row['store']} | {row['workers']} | {row['planned']:.2f} s | {row['low']:.2f} to "
                   f"{row['high']:.2f} | {row['median']:.2f} s | {row['error']:+.0%} |")
         print(
-            f"\nMedian error {runs['median']:.0%} (bar {MEDIAN_BAR:.0%}), worst {runs['worst']:.0%} (bar {WORST_BAR:.0%}); "
-            f"{runs['inside']} of {len(runs['rows'])} within their interval; calibrated in {report['calibrate_seconds']:.0f} s."
+            f"\nMedian error {runs['median']:.0%} (bar {MEDIAN_BAR:.0%}), worst {runs['worst']:.0%} "
+            f"(bar {WORST_BAR:.0%}); {runs['inside']} of {len(runs['rows'])} within their interval; calibrated in "
+            f"{report['calibrate_seconds']:.0f} s."
         )
     if "paper" in report:
         print(
-            "\n| model of the paper's fourteen times | mean error | worst | each left out in turn |\n|---|---:|---:|---:|"
+            "\n| model of the paper's fourteen times | mean error | worst | each left out in turn |\n"
+            "|---|---:|---:|---:|"
         )
         for row in report["paper"]:
             left_out = "" if row["left_out"] is None else f"{row['left_out']:.1%}"

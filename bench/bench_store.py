@@ -4,8 +4,8 @@
     ./dev bench store [--quick] [--only WORD] [--rounds N] [--markdown]
 
 The programs take turns, and medians of the rounds count.  A table on stdout, everything in bench/results/store.json.
---quick takes a minute: fewer and shorter rounds, no https, no S3.  --only keeps the groups whose name has WORD in it (puts,
-sync, copies, latency, http, https, s3), --markdown prints the last results as bench/README.md has them.
+--quick takes a minute: fewer and shorter rounds, no https, no S3.  --only keeps the groups whose name has WORD in it
+(puts, sync, copies, latency, http, https, s3), --markdown prints the last results as bench/README.md has them.
 Nothing here fails when a bar is missed: the table says so.
 """
 import argparse
@@ -428,7 +428,8 @@ def print_folder(rows):
         met = "-" if row["met"] is None else "yes" if row["met"] else "NO"
         print(
             f"| {row['work']} | {row['unit'] or '-'} | {figure_text(medians['shoal'])} | {peer or '-'} "
-            f"| {figure_text(medians[peer]) if peer else '-'} | {'-' if row['ratio'] is None else format(row['ratio'], '.2f')} "
+            f"| {figure_text(medians[peer]) if peer else '-'} "
+            f"| {'-' if row['ratio'] is None else format(row['ratio'], '.2f')} "
             f"| {bar_text(row)} | {met} | {others or '-'} |")
     print()
 
@@ -445,8 +446,9 @@ def print_latency(found):
 
 def print_report(report):
     print(
-        f"Measured {report['when']} on {report['cpu']}, {report['cores']} cores, {report['disk']}, {report['versions']}; "
-        f"{report['rounds']} rounds in turn{', quick' if report['quick'] else ''}, load before {report['load']:.1f}.\n")
+        f"Measured {report['when']} on {report['cpu']}, {report['cores']} cores, {report['disk']}, "
+        f"{report['versions']}; {report['rounds']} rounds in turn{', quick' if report['quick'] else ''}, "
+        f"load before {report['load']:.1f}.\n")
     groups = {}
     for row in report["rows"]:
         groups.setdefault(row["group"], []).append(row)

@@ -3,11 +3,11 @@
 
     ./dev bench workers [--quick] [--only WORD] [--rounds N] [--markdown]
 
-Hosts are network namespaces of this machine, each with an sshd (tests/system/hosts.py), which takes root.  A table on stdout,
-everything in bench/results/workers.json.  --quick takes two minutes: fewer and shorter runs.  --only keeps the groups
-whose
-name has WORD in it (rounds, pipe, start), --markdown prints the last results as bench/README.md has them.  Nothing here fails
-when a bar is missed: the table says so.
+Hosts are network namespaces of this machine, each with an sshd (tests/system/hosts.py), which takes root.  A table on
+stdout, everything in bench/results/workers.json.  --quick takes two minutes: fewer and shorter runs.  --only keeps the
+groups whose
+name has WORD in it (rounds, pipe, start), --markdown prints the last results as bench/README.md has them.  Nothing here
+fails when a bar is missed: the table says so.
 """
 import argparse
 import contextlib
@@ -290,7 +290,8 @@ def bench_start(bench):
                 moments.append(rounds[0])
             whole.append(end)
         note = f"`ssh HOST true` alone {statistics.median(plain):.2f} s"
-        what = f"{workers} workers over ssh to {min(workers, HOSTS)} hosts: from the command to the end of the first round"
+        what = (f"{workers} workers over ssh to {min(workers, HOSTS)} hosts: from the command to the end of the first "
+                "round")
         bench.add("start", f"{what}, nothing there", "s", first, None, note)
         bench.add("start", "the same, the program cached there", "s", second, None,
                   f"whole command {statistics.median(whole):.2f} s")

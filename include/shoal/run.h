@@ -44,7 +44,8 @@ typedef struct shoal_watcher {
     const volatile int *stop; /* set by a signal handler of this process: ends the run after its round */
 } shoal_watcher;
 
-/* A request for a learner by its name ("kmeans"; "exec" for a command of your own), with the defaults of all options.  SHOAL_USAGE when there is no such learner. */
+/* A request for a learner by its name ("kmeans"; "exec" for a command of your own), with the defaults of all
+ * options.  SHOAL_USAGE when there is no such learner. */
 SHOAL_API int shoal_request_new(shoal_request **out, const char *learner);
 SHOAL_API void shoal_request_free(shoal_request **request);
 /* Sets an option by its long name from text, as the command line does: those of the learner, of its inputs and outputs,
@@ -53,8 +54,8 @@ SHOAL_API void shoal_request_free(shoal_request **request);
 SHOAL_API int shoal_request_set(shoal_request *request, const char *name, const char *text);
 /* Rows in memory instead of "data", and a weight for each or NULL.  They stay the caller's, and must last. */
 SHOAL_API int shoal_request_rows(shoal_request *request, shoal_data *rows, const double *weights);
-/* Values in memory that the learner starts from, instead of a file: the first centres of k-means, a row each.  They stay
- * the caller's, and must last.  SHOAL_USAGE for a learner that has no such start. */
+/* Values in memory that the learner starts from, instead of a file: the first centres of k-means, a row each.  They
+ * stay the caller's, and must last.  SHOAL_USAGE for a learner that has no such start. */
 SHOAL_API int shoal_request_start(shoal_request *request, const double *values, int64_t rows, int64_t columns);
 /* The program that local workers, and those who look after detached jobs, are processes of; without it this process's
  * own is started, which must then be shoal. */

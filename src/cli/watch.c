@@ -1,5 +1,5 @@
-/* How a verb watches a run.  Signals end a run after its round while that is allowed; lines go to stderr between those of
- * the progress. */
+/* How a verb watches a run.  Signals end a run after its round while that is allowed; lines go to stderr between those
+ * of the progress. */
 #include "cli.h"
 
 #include "run/ranks.h"

@@ -97,9 +97,9 @@ bool launch_wait(launch_group *group, double seconds);
 /* Frees; workers of this machine, and of Slurm with a store of the cloud, that still run go on. */
 void launch_free(launch_group **group);
 
-/* Starts a program, NULL for this very one, in a session of its own, with nothing of this one's standard streams; what it says goes to
- * the end of the file `log`, or nowhere when that is NULL.  `arguments` are those behind the program's name, ended by
- * NULL. */
+/* Starts a program, NULL for this very one, in a session of its own, with nothing of this one's standard
+ * streams; what it says goes to the end of the file `log`, or nowhere when that is NULL.  `arguments` are those behind
+ * the program's name, ended by NULL. */
 int launch_detached(const char *program, const char *const *arguments, const char *log);
 
 #endif

@@ -159,7 +159,8 @@ typedef struct learn_face {
     void (*summarise)(learn_lines *lines, const learn_ended *ended);
     /* Optional.  Adds to what --json prints. */
     int (*tell)(shoal_result *facts, const learn_ended *ended);
-    /* LEARN_PICTURE: sets values, which are *images or lie in the result, and their number; height and width are known. */
+    /* LEARN_PICTURE: sets values, which are *images or lie in the result, and their number; height and width are
+     * known. */
     int (*draw)(data_sheet *sheet, double **images, const learn_ended *ended);
     /* LEARN_MODEL: tensors that the model has, ended by NULL; those the result does not have are left out. */
     const char *const *parts;

@@ -24,8 +24,8 @@
 struct learn_face;
 struct learn_ended;
 
-/* Writes the parts of the model that the face names.  The metadata are "learner", "version", "rows" and "columns" of the
- * data, each number of the result under its name, each of the learner's options as "option.NAME", and what the face
+/* Writes the parts of the model that the face names.  The metadata are "learner", "version", "rows" and "columns" of
+ * the data, each number of the result under its name, each of the learner's options as "option.NAME", and what the face
  * annotates, which counts most. */
 int learn_model_write(const char *path, const struct learn_face *face, const struct learn_ended *ended);
 

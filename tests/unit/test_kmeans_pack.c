@@ -1,5 +1,5 @@
-/* The bounds on the error of a score, (6) of docs/learn/kmeans.md, on rows and centres whose products all lose what they
- * can, in one direction: there the bounds are hardly greater than the errors, so that none may be smaller. */
+/* The bounds on the error of a score, (6) of docs/learn/kmeans.md, on rows and centres whose products all lose what
+ * they can, in one direction: there the bounds are hardly greater than the errors, so that none may be smaller. */
 #include "kmeans_support.h"
 #include "learn/kmeans/assign.h"
 

@@ -1,4 +1,5 @@
-/* src/learn/model_file.c: what a model says of itself, tensors of the right shape, and a sentence for everything else. */
+/* src/learn/model_file.c: what a model says of itself, tensors of the right shape, and a sentence for everything
+ * else. */
 #include "data_support.h"
 
 #include <math.h>
