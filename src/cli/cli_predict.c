@@ -35,10 +35,11 @@ static void add_output(const learn_face *face, const learn_output *output)
         at++;
     if (at == OUTPUTS_MOST)
         SHOAL_BUG("there are more kinds of predictions than options for them");
-    const char *before = output_rows[at].help;
+    char *before = (char *)output_rows[at].help;
     if (base_format(&help, "%s%s%s: %s", before ? before : "", before ? "; " : "", face->algorithm->name,
                     output->help) < 0)
         abort();
+    base_free(&before);
     output_rows[at] = (shoal_option){.name = output->name,
                                      .letter = output->letter,
                                      .kind = SHOAL_OPTION_TEXT,

@@ -156,6 +156,8 @@ void learn_partial_clear(shoal_partial *partial, bool keep_carried)
 
 void learn_partial_merge_values(shoal_partial *into, const shoal_partial *from, int cell, int64_t first, int64_t count)
 {
+    if (count == 0)
+        return; /* a cell without values may have no memory either */
     int64_t *to = into->values[cell] + first;
     const int64_t *add = from->values[cell] + first;
     if (into->layout.cell[cell].kind == SHOAL_CELL_MAX)

@@ -152,7 +152,7 @@ static int put_and_remove(shoal_store *self, const char *key, const store_body *
 
 static void a_removal_meanwhile_is_noticed(void **state)
 {
-    static const char *const ends[] = {"/spec", "open/" ALONE, "/model"};
+    static const char *const ends[] = {"/spec", ("open/" ALONE), "/model"};
     alone *all = *state;
     usual_put = all->class.put;
     all->class.put = put_and_remove;
