@@ -4,8 +4,8 @@
 
 #include "plan/search/search_internal.h"
 
-/* One kernel by maximum likelihood, on what ours sees.  Failures leave no trace but that they are not tried again, a run
- * that timed out counts as if it had ended then, and it stops when the next trial is expected to gain little. */
+/* One kernel by maximum likelihood, on what ours sees.  Failures leave no trace but that they are not tried again, a
+ * run that timed out counts as if it had ended then, and it stops when the next trial is expected to gain little. */
 extern const search_method search_cherrypick;
 extern const search_method search_random;
 

@@ -1,7 +1,7 @@
 /* Workers as processes of this machine.  See launch_internal.h.
  *
- * What a worker says goes into a file in memory rather than a pipe, so that one whose starter was killed can go on saying
- * things. */
+ * What a worker says goes into a file in memory rather than a pipe, so that one whose starter was killed can go on
+ * saying things. */
 #include "launch/launch_internal.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* src/plan/search/gaussian.c: means, deviations and likelihoods are those that scikit-learn's GaussianProcessRegressor gives,
- * the kernel that is found explains at least as well as its, places that are all the same or seen twice do no harm, and
- * running out of memory leaves all as it was. */
+/* src/plan/search/gaussian.c: means, deviations and likelihoods are those that scikit-learn's GaussianProcessRegressor
+ * gives, the kernel that is found explains at least as well as its, places that are all the same or seen twice do no
+ * harm, and running out of memory leaves all as it was. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

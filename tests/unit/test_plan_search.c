@@ -1,5 +1,5 @@
-/* src/plan/search/search*.c: the same trials give the same next candidate, however they came; limits, failures and time-outs
- * change what is tried; and whatever makes no sense is refused with a sentence. */
+/* src/plan/search/search*.c: the same trials give the same next candidate, however they came; limits, failures and
+ * time-outs change what is tried; and whatever makes no sense is refused with a sentence. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

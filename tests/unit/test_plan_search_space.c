@@ -1,5 +1,5 @@
-/* src/plan/search/search_space.c and what it is made of: configurations, their features, and commands with their values;
- * every allocation may fail. */
+/* src/plan/search/search_space.c and what it is made of: configurations, their features, and commands with their
+ * values; every allocation may fail. */
 #include "data_support.h"
 
 #include <math.h>
