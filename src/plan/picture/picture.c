@@ -473,9 +473,10 @@ int plan_picture_write(const char *path, const plan_picture *picture)
         status = base_alloc(&s.group, points, sizeof *s.group, "the machines of a plan");
     if (status == SHOAL_OK)
         status = base_alloc(&s.room, 2 * points + 1, sizeof *s.room, "a path");
-    s.step = s.point + points;
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK) {
+        s.step = s.point + points;
         status = sort_points(&s);
+    }
     if (status == SHOAL_OK)
         status = base_output_open(&output, path);
     if (status == SHOAL_OK) {

@@ -298,8 +298,8 @@ static void signature_end(char out[32], const base_secret *sas)
     const char *text = base_secret_text(sas);
     size_t length = 0;
     while (text && strncmp(text, "se=", 3) != 0) {
-        text = strchr(text, '&');
-        text += text != NULL;
+        const char *next = strchr(text, '&');
+        text = next ? next + 1 : NULL;
     }
     for (text = text ? text + 3 : ""; *text && *text != '&' && length < 31; text++) {
         bool colon = strncasecmp(text, "%3a", 3) == 0;

@@ -157,8 +157,8 @@ static store_body cut_body(const store_body *body, size_t offset, size_t size)
     for (int i = 0; i < 2; i++) {
         size_t length = body->part[i].iov_len, skip = offset < length ? offset : length;
         size_t take = length - skip < size ? length - skip : size;
-        out.part[i].iov_base = (char *)body->part[i].iov_base + skip;
-        out.part[i].iov_len = take;
+        if (take > 0) /* a piece of nothing may lie nowhere */
+            out.part[i] = (struct iovec){(char *)body->part[i].iov_base + skip, take};
         offset -= skip;
         size -= take;
     }
