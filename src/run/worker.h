@@ -1,5 +1,5 @@
-/* Being a worker: a process that works on the jobs of a store until they have ended, or until this machine is needed for
- * something else. */
+/* Being a worker: a process that works on the jobs of a store until they have ended, or until this machine is needed
+ * for something else. */
 #ifndef RUN_WORKER_H
 #define RUN_WORKER_H
 
