@@ -439,6 +439,7 @@ static int attempt(far_host *self, bool first)
     far_start_options options = {
         .name = self->name,
         .words = (const char *const *)(!first && self->words_again ? self->words_again : self->words),
+        .program = self->job->program,
         .patience = self->options.patience > 0 ? self->options.patience : PATIENCE,
         .no_libraries = self->no_libraries,
         .gate = self->options.gate,

@@ -1,11 +1,12 @@
-/* The builds of this program that can be sent elsewhere.  See far_program.h.
+/* The builds of a program that can be sent elsewhere.  See far_program.h.
  *
- * Where a portable build was made it is preferred: it has its libraries inside.  Otherwise it is this very program,
+ * Where a portable build was made it is preferred: it has its libraries inside.  Otherwise it is the program itself,
  * which starts where the same libraries are. */
 #include "launch/far_program.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +20,21 @@
 
 #include "base/hash.h"
 #include "base/hex.h"
+#include "base/memory.h"
 
 enum { SLACK_SECONDS = 600 }; /* that one run of the compiler may take */
+
+/* The builds of one program, once they were looked for. */
+typedef struct far_builds {
+    struct far_builds *next;
+    const char *path;         /* this_program, or a copy */
+    far_program usual, whole; /* with the system's C library; with nothing but the kernel */
+} far_builds;
+
+static const char this_program[] = "/proc/self/exe";
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool looked; /* for the builds below */
-static far_program usual = {.file = -1},
-                   whole = {.file = -1}; /* with the system's C library; with nothing but the kernel */
+static const far_program none = {.file = -1};
+static far_builds *known; /* those of one process are one, but for who tries several in a long session */
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */
 
@@ -79,96 +89,132 @@ static int open_program(far_program *self, const char *folder, const char *name)
 
 /* ---- which ------------------------------------------------------------------------------------------------------- */
 
-static int open_portable(const char *folder)
+static int open_portable(far_builds *self, const char *folder)
 {
-    int status = open_program(&usual, folder, "shoal");
+    int status = open_program(&self->usual, folder, "shoal");
     if (status == SHOAL_OK)
-        status = open_program(&whole, folder, "shoal-static");
-    usual.portable = usual.file >= 0;
-    whole.portable = true;
+        status = open_program(&self->whole, folder, "shoal-static");
+    self->usual.portable = self->usual.file >= 0;
+    self->whole.portable = true;
     return status;
 }
 
-static void close_program(far_program *self)
+static void close_builds(far_builds *self)
 {
-    if (self->file >= 0)
-        close(self->file);
-    *self = (far_program){.file = -1};
+    if (self->usual.file >= 0)
+        close(self->usual.file);
+    if (self->whole.file >= 0)
+        close(self->whole.file);
+    self->usual = self->whole = none;
 }
 
-/* Builds that were made long before this program are of other sources, and might not understand it. */
-static bool is_outdated(const far_program *portable)
+/* Builds that were made long before the program are of other sources, and might not understand it. */
+static bool is_outdated(const far_builds *self, const far_program *portable)
 {
     struct stat own, theirs;
-    return portable->file >= 0 && stat("/proc/self/exe", &own) == 0 && fstat(portable->file, &theirs) == 0 &&
+    return portable->file >= 0 && stat(self->path, &own) == 0 && fstat(portable->file, &theirs) == 0 &&
            theirs.st_mtime + SLACK_SECONDS < own.st_mtime;
 }
 
-static int open_beside(const char *here, const char *place)
+static int open_beside(far_builds *self, const char *here, const char *place)
 {
-    char folder[480];
+    char folder[PATH_MAX + 32];
     snprintf(folder, sizeof folder, "%s/%s", here, place);
-    int status = open_portable(folder);
-    if (status == SHOAL_OK && (is_outdated(&usual) || is_outdated(&whole))) {
-        close_program(&usual);
-        close_program(&whole);
-    }
+    int status = open_portable(self, folder);
+    if (status == SHOAL_OK && (is_outdated(self, &self->usual) || is_outdated(self, &self->whole)))
+        close_builds(self);
     return status;
 }
 
-/* Beside this program, as a build leaves them and as an installation does; SHOAL_PORTABLE names another folder, and
- * nothing or "none" if this very program is to be sent. */
-static int look_for_portable(void)
+/* The folder that the program lies in; false when that is not known.  This very one may have been replaced since it was
+ * started: its old name still tells the folder. */
+static bool find_folder(char out[PATH_MAX], const far_builds *self)
+{
+    ssize_t length = self->path == this_program ? readlink(this_program, out, PATH_MAX - 1) : -1;
+    if (length > 0)
+        out[length] = '\0';
+    else if (self->path == this_program || !realpath(self->path, out))
+        return false;
+    char *slash = strrchr(out, '/');
+    if (slash)
+        *slash = '\0';
+    return slash != NULL;
+}
+
+/* Beside the program, as a build leaves them and as an installation does; SHOAL_PORTABLE names another folder, and
+ * nothing or "none" if the program itself is to be sent. */
+static int look_for_portable(far_builds *self)
 {
     const char *named = getenv("SHOAL_PORTABLE");
-    char here[400];
+    char here[PATH_MAX];
     if (named)
-        return *named && strcmp(named, "none") != 0 ? open_portable(named) : SHOAL_OK;
-    ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
-    if (length <= 0)
+        return *named && strcmp(named, "none") != 0 ? open_portable(self, named) : SHOAL_OK;
+    if (!find_folder(here, self))
         return SHOAL_OK;
-    here[length] = '\0';
-    char *slash = strrchr(here, '/');
-    if (!slash)
-        return SHOAL_OK;
-    *slash = '\0';
-    int status = open_beside(here, "portable");
-    if (status == SHOAL_OK && usual.file < 0 && whole.file < 0)
-        status = open_beside(here, "../libexec/shoal");
+    int status = open_beside(self, here, "portable");
+    if (status == SHOAL_OK && self->usual.file < 0 && self->whole.file < 0)
+        status = open_beside(self, here, "../libexec/shoal");
     return status;
 }
 
-static int look_for_programs(void)
+static int look_for_builds(far_builds *self)
 {
-    int status = SHOAL_OK;
-    pthread_mutex_lock(&lock);
-    if (!looked) {
-        status = look_for_portable();
-        if (status == SHOAL_OK && usual.file < 0)
-            status = open_program(&usual, "/proc/self/exe", "");
-        if (status == SHOAL_OK && usual.file < 0)
-            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "this program can't read itself");
-        looked = status == SHOAL_OK;
+    int status = look_for_portable(self);
+    if (status == SHOAL_OK && self->usual.file < 0)
+        status = open_program(&self->usual, self->path, "");
+    if (status == SHOAL_OK && self->usual.file < 0)
+        status = self->path == this_program
+                     ? shoal_fail_errno(SHOAL_SYSTEM, errno, "this program can't read itself")
+                     : shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read the program", self->path);
+    return status;
+}
+
+static int find_builds(const far_builds **out, const char *path)
+{
+    far_builds *self = known;
+    char *copy = NULL;
+    while (self && (path ? strcmp(self->path, path) != 0 : self->path != this_program))
+        self = self->next;
+    *out = self;
+    if (self)
+        return SHOAL_OK;
+    int status = base_alloc(&self, 1, sizeof *self, "a program");
+    if (status == SHOAL_OK && path)
+        status = base_copy_text(&copy, path);
+    if (status == SHOAL_OK) {
+        *self = (far_builds){.next = known, .path = copy ? copy : this_program, .usual = none, .whole = none};
+        status = look_for_builds(self);
     }
-    pthread_mutex_unlock(&lock);
+    if (status == SHOAL_OK) {
+        *out = known = self;
+        return SHOAL_OK;
+    }
+    if (self && self->path)
+        close_builds(self);
+    base_free(&copy);
+    base_free(&self);
     return status;
 }
 
-int far_program_for(const far_program **out, const char *system, const char *machine, const char *library,
-                    bool no_libraries)
+int far_program_for(const far_program **out, const char *path, const char *system, const char *machine,
+                    const char *library, bool no_libraries)
 {
+    const far_builds *builds = NULL;
     struct utsname here;
     int major = 0, minor = 0;
     *out = NULL;
-    int status = look_for_programs();
+    pthread_mutex_lock(&lock);
+    int status = find_builds(&builds, path);
+    pthread_mutex_unlock(&lock);
     if (status < 0)
         return status;
+    const far_program *usual = &builds->usual, *whole = &builds->whole;
     if (uname(&here) == 0 && (strcmp(here.sysname, system) != 0 || strcmp(here.machine, machine) != 0))
         return shoal_fail(SHOAL_INVALID, "it is %s on %s, and this program is for %s on %s", system, machine,
                           here.sysname, here.machine);
-    bool glibc = sscanf(library, "glibc %d.%d", &major, &minor) == 2 && (major > 2 || minor >= usual.glibc);
-    if (no_libraries && whole.file < 0)
+    bool glibc = sscanf(library, "glibc %d.%d", &major, &minor) == 2 && (major > 2 || minor >= usual->glibc);
+    if (no_libraries && whole->file < 0)
         return shoal_fail(SHOAL_ABSENT, "there is no portable build of this program");
-    *out = no_libraries || (!glibc && whole.file >= 0) ? &whole : &usual;
+    *out = no_libraries || (!glibc && whole->file >= 0) ? whole : usual;
     return SHOAL_OK;
 }

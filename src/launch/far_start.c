@@ -341,7 +341,7 @@ static int choose_program(const far_program **out, far_command *self, char *text
     if (strcmp(first, "system") != 0)
         return shoal_fail(SHOAL_AGAIN, "%s: its shell does not answer as it should", self->name);
     snprintf(self->system, sizeof self->system, "%.16s %.16s %.28s", system, machine, text);
-    int status = far_program_for(out, system, machine, text, options->no_libraries);
+    int status = far_program_for(out, options->program, system, machine, text, options->no_libraries);
     if (status < 0) {
         char why[512];
         snprintf(why, sizeof why, "%s", shoal_error());

@@ -42,6 +42,7 @@ typedef struct far_command {
 typedef struct far_start_options {
     const char *name;
     const char *const *words;
+    const char *program;     /* what is copied there; NULL: this very program */
     double patience;         /* seconds until a shell answers, and without any progress from then on */
     bool no_libraries;       /* the build that needs none */
     far_gate *gate;          /* or NULL */

@@ -621,11 +621,11 @@ static int advance_command(array_launch *self)
 
 /* A program that was replaced since it was started still has the old name here; so has one that the nodes see
  * elsewhere. */
-static int find_program(char **out, const slurm_options *options)
+static int find_program(char **out, const slurm_options *options, const launch_job *job)
 {
     char path[4096];
-    if (options->program)
-        return base_copy_text(out, options->program);
+    if (options->program || job->program)
+        return base_copy_text(out, options->program ? options->program : job->program);
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     if (length < 0)
         return shoal_fail(SHOAL_SYSTEM, "slurm: can't find this program's own path; slurm:N?program=PATH names it");
@@ -664,7 +664,7 @@ static int array_start(launch_workers *base, const char *rest, int64_t extra)
     self->threads = slurm_options_threads(&self->options, base->job->threads);
     status = base_format(&self->name, "shoal-%s", base->job->id);
     if (status == SHOAL_OK)
-        status = find_program(&self->program, &self->options);
+        status = find_program(&self->program, &self->options, base->job);
     if (status == SHOAL_OK)
         status = array_scale(base, self->options.workers + extra);
     return status < 0 ? status : advance_command(self);
