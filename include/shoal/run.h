@@ -44,8 +44,8 @@ typedef struct shoal_watcher {
     const volatile int *stop; /* set by a signal handler of this process: ends the run after its round */
 } shoal_watcher;
 
-/* A request for a learner by its name ("kmeans"; "exec" for a command of your own), with the defaults of all
- * options.  SHOAL_USAGE when there is no such learner. */
+/* A request for a learner by its name ("kmeans"; "exec" for a command of your own), with the defaults of all options.
+ * SHOAL_USAGE when there is no such learner. */
 SHOAL_API int shoal_request_new(shoal_request **out, const char *learner);
 SHOAL_API void shoal_request_free(shoal_request **request);
 /* Sets an option by its long name from text, as the command line does: those of the learner, of its inputs and outputs,
@@ -57,9 +57,17 @@ SHOAL_API int shoal_request_rows(shoal_request *request, shoal_data *rows, const
 /* Values in memory that the learner starts from, instead of a file: the first centres of k-means, a row each.  They
  * stay the caller's, and must last.  SHOAL_USAGE for a learner that has no such start. */
 SHOAL_API int shoal_request_start(shoal_request *request, const double *values, int64_t rows, int64_t columns);
-/* The program that local workers, and those who look after detached jobs, are processes of; without it this process's
- * own is started, which must then be shoal. */
+/* A file in memory that the command of "exec" finds on workers under this name, a path below its current folder, as it
+ * finds those that "send" names.  With any of these no words of the command are taken for files of this machine.  The
+ * name is copied; the bytes stay the caller's, and must last. */
+SHOAL_API int shoal_request_file(shoal_request *request, const char *name, const void *bytes, size_t size);
+/* The program shoal, which local workers and those who look after detached jobs are processes of, and which is copied
+ * to other machines; without it that is this process's own program. */
 SHOAL_API int shoal_request_program(shoal_request *request, const char *path);
+/* Binds the run to this process: local workers end with it, even if it is killed, and hear none of its terminal's
+ * signals; nothing of the run is noted on this machine; and no message tells how the job could go on.  The job stays in
+ * the store that the request names, for the caller to remove. */
+SHOAL_API void shoal_request_bind(shoal_request *request);
 SHOAL_API void shoal_request_watch(shoal_request *request, const shoal_watcher *watcher);
 
 /* Runs it to its end and writes the files it names.  *out is there also after a failure, unless memory ran out: what

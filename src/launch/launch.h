@@ -39,7 +39,8 @@ typedef struct launch_job {
     int64_t memory;        /* bytes of each worker; 0: its part of three quarters of its machine's */
     int64_t helpers; /* with split roles: worker 0 reduces last, 1 to helpers - 1 reduce, the rest map; 0: all do all */
     const char *ssh; /* the command that ssh: uses, "ssh -F FILE", say; NULL: $SHOAL_SSH, or ssh */
-    const char *program; /* local: what to start; NULL: this very program */
+    const char *program; /* shoal: what is started here and copied elsewhere; NULL: this very program */
+    bool bound; /* local: they end with this process, even if it is killed, and hear none of its terminal's signals */
     /* Told of every worker that is gone without having left by itself: "died: signal 9", "failed: no such
      * store".  Called from launch_tick, launch_stop and launch_wait only. */
     void (*gone)(void *context, uint64_t worker, const char *why);
@@ -97,9 +98,9 @@ bool launch_wait(launch_group *group, double seconds);
 /* Frees; workers of this machine, and of Slurm with a store of the cloud, that still run go on. */
 void launch_free(launch_group **group);
 
-/* Starts a program, NULL for this very one, in a session of its own, with nothing of this one's standard
- * streams; what it says goes to the end of the file `log`, or nowhere when that is NULL.  `arguments` are those behind
- * the program's name, ended by NULL. */
+/* Starts a program, NULL for this very one, in a session of its own, with nothing of this one's standard streams; what
+ * it says goes to the end of the file `log`, or nowhere when that is NULL.  `arguments` are those behind the program's
+ * name, ended by NULL. */
 int launch_detached(const char *program, const char *const *arguments, const char *log);
 
 #endif

@@ -99,7 +99,7 @@ static int start_worker(launch_crew *self, int64_t index)
     if (slot->text >= 0 && (ftruncate(slot->text, 0) < 0 || lseek(slot->text, 0, SEEK_SET) < 0))
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't keep what a worker says");
     slot->leaving = slot->ended = false;
-    int status = start(&slot->process, program, all, slot->text, BASE_GROUP_OURS);
+    int status = start(&slot->process, program, all, slot->text, self->options.group);
     if (status == SHOAL_OK && self->options.started)
         self->options.started(self->options.context, slot->worker);
     return status;

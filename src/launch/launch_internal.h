@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "base/spawn.h"
 #include "launch/launch.h"
 
 /* One of a group's launchers: its state starts with this. */
@@ -74,6 +75,7 @@ typedef struct launch_crew launch_crew;
 
 typedef struct launch_crew_options {
     const char *program; /* NULL: this very program */
+    base_group group;
     /* Composes the arguments of a worker that is about to be started. */
     void (*arguments)(void *context, launch_arguments *out, int64_t slot, uint64_t worker);
     void (*started)(void *context, uint64_t worker); /* NULL: nobody wants to know */

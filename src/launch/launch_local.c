@@ -1,4 +1,5 @@
-/* Workers on this machine: local:8.  They see its files, and outlive whoever started them. */
+/* Workers on this machine: local:8.  They see its files, and outlive whoever started them unless bound to it. */
+#include <unistd.h>
 #include <shoal/error.h>
 
 #include "base/option.h"
@@ -40,7 +41,8 @@ static void compose_local(void *context, launch_arguments *out, int64_t slot, ui
                                          .threads = self->threads,
                                          .memory = self->memory,
                                          .store_url = self->base.job->store_url,
-                                         .near = true});
+                                         .near = true,
+                                         .parent = self->base.job->bound ? getpid() : 0});
 }
 
 static void tell_gone(void *context, uint64_t worker, const char *why)
@@ -59,8 +61,11 @@ static int local_start(launch_workers *base, const char *rest, int64_t extra)
         return status;
     self->threads = launch_threads_each(base->job->threads, base_cores(), count);
     self->memory = launch_memory_each(base->job->memory, count);
-    launch_crew_options options = {
-        .program = base->job->program, .arguments = compose_local, .gone = tell_gone, .context = self};
+    launch_crew_options options = {.program = base->job->program,
+                                   .group = base->job->bound ? BASE_GROUP_SESSION : BASE_GROUP_OURS,
+                                   .arguments = compose_local,
+                                   .gone = tell_gone,
+                                   .context = self};
     return launch_crew_new(&self->crew, count + extra, &options);
 }
 

@@ -37,22 +37,27 @@ static int read_open(char **out, size_t *size, int file, const char *path)
     return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't read", path) : SHOAL_OK;
 }
 
-/* Adds a file that is called `name`; takes the bytes, also on failure. */
+/* Adds a file that is called `name`, whose bytes are lent. */
+static int add_lent(run_code *code, const char *name, const void *bytes, size_t size)
+{
+    if (code->count == SHOAL_CODE_MOST)
+        return shoal_fail(SHOAL_USAGE, "a run can bring at most %d files", SHOAL_CODE_MOST);
+    char **own = &code->owned[2 * code->count];
+    int status = base_copy_text(&own[0], name);
+    if (status == SHOAL_OK)
+        code->file[code->count++] = (shoal_code){.name = own[0], .bytes = bytes, .size = size};
+    return status;
+}
+
+/* The same; takes the bytes, also on failure. */
 static int add_code(run_code *code, const char *name, char *bytes, size_t size)
 {
-    if (code->count == SHOAL_CODE_MOST) {
+    int status = add_lent(code, name, bytes, size);
+    if (status == SHOAL_OK)
+        code->owned[2 * code->count - 1] = bytes;
+    else
         base_free(&bytes);
-        return shoal_fail(SHOAL_USAGE, "a run can bring at most %d files", SHOAL_CODE_MOST);
-    }
-    char **own = &code->owned[2 * code->count];
-    own[1] = bytes;
-    int status = base_copy_text(&own[0], name);
-    if (status < 0) {
-        base_free(&own[1]);
-        return status;
-    }
-    code->file[code->count++] = (shoal_code){.name = own[0], .bytes = bytes, .size = size};
-    return SHOAL_OK;
+    return status;
 }
 
 static int add_file(run_code *code, const char *name, const char *path)
@@ -120,14 +125,33 @@ static int name_below(char **out, const char *path)
     return base_format(out, "files/%s", path);
 }
 
+static int fail_name(const char *path)
+{
+    return shoal_fail(SHOAL_USAGE, "%s: such a name can't be sent", path);
+}
+
 static int send_file(run_code *code, const char *path)
 {
     char *name = NULL;
     int status = name_below(&name, path);
     if (status == SHOAL_OK && !job_code_name_is_good(name))
-        status = shoal_fail(SHOAL_USAGE, "%s: such a name can't be sent", path);
+        status = fail_name(path);
     if (status == SHOAL_OK)
         status = add_file(code, name, path);
+    base_free(&name);
+    return status;
+}
+
+static int send_memory(run_code *code, const shoal_code *file)
+{
+    char *name = NULL;
+    int status = base_format(&name, "files/%s", file->name);
+    if (status == SHOAL_OK && !job_code_name_is_good(name))
+        status = fail_name(file->name);
+    if (status == SHOAL_OK && file->size > JOB_CODE_BYTES_MOST)
+        status = shoal_fail(SHOAL_USAGE, "%s: %zu bytes are more than can be sent", file->name, file->size);
+    if (status == SHOAL_OK)
+        status = add_lent(code, name, file->bytes, file->size);
     base_free(&name);
     return status;
 }
@@ -167,15 +191,15 @@ static int send_words(run_code *code, const char *command)
     return status;
 }
 
-int run_code_command(run_code *code, const char *command, const shoal_texts *send, bool for_workers)
+int run_code_command(run_code *code, const run_function *function, bool for_workers)
 {
-    char *text = NULL;
-    int status = base_copy_text(&text, command);
-    if (status == SHOAL_OK)
-        status = add_code(code, "command", text, strlen(command));
-    for (int i = 0; status == SHOAL_OK && i < send->count; i++)
-        status = send_file(code, send->text[i]);
-    return status == SHOAL_OK && for_workers ? send_words(code, command) : status;
+    const char *command = function->exec;
+    int status = add_lent(code, "command", command, strlen(command));
+    for (int i = 0; status == SHOAL_OK && i < function->files; i++)
+        status = send_memory(code, &function->file[i]);
+    for (int i = 0; status == SHOAL_OK && i < function->send.count; i++)
+        status = send_file(code, function->send.text[i]);
+    return status == SHOAL_OK && for_workers && function->files == 0 ? send_words(code, command) : status;
 }
 
 void run_code_name(run_code *code)
@@ -194,18 +218,16 @@ void run_code_name(run_code *code)
 
 /* ---- a folder without workers ------------------------------------------------------------------------------------ */
 
-static const char *const entries[] = {"command", "files", ""};
-enum { ENTRIES = 3 };
-static char *removable[ENTRIES + 1];
+static const char *const entries[RUN_CODE_LEFTOVERS] = {"command", "files", ""};
 
 static int write_folder(const run_code *code)
 {
     char *here = getcwd(NULL, 0);
     int status = here ? SHOAL_OK : shoal_fail_errno(SHOAL_SYSTEM, errno, "there is no current folder");
-    int file = status == SHOAL_OK ? open(removable[0], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    int file = status == SHOAL_OK ? open(code->leftovers[0], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
     if (status == SHOAL_OK &&
         (file < 0 || (errno = base_write_all(file, code->file[0].bytes, code->file[0].size)) != 0 ||
-         symlink(here, removable[1]) < 0))
+         symlink(here, code->leftovers[1]) < 0))
         status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", code->folder);
     if (file >= 0)
         close(file);
@@ -216,11 +238,11 @@ static int write_folder(const run_code *code)
 int run_code_folder(run_code *code, const shoal_watcher *watch)
 {
     int status = base_make_temporary_folder(&code->folder, "shoal-run");
-    for (int i = 0; status == SHOAL_OK && i < ENTRIES; i++)
-        status = base_format(&removable[i], "%s%s%s", code->folder, entries[i][0] ? "/" : "", entries[i]);
+    for (int i = 0; status == SHOAL_OK && i < RUN_CODE_LEFTOVERS; i++)
+        status = base_format(&code->leftovers[i], "%s%s%s", code->folder, entries[i][0] ? "/" : "", entries[i]);
     if (status == SHOAL_OK) {
         if (watch->leftovers)
-            watch->leftovers(watch->context, (const char *const *)removable);
+            watch->leftovers(watch->context, (const char *const *)code->leftovers);
         status = write_folder(code);
     }
     return status;
@@ -230,10 +252,10 @@ void run_code_release(run_code *code, const shoal_watcher *watch)
 {
     if (watch->leftovers)
         watch->leftovers(watch->context, NULL);
-    for (int i = 0; i < ENTRIES; i++) {
-        if (removable[i])
-            remove(removable[i]);
-        base_free(&removable[i]);
+    for (int i = 0; i < RUN_CODE_LEFTOVERS; i++) {
+        if (code->leftovers[i])
+            remove(code->leftovers[i]);
+        base_free(&code->leftovers[i]);
     }
     for (int i = 0; i < 2 * code->count; i++)
         base_free(&code->owned[i]);

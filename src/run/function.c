@@ -29,8 +29,10 @@ int run_function_check(const shoal_request *request)
         return shoal_fail(SHOAL_USAGE, "run needs MODULE and DATA, or --exec COMMAND and DATA");
     if (function->exec && request->inputs.weights)
         return shoal_fail(SHOAL_USAGE, "--weights is for modules: programs see rows alone");
-    if (!function->exec && function->send.count > 0)
+    if (!function->exec && (function->send.count > 0 || function->files > 0))
         return shoal_fail(SHOAL_USAGE, "--send and --collect need --exec COMMAND");
+    if (function->files > 0 && !run_on_workers(&request->workers))
+        return shoal_fail(SHOAL_USAGE, "files in memory need workers: without them a command runs in this folder");
     return SHOAL_OK;
 }
 
@@ -43,7 +45,7 @@ int run_function_prepare(run_prepared_function *out, shoal_request *request)
     if (status == SHOAL_OK)
         status = run_params_read(&out->params, *params);
     if (status == SHOAL_OK)
-        status = function->exec ? run_code_command(&out->code, function->exec, &function->send, away)
+        status = function->exec ? run_code_command(&out->code, function, away)
                                 : run_code_module(&out->code, &request->algorithm, function->module);
     if (status == SHOAL_OK)
         run_code_name(&out->code);

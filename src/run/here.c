@@ -73,7 +73,7 @@ int run_here(shoal_outcome *outcome)
                        outcome->weights, &options);
     run_may_stop(outcome, false);
     run_doing(outcome, NULL);
-    if (status == SHOAL_INVALID && !names_data(outcome)) /* a learner sees rows, not files */
+    if (status == SHOAL_INVALID && !request->rows && !names_data(outcome)) /* a learner sees rows, not files */
         status = shoal_fail(status, "%s: %s", outcome->data_name, shoal_error());
     warn_idle(outcome);
     if (status == SHOAL_OK && outcome->report.ranks == 1 && outcome->report.resumed == 0)

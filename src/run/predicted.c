@@ -171,7 +171,7 @@ void run_predicted_note(shoal_outcome *outcome)
     shoal_cost cost;
     plan_run run;
     bool learnt = strcmp(outcome->algorithm->name, outcome->face->algorithm->name) == 0; /* and not applied */
-    outcome->predicted = (run_prediction){.asked = outcome->result && learnt};
+    outcome->predicted = (run_prediction){.asked = outcome->result && learnt && !outcome->request->bound};
     if (!outcome->predicted.asked)
         return;
     ask_cost(&cost, outcome);

@@ -1,6 +1,7 @@
 /* Being one of several ranks.  See ranks.h. */
 #include "ranks.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,8 @@
 
 /* How this process was started, and with whom it runs. */
 static struct {
-    bool expected;        /* the verb is one that ranks can run */
-    bool looked, started; /* started: as one of several */
+    bool expected; /* the verb is one that ranks can run */
+    bool started;  /* as one of several */
     shoal_ranks_started how;
     shoal_ranks *ranks;
     bool alone;   /* asked to be */
@@ -21,11 +22,16 @@ static struct {
     bool settled; /* a failure is known to all */
 } self;
 
+static void find_start(void)
+{
+    self.started = shoal_ranks_find(&self.how);
+}
+
+/* Runs of several threads, which only those that are alone can have, may ask at the same time. */
 static bool was_started(void)
 {
-    if (!self.looked)
-        self.started = shoal_ranks_find(&self.how);
-    self.looked = true;
+    static pthread_once_t looked = PTHREAD_ONCE_INIT;
+    pthread_once(&looked, find_start);
     return self.started;
 }
 
@@ -48,7 +54,8 @@ bool run_is_first(void)
 
 int run_ranks_settled(int status)
 {
-    self.settled |= self.ranks && status < 0;
+    if (self.ranks && status < 0)
+        self.settled = true;
     return status;
 }
 
@@ -116,8 +123,10 @@ int run_ranks_begin(const run_ranks_options *options, bool on_workers)
 {
     bool started = was_started(), asked = options->engine == RUN_ENGINE_MPI;
     int status = check_options(options, on_workers);
-    self.alone = options->engine == RUN_ENGINE_THREADS || (!started && !asked);
-    if (self.alone)
+    bool alone = options->engine == RUN_ENGINE_THREADS || (!started && !asked);
+    if (self.expected) /* nobody else asks */
+        self.alone = alone;
+    if (alone)
         return status;
     if (status == SHOAL_OK && on_workers)
         status =

@@ -1,6 +1,7 @@
 /* Requests.  See request.h and shoal/run.h. */
 #include "request.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <shoal/run.h>
@@ -17,24 +18,37 @@ size_t run_request_size(const learn_face *face)
     return sizeof(shoal_request) + face->algorithm->config_size;
 }
 
-/* The outputs of each learner as a table of options, made when they are first asked for. */
-static const shoal_option *output_options(const learn_face *face)
+enum { FACES_MOST = 32 };
+
+/* The outputs of each learner as a table of options: made once, since several threads may ask for them. */
+static shoal_option output_rows[FACES_MOST][LEARN_OUTPUTS_MOST + 1];
+static const shoal_option *output_tables[FACES_MOST];
+static pthread_once_t output_tables_made = PTHREAD_ONCE_INIT;
+
+static void make_output_tables(void)
 {
-    enum { FACES_MOST = 32 };
-    static shoal_option tables[FACES_MOST][LEARN_OUTPUTS_MOST + 1];
+    for (int at = 0; learn_faces[at]; at++) {
+        const learn_output *outputs = learn_faces[at]->outputs;
+        if (at >= FACES_MOST)
+            SHOAL_BUG("there are more learners than tables of outputs");
+        for (int i = 0; outputs[i].name; i++)
+            output_rows[at][i] = (shoal_option){.name = outputs[i].name,
+                                                .letter = outputs[i].letter,
+                                                .kind = SHOAL_OPTION_TEXT,
+                                                .offset = (size_t)i * sizeof(char *),
+                                                .argument = outputs[i].argument,
+                                                .help = outputs[i].help};
+        output_tables[at] = output_rows[at];
+    }
+}
+
+static const shoal_option *const *output_options(const learn_face *face)
+{
     int at = 0;
+    pthread_once(&output_tables_made, make_output_tables);
     while (learn_faces[at] != face)
         at++;
-    if (at >= FACES_MOST)
-        SHOAL_BUG("there are more learners than tables of outputs");
-    for (int i = 0; face->outputs[i].name; i++)
-        tables[at][i] = (shoal_option){.name = face->outputs[i].name,
-                                       .letter = face->outputs[i].letter,
-                                       .kind = SHOAL_OPTION_TEXT,
-                                       .offset = (size_t)i * sizeof(char *),
-                                       .argument = face->outputs[i].argument,
-                                       .help = face->outputs[i].help};
-    return tables[at];
+    return &output_tables[at];
 }
 
 static bool has_picture(const learn_face *face)
@@ -47,12 +61,7 @@ static bool has_picture(const learn_face *face)
 
 int run_request_groups(base_option_group groups[RUN_GROUPS_MOST], const learn_face *face, size_t offset)
 {
-    enum { FACES_MOST = 32 };
-    static const shoal_option *outputs[FACES_MOST];
-    int count = 0, at = 0;
-    while (learn_faces[at] != face)
-        at++;
-    outputs[at] = output_options(face);
+    int count = 0;
 #define GROUP(title, table, member)                                                                                    \
     groups[count++] = (base_option_group)                                                                              \
     {                                                                                                                  \
@@ -64,7 +73,7 @@ int run_request_groups(base_option_group groups[RUN_GROUPS_MOST], const learn_fa
         GROUP(face->options_title, &face->algorithm->options, config);
     if (face->inputs)
         GROUP(face->inputs_title, &face->inputs, inputs);
-    GROUP("Output", &outputs[at], output);
+    GROUP("Output", output_options(face), output);
     if (has_picture(face))
         GROUP("Picture", &data_picture_options, picture);
     GROUP("Following the run", &run_trace_options_table, trace);
@@ -177,6 +186,25 @@ int shoal_request_start(shoal_request *request, const double *values, int64_t ro
 int shoal_request_program(shoal_request *request, const char *path)
 {
     return keep_text(&request->program, request, path);
+}
+
+int shoal_request_file(shoal_request *request, const char *name, const void *bytes, size_t size)
+{
+    run_function *function = &request->function;
+    const char *kept = NULL;
+    if (!request->face->runs_code)
+        return shoal_fail(SHOAL_USAGE, "%s takes no files along", request->algorithm->name);
+    if (function->files == SHOAL_CODE_MOST)
+        return shoal_fail(SHOAL_USAGE, "a run can bring at most %d files", SHOAL_CODE_MOST);
+    int status = keep_text(&kept, request, name);
+    if (status == SHOAL_OK)
+        function->file[function->files++] = (shoal_code){.name = kept, .bytes = bytes, .size = size};
+    return status;
+}
+
+void shoal_request_bind(shoal_request *request)
+{
+    request->bound = request->workers.passing = true;
 }
 
 void shoal_request_watch(shoal_request *request, const shoal_watcher *watcher)

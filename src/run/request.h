@@ -64,6 +64,8 @@ typedef struct run_function {
     const char *exec;   /* a command line; NULL: the module */
     shoal_texts send;   /* files that the command needs on workers besides */
     const char *module; /* a C file or a shared object */
+    int files;          /* in memory, that the command needs on workers */
+    shoal_code file[SHOAL_CODE_MOST];
 } run_function;
 
 extern const shoal_option *const run_function_options;      /* of run_function: --exec, --send */
@@ -94,6 +96,7 @@ struct shoal_request {
     shoal_data *rows;      /* in memory; not owned */
     const double *weights;
     const char *program;
+    bool bound; /* to this process: workers end with it, and nothing is noted on this machine */
     shoal_watcher watch;
     run_function function;       /* of learners that run what people wrote */
     const struct run_code *code; /* what that brings along, once it was prepared (code.h) */

@@ -111,6 +111,7 @@ static int start_workers(following *self)
                             .helpers = self->helpers,
                             .ssh = self->options->ssh,
                             .program = self->request->program,
+                            .bound = self->request->bound,
                             .gone = tell_death,
                             .say = pass_on_line,
                             .context = self};
@@ -381,7 +382,8 @@ static int note_made(void *context, const shoal_job_made *job)
     const submitting *self = context;
     run_away *away = &self->outcome->away;
     snprintf(away->spec, sizeof away->spec, "%s", job->spec);
-    (void)run_wish_write(job->id, job->spec, self->asked); /* where it can't be kept, resume asks */
+    if (!self->outcome->request->bound)
+        (void)run_wish_write(job->id, job->spec, self->asked); /* where it can't be kept, resume asks */
     return run_note_source(away, job->source, job->place);
 }
 

@@ -2,6 +2,8 @@
  * include/shoal/run.h: requests by the names of options, what they refuse, and outcomes that are those of shoal_run. */
 #include "data_support.h"
 
+#include <math.h>
+#include <pthread.h>
 #include <shoal/kmeans.h>
 #include <shoal/run.h>
 
@@ -91,6 +93,117 @@ static void rows_weights_and_start_may_lie_in_memory(void **state)
     shoal_data_free(&data);
 }
 
+static void what_is_wrong_with_rows_in_memory_names_no_file(void **state)
+{
+    static const double values[] = {0, 0, NAN, 1}, equal[] = {1, 1, 1, 1};
+    shoal_data *data = NULL;
+    shoal_outcome *outcome = NULL;
+    (void)state;
+    assert_int_equal(shoal_data_wrap(&data, values, 2, 2, SHOAL_FLOAT64), SHOAL_OK);
+    shoal_request *request = request_of("kmeans", (const char *const[][2]){{"clusters", "2"}, {0}});
+    assert_int_equal(shoal_request_rows(request, data, NULL), SHOAL_OK);
+    assert_int_equal(shoal_request_run(&outcome, request), SHOAL_INVALID);
+    assert_string_equal(shoal_error(), "row 2, column 1 is not a number; k-means needs finite numbers");
+    shoal_outcome_free(&outcome);
+    shoal_data_free(&data);
+    assert_int_equal(shoal_data_wrap(&data, equal, 2, 2, SHOAL_FLOAT64), SHOAL_OK);
+    assert_int_equal(shoal_request_rows(request, data, NULL), SHOAL_OK);
+    assert_int_equal(shoal_request_run(&outcome, request), SHOAL_INVALID);
+    assert_int_equal(strncmp(shoal_error(), "-k 2 is more than the data's 1 distinct", 39), 0);
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
+    shoal_data_free(&data);
+}
+
+enum { AT_ONCE = 4 };
+static pthread_barrier_t all_there;
+
+static void *run_one(void *into)
+{
+    pthread_barrier_wait(&all_there);
+    shoal_request *request =
+        request_of("kmeans", (const char *const[][2]){{"data", rows}, {"clusters", "6"}, {"threads", "1"}, {0}});
+    *(shoal_outcome **)into = run(request);
+    shoal_request_free(&request);
+    return NULL;
+}
+
+static void requests_of_several_threads_run_side_by_side(void **state)
+{
+    pthread_t thread[AT_ONCE];
+    shoal_outcome *outcome[AT_ONCE] = {0};
+    (void)state;
+    assert_int_equal(pthread_barrier_init(&all_there, NULL, AT_ONCE), 0);
+    for (int i = 0; i < AT_ONCE; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, run_one, &outcome[i]), 0);
+    for (int i = 0; i < AT_ONCE; i++)
+        pthread_join(thread[i], NULL);
+    pthread_barrier_destroy(&all_there);
+    for (int i = 0; i < AT_ONCE; i++) {
+        assert_same_centres(shoal_outcome_result(outcome[i]), shoal_outcome_result(outcome[0]));
+        if (i > 0)
+            shoal_outcome_free(&outcome[i]);
+    }
+    shoal_outcome_free(&outcome[0]);
+}
+
+/* Runs k-means with a history of its own; whether the run is in it. */
+static bool is_noted(bool bound)
+{
+    shoal_request *request = request_of("kmeans", (const char *const[][2]){{"data", rows}, {"clusters", "6"}, {0}});
+    if (bound)
+        shoal_request_bind(request);
+    shoal_outcome *outcome = run(request);
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
+    bool noted = remove(file_path("state/shoal/history.jsonl")) == 0;
+    remove(file_path("state/shoal"));
+    remove(file_path("state"));
+    return noted;
+}
+
+static void nothing_is_noted_of_a_run_that_is_bound(void **state)
+{
+    (void)state;
+    setenv("XDG_STATE_HOME", file_path("state"), 1);
+    unsetenv("SHOAL_HISTORY");
+    bool noted = is_noted(false), noted_bound = is_noted(true);
+    setenv("SHOAL_HISTORY", "off", 1);
+    unsetenv("XDG_STATE_HOME");
+    assert_true(noted);
+    assert_false(noted_bound);
+}
+
+static void assert_file_refused(const char *name, const char *workers, const char *sentence)
+{
+    shoal_outcome *outcome = NULL;
+    shoal_request *request = request_of("exec", (const char *const[][2]){{"data", rows}, {"exec", "cat"}, {0}});
+    if (workers)
+        assert_int_equal(shoal_request_set(request, "workers", workers), SHOAL_OK);
+    assert_int_equal(shoal_request_file(request, name, "text", 4), SHOAL_OK);
+    assert_int_equal(shoal_request_run(&outcome, request), SHOAL_USAGE);
+    assert_string_equal(shoal_error(), sentence);
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
+}
+
+static void files_in_memory_are_for_commands_on_workers(void **state)
+{
+    shoal_request *request = request_of("kmeans", (const char *const[][2]){{0}});
+    (void)state;
+    assert_int_equal(shoal_request_file(request, "a.py", "text", 4), SHOAL_USAGE);
+    assert_string_equal(shoal_error(), "kmeans takes no files along");
+    shoal_request_free(&request);
+    assert_file_refused("a.py", NULL, "files in memory need workers: without them a command runs in this folder");
+    assert_file_refused("../a.py", "local:1", "../a.py: such a name can't be sent");
+    assert_file_refused("/a.py", "local:1", "/a.py: such a name can't be sent");
+    request = request_of("exec", (const char *const[][2]){{0}});
+    for (int i = 0; i < SHOAL_CODE_MOST; i++)
+        assert_int_equal(shoal_request_file(request, "a.py", "text", 4), SHOAL_OK);
+    assert_int_equal(shoal_request_file(request, "a.py", "text", 4), SHOAL_USAGE);
+    shoal_request_free(&request);
+}
+
 static int count_rounds, stop;
 
 static void on_round(void *context, const shoal_round *done, const shoal_round *next, int64_t count, double seconds)
@@ -153,6 +266,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_request_is_what_shoal_run_does, folder_setup, folder_teardown),
         cmocka_unit_test(rows_weights_and_start_may_lie_in_memory),
+        cmocka_unit_test(what_is_wrong_with_rows_in_memory_names_no_file),
+        cmocka_unit_test(requests_of_several_threads_run_side_by_side),
+        cmocka_unit_test_setup_teardown(nothing_is_noted_of_a_run_that_is_bound, folder_setup, folder_teardown),
+        cmocka_unit_test(files_in_memory_are_for_commands_on_workers),
         cmocka_unit_test(a_watcher_hears_rounds_and_stops_the_run),
         cmocka_unit_test(what_is_wrong_is_told),
     };
