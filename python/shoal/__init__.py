@@ -6,8 +6,8 @@
     from shoal.qjam import Master, RemoteWorker
     total = Master([RemoteWorker('corn10'), RemoteWorker('corn11')]).run(module, params, X)
 
-docs/python.md has the rest.  KMeans needs libshoal.so, Master the program `shoal`; each is looked for when it is first
-used, so that one works without the other."""
+docs/python.md has the rest.  KMeans needs libshoal.so, Master the program `shoal` as well; each is looked for when it
+is first used."""
 from shoal._errors import Error, RemoteError
 from shoal._version import version as __version__
 

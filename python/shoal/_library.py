@@ -1,8 +1,7 @@
 """libshoal.so through ctypes: finding it, the structs of its headers, and its functions.
 
 Whoever changes a struct in include/shoal changes it here too; tests/system/test_python.py compares sizes and offsets
-with
-what the C compiler says."""
+with what the C compiler says."""
 import ctypes
 import ctypes.util
 import os
@@ -49,18 +48,22 @@ class RunOptions(Structure):
                 ("checkpoint", c_char_p), ("resume", c_bool)]
 
 
-class KMeansConfig(Structure):
-    _fields_ = [("k", c_int64), ("init", c_char_p), ("start", c_void_p), ("iterations", c_int64),
-                ("tolerance", c_double), ("runs", c_int64), ("seed", c_int64), ("empty", c_int)]
-
-
 class PredictConfig(Structure):
     _fields_ = [("centres", c_void_p), ("k", c_int64), ("columns", c_int64), ("distances", c_bool)]
 
 
+SAY = CFUNCTYPE(None, c_void_p, c_char_p)
+
+
+class Watcher(Structure):
+    _fields_ = [("context", c_void_p), ("round", PROGRESS), ("all_rounds", c_bool), ("doing", SAY), ("warn", SAY),
+                ("note", SAY), ("may_stop", CFUNCTYPE(None, c_void_p, c_bool)),
+                ("leftovers", CFUNCTYPE(None, c_void_p, POINTER(c_char_p))), ("stop", POINTER(c_int))]
+
+
 # The C name of each, for the test that compares them.
 STRUCTS = {"shoal_cell": Cell, "shoal_layout": Layout, "shoal_round": Round, "shoal_tensor": Tensor,
-           "shoal_run_options": RunOptions, "shoal_kmeans_config": KMeansConfig, "shoal_predict_config": PredictConfig}
+           "shoal_run_options": RunOptions, "shoal_predict_config": PredictConfig, "shoal_watcher": Watcher}
 
 FUNCTIONS = {  # name: what it returns, what it takes
     "shoal_version": (c_char_p, []),
@@ -71,6 +74,18 @@ FUNCTIONS = {  # name: what it returns, what it takes
     "shoal_result_tensor": (POINTER(Tensor), [c_void_p, c_char_p]),
     "shoal_result_number": (c_double, [c_void_p, c_char_p]),
     "shoal_result_free": (None, [POINTER(c_void_p)]),
+    "shoal_request_new": (c_int, [POINTER(c_void_p), c_char_p]),
+    "shoal_request_free": (None, [POINTER(c_void_p)]),
+    "shoal_request_set": (c_int, [c_void_p, c_char_p, c_char_p]),
+    "shoal_request_rows": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "shoal_request_start": (c_int, [c_void_p, c_void_p, c_int64, c_int64]),
+    "shoal_request_file": (c_int, [c_void_p, c_char_p, c_char_p, c_size_t]),
+    "shoal_request_program": (c_int, [c_void_p, c_char_p]),
+    "shoal_request_bind": (None, [c_void_p]),
+    "shoal_request_watch": (None, [c_void_p, POINTER(Watcher)]),
+    "shoal_request_run": (c_int, [POINTER(c_void_p), c_void_p]),
+    "shoal_outcome_free": (None, [POINTER(c_void_p)]),
+    "shoal_outcome_result": (c_void_p, [c_void_p]),
 }
 
 # ---- finding it ----------------------------------------------------------------------------------------------------

@@ -1,16 +1,21 @@
-"""Running a learner of the library over a numpy array.
+"""Calling the library over numpy arrays, from a thread of its own.
 
-The library is called from a thread of its own, for two reasons: a signal handler of Python runs only in the main
-thread,
-which therefore must not be inside the library when Ctrl-C is pressed; and the main thread draws the progress
-meanwhile."""
+That is for two reasons: a signal handler of Python runs only in the main thread, which therefore must not be inside the
+library when Ctrl-C is pressed; and the main thread draws the progress meanwhile."""
+import contextlib
 import ctypes
+import signal
 import threading
 
 import numpy as np
 
 from shoal import _errors
-from shoal._library import PROGRESS, TYPES, RunOptions, algorithm, library
+from shoal._library import TYPES, RunOptions, algorithm, library
+
+SECONDS_BETWEEN = 0.1  # two looks at what there is to show
+# Signals come to the threads of Python, but for those that a thread brings upon itself.
+FOR_OTHERS = signal.valid_signals() - {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT,
+                                       signal.SIGTRAP, signal.SIGSYS}
 
 
 class Result:
@@ -35,77 +40,54 @@ class Result:
         return library.shoal_result_number(self.handle, name.encode())
 
 
-class Call:
-    """One call of shoal_run, and all that must stay alive as long as it runs."""
+def check(status, fail=_errors.of_status):
+    """Raises what `fail` makes of a failure.  The message belongs to the thread that failed."""
+    if status < 0:
+        raise fail(status, library.shoal_error().decode(errors="replace"))
 
-    def __init__(self, learner, config, rows, weights, options, take):
-        self.learner, self.config, self.rows, self.weights, self.options = learner, config, rows, weights, options
-        self.take, self.taken, self.failure = take, None, None
+
+@contextlib.contextmanager
+def data_of(rows):
+    """The library's data set of rows that are C-contiguous and of one of TYPES, which are not copied."""
+    data = ctypes.c_void_p()
+    try:
+        check(library.shoal_data_wrap(ctypes.byref(data), rows.ctypes.data, *rows.shape, TYPES.index(rows.dtype)))
+        yield data
+    finally:
+        library.shoal_data_free(ctypes.byref(data))
+
+
+class Work:
+    """A function that runs in a thread, and how it ended."""
+
+    def __init__(self, function):
+        self.function, self.value, self.failure = function, None, None
         self.done = threading.Event()
 
     def __call__(self):
+        signal.pthread_sigmask(signal.SIG_BLOCK, FOR_OTHERS)
         try:
-            self.run()
+            self.value = self.function()
         except BaseException as error:  # it is raised where the result is waited for
             self.failure = error
         finally:
             self.done.set()
 
-    def run(self):
-        data, handle = ctypes.c_void_p(), ctypes.c_void_p()
-        count, columns = self.rows.shape
-        try:
-            status = library.shoal_data_wrap(ctypes.byref(data), self.rows.ctypes.data, count, columns,
-                                             TYPES.index(self.rows.dtype))
-            if status == 0:
-                weights = None if self.weights is None else self.weights.ctypes.data
-                status = library.shoal_run(ctypes.byref(handle), None, algorithm(self.learner),
-                                           ctypes.byref(self.config), data, weights, ctypes.byref(self.options))
-            if status < 0:  # the message belongs to the thread that failed
-                raise _errors.of_status(status, library.shoal_error().decode(errors="replace"))
-            self.taken = self.take(Result(handle))
-        finally:
-            library.shoal_result_free(ctypes.byref(handle))
-            library.shoal_data_free(ctypes.byref(data))
 
+def in_thread(function, stop, progress=None, line=None):
+    """Calls the function in a thread, and returns what it returned.
 
-def describe(coming, rows, seconds, before):
-    """What a round tells, as the program's own progress line does."""
-    line = f"{coming.phase.decode()} {coming.step}" + (f"/{coming.steps}" if coming.steps > 0 else "")
-    if np.isfinite(coming.objective):
-        line += f", objective {coming.objective:.7g}"
-    if np.isfinite(coming.change):
-        line += f", change {coming.change:.2g}"
-    if seconds > before:
-        line += f", {rows / (seconds - before):.2g} rows/s"
-    return line
-
-
-def run(learner, config, rows, weights=None, *, threads=0, kernel=None, take=None, progress=None):
-    """Runs `learner` over rows that are C-contiguous and of one of TYPES, without copying them.
-
-    `take` makes of the Result what is returned, before the library frees it.  `progress` is something with show(text).
-    KeyboardInterrupt, and whatever else a signal handler raises, ends the run after the round it is in."""
-    stop = ctypes.c_int(0)
-    latest, before = [], [0.0]
-
-    def after_round(context, done, coming, count, seconds):
-        if coming:
-            latest[:] = [describe(coming.contents, count, seconds, before[0])]
-        before[0] = seconds
-
-    options = RunOptions(threads=threads, kernel=kernel.encode() if kernel else None, stop=ctypes.pointer(stop))
-    if progress:
-        options.progress = PROGRESS(after_round)
-    call = Call(learner, config, rows, weights, options, take)
-    thread = threading.Thread(target=call, name="shoal", daemon=True)
-    interrupt = None
+    `progress` is something with show(text), which is shown what line() says.  KeyboardInterrupt, and whatever else a
+    signal handler raises meanwhile, sets `stop`, a C int, and is raised when the function has returned."""
+    work, interrupt = Work(function), None
+    thread = threading.Thread(target=work, name="shoal", daemon=True)
     thread.start()
     while True:
         try:
-            while not call.done.wait(0.1 if progress and not interrupt else None):
-                if latest:
-                    progress.show(latest[0])
+            while not work.done.wait(SECONDS_BETWEEN if progress and not interrupt else None):
+                text = line()
+                if text:
+                    progress.show(text)
             thread.join()
             break
         except BaseException as error:
@@ -114,7 +96,24 @@ def run(learner, config, rows, weights=None, *, threads=0, kernel=None, take=Non
             interrupt, stop.value = error, 1
     if interrupt:
         raise interrupt
-    failure, call.failure = call.failure, None  # or the exception's frames and the call would keep each other alive
+    failure, work.failure = work.failure, None  # or the exception's frames and the work would keep each other alive
     if failure:
         raise failure
-    return call.taken
+    return work.value
+
+
+def run(learner, config, rows, weights=None, *, threads=0, kernel=None, take):
+    """Runs the learner of that table over rows (see data_of), and returns what `take` makes of the Result."""
+    stop = ctypes.c_int(0)
+    options = RunOptions(threads=threads, kernel=kernel.encode() if kernel else None, stop=ctypes.pointer(stop))
+
+    def call():
+        handle = ctypes.c_void_p()
+        try:
+            with data_of(rows) as data:
+                check(library.shoal_run(ctypes.byref(handle), None, algorithm(learner), ctypes.byref(config), data,
+                                        None if weights is None else weights.ctypes.data, ctypes.byref(options)))
+                return take(Result(handle))
+        finally:
+            library.shoal_result_free(ctypes.byref(handle))
+    return in_thread(call, stop)

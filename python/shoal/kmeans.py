@@ -9,15 +9,16 @@ import warnings
 import numpy as np
 
 from shoal import _validate
-from shoal._library import KMeansConfig, PredictConfig
+from shoal._library import PredictConfig
 from shoal._progress import Progress
+from shoal._request import Request
 from shoal._run import run
 from shoal._sklearn import (BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, ConvergenceWarning,
                             NotFittedError, TransformerMixin)
 
 # The words of scikit-learn and of the program, and what the library calls them.
-INIT_WORDS = {"auto": b"auto", "k-means++": b"kmeans++", "kmeans++": b"kmeans++", "parallel": b"parallel",
-              "k-means||": b"parallel", "random": b"random"}
+INIT_WORDS = {"auto": "auto", "k-means++": "kmeans++", "kmeans++": "kmeans++", "parallel": "parallel",
+              "k-means||": "parallel", "random": "random"}
 EMPTY_WORDS = ["farthest", "keep", "split"]
 SEED_MOST = 2**53
 CLUSTERS_MOST = 2**31 - 1
@@ -26,8 +27,7 @@ TOO_FEW_ROWS = r"n_clusters=\d+ is more than X's \d+ distinct rows.*"
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """k-means clustering, exact to the bit: the result depends on the data and the parameters alone, never on the
-    number
-    of threads or the processor.
+    number of threads or the processor.
 
     Parameters
     ----------
@@ -38,8 +38,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         called with X, n_clusters and random_state and returns the centres.
     n_init : int or 'auto', default=1
         Runs with different first centres, of which the best is kept. 'auto' is 10 where init is 'random' or a callable,
-        and
-        1 otherwise.
+        and 1 otherwise.
     max_iter : int, default=300
         The most updates of the centres in one run.
     tol : float, default=1e-4
@@ -84,42 +83,48 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def fit(self, X, y=None, sample_weight=None):
         """Finds the clusters of the rows of X. y is ignored."""
-        config = self._config()
+        options = self._options()
         rows = _validate.as_rows(X)
         weights = _validate.as_weights(sample_weight, len(rows))
         names = _validate.feature_names(X)
-        if config.k > len(rows):
-            raise ValueError(f"n_clusters={config.k} is more than the {len(rows)} rows of X (n_samples={len(rows)})")
+        if options["clusters"] > len(rows):
+            raise ValueError(f"n_clusters={options['clusters']} is more than the {len(rows)} rows of X "
+                             f"(n_samples={len(rows)})")
         if not self.verbose:
-            best = self._best(config, rows, weights, None)
+            best = self._best(options, rows, weights, None)
         else:
             with Progress() as progress:
-                best = self._best(config, rows, weights, progress)
+                best = self._best(options, rows, weights, progress)
                 progress.last = f"k-means: {best['iterations']:.0f} iterations, objective {best['objective']:.7g}"
         self._set_fitted(best, rows, names)
         return self
 
-    def _best(self, config, rows, weights, progress):
+    def _best(self, options, rows, weights, progress):
         best = None
-        for start in self._starts(config, rows):
-            config.start, config.kept = None if start is None else start.ctypes.data, start
-            found = self._cluster(config, rows, weights, progress)
+        for more, start in self._starts(options, rows):
+            found = self._cluster({**options, **more}, start, rows, weights, progress)
             if best is None or found["objective"] < best["objective"]:
                 best = found
         return best
 
-    def _cluster(self, config, rows, weights, progress):
+    def _cluster(self, options, start, rows, weights, progress):
         try:
-            return self._run("shoal_kmeans", config, rows, weights, take_clusters, progress)
+            return self._request(options, start, rows, weights, progress)
         except ValueError as error:
             if not re.fullmatch(TOO_FEW_ROWS, str(error)):
                 raise
         # scikit-learn warns where the library refuses: each different row is a centre then, and some centres are equal.
-        start = distinct_rows(rows, weights, config.k)
-        config = KMeansConfig(k=config.k, start=start.ctypes.data, iterations=0, runs=1,
-                              empty=EMPTY_WORDS.index("keep"))
-        config.kept = start  # a struct of ctypes holds an address, not the array
-        return self._run("shoal_kmeans", config, rows, weights, take_clusters, progress)
+        start = distinct_rows(rows, weights, options["clusters"])
+        return self._request({"iterations": 0, "empty": "keep"}, start, rows, weights, progress)
+
+    def _request(self, options, start, rows, weights, progress):
+        threads, kernel = self._place()
+        place = {"threads": threads or None, "kernel": kernel or None, "engine": "threads"}
+        try:
+            return Request("kmeans", {**options, **place}, rows=rows, weights=weights, start=start).run(
+                take_clusters, progress)
+        except ValueError as error:
+            raise ValueError(in_python_words(str(error))) from None
 
     def _set_fitted(self, found, rows, names):
         self.cluster_centers_, self.labels_ = found["centres"], found["labels"]
@@ -135,16 +140,16 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 f"{int(found['empty_clusters'])} of n_clusters={self.n_clusters} clusters have no rows, possibly "
                 "because rows of X are equal", ConvergenceWarning, stacklevel=3)
 
-    def _config(self):
-        """The parameters, checked, as the library takes them; `seed` and `start` are filled in by _starts."""
+    def _options(self):
+        """The parameters, checked, as options of the library; _starts has those that say how runs begin."""
         if isinstance(self.tol, bool) or not isinstance(self.tol, numbers.Real) or not self.tol >= 0 or math.isinf(
                 self.tol):
             raise ValueError(f"tol must be a finite number that is at least 0, not {self.tol!r}")
         if not isinstance(self.empty, str) or self.empty not in EMPTY_WORDS:
             raise ValueError(f"empty must be one of {', '.join(map(repr, EMPTY_WORDS))}, not {self.empty!r}")
-        return KMeansConfig(k=_validate.whole_number(self.n_clusters, "n_clusters", 1, CLUSTERS_MOST),
-                            iterations=_validate.whole_number(self.max_iter, "max_iter", 0, CLUSTERS_MOST),
-                            tolerance=self.tol, runs=self._runs(), empty=EMPTY_WORDS.index(self.empty))
+        return {"clusters": _validate.whole_number(self.n_clusters, "n_clusters", 1, CLUSTERS_MOST),
+                "iterations": _validate.whole_number(self.max_iter, "max_iter", 0, CLUSTERS_MOST),
+                "tolerance": float(self.tol), "runs": self._runs(), "empty": self.empty}
 
     def _runs(self):
         if isinstance(self.n_init, str):
@@ -153,23 +158,22 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             return 10 if callable(self.init) or (isinstance(self.init, str) and self.init == "random") else 1
         return _validate.whole_number(self.n_init, "n_init", 1, 1 << 20)
 
-    def _starts(self, config, rows):
-        """Sets how the config starts, and yields the given centres of each call of the library: None when it finds
-        them."""
-        shape = (config.k, rows.shape[1])
+    def _starts(self, options, rows):
+        """Yields, for each call of the library, more options and the given centres: None when it finds them."""
+        clusters, runs = options["clusters"], options["runs"]
+        shape = (clusters, rows.shape[1])
         if isinstance(self.init, str):
             if self.init not in INIT_WORDS:
                 raise ValueError(f"init must be one of {', '.join(map(repr, INIT_WORDS))}, a callable or an array, "
                                  f"not {self.init!r}")
-            config.init, config.seed = INIT_WORDS[self.init], seed_of(self.random_state)
-            yield None
+            yield {"init": INIT_WORDS[self.init], "seed": seed_of(self.random_state)}, None
         elif callable(self.init):
-            runs, config.runs, state = config.runs, 1, random_state_of(self.random_state)
+            state = random_state_of(self.random_state)
             for _ in range(runs):
-                yield given_centres(self.init(rows, config.k, random_state=state), shape, "what init returned")
+                centres = self.init(rows, clusters, random_state=state)
+                yield {"runs": 1}, given_centres(centres, shape, "what init returned")
         else:
-            config.runs = 1  # all would be the same
-            yield given_centres(self.init, shape, "init")
+            yield {"runs": 1}, given_centres(self.init, shape, "init")  # more would all be the same
 
     def fit_predict(self, X, y=None, sample_weight=None):
         """fit(X).labels_"""
@@ -184,7 +188,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def predict(self, X, sample_weight=None):
         """The nearest centre of each row; of two as near, the one with the lower number. sample_weight is ignored."""
         rows = self._new_rows(X)
-        return self._run("shoal_kmeans_predict", predict_config(self.cluster_centers_), rows, None,
+        return self._run(predict_config(self.cluster_centers_), rows, None,
                          lambda result: result.array("labels"))
 
     def transform(self, X):
@@ -195,7 +199,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         """Minus the sum of the squared distances of the rows from their nearest centres, times their weights."""
         rows = self._new_rows(X)
         weights = _validate.as_weights(sample_weight, len(rows))
-        return -self._run("shoal_kmeans_predict", predict_config(self.cluster_centers_), rows, weights,
+        return -self._run(predict_config(self.cluster_centers_), rows, weights,
                           lambda result: result.number("objective"))
 
     def _distances(self, rows):
@@ -203,8 +207,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         out = np.empty((len(rows), len(self.cluster_centers_)))
         for column in range(out.shape[1]):
             config = predict_config(self.cluster_centers_[column:column + 1], distances=True)
-            out[:, column] = self._run("shoal_kmeans_predict", config, rows, None,
-                                       lambda result: result.array("distances"))
+            out[:, column] = self._run(config, rows, None, lambda result: result.array("distances"))
         return out
 
     def _new_rows(self, X):
@@ -217,15 +220,19 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                              f"{self.n_features_in_} features as input")
         return rows
 
-    def _run(self, learner, config, rows, weights, take, progress=None):
+    def _run(self, config, rows, weights, take):
+        threads, kernel = self._place()
+        try:
+            return run("shoal_kmeans_predict", config, rows, weights, threads=threads, kernel=kernel, take=take)
+        except ValueError as error:
+            raise ValueError(in_python_words(str(error))) from None
+
+    def _place(self):
+        """Threads, 0 for all, and the kernel set."""
         threads = 0 if self.n_threads is None else _validate.whole_number(self.n_threads, "n_threads", 1, 4096)
         if self.kernel is not None and not isinstance(self.kernel, str):
             raise ValueError(f"kernel must be the name of a kernel set or None, not {self.kernel!r}")
-        try:
-            return run(learner, config, rows, weights, threads=threads, kernel=self.kernel, take=take,
-                       progress=progress)
-        except ValueError as error:
-            raise ValueError(in_python_words(str(error))) from None
+        return threads, self.kernel
 
 
 def take_clusters(result):

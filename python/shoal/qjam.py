@@ -7,7 +7,8 @@
 reduce(results), which is called here with the list of what mapfunc returned, in the order of the rows; without it the
 results are added.  Slices depend on the data set alone, so the result never depends on the workers.
 
-Underneath it is `shoal run --exec` (docs/run.md): nothing need be installed on the workers but Python and numpy."""
+Underneath it is what `shoal run --exec` does (docs/run.md), called from here: the workers are processes of the program
+shoal, and nothing need be installed on other machines but Python and numpy."""
 import functools
 import io
 import json
@@ -24,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 import weakref
 
@@ -37,7 +39,7 @@ log = logging.getLogger("shoal.qjam")
 SLICES_MOST = 256  # enough to spread over many workers, few enough that handing them over costs nothing
 SLICE_BYTES_MOST = 8 << 20
 PIECES_WANTED = 32
-FILES_MOST = 32  # of `shoal run --send`
+FILES_MOST = 63  # that a job can bring, besides the command
 # What `shoal run` reads as it is; all else travels as bytes.
 TYPES = {np.dtype(name) for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")}
 
@@ -119,30 +121,33 @@ class RemoteWorker:
 
     def bootstrap(self):
         """Looks whether the host can be reached and used, and raises Error, with its name, when not."""
-        words = [_program.find(), "check", *workers_words([self]), *ssh_words(self.ssh), "--json"]
-        outcome = _program.run(words, None)
-        if outcome.code != 0:
-            found = json.loads(outcome.output)["workers"] if outcome.output else []
-            raise Error(found[0]["why"] if found else f"{self.host}: {sentence_of(outcome)}")
+        ssh = ["--ssh", self.ssh] if self.ssh else []
+        said = _program.ask("check", "--workers", *worker_specs([self]), *ssh, "--json")
+        if said.returncode != 0:
+            found = json.loads(said.stdout)["workers"] if said.stdout else []
+            raise Error(found[0]["why"] if found else f"{self.host}: {last_sentence(said)}")
 
 
-def ssh_words(ssh):
-    return ["--ssh", ssh] if ssh else []
-
-
-def workers_words(workers):
-    """The workers as options of the program, those of one host together."""
-    words, counts = [], {}
+def worker_specs(workers):
+    """The workers as values of --workers, those of one host together."""
+    specs, counts = [], {}
     for worker in workers:
         if worker.host == "slurm":
-            words += ["--workers", f"slurm:{worker.count}" + (f"?{worker.query}" if worker.query else "")]
+            specs.append(f"slurm:{worker.count}" + (f"?{worker.query}" if worker.query else ""))
         else:
             counts[worker.host] = counts.get(worker.host, 0) + worker.count
     if "local" in counts:
-        words += ["--workers", f"local:{counts.pop('local')}"]
+        specs.append(f"local:{counts.pop('local')}")
     if counts:
-        words += ["--workers", "ssh:" + ",".join(f"{host}:{count}" for host, count in counts.items())]
-    return words
+        specs.append("ssh:" + ",".join(f"{host}:{count}" for host, count in counts.items()))
+    return specs
+
+
+def last_sentence(said):
+    """What the program said last, without its name."""
+    lines = said.stderr.decode(errors="replace").splitlines()
+    return (re.sub(r"^shoal: ", "", lines[-1]) if lines else
+            f"the program shoal ended with code {said.returncode} and said nothing")
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------
@@ -184,18 +189,13 @@ class Master:
         source = _source.of(module)
         if not isinstance(dataset, NumpyMatrixDataSet):
             dataset = NumpyMatrixDataSet(dataset)
-        folder = tempfile.mkdtemp(prefix="shoal-qjam-")
-        try:
-            files = self._write_files(folder, source, params, dataset)
-            answers = self._run_program(folder, files, source, dataset)
-            results = list(read_answers(answers))
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        files = self._files(source, params, dataset)
+        results = list(read_answers(self._answers(files, source, dataset)))
         reduce = getattr(module, "reduce", None)
         return reduce(results) if callable(reduce) else add(results)
 
-    def _write_files(self, folder, source, params, dataset):
-        """Everything that workers get, below the folder; returns the relative paths."""
+    def _files(self, source, params, dataset):
+        """Everything that workers get: names and bytes."""
         try:
             pickled = pickle.dumps(params, _far.PROTOCOL)
         except Exception as error:
@@ -210,38 +210,34 @@ class Master:
                 raise ValueError(f"two different files called {name} can't both be sent to workers")
         if len(files) > FILES_MOST:
             raise ValueError(f"{len(files)} files are too many to send to workers; {FILES_MOST} are the most")
-        for name, data in files.items():
-            path = pathlib.Path(folder, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        return list(files)
+        return files
 
-    def _run_program(self, folder, files, source, dataset):
+    def _answers(self, files, source, dataset):
+        """Runs the job, in a store of its own that goes with it; the answers are pickles, one behind the other."""
+        from shoal._request import Request  # which needs the library: who only names hosts does not
         rows = self.slice_rows or dataset.rows_per_slice()
-        store = os.path.join(folder, "shoal_store")
-        environment = {"XDG_STATE_HOME": folder}  # so that what it notes of the job goes with the folder
-        words = [
-            _program.find(), "run", "--exec", f"{shlex.quote(self.python)} shoal_far.py",
-            dataset.path(), "--collect", "-o", "answers.npy", "--grain",
-            str(rows), "--timeout",
-            str(self.timeout or 0), "--threads", "1", *workers_words(self.workers), *ssh_words(self.ssh), "--store",
-            store, "--json", "--slices",
-            str(self._pieces(-(-len(dataset) // rows)))
-        ]
-        for name in files:
-            words += ["--send", name]
+        program = _program.find()
+        folder = tempfile.mkdtemp(prefix="shoal-qjam-")
+        request = Request("exec", {
+            "exec": f"{shlex.quote(self.python)} shoal_far.py", "data": dataset.path(), "collect": "true",
+            "grain": rows, "timeout": self.timeout or 0, "threads": 1, "workers": worker_specs(self.workers),
+            "ssh": self.ssh, "store": os.path.join(folder, "shoal_store"),
+            "slices": self._pieces(-(-len(dataset) // rows))
+        }, files=files, program=program, fail=failure_of)
         log.info("%s.%s over %d rows, %d a slice, on %s", source.module, source.function, len(dataset), rows,
                  ", ".join(f"{worker.host}:{worker.count}" for worker in self.workers))
-        if self.verbose or (self.verbose is None and _progress.place() != "file"):
-            with _progress.Progress() as progress:
-                outcome = _program.run(words, folder, progress=progress, watch=Watch(store), environment=environment)
-        else:
-            outcome = _program.run(words, folder, environment=environment)
-        if outcome.code != 0:
-            raise failure_of(outcome)
-        for line in outcome.lines:  # of a host that could not be reached, say, while the others did all the work
-            warnings.warn(without_name(line), stacklevel=3)
-        return np.load(os.path.join(folder, "answers.npy"))
+        try:
+            if self.verbose or (self.verbose is None and _progress.place() != "file"):
+                watch = Watch(request.options["store"])
+                with _progress.Progress() as progress:
+                    answers = request.run(take_answers, progress, lambda: watch() or request.doing)
+            else:
+                answers = request.run(take_answers)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        for line in request.warnings:  # of a host that could not be reached, say, while the others did all the work
+            warnings.warn(line, stacklevel=3)
+        return answers
 
     def _pieces(self, slices):
         """How many parts the slices are handed out in: enough that no worker waits long for the slowest one."""
@@ -252,20 +248,24 @@ class Watch:
     """Tells how far a job is, by what its workers last wrote into the store."""
 
     def __init__(self, store):
-        self.store, self.id = store, None
-
-    def ask(self, *words):
-        said = subprocess.run([_program.find(), "job", *words, "--store", self.store, "--json"],
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=10, start_new_session=True).stdout
-        return json.loads(said.splitlines()[0])
+        self.store, self.id, self.asked, self.told = store, None, time.monotonic(), None
 
     def __call__(self):
-        """A line, or None when there is nothing to tell yet."""
+        """A line, or None when there is nothing to tell yet.  The store is looked at once a second."""
+        if time.monotonic() - self.asked > 1:
+            self.told, self.asked = self.look() or self.told, time.monotonic()
+        return self.told
+
+    def ask(self, *words):
+        said = _program.ask("job", *words, "--store", self.store, "--json", timeout=10)
+        return json.loads(said.stdout.splitlines()[0])
+
+    def look(self):
         try:
             self.id = self.id or self.ask("list")["id"]
             job = self.ask("show", self.id)
             done = sum(worker["mapped"] for worker in job["worker"]) - job["round"] * job["slices"]  # of this round
-        except (OSError, subprocess.SubprocessError, ValueError, LookupError):
+        except (Error, OSError, subprocess.SubprocessError, ValueError, LookupError):
             return None
         working = sum(worker["alive"] for worker in job["worker"])
         if not working:
@@ -274,21 +274,12 @@ class Watch:
         return f"{min(max(done, 0), slices)} of {slices} parts done, {working} worker{'s' * (working > 1)}"
 
 
-def without_name(line):
-    return re.sub(r"^shoal: ", "", line)
+def take_answers(result):
+    return result.array("result")
 
 
-def sentence_of(outcome):
-    """What the program said last, without its name and without what it advises people at a terminal to do with the
-    job."""
-    said = [line for line in outcome.lines if line.startswith("shoal: ")] or outcome.lines
-    if not said:
-        return f"the program shoal ended with code {outcome.code} and said nothing"
-    return re.sub(r"; (other rows need another job|job \S+ can go on with `).*", "", without_name(said[-1]))
-
-
-def failure_of(outcome):
-    sentence = sentence_of(outcome)
+def failure_of(status, sentence):
+    """The exception for a run that failed: the function's own when it is to blame."""
     found = re.search(r"'[^']*shoal_far.py' failed on rows (\d+) to (\d+) on (\S+): (.*)", sentence)
     if not found:
         return Error(sentence)
@@ -335,8 +326,7 @@ def remote_error(row, rows, host, kind, text, trace, pickled):
 
 def add(results):
     """The sum in the order of the rows: of numbers exactly, of arrays element by element, of tuples member by member;
-    of anything
-    else by its own +."""
+    of anything else by its own +."""
     first = results[0]
     if any(result is None for result in results):
         raise TypeError(

@@ -81,13 +81,13 @@ def random_rows(rows, columns, type_="f8", seed=0):
     return values.astype(type_) if np.dtype(type_).kind == "f" else (values * 5 + 60).clip(0, 120).astype(type_)
 
 
-def run_python(text, *words, **more):
-    """A Python of its own with the package in its path."""
+def run_python(text, *words, cwd=None, **more):
+    """A Python of its own with the package in its path, in the folder `cwd` and with `more` in its environment."""
     path = folder / "script.py"
     path.write_text(textwrap.dedent(text))
     environment = {**os.environ, "PYTHONPATH": str(root / "python"), **more}
     return subprocess.run([sys.executable, str(path), *words], capture_output=True, text=True, timeout=120,
-                          env=environment)
+                          env=environment, cwd=cwd)
 
 
 class Terminal:

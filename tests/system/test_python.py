@@ -2,6 +2,7 @@
 # The Python package: finding and loading the library, and k-means as an estimator.
 #   test_python.py PATH_TO_shoal [TEST...]
 # Prints one line for each failure and "N passed, M failed" at the end.
+import concurrent.futures
 import json
 import math
 import re
@@ -218,6 +219,27 @@ def test_methods():
         model = KMeans(4, random_state=0).fit([[1.0, 2], [1, 2], [3, 4], [1, 2], [3, 4]])
     check("fewer different rows than clusters", model.inertia_ == 0 and len(set(model.labels_)) == 2
           and [str(w.message)[:31] for w in caught] == ["2 of n_clusters=4 clusters have"], caught)
+
+
+def test_alone():
+    """A fit is this process's alone: it leaves nothing on the machine, and whoever started it need not be met."""
+    fit = """
+        import numpy as np
+        from shoal import KMeans
+        X = np.random.default_rng(0).normal(size=(500, 3))
+        print(KMeans(5, random_state=0).fit(X).inertia_.hex())
+    """
+    expected = KMeans(5, random_state=0).fit(np.random.default_rng(0).normal(size=(500, 3))).inertia_.hex()
+    done = run_python(fit, XDG_STATE_HOME=str(folder / "state"))
+    check("a fit", done.stdout.strip() == expected, done.stdout + done.stderr)
+    check("a fit is not noted", not (folder / "state").exists())
+    done = run_python(fit, OMPI_COMM_WORLD_SIZE="2", OMPI_COMM_WORLD_RANK="1")
+    check("a fit of one of several ranks", done.stdout.strip() == expected, done.stdout + done.stderr)
+    X = random_rows(400, 3)
+    expected = [KMeans(4, random_state=seed).fit(X).inertia_ for seed in range(6)]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        fits = [pool.submit(KMeans(4, random_state=seed).fit, X) for seed in range(6)]
+        check("fits of several threads", [fit.result(120).inertia_ for fit in fits] == expected)
 
 
 class Frame:

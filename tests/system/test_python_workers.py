@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # The Python package: functions on workers, by the interface of qjam.
 #   test_python_workers.py PATH_TO_shoal [TEST...]
-# Hosts are reached by a stand-in for ssh that runs the command here, each host with a home of its own.  Prints one line
-# for each failure and "N passed, M failed" at the end.
+# Hosts are reached by a stand-in for ssh that runs the command here, each host with a home of its own.  Prints one line for each
+# failure and "N passed, M failed" at the end.
+import concurrent.futures
 import gc
 import importlib
 import math
@@ -23,7 +24,7 @@ from scripts import (Terminal, check, folder, main, make_ssh, program, raises, r
 
 import numpy as np
 import shoal
-from shoal import Master, NumpyMatrixDataSet, RemoteError, RemoteWorker, _program, qjam
+from shoal import Master, NumpyMatrixDataSet, RemoteError, RemoteWorker, qjam
 
 
 def module_of(name, text):
@@ -45,9 +46,9 @@ def test_example():
     example = root / "examples" / "qjam" / "sum_matrix_example.py"
     for hosts in (["local", "local"], ["corn10", "corn11"]):
         done = subprocess.run([sys.executable, example, *hosts], capture_output=True, text=True, timeout=120,
-                              env={**os.environ, "SHOAL_SSH": make_ssh()})
+                              env={**os.environ, "SHOAL_SSH": make_ssh(), "XDG_STATE_HOME": str(folder / "state")})
         check(f"the example on {hosts}", done.stdout.endswith("Result is: 78\n"), done.stdout + done.stderr)
-    check("nothing is noted of runs that are over", not list((folder / "home" / ".local").rglob("*.wish")))
+    check("nothing is noted of runs", not (folder / "state").exists(), list((folder / "state").rglob("*")))
     usage = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=300)
     check("the example without hosts", usage.returncode == 1 and usage.stdout.startswith("usage: "),
           usage.stdout + usage.stderr)
@@ -284,6 +285,14 @@ def test_remote_errors():
     check("that carries host and rows, too", error and error.host == host and error.rows == (2, 3))
     raises("a function that hangs", RemoteError, r"failed in row [0-2]: .*0.5 s",
            lambda: Master(["local"], timeout=0.5).run(faulty, "hang", MATRIX))
+    (folder / "relative").symlink_to(sys.executable)
+    done = run_python("""
+        import shoal
+        def one(params, dataset):
+            return 1
+        shoal.Master(['local'], python='./relative').run(one, None, [1])
+    """, cwd=folder)
+    check("a Python of this folder is not sent along", "there is no such Python" in done.stderr, done.stderr)
     raises("no such Python", RemoteError, rf"^{host}: .*there is no such Python; .*127",
            lambda: Master(["corn10"], ssh=ssh, python="python9").run(faulty, None, MATRIX))
     bare = folder / "bare"
@@ -316,10 +325,9 @@ def test_hosts():
                             for w in caught), [str(w.message) for w in caught])
     RemoteWorker("corn10", ssh=ssh).bootstrap()
     raises("bootstrap", shoal.Error, "^away3: can't be reached: ", lambda: RemoteWorker("away3", ssh=ssh).bootstrap())
-    words = qjam.workers_words([RemoteWorker(name) for name in
-                                ("a", "local", "b:3", "a", "local:2", "me@c.d", "slurm:9?time=3", "[::1]:2")])
-    check("workers of one host together", words == ["--workers", "slurm:9?time=3", "--workers", "local:3", "--workers",
-                                                    "ssh:a:2,b:3,me@c.d:1,[::1]:2"], words)
+    names = ("a", "local", "b:3", "a", "local:2", "me@c.d", "slurm:9?time=3", "[::1]:2")
+    specs = qjam.worker_specs([RemoteWorker(name) for name in names])
+    check("workers of one host together", specs == ["slurm:9?time=3", "local:3", "ssh:a:2,b:3,me@c.d:1,[::1]:2"], specs)
     for name in ("", "-oProxyCommand=x", "a b", "a,b", "a:0", "a:x", "a?x=1", "a;b", "ä", "a\n"):
         raises(f"no host: {name!r}", ValueError, "is no host", lambda: RemoteWorker(name))
     cases = [("no workers", r"^a Master needs at least one worker$", lambda: Master([])),
@@ -384,12 +392,54 @@ def test_control_c_run():
         check(f"the process goes on, {workers}", terminal.end() == 0, terminal.seen)
 
 
+def test_signal_of_others():
+    """A Ctrl-C that the program does not take for an end ends no workers either."""
+    marks, gate = folder / "gate-marks", folder / "gate"
+    marks.mkdir()
+    gate.touch()
+    terminal = Terminal("""
+        import os, signal, sys, time
+        import shoal
+        def wait(params, dataset):
+            open(os.path.join(params[0], str(os.getpid())), 'w').close()
+            while os.path.exists(params[1]):
+                time.sleep(0.01)
+            return len(dataset)
+        signal.signal(signal.SIGINT, lambda *_: print('noted', flush=True))
+        print('got', shoal.Master(['local:2'], verbose=False).run(wait, sys.argv[1:], list(range(8))))
+    """, str(marks), str(gate))
+    wait_until(lambda: any(marks.iterdir()), 300, "the start of a function")
+    terminal.type(b"\x03")
+    check("a handler of its own", terminal.until("noted"), terminal.seen)
+    gate.unlink()
+    check("the run goes on", terminal.until("got 8"), terminal.seen)
+    terminal.end()
+
+
+def test_side_by_side():
+    """Several threads of one process run functions at the same time."""
+    count = module_of("count_rows", "def mapfunc(params, dataset): return params * len(dataset)\n")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        runs = [pool.submit(Master(["local"]).run, count, i, list(range(40))) for i in range(3)]
+        check("runs side by side", [run.result(120) for run in runs] == [0, 40, 80])
+
+
 def test_killed():
-    terminal, pids = start_stuck("local")
-    programs = children(terminal.pid)
-    os.kill(terminal.pid, signal.SIGKILL)
-    check("a killed Python", terminal.end() == -signal.SIGKILL)
-    wait_for_end(lambda: pids() + programs, "a process that was killed")
+    """Without a terminal, whose end its processes would hear of."""
+    marks = folder / "killed-marks"
+    marks.mkdir()
+    (folder / "stuck.py").write_text(textwrap.dedent(STUCK))
+    for workers in ("local", "corn10"):
+        process = subprocess.Popen([sys.executable, folder / "stuck.py", workers, make_ssh(), marks],
+                                   env={**os.environ, "PYTHONPATH": str(root / "python")}, stdin=subprocess.DEVNULL,
+                                   start_new_session=True)
+        wait_until(lambda: any(marks.iterdir()), 300, "the start of a function")
+        programs = children(process.pid)
+        process.kill()
+        process.wait(60)
+        wait_for_end(lambda: [int(mark.name) for mark in marks.iterdir()] + programs, "a process that was killed")
+        for mark in marks.iterdir():
+            mark.unlink()
     for left in (folder / "tmp").glob("shoal-qjam*"):  # nobody was there to remove it
         shutil.rmtree(left)
 
@@ -414,18 +464,6 @@ def test_progress_of_run():
     check("a function of a notebook, with progress",
           re.search(r" False\n(.* True\n)+got 120$", book.stdout.strip()), book.stdout + book.stderr)
     return None
-
-
-def test_talk():
-    """The program's standard error, cut anywhere."""
-    text = b"\r\x1b[Kstarting\r\x1b[K\r\x1b[Krun 1/2\r\x1b[Kshoal: corn12: away\r\n\r\x1b[Krun 2/2, 3 rows/s"
-    for step in (1, 2, 3, 7, 1000):
-        talk = _program.Talk()
-        for i in range(0, len(text), step):
-            talk.hear(text[i:i + step])
-        check(f"what the program says, {step} bytes at a time", talk.lines == ["shoal: corn12: away"]
-              and talk.doing == "run 2/2, 3 rows/s",
-              (talk.lines, talk.doing))
 
 
 main(dict(globals()))
