@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # The Python package: functions on workers, by the interface of qjam.
 #   test_python_workers.py PATH_TO_shoal [TEST...]
-# Hosts are reached by a stand-in for ssh that runs the command here, each host with a home of its own.  Prints one line for each
-# failure and "N passed, M failed" at the end.
+# Hosts are reached by a stand-in for ssh that runs the command here, each host with a home of its own.  Prints one
+# line for each failure and "N passed, M failed" at the end.
 import concurrent.futures
 import gc
 import importlib
