@@ -43,8 +43,8 @@ static const shoal_option rows[] = {
      .help = "a store to measure: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET; may be given several times; a "
              "folder of this user, where jobs usually are, when left out"},
     {"learner", 'l', SHOAL_OPTION_LIST, offsetof(settings, learners), "NAME",
-     .help = "a learner to measure: kmeans, logistic or autoencoder; may be given several times; all of them when "
-             "left out"},
+     .help =
+         "a learner to measure, such as kmeans; may be given several times; all that can be measured when left out"},
     {"workers", 'w', SHOAL_OPTION_COUNT, offsetof(settings, workers), "N",
      .help = "the most workers that are started to see what a round takes; 1, 2 and 4 are tried in any case",
      .fallback = "4", .least = 1, .most = 256},

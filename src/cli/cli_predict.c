@@ -10,7 +10,7 @@
 #include "run/apply.h"
 #include "run/ranks.h"
 
-enum { OUTPUTS_MOST = 16 };
+enum { OUTPUTS_MOST = 16, FACES_MOST = 32 };
 
 typedef struct settings {
     cli_common common;
@@ -46,14 +46,6 @@ static void add_output(const learn_face *face, const learn_output *output)
                                      .offset = (size_t)at * sizeof(char *),
                                      .argument = output->argument,
                                      .help = help}; /* which lasts as long as the process */
-}
-
-void cli_predict_prepare(void)
-{
-    for (const learn_face *const *face = learn_faces; *face; face++)
-        for (const learn_output *output = (*face)->predictor ? (*face)->predictor->outputs : NULL;
-             output && output->name; output++)
-            add_output(*face, output);
 }
 
 static const base_option_group groups[] = {
@@ -144,16 +136,63 @@ static int run_predict(void *from_main, const char *const *word, int words)
     return status;
 }
 
-static const char *const description[] = {
-    "Applies MODEL, which shoal kmeans, shoal logistic or shoal autoencoder wrote with --model, to the rows of DATA. "
-    "The model says which learner it is of, and that decides what there is to write: of kmeans --labels and "
-    "--distances, of logistic --labels and --probabilities, of autoencoder --features. DATA is any file or URL that "
-    "the learners read, with the columns the model was found with; for logistic without the one with the labels.",
+/* ---- what help says ---------------------------------------------------------------------------------------------- */
+
+static const char *description[] = {
+    NULL, /* what models there are: cli_predict_prepare */
     "Of centres at the same distance the one with the lowest number wins. Any data file whose rows are centres is a "
     "model of kmeans, too, such as what --centres wrote.",
     "What is written has the bits that the learner itself would give, whatever the number of threads and the kernel.",
     NULL,
 };
+
+/* Adds "shoal kmeans, shoal logistic or shoal autoencoder": the names of learners with models, or of those among them
+ * that tell classes. */
+static void add_names(learn_lines *text, const char *before, const char *last_joint, bool of_classes)
+{
+    const char *names[FACES_MOST + 1] = {0};
+    int count = 0;
+    for (const learn_face *const *face = learn_faces; *face && count < FACES_MOST; face++)
+        if ((*face)->predictor && (!of_classes || (*face)->classes_most > 0))
+            names[count++] = (*face)->algorithm->name;
+    for (const char **name = names; *name; name++)
+        learn_say_more(text, "%s%s%s", name == names ? "" : name[1] ? ", " : last_joint, before, *name);
+}
+
+static void add_outputs(learn_lines *text)
+{
+    const char *joint = "";
+    for (const learn_face *const *face = learn_faces; *face; face++) {
+        if (!(*face)->predictor)
+            continue;
+        learn_say_more(text, "%sof %s", joint, (*face)->algorithm->name);
+        for (const learn_output *output = (*face)->predictor->outputs; output->name; output++)
+            learn_say_more(text, "%s--%s", output == (*face)->predictor->outputs ? " " : " and ", output->name);
+        joint = ", ";
+    }
+}
+
+/* The options and the first paragraph, which name all learners; both last as long as the process. */
+void cli_predict_prepare(void)
+{
+    learn_lines text = {0};
+    for (const learn_face *const *face = learn_faces; *face; face++)
+        for (const learn_output *output = (*face)->predictor ? (*face)->predictor->outputs : NULL;
+             output && output->name; output++)
+            add_output(*face, output);
+    learn_say_more(&text, "Applies MODEL, which ");
+    add_names(&text, "shoal ", " or ", false);
+    learn_say_more(&text, " wrote with --model, to the rows of DATA. The model says which learner it is of, and that "
+                          "decides what there is to write: ");
+    add_outputs(&text);
+    learn_say_more(&text, ". DATA is any file or URL that the learners read, with the columns the model was found "
+                          "with; for ");
+    add_names(&text, "", " and ", true);
+    learn_say_more(&text, " without the one with the labels.");
+    if (text.status < 0)
+        abort();
+    description[0] = text.text;
+}
 
 static const learn_example examples[] = {
     {"shoal predict model.safetensors new.npy --labels labels.npy", "label new rows"},
