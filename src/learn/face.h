@@ -79,7 +79,7 @@ void learn_say_more(learn_lines *lines, const char *format, ...) __attribute__((
 
 /* ---- applying a model -------------------------------------------------------------------------------------------- */
 
-enum { LEARN_VALUES_MOST = 3 };
+enum { LEARN_VALUES_MOST = 4 };
 
 /* A model in memory, ready to be applied to rows. */
 typedef struct learn_applied {
@@ -136,7 +136,8 @@ typedef struct learn_face {
     const learn_example *examples, *plan_examples; /* ended by a row without a command */
     const char *options_title, *inputs_title;      /* "Clustering", "Weights" */
     const shoal_option *inputs;                    /* of learn_inputs; NULL for none */
-    const shoal_option *plan_options;              /* of the config, for `shoal plan` alone; NULL for none */
+    const shoal_option *plan_options; /* of the config, for `shoal plan` alone: what only a run finds out, such as
+                                                    * the number of classes; NULL for none */
     const learn_output *outputs;
     int classes_most; /* labels are those of classes, and so many of them at most; 0: any numbers */
     bool runs_code;   /* what people wrote: a command, or a module */

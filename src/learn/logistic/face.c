@@ -1,34 +1,18 @@
 /* What people see of logistic regression.  See learn/face.h. */
-#include "learn/face.h"
-
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <shoal/logistic.h>
+
+#include "learn/classes_face.h"
 
 /* ---- before the run ---------------------------------------------------------------------------------------------- */
 
 static const shoal_option inputs[] = {
-    {"target", 'y', SHOAL_OPTION_TEXT, offsetof(learn_inputs, target), "COLUMN",
-     .help = "the column with the labels: its name in the header of a text file, its number from 1, or from -1 "
-             "backwards; the last when left out"},
-    {"labels", 'l', SHOAL_OPTION_TEXT, offsetof(learn_inputs, labels), "FILE",
-     .help = "the labels, as any data file of one column or one row, when DATA does not hold them"},
-    {"weights", 'w', SHOAL_OPTION_TEXT, offsetof(learn_inputs, weights), "FILE",
-     .help = "a weight for each row, finite and at least 0, as any data file of one column or one row"},
+    LEARN_CLASSES_INPUTS,
     {"start", 0, SHOAL_OPTION_TEXT, offsetof(learn_inputs, start), "MODEL",
      .help = "start from what an earlier run wrote with --model, for the same columns and classes"},
     {0},
 };
-
-static int check(const void *config, const learn_inputs *given)
-{
-    (void)config;
-    if (given->labels && given->target)
-        return shoal_fail(SHOAL_USAGE, "--labels FILE and --target COLUMN both say where the labels are");
-    return SHOAL_OK;
-}
 
 static const char *start_file(const char **option, const void *config, const learn_inputs *given)
 {
@@ -37,36 +21,13 @@ static const char *start_file(const char **option, const void *config, const lea
     return given->start;
 }
 
-/* Sets config->target from a name or a number.  Names count first, as they do for --drop-column. */
-static int find_target(shoal_logistic_config *config, const char *text, const learn_rows *about)
-{
-    bool named = false, backwards;
-    int64_t number = 0;
-    if (!text)
-        return SHOAL_OK;
-    for (int64_t i = 0; i < about->columns; i++) {
-        const char *name = shoal_data_column_name(about->data, i);
-        named |= name != NULL;
-        if (name && strcmp(name, text) == 0) {
-            config->target = i + 1;
-            return SHOAL_OK;
-        }
-    }
-    backwards = text[0] == '-';
-    if (!base_parse_count(&number, text + backwards) || number < 1 || number > about->columns)
-        return shoal_fail(SHOAL_USAGE, "--target: %s has no column '%s'; there are %" PRId64 " columns%s", about->name,
-                          text, about->columns, named ? "" : " without names");
-    config->target = backwards ? -number : number;
-    return SHOAL_OK;
-}
-
 /* Loads an earlier model, if there is one to start from. */
 static int settle(void *into, double *values[4], const learn_inputs *given, const learn_rows *about)
 {
     shoal_logistic_config *config = into;
     learn_model model = {0};
     int64_t columns = about->columns - 1;
-    int status = find_target(config, given->target, about);
+    int status = learn_target_find(&config->target, given, about);
     if (status < 0 || !given->start)
         return status;
     status = learn_model_open_as(&model, given->start, "logistic");
@@ -100,12 +61,6 @@ static const learn_output outputs[] = {
 };
 
 static const char *const parts[] = {"weights", "intercept", "classes", NULL};
-
-/* The columns are those of the rows that it labels. */
-static void annotate(shoal_result *facts, const learn_ended *ended)
-{
-    shoal_result_set_whole(facts, "columns", ended->rows.columns - 1);
-}
 
 static void summarise(learn_lines *lines, const learn_ended *ended)
 {
@@ -155,41 +110,16 @@ static int load(learn_applied *out, const learn_model *model, const char *path)
     return status;
 }
 
-/* How many rows have class `index`. */
-static int64_t count_class(const shoal_result *result, const shoal_logistic_predict_config *config, int64_t index)
-{
-    const shoal_tensor *labels = shoal_result_tensor(result, "labels");
-    const double *label = labels->values;
-    int64_t count = 0;
-    for (int64_t i = 0; i < labels->shape[0]; i++)
-        count += label[i] == config->classes[index];
-    return count;
-}
-
-enum { CLASSES_SHOWN = 20 };
-
 static void summarise_labels(learn_lines *lines, const learn_applied *applied, const shoal_result *result)
 {
     const shoal_logistic_predict_config *config = applied->config;
-    learn_say(lines, "classes", "%s", "");
-    for (int64_t i = 0; i < config->classes_count && i < CLASSES_SHOWN; i++)
-        learn_say_more(lines, "%s%.10g: %" PRId64 " rows", i > 0 ? ", " : "", config->classes[i],
-                       count_class(result, config, i));
-    if (config->classes_count > CLASSES_SHOWN)
-        learn_say_more(lines, ", and %" PRId64 " more", config->classes_count - CLASSES_SHOWN);
+    learn_say_classes(lines, result, config->classes, config->classes_count);
 }
 
-/* Counts lie in the order of the classes: a label is a number, which no key of JSON can be. */
 static int tell_labels(shoal_result *facts, const learn_applied *applied, const shoal_result *result)
 {
     const shoal_logistic_predict_config *config = applied->config;
-    double *classes = shoal_result_add(facts, "classes", SHOAL_FLOAT64, 1, &config->classes_count);
-    int64_t *counts = classes ? shoal_result_add(facts, "counts", SHOAL_INT64, 1, &config->classes_count) : NULL;
-    for (int64_t i = 0; counts && i < config->classes_count; i++) {
-        classes[i] = config->classes[i];
-        counts[i] = count_class(result, config, i);
-    }
-    return counts ? SHOAL_OK : SHOAL_MEMORY;
+    return learn_tell_classes(facts, result, config->classes, config->classes_count);
 }
 
 static const learn_predictor predictor = {
@@ -198,7 +128,7 @@ static const learn_predictor predictor = {
     .load = load,
     .summarise = summarise_labels,
     .tell = tell_labels,
-    .hint = ": leave out the column with the labels",
+    .hint = learn_classes_hint,
 };
 
 /* ---- the face ---------------------------------------------------------------------------------------------------- */
@@ -209,8 +139,7 @@ static const learn_probe probe = {
 };
 
 static const shoal_option plan_options[] = {
-    {"classes", 0, SHOAL_OPTION_COUNT, offsetof(shoal_logistic_config, expected_classes), "N",
-     .help = "different labels that the data have", .fallback = "2", .least = 2, .most = 1000},
+    LEARN_CLASSES_EXPECTED(shoal_logistic_config, expected_classes),
     {0},
 };
 
@@ -262,13 +191,13 @@ const learn_face learn_logistic = {
     .classes_most = SHOAL_LOGISTIC_CLASSES_MOST,
     .keeps_part = true,
     .kept = "the weights are those",
-    .check = check,
+    .check = learn_classes_check,
     .start_file = start_file,
     .settle = settle,
     .learnt = learnt,
     .summarise = summarise,
     .parts = parts,
-    .annotate = annotate,
+    .annotate = learn_classes_annotate,
     .predictor = &predictor,
     .probe = &probe,
 };

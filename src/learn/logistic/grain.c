@@ -52,37 +52,6 @@ size_t logistic_grain_scratch(const logistic_own *own, const shoal_shape *shape)
            cut_size(own->features * own->outputs, sizeof(double)) + cut_size(own->outputs, sizeof(double));
 }
 
-/* ---- labels ------------------------------------------------------------------------------------------------------ */
-
-/* The class of a label that the scan has seen.  Labels that count up by one, as most do, are found at once. */
-static int32_t find_class(double label, const double *classes, int32_t count)
-{
-    double step = label - classes[0];
-    if (step >= 0 && step < count && classes[(int32_t)step] == label)
-        return (int32_t)step;
-    int32_t low = 0, high = count - 1;
-    while (low < high) {
-        int32_t middle = (low + high) / 2;
-        if (classes[middle] < label)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static void find_classes(int32_t *class, const logistic_own *own, const shoal_grain *grain, int64_t first, int64_t rows)
-{
-    const shoal_shape *shape = grain->shape;
-    size_t size = shoal_type_size(shape->type);
-    const char *at = (const char *)grain->values + (size_t)(first * shape->columns + own->target) * size;
-    for (int64_t i = 0; i < rows; i++, at += (size_t)shape->columns * size) {
-        double label;
-        shoal_convert_float64(&label, at, shape->type, 1);
-        class[i] = find_class(label, logistic_classes(own), (int32_t)own->classes);
-    }
-}
-
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
 #define REAL float

@@ -48,41 +48,17 @@ static void decide_between_two(const logistic_block *block, double *probabilitie
 
 /* ---- more classes ------------------------------------------------------------------------------------------------ */
 
-/* Finds the greatest output of each row and subtracts it from all. */
-static void subtract_greatest(const logistic_block *block)
-{
-    double *output = block->output;
-    for (int64_t i = 0; i < block->rows; i++, output += block->outputs) {
-        int32_t most = 0;
-        for (int32_t k = 1; k < block->outputs; k++)
-            most = output[k] > output[most] ? k : most;
-        double greatest = output[most];
-        for (int64_t k = 0; k < block->outputs; k++)
-            output[k] -= greatest;
-        block->most[i] = most;
-    }
-}
-
-/* The sum of a row's exponentials but for the greatest. */
-static double sum_others(const double *exponential, int64_t outputs, int32_t most)
-{
-    double sum = 0;
-    for (int64_t k = 0; k < outputs; k++)
-        sum += k == most ? 0 : exponential[k];
-    return sum;
-}
-
 static void losses_of_many(logistic_sums *sums, const logistic_block *block, const int32_t *class, const double *weight,
                            const kernel_dense64 *dense)
 {
     int64_t outputs = block->outputs;
-    subtract_greatest(block);
+    learn_subtract_greatest(block->most, block->output, block->rows, outputs);
     for (int64_t i = 0; i < block->rows; i++)
         block->spare[i] = block->output[i * outputs + class[i]];
     dense->exp(block->output, block->rows * outputs);
     for (int64_t i = 0; i < block->rows; i++) {
         double *row = block->output + i * outputs, factor = weight ? weight[i] : 1;
-        double others = sum_others(row, outputs, block->most[i]), all = 1 + others;
+        double others = learn_sum_others(row, outputs, block->most[i]), all = 1 + others;
         double own = block->most[i] == class[i] ? -others : row[class[i]] - all;
         sums->loss += factor * (kernel_log_one_plus(others) - block->spare[i]);
         sums->right += block->most[i] == class[i] ? factor : 0;
@@ -90,22 +66,6 @@ static void losses_of_many(logistic_sums *sums, const logistic_block *block, con
         for (int64_t k = 0; k < outputs; k++)
             row[k] = factor * (row[k] / all);
         row[class[i]] = factor * (own / all);
-    }
-}
-
-static void decide_among_many(const logistic_block *block, double *probabilities, const kernel_dense64 *dense)
-{
-    int64_t outputs = block->outputs;
-    subtract_greatest(block);
-    if (!probabilities)
-        return;
-    dense->exp(block->output, block->rows * outputs);
-    for (int64_t i = 0; i < block->rows; i++) {
-        double *row = block->output + i * outputs;
-        double all = 1 + sum_others(row, outputs, block->most[i]);
-        row[block->most[i]] = 1;
-        for (int64_t k = 0; k < outputs; k++)
-            probabilities[i * outputs + k] = row[k] / all;
     }
 }
 
@@ -119,5 +79,8 @@ void logistic_losses(logistic_sums *sums, const logistic_block *block, const int
 
 void logistic_decide(const logistic_block *block, double *probabilities, const kernel_dense64 *dense)
 {
-    (block->outputs == 1 ? decide_between_two : decide_among_many)(block, probabilities, dense);
+    if (block->outputs == 1)
+        decide_between_two(block, probabilities, dense);
+    else
+        learn_classes_decide(block->most, probabilities, block->output, block->rows, block->outputs, dense);
 }

@@ -76,21 +76,6 @@ static int check_numbers(const shoal_logistic_config *config)
     return SHOAL_OK;
 }
 
-/* The column of the labels, from 0. */
-static int find_target(int64_t *out, int64_t target, const shoal_shape *shape)
-{
-    if (shape->rows < 1 || shape->columns < 2 || shape->columns > COLUMNS_MOST)
-        return shoal_fail(SHOAL_INVALID,
-                          "%" PRId64 " rows and %" PRId64
-                          " columns; logistic regression needs rows, a column of labels and at least one other",
-                          shape->rows, shape->columns);
-    *out = target > 0 ? target - 1 : target < 0 ? shape->columns + target : shape->columns - 1;
-    return *out >= 0 && *out < shape->columns
-               ? SHOAL_OK
-               : shoal_fail(SHOAL_USAGE, "--target: there is no column %" PRId64 "; the data has %" PRId64, target,
-                            shape->columns);
-}
-
 static int check_start(const shoal_logistic_config *config, const shoal_shape *shape)
 {
     if (!config->start_weights)
@@ -120,7 +105,7 @@ static void copy_start(logistic_own *own, const shoal_logistic_config *config)
 
 /* ---- after the scan ---------------------------------------------------------------------------------------------- */
 
-static bool has_same_classes(const logistic_own *own, const logistic_found *found)
+static bool has_same_classes(const logistic_own *own, const learn_scanned *found)
 {
     const double *labels = logistic_start(own) + own->start_outputs * (own->features + 1);
     return own->start_classes == found->classes &&
@@ -128,13 +113,13 @@ static bool has_same_classes(const logistic_own *own, const logistic_found *foun
 }
 
 /* `greatest` is of all columns, and labels may be as great as they like. */
-static bool is_too_great(const logistic_found *found)
+static bool is_too_great(const learn_scanned *found)
 {
     double label = fmax(fabs(found->label[0]), fabs(found->label[found->classes - 1]));
     return found->greatest > VALUE_MOST && found->greatest > label;
 }
 
-static int check_found(const logistic_own *own, const logistic_found *found)
+static int check_found(const logistic_own *own, const learn_scanned *found)
 {
     if (own->single && found->greatest > FLT_MAX)
         return shoal_fail(SHOAL_INVALID, "values of up to %g are too great for --precision float32", found->greatest);
@@ -179,10 +164,10 @@ static int plan_logistic(gradient_plan *out, void **own_inout, size_t *own_bytes
 {
     const logistic_own *before = *own_inout;
     logistic_own header = *before, *own = NULL;
-    logistic_found *found = NULL;
+    learn_scanned *found = NULL;
     int status = base_alloc(&found, 1, sizeof *found, "what the scan found");
     if (status == SHOAL_OK)
-        status = logistic_scan_read(found, before, merged, shape);
+        status = learn_scan_read(found, merged, shape, before->target, LOGISTIC_CALLED);
     if (status == SHOAL_OK)
         status = check_found(before, found);
     if (status < 0)
@@ -361,7 +346,7 @@ static int start_logistic(shoal_round **out, const void *untyped, const shoal_sh
                  *own = NULL;
     int status = check_numbers(config);
     if (status == SHOAL_OK)
-        status = find_target(&header.target, config->target, shape);
+        status = learn_target_place(&header.target, config->target, shape, LOGISTIC_CALLED);
     if (status == SHOAL_OK)
         status = check_start(config, shape);
     if (status < 0)

@@ -62,7 +62,7 @@ static void NAMED(sums)(gradient_sums *sums, const logistic_own *own, const logi
         const REAL *x = NAMED(rows)(converted, grain, first, rows, prepared);
         NAMED(outputs)(z, x, rows, own, prepared, columns);
         kernel->dense64.convert(space.block.output, z, TYPE, 1, 0, rows * outputs);
-        find_classes(space.class, own, grain, first, rows);
+        learn_classes_find(space.class, logistic_classes(own), own->classes, grain, first, rows, own->target);
         space.block.rows = rows;
         logistic_losses(&rest, &space.block, space.class, grain->weights ? grain->weights + first : NULL,
                         &kernel->dense64);

@@ -8,7 +8,11 @@
 
 #include <shoal/logistic.h>
 
+#include "learn/classes.h"
 #include "learn/gradient/gradient.h"
+
+#define LOGISTIC_CALLED "logistic regression"
+_Static_assert((int)SHOAL_LOGISTIC_CLASSES_MOST == (int)LEARN_CLASSES_MOST, "the scan counts as many");
 
 /* What travels with every round.  Behind it lie, as doubles, once the scan has found them, the labels of the classes,
  * ascending, and the centre and the scale of each feature; and where to start: weights, intercepts and labels of an
@@ -62,25 +66,8 @@ int logistic_scan(shoal_partial *partial, const void *own, const shoal_grain *gr
 /* Bytes that the cells of a scan's partial take on the way. */
 double logistic_scan_bytes(int64_t columns, int64_t classes);
 
-/* What the scan found in all rows. */
-typedef struct logistic_found {
-    int64_t classes;
-    double label[SHOAL_LOGISTIC_CLASSES_MOST];
-    double greatest; /* |value| of any column, the target among them; for integers, what their type allows */
-    double weight_greatest, weight;
-} logistic_found;
-
-/* SHOAL_INVALID for data that can't be learned from. */
-int logistic_scan_read(logistic_found *out, const logistic_own *own, const shoal_partial *merged,
-                       const shoal_shape *shape);
-
 /* About what a column's mean and variance are: good enough to scale by, and the same bits everywhere. */
 void logistic_scan_column(double *mean, double *variance, const shoal_partial *merged, int64_t column, int64_t rows);
-
-/* Adds the first value of the grain that is not finite to a RECORD cell, if there is one. */
-int logistic_note_not_finite(shoal_partial *partial, int cell, const shoal_grain *grain);
-/* Fails with the sentence for the first of them in all rows, if there is one. */
-int logistic_refuse_not_finite(const shoal_partial *merged, int cell);
 
 /* ---- frame.c: the coordinates in which L-BFGS searches ----------------------------------------------------------- */
 

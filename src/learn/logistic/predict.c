@@ -173,7 +173,7 @@ static int map_predict(shoal_partial *partial, const shoal_round *round, const v
     const logistic_own own = own_of(round->model);
     deciding self = {.partial = partial, .model = round->model, .dense = &prepared->kernel->dense64};
     logistic_grain_outputs(&own, prepared, grain, scratch, decide, &self);
-    return logistic_note_not_finite(partial, PREDICT_BAD, grain);
+    return learn_note_not_finite(partial, PREDICT_BAD, grain);
 }
 
 static int update_predict(shoal_round **next, shoal_result **out, const shoal_round *round, shoal_partial *merged,
@@ -182,7 +182,7 @@ static int update_predict(shoal_round **next, shoal_result **out, const shoal_ro
     const predict_model *model = round->model;
     shoal_result *result = NULL;
     (void)next, (void)crew, (void)stop;
-    int status = logistic_refuse_not_finite(merged, PREDICT_BAD);
+    int status = learn_refuse_not_finite(merged, PREDICT_BAD, LOGISTIC_CALLED);
     if (status == SHOAL_OK)
         status = shoal_result_new(&result);
     if (status < 0)

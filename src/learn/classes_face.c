@@ -1,0 +1,81 @@
+/* What the faces of learners that tell classes share.  See classes_face.h. */
+#include "learn/classes_face.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- before the run ---------------------------------------------------------------------------------------------- */
+
+int learn_classes_check(const void *config, const learn_inputs *given)
+{
+    (void)config;
+    if (given->labels && given->target)
+        return shoal_fail(SHOAL_USAGE, "--labels FILE and --target COLUMN both say where the labels are");
+    return SHOAL_OK;
+}
+
+int learn_target_find(int64_t *out, const learn_inputs *given, const learn_rows *about)
+{
+    const char *text = given->target;
+    bool named = false, backwards;
+    int64_t number = 0;
+    if (!text)
+        return SHOAL_OK;
+    for (int64_t i = 0; i < about->columns; i++) {
+        const char *name = shoal_data_column_name(about->data, i);
+        named |= name != NULL;
+        if (name && strcmp(name, text) == 0) {
+            *out = i + 1;
+            return SHOAL_OK;
+        }
+    }
+    backwards = text[0] == '-';
+    if (!base_parse_count(&number, text + backwards) || number < 1 || number > about->columns)
+        return shoal_fail(SHOAL_USAGE, "--target: %s has no column '%s'; there are %" PRId64 " columns%s", about->name,
+                          text, about->columns, named ? "" : " without names");
+    *out = backwards ? -number : number;
+    return SHOAL_OK;
+}
+
+void learn_classes_annotate(shoal_result *facts, const learn_ended *ended)
+{
+    shoal_result_set_whole(facts, "columns", ended->rows.columns - 1);
+}
+
+/* ---- applying a model -------------------------------------------------------------------------------------------- */
+
+const char learn_classes_hint[] = ": leave out the column with the labels";
+
+/* How many rows have the label. */
+static int64_t count_rows(const shoal_result *result, double class)
+{
+    const shoal_tensor *labels = shoal_result_tensor(result, "labels");
+    const double *label = labels->values;
+    int64_t count = 0;
+    for (int64_t i = 0; i < labels->shape[0]; i++)
+        count += label[i] == class;
+    return count;
+}
+
+void learn_say_classes(learn_lines *lines, const shoal_result *result, const double *classes, int64_t count)
+{
+    enum { SHOWN = 20 };
+    learn_say(lines, "classes", "%s", "");
+    for (int64_t i = 0; i < count && i < SHOWN; i++)
+        learn_say_more(lines, "%s%.10g: %" PRId64 " rows", i > 0 ? ", " : "", classes[i],
+                       count_rows(result, classes[i]));
+    if (count > SHOWN)
+        learn_say_more(lines, ", and %" PRId64 " more", count - SHOWN);
+}
+
+/* Counts lie in the order of the classes: a label is a number, which no key of JSON can be. */
+int learn_tell_classes(shoal_result *facts, const shoal_result *result, const double *classes, int64_t count)
+{
+    double *label = shoal_result_add(facts, "classes", SHOAL_FLOAT64, 1, &count);
+    int64_t *rows = label ? shoal_result_add(facts, "counts", SHOAL_INT64, 1, &count) : NULL;
+    for (int64_t i = 0; rows && i < count; i++) {
+        label[i] = classes[i];
+        rows[i] = count_rows(result, classes[i]);
+    }
+    return rows ? SHOAL_OK : SHOAL_MEMORY;
+}

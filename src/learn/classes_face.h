@@ -1,0 +1,49 @@
+/* What the faces of learners that tell classes share.  See face.h and classes.h. */
+#ifndef LEARN_CLASSES_FACE_H
+#define LEARN_CLASSES_FACE_H
+
+#include "learn/classes.h"
+#include "learn/face.h"
+
+/* Rows of options of learn_inputs: where the labels are, and weights. */
+#define LEARN_CLASSES_INPUTS                                                                                           \
+    {"target",                                                                                                         \
+     'y',                                                                                                              \
+     SHOAL_OPTION_TEXT,                                                                                                \
+     offsetof(learn_inputs, target),                                                                                   \
+     "COLUMN",                                                                                                         \
+     .help = "the column with the labels: its name in the header of a text file, its number from 1, or from -1 "       \
+             "backwards; the last when left out"},                                                                     \
+        {"labels",                                                                                                     \
+         'l',                                                                                                          \
+         SHOAL_OPTION_TEXT,                                                                                            \
+         offsetof(learn_inputs, labels),                                                                               \
+         "FILE",                                                                                                       \
+         .help = "the labels, as any data file of one column or one row, when DATA does not hold them"},               \
+    {                                                                                                                  \
+        "weights", 'w', SHOAL_OPTION_TEXT, offsetof(learn_inputs, weights), "FILE",                                    \
+            .help = "a weight for each row, finite and at least 0, as any data file of one column or one row"          \
+    }
+
+/* The row of plan_options that says how many classes to count on; `field` is of the learner's config. */
+#define LEARN_CLASSES_EXPECTED(config, field)                                                                          \
+    {                                                                                                                  \
+        "classes", 0, SHOAL_OPTION_COUNT, offsetof(config, field), "N",                                                \
+            .help = "different labels that the data have", .fallback = "2", .least = 2, .most = LEARN_CLASSES_MOST     \
+    }
+
+/* A face's check: labels have one place. */
+int learn_classes_check(const void *config, const learn_inputs *inputs);
+/* The column that --target names, as learn_target_place takes it: a name or a number.  Names count first, as they do
+ * for --drop-column. */
+int learn_target_find(int64_t *out, const learn_inputs *inputs, const learn_rows *rows);
+/* A face's annotate: the columns are those of the rows that a model labels. */
+void learn_classes_annotate(shoal_result *facts, const learn_ended *ended);
+
+/* For rows of one column more than a model has. */
+extern const char learn_classes_hint[];
+/* Of the tensor "labels" of a prediction, how many rows each class has: in words, and for --json. */
+void learn_say_classes(learn_lines *lines, const shoal_result *result, const double *classes, int64_t count);
+int learn_tell_classes(shoal_result *facts, const shoal_result *result, const double *classes, int64_t count);
+
+#endif
