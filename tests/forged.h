@@ -3,9 +3,9 @@
  * fuzz/fuzz_rounds.c and unit/test_forged.c.
  *
  * At first every learner runs once over a few rows, with options that lead it through all its phases, and each round
- * and merged partial of that is kept as bytes.  Then numbers in them are changed: eight bytes each, at a place and to a
- * value that the caller chooses. Frames and checksums are not in the way, since whoever forges a blob makes new ones.
- */
+ * and merged partial of that is kept as bytes; one that none are named for here runs with those of its probe.  Then
+ * numbers in them are changed: eight bytes each, at a place and to a value that the caller chooses. Frames and
+ * checksums are not in the way, since whoever forges a blob makes new ones. */
 #ifndef TESTS_FORGED_H
 #define TESTS_FORGED_H
 
@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <shoal/autoencoder.h>
 #include <shoal/kmeans.h>
@@ -26,6 +27,7 @@
 #include "engine/slice.h"
 #include "kernel/kernel.h"
 #include "learn/check.h"
+#include "learn/face.h"
 #include "learn/partial.h"
 #include "learn/wire.h"
 
@@ -68,8 +70,8 @@ static inline int read_here(void *context, const void **out, int64_t first_row, 
 {
     const run *of = context;
     (void)count, (void)thread;
-    *out = of->shape.type == SHOAL_UINT8 ? (const void *)(rows8 + first_row * COLUMNS)
-                                         : (const void *)(rows32 + first_row * COLUMNS);
+    const int64_t at = first_row * of->shape.columns;
+    *out = of->shape.type == SHOAL_UINT8 ? (const void *)(rows8 + at) : (const void *)(rows32 + at);
     return SHOAL_OK;
 }
 
@@ -97,16 +99,19 @@ static inline void remember(moment *out, const shoal_round *round, const shoal_p
     }
 }
 
-/* Runs a learner to its end; what it makes of honest rows must pass its own checks. */
-static inline void make_run(const shoal_algorithm *algorithm, const void *config, shoal_type type, bool weighted)
+/* Runs a learner to its end; what it makes of honest rows must pass its own checks.  The caller frees the result. */
+static inline shoal_result *run_to_end(const shoal_algorithm *algorithm, const void *config, int64_t columns,
+                                       shoal_type type, bool weighted)
 {
+    if (runs_made == RUNS_MOST)
+        abort();
     run *of = &runs[runs_made++];
     shoal_round *round = NULL;
     shoal_result *result = NULL;
     engine_mapper *mapper = NULL;
     *of = (run){.algorithm = algorithm,
                 .shape = {.rows = ROWS,
-                          .columns = COLUMNS,
+                          .columns = columns,
                           .type = type,
                           .weighted = weighted,
                           .rows_per_grain = GRAIN,
@@ -130,9 +135,15 @@ static inline void make_run(const shoal_algorithm *algorithm, const void *config
         round = next;
     }
     must(learn_result_check(algorithm, result, of->first, &of->shape));
-    shoal_result_free(&result);
     engine_slice_free(&slice);
     of->mapper = mapper;
+    return result;
+}
+
+static inline void make_run(const shoal_algorithm *algorithm, const void *config, shoal_type type, bool weighted)
+{
+    shoal_result *result = run_to_end(algorithm, config, COLUMNS, type, weighted);
+    shoal_result_free(&result);
 }
 
 static inline void make_kmeans(const char *init, int64_t k, int64_t count, int empty, shoal_type type, bool weighted)
@@ -204,6 +215,69 @@ static inline void make_gradient_runs(void)
     make_logistic(0.1, true);
 }
 
+/* ---- every other learner ----------------------------------------------------------------------------------------- */
+
+static inline bool is_run(const shoal_algorithm *algorithm)
+{
+    for (int r = 0; r < runs_made; r++)
+        if (runs[r].algorithm == algorithm)
+            return true;
+    return false;
+}
+
+/* Applies what was found, as a file, to rows. */
+static inline void make_predictor_run(const learn_face *face, const learn_ended *ended)
+{
+    const shoal_algorithm *algorithm = face->predictor->algorithm;
+    char path[] = "/tmp/shoal-forged-XXXXXX";
+    int file = mkstemp(path);
+    learn_applied applied = {0};
+    learn_model model = {0};
+    must(file);
+    close(file);
+    must(learn_model_write(path, face, ended));
+    must(learn_model_open(&model, path));
+    must(base_alloc(&applied.config, 1, algorithm->config_size, "a model"));
+    for (int i = 0; face->predictor->outputs[i].name; i++)
+        applied.wanted[i] = true;
+    must(face->predictor->load(&applied, &model, path));
+    shoal_result *result = run_to_end(algorithm, applied.config, applied.columns, SHOAL_FLOAT32, false);
+    shoal_result_free(&result);
+    learn_model_close(&model);
+    unlink(path);
+    for (int i = 0; i < LEARN_VALUES_MOST; i++)
+        base_free(&applied.values[i]);
+    base_free(&applied.config);
+}
+
+/* A learner by what its face says of a probe: the labels of classes are in the last column. */
+static inline void make_face_run(const learn_face *face)
+{
+    const shoal_algorithm *algorithm = face->algorithm;
+    void *config = NULL;
+    must(base_alloc(&config, 1, algorithm->config_size, "options"));
+    must(shoal_options_default(config, algorithm->options));
+    for (int i = 0; face->probe->set[i][0]; i++)
+        must(shoal_options_set(config, algorithm->options, face->probe->set[i][0], face->probe->set[i][1]));
+    if (face->probe->size_option)
+        must(shoal_options_set(config, algorithm->options, face->probe->size_option, "2"));
+    shoal_result *result = run_to_end(algorithm, config, COLUMNS, SHOAL_FLOAT32, true);
+    const learn_ended ended = {
+        .config = config, .result = result, .rows = {.rows = ROWS, .columns = COLUMNS, .type = SHOAL_FLOAT32}};
+    if (face->predictor && !is_run(face->predictor->algorithm))
+        make_predictor_run(face, &ended);
+    shoal_result_free(&result);
+    base_free(&config);
+}
+
+/* Learners that no run above is of. */
+static inline void make_other_runs(void)
+{
+    for (const learn_face *const *face = learn_faces; *face; face++)
+        if (!(*face)->runs_code && !is_run((*face)->algorithm))
+            make_face_run(*face);
+}
+
 static inline void forget_runs(void)
 {
     for (int r = 0; r < runs_made; r++) {
@@ -231,6 +305,7 @@ static inline void make_runs(void)
         weights[i] = i % 7 == 0 ? 0 : 1 + i % 3;
     make_kmeans_runs();
     make_gradient_runs();
+    make_other_runs();
 }
 
 /* ---- forged rounds ----------------------------------------------------------------------------------------------- */

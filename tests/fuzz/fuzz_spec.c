@@ -41,14 +41,8 @@ static void write_again(job_spec *spec)
 
 static void do_first_round(job_spec *spec)
 {
-    static const shoal_algorithm *const learners[] = {&shoal_kmeans,
-                                                      &shoal_kmeans_predict,
-                                                      &shoal_logistic,
-                                                      &shoal_logistic_predict,
-                                                      &shoal_autoencoder,
-                                                      &shoal_features,
-                                                      NULL};
-    const shoal_algorithm *algorithm = job_find_algorithm(learners, spec->algorithm);
+    const learn_face *face = learn_face_find(spec->algorithm);
+    const shoal_algorithm *algorithm = face && !face->runs_code ? learn_algorithm_find(spec->algorithm) : NULL;
     if (algorithm && learn_round_check(algorithm, spec->first, &spec->shape) == SHOAL_OK)
         do_round(algorithm, spec->first, &spec->shape);
 }
