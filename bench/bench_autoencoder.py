@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""Sparse autoencoders: qjam's table, PyTorch on the same work, the machine's own rate, and logistic regression beside
-scikit-learn.
+"""Sparse autoencoders: qjam's table, PyTorch on the same work, the machine's own rate, and logistic regression and
+naive Bayes beside scikit-learn.
 
     ./dev bench autoencoder [--quick] [--only WORD] [--rounds N] [--markdown]
 
 Hosts are network namespaces of this machine, each with an sshd (tests/system/hosts.py), which takes root: without it
 only threads are in qjam's table.  A table on stdout, everything in bench/results/autoencoder.json.  --quick takes three
-minutes: fewer and
-shorter runs.  --only keeps the groups whose name has WORD in it (qjam, pytorch, logistic), --markdown prints the last
-results as bench/README.md has them.  Nothing here fails when a bar is missed: the table says so.
+minutes: fewer and shorter runs.  --only keeps the groups whose name has WORD in it (qjam, pytorch, logistic, bayes),
+--markdown prints the last results as bench/README.md has them.  Nothing here fails when a bar is missed: the table says
+so.
 """
 import argparse
 import contextlib
@@ -462,6 +462,39 @@ def bench_logistic(bench):
             f"iterations, to {target:.8g}" + (f"; OpenBLAS's kernels: {core}" if core else ""))
 
 
+# ---- naive Bayes -----------------------------------------------------------------------------------------------------
+
+
+def run_scikit_bayes(path):
+    from sklearn.naive_bayes import GaussianNB
+    table = np.load(path)
+    X, y = table[:, :-1].copy(), table[:, -1].astype(np.int64)
+    began = time.perf_counter()
+    GaussianNB().fit(X, y)
+    return time.perf_counter() - began
+
+
+def run_bayes(bench, path):
+    """Seconds of the three rounds."""
+    trace = bench.folder / "trace.jsonl"
+    bench.run("bayes", path, "--threads", THREADS, "--trace", trace, "--quiet", "--json")
+    return sum(json.loads(line)["seconds"] for line in open(trace))
+
+
+def bench_bayes(bench):
+    """The data of logistic regression, which are float32 for both."""
+    import sklearn
+    bench.more["scikit-learn"] = sklearn.__version__
+    for name, path, *_ in logistic_works(bench.quick):
+        ours, theirs = [], []
+        for _ in range(bench.rounds):
+            theirs.append(run_scikit_bayes(path))
+            ours.append(run_bayes(bench, path))
+            say(f"    {name}: {ours[-1]:.3f} s, scikit-learn {theirs[-1]:.3f} s")
+        bench.add("bayes", f"bayes, {name}: seconds / scikit-learn's", "", [a / b for a, b in zip(ours, theirs)], None,
+                  f"{statistics.median(ours):.3f} s beside {statistics.median(theirs):.3f} s")
+
+
 @contextlib.contextmanager
 def own_rows(folder, quick):
     """For against.py: evaluations of the nets, and descents of so many iterations."""
@@ -479,7 +512,7 @@ def own_rows(folder, quick):
          for name, path, l2, iterations in logistic_works(quick)]
 
 
-GROUPS = {"qjam": bench_qjam, "pytorch": bench_pytorch, "logistic": bench_logistic}
+GROUPS = {"qjam": bench_qjam, "pytorch": bench_pytorch, "logistic": bench_logistic, "bayes": bench_bayes}
 
 
 # ---- printing --------------------------------------------------------------------------------------------------------

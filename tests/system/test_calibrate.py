@@ -137,7 +137,7 @@ def a_damaged_file_is_not_overwritten():
 
 @apart.test
 def wrong_input_is_told_before_anything_is_measured():
-    can = "those that can be measured are kmeans, logistic, autoencoder"
+    can = "those that can be measured are kmeans, logistic, bayes, autoencoder"
     refuses(2, "--learner: there is no learner 'kmaens'; did you mean 'kmeans'?", "--learner", "kmaens")
     refuses(2, f"--learner: there is no learner 'sort'; {can}", "--learner", "kmeans", "--learner", "sort")
     refuses(2, "--store needs the URL of a store", "--store", "")

@@ -21,6 +21,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "learn/bayes/bayes_internal.h"
 #include "learn/module.h"
 #include "learn/partial.h"
 #include "learn/wire.h"
@@ -437,6 +438,25 @@ static void test_logistic_start(void **state)
     expect(&(known){"probabilities", &shoal_logistic_predict, &shares, 700, 14, .run = EXACTLY});
 }
 
+static void test_bayes(void **state)
+{
+    double means[5 * 14] = {0}, ones[5 * 14], classes[5] = {0, 1, 2, 3, 4};
+    bayes_config config = {.smoothing = 1e-9};
+    bayes_predict_config predict = {
+        .classes = classes, .means = means, .variances = ones, .priors = ones, .classes_count = 5, .columns = 14};
+    (void)state;
+    for (int i = 0; i < 5 * 14; i++)
+        ones[i] = 1;
+    expect(&(known){"bayes, two classes", &bayes_algorithm, &config, 700, 15, .classes = 2, .run = EXACTLY});
+    config.expected_classes = 6;
+    expect(&(known){"bayes, six classes", &bayes_algorithm, &config, 700, 15, .classes = 6, .run = EXACTLY});
+    expect(&(known){"bayes, weighted", &bayes_algorithm, &config, 700, 15, .classes = 6, .weighted = true,
+                    .run = EXACTLY});
+    expect(&(known){"bayes-predict", &bayes_predict_algorithm, &predict, 700, 14, .run = EXACTLY});
+    predict.probabilities = true;
+    expect(&(known){"bayes' probabilities", &bayes_predict_algorithm, &predict, 700, 14, .run = EXACTLY});
+}
+
 static void test_autoencoder(void **state)
 {
     shoal_autoencoder_config config = {
@@ -486,8 +506,9 @@ int main(void)
         cmocka_unit_test(test_kmeans_runs),       cmocka_unit_test(test_kmeans_converges),
         cmocka_unit_test(test_kmeans_operations), cmocka_unit_test(test_kmeans_predict),
         cmocka_unit_test(test_kmeans_refuses),    cmocka_unit_test(test_logistic),
-        cmocka_unit_test(test_logistic_start),    cmocka_unit_test(test_autoencoder),
-        cmocka_unit_test(test_features),          cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_logistic_start),    cmocka_unit_test(test_bayes),
+        cmocka_unit_test(test_autoencoder),       cmocka_unit_test(test_features),
+        cmocka_unit_test(test_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

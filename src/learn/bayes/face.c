@@ -1,0 +1,153 @@
+/* What people see of naive Bayes.  See learn/face.h. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "learn/bayes/bayes_internal.h"
+#include "learn/classes_face.h"
+
+/* ---- before the run ---------------------------------------------------------------------------------------------- */
+
+static const shoal_option inputs[] = {LEARN_CLASSES_INPUTS, {0}};
+
+static int settle(void *config, double *values[4], const learn_inputs *given, const learn_rows *about)
+{
+    (void)values;
+    return learn_target_find(&((bayes_config *)config)->target, given, about);
+}
+
+/* Only a run finds out how many classes there are. */
+static void learnt(void *config, const shoal_result *result)
+{
+    ((bayes_config *)config)->expected_classes = (int64_t)fmax(shoal_result_number(result, "classes"), 0);
+}
+
+/* ---- after the run ----------------------------------------------------------------------------------------------- */
+
+static const learn_output outputs[] = {
+    {"model", 'm', "FILE.safetensors", "write means, variances, priors and classes for shoal predict", LEARN_MODEL},
+    {0},
+};
+
+static const char *const parts[] = {"classes", "means", "variances", "priors", "counts", NULL};
+
+static void summarise(learn_lines *lines, const learn_ended *ended)
+{
+    const shoal_tensor *counts = shoal_result_tensor(ended->result, "counts");
+    const double *count = counts->values;
+    double least = count[0], most = count[0];
+    for (int64_t i = 1; i < counts->shape[0]; i++) {
+        least = fmin(least, count[i]);
+        most = fmax(most, count[i]);
+    }
+    learn_say(lines, "classes", "%" PRId64 ", of %.10g to %.10g rows", counts->shape[0], least, most);
+    learn_say(lines, "smoothing", "%.4g is added to every variance", shoal_result_number(ended->result, "smoothing"));
+    learn_say(lines, "likelihood", "%.10g, as a logarithm", shoal_result_number(ended->result, "log_likelihood"));
+}
+
+/* ---- applying a model -------------------------------------------------------------------------------------------- */
+
+enum { LABELS, PROBABILITIES };
+static const learn_output predictions[] = {
+    [LABELS] = {"labels", 'l', "FILE.npy", "the most probable class: float64", LEARN_TENSOR},
+    [PROBABILITIES] = {"probabilities", 'p', "FILE.npy", "the probability of each class for each row, too",
+                       LEARN_TENSOR},
+    {0},
+};
+
+static int load(learn_applied *out, const learn_model *model, const char *path)
+{
+    bayes_predict_config *config = out->config;
+    (void)path;
+    config->probabilities = out->wanted[PROBABILITIES];
+    int status = learn_model_vector(&out->values[0], &config->classes_count, model, "classes");
+    if (status == SHOAL_OK)
+        status = learn_model_matrix(&out->values[1], &config->classes_count, &config->columns, model, "means");
+    if (status == SHOAL_OK)
+        status = learn_model_matrix(&out->values[2], &config->classes_count, &config->columns, model, "variances");
+    if (status == SHOAL_OK)
+        status = learn_model_vector(&out->values[3], &config->classes_count, model, "priors");
+    config->classes = out->values[0];
+    config->means = out->values[1];
+    config->variances = out->values[2];
+    config->priors = out->values[3];
+    out->columns = config->columns;
+    return status;
+}
+
+static void summarise_labels(learn_lines *lines, const learn_applied *applied, const shoal_result *result)
+{
+    const bayes_predict_config *config = applied->config;
+    learn_say_classes(lines, result, config->classes, config->classes_count);
+}
+
+static int tell_labels(shoal_result *facts, const learn_applied *applied, const shoal_result *result)
+{
+    const bayes_predict_config *config = applied->config;
+    return learn_tell_classes(facts, result, config->classes, config->classes_count);
+}
+
+static const learn_predictor predictor = {
+    .algorithm = &bayes_predict_algorithm,
+    .outputs = predictions,
+    .load = load,
+    .summarise = summarise_labels,
+    .tell = tell_labels,
+    .hint = learn_classes_hint,
+};
+
+/* ---- the face ---------------------------------------------------------------------------------------------------- */
+
+static const learn_probe probe = {.shape = {{4, "2"}, {32, "2"}, {64, "10"}, {256, "2"}, {512, "3"}}};
+
+static const shoal_option plan_options[] = {LEARN_CLASSES_EXPECTED(bayes_config, expected_classes), {0}};
+
+static const char *const description[] = {
+    "Finds the mean and the variance of every column among the rows of each label, and how frequent each label is: "
+    "Gaussian naive Bayes, which takes columns for independent inside a class. A row is then most likely of the class "
+    "whose prior times the product of normal densities is greatest. That is scikit-learn's GaussianNB. Labels are any "
+    "finite numbers, of at most 1,000 different values. DATA is any file that shoal data info reads, or the URL of a "
+    ".npy blob in a store, and holds the labels in one of its columns, or --labels brings them to a file.",
+    "It takes three rounds: labels, means, variances. The result depends on the data, the options under Learning and "
+    "the weights of rows alone. The number of threads or workers, the grain and the kernel never change one bit of it.",
+    "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in; nothing is written before the last, a "
+    "sentence on stderr says so, and the exit code is 130.",
+    NULL,
+};
+
+static const learn_example examples[] = {
+    {"shoal bayes iris.csv --target species --model iris.safetensors", "learn to tell a column of a text file"},
+    {"shoal predict iris.safetensors new.csv --labels labels.npy", "label new rows by it"},
+    {"shoal bayes images.idx.gz --labels labels.idx.gz --smoothing 0.01", "labels in a file of their own"},
+    {"shoal bayes rows.npy --priors uniform --json", "classes count alike, however frequent they are"},
+    {"shoal bayes rows.npy --workers local:4 --model m.safetensors", "with four processes, any of which may die"},
+    {NULL, NULL},
+};
+
+static const learn_example plan_examples[] = {
+    {"shoal plan bayes --rows 1e9 --cols 100 --classes 5 --machines 'aws:us-east-1/c7i.*'",
+     "which machines and how many"},
+    {NULL, NULL},
+};
+
+const learn_face learn_bayes = {
+    .algorithm = &bayes_algorithm,
+    .summary = "learn to tell labels by Gaussian naive Bayes",
+    .synopsis = "[options]",
+    .description = description,
+    .examples = examples,
+    .plan_examples = plan_examples,
+    .options_title = "Learning",
+    .inputs_title = "Labels and weights",
+    .inputs = inputs,
+    .plan_options = plan_options,
+    .outputs = outputs,
+    .classes_most = LEARN_CLASSES_MOST,
+    .check = learn_classes_check,
+    .settle = settle,
+    .learnt = learnt,
+    .summarise = summarise,
+    .parts = parts,
+    .annotate = learn_classes_annotate,
+    .predictor = &predictor,
+    .probe = &probe,
+};
