@@ -49,7 +49,8 @@ typedef struct shoal_watcher {
 SHOAL_API int shoal_request_new(shoal_request **out, const char *learner);
 SHOAL_API void shoal_request_free(shoal_request **request);
 /* Sets an option by its long name from text, as the command line does: those of the learner, of its inputs and outputs,
- * of reading data ("data" is the path), of running and of workers.  SHOAL_USAGE with a sentence that names the option.
+ * of reading data ("data" is the path; "module" that of a module), of running, of workers and of resuming.  What may be
+ * given several times is added; NULL makes an option what it is when nobody gives it.  SHOAL_USAGE with a sentence that names the option.
  * The text is copied. */
 SHOAL_API int shoal_request_set(shoal_request *request, const char *name, const char *text);
 /* Rows in memory instead of "data", and a weight for each or NULL.  They stay the caller's, and must last. */
@@ -62,7 +63,7 @@ SHOAL_API int shoal_request_start(shoal_request *request, const double *values, 
  * name is copied; the bytes stay the caller's, and must last. */
 SHOAL_API int shoal_request_file(shoal_request *request, const char *name, const void *bytes, size_t size);
 /* The program shoal, which local workers and those who look after detached jobs are processes of, and which is copied
- * to other machines; without it that is this process's own program. */
+ * to other machines.  SHOAL_USAGE for requests with "workers" that do not name it. */
 SHOAL_API int shoal_request_program(shoal_request *request, const char *path);
 /* Binds the run to this process: local workers end with it, even if it is killed, and hear none of its terminal's
  * signals; nothing of the run is noted on this machine; and no message tells how the job could go on.  The job stays in
@@ -70,14 +71,17 @@ SHOAL_API int shoal_request_program(shoal_request *request, const char *path);
 SHOAL_API void shoal_request_bind(shoal_request *request);
 SHOAL_API void shoal_request_watch(shoal_request *request, const shoal_watcher *watcher);
 
-/* Runs it to its end and writes the files it names.  *out is there also after a failure, unless memory ran out: what
- * there is to tell.  SHOAL_STOPPED after a stop that left nothing; see shoal_outcome_resume. */
-SHOAL_API int shoal_request_run(shoal_outcome **out, shoal_request *request);
+/* Runs it to its end and writes the files it names, as often as it is called.  *out is there also after a failure, unless
+ * memory ran out: what there is to tell; it needs the request, which must last as long.  SHOAL_STOPPED after a stop that
+ * left nothing; see shoal_outcome_resume.  With "engine" = "mpi" all ranks call it alike, and each gets the outcome of
+ * its part; rank 0 has the whole result, and writes. */
+SHOAL_API int shoal_request_run(shoal_outcome **out, const shoal_request *request);
 /* Goes on with a job that was submitted to the request's store, which is of the learner of that name, as
  * `shoal job resume` does: workers, files and outputs are those it was submitted with on this machine. */
-SHOAL_API int shoal_request_resume(shoal_outcome **out, shoal_request *request, const char *id);
+SHOAL_API int shoal_request_resume(shoal_outcome **out, const shoal_request *request, const char *id);
 
 SHOAL_API void shoal_outcome_free(shoal_outcome **outcome);
+/* The following accept NULL, too. */
 /* What was found; NULL when there is nothing, as for a job that goes on by itself. */
 SHOAL_API const shoal_result *shoal_outcome_result(const shoal_outcome *outcome);
 SHOAL_API const shoal_report *shoal_outcome_report(const shoal_outcome *outcome);

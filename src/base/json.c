@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -70,4 +71,41 @@ json_t *base_json_options(const shoal_option *table, const void *settings)
             base_json_put(&object, option->name, json_string(option->choices[*(const int *)at]));
     }
     return object;
+}
+
+/* A count of 0 is what an option has that nobody gave, whatever it accepts. */
+static bool is_left_out(const shoal_option *option, const json_t *value)
+{
+    return json_is_null(value) || (json_is_number(value) && json_number_value(value) == 0 && option->least > 0);
+}
+
+static int take_option(void *settings, const shoal_option *table, const shoal_option *option, const json_t *value)
+{
+    char text[64] = "";
+    const char *given = json_string_value(value);
+    bool text_kind = option->kind == SHOAL_OPTION_TEXT || option->kind == SHOAL_OPTION_CHOICE;
+    bool whole = option->kind == SHOAL_OPTION_COUNT || option->kind == SHOAL_OPTION_BYTES;
+    if (option->kind == SHOAL_OPTION_FLAG && json_is_boolean(value)) {
+        *(bool *)((char *)settings + option->offset) = json_is_true(value);
+        return SHOAL_OK;
+    }
+    if (whole && json_is_integer(value))
+        snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (option->kind == SHOAL_OPTION_REAL && json_is_number(value))
+        snprintf(text, sizeof text, "%.17g", json_number_value(value));
+    if (text_kind && given)
+        return shoal_options_set(settings, table, option->name, given);
+    return *text ? shoal_options_set(settings, table, option->name, text)
+                 : shoal_fail(SHOAL_BROKEN, "--%s is not what it should be", option->name);
+}
+
+int base_json_take_options(void *settings, const shoal_option *table, const json_t *object)
+{
+    char why[256] = "";
+    for (const shoal_option *option = table; option && option->name; option++) {
+        const json_t *value = json_object_get(object, option->name);
+        if (value && !is_left_out(option, value) && take_option(settings, table, option, value) < 0 && !*why)
+            snprintf(why, sizeof why, "%s", shoal_error());
+    }
+    return *why ? shoal_fail(SHOAL_BROKEN, "%s", why) : SHOAL_OK;
 }

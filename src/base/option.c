@@ -346,6 +346,31 @@ static int fail_unknown(const base_option_group *groups, const char *name, size_
     return shoal_fail(SHOAL_USAGE, "there is no option --%s", typed);
 }
 
+static size_t size_of_kind(shoal_option_kind kind)
+{
+    switch (kind) {
+    case SHOAL_OPTION_FLAG: return sizeof(bool);
+    case SHOAL_OPTION_COUNT:
+    case SHOAL_OPTION_BYTES: return sizeof(int64_t);
+    case SHOAL_OPTION_REAL: return sizeof(double);
+    case SHOAL_OPTION_TEXT: return sizeof(const char *);
+    case SHOAL_OPTION_CHOICE: return sizeof(int);
+    case SHOAL_OPTION_LIST: return sizeof(shoal_texts);
+    }
+    SHOAL_BUG("an option of kind %d", (int)kind);
+}
+
+int base_option_reset(void *settings, const shoal_option *table, const char *name)
+{
+    for (const shoal_option *option = table; option->name; option++) {
+        if (strcmp(option->name, name) != 0)
+            continue;
+        memset((char *)settings + option->offset, 0, size_of_kind(option->kind));
+        return option->fallback ? assign(settings, option, spell_long(option->name).text, option->fallback) : SHOAL_OK;
+    }
+    return shoal_fail(SHOAL_USAGE, "there is no option --%s", name);
+}
+
 int shoal_options_set(void *settings, const shoal_option *table, const char *name, const char *text)
 {
     const base_option_group groups[] = {

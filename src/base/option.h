@@ -28,6 +28,9 @@ typedef struct base_option_group {
 /* Sets what has a fallback in every group.  The settings should be zero before. */
 int base_options_default(void *settings, const base_option_group *groups);
 
+/* Makes an option what it is when nobody gives it. */
+int base_option_reset(void *settings, const shoal_option *table, const char *name);
+
 /* Reads --name=value, --name value, -k5, -k 5, -qk5; everything else, and all behind --, is put into `words`, which
  * has room for argc pointers.  argv[0] is the first argument, not the program.  Values point into argv.
  * SHOAL_USAGE with a sentence that names the option. */

@@ -20,11 +20,6 @@ static const shoal_option worker_rows[] = {
      .help =
          "what ssh: calls instead of ssh, such as 'ssh -F FILE'; as you submitted the job, or $SHOAL_SSH, when left "
          "out"},
-    {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.allow_code), "SHA256,...",
-     .help = "run a job that brings code, though someone else submitted it, if all it brings has one of these hashes"},
-    {"data-root", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.data_root), "FOLDER|URL,...",
-     .help = "read rows of a job that someone else submitted only from files below these folders, and from stores "
-             "below these URLs; none when left out"},
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(settings, run.threads), "N",
      .help = "threads of each of them; its part of the cores when left out", .least = 1, .most = SHOAL_THREADS_MOST},
     {"worker-memory", 0, SHOAL_OPTION_BYTES, offsetof(settings, workers.worker_memory), "BYTES",
@@ -45,15 +40,10 @@ static const shoal_option worker_rows[] = {
      .least = SHOAL_JOB_PATIENCE_LEAST, .most = SHOAL_JOB_PATIENCE_MOST},
     {0},
 };
-static const shoal_option output_rows[] = {
-    {"write-outputs", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.write_outputs), NULL,
-     .help = "write the files that the job names, although someone else submitted it, or this user on another machine"},
-    {0},
-};
-static const shoal_option *const worker_options = worker_rows, *const output_options = output_rows;
+static const shoal_option *const worker_options = worker_rows;
 static const base_option_group groups[] = {
     {"Workers", &worker_options, 0},
-    {"Output", &output_options, 0},
+    {"Jobs that were submitted elsewhere", &run_foreign_options, offsetof(settings, workers)},
     {"Printing", &cli_print_options, offsetof(settings, print)},
     {"Store", &run_jobs_options, offsetof(settings, jobs)},
     {"Help", &cli_common_options, offsetof(settings, common)},

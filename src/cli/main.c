@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "run/ranks.h"
-#include "run/secrets.h"
+#include "run/process.h"
 
 /* Those of learners come first, then what is done with them, then their plans. */
 static const cli_verb *const other_verbs[] = {
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
     const cli_verb *verb = NULL;
     hold_standard_streams();
     cli_signals_start();
-    run_guard_secrets();
+    run_process_is_shoal();
     int status = dispatch(&verb, argc, argv);
     status = finish_stdout(run_ranks_end(status));
     if (status >= 0)

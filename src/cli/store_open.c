@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "run/secrets.h"
+#include "run/process.h"
 
 static const shoal_option rows[] = {
     {"deadline", 0, SHOAL_OPTION_REAL, offsetof(cli_store_settings, patience), "SECONDS",

@@ -1,7 +1,7 @@
 /* Options, progress and summaries of the verbs that copy.  See the header. */
 #include "store_verb.h"
 
-#include "run/secrets.h"
+#include "run/process.h"
 
 static const shoal_option rows[] = {
     {"recursive", 'r', SHOAL_OPTION_FLAG, offsetof(transfer_options, recursive), NULL,

@@ -1,6 +1,7 @@
 /* What faces share.  See face.h. */
 #include "face.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,7 +80,15 @@ const char *const *learn_option_choices(const shoal_option *table, const char *n
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
-const learn_face *learn_face_find(const char *algorithm)
+const learn_face *learn_face_find(const char *learner)
+{
+    for (const learn_face *const *face = learn_faces; *face; face++)
+        if (strcmp((*face)->algorithm->name, learner) == 0)
+            return *face;
+    return NULL;
+}
+
+const learn_face *learn_face_of_algorithm(const char *algorithm)
 {
     for (const learn_face *const *face = learn_faces; *face; face++)
         if (strcmp((*face)->algorithm->name, algorithm) == 0 ||
@@ -88,19 +97,26 @@ const learn_face *learn_face_find(const char *algorithm)
     return NULL;
 }
 
-const shoal_algorithm *const *learn_algorithms(void)
+enum { ALGORITHMS_MOST = 64 };
+static const shoal_algorithm *algorithms[ALGORITHMS_MOST];
+
+static void list_algorithms(void)
 {
-    enum { ALGORITHMS_MOST = 64 };
-    static const shoal_algorithm *list[ALGORITHMS_MOST];
     int count = 0;
     for (const learn_face *const *face = learn_faces; *face; face++) {
         if (count + 3 > ALGORITHMS_MOST)
             SHOAL_BUG("there are more learners than fit into the list");
-        list[count++] = (*face)->algorithm;
+        algorithms[count++] = (*face)->algorithm;
         if ((*face)->predictor)
-            list[count++] = (*face)->predictor->algorithm;
+            algorithms[count++] = (*face)->predictor->algorithm;
     }
-    return list;
+}
+
+const shoal_algorithm *const *learn_algorithms(void)
+{
+    static pthread_once_t listed = PTHREAD_ONCE_INIT;
+    pthread_once(&listed, list_algorithms);
+    return algorithms;
 }
 
 const shoal_algorithm *learn_algorithm_find(const char *name)

@@ -152,7 +152,7 @@ typedef struct learn_face {
      * `values`, which whoever has them frees. */
     int (*settle)(void *config, double *values[4], const learn_inputs *inputs, const learn_rows *rows);
     /* Optional.  Starts from values in memory, which have as many columns as the rows. */
-    void (*start_from)(void *config, const double *values, int64_t rows);
+    int (*start_from)(void *config, const double *values, int64_t rows);
     /* Optional.  Sets what only a result tells, for `cost`. */
     void (*learnt)(void *config, const shoal_result *result);
 
@@ -175,8 +175,10 @@ typedef struct learn_face {
 /* Every learner, ended by NULL: the one list that a learner is a line of. */
 extern const learn_face *const learn_faces[];
 
-/* By the name of its algorithm, or that of its predictor's; NULL when there is none. */
-const learn_face *learn_face_find(const char *algorithm);
+/* The learner of that name; NULL when there is none. */
+const learn_face *learn_face_find(const char *learner);
+/* The learner that an algorithm is, or is the predictor of; NULL when there is none. */
+const learn_face *learn_face_of_algorithm(const char *algorithm);
 /* All algorithms that there are, those of predictors included, ended by NULL: what workers know. */
 const shoal_algorithm *const *learn_algorithms(void);
 /* The one with that name; NULL when there is none. */

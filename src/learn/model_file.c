@@ -57,6 +57,13 @@ static void put_whole(entries *self, const char *key, int64_t value)
     put_copy(self, key, text);
 }
 
+static void put_format(entries *self, const char *key, const char *format, double value)
+{
+    char text[400];
+    snprintf(text, sizeof text, format, value);
+    put_copy(self, key, text);
+}
+
 /* As few digits as give the same number back. */
 static void put_real(entries *self, const char *key, double value)
 {
@@ -78,7 +85,7 @@ static void put_number(entries *self, const shoal_number *number)
     if (number->truth)
         put_copy(self, number->name, number->value != 0 ? "true" : "false");
     else if (number->whole)
-        put_whole(self, number->name, (int64_t)number->value);
+        put_format(self, number->name, "%.0f", number->value);
     else
         put_real(self, number->name, number->value);
 }

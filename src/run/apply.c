@@ -149,7 +149,7 @@ int run_apply(run_applied *out, const run_application *application)
     const learn_rows rows = run_rows_of(out->outcome);
     if (out->face->predictor->settle)
         out->face->predictor->settle(&out->model, &rows);
-    memcpy(out->request->config, out->model.config, out->face->predictor->algorithm->config_size);
+    memcpy(out->outcome->config, out->model.config, out->face->predictor->algorithm->config_size);
     status = run_here(out->outcome);
     return status == SHOAL_OK && run_is_first() ? write_outputs(out, application) : status;
 }

@@ -162,7 +162,7 @@ static int compile(const char *to, const char *source, const char *include)
     char *temporary = NULL;
     pid_t process = 0;
     int count = 0;
-    int status = base_format(&temporary, "%s.tmp-%ld", to, (long)getpid());
+    int status = base_format(&temporary, "%s.tmp-%ld-%ld", to, (long)getpid(), (long)gettid());
     if (status < 0)
         return status;
     for (int i = 0; i < FLAGS; i++)

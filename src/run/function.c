@@ -27,7 +27,7 @@ int run_function_check(const shoal_request *request)
         return shoal_fail(SHOAL_USAGE, "--exec needs a command line");
     if (!function->exec && !function->module)
         return shoal_fail(SHOAL_USAGE, "run needs MODULE and DATA, or --exec COMMAND and DATA");
-    if (function->exec && request->inputs.weights)
+    if (function->exec && (request->inputs.weights || request->weights))
         return shoal_fail(SHOAL_USAGE, "--weights is for modules: programs see rows alone");
     if (!function->exec && (function->send.count > 0 || function->files > 0))
         return shoal_fail(SHOAL_USAGE, "--send and --collect need --exec COMMAND");
@@ -36,29 +36,31 @@ int run_function_check(const shoal_request *request)
     return SHOAL_OK;
 }
 
-int run_function_prepare(run_prepared_function *out, shoal_request *request)
+int run_function_prepare(run_prepared_function *out, shoal_outcome *outcome)
 {
+    const shoal_request *request = outcome->request;
     const run_function *function = &request->function;
-    const char **params = (const char **)request->config, *file = run_params_file(request);
+    const char **params = outcome->config, *file = run_params_file(request);
     bool away = run_on_workers(&request->workers);
+    outcome->function = out;
     int status = file ? run_ranks_can_read("--params", file) : SHOAL_OK;
     if (status == SHOAL_OK)
         status = run_params_read(&out->params, *params);
     if (status == SHOAL_OK)
         status = function->exec ? run_code_command(&out->code, function, away)
-                                : run_code_module(&out->code, &request->algorithm, function->module);
+                                : run_code_module(&out->code, &outcome->algorithm, function->module);
     if (status == SHOAL_OK)
         run_code_name(&out->code);
     if (status == SHOAL_OK && function->exec && !away)
         status = run_code_folder(&out->code, &request->watch);
     *params = out->params;
-    request->code = &out->code;
     return status;
 }
 
-void run_function_release(run_prepared_function *prepared, shoal_request *request)
+void run_function_release(run_prepared_function *prepared, shoal_outcome *outcome)
 {
-    run_code_release(&prepared->code, &request->watch);
+    run_code_release(&prepared->code, &outcome->request->watch);
     base_free(&prepared->params);
-    request->code = NULL;
+    *(const char **)outcome->config = NULL;
+    outcome->function = NULL;
 }

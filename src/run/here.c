@@ -6,8 +6,8 @@
 #include "predicted.h"
 #include "ranks.h"
 #include "run.h"
-#include "code.h"
-#include "secrets.h"
+#include "function.h"
+#include "process.h"
 
 /* The place of the checkpoint, when there is to be one.  It is removed in the end, and so would be an output there. */
 static int name_checkpoint(shoal_outcome *outcome)
@@ -54,8 +54,8 @@ int run_here(shoal_outcome *outcome)
                                  .kernel = request->place.kernel,
                                  .rows_per_grain = request->place.rows_per_grain,
                                  .memory = request->reading.memory,
-                                 .code = request->code ? request->code->folder : NULL,
-                                 .code_hash = request->code ? request->code->hash : NULL,
+                                 .code = outcome->function ? outcome->function->code.folder : NULL,
+                                 .code_hash = outcome->function ? outcome->function->code.hash : NULL,
                                  .progress = run_on_round,
                                  .progress_context = outcome,
                                  .stop = request->watch.stop,
@@ -68,8 +68,8 @@ int run_here(shoal_outcome *outcome)
         status = run_trace_open(&outcome->trace, &request->trace);
     if (status < 0)
         return status;
-    run_may_stop(outcome, outcome->face->keeps_part);
-    status = shoal_run(&outcome->result, &outcome->report, outcome->algorithm, request->config, outcome->data,
+    run_may_stop(outcome, outcome->face->keeps_part && run_is_learning(outcome));
+    status = shoal_run(&outcome->result, &outcome->report, outcome->algorithm, outcome->config, outcome->data,
                        outcome->weights, &options);
     run_may_stop(outcome, false);
     run_doing(outcome, NULL);

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/path.h"
-#include "secrets.h"
+#include "process.h"
 
 static const shoal_option rows[] = {
     {"store", 's', SHOAL_OPTION_TEXT, offsetof(run_jobs_settings, store), "URL",

@@ -9,7 +9,7 @@
 #include "base/pool.h"
 #include "data/read_whole.h"
 #include "labels.h"
-#include "secrets.h"
+#include "process.h"
 
 enum { STORE_PATIENCE = 60 }; /* seconds */
 
@@ -38,7 +38,8 @@ static int load_weights(shoal_outcome *outcome, const char *path)
 {
     int64_t rows = 0, columns = 0, needed = outcome->rows;
     double largest = 0;
-    int status = data_read_float64(&outcome->weights, &rows, &columns, path);
+    int status = data_read_float64(&outcome->own_weights, &rows, &columns, path);
+    outcome->weights = outcome->own_weights;
     if (status < 0)
         return status;
     if (!(columns == 1 && rows == needed) && !(rows == 1 && columns == needed))
@@ -76,8 +77,7 @@ static int take_rows(shoal_outcome *outcome)
     const shoal_request *request = outcome->request;
     outcome->data = request->rows;
     outcome->data_lent = true;
-    outcome->weights = (double *)request->weights;
-    outcome->weights_lent = request->weights != NULL;
+    outcome->weights = request->weights;
     return run_note_data(outcome, shoal_data_path(request->rows), shoal_data_rows(request->rows),
                          shoal_data_columns(request->rows), shoal_data_type(request->rows));
 }
@@ -88,12 +88,12 @@ int run_load_alone(shoal_outcome *outcome)
     const char *path = request->data, *weights = outcome->weights ? NULL : request->inputs.weights;
     char text[256];
     double started = base_seconds();
-    if (request->rows)
-        return take_rows(outcome);
-    snprintf(text, sizeof text, "loading %s", path);
-    run_doing(outcome, text);
-    outcome->read_once |= run_is_read_once(path) || (weights && run_is_read_once(weights));
-    int status = open_data(outcome, path, &request->reading);
+    if (path) {
+        snprintf(text, sizeof text, "loading %s", path);
+        run_doing(outcome, text);
+    }
+    outcome->read_once |= (path && run_is_read_once(path)) || (weights && run_is_read_once(weights));
+    int status = path ? open_data(outcome, path, &request->reading) : take_rows(outcome);
     if (status == SHOAL_OK && weights)
         status = load_weights(outcome, weights);
     if (status == SHOAL_OK && request->inputs.labels)

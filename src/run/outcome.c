@@ -1,15 +1,23 @@
 /* A run on its way and what came of it.  See outcome.h. */
 #include "outcome.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "base/pool.h"
 #include "wish.h"
 
 int run_outcome_new(shoal_outcome **out, const shoal_request *request)
 {
+    size_t size = request->algorithm->config_size;
     int status = base_alloc(out, 1, sizeof **out, "a run");
-    if (status < 0)
+    if (status == SHOAL_OK)
+        status = base_alloc(&(*out)->config, size ? size : 1, 1, "a run");
+    if (status < 0) {
+        base_free(out);
         return status;
+    }
+    memcpy((*out)->config, request->config, size);
     (*out)->request = request;
     (*out)->face = request->face;
     (*out)->algorithm = request->algorithm;
@@ -26,10 +34,9 @@ void shoal_outcome_free(shoal_outcome **inout)
     shoal_result_free(&outcome->result);
     if (!outcome->data_lent)
         shoal_data_free(&outcome->data);
-    if (outcome->lent_weights || outcome->weights_lent)
-        outcome->weights = NULL;
     shoal_data_free(&outcome->lent_weights);
-    base_free(&outcome->weights);
+    base_free(&outcome->own_weights);
+    base_free(&outcome->config);
     base_free(&outcome->joined);
     for (int i = 0; i < 4; i++)
         base_free(&outcome->start[i]);
@@ -50,22 +57,28 @@ void shoal_outcome_free(shoal_outcome **inout)
 
 const shoal_result *shoal_outcome_result(const shoal_outcome *outcome)
 {
-    return outcome->result;
+    return outcome ? outcome->result : NULL;
 }
 
 const shoal_report *shoal_outcome_report(const shoal_outcome *outcome)
 {
-    return &outcome->report;
+    static const shoal_report nothing;
+    return outcome ? &outcome->report : &nothing;
 }
 
 const char *shoal_outcome_job(const shoal_outcome *outcome)
 {
-    return outcome->away.id;
+    return outcome ? outcome->away.id : "";
 }
 
 const char *shoal_outcome_resume(const shoal_outcome *outcome)
 {
-    return outcome->away.resume;
+    return outcome ? outcome->away.resume : NULL;
+}
+
+bool run_is_learning(const shoal_outcome *outcome)
+{
+    return strcmp(outcome->algorithm->name, outcome->face->algorithm->name) == 0;
 }
 
 learn_rows run_rows_of(const shoal_outcome *outcome)
@@ -79,7 +92,7 @@ learn_rows run_rows_of(const shoal_outcome *outcome)
 
 learn_ended run_ended(const shoal_outcome *outcome)
 {
-    return (learn_ended){.config = outcome->request->config,
+    return (learn_ended){.config = outcome->config,
                          .result = outcome->result,
                          .rows = run_rows_of(outcome),
                          .counter = outcome->report.counter,

@@ -42,15 +42,17 @@ struct shoal_outcome {
     const shoal_request *request;
     const learn_face *face;
     const shoal_algorithm *algorithm;
+    void *config; /* the learner's options: a copy of the request's, with what the rows and the start add to them */
+    struct run_prepared_function *function; /* what people wrote themselves, prepared (function.h); NULL otherwise */
     /* The rows. */
     shoal_data *data; /* NULL when only workers have it */
     bool data_lent;   /* it is the request's, and stays so */
     char *data_name;
     int64_t rows, columns;
     shoal_type type;
-    double *weights;          /* one a row, or NULL */
+    const double *weights;    /* one a row, or NULL: the request's, or one of the two below */
+    double *own_weights;      /* that were read; NULL otherwise */
     shoal_data *lent_weights; /* what `weights` points into, when ranks of this host share them; NULL otherwise */
-    bool weights_lent;        /* they are the request's */
     void *joined;             /* the rows of `data`, when labels were put beside them; NULL otherwise */
     bool read_once;           /* some of it came through a pipe, and can't be read again */
     double *start[4];         /* what the config points to */
@@ -68,7 +70,10 @@ struct shoal_outcome {
     char *checkpoint; /* of the run; NULL when there are none */
 };
 
+/* The request must last as long. */
 int run_outcome_new(shoal_outcome **out, const shoal_request *request);
+/* Whether the run is one of the learner itself, and not one that applies its model. */
+bool run_is_learning(const shoal_outcome *outcome);
 
 /* What a face is asked about. */
 learn_rows run_rows_of(const shoal_outcome *outcome);

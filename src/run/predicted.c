@@ -34,7 +34,7 @@ static void ask_cost(shoal_cost *out, const shoal_outcome *outcome)
     *out = (shoal_cost){0};
     if (!outcome->algorithm->cost || base_alloc(&config, 1, size, "options") < 0)
         return;
-    memcpy(config, outcome->request->config, size);
+    memcpy(config, outcome->config, size);
     if (outcome->face->learnt)
         outcome->face->learnt(config, outcome->result);
     if (outcome->algorithm->cost(out, config, &shape) < 0)
@@ -170,8 +170,8 @@ void run_predicted_note(shoal_outcome *outcome)
 {
     shoal_cost cost;
     plan_run run;
-    bool learnt = strcmp(outcome->algorithm->name, outcome->face->algorithm->name) == 0; /* and not applied */
-    outcome->predicted = (run_prediction){.asked = outcome->result && learnt && !outcome->request->bound};
+    outcome->predicted =
+        (run_prediction){.asked = outcome->result && run_is_learning(outcome) && !outcome->request->bound};
     if (!outcome->predicted.asked)
         return;
     ask_cost(&cost, outcome);

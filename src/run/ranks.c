@@ -109,7 +109,7 @@ static int meet(int status)
     char why[512];
     if (status < 0)
         snprintf(why, sizeof why, "%s", shoal_error());
-    int opened = shoal_ranks_open(&self.ranks, NULL);
+    int opened = self.ranks ? SHOAL_OK : shoal_ranks_open(&self.ranks, NULL);
     if (opened < 0) {
         self.failed = true;
         return status < 0 ? shoal_fail(status, "%s", why) : opened;
@@ -121,7 +121,7 @@ static int meet(int status)
 
 int run_ranks_begin(const run_ranks_options *options, bool on_workers)
 {
-    bool started = was_started(), asked = options->engine == RUN_ENGINE_MPI;
+    bool started = self.expected && was_started(), asked = options->engine == RUN_ENGINE_MPI;
     int status = check_options(options, on_workers);
     bool alone = options->engine == RUN_ENGINE_THREADS || (!started && !asked);
     if (self.expected) /* nobody else asks */
@@ -163,21 +163,42 @@ void run_ranks_give_up(void)
         shoal_ranks_give_up(&self.how);
 }
 
+/* Tells the others of a failure that only this rank has, and hears of theirs. */
+static int share_end(int status)
+{
+    char why[1024];
+    if (!self.ranks || self.settled)
+        return status;
+    if (status < 0)
+        snprintf(why, sizeof why, "%s", shoal_error());
+    int agreed = engine_agree(self.ranks, status < 0 ? status : SHOAL_OK);
+    return status < 0 && run_is_first() ? shoal_fail(status, "%s", why) : agreed < 0 ? agreed : status;
+}
+
+static void close_ranks(void)
+{
+    shoal_ranks_close(&self.ranks);
+}
+
+int run_ranks_finish(int status)
+{
+    static bool closes;
+    if (!self.ranks || self.expected)
+        return status;
+    status = share_end(status);
+    self.settled = false;
+    if (!closes) /* MPI can be used once in a process: others may run on the same ranks yet */
+        closes = atexit(close_ranks) == 0;
+    return status;
+}
+
 int run_ranks_end(int status)
 {
-    bool first;
     if (self.expected && !self.ranks && !self.failed && !self.alone && status < 0 && was_started())
         status = meet(status);
-    first = run_is_first();
-    if (self.ranks && !self.settled) {
-        char why[1024];
-        int own = status;
-        if (own < 0)
-            snprintf(why, sizeof why, "%s", shoal_error());
-        int agreed = engine_agree(self.ranks, own < 0 ? own : SHOAL_OK);
-        status = own < 0 && first ? shoal_fail(own, "%s", why) : agreed < 0 ? agreed : own;
-    }
-    shoal_ranks_close(&self.ranks);
+    bool first = run_is_first();
+    status = share_end(status);
+    close_ranks();
     if (self.failed && !first && !self.how.bare) /* which all can see that they are */
         return fail_unmet(status);
     return first ? status : SHOAL_OK;

@@ -33,6 +33,9 @@ int run_ranks_settled(int status);
 /* SHOAL_USAGE when several ranks would have to read what can be read once, as a pipe.  `name` is what the command
  * line calls it; the path may be NULL. */
 int run_ranks_can_read(const char *name, const char *path);
+/* What shoal_request_run returns, on every rank, in a process that did not say run_ranks_expect: the same failure
+ * everywhere, and ranks stay met for the next request. */
+int run_ranks_finish(int status);
 /* What the program returns: tells the others of a failure that only this rank has, hears of theirs, and leaves.  On all
  * but rank 0 the status is SHOAL_OK, unless this one could not even meet the others. */
 int run_ranks_end(int status);

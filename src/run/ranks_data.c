@@ -93,15 +93,24 @@ static int lend_weights(int *descriptor, void **note, size_t *size, shoal_outcom
         shoal_data_free(&weights);
         return status;
     }
-    base_free(&outcome->weights);
-    outcome->weights = (double *)values;
+    base_free(&outcome->own_weights);
+    outcome->weights = values;
     outcome->lent_weights = weights;
     return SHOAL_OK;
 }
 
 static int lend_rows(int *descriptor, void **note, size_t *size, shoal_outcome *outcome)
 {
-    int status = data_lend(descriptor, outcome->data);
+    const void *values = NULL;
+    int status = SHOAL_OK;
+    if (outcome->data_lent) { /* by the caller, whose own they stay as they are */
+        status = shoal_data_read(&values, outcome->data, 0, outcome->rows, NULL);
+        if (status == SHOAL_OK)
+            status = shoal_data_wrap(&outcome->data, values, outcome->rows, outcome->columns, outcome->type);
+        outcome->data_lent = status < 0;
+    }
+    if (status == SHOAL_OK)
+        status = data_lend(descriptor, outcome->data);
     if (status < 0)
         return status;
     base_free(&outcome->joined); /* which were only wrapped */
@@ -196,7 +205,7 @@ static int borrow(shoal_outcome *outcome, const notice *from, const char *notes)
         shoal_data_free(&outcome->lent_weights);
         return status;
     }
-    outcome->weights = (double *)weights;
+    outcome->weights = weights;
     return SHOAL_OK;
 }
 

@@ -31,13 +31,16 @@ static void make_output_tables(void)
         const learn_output *outputs = learn_faces[at]->outputs;
         if (at >= FACES_MOST)
             SHOAL_BUG("there are more learners than tables of outputs");
-        for (int i = 0; outputs[i].name; i++)
+        for (int i = 0; outputs[i].name; i++) {
+            if (i >= LEARN_OUTPUTS_MOST)
+                SHOAL_BUG("%s has too many outputs", learn_faces[at]->algorithm->name);
             output_rows[at][i] = (shoal_option){.name = outputs[i].name,
                                                 .letter = outputs[i].letter,
                                                 .kind = SHOAL_OPTION_TEXT,
                                                 .offset = (size_t)i * sizeof(char *),
                                                 .argument = outputs[i].argument,
                                                 .help = outputs[i].help};
+        }
         output_tables[at] = output_rows[at];
     }
 }
@@ -73,6 +76,9 @@ int run_request_groups(base_option_group groups[RUN_GROUPS_MOST], const learn_fa
         GROUP(face->options_title, &face->algorithm->options, config);
     if (face->inputs)
         GROUP(face->inputs_title, &face->inputs, inputs);
+    for (int i = 0; i < count; i++)
+        if (!groups[i].title)
+            SHOAL_BUG("%s has options without a title", face->algorithm->name);
     GROUP("Output", output_options(face), output);
     if (has_picture(face))
         GROUP("Picture", &data_picture_options, picture);
@@ -106,7 +112,8 @@ typedef struct run_texts {
 int shoal_request_new(shoal_request **out, const char *learner)
 {
     const learn_face *face = learn_face_find(learner);
-    if (!face || strcmp(face->algorithm->name, learner) != 0) {
+    *out = NULL;
+    if (!face) {
         const char *names[32];
         int count = 0;
         for (const learn_face *const *at = learn_faces; *at && count < 32; at++)
@@ -148,23 +155,50 @@ static int keep_text(const char **out, shoal_request *request, const char *text)
     return SHOAL_OK;
 }
 
+/* The group that has an option of this name; NULL when there is none. */
+static const base_option_group *find_group(const base_option_group *groups, const char *name)
+{
+    for (; groups->title; groups++)
+        for (const shoal_option *option = *groups->table; option->name; option++)
+            if (strcmp(option->name, name) == 0)
+                return groups;
+    return NULL;
+}
+
+static int fail_no_option(const shoal_request *request, const base_option_group *groups, const char *name)
+{
+    enum { NAMES_MOST = 160 };
+    const char *names[NAMES_MOST];
+    int count = 0;
+    for (; groups->title; groups++)
+        for (const shoal_option *option = *groups->table; option->name && count < NAMES_MOST; option++)
+            names[count++] = option->name;
+    const char *near = base_nearest(name, names, count);
+    return shoal_fail(SHOAL_USAGE, "%s has no option '%s'%s%s%s", request->algorithm->name, name,
+                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
 int shoal_request_set(shoal_request *request, const char *name, const char *text)
 {
-    base_option_group groups[RUN_GROUPS_MOST];
+    base_option_group groups[RUN_GROUPS_MOST + 1];
     const char *kept = NULL;
-    int status = keep_text(&kept, request, text);
+    int count = run_request_groups(groups, request->face, 0);
+    groups[count++] =
+        (base_option_group){"Going on", &run_foreign_options, offsetof(shoal_request, workers)}; /* for resuming */
+    groups[count] = (base_option_group){0};
+    bool data = strcmp(name, "data") == 0, module = request->face->runs_code && strcmp(name, "module") == 0;
+    const base_option_group *group = find_group(groups, name);
+    if (!data && !module && !group)
+        return fail_no_option(request, groups, name);
+    int status = text ? keep_text(&kept, request, text) : SHOAL_OK;
     if (status < 0)
         return status;
-    if (strcmp(name, "data") == 0) {
-        request->data = kept;
+    if (data || module) {
+        *(data ? &request->data : &request->function.module) = kept;
         return SHOAL_OK;
     }
-    run_request_groups(groups, request->face, 0);
-    for (const base_option_group *group = groups; group->title; group++)
-        for (const shoal_option *option = *group->table; option->name; option++)
-            if (strcmp(option->name, name) == 0)
-                return shoal_options_set((char *)request + group->offset, *group->table, name, kept);
-    return shoal_fail(SHOAL_USAGE, "%s has no option '%s'", request->algorithm->name, name);
+    return kept ? shoal_options_set((char *)request + group->offset, *group->table, name, kept)
+                : base_option_reset((char *)request + group->offset, *group->table, name);
 }
 
 int shoal_request_rows(shoal_request *request, shoal_data *rows, const double *weights)
@@ -178,7 +212,10 @@ int shoal_request_start(shoal_request *request, const double *values, int64_t ro
 {
     if (!request->face->start_from)
         return shoal_fail(SHOAL_USAGE, "%s does not start from values in memory", request->algorithm->name);
-    request->face->start_from(request->config, values, rows);
+    if (values && (rows < 1 || columns < 1))
+        return shoal_fail(SHOAL_USAGE, "a start of %lld rows and %lld columns", (long long)rows, (long long)columns);
+    request->start = values;
+    request->start_rows = rows;
     request->start_columns = columns;
     return SHOAL_OK;
 }
@@ -209,7 +246,7 @@ void shoal_request_bind(shoal_request *request)
 
 void shoal_request_watch(shoal_request *request, const shoal_watcher *watcher)
 {
-    request->watch = *watcher;
+    request->watch = watcher ? *watcher : (shoal_watcher){0};
 }
 
 /* ---- checking ---------------------------------------------------------------------------------------------------- */
@@ -219,7 +256,6 @@ bool run_on_workers(const run_workers_options *options)
     return options->store || options->workers.count > 0;
 }
 
-/* A refusal of the library begins with the field it is about; whoever typed an option is told of that. */
 int run_blame_option(int status)
 {
     static const struct {

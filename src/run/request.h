@@ -74,6 +74,7 @@ extern const shoal_option *const run_place_options;         /* of run_place */
 extern const shoal_option *const run_ranks_options_table;   /* of run_ranks_options */
 extern const shoal_option *const run_engine_options;        /* the first of them: for what has no rounds to speak of */
 extern const shoal_option *const run_workers_options_table; /* of run_workers_options */
+extern const shoal_option *const run_foreign_options;       /* of the same, for jobs that were submitted elsewhere */
 extern const shoal_option *const run_trace_options_table;   /* of run_trace_options */
 
 /* ---- the request ------------------------------------------------------------------------------------------------- */
@@ -92,14 +93,14 @@ struct shoal_request {
     run_workers_options workers;
     bool json; /* stdout has an object, so that no output may go there */
 
-    int64_t start_columns; /* of values in memory to start from; 0: there are none */
-    shoal_data *rows;      /* in memory; not owned */
+    const double *start; /* values in memory to start from; NULL for none */
+    int64_t start_rows, start_columns;
+    shoal_data *rows; /* in memory; not owned */
     const double *weights;
     const char *program;
     bool bound; /* to this process: workers end with it, and nothing is noted on this machine */
     shoal_watcher watch;
-    run_function function;       /* of learners that run what people wrote */
-    const struct run_code *code; /* what that brings along, once it was prepared (code.h) */
+    run_function function; /* of learners that run what people wrote */
 
     struct run_texts *texts;    /* that shoal_request_set copied */
     _Alignas(16) char config[]; /* the learner's options */

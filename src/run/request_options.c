@@ -121,7 +121,17 @@ static const shoal_option workers_rows[] = {
      .least = SHOAL_JOB_PATIENCE_LEAST, .most = SHOAL_JOB_PATIENCE_MOST},
     {0},
 };
+static const shoal_option foreign_rows[] = {
+    {"write-outputs", 0, SHOAL_OPTION_FLAG, offsetof(run_workers_options, write_outputs), NULL,
+     .help = "write the files that the job names, although someone else submitted it, or this user on another machine"},
+    {"data-root", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, data_root), "FOLDER|URL,...",
+     .help = "read rows of a job that someone else submitted only from files below these folders, and from stores "
+             "below these URLs; none when left out"},
+    {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, allow_code), "SHA256,...",
+     .help = "run a job that brings code, though someone else submitted it, if all it brings has one of these hashes"},
+    {0},
+};
 const shoal_option *const run_function_options = function_rows, *const run_data_options = data_rows,
                           *const run_place_options = place_rows, *const run_ranks_options_table = ranks_rows,
                           *const run_engine_options = engine_rows, *const run_trace_options_table = trace_rows,
-                          *const run_workers_options_table = workers_rows;
+                          *const run_workers_options_table = workers_rows, *const run_foreign_options = foreign_rows;

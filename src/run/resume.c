@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "load.h"
+#include "outputs.h"
 #include "predicted.h"
 #include "run.h"
 #include "supervisor.h"
@@ -78,9 +79,11 @@ static int make_request(shoal_outcome **out, const shoal_job *about, const run_w
                         const run_resume_options *options)
 {
     const shoal_algorithm *algorithm = learn_algorithm_find(about->algorithm);
-    const learn_face *face = algorithm ? learn_face_find(about->algorithm) : NULL;
+    const learn_face *face = learn_face_of_algorithm(about->algorithm);
     shoal_request *request = NULL;
-    if (!face)
+    if (options->learner && strcmp(options->learner, about->algorithm) != 0)
+        return shoal_fail(SHOAL_USAGE, "job %s is one of %s, not of %s", about->id, about->algorithm, options->learner);
+    if (!face || !algorithm)
         return shoal_fail(SHOAL_INVALID, "job %s needs the learner '%s', which this program does not have", about->id,
                           about->algorithm);
     size_t size =
@@ -99,7 +102,12 @@ static int make_request(shoal_outcome **out, const shoal_job *about, const run_w
     request->json = options->json;
     request->program = options->program;
     request->watch = options->watch;
-    status = run_outcome_new(out, request);
+    if (algorithm == face->algorithm)
+        status = run_wish_fill(request, wish, about->id);
+    if (status == SHOAL_OK)
+        status = run_outputs_check(request);
+    if (status == SHOAL_OK)
+        status = run_outcome_new(out, request);
     if (status < 0)
         shoal_request_free(&request);
     else
@@ -131,16 +139,14 @@ static int note_spec(shoal_outcome *outcome, const shoal_job *about)
 /* A job that is submitted without a word of what is to be written has its result in the store alone. */
 static int end_job(shoal_outcome *outcome)
 {
-    outcome->away.bare = !json_object_get(outcome->wish->asked, "outputs");
+    outcome->away.bare = !run_is_learning(outcome) || !json_object_get(outcome->wish->asked, "outputs");
     return outcome->away.bare ? SHOAL_OK : run_finish(outcome);
 }
 
 static int go_on(shoal_outcome *outcome, const shoal_job *about)
 {
     bool done = about->state == SHOAL_JOB_DONE;
-    int status = run_wish_fill(outcome->own, outcome->wish, about->id);
-    if (status == SHOAL_OK)
-        status = choose_workers(&outcome->own->workers, outcome, about);
+    int status = choose_workers(&outcome->own->workers, outcome, about);
     if (status == SHOAL_OK)
         status = note_spec(outcome, about);
     if (status == SHOAL_OK && !done)
@@ -185,11 +191,14 @@ int run_resume(shoal_outcome **out, run_jobs *jobs, const char *id, const run_re
     return status;
 }
 
-int shoal_request_resume(shoal_outcome **out, shoal_request *request, const char *id)
+int shoal_request_resume(shoal_outcome **out, const shoal_request *request, const char *id)
 {
     const run_jobs_settings where = {.store = request->workers.store};
-    const run_resume_options options = {
-        .place = request->place, .workers = request->workers, .program = request->program, .watch = request->watch};
+    const run_resume_options options = {.learner = request->algorithm->name,
+                                        .place = request->place,
+                                        .workers = request->workers,
+                                        .program = request->program,
+                                        .watch = request->watch};
     run_jobs jobs = {0};
     char whole[SHOAL_JOB_ID_BYTES];
     *out = NULL;

@@ -7,6 +7,7 @@
 
 /* What whoever resumes a job says of it; the rest is what it was submitted with. */
 typedef struct run_resume_options {
+    const char *learner; /* that the job must be of; NULL: any */
     run_place place;
     run_workers_options workers;
     bool json;

@@ -8,6 +8,7 @@
 #include "function.h"
 #include "load.h"
 #include "outputs.h"
+#include "process.h"
 #include "ranks.h"
 
 /* The path of the picture that is to be drawn; NULL for none. */
@@ -19,21 +20,38 @@ static const char *picture_of(const shoal_request *request)
     return NULL;
 }
 
+/* Rows, weights, labels and a start, each from one place. */
+static int check_rows(const shoal_request *request)
+{
+    const learn_inputs *inputs = &request->inputs;
+    const char *name = request->algorithm->name, *option = "";
+    if (!request->data && !request->rows)
+        return shoal_fail(SHOAL_USAGE, "%s needs data", name);
+    if (request->data && request->rows)
+        return shoal_fail(SHOAL_USAGE, "%s has both data, %s, and rows in memory", name, request->data);
+    if (request->weights && inputs->weights)
+        return shoal_fail(SHOAL_USAGE, "%s has both weights in memory and --weights %s", name, inputs->weights);
+    if (request->rows && inputs->labels)
+        return shoal_fail(SHOAL_USAGE, "--labels: rows in memory have their labels in one of their columns");
+    if (inputs->labels && run_is_in_store(request->data))
+        return shoal_fail(SHOAL_USAGE,
+                          "--labels: the rows of %s stay in their store, so the labels must be one of its columns; or "
+                          "fetch it first with shoal store get",
+                          request->data);
+    if (request->start && request->face->start_file &&
+        request->face->start_file(&option, request->config, &request->inputs))
+        return shoal_fail(SHOAL_USAGE, "%s has both a start in memory and %s", name, option);
+    return SHOAL_OK;
+}
+
 /* What the learner and the rows say of the options, before anything is read. */
 static int check_learner(const shoal_request *request)
 {
-    const learn_inputs *inputs = &request->inputs;
     int status = request->face->runs_code ? run_function_check(request) : SHOAL_OK;
-    if (status == SHOAL_OK && request->face->check)
-        status = request->face->check(request->config, inputs);
-    if (status == SHOAL_OK && !request->data && !request->rows)
-        status = shoal_fail(SHOAL_USAGE, "%s needs data", request->algorithm->name);
-    if (status == SHOAL_OK && inputs->labels && (request->rows || run_is_in_store(request->data)))
-        status =
-            shoal_fail(SHOAL_USAGE,
-                       "--labels: the rows of %s stay in their store, so the labels must be one of its columns; or "
-                       "fetch it first with shoal store get",
-                       request->rows ? shoal_data_path(request->rows) : request->data);
+    if (status == SHOAL_OK && request->face->check && !request->start) /* start_from checks those */
+        status = request->face->check(request->config, &request->inputs);
+    if (status == SHOAL_OK)
+        status = check_rows(request);
     if (status == SHOAL_OK)
         status = data_picture_check(&request->picture, picture_of(request));
     return status == SHOAL_OK ? run_outputs_check(request) : status;
@@ -46,6 +64,8 @@ int run_check(const shoal_request *request)
     int status = check_learner(request);
     if (status == SHOAL_OK)
         status = run_workers_check(&request->workers);
+    if (status == SHOAL_OK && request->workers.workers.count > 0)
+        status = run_check_program(request->program);
     if (status == SHOAL_OK)
         status = run_ranks_begin(&request->ranks, run_on_workers(&request->workers));
     if (status == SHOAL_OK)
@@ -58,55 +78,65 @@ int run_check(const shoal_request *request)
     return status == SHOAL_OK ? run_trace_check(&request->trace) : status;
 }
 
-/* Rows, start and picture: what depends on the data. */
-static int prepare(shoal_outcome *outcome, shoal_request *request)
+/* What the run starts from: values in memory, or a file. */
+static int settle(shoal_outcome *outcome)
 {
+    const shoal_request *request = outcome->request;
+    const learn_rows rows = run_rows_of(outcome);
     const char *option = NULL, *start = request->face->start_file
                                             ? request->face->start_file(&option, request->config, &request->inputs)
                                             : NULL;
+    if (request->start && request->start_columns != outcome->columns)
+        return shoal_fail(SHOAL_INVALID, "a start of %lld columns, but %s has %lld", (long long)request->start_columns,
+                          outcome->data_name, (long long)outcome->columns);
+    if (request->start)
+        return request->face->start_from(outcome->config, request->start, request->start_rows);
+    int status = run_ranks_can_read(option, start);
+    if (status == SHOAL_OK && request->face->settle)
+        status = request->face->settle(outcome->config, outcome->start, &request->inputs, &rows);
+    return status;
+}
+
+/* Rows, start and picture: what depends on the data. */
+static int prepare(shoal_outcome *outcome)
+{
+    const shoal_request *request = outcome->request;
     data_sheet sheet = {0};
     int status = run_load(outcome);
-    if (status == SHOAL_OK && request->start_columns > 0 && request->start_columns != outcome->columns)
-        status = shoal_fail(SHOAL_INVALID, "a start of %lld columns, but %s has %lld",
-                            (long long)request->start_columns, outcome->data_name, (long long)outcome->columns);
-    if (status == SHOAL_OK && start)
-        status = run_ranks_can_read(option, start);
-    if (status == SHOAL_OK && request->face->settle) {
-        const learn_rows rows = run_rows_of(outcome);
-        status = request->face->settle(request->config, outcome->start, &request->inputs, &rows);
-    }
+    if (status == SHOAL_OK)
+        status = settle(outcome);
     if (status == SHOAL_OK && picture_of(request))
         status = data_picture_find(&sheet, &request->picture, outcome->columns);
     return status;
 }
 
-static int run_prepared(shoal_outcome **out, shoal_request *request)
+static int run_prepared(shoal_outcome *outcome)
 {
-    int status = run_outcome_new(out, request);
+    int status = prepare(outcome);
     if (status == SHOAL_OK)
-        status = prepare(*out, request);
-    if (status == SHOAL_OK)
-        status = run_on_workers(&request->workers) ? run_away_from_here(*out) : run_here(*out);
-    if (status == SHOAL_OK && !(*out)->away.detached)
-        status = run_finish(*out);
+        status = run_on_workers(&outcome->request->workers) ? run_away_from_here(outcome) : run_here(outcome);
+    if (status == SHOAL_OK && !outcome->away.detached)
+        status = run_finish(outcome);
     return status;
 }
 
-int run_request(shoal_outcome **out, shoal_request *request)
+int run_request(shoal_outcome **out, const shoal_request *request)
 {
     run_prepared_function function = {0};
-    int status = run_check(request);
-    if (status < 0 || !request->face->runs_code)
-        return status < 0 ? status : run_prepared(out, request);
-    status = run_function_prepare(&function, request);
+    int status = run_outcome_new(out, request);
     if (status == SHOAL_OK)
-        status = run_prepared(out, request);
-    run_function_release(&function, request);
+        status = run_check(request);
+    if (status < 0 || !request->face->runs_code)
+        return status < 0 ? status : run_prepared(*out);
+    status = run_function_prepare(&function, *out);
+    if (status == SHOAL_OK)
+        status = run_prepared(*out);
+    run_function_release(&function, *out);
     return status;
 }
 
-int shoal_request_run(shoal_outcome **out, shoal_request *request)
+int shoal_request_run(shoal_outcome **out, const shoal_request *request)
 {
     *out = NULL;
-    return run_ranks_end(run_request(out, request));
+    return run_ranks_finish(run_request(out, request));
 }

@@ -21,6 +21,6 @@ int run_finish(shoal_outcome *outcome);
 int run_check(const shoal_request *request);
 
 /* shoal_request_run, for who holds the ranks of this process itself (ranks.h). */
-int run_request(shoal_outcome **out, shoal_request *request);
+int run_request(shoal_outcome **out, const shoal_request *request);
 
 #endif

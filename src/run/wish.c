@@ -13,7 +13,6 @@
 #include "base/memory.h"
 #include "engine/store/job_code.h"
 #include "engine/store/job_roots.h"
-#include "learn/module.h"
 
 /* ---- a request as JSON ------------------------------------------------------------------------------------------ */
 
@@ -55,15 +54,17 @@ static json_t *json_outputs(const shoal_request *request)
     return object;
 }
 
-int run_wish_text(char **out, const shoal_request *request)
+int run_wish_text(char **out, const shoal_outcome *outcome)
 {
+    const shoal_request *request = outcome->request;
     const run_workers_options *workers = &request->workers;
     const char *ssh = workers->ssh ? workers->ssh : getenv("SHOAL_SSH");
     json_t *object = json_object();
-    base_json_put(&object, "options", base_json_options(request->algorithm->options, request->config));
+    base_json_put(&object, "options", base_json_options(outcome->algorithm->options, outcome->config));
     base_json_put(&object, "data", json_data(request));
     base_json_put(&object, "outputs", json_outputs(request));
-    base_json_put(&object, "more", base_json_options(data_picture_options, &request->picture));
+    if (request->picture.shape || request->picture.columns)
+        base_json_put(&object, "more", base_json_options(data_picture_options, &request->picture));
     if (workers->workers.count > 0)
         base_json_put(&object, "workers", base_json_texts(&workers->workers));
     if (ssh && workers->workers.count > 0) /* so that whoever resumes it reaches the same hosts */
@@ -79,60 +80,41 @@ int run_wish_text(char **out, const shoal_request *request)
 
 /* ---- and back ---------------------------------------------------------------------------------------------------- */
 
-/* The learner's options.  Texts are copied into the request. */
-static int fill_config(shoal_request *request, const json_t *options)
-{
-    char *text = json_is_object(options) ? json_dumps(options, JSON_REAL_PRECISION(17)) : NULL;
-    shoal_params *params = NULL;
-    int status =
-        text ? learn_params_new(&params, text) : shoal_fail(SHOAL_BROKEN, "what it was submitted with has no options");
-    if (status == SHOAL_OK && request->algorithm->options)
-        status = learn_params_set(request->config, request->algorithm->options, params);
-    for (const shoal_option *option = request->algorithm->options; option && option->name; option++) {
-        const char **at = (const char **)(request->config + option->offset);
-        if (option->kind == SHOAL_OPTION_TEXT && status == SHOAL_OK && *at)
-            *at = json_string_value(json_object_get(options, option->name)); /* which lasts as long as the wish */
-    }
-    learn_params_free(&params);
-    free(text);
-    return status;
-}
-
 static const char *text_in(const json_t *object, const char *name)
 {
     return json_string_value(json_object_get(object, name));
 }
 
-static int64_t count_in(const json_t *object, const char *name)
+/* Whether an output can't be written without the options that the job was submitted with. */
+static bool needs_options(const shoal_request *request)
 {
-    return json_integer_value(json_object_get(object, name));
+    for (int i = 0; request->face->outputs[i].name; i++) {
+        learn_output_kind kind = request->face->outputs[i].kind;
+        if (request->output[i] && (kind == LEARN_MODEL || kind == LEARN_APPLIED))
+            return true;
+    }
+    return false;
 }
 
 int run_wish_fill(shoal_request *request, const run_wish *wish, const char *id)
 {
     const json_t *data = json_object_get(wish->asked, "data"), *outputs = json_object_get(wish->asked, "outputs"),
-                 *more = json_object_get(wish->asked, "more");
-    bool writes = false;
+                 *more = json_object_get(wish->asked, "more"), *options = json_object_get(wish->asked, "options");
     request->data = text_in(data, "path");
     request->inputs.weights = text_in(data, "weights");
     request->inputs.labels = text_in(data, "labels");
-    request->reading = (shoal_data_options){.rows = count_in(data, "rows"),
-                                            .columns = count_in(data, "cols"),
-                                            .type = text_in(data, "type"),
-                                            .drop_columns = text_in(data, "drop-column"),
-                                            .memory = count_in(data, "memory")};
-    for (int i = 0; request->face->outputs[i].name; i++) {
+    for (int i = 0; request->face->outputs[i].name; i++)
         request->output[i] = text_in(outputs, request->face->outputs[i].name);
-        writes |= request->output[i] != NULL;
-    }
     request->trace.trace = text_in(outputs, "trace");
     request->trace.tensorboard = text_in(outputs, "tensorboard");
-    request->picture =
-        (data_picture_settings){.shape = text_in(more, "picture-shape"), .columns = count_in(more, "picture-columns")};
-    int status = fill_config(request, json_object_get(wish->asked, "options"));
-    if (status < 0 && !writes) /* then nobody needs them */
+    int status = base_json_take_options(&request->reading, run_data_options, data);
+    if (status == SHOAL_OK)
+        status = base_json_take_options(&request->picture, data_picture_options, more);
+    if (status == SHOAL_OK)
+        status = base_json_take_options(request->config, request->algorithm->options, options);
+    if (status == SHOAL_OK || !needs_options(request)) /* what can't be read stays at its default */
         return SHOAL_OK;
-    return status < 0 ? shoal_fail(status, "job %s: %s", id, shoal_error()) : SHOAL_OK;
+    return shoal_fail(status, "job %s: what it was submitted with can't be read: %s", id, shoal_error());
 }
 
 /* ---- the note ---------------------------------------------------------------------------------------------------- */

@@ -12,15 +12,15 @@
 
 #include "engine/store/job_spec.h"
 #include "jobs.h"
-#include "request.h"
+#include "outcome.h"
 
 typedef struct run_wish {
     json_t *asked; /* "options", "data", "outputs", "more", "workers", "ssh", "roles"; NULL for nothing */
     bool own;      /* this user asked for it, on this machine; otherwise it is what the store says */
 } run_wish;
 
-/* A request as text of JSON, for the job's spec and for the note. */
-int run_wish_text(char **out, const shoal_request *request);
+/* What a run was asked to do as text of JSON, for the job's spec and for the note. */
+int run_wish_text(char **out, const shoal_outcome *outcome);
 /* Leaves the note.  `spec` is the SHA-256 of the job's spec in hex, `asked` the text. */
 int run_wish_write(const char *id, const char *spec, const char *asked);
 /* SHOAL_DENIED when this user submitted a job of that name here, and the one in the store is another. */

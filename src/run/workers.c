@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/pool.h"
-#include "code.h"
+#include "function.h"
 #include "engine/store/job_setup.h"
 #include "engine/store/job_spec.h"
 #include "launch/launch.h"
@@ -213,7 +213,7 @@ static void on_round(void *context, const shoal_round *done, const shoal_round *
 static int put_again(void *context)
 {
     following *self = context;
-    const run_code *code = self->request->code;
+    const run_code *code = self->outcome->function ? &self->outcome->function->code : NULL;
     const shoal_outcome *outcome = self->outcome;
     int status = SHOAL_OK;
     if (code && code->count > 0)
@@ -394,7 +394,7 @@ static int submit(shoal_outcome *outcome)
     run_away *away = &outcome->away;
     char *text = NULL;
     char id[SHOAL_JOB_ID_BYTES];
-    int status = run_wish_text(&text, request);
+    int status = run_wish_text(&text, outcome);
     if (status == SHOAL_OK)
         status = job_setup_id(id, workers->name ? workers->name : outcome->algorithm->name);
     if (status < 0) {
@@ -408,8 +408,8 @@ static int submit(shoal_outcome *outcome)
                                  .slices = workers->slices,
                                  .workers = away->ask->slots,
                                  .far = away->ask->far,
-                                 .code = request->code ? request->code->file : NULL,
-                                 .codes = request->code ? request->code->count : 0,
+                                 .code = outcome->function ? outcome->function->code.file : NULL,
+                                 .codes = outcome->function ? outcome->function->code.count : 0,
                                  .reduce = workers->reduce,
                                  .lease = workers->lease,
                                  .keep_rounds = workers->keep_rounds,
@@ -419,7 +419,7 @@ static int submit(shoal_outcome *outcome)
                                  .stop = request->watch.stop};
     run_doing(outcome, "submitting the job");
     run_may_stop(outcome, true);
-    status = shoal_job_submit(away->id, outcome->jobs.store, outcome->algorithm, request->config, outcome->data,
+    status = shoal_job_submit(away->id, outcome->jobs.store, outcome->algorithm, outcome->config, outcome->data,
                               outcome->weights, &options);
     run_may_stop(outcome, false);
     if (status < 0 && !away->id[0])

@@ -92,9 +92,10 @@ int load_here(shoal_outcome *job)
     job->read_once = of->read_once;
     if (status == SHOAL_OK && of->weighted && !job->weights) {
         of->weighed[of_rank] = true;
-        status = base_alloc(&job->weights, 3, sizeof *weights, "weights");
+        status = base_alloc(&job->own_weights, 3, sizeof *weights, "weights");
         if (status == SHOAL_OK)
-            memcpy(job->weights, weights, sizeof weights);
+            memcpy(job->own_weights, weights, sizeof weights);
+        job->weights = job->own_weights;
     }
     if (status == SHOAL_OK && of->joins) { /* as labels.c does */
         shoal_data_free(&job->data);
@@ -110,10 +111,8 @@ int load_here(shoal_outcome *job)
 static void release(shoal_outcome *job)
 {
     shoal_data_free(&job->data);
-    if (job->lent_weights)
-        job->weights = NULL;
     shoal_data_free(&job->lent_weights);
-    base_free(&job->weights);
+    base_free(&job->own_weights);
     base_free(&job->joined);
     base_free(&job->data_name);
 }

@@ -7,6 +7,9 @@
 #include <shoal/kmeans.h>
 #include <shoal/run.h>
 
+#include "base/path.h"
+#include "run/resume.h"
+
 static const char rows[] = "gen:blobs?rows=3000&cols=4&seed=5&centres=6";
 
 static shoal_request *request_of(const char *learner, const char *const options[][2])
@@ -181,6 +184,7 @@ static void assert_file_refused(const char *name, const char *workers, const cha
     if (workers)
         assert_int_equal(shoal_request_set(request, "workers", workers), SHOAL_OK);
     assert_int_equal(shoal_request_file(request, name, "text", 4), SHOAL_OK);
+    assert_int_equal(shoal_request_program(request, "/bin/true"), SHOAL_OK); /* which never gets to run */
     assert_int_equal(shoal_request_run(&outcome, request), SHOAL_USAGE);
     assert_string_equal(shoal_error(), sentence);
     shoal_outcome_free(&outcome);
@@ -250,6 +254,7 @@ static void what_is_wrong_is_told(void **state)
     assert_int_equal(shoal_request_set(request, "clusters", "3"), SHOAL_OK);
     assert_int_equal(shoal_request_run(&outcome, request), SHOAL_USAGE);
     assert_string_equal(shoal_error(), "kmeans needs data");
+    shoal_outcome_free(&outcome);
     assert_int_equal(shoal_request_set(request, "data", "/nowhere/rows.npy"), SHOAL_OK);
     assert_true(shoal_request_run(&outcome, request) < 0);
     assert_non_null(strstr(shoal_error(), "/nowhere/rows.npy"));
@@ -258,6 +263,116 @@ static void what_is_wrong_is_told(void **state)
     assert_int_equal(shoal_request_new(&request, "logistic"), SHOAL_OK);
     assert_int_equal(shoal_request_start(request, (const double[]){1}, 1, 1), SHOAL_USAGE);
     shoal_request_free(&request);
+}
+
+/* What one run has found out of its rows and files is nothing to the next. */
+static void a_request_may_change_between_runs(void **state)
+{
+    static const double seven[7 * 4] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3,
+                                        3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6};
+    (void)state;
+    assert_int_equal(shoal_npy_write(file_path("7.npy"), seven, SHOAL_FLOAT64, 2, (const int64_t[]){7, 4}), SHOAL_OK);
+    assert_int_equal(shoal_npy_write(file_path("5.npy"), seven, SHOAL_FLOAT64, 2, (const int64_t[]){5, 4}), SHOAL_OK);
+    shoal_request *request =
+        request_of("kmeans", (const char *const[][2]){{"data", rows}, {"init", file_path("7.npy")}, {0}});
+    shoal_outcome *outcome = run(request);
+    assert_int_equal(shoal_result_tensor(shoal_outcome_result(outcome), "centres")->shape[0], 7);
+    shoal_outcome_free(&outcome);
+    assert_int_equal(shoal_request_set(request, "init", file_path("5.npy")), SHOAL_OK);
+    outcome = run(request);
+    assert_int_equal(shoal_result_tensor(shoal_outcome_result(outcome), "centres")->shape[0], 5);
+    shoal_outcome_free(&outcome);
+    assert_int_equal(shoal_request_set(request, "init", NULL), SHOAL_OK); /* as if nobody had given it */
+    assert_int_equal(shoal_request_set(request, "clusters", "3"), SHOAL_OK);
+    outcome = run(request);
+    assert_int_equal(shoal_result_tensor(shoal_outcome_result(outcome), "centres")->shape[0], 3);
+    shoal_outcome_free(&outcome);
+    assert_int_equal(shoal_request_start(request, seven, 7, 4), SHOAL_OK);
+    assert_int_equal(shoal_request_run(&outcome, request), SHOAL_USAGE);
+    assert_string_equal(shoal_error(), "-k is 3, but the start has 7 rows");
+    shoal_outcome_free(&outcome);
+    assert_int_equal(shoal_request_set(request, "clusters", NULL), SHOAL_OK);
+    assert_int_equal(shoal_request_set(request, "init", file_path("5.npy")), SHOAL_OK);
+    assert_int_equal(shoal_request_run(&outcome, request), SHOAL_USAGE);
+    assert_string_equal(shoal_error(), "kmeans has both a start in memory and --init");
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
+}
+
+static void parameters_are_read_for_every_run(void **state)
+{
+    (void)state;
+    shoal_request *request = request_of(
+        "exec",
+        (const char *const[][2]){
+            {"data", rows}, {"exec", "cat"}, {"collect", "true"}, {"params", "{\"a\": 1}"}, {"threads", "1"}, {0}});
+    for (int i = 0; i < 2; i++) {
+        shoal_outcome *outcome = run(request);
+        assert_int_equal(shoal_outcome_result(outcome)->tensor[0].shape[0], 3000);
+        shoal_outcome_free(&outcome);
+    }
+    shoal_request_free(&request);
+}
+
+static void assert_run_refused(const char *const options[][2], shoal_data *data, const double *weights,
+                               const char *sentence)
+{
+    shoal_request *request = request_of("kmeans", options);
+    shoal_outcome *outcome = NULL;
+    assert_int_equal(shoal_request_rows(request, data, weights), SHOAL_OK);
+    assert_int_equal(shoal_request_run(&outcome, request), SHOAL_USAGE);
+    assert_string_equal(shoal_error(), sentence);
+    assert_non_null(outcome);
+    assert_null(shoal_outcome_result(outcome));
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
+}
+
+static void what_comes_from_two_places_is_refused(void **state)
+{
+    static const double values[] = {0, 1, 2}, weights[] = {1, 1, 1};
+    shoal_data *data = NULL;
+    (void)state;
+    assert_int_equal(shoal_data_wrap(&data, values, 3, 1, SHOAL_FLOAT64), SHOAL_OK);
+    assert_run_refused((const char *const[][2]){{"clusters", "2"}, {"data", "x.npy"}, {0}}, data, NULL,
+                       "kmeans has both data, x.npy, and rows in memory");
+    assert_run_refused((const char *const[][2]){{"clusters", "2"}, {"weights", "w.npy"}, {0}}, data, weights,
+                       "kmeans has both weights in memory and --weights w.npy");
+    assert_run_refused((const char *const[][2]){{"clusters", "2"}, {"workers", "local:2"}, {0}}, data, NULL,
+                       "workers are processes of the program shoal: say where it is (shoal_request_program)");
+    shoal_data_free(&data);
+}
+
+/* Whoever may write to a store can leave jobs there that no verb submits. */
+static void a_prediction_that_is_resumed_has_its_result_in_the_store(void **state)
+{
+    static const double centres[] = {0, 0, 0, 0, 9, 9, 9, 9};
+    const shoal_predict_config config = {.centres = centres, .k = 2, .columns = 4};
+    const shoal_job_options options = {.settings = "{\"outputs\": {\"model\": \"m\"}, \"options\": 7}"};
+    char url[600], id[SHOAL_JOB_ID_BYTES];
+    shoal_store *store = NULL;
+    shoal_data *data = NULL;
+    shoal_worker *worker = NULL;
+    shoal_outcome *outcome = NULL;
+    run_jobs jobs = {0};
+    (void)state;
+    snprintf(url, sizeof url, "dir:%s", file_path("st"));
+    assert_int_equal(shoal_store_open(&store, url, &(shoal_store_options){.create = true}, shoal_after(20)), SHOAL_OK);
+    assert_int_equal(shoal_data_open(&data, rows, NULL), SHOAL_OK);
+    assert_int_equal(shoal_job_submit(id, store, &shoal_kmeans_predict, &config, data, NULL, &options), SHOAL_OK);
+    assert_int_equal(
+        shoal_worker_new(&worker, store, &(shoal_worker_options){.algorithms = learn_algorithms(), .job = id}),
+        SHOAL_OK);
+    assert_int_equal(shoal_worker_run(worker), SHOAL_OK);
+    shoal_worker_free(&worker);
+    assert_int_equal(run_jobs_open(&jobs, &(run_jobs_settings){.store = url}, RUN_JOBS_WRITE), SHOAL_OK);
+    assert_int_equal(run_resume(&outcome, &jobs, id, &(run_resume_options){.workers = {.write_outputs = true}}),
+                     SHOAL_OK);
+    assert_true(outcome->away.bare);
+    shoal_outcome_free(&outcome);
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+    base_remove_folder(file_path("st"));
 }
 
 int main(void)
@@ -272,6 +387,11 @@ int main(void)
         cmocka_unit_test(files_in_memory_are_for_commands_on_workers),
         cmocka_unit_test(a_watcher_hears_rounds_and_stops_the_run),
         cmocka_unit_test(what_is_wrong_is_told),
+        cmocka_unit_test_setup_teardown(a_request_may_change_between_runs, folder_setup, folder_teardown),
+        cmocka_unit_test(parameters_are_read_for_every_run),
+        cmocka_unit_test(what_comes_from_two_places_is_refused),
+        cmocka_unit_test_setup_teardown(a_prediction_that_is_resumed_has_its_result_in_the_store, folder_setup,
+                                        folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

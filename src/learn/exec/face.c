@@ -37,6 +37,7 @@ const learn_face learn_exec = {
 
 const learn_face learn_of_module = {
     .algorithm = &learn_module,
+    .options_title = "What it is told",
     .inputs_title = "Weights",
     .runs_code = true,
     .inputs = inputs,

@@ -76,11 +76,14 @@ static int settle(void *into, double *values[4], const learn_inputs *given, cons
     return SHOAL_OK;
 }
 
-static void start_from(void *into, const double *centres, int64_t rows)
+static int start_from(void *into, const double *centres, int64_t rows)
 {
     shoal_kmeans_config *config = into;
+    if (config->k != 0 && config->k != rows)
+        return shoal_fail(SHOAL_USAGE, "-k is %" PRId64 ", but the start has %" PRId64 " rows", config->k, rows);
     config->start = centres;
     config->k = rows;
+    return SHOAL_OK;
 }
 
 /* ---- after the run ----------------------------------------------------------------------------------------------- */

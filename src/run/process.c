@@ -1,5 +1,5 @@
-/* Keys of stores stay in this process.  See secrets.h. */
-#include "secrets.h"
+/* Whose process this is.  See process.h. */
+#include "process.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,11 +11,19 @@
 #include "ranks.h"
 #include "store/store_internal.h"
 
-static bool guarded;
+static bool is_shoal;
 
-void run_guard_secrets(void)
+void run_process_is_shoal(void)
 {
-    guarded = true;
+    is_shoal = true;
+}
+
+int run_check_program(const char *program)
+{
+    if (program || is_shoal)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_USAGE,
+                      "workers are processes of the program shoal: say where it is (shoal_request_program)");
 }
 
 /* A core dump would hold the keys this process was given, in its environment and in what it sends; and so would its
@@ -40,7 +48,7 @@ int run_protect_secrets(const char *text)
     store_url url;
     int status = store_url_parse(&url, text);
     if (status == SHOAL_OK) {
-        if (guarded)
+        if (is_shoal)
             protect(url.scheme);
         store_url_release(&url);
     }

@@ -1,0 +1,14 @@
+/* Whose process this is: the program shoal's, or one that uses the library. */
+#ifndef RUN_PROCESS_H
+#define RUN_PROCESS_H
+
+/* Says that it is the program's: workers may be processes of it, and what it holds may be guarded. */
+void run_process_is_shoal(void);
+/* SHOAL_USAGE when workers would be processes of a program that is not shoal. */
+int run_check_program(const char *program);
+
+/* In a process of the program, keeps the keys that the store of this URL needs out of core dumps and away from other
+ * programs; before it is opened.  SHOAL_USAGE for what is no URL. */
+int run_protect_secrets(const char *url);
+
+#endif
