@@ -50,8 +50,8 @@ SHOAL_API int shoal_request_new(shoal_request **out, const char *learner);
 SHOAL_API void shoal_request_free(shoal_request **request);
 /* Sets an option by its long name from text, as the command line does: those of the learner, of its inputs and outputs,
  * of reading data ("data" is the path; "module" that of a module), of running, of workers and of resuming.  What may be
- * given several times is added; NULL makes an option what it is when nobody gives it.  SHOAL_USAGE with a sentence that names the option.
- * The text is copied. */
+ * given several times is added; NULL makes an option what it is when nobody gives it.  SHOAL_USAGE with a sentence that
+ * names the option. The text is copied. */
 SHOAL_API int shoal_request_set(shoal_request *request, const char *name, const char *text);
 /* Rows in memory instead of "data", and a weight for each or NULL.  They stay the caller's, and must last. */
 SHOAL_API int shoal_request_rows(shoal_request *request, shoal_data *rows, const double *weights);
@@ -71,10 +71,10 @@ SHOAL_API int shoal_request_program(shoal_request *request, const char *path);
 SHOAL_API void shoal_request_bind(shoal_request *request);
 SHOAL_API void shoal_request_watch(shoal_request *request, const shoal_watcher *watcher);
 
-/* Runs it to its end and writes the files it names, as often as it is called.  *out is there also after a failure, unless
- * memory ran out: what there is to tell; it needs the request, which must last as long.  SHOAL_STOPPED after a stop that
- * left nothing; see shoal_outcome_resume.  With "engine" = "mpi" all ranks call it alike, and each gets the outcome of
- * its part; rank 0 has the whole result, and writes. */
+/* Runs it to its end and writes the files it names, as often as it is called.  *out is there also after a failure,
+ * unless memory ran out: what there is to tell; it needs the request, which must last as long.  SHOAL_STOPPED after a
+ * stop that left nothing; see shoal_outcome_resume.  With "engine" = "mpi" all ranks call it alike, and each gets the
+ * outcome of its part; rank 0 has the whole result, and writes. */
 SHOAL_API int shoal_request_run(shoal_outcome **out, const shoal_request *request);
 /* Goes on with a job that was submitted to the request's store, which is of the learner of that name, as
  * `shoal job resume` does: workers, files and outputs are those it was submitted with on this machine. */

@@ -18,8 +18,8 @@ json_t *base_json_texts(const shoal_texts *texts);
 json_t *base_json_options(const shoal_option *table, const void *settings);
 
 /* The way back: sets what an object tells of a table's options and leaves the rest as it is, also what it knows under
- * names that the table does not have.  Texts belong to the object, and must last.  SHOAL_BROKEN with a sentence about the
- * first value that its option can't have, when all others are set. */
+ * names that the table does not have.  Texts belong to the object, and must last.  SHOAL_BROKEN with a sentence about
+ * the first value that its option can't have, when all others are set. */
 int base_json_take_options(void *settings, const shoal_option *table, const json_t *object);
 
 #endif
