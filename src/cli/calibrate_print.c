@@ -1,5 +1,5 @@
 /* A calibration for people and as JSON.  See calibrate.h. */
-#include "calibrate.h"
+#include "calibrate_print.h"
 
 #include <math.h>
 #include <stdlib.h>

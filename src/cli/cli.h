@@ -112,8 +112,6 @@ void cli_manual_verb(FILE *stream, const cli_verb *verb);
  * one only sets the flag.  SIGBUS says that a mapped file shrank; for rows data.h does. */
 void cli_signals_start(void);
 void cli_signals_allow_stop(bool allow);
-/* Allows it throughout, whatever is said in between: for whoever has to clean up after many runs. */
-void cli_signals_hold_stop(bool hold);
 /* Files and then folders that go when a signal ends the process; ended by NULL, and the caller's.  NULL: none. */
 void cli_signals_remove(const char *const *paths);
 const volatile int *cli_signals_stop(void);

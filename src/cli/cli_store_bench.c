@@ -1,16 +1,17 @@
 /* shoal store bench: what a store can do, as a planner needs it: latency of get, put and take, bandwidth of 1 to 16
  * connections, and how soon what was put is seen by whoever waits for it.
- * measure_store.h measures, this prints. */
+ * plan/measure/measure_store.h measures, this prints. */
 #include "store_verb.h"
 
 #include <inttypes.h>
 
-#include "measure_store.h"
+#include "plan/measure/measure_store.h"
 #include "store/store_internal.h"
 
 typedef struct settings {
     cli_common common;
-    cli_measure_settings measure;
+    cli_store_settings store;
+    plan_store_settings measure;
     bool json, quiet;
 } settings;
 
@@ -30,14 +31,14 @@ static const shoal_option *const options = rows;
 
 static const base_option_group groups[] = {
     {"Measuring", &options, 0},
-    {"Store", &cli_store_options, offsetof(settings, measure.store)},
+    {"Store", &cli_store_options, offsetof(settings, store)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
 
 /* ---- printing ---------------------------------------------------------------------------------------------------- */
 
-static void print_latency(const char *what, const cli_samples *samples)
+static void print_latency(const char *what, const plan_samples *samples)
 {
     if (samples->count > 0)
         printf("%-12s %10.3f %10.3f %10" PRId64 "\n", what, 1e3 * samples->median, 1e3 * samples->high, samples->count);
@@ -53,7 +54,7 @@ static void print_rate(double rate)
         printf(" %10s", "-");
 }
 
-static void print_bench_table(const cli_store_measured *self)
+static void print_bench_table(const plan_store_measured *self)
 {
     printf("%-12s %10s %10s %10s\n", "latency", "median ms", "99% ms", "samples");
     print_latency("get", &self->get);
@@ -61,15 +62,15 @@ static void print_bench_table(const cli_store_measured *self)
     print_latency("take", &self->take);
     print_latency("seen", &self->seen);
     printf("\n%-12s %10s %10s\n", "connections", "read MB/s", "write MB/s");
-    for (int i = 0; i < CLI_MEASURED_LEVELS; i++) {
-        printf("%-12d", cli_measured_connections[i]);
+    for (int i = 0; i < PLAN_MEASURED_LEVELS; i++) {
+        printf("%-12d", plan_measured_connections[i]);
         print_rate(self->read[i]);
         print_rate(self->write[i]);
         putchar('\n');
     }
 }
 
-static json_t *json_latency(const cli_samples *samples)
+static json_t *json_latency(const plan_samples *samples)
 {
     json_t *object = json_object();
     bool any = samples->count > 0;
@@ -79,7 +80,7 @@ static json_t *json_latency(const cli_samples *samples)
     return object;
 }
 
-static int print_bench_json(const cli_store_measured *self)
+static int print_bench_json(const plan_store_measured *self)
 {
     shoal_store_counts requests = {0};
     shoal_store_traits traits = shoal_store_describe(self->store.store);
@@ -92,9 +93,9 @@ static int print_bench_json(const cli_store_measured *self)
     base_json_put(&object, "take", json_latency(&self->take));
     base_json_put(&object, "seen", json_latency(&self->seen));
     base_json_put(&object, "size", json_integer(self->settings->size));
-    for (int i = 0; i < CLI_MEASURED_LEVELS; i++) {
+    for (int i = 0; i < PLAN_MEASURED_LEVELS; i++) {
         json_t *level = json_object();
-        base_json_put(&level, "connections", json_integer(cli_measured_connections[i]));
+        base_json_put(&level, "connections", json_integer(plan_measured_connections[i]));
         base_json_put(&level, "read_mb_s", self->read[i] > 0 ? base_json_real(self->read[i] / 1e6) : json_null());
         base_json_put(&level, "write_mb_s", self->write[i] > 0 ? base_json_real(self->write[i] / 1e6) : json_null());
         json_array_append_new(levels, level);
@@ -108,18 +109,20 @@ static int print_bench_json(const cli_store_measured *self)
 
 static int run_bench(void *from_main, const char *const *word, int words)
 {
-    const settings *settings = from_main;
-    cli_store_measured measured = {0};
-    cli_progress progress;
+    settings *settings = from_main;
+    plan_store_measured measured = {0};
+    cli_watch watch;
     (void)words;
-    cli_progress_start(&progress, settings->quiet);
-    int status = cli_measure_store(&measured, word[0], &settings->measure, &progress);
-    cli_progress_clear(&progress);
+    cli_watch_start(&watch, settings->quiet);
+    settings->measure.patience = settings->store.patience;
+    const shoal_watcher watcher = cli_watcher(&watch);
+    int status = plan_measure_store(&measured, word[0], &settings->measure, &watcher);
+    cli_progress_clear(&watch.progress);
     if (status == SHOAL_OK && settings->json)
         status = print_bench_json(&measured);
     else if (status == SHOAL_OK)
         print_bench_table(&measured);
-    cli_store_measured_release(&measured);
+    plan_store_measured_release(&measured);
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* What was predicted of runs and what happened.  See calibrate.h. */
-#include "calibrate.h"
+#include "calibrate_print.h"
 
 #include <inttypes.h>
 #include <math.h>

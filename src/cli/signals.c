@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static volatile int stop_requested; /* atomic, since threads look at it other than the one that the signal came to */
-static volatile sig_atomic_t stop_allowed, stop_held;
+static volatile sig_atomic_t stop_allowed;
 static _Atomic(const char *const *) removable;
 
 static void say(const char *text)
@@ -42,7 +42,7 @@ static void die_by(int number)
 
 static void handle_stop(int number)
 {
-    if ((!stop_allowed && !stop_held) || stop_requested)
+    if (!stop_allowed || stop_requested)
         die_by(number);
     __atomic_store_n(&stop_requested, 1, __ATOMIC_SEQ_CST);
 }
@@ -91,11 +91,6 @@ void cli_signals_start(void)
 void cli_signals_allow_stop(bool allow)
 {
     stop_allowed = allow;
-}
-
-void cli_signals_hold_stop(bool hold)
-{
-    stop_held = hold;
 }
 
 const volatile int *cli_signals_stop(void)

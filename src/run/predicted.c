@@ -170,8 +170,8 @@ void run_predicted_note(shoal_outcome *outcome)
 {
     shoal_cost cost;
     plan_run run;
-    outcome->predicted =
-        (run_prediction){.asked = outcome->result && run_is_learning(outcome) && !outcome->request->bound};
+    bool own = outcome->request->bound || outcome->request->workers.passing; /* of no use to who plans by history */
+    outcome->predicted = (run_prediction){.asked = outcome->result && run_is_learning(outcome) && !own};
     if (!outcome->predicted.asked)
         return;
     ask_cost(&cost, outcome);

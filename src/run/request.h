@@ -50,7 +50,8 @@ typedef struct run_workers_options {
     const char *allow_code; /* SHA-256 of what may be run, with commas between */
     const char *data_root;  /* folder, or start of URLs, that rows may be read from */
     bool as_scaled;         /* what `shoal job scale` asked for before counts more than `workers` */
-    bool passing;           /* it is removed however it ends, so nobody is told how it could go on */
+    bool passing;           /* it only measures: it is removed however it ends, nobody is told how it could go on, and
+                             * history has no line of it */
 } run_workers_options;
 
 /* How the rounds of a run are told while it goes. */

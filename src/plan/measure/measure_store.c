@@ -5,21 +5,21 @@
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/random.h"
 #include "base/sort.h"
 #include "base/world.h"
+#include "run/process.h"
 
-typedef cli_samples samples;
-typedef cli_store_measured bench;
+typedef plan_store_measured bench;
 
-enum { SMALL = 4096, LEVELS = CLI_MEASURED_LEVELS, SAMPLES_MOST = 100000 };
-const int cli_measured_connections[LEVELS] = {1, 2, 4, 8, 16};
+enum { SMALL = 4096, LEVELS = PLAN_MEASURED_LEVELS, SAMPLES_MOST = 100000 };
+const int plan_measured_connections[LEVELS] = {1, 2, 4, 8, 16};
 
 /* Shares of the whole time; and, of what is left, how much the bandwidths may plan with: the last blobs of each take
  * longer. */
@@ -27,7 +27,7 @@ static const double LATENCY_SHARE = 0.07, SEEN_SHARE = 0.1, BANDWIDTH_SHARE = 0.
 
 /* ---- samples ----------------------------------------------------------------------------------------------------- */
 
-static int add_sample(samples *self, double seconds)
+static int add_sample(plan_samples *self, double seconds)
 {
     if (self->count == SAMPLES_MOST)
         return SHOAL_OK;
@@ -41,13 +41,13 @@ static int add_sample(samples *self, double seconds)
 }
 
 /* The nearest rank: the least value that such a share of all does not exceed. */
-static double quantile(const samples *self, double share)
+static double quantile(const plan_samples *self, double share)
 {
     int64_t rank = (int64_t)ceil(share * (double)self->count);
     return self->seconds[(rank > 0 ? rank : 1) - 1];
 }
 
-static void summarise(samples *self)
+static void summarise_samples(plan_samples *self)
 {
     if (self->count == 0)
         return;
@@ -73,9 +73,14 @@ static int64_t share_ends(const bench *self, double share)
     return end < self->deadline ? end : self->deadline;
 }
 
-static bool goes_on(int64_t end)
+static bool is_stopped(const bench *self)
 {
-    return shoal_now() < end && !cli_signals_stopped();
+    return self->watch.stop && __atomic_load_n(self->watch.stop, __ATOMIC_RELAXED);
+}
+
+static bool goes_on(const bench *self, int64_t end)
+{
+    return shoal_now() < end && !is_stopped(self);
 }
 
 /* A request that did not end in time is no failure: the time is over. */
@@ -90,6 +95,18 @@ static int64_t request_deadline(const bench *self)
 {
     int64_t patience = shoal_after(self->store.patience);
     return patience < self->deadline ? patience : self->deadline;
+}
+
+static void say_doing(const bench *self, const char *text)
+{
+    if (self->watch.doing)
+        self->watch.doing(self->watch.context, text);
+}
+
+static void allow_stop(const bench *self, bool may)
+{
+    if (self->watch.may_stop)
+        self->watch.may_stop(self->watch.context, may);
 }
 
 /* ---- latency ----------------------------------------------------------------------------------------------------- */
@@ -109,7 +126,7 @@ static int measure_put(bench *self)
 {
     int64_t end = share_ends(self, LATENCY_SHARE);
     int status = SHOAL_OK;
-    for (int64_t i = 0; status == SHOAL_OK && goes_on(end); i++) {
+    for (int64_t i = 0; status == SHOAL_OK && goes_on(self, end); i++) {
         int64_t began = shoal_now();
         status = shoal_store_put(self->store.store, key_of(self, "small", i % 16).text, self->body, SMALL, NULL, NULL,
                                  request_deadline(self));
@@ -124,10 +141,10 @@ static int measure_get(bench *self)
     name key = key_of(self, "small", 0);
     int64_t end = share_ends(self, LATENCY_SHARE);
     shoal_blob blob = {0};
-    int status = goes_on(end) ? shoal_store_put(self->store.store, key.text, self->body, SMALL, NULL, NULL,
-                                                request_deadline(self))
-                              : SHOAL_OK;
-    while (status == SHOAL_OK && goes_on(end)) {
+    int status = goes_on(self, end) ? shoal_store_put(self->store.store, key.text, self->body, SMALL, NULL, NULL,
+                                                      request_deadline(self))
+                                    : SHOAL_OK;
+    while (status == SHOAL_OK && goes_on(self, end)) {
         int64_t began = shoal_now();
         status = shoal_store_get(self->store.store, key.text, &blob, request_deadline(self));
         if (status == SHOAL_OK)
@@ -143,7 +160,7 @@ static int measure_take(bench *self)
     shoal_store *store = self->store.store;
     int64_t end = share_ends(self, LATENCY_SHARE);
     int status = SHOAL_OK;
-    while (status == SHOAL_OK && goes_on(end)) {
+    while (status == SHOAL_OK && goes_on(self, end)) {
         shoal_message message = {0};
         status = shoal_store_push(store, self->prefix, "work", 4, request_deadline(self));
         int64_t began = shoal_now();
@@ -196,7 +213,7 @@ static void *move_many(void *from_start)
     stream *self = from_start;
     void *buffer = NULL;
     int status = self->writes ? SHOAL_OK : base_alloc_unset(&buffer, (size_t)self->bench->settings->size, 1, "a blob");
-    while (status == SHOAL_OK && !cli_signals_stopped() && (self->bytes == 0 || shoal_now() < self->end)) {
+    while (status == SHOAL_OK && !is_stopped(self->bench) && (self->bytes == 0 || shoal_now() < self->end)) {
         status = move_one(self, buffer);
         if (status < 0)
             break;
@@ -220,7 +237,7 @@ static int measure_bandwidth(bench *self, int count, bool writes, int left, doub
     int64_t end = began + (int64_t)(BANDWIDTH_SHARE * (double)(self->deadline - began) / left);
     int started = 0, status = SHOAL_OK, error = 0;
     *out = 0;
-    for (; goes_on(end) && started < count && !error; started += !error) {
+    for (; goes_on(self, end) && started < count && !error; started += !error) {
         streams[started] = (stream){.bench = self, .writes = writes, .end = end, .number = started};
         error = pthread_create(&threads[started], NULL, move_many, &streams[started]);
     }
@@ -244,18 +261,18 @@ static int measure_bandwidths(bench *self)
     int status = SHOAL_OK;
     for (int i = 0; i < LEVELS && status == SHOAL_OK; i++) {
         char text[64];
-        snprintf(text, sizeof text, "bandwidth of %d connection%s", cli_measured_connections[i], i ? "s" : "");
-        cli_progress_say(self->progress, text);
-        status = measure_bandwidth(self, cli_measured_connections[i], true, 2 * (LEVELS - i), &self->write[i]);
+        snprintf(text, sizeof text, "bandwidth of %d connection%s", plan_measured_connections[i], i ? "s" : "");
+        say_doing(self, text);
+        status = measure_bandwidth(self, plan_measured_connections[i], true, 2 * (LEVELS - i), &self->write[i]);
         if (status == SHOAL_OK && self->write[i] > 0)
-            status = measure_bandwidth(self, cli_measured_connections[i], false, 2 * (LEVELS - i) - 1, &self->read[i]);
+            status = measure_bandwidth(self, plan_measured_connections[i], false, 2 * (LEVELS - i) - 1, &self->read[i]);
     }
     return status;
 }
 
 /* ---- how soon something is seen ---------------------------------------------------------------------------------- */
 
-typedef struct watcher {
+typedef struct onlooker {
     bench *bench;
     int64_t end;
     atomic_llong waits_for, saw; /* numbers of keys; -1 at first */
@@ -264,51 +281,51 @@ typedef struct watcher {
     _Atomic uint32_t word; /* changes with each of the above */
     int status;
     char message[256];
-} watcher;
+} onlooker;
 
-static void tell(watcher *self)
+static void wake_others(onlooker *self)
 {
     atomic_fetch_add(&self->word, 1);
     base_wake_word(&self->word, INT_MAX);
 }
 
 /* Waits for one key after the other, as a worker does for a round's model. */
-static void *watch(void *from_start)
+static void *look_for_keys(void *from_start)
 {
-    watcher *self = from_start;
+    onlooker *self = from_start;
     const bench *bench = self->bench;
     shoal_store *store = bench->store.store;
     int status = SHOAL_OK;
-    for (int64_t number = 0; status == SHOAL_OK && goes_on(self->end); number++) {
+    for (int64_t number = 0; status == SHOAL_OK && goes_on(self->bench, self->end); number++) {
         name key = key_of(bench, "seen", number);
         uint32_t seen = 0;
         self->waits_for = number;
-        tell(self);
+        wake_others(self);
         do {
             shoal_blob blob = {0};
             status = shoal_store_wait(store, key.text, &seen, self->end);
             if (status == SHOAL_OK)
                 status = shoal_store_get(store, key.text, &blob, self->end);
             shoal_blob_release(&blob);
-        } while (status == SHOAL_ABSENT && goes_on(self->end));
+        } while (status == SHOAL_ABSENT && goes_on(self->bench, self->end));
         if (status == SHOAL_OK) {
             self->seen_at = shoal_now();
             self->saw = number;
-            tell(self);
+            wake_others(self);
         }
     }
     self->status = status == SHOAL_ABSENT || status == SHOAL_AGAIN ? SHOAL_OK : status;
     if (self->status < 0)
         snprintf(self->message, sizeof self->message, "%s", shoal_error());
     self->over = true;
-    tell(self);
+    wake_others(self);
     return NULL;
 }
 
-/* Waits until the watcher has come so far; false when it will not. */
-static bool await(watcher *self, atomic_llong *what, int64_t number)
+/* Waits until the onlooker has come so far; false when it will not. */
+static bool await_onlooker(onlooker *self, atomic_llong *what, int64_t number)
 {
-    while (*what < number && !self->over && goes_on(self->end)) {
+    while (*what < number && !self->over && goes_on(self->bench, self->end)) {
         uint32_t now = atomic_load(&self->word);
         if (*what < number && !self->over)
             base_wait_word(&self->word, now, self->end);
@@ -318,37 +335,37 @@ static bool await(watcher *self, atomic_llong *what, int64_t number)
 
 /* From just before the put until the one who waited has read it.  A pause of random length before each put keeps a
  * store that is polled from being met at the same moment every time. */
-static int put_and_await(bench *self, watcher *watcher)
+static int put_and_await(bench *self, onlooker *onlooker)
 {
     double pause = shoal_store_describe(self->store.store).wakes ? 0.002 : 0.2;
     int status = SHOAL_OK;
-    for (int64_t number = 0; status == SHOAL_OK && await(watcher, &watcher->waits_for, number); number++) {
+    for (int64_t number = 0; status == SHOAL_OK && await_onlooker(onlooker, &onlooker->waits_for, number); number++) {
         uint32_t random;
         base_entropy(&random, sizeof random);
         base_sleep_until(shoal_after(pause * random * 0x1p-32));
         int64_t began = shoal_now();
         status = shoal_store_put(self->other.store, key_of(self, "seen", number).text, self->body, SMALL, NULL, NULL,
                                  request_deadline(self));
-        if (status == SHOAL_OK && !await(watcher, &watcher->saw, number))
+        if (status == SHOAL_OK && !await_onlooker(onlooker, &onlooker->saw, number))
             break;
         if (status == SHOAL_OK)
-            status = add_sample(&self->seen, (double)(watcher->seen_at - began) * 1e-9);
+            status = add_sample(&self->seen, (double)(onlooker->seen_at - began) * 1e-9);
     }
     return unless_late(self, status);
 }
 
 static int measure_seen(bench *self)
 {
-    watcher watcher = {.bench = self, .end = share_ends(self, SEEN_SHARE), .waits_for = -1, .saw = -1};
+    onlooker onlooker = {.bench = self, .end = share_ends(self, SEEN_SHARE), .waits_for = -1, .saw = -1};
     pthread_t thread;
-    if (!goes_on(watcher.end))
+    if (!goes_on(self, onlooker.end))
         return SHOAL_OK;
-    int error = pthread_create(&thread, NULL, watch, &watcher);
+    int error = pthread_create(&thread, NULL, look_for_keys, &onlooker);
     if (error)
         return shoal_fail_errno(SHOAL_SYSTEM, error, "can't start a thread");
-    int status = put_and_await(self, &watcher);
+    int status = put_and_await(self, &onlooker);
     pthread_join(thread, NULL);
-    return status == SHOAL_OK && watcher.status < 0 ? shoal_fail(watcher.status, "%s", watcher.message) : status;
+    return status == SHOAL_OK && onlooker.status < 0 ? shoal_fail(onlooker.status, "%s", onlooker.message) : status;
 }
 
 /* ---- before and after -------------------------------------------------------------------------------------------- */
@@ -366,14 +383,16 @@ static int make_body(bench *self)
     return status;
 }
 
-static int prepare(bench *self, const char *url)
+static int open_both(bench *self, const char *url)
 {
     const shoal_store_options options = {.create = self->settings->create};
     uint64_t random;
     base_entropy(&random, sizeof random);
-    int status = cli_store_open(&self->store, url, &self->settings->store, options);
+    int status = run_protect_secrets(url);
     if (status == SHOAL_OK)
-        status = cli_store_open(&self->other, url, &self->settings->store, options);
+        status = store_place_open(&self->store, url, self->settings->patience, options);
+    if (status == SHOAL_OK)
+        status = store_place_open(&self->other, url, self->settings->patience, options);
     if (status == SHOAL_OK)
         status = base_format(&self->prefix, "%s%sshoal-bench-%016" PRIx64, self->store.rest,
                              *self->store.rest ? "/" : "", random);
@@ -385,7 +404,7 @@ static int prepare(bench *self, const char *url)
 }
 
 /* Removes all keys below the prefix, and the queue; more patiently than it was measured, if need be. */
-static int clean_up(bench *self)
+static int remove_all_put(bench *self)
 {
     self->store.patience = fmax(self->store.patience, 60);
     if (self->doubt) /* the server has all of a body whose answer nobody waited for, and is about to keep it */
@@ -408,7 +427,7 @@ static int clean_up(bench *self)
     return status;
 }
 
-static int measure(bench *self)
+static int measure_parts(bench *self)
 {
     static const struct {
         const char *what;
@@ -420,11 +439,11 @@ static int measure(bench *self)
                  {"bandwidth", measure_bandwidths}};
     int status = SHOAL_OK;
     self->deadline = shoal_after(self->settings->seconds);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == SHOAL_OK && !cli_signals_stopped(); i++) {
-        cli_progress_say(self->progress, parts[i].what);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == SHOAL_OK && !is_stopped(self); i++) {
+        say_doing(self, parts[i].what);
         status = parts[i].run(self);
     }
-    if (cli_signals_stopped())
+    if (is_stopped(self))
         status = shoal_fail(SHOAL_STOPPED, "stopped");
     return status;
 }
@@ -432,34 +451,34 @@ static int measure(bench *self)
 static int measure_and_clean_up(bench *self)
 {
     char message[512];
-    cli_signals_allow_stop(true);
-    int status = measure(self);
-    cli_progress_say(self->progress, "removing what was put");
+    allow_stop(self, true);
+    int status = measure_parts(self);
+    say_doing(self, "removing what was put");
     snprintf(message, sizeof message, "%s", shoal_error()); /* cleaning up leaves others */
-    int cleaned = clean_up(self);
+    int cleaned = remove_all_put(self);
     if (status < 0 && cleaned < 0)
         status = shoal_fail(status, "%s; and %s", message, shoal_error());
     else
         status = status < 0 ? shoal_fail(status, "%s", message) : cleaned;
-    cli_signals_allow_stop(false);
+    allow_stop(self, false);
     return status;
 }
 
-int cli_measure_store(cli_store_measured *out, const char *url, const cli_measure_settings *settings,
-                      cli_progress *progress)
+int plan_measure_store(plan_store_measured *out, const char *url, const plan_store_settings *settings,
+                       const shoal_watcher *watcher)
 {
-    samples *all[] = {&out->get, &out->put, &out->take, &out->seen};
+    plan_samples *all[] = {&out->get, &out->put, &out->take, &out->seen};
     out->settings = settings;
-    out->progress = progress;
-    int status = prepare(out, url);
+    out->watch = *watcher;
+    int status = open_both(out, url);
     if (status == SHOAL_OK)
         status = measure_and_clean_up(out);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        summarise(all[i]);
+        summarise_samples(all[i]);
     return status;
 }
 
-void cli_store_measured_release(cli_store_measured *measured)
+void plan_store_measured_release(plan_store_measured *measured)
 {
     base_free(&measured->get.seconds);
     base_free(&measured->put.seconds);
@@ -469,20 +488,4 @@ void cli_store_measured_release(cli_store_measured *measured)
     base_free(&measured->prefix);
     store_place_close(&measured->other);
     store_place_close(&measured->store);
-}
-
-double cli_measure_hash(void)
-{
-    enum { BYTES = 1 << 20, TIMES = 8 };
-    static unsigned char block[BYTES];
-    unsigned char found[BASE_HASH_SIZE];
-    double best = INFINITY;
-    for (int i = 0; i < TIMES; i++) {
-        base_hash hash = {0};
-        double began = base_seconds();
-        base_hash_add(&hash, block, BYTES);
-        base_hash_end(&hash, found);
-        best = fmin(best, base_seconds() - began);
-    }
-    return best / BYTES;
 }

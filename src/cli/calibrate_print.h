@@ -1,6 +1,6 @@
-/* What the files of `shoal calibrate` share: cli_calibrate.c measures, calibrate_print.c and history_print.c show. */
-#ifndef CLI_CALIBRATE_H
-#define CLI_CALIBRATE_H
+/* What `shoal calibrate` shows: calibrate_print.c what was measured, history_print.c what happened. */
+#ifndef CLI_CALIBRATE_PRINT_H
+#define CLI_CALIBRATE_PRINT_H
 
 #include "cli.h"
 #include "plan/calibration.h"
