@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "plan/units.h"
 
-static void format_rate(char *out, size_t size, double rate)
+static void format_bytes_a_second(char *out, size_t size, double rate)
 {
     char bytes[24];
     cli_format_bytes(bytes, sizeof bytes, rate);
@@ -20,7 +20,7 @@ static void format_rate(char *out, size_t size, double rate)
 }
 
 /* "12 µs", "3.4 ms", "0 s": three digits. */
-static void format_time(char *out, size_t size, double seconds)
+static void format_small_time(char *out, size_t size, double seconds)
 {
     static const char *const units[] = {"s", "ms", "µs", "ns", "ps"};
     int unit = 0;
@@ -37,7 +37,7 @@ static void format_time(char *out, size_t size, double seconds)
 static void print_time(FILE *stream, double seconds, int width)
 {
     char text[32];
-    format_time(text, sizeof text, seconds);
+    format_small_time(text, sizeof text, seconds);
     fprintf(stream, "%*s", width + (strstr(text, "µ") != NULL), text);
 }
 
@@ -83,21 +83,21 @@ static void print_site(FILE *stream, const plan_calibrated_site *entry)
     char a[32], b[32], c[32], d[32];
     fputs("\nstore      ", stream);
     cli_put_text(stream, entry->store);
-    format_time(a, sizeof a, site->get);
-    format_time(b, sizeof b, site->put);
-    format_time(c, sizeof c, site->wait);
+    format_small_time(a, sizeof a, site->get);
+    format_small_time(b, sizeof b, site->put);
+    format_small_time(c, sizeof c, site->wait);
     fprintf(stream, "%s\nlatency    get %s, put %s, %s until who waits for it is told\n",
             entry->date ? "" : " (assumed)", a, b, c);
-    format_rate(a, sizeof a, site->read);
-    format_rate(b, sizeof b, site->write);
-    format_rate(c, sizeof c, site->account);
-    format_rate(d, sizeof d, site->account_write > 0 ? site->account_write : site->account);
+    format_bytes_a_second(a, sizeof a, site->read);
+    format_bytes_a_second(b, sizeof b, site->write);
+    format_bytes_a_second(c, sizeof c, site->account);
+    format_bytes_a_second(d, sizeof d, site->account_write > 0 ? site->account_write : site->account);
     fprintf(stream, "bandwidth  read %s, write %s with one connection of at most %.0f; %s and %s for all together\n", a,
             b, site->connections, c, d);
-    format_time(a, sizeof a, site->start);
+    format_small_time(a, sizeof a, site->start);
     fprintf(stream, "start      %s to submit a job, start local workers and end them\n", a);
-    format_time(a, sizeof a, site->sync);
-    format_time(b, sizeof b, site->crowd);
+    format_small_time(a, sizeof a, site->sync);
+    format_small_time(b, sizeof b, site->crowd);
     fprintf(
         stream,
         "rounds     %s besides their work, %s for each further worker here, %.1f requests of a worker; times differ "

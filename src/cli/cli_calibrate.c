@@ -74,7 +74,7 @@ static int refit_and_print(plan_calibration *kept, char **path, const settings *
     return status;
 }
 
-static int check_settings(const settings *settings)
+static int check_calibrate_settings(const settings *settings)
 {
     const char *which = settings->history ? "--history" : "--refit";
     if (!settings->history && !settings->refit)
@@ -97,7 +97,7 @@ static int run_calibrate(void *from_main, const char *const *word, int words)
     plan_calibration *kept = NULL;
     char *path = NULL;
     (void)word, (void)words;
-    int status = check_settings(settings);
+    int status = check_calibrate_settings(settings);
     if (status < 0 || settings->history)
         return status < 0 ? status : cli_history_print(settings->print.json);
     status = base_alloc(&kept, 1, sizeof *kept, "the calibration");

@@ -65,7 +65,7 @@ static int measure_store_trip(double *out, const store_place *store)
 }
 
 /* What is wrong with the store is a line of the table, not the end of the check; a URL that makes no sense is. */
-static int check_store(store_row *out, const settings *settings)
+static int check_store_named(store_row *out, const settings *settings)
 {
     store_place store;
     int status = cli_store_open(&store, settings->store, &settings->opening, (shoal_store_options){.read_only = true});
@@ -233,7 +233,7 @@ static int run_check(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = fill_local(check);
     if (status == SHOAL_OK && settings->store)
-        status = check_store(&store, settings);
+        status = check_store_named(&store, settings);
     if (status == SHOAL_OK && settings->json)
         status = print_check_json(check, &store, settings->store);
     else if (status == SHOAL_OK)

@@ -263,7 +263,7 @@ static const char *plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
-static int print_summary(const run *run)
+static int print_patches_summary(const run *run)
 {
     const run_file outputs[] = {{"OUT", run->out}, {NULL, NULL}};
     FILE *stream = cli_summary_stream(outputs);
@@ -331,7 +331,7 @@ static int run_patches(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = write_patches(&run);
     if (status == SHOAL_OK)
-        status = print_summary(&run);
+        status = print_patches_summary(&run);
     release_patches(&run);
     return status;
 }

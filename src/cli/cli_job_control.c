@@ -121,7 +121,7 @@ static int check_removable(const run_jobs *jobs, const char *id)
     return status == SHOAL_ABSENT || status == SHOAL_INVALID || status == SHOAL_BROKEN ? SHOAL_OK : status;
 }
 
-static int remove_job(const run_jobs *jobs, const char *id)
+static int remove_stopped_job(const run_jobs *jobs, const char *id)
 {
     int status = shoal_job_remove(jobs->store, id, run_jobs_deadline(jobs));
     if (status < 0)
@@ -144,7 +144,7 @@ static int remove_done(const run_jobs *jobs)
             status = SHOAL_OK;
         shoal_job_free(&job);
         if (done)
-            status = remove_job(jobs, ids[i].text);
+            status = remove_stopped_job(jobs, ids[i].text);
     }
     shoal_job_list_free(&ids);
     return status;
@@ -167,7 +167,7 @@ static int run_remove(void *from_main, const char *const *word, int words)
         if (status == SHOAL_OK && !settings->force)
             status = check_removable(&jobs, id);
         if (status == SHOAL_OK)
-            status = remove_job(&jobs, id);
+            status = remove_stopped_job(&jobs, id);
     }
     run_jobs_close(&jobs);
     return status;

@@ -55,7 +55,7 @@ static int open_job(run_jobs *jobs, char id[SHOAL_JOB_ID_BYTES], const settings 
 
 /* ---- show -------------------------------------------------------------------------------------------------------- */
 
-static int show(const settings *settings, const shoal_job *job)
+static int show_job(const settings *settings, const shoal_job *job)
 {
     if (settings->json)
         return cli_print_json(cli_job_show_json(job));
@@ -74,7 +74,7 @@ static int run_show(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = shoal_job_describe(&job, jobs.store, id, true, run_jobs_deadline(&jobs));
     if (status == SHOAL_OK)
-        status = show(settings, job);
+        status = show_job(settings, job);
     shoal_job_free(&job);
     run_jobs_close(&jobs);
     return status;
@@ -96,7 +96,7 @@ static int run_watch(void *from_main, const char *const *word, int words)
         status = shoal_job_describe(&job, jobs.store, id, true, run_jobs_deadline(&jobs));
         if (status == SHOAL_OK) {
             fputs(terminal ? "\033[H\033[J" : "", stdout);
-            status = show(settings, job);
+            status = show_job(settings, job);
             fputs(terminal || settings->json ? "" : "\n", stdout);
             fflush(stdout);
             ended = job->state != SHOAL_JOB_RUNNING;

@@ -34,7 +34,7 @@ static const base_option_group wait_groups[] = {
     {0},
 };
 
-static void on_round(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
+static void show_followed_round(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
 {
     cli_progress_round(context, done, next, rows, seconds);
 }
@@ -52,7 +52,7 @@ static int wait_for(const wait_settings *settings, const run_jobs *jobs, const c
     cli_progress progress;
     shoal_result *result = NULL;
     cli_progress_start(&progress, settings->quiet);
-    const shoal_follow_options options = {.progress = on_round,
+    const shoal_follow_options options = {.progress = show_followed_round,
                                           .progress_context = &progress,
                                           .sparse = true,
                                           .patience = settings->patience,
@@ -142,7 +142,7 @@ static bool is_file_name(const char *name)
     return *name && *name != '.' && !strchr(name, '/') && base_text_is_clean(name);
 }
 
-static int write_all(const char *folder, const shoal_result *result)
+static int write_all_tensors(const char *folder, const shoal_result *result)
 {
     int status = SHOAL_OK;
     if (mkdir(folder, 0777) < 0 && errno != EEXIST)
@@ -171,14 +171,14 @@ static int fail_no_tensor(const shoal_result *result, const char *name)
     return shoal_fail(SHOAL_USAGE, "--tensor: the result has no '%s', but %s", name, *names ? names : "none at all");
 }
 
-static int write_outputs(const result_settings *settings, const shoal_result *result)
+static int write_result_outputs(const result_settings *settings, const shoal_result *result)
 {
     const shoal_tensor *tensor = settings->tensor ? shoal_result_tensor(result, settings->tensor) : NULL;
     if (settings->tensor && !tensor)
         return fail_no_tensor(result, settings->tensor);
     int status = tensor ? write_tensor(settings->output, tensor) : SHOAL_OK;
     if (status == SHOAL_OK && settings->folder)
-        status = write_all(settings->folder, result);
+        status = write_all_tensors(settings->folder, result);
     return status;
 }
 
@@ -210,7 +210,7 @@ static void print_name(const char *name)
     printf("%-20s ", shown);
 }
 
-static void print_text(const shoal_result *result)
+static void print_result_text(const shoal_result *result)
 {
     for (int i = 0; i < result->numbers; i++) {
         const shoal_number *number = &result->number[i];
@@ -247,11 +247,11 @@ static int run_result(void *from_main, const char *const *word, int words)
     if (status == SHOAL_STOPPED)
         status = say_stopped();
     if (status == SHOAL_OK)
-        status = write_outputs(settings, result);
+        status = write_result_outputs(settings, result);
     if (status == SHOAL_OK && settings->json)
         status = print_json(id, result);
     else if (status == SHOAL_OK && !settings->tensor)
-        print_text(result);
+        print_result_text(result);
     shoal_result_free(&result);
     run_jobs_close(&jobs);
     return status;

@@ -139,7 +139,7 @@ static const shoal_option *const function_options = function_rows;
 
 /* ---- the verbs --------------------------------------------------------------------------------------------------- */
 
-static void note(const char *text)
+static void note_measuring(const char *text)
 {
     fprintf(stderr, "shoal: %s\n", text);
 }
@@ -153,7 +153,7 @@ static int make_plan(const cli_plan_asked *asked)
     int status = run_files_check(outputs, inputs, set->json);
     if (status == SHOAL_OK)
         status = cli_plan_read(&request, asked);
-    request.meter = (plan_meter){plan_measure_probe, plan_measure_learner, note, cli_signals_stop()};
+    request.meter = (plan_meter){plan_measure_probe, plan_measure_learner, note_measuring, cli_signals_stop()};
     if (status == SHOAL_OK)
         status = plan_make(&plan, &request);
     if (status == SHOAL_OK && set->picture)
@@ -174,7 +174,7 @@ static int64_t classes_of(const learn_face *face, const void *config)
     return 0;
 }
 
-static int run_learner(void *from_main, const char *const *word, int words)
+static int run_plan_learner(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
     const learn_face *face = settings->common.verb->face;
@@ -186,7 +186,7 @@ static int run_learner(void *from_main, const char *const *word, int words)
                                        .classes = classes_of(face, settings->config)});
 }
 
-static int run_run(void *from_main, const char *const *word, int words)
+static int run_plan_run(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
     const function *function = (const struct function *)settings->config;
@@ -250,7 +250,7 @@ static void make_groups(base_option_group *out, const base_option_group *own)
     *out = (base_option_group){"Help", &cli_common_options, offsetof(settings, common)};
 }
 
-static void make_verb(made_verb *out, const learn_face *face)
+static void make_plan_verb(made_verb *out, const learn_face *face)
 {
     const char *name = face->algorithm->name;
     snprintf(out->name, sizeof out->name, "plan %s", name);
@@ -271,7 +271,7 @@ static void make_verb(made_verb *out, const learn_face *face)
                            .options = out->groups,
                            .settings_size = sizeof(settings) + face->algorithm->config_size,
                            .face = face,
-                           .run = run_learner};
+                           .run = run_plan_learner};
 }
 
 const cli_verb *cli_plan_verb(const learn_face *face)
@@ -283,7 +283,7 @@ const cli_verb *cli_plan_verb(const learn_face *face)
     if (!face->plan_examples || at >= FACES_MOST)
         return NULL;
     if (!verbs[at].verb.name)
-        make_verb(&verbs[at], face);
+        make_plan_verb(&verbs[at], face);
     return &verbs[at].verb;
 }
 
@@ -304,7 +304,7 @@ const cli_verb *cli_plan_run(void)
                                   .examples = run_examples,
                                   .options = groups,
                                   .settings_size = sizeof(settings) + sizeof(function),
-                                  .run = run_run};
+                                  .run = run_plan_run};
     if (!groups[0].title)
         make_groups(groups, (base_option_group[]){{"The module", &function_options, offsetof(settings, config)}, {0}});
     return &verb;

@@ -86,7 +86,7 @@ static int read_options(plan_search_options *out, const settings *from)
     return status;
 }
 
-static int check_settings(const settings *from)
+static int check_search_settings(const settings *from)
 {
     if (!from->space)
         return shoal_fail(SHOAL_USAGE, "plan search needs --space SPACE.json");
@@ -106,7 +106,7 @@ typedef struct shown {
     cli_progress progress;
 } shown;
 
-static void note(void *context, const char *text)
+static void note_search(void *context, const char *text)
 {
     if (!((shown *)context)->quiet)
         fprintf(stderr, "shoal: %s\n", text);
@@ -178,7 +178,7 @@ static int search(const settings *from, const plan_session_wish *wish, shown *se
     return status;
 }
 
-static int run(void *from_main, const char *const *word, int words)
+static int run_plan_search(void *from_main, const char *const *word, int words)
 {
     const settings *from = from_main;
     shown self = {.quiet = from->quiet, .table = !from->json && !from->quiet};
@@ -189,10 +189,10 @@ static int run(void *from_main, const char *const *word, int words)
                               .prices = from->prices,
                               .spot = from->spot,
                               .stop = cli_signals_stop(),
-                              .listener = {&self, note, show_trial, show_waiting}};
+                              .listener = {&self, note_search, show_trial, show_waiting}};
     (void)word;
     (void)words;
-    int status = check_settings(from);
+    int status = check_search_settings(from);
     if (status == SHOAL_OK)
         status = read_options(&wish.options, from);
     if (status == SHOAL_OK && from->timeout)
@@ -229,5 +229,5 @@ const cli_verb cli_plan_search = {
     .examples = examples,
     .options = groups,
     .settings_size = sizeof(settings),
-    .run = run,
+    .run = run_plan_search,
 };

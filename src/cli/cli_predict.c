@@ -60,7 +60,7 @@ static const base_option_group groups[] = {
 
 /* ---- telling ----------------------------------------------------------------------------------------------------- */
 
-static int print_object(const run_applied *applied)
+static int print_predict_object(const run_applied *applied)
 {
     const learn_predictor *predictor = applied->face->predictor;
     shoal_result *facts = NULL;
@@ -79,7 +79,7 @@ static int print_object(const run_applied *applied)
     return cli_print_json(object);
 }
 
-static int print_summary(const run_applied *applied, const run_file *written)
+static int print_predict_summary(const run_applied *applied, const run_file *written)
 {
     FILE *stream = cli_summary_stream(written);
     learn_lines lines = {0};
@@ -129,9 +129,9 @@ static int run_predict(void *from_main, const char *const *word, int words)
                                                     .watch = cli_watcher(&watch)});
     cli_progress_clear(&watch.progress);
     if (status == SHOAL_OK && run_is_first() && settings->print.json)
-        status = print_object(&applied);
+        status = print_predict_object(&applied);
     else if (status == SHOAL_OK && run_is_first() && !settings->print.quiet)
-        status = print_summary(&applied, written);
+        status = print_predict_summary(&applied, written);
     run_applied_release(&applied);
     return status;
 }

@@ -92,7 +92,7 @@ static json_t *json_run(const plan_run *run)
     return object;
 }
 
-static int print_object(const plan_history *history)
+static int print_history_object(const plan_history *history)
 {
     plan_history_errors errors;
     int status = plan_history_judge(&errors, history);
@@ -118,7 +118,7 @@ int cli_history_print(bool json)
     plan_history history;
     int status = plan_history_open(&history);
     if (status == SHOAL_OK)
-        status = (json ? print_object : print_table)(&history);
+        status = (json ? print_history_object : print_table)(&history);
     plan_history_release(&history);
     return status;
 }

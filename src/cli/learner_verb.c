@@ -56,7 +56,7 @@ typedef struct made_verb {
     const char *description[PARAGRAPHS_MOST + 3];
 } made_verb;
 
-static void make_verb(made_verb *out, const learn_face *face)
+static void make_learner_verb(made_verb *out, const learn_face *face)
 {
     int groups = run_request_groups(out->groups, face, offsetof(settings, request)), paragraphs = 0;
     out->groups[groups++] = (base_option_group){"Printing", &cli_print_options, offsetof(settings, print)};
@@ -90,6 +90,6 @@ const cli_verb *cli_learner_verb(const learn_face *face)
     if (!face->summary || at >= FACES_MOST)
         return NULL;
     if (!verbs[at].verb.name)
-        make_verb(&verbs[at], face);
+        make_learner_verb(&verbs[at], face);
     return &verbs[at].verb;
 }

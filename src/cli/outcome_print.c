@@ -259,7 +259,7 @@ void cli_json_facts(json_t **object, const shoal_result *facts)
         base_json_put(object, facts->tensor[i].name, cli_tensor_list(&facts->tensor[i]));
 }
 
-static int print_object(const shoal_outcome *outcome)
+static int print_run_object(const shoal_outcome *outcome)
 {
     const learn_ended ended = run_ended(outcome);
     shoal_result *facts = NULL;
@@ -279,7 +279,7 @@ static int print_object(const shoal_outcome *outcome)
     return cli_print_json(object);
 }
 
-static int print_summary(const shoal_outcome *outcome)
+static int print_run_summary(const shoal_outcome *outcome)
 {
     const learn_ended ended = run_ended(outcome);
     learn_lines lines = {0};
@@ -361,8 +361,8 @@ int cli_outcome_tell(const shoal_outcome *outcome, const cli_print_settings *pri
         return SHOAL_OK;
     }
     if (print->json)
-        status = print_object(outcome);
+        status = print_run_object(outcome);
     else if (!print->quiet || (!outcome->face->summary && !outcome->request->output[0]))
-        status = print_summary(outcome);
+        status = print_run_summary(outcome);
     return status == SHOAL_OK ? tell_end(outcome) : status;
 }

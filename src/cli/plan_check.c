@@ -88,7 +88,7 @@ static int check_crew(const cli_plan_settings *set, bool local)
 }
 
 /* An address, a scheme alone, or a folder. */
-static int check_store(const char *store)
+static int check_store_option(const char *store)
 {
     static const char *const schemes[] = {"dir", "az", "s3", "mem", "pipe", "ssh", "slurm"};
     char name[256];
@@ -127,14 +127,14 @@ int cli_plan_check(const cli_plan_asked *asked, bool local)
     if (status == SHOAL_OK)
         status = check_prices(set);
     if (status == SHOAL_OK)
-        status = check_store(set->store);
+        status = check_store_option(set->store);
     return status == SHOAL_OK ? check_picture(set->picture) : status;
 }
 
 /* ---- the request ------------------------------------------------------------------------------------------------- */
 
 /* A number whose 0 means something, so that one that was not given is no number. */
-static int read_real(double *out, const char *name, const char *text, double most)
+static int read_option_real(double *out, const char *name, const char *text, double most)
 {
     double value = NAN;
     if (text && (!base_parse_real(&value, text) || !(value >= 0 && value <= most)))
@@ -145,11 +145,11 @@ static int read_real(double *out, const char *name, const char *text, double mos
 
 static int read_texts(plan_request *out, const cli_plan_settings *set)
 {
-    int status = read_real(&out->straggle, "--straggle", set->straggle, 5);
+    int status = read_option_real(&out->straggle, "--straggle", set->straggle, 5);
     if (status == SHOAL_OK)
-        status = read_real(&out->losses, "--losses", set->losses, 1e6);
+        status = read_option_real(&out->losses, "--losses", set->losses, 1e6);
     if (status == SHOAL_OK)
-        status = read_real(&out->price, "--price", set->price, 1e9);
+        status = read_option_real(&out->price, "--price", set->price, 1e9);
     out->start = NAN;
     if (status == SHOAL_OK && set->start)
         status = plan_parse_pause(&out->start, "--start", set->start);

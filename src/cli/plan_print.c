@@ -13,13 +13,13 @@
 enum { INDENT = 12 }; /* of what is told below the table */
 
 /* A heading, and text that goes on below itself. */
-static void print_text(FILE *stream, const char *heading, const char *text)
+static void print_wrapped(FILE *stream, const char *heading, const char *text)
 {
     fprintf(stream, "%-*s", INDENT, heading);
     base_wrap(stream, text, INDENT, INDENT, cli_width());
 }
 
-static double rounds_of(const shoal_estimate *estimate)
+static double rounds_estimated(const shoal_estimate *estimate)
 {
     double rounds = 0;
     for (int i = 0; i < estimate->phases; i++)
@@ -49,7 +49,7 @@ static void print_parts(FILE *stream, const plan *plan)
     char text[512] = "";
     const char *before = "";
     if (estimate->phases > 0)
-        snprintf(text, sizeof text, "%.0f rounds, %s: ", rounds_of(estimate),
+        snprintf(text, sizeof text, "%.0f rounds, %s: ", rounds_estimated(estimate),
                  by_history(plan) ? "by how many of those allowed runs made before"
                                   : "if it does not converge earlier");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
@@ -61,7 +61,7 @@ static void print_parts(FILE *stream, const plan *plan)
         snprintf(text + used, sizeof text - used, "%s%s %s", before, parts[i].name, time);
         before = ", ";
     }
-    print_text(stream, "its time", text);
+    print_wrapped(stream, "its time", text);
 }
 
 static void print_price(FILE *stream, const shoal_estimate *estimate)
@@ -75,7 +75,7 @@ static void print_price(FILE *stream, const shoal_estimate *estimate)
     int used = snprintf(text, sizeof text, "machines %s, requests %s", machines, requests);
     if (estimate->cost_high > estimate->cost_low)
         snprintf(text + used, sizeof text - (size_t)used, "; 90%% of runs cost %s to %s", low, high);
-    print_text(stream, "its price", text);
+    print_wrapped(stream, "its price", text);
 }
 
 static void format_day(char out[16], int64_t seconds)
@@ -101,7 +101,7 @@ static void print_measured(FILE *stream, const plan *plan)
         snprintf(store, sizeof store, "%sstore %.256s on %s", learner[0] ? "; " : "", plan->store, day);
     snprintf(text, sizeof text, "%s%s", learner, store);
     if (text[0])
-        print_text(stream, "measured", text);
+        print_wrapped(stream, "measured", text);
 }
 
 /* Where the constants come from. */
@@ -114,10 +114,10 @@ static void print_sources(FILE *stream, const plan *plan)
         char text[512];
         snprintf(text, sizeof text, "%s%s%s", plan->prices->name, plan->prices->date[0] ? ", " : "",
                  plan->prices->date);
-        print_text(stream, "prices", text);
+        print_wrapped(stream, "prices", text);
     }
     if (plan->assumed[0])
-        print_text(stream, "assumed", plan->assumed);
+        print_wrapped(stream, "assumed", plan->assumed);
 }
 
 int cli_plan_print(FILE *stream, const plan *plan, bool all)
@@ -131,7 +131,7 @@ int cli_plan_print(FILE *stream, const plan *plan, bool all)
     plan_tell_why(why, sizeof why, plan);
     snprintf(text, sizeof text, "%s: %s", best, why);
     fputc('\n', stream);
-    print_text(stream, "best", text);
+    print_wrapped(stream, "best", text);
     print_parts(stream, plan);
     if (plan->priced)
         print_price(stream, &option->estimate);
@@ -190,7 +190,7 @@ static json_t *json_job(const plan *plan)
     base_json_put(&job, "columns", base_json_real(question->job.columns));
     base_json_put(&job, "value_bytes", base_json_real(question->job.value_bytes));
     if (plan->best->estimate.phases > 0)
-        base_json_put(&job, "rounds", base_json_real(rounds_of(&plan->best->estimate)));
+        base_json_put(&job, "rounds", base_json_real(rounds_estimated(&plan->best->estimate)));
     return job;
 }
 

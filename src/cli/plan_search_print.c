@@ -13,7 +13,7 @@
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-static double value_of(const plan_session *session, const plan_trial_record *trial)
+static double trial_value(const plan_session *session, const plan_trial_record *trial)
 {
     double dollars = plan_search_dollars(trial, session->space);
     switch (session->wish->options.objective) {
@@ -46,7 +46,7 @@ static void format_trial(char out[PLAN_SEARCH_LABEL_BYTES + 80], const plan_sess
              isnan(dollars) ? "" : money);
 }
 
-static bool meets(const plan_session *session, const plan_trial_record *trial)
+static bool trial_meets(const plan_session *session, const plan_trial_record *trial)
 {
     const plan_search_options *options = &session->wish->options;
     return trial->outcome == PLAN_TRIAL_DONE && !(options->deadline > 0 && trial->seconds > options->deadline) &&
@@ -70,14 +70,14 @@ static const plan_trial_record *least_trial(const plan_session *session,
     const plan_trial_record *least = NULL;
     for (int64_t i = 0; i < session->trials; i++) {
         const plan_trial_record *trial = &session->trial[i];
-        bool counts = must_meet ? meets(session, trial) : trial->outcome == PLAN_TRIAL_DONE;
+        bool counts = must_meet ? trial_meets(session, trial) : trial->outcome == PLAN_TRIAL_DONE;
         if (counts && trial != but && (!least || measure(session, trial) < measure(session, least)))
             least = trial;
     }
     return least;
 }
 
-static double seconds_of(const plan_session *session, const plan_trial_record *trial)
+static double trial_seconds(const plan_session *session, const plan_trial_record *trial)
 {
     (void)session;
     return trial->seconds;
@@ -224,12 +224,12 @@ static void print_compared(const plan_session *session, const plan_trial_record 
 {
     static const char *const more[] = {"slower", "dearer", "more"};
     char text[PLAN_SEARCH_LABEL_BYTES + 80];
-    const plan_trial_record *next = least_trial(session, value_of, true, best),
-                            *fastest = least_trial(session, seconds_of, false, NULL);
+    const plan_trial_record *next = least_trial(session, trial_value, true, best),
+                            *fastest = least_trial(session, trial_seconds, false, NULL);
     if (next) {
         format_trial(text, session, next);
         printf("compared   the next best is %.1f%% %s: %s\n",
-               100 * (value_of(session, next) / value_of(session, best) - 1), more[session->wish->options.objective],
+               100 * (trial_value(session, next) / trial_value(session, best) - 1), more[session->wish->options.objective],
                text);
     }
     if (fastest && fastest != best && fastest != next) {
@@ -279,7 +279,7 @@ void cli_search_print_end(const plan_session *session)
 int cli_search_check_best(const plan_session *session)
 {
     char limits[160], fastest[PLAN_SEARCH_LABEL_BYTES + 80], cheapest[PLAN_SEARCH_LABEL_BYTES + 80], trouble[128];
-    const plan_trial_record *quick = least_trial(session, seconds_of, false, NULL),
+    const plan_trial_record *quick = least_trial(session, trial_seconds, false, NULL),
                             *cheap = least_trial(session, dollars_of, false, NULL);
     if (plan_search_best(session->search) >= 0 || session->trials == 0)
         return SHOAL_OK;

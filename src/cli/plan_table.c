@@ -157,7 +157,7 @@ typedef struct column {
 
 /* ---- printing ---------------------------------------------------------------------------------------------------- */
 
-static void widen(column *columns, const table *table, const plan_option *option)
+static void widen_columns(column *columns, const table *table, const plan_option *option)
 {
     char text[CELL_BYTES];
     for (column *column = columns; column->heading; column++) {
@@ -232,7 +232,7 @@ int cli_plan_print_table(FILE *stream, const plan *plan, bool all)
         column->width = (int)strlen(column->heading);
     for (int64_t i = 0; i < choice->options; i++)
         if (shown[i])
-            widen(columns, &table, &choice->option[i]);
+            widen_columns(columns, &table, &choice->option[i]);
     print_row(stream, columns, &table, NULL);
     for (int64_t i = 0; i < choice->options; i++)
         if (shown[i])

@@ -23,7 +23,7 @@ static int terminal_width(void)
 }
 
 /* A line that wrapped could not be rewritten, so it is cut.  All text here is ASCII. */
-static void show(cli_progress *progress, const char *text)
+static void show_text(cli_progress *progress, const char *text)
 {
     fputs("\r\033[K", progress->stream);
     char cut[256];
@@ -37,7 +37,7 @@ static void show(cli_progress *progress, const char *text)
 void cli_progress_say(cli_progress *progress, const char *text)
 {
     if (progress->stream)
-        show(progress, text);
+        show_text(progress, text);
 }
 
 void cli_progress_clear(cli_progress *progress)
@@ -59,7 +59,7 @@ static void format_rate(char *out, size_t size, double rate)
     snprintf(out, size, rate < 9.95 && unit ? "%.1f%s" : "%.0f%s", rate, units[unit]);
 }
 
-static void format_time(char *out, size_t size, double seconds)
+static void format_clock(char *out, size_t size, double seconds)
 {
     long long whole = (long long)ceil(seconds);
     if (whole >= 3600)
@@ -68,7 +68,7 @@ static void format_time(char *out, size_t size, double seconds)
         snprintf(out, size, "%lld:%02lld", whole / 60, whole % 60);
 }
 
-static void append(char *line, size_t size, const char *text)
+static void append_part(char *line, size_t size, const char *text)
 {
     size_t length = strlen(line);
     snprintf(line + length, size - length, "%s%s", length ? ", " : "", text);
@@ -85,9 +85,9 @@ static void append_time_left(char *line, size_t size, const cli_progress *progre
     double left = one * (double)(next->steps - next->step + 1);
     if (!(left < 1e9))
         return;
-    format_time(time, sizeof time, left);
+    format_clock(time, sizeof time, left);
     snprintf(part, sizeof part, "at most %s left", time);
-    append(line, size, part);
+    append_part(line, size, part);
 }
 
 static void follow_phase(cli_progress *progress, const shoal_round *done, const shoal_round *next, double seconds)
@@ -123,17 +123,17 @@ void cli_progress_round(cli_progress *progress, const shoal_round *done, const s
         snprintf(line, sizeof line, "%s %lld", next->phase, (long long)next->step);
     if (isfinite(next->objective)) {
         snprintf(part, sizeof part, "objective %.7g", next->objective);
-        append(line, sizeof line, part);
+        append_part(line, sizeof line, part);
     }
     if (isfinite(next->change)) {
         snprintf(part, sizeof part, "change %.2g", next->change);
-        append(line, sizeof line, part);
+        append_part(line, sizeof line, part);
     }
     format_rate(rate, sizeof rate, progress->rows_per_second);
     snprintf(part, sizeof part, "%s rows/s", rate);
-    append(line, sizeof line, part);
+    append_part(line, sizeof line, part);
     append_time_left(line, sizeof line, progress, next, seconds);
-    show(progress, line);
+    show_text(progress, line);
 }
 
 void cli_progress_transfer(cli_progress *progress, const transfer_counts *so_far)
@@ -146,16 +146,16 @@ void cli_progress_transfer(cli_progress *progress, const transfer_counts *so_far
     cli_format_bytes(first, sizeof first, (double)so_far->bytes);
     cli_format_bytes(second, sizeof second, (double)so_far->bytes_found);
     snprintf(part, sizeof part, "%s of %s", first, second);
-    append(line, sizeof line, part);
+    append_part(line, sizeof line, part);
     double rate = so_far->seconds > 0 ? (double)so_far->bytes / so_far->seconds : 0;
     cli_format_bytes(first, sizeof first, rate);
     snprintf(part, sizeof part, "%s/s", first);
-    append(line, sizeof line, part);
+    append_part(line, sizeof line, part);
     double left = rate > 0 ? (double)(so_far->bytes_found - so_far->bytes) / rate : -1;
     if (so_far->all_found && left >= 0 && left < 1e9) {
-        format_time(first, sizeof first, left);
+        format_clock(first, sizeof first, left);
         snprintf(part, sizeof part, "%s left", first);
-        append(line, sizeof line, part);
+        append_part(line, sizeof line, part);
     }
-    show(progress, line);
+    show_text(progress, line);
 }

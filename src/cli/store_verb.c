@@ -30,7 +30,7 @@ void cli_stores_protect(const char *const *urls, int count)
 
 /* ---- while it goes ----------------------------------------------------------------------------------------------- */
 
-static void allow_stop(void *progress, bool stoppable)
+static void allow_stop_transfer(void *progress, bool stoppable)
 {
     (void)progress;
     cli_signals_allow_stop(stoppable);
@@ -54,7 +54,7 @@ void cli_transfer_follow(transfer_options *options, cli_progress *progress, bool
 {
     cli_progress_start(progress, quiet);
     options->stop = cli_signals_stop();
-    options->on_stoppable = allow_stop;
+    options->on_stoppable = allow_stop_transfer;
     options->on_progress = show_progress;
     options->on_hang = leave_hanging;
     options->context = progress;

@@ -45,7 +45,7 @@ static void show_note(void *context, const char *line)
     show_line(context, "", line);
 }
 
-static void allow_stop(void *context, bool may)
+static void allow_stop_run(void *context, bool may)
 {
     (void)context;
     cli_signals_allow_stop(may);
@@ -64,7 +64,7 @@ shoal_watcher cli_watcher(cli_watch *watch)
                            .doing = show_doing,
                            .warn = show_warning,
                            .note = show_note,
-                           .may_stop = allow_stop,
+                           .may_stop = allow_stop_run,
                            .leftovers = remember_leftovers,
                            .stop = cli_signals_stop()};
 }

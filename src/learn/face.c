@@ -11,7 +11,7 @@
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-static void add_text(learn_lines *lines, const char *format, va_list arguments)
+static void add_line_text(learn_lines *lines, const char *format, va_list arguments)
 {
     va_list again;
     va_copy(again, arguments);
@@ -35,7 +35,7 @@ void learn_say(learn_lines *lines, const char *word, const char *format, ...)
     va_list arguments;
     learn_say_more(lines, "%s%-11s", lines->text ? "\n" : "", word);
     va_start(arguments, format);
-    add_text(lines, format, arguments);
+    add_line_text(lines, format, arguments);
     va_end(arguments);
 }
 
@@ -43,7 +43,7 @@ void learn_say_more(learn_lines *lines, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    add_text(lines, format, arguments);
+    add_line_text(lines, format, arguments);
     va_end(arguments);
 }
 

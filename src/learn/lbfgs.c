@@ -142,7 +142,7 @@ static void descend_steepest(lbfgs_space *space, learn_lbfgs *machine, double *i
 
 /* ---- points ------------------------------------------------------------------------------------------------------ */
 
-static void finish(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs *machine, learn_lbfgs_end end, double *x,
+static void finish_lbfgs(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs *machine, learn_lbfgs_end end, double *x,
                    const double *best)
 {
     machine->end = end;
@@ -172,7 +172,7 @@ static void go_on_from(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs 
     machine->accepted++;
     if (end != LEARN_LBFGS_GOES_ON) {
         memset(iterate + 2 * space->count, 0, sizeof *iterate * (size_t)space->count);
-        finish(space, out, machine, end, x, iterate);
+        finish_lbfgs(space, out, machine, end, x, iterate);
     } else {
         lbfgs_pass_move(space, x, iterate, machine->line.step);
     }
@@ -184,7 +184,7 @@ static void take_first(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs 
     lbfgs_measure at;
     lbfgs_pass_first(space, &at, iterate, x, g);
     if (!isfinite(value + at.l1) || !isfinite(at.pp)) {
-        finish(space, out, machine, LEARN_LBFGS_DIVERGED, x, NULL);
+        finish_lbfgs(space, out, machine, LEARN_LBFGS_DIVERGED, x, NULL);
         return;
     }
     const double length = sqrt(at.pp);
@@ -203,7 +203,7 @@ static void notice_progress(learn_lbfgs *machine)
     machine->least_gradient = fmin(machine->least_gradient, machine->gradient_most);
 }
 
-static void take(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs *machine, const learn_past *past,
+static void take_step(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs *machine, const learn_past *past,
                  double value, const double *g, double *x, double *iterate)
 {
     lbfgs_measure at;
@@ -234,7 +234,7 @@ static void start_over(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs 
     const double *newest = past->iterate[past->count - 1];
     if (machine->pairs == 0) {
         const bool nothing_finite = machine->line.best_step == 0 && machine->line.wall > 0 && !machine->line.bracketed;
-        finish(space, out, machine, nothing_finite ? LEARN_LBFGS_DIVERGED : LEARN_LBFGS_STUCK, x, newest);
+        finish_lbfgs(space, out, machine, nothing_finite ? LEARN_LBFGS_DIVERGED : LEARN_LBFGS_STUCK, x, newest);
         return;
     }
     memcpy(iterate, newest, 2 * sizeof *iterate * (size_t)n);
@@ -243,7 +243,7 @@ static void start_over(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs 
 }
 
 /* What the search along the line says to the point. */
-static lbfgs_verdict judge(lbfgs_space *space, learn_lbfgs *machine, double value, const double *g, const double *x,
+static lbfgs_verdict judge_value(lbfgs_space *space, learn_lbfgs *machine, double value, const double *g, const double *x,
                            const double *newest)
 {
     if (!penalised(machine)) {
@@ -268,9 +268,9 @@ static void proceed(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs *ma
         return;
     }
     const double *newest = past->iterate[past->count - 1];
-    switch (judge(space, machine, value, g, x, newest)) {
+    switch (judge_value(space, machine, value, g, x, newest)) {
     case LBFGS_TRY: lbfgs_pass_move(space, x, newest, machine->line.step); break;
-    case LBFGS_TAKE: take(space, out, machine, past, value, g, x, iterate); break;
+    case LBFGS_TAKE: take_step(space, out, machine, past, value, g, x, iterate); break;
     case LBFGS_FAIL: start_over(space, out, machine, past, x, iterate); break;
     }
 }

@@ -38,7 +38,7 @@ static int need_module(const shoal_module **out)
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
-static void lay_out(shoal_layout *layout, const model_head *head)
+static void lay_out_module(shoal_layout *layout, const model_head *head)
 {
     layout->cells = 2;
     layout->cell[CELL_DIGITS] =
@@ -60,7 +60,7 @@ static int make_round(shoal_round **out, const model_head *head, const double *v
     memcpy(model->values + head->numbers, params, length + 1);
     snprintf(round->phase, sizeof round->phase, "run");
     round->step = head->round;
-    lay_out(&round->layout, head);
+    lay_out_module(&round->layout, head);
     return SHOAL_OK;
 }
 
@@ -75,7 +75,7 @@ static int check_module(const shoal_algorithm *self, const shoal_round *round, c
            model->numbers >= 0 && (size_t)model->numbers <= (round->model_bytes - 1 - sizeof *model) / sizeof(double) &&
            learn_window_good(&model->window);
     if (good)
-        lay_out(&expected, model);
+        lay_out_module(&expected, model);
     return good && learn_layout_is(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "the model of a round is not that of a module");
@@ -105,7 +105,7 @@ static int ask_count(int64_t *out, int64_t (*count)(const shoal_setting *), cons
     return SHOAL_OK;
 }
 
-static int check_numbers(const double *values, int64_t count, const char *who, int64_t round)
+static int check_module_numbers(const double *values, int64_t count, const char *who, int64_t round)
 {
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(values[i]))
@@ -136,7 +136,7 @@ static int start_with(shoal_round **out, const shoal_module *module, shoal_setti
     if (status == SHOAL_OK && module->start)
         status = module->start(model->values, setting);
     if (status == SHOAL_OK)
-        status = check_numbers(model->values, model->numbers, "start", 0);
+        status = check_module_numbers(model->values, model->numbers, "start", 0);
     if (status == SHOAL_OK)
         status = learn_params_check(setting->params);
     if (status < 0)
@@ -245,7 +245,7 @@ static int map_module(shoal_partial *partial, const shoal_round *round, const vo
 
 /* ---- what comes of it -------------------------------------------------------------------------------------------- */
 
-static int make_result(shoal_result **out, const double *values, int64_t count, int64_t rounds)
+static int make_module_result(shoal_result **out, const double *values, int64_t count, int64_t rounds)
 {
     int status = shoal_result_new(out);
     double *copy = status == SHOAL_OK ? shoal_result_add(*out, "result", SHOAL_FLOAT64, 1, &count) : NULL;
@@ -272,7 +272,7 @@ static int read_sums(double **out, const model_head *model, const shoal_partial 
 }
 
 /* The module's own update, and what it said of how far things are. */
-static int step(shoal_round **next, shoal_result **result, const shoal_module *module, const model_head *model,
+static int step_module(shoal_round **next, shoal_result **result, const shoal_module *module, const model_head *model,
                 const double *sum, const shoal_shape *shape, bool stop)
 {
     shoal_params *params = NULL;
@@ -290,9 +290,9 @@ static int step(shoal_round **next, shoal_result **result, const shoal_module *m
     bool last = module->update(values, sum, model->round, &setting);
     status = learn_params_check(params);
     if (status == SHOAL_OK)
-        status = check_numbers(values, head.numbers, "update", model->round);
+        status = check_module_numbers(values, head.numbers, "update", model->round);
     if (status == SHOAL_OK && (last || stop)) {
-        status = make_result(result, values, head.numbers, head.round);
+        status = make_module_result(result, values, head.numbers, head.round);
         if (status == SHOAL_OK) {
             (*result)->incomplete = !last;
             if (!isnan(objective))
@@ -334,8 +334,8 @@ static int update_module(shoal_round **next, shoal_result **result, const shoal_
         return ask_again(next, model, window, stop);
     status = read_sums(&sum, model, merged);
     if (status == SHOAL_OK)
-        status = module->update ? step(next, result, module, model, sum, shape, stop)
-                                : make_result(result, sum, model->sums, 1);
+        status = module->update ? step_module(next, result, module, model, sum, shape, stop)
+                                : make_module_result(result, sum, model->sums, 1);
     base_free(&sum);
     return status;
 }

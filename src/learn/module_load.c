@@ -104,7 +104,7 @@ static const shoal_algorithm *make_algorithm(void)
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-static int read_all(unsigned char **out, size_t *size, int file)
+static int read_module_file(unsigned char **out, size_t *size, int file)
 {
     struct stat info;
     if (fstat(file, &info) < 0)
@@ -192,7 +192,7 @@ int learn_module_load(const shoal_algorithm **out, int file)
 {
     unsigned char *bytes = NULL;
     size_t size = 0;
-    int status = read_all(&bytes, &size, file);
+    int status = read_module_file(&bytes, &size, file);
     bool same = status == SHOAL_OK && current.table && current.size == size && memcmp(current.bytes, bytes, size) == 0;
     if (status == SHOAL_OK && !same) {
         status = open_module(bytes, size);

@@ -32,7 +32,7 @@ static double number_of(const json_t *value)
     return json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
 }
 
-static int read_list(list *out, const json_t *array)
+static int read_numbers(list *out, const json_t *array)
 {
     size_t count = json_array_size(array);
     for (size_t i = 0; i < count; i++)
@@ -59,7 +59,7 @@ static int read_lists(shoal_params *params)
     json_object_foreach(params->object, name, value)
     {
         if (status == SHOAL_OK && json_is_array(value))
-            status = read_list(&params->lists[i], value);
+            status = read_numbers(&params->lists[i], value);
         i++;
     }
     return status;

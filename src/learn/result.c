@@ -51,7 +51,7 @@ void *shoal_result_add(shoal_result *result, const char *name, shoal_type type, 
 }
 
 /* The rows of a partial that covers none are elsewhere (another rank has them): any number may be said of them. */
-static int take_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial, int cell,
+static int take_result_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial, int cell,
                      int rank, const int64_t *shape)
 {
     size_t bytes = shoal_type_size(type) * (rank == 2 ? (size_t)shape[1] : 1);
@@ -73,13 +73,13 @@ static int take_rows(shoal_result *result, const char *name, shoal_type type, sh
 int shoal_result_take_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial, int cell,
                            int64_t rows)
 {
-    return take_rows(result, name, type, partial, cell, 1, &rows);
+    return take_result_rows(result, name, type, partial, cell, 1, &rows);
 }
 
 int shoal_result_take_table(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial, int cell,
                             int64_t rows, int64_t columns)
 {
-    return take_rows(result, name, type, partial, cell, 2, (int64_t[]){rows, columns});
+    return take_result_rows(result, name, type, partial, cell, 2, (int64_t[]){rows, columns});
 }
 
 static shoal_number *append_number(shoal_result *result, const char *name, double value)

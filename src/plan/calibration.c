@@ -118,7 +118,7 @@ static bool parse_date(int64_t *out, const char *text)
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* NULL when out of memory, or for a number that JSON has no word for. */
-static json_t *value_of(const field *field, const void *from)
+static json_t *json_of_field(const field *field, const void *from)
 {
     const void *place = (const char *)from + field->offset;
     char date[DATE_BYTES];
@@ -136,14 +136,14 @@ static json_t *value_of(const field *field, const void *from)
 static void add_fields(json_t **object, const field *table, const void *from)
 {
     for (; table->name && *object; table++)
-        if (json_object_set_new(*object, table->name, value_of(table, from)) < 0) {
+        if (json_object_set_new(*object, table->name, json_of_field(table, from)) < 0) {
             json_decref(*object);
             *object = NULL;
         }
 }
 
 /* Adds one entry to a list; takes the entry. */
-static bool append(json_t *list, json_t *entry)
+static bool append_entry(json_t *list, json_t *entry)
 {
     return entry && json_array_append_new(list, entry) == 0;
 }
@@ -155,13 +155,13 @@ static bool add_lists(json_t *object, const plan_calibration *calibration)
     for (int i = 0; i < calibration->paces && well; i++) {
         json_t *entry = json_object();
         add_fields(&entry, pace_fields, &calibration->pace[i]);
-        well = append(paces, entry);
+        well = append_entry(paces, entry);
     }
     for (int i = 0; i < calibration->sites && well; i++) {
         json_t *entry = json_object();
         add_fields(&entry, store_fields, &calibration->site[i]);
         add_fields(&entry, site_fields, &calibration->site[i].site);
-        well = append(sites, entry);
+        well = append_entry(sites, entry);
     }
     bool had_paces = json_object_set_new(object, "paces", paces) == 0;
     bool had_sites = json_object_set_new(object, "sites", sites) == 0;
@@ -211,7 +211,7 @@ typedef struct reader {
     char entry[320]; /* "" at the top */
 } reader;
 
-static int fail_field(const reader *in, const char *name, const char *what)
+static int fail_at_field(const reader *in, const char *name, const char *what)
 {
     return shoal_fail(SHOAL_INVALID, "%s:%s%s '%s' %s", in->path, *in->entry ? " " : "", in->entry, name, what);
 }
@@ -220,9 +220,9 @@ static int read_text(const reader *in, const field *field, const json_t *value, 
 {
     const char *text = json_string_value(value);
     if (!text)
-        return fail_field(in, field->name, "is no text");
+        return fail_at_field(in, field->name, "is no text");
     if (json_string_length(value) >= field->size)
-        return fail_field(in, field->name, "is too long");
+        return fail_at_field(in, field->name, "is too long");
     memcpy(place, text, json_string_length(value) + 1); /* JSON_ALLOW_NUL is off: there is none inside */
     return SHOAL_OK;
 }
@@ -233,20 +233,20 @@ static int read_field(const reader *in, const field *field, const json_t *value,
     if (!value && field->kind == LATER)
         return SHOAL_OK;
     if (!value)
-        return fail_field(in, field->name, "is missing");
+        return fail_at_field(in, field->name, "is missing");
     switch (field->kind) {
     case REAL:
     case LATER:
         *(double *)place = number;
-        return number >= 0 && isfinite(number) ? SHOAL_OK : fail_field(in, field->name, "is no number from 0 up");
+        return number >= 0 && isfinite(number) ? SHOAL_OK : fail_at_field(in, field->name, "is no number from 0 up");
     case THREADS:
         if (!json_is_integer(value) || number < 0 || number > THREADS_MOST)
-            return fail_field(in, field->name, "is no number of threads");
+            return fail_at_field(in, field->name, "is no number of threads");
         *(int *)place = (int)json_integer_value(value);
         return SHOAL_OK;
     case DATE:
         if (!json_is_string(value) || !parse_date(place, json_string_value(value)))
-            return fail_field(in, field->name, "is no date such as 2026-01-31T12:00:00Z");
+            return fail_at_field(in, field->name, "is no date such as 2026-01-31T12:00:00Z");
         return SHOAL_OK;
     case TEXT: break;
     }
@@ -296,14 +296,14 @@ static int read_site(reader *in, plan_calibration *out, int index, const json_t 
     return status == SHOAL_OK ? plan_calibration_set_site(out, &site) : status;
 }
 
-static int read_list(reader *in, plan_calibration *out, const json_t *object, const char *name, int most,
+static int read_entries(reader *in, plan_calibration *out, const json_t *object, const char *name, int most,
                      int (*read)(reader *in, plan_calibration *out, int index, const json_t *entry))
 {
     const json_t *list = json_object_get(object, name);
     int status = SHOAL_OK;
     in->entry[0] = '\0';
     if (!json_is_array(list))
-        return fail_field(in, name, list ? "is no list" : "is missing");
+        return fail_at_field(in, name, list ? "is no list" : "is missing");
     if (json_array_size(list) > (size_t)most)
         return shoal_fail(SHOAL_INVALID, "%s: '%s' has %zu entries; %d are the most", in->path, name,
                           json_array_size(list), most);
@@ -323,9 +323,9 @@ static int read_object(plan_calibration *out, const json_t *object, const char *
                           path, (long long)json_integer_value(version), VERSION);
     int status = read_fields(&in, top_fields, object, out);
     if (status == SHOAL_OK)
-        status = read_list(&in, out, object, "paces", PLAN_PACES_MOST, read_pace);
+        status = read_entries(&in, out, object, "paces", PLAN_PACES_MOST, read_pace);
     if (status == SHOAL_OK)
-        status = read_list(&in, out, object, "sites", PLAN_SITES_MOST, read_site);
+        status = read_entries(&in, out, object, "sites", PLAN_SITES_MOST, read_site);
     return status;
 }
 

@@ -21,7 +21,7 @@ static const double MB = 1e6, MS = 1e-3, US = 1e-6;
  * general-purpose v2 account of the larger regions, 60 Gbit/s in; for S3, which names none, 100 Gbit/s.  Latencies and
  * rates of one connection are rules of thumb for machines of the same region: nobody measured them here.  Everything
  * behind pipe and ssh passes through the one machine that started the job: a gigabit link, half a millisecond away. */
-static shoal_site assume(const char *scheme)
+static shoal_site assume_site(const char *scheme)
 {
     const shoal_site folder = {.get = 5 * US,
                                .put = 40 * US,
@@ -109,7 +109,7 @@ static bool is_scheme(const char *word)
 
 /* The name under which a store is kept: its scheme where all stores of this machine are alike, otherwise scheme,
  * account and container. `levels` of what stands behind "://" are part of it. */
-static void name_of(char *out, size_t size, const char *store, int levels)
+static void name_store(char *out, size_t size, const char *store, int levels)
 {
     size_t length = 0;
     while (islower((unsigned char)store[length]) || isdigit((unsigned char)store[length]))
@@ -130,10 +130,10 @@ static void name_of(char *out, size_t size, const char *store, int levels)
 
 void plan_calibration_name(char *out, size_t size, const char *store)
 {
-    name_of(out, size, store, strncmp(store, "az:", 3) == 0 ? 2 : 1);
+    name_store(out, size, store, strncmp(store, "az:", 3) == 0 ? 2 : 1);
 }
 
-static const plan_calibrated_site *find(const plan_calibration *calibration, const char *name)
+static const plan_calibrated_site *find_site(const plan_calibration *calibration, const char *name)
 {
     for (int i = 0; calibration && i < calibration->sites; i++)
         if (strcmp(calibration->site[i].store, name) == 0)
@@ -159,22 +159,22 @@ void plan_calibration_site(shoal_site *out, bool *measured, const plan_calibrati
 {
     char name[sizeof calibration->site->store], scheme[sizeof name];
     plan_calibration_name(name, sizeof name, store);
-    name_of(scheme, sizeof scheme, store, 0);
-    const plan_calibrated_site *site = find(calibration, name);
+    name_store(scheme, sizeof scheme, store, 0);
+    const plan_calibrated_site *site = find_site(calibration, name);
     if (!site && strncmp(name, "az://", 5) == 0) {
         char account[sizeof name];
-        name_of(account, sizeof account, store, 1);
+        name_store(account, sizeof account, store, 1);
         site = find_account(calibration, account);
     }
     if (!site)
-        site = find(calibration, scheme);
+        site = find_site(calibration, scheme);
     *measured = site && site->date > 0;
     if (site) {
         *out = site->site;
         out->loss_threads = calibration->threads;
         return;
     }
-    *out = assume(scheme);
+    *out = assume_site(scheme);
     if (calibration && calibration->threads > 1) {
         out->thread_loss = calibration->thread_loss;
         out->loss_threads = calibration->threads;

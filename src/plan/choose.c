@@ -38,7 +38,7 @@ static shoal_plan_crew crew_of(const plan_question *question, const plan_option 
     return crew;
 }
 
-static int estimate(plan_option *option, plan_slowest_memo *memo, const plan_question *question)
+static int estimate_option(plan_option *option, plan_slowest_memo *memo, const plan_question *question)
 {
     option->fits = true;
     if (question->paper)
@@ -55,7 +55,7 @@ static int estimate(plan_option *option, plan_slowest_memo *memo, const plan_que
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-static double value_of(const plan_option *option, plan_wish wish)
+static double option_value(const plan_option *option, plan_wish wish)
 {
     const shoal_estimate *estimate = &option->estimate;
     return wish == PLAN_WISH_TIME   ? estimate->seconds
@@ -65,12 +65,12 @@ static double value_of(const plan_option *option, plan_wish wish)
 
 static bool is_less(const plan_option *a, const plan_option *b, plan_wish wish)
 {
-    double x = value_of(a, wish), y = value_of(b, wish);
+    double x = option_value(a, wish), y = option_value(b, wish);
     if (x != y)
         return x < y;
     plan_wish other = wish == PLAN_WISH_COST ? PLAN_WISH_TIME : PLAN_WISH_COST;
-    x = value_of(a, other);
-    y = value_of(b, other);
+    x = option_value(a, other);
+    y = option_value(b, other);
     return x != y ? x < y : a->workers < b->workers;
 }
 
@@ -94,7 +94,7 @@ static int64_t find_best(const plan_choice *choice, plan_wish wish, bool meeting
     return best;
 }
 
-static void judge(plan_choice *choice, const plan_question *question)
+static void judge_options(plan_choice *choice, const plan_question *question)
 {
     for (int64_t i = 0; i < choice->options; i++) {
         plan_option *option = &choice->option[i];
@@ -145,10 +145,10 @@ int plan_choose(plan_choice *out, const plan_question *question)
             plan_option *option = &out->option[i * count + j];
             *option = (plan_option){.machine = question->machines ? question->machines->machine[i] : NULL,
                                     .workers = question->workers[j]};
-            status = estimate(option, &memo, question);
+            status = estimate_option(option, &memo, question);
         }
     if (status == SHOAL_OK)
-        judge(out, question);
+        judge_options(out, question);
     if (status == SHOAL_OK)
         status = mark_front(out);
     if (status < 0)

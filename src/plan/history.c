@@ -99,7 +99,7 @@ static bool ends_within_line(int file)
            last != '\n';
 }
 
-static int write_line(int file, const char *path, const char *line, size_t size)
+static int write_history_line(int file, const char *path, const char *line, size_t size)
 {
     ssize_t done;
     do
@@ -166,7 +166,7 @@ int plan_history_add(const char *path, const plan_run *run)
         size++;
     }
     if (status == SHOAL_OK)
-        status = write_line(file, path, whole ? whole : line, size);
+        status = write_history_line(file, path, whole ? whole : line, size);
     if (status == SHOAL_OK)
         status = cut_to_half(file, path);
     if (file >= 0)
@@ -179,7 +179,7 @@ int plan_history_add(const char *path, const plan_run *run)
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* Room for one more. */
-static int reserve(plan_run **runs, int64_t count, int64_t *room)
+static int reserve_runs(plan_run **runs, int64_t count, int64_t *room)
 {
     if (count < *room)
         return SHOAL_OK;
@@ -190,14 +190,14 @@ static int reserve(plan_run **runs, int64_t count, int64_t *room)
     return status;
 }
 
-static int read_lines(plan_run **out, int64_t *count, int64_t *damaged, const char *bytes, size_t size)
+static int read_history_lines(plan_run **out, int64_t *count, int64_t *damaged, const char *bytes, size_t size)
 {
     int64_t room = 0;
     int status = SHOAL_OK;
     for (size_t at = 0; status == SHOAL_OK && at < size;) {
         const char *newline = memchr(bytes + at, '\n', size - at);
         size_t length = newline ? (size_t)(newline - bytes) - at : size - at;
-        status = length > 0 ? reserve(out, *count, &room) : SHOAL_OK;
+        status = length > 0 ? reserve_runs(out, *count, &room) : SHOAL_OK;
         if (status == SHOAL_OK && length > 0) {
             bool well = plan_history_line_read(&(*out)[*count], bytes + at, length);
             *count += well;
@@ -223,7 +223,7 @@ int plan_history_read(plan_run **out, int64_t *count, int64_t *damaged, const ch
     if (file >= 0)
         close(file);
     if (status == SHOAL_OK)
-        status = read_lines(out, count, damaged, bytes, size);
+        status = read_history_lines(out, count, damaged, bytes, size);
     base_free(&bytes);
     if (status < 0)
         base_free(out);

@@ -75,7 +75,7 @@ enum { SOURCES = sizeof sources / sizeof *sources };
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static json_t *value_of(const field *of, const void *from)
+static json_t *json_of_value(const field *of, const void *from)
 {
     const char *place = (const char *)from + of->offset;
     switch (of->kind) {
@@ -93,7 +93,7 @@ static bool add_fields(json_t *object, const field *table, const void *from)
 {
     bool well = object != NULL;
     for (; table->name && well; table++)
-        well = json_object_set_new(object, table->name, value_of(table, from)) == 0;
+        well = json_object_set_new(object, table->name, json_of_value(table, from)) == 0;
     return well;
 }
 

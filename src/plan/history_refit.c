@@ -50,7 +50,7 @@ static void site_of(shoal_site *out, const plan_calibration *calibration, const 
         plan_calibration_site(out, &measured, calibration, run->store);
 }
 
-static void add_phase(shoal_cost *cost, const struct plan_run_phase *phase)
+static void add_run_phase(shoal_cost *cost, const struct plan_run_phase *phase)
 {
     cost->phase[cost->phases++] = (shoal_cost_phase){.name = phase->name,
                                                      .rounds = phase->rounds,
@@ -62,14 +62,14 @@ static void add_phase(shoal_cost *cost, const struct plan_run_phase *phase)
 }
 
 /* Of the whole run, or of one of its phases. */
-static int estimate(shoal_estimate *out, const plan_run *run, int only, const shoal_site *site, const shoal_pace *pace,
+static int estimate_run(shoal_estimate *out, const plan_run *run, int only, const shoal_site *site, const shoal_pace *pace,
                     int paces)
 {
     shoal_cost cost = {0};
     shoal_plan_crew crew;
     for (int i = 0; i < run->phases; i++)
         if (only < 0 || i == only)
-            add_phase(&cost, &run->phase[i]);
+            add_run_phase(&cost, &run->phase[i]);
     const shoal_plan_job job = {.cost = &cost,
                                 .learner = run->learner,
                                 .rows = run->rows,
@@ -88,7 +88,7 @@ int plan_history_estimate(shoal_estimate *out, const plan_calibration *calibrati
 {
     shoal_site site;
     site_of(&site, calibration, run);
-    return estimate(out, run, -1, &site, calibration->pace, calibration->paces);
+    return estimate_run(out, run, -1, &site, calibration->pace, calibration->paces);
 }
 
 /* Of the same machine, with the same arithmetic. */
@@ -99,7 +99,7 @@ static bool is_alike(const plan_calibration *calibration, const plan_run *run)
     return here && same && run->phases > 0 && run->seconds > 0 && run->seconds < TOO_LONG;
 }
 
-static bool is_alone(const plan_run *run)
+static bool ran_alone(const plan_run *run)
 {
     return run->store[0] == '\0';
 }
@@ -131,7 +131,7 @@ static bool observe(observation *out, const plan_calibration *calibration, const
         snprintf(unit.learner, sizeof unit.learner, "%s", run->learner);
         snprintf(unit.phase, sizeof unit.phase, "%s", run->phase[phase].name);
         *constant_of(&unit, c) = 1;
-        if (estimate(&estimated, run, phase, &site, &unit, 1) < 0 || !isfinite(estimated.seconds))
+        if (estimate_run(&estimated, run, phase, &site, &unit, 1) < 0 || !isfinite(estimated.seconds))
             return false;
         out->share[c] = estimated.seconds;
     }
@@ -251,7 +251,7 @@ static int refit_pace(plan_calibration *calibration, const plan_run *run, int64_
     int status = base_alloc(&seen, (size_t)count, sizeof *seen, "a fit");
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++)
         for (int p = 0; p < run[i].phases; p++)
-            if (is_alone(&run[i]) && is_alike(calibration, &run[i]) && is_of(&run[i], p, &pace) &&
+            if (ran_alone(&run[i]) && is_alike(calibration, &run[i]) && is_of(&run[i], p, &pace) &&
                 observe(&seen[observed], calibration, &run[i], p)) {
                 observed++;
                 break;
@@ -314,7 +314,7 @@ static int fit_sync(shoal_site *site, const plan_calibration *calibration, const
         shoal_estimate estimated;
         if (is_whole_of(calibration, &run[i], store) && rounds_of(&run[i]) > 0 &&
             (run[i].workers > 1 || run[i].split_roles) &&
-            estimate(&estimated, &run[i], -1, &without, calibration->pace, calibration->paces) == SHOAL_OK)
+            estimate_run(&estimated, &run[i], -1, &without, calibration->pace, calibration->paces) == SHOAL_OK)
             left[found++] = fmax((run[i].seconds - estimated.seconds) / rounds_of(&run[i]), 0);
     }
     if (status == SHOAL_OK && found > 0) {
@@ -336,7 +336,7 @@ static int64_t fit_error(double *error, const plan_calibration *calibration, con
     for (int64_t i = 0; i < count; i++) {
         shoal_estimate estimated;
         if (!is_whole_of(calibration, &run[i], store) ||
-            estimate(&estimated, &run[i], -1, site, calibration->pace, calibration->paces) < 0 ||
+            estimate_run(&estimated, &run[i], -1, site, calibration->pace, calibration->paces) < 0 ||
             !(estimated.seconds > 0) || !isfinite(estimated.seconds))
             continue;
         double off = log(run[i].seconds / estimated.seconds);
@@ -372,7 +372,7 @@ static int refit_stores(plan_calibration *calibration, int64_t *used, const plan
 {
     int status = SHOAL_OK;
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
-        bool seen = is_alone(&run[i]);
+        bool seen = ran_alone(&run[i]);
         for (int64_t before = 0; before < i && !seen; before++)
             seen = strcmp(run[before].store, run[i].store) == 0;
         if (!seen)

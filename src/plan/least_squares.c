@@ -161,7 +161,7 @@ static void solve(problem *self)
     }
 }
 
-static int make_room(problem *self)
+static int make_problem_room(problem *self)
 {
     size_t m = (size_t)self->rows, n = (size_t)self->columns;
     static const char what[] = "least squares";
@@ -198,7 +198,7 @@ static void scale_columns(problem *self, const double *a)
 int plan_least_squares(double *x, const double *a, const double *b, int rows, int columns)
 {
     problem self = {.rows = rows, .columns = columns, .b = b, .x = x};
-    int status = make_room(&self);
+    int status = make_problem_room(&self);
     memset(x, 0, (size_t)columns * sizeof *x);
     if (status == SHOAL_OK) {
         scale_columns(&self, a);

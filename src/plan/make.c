@@ -12,7 +12,7 @@
 
 /* ---- the question ------------------------------------------------------------------------------------------------ */
 
-static void assume(plan *plan, const char *what)
+static void note_assumed(plan *plan, const char *what)
 {
     char *text = plan->assumed;
     size_t used = strlen(text);
@@ -102,7 +102,7 @@ static int find_job(plan *plan)
     if (plan->request->classes > 0) {
         char text[64];
         snprintf(text, sizeof text, "%lld classes (--classes)", (long long)plan->request->classes);
-        assume(plan, text);
+        note_assumed(plan, text);
     }
     if (status == SHOAL_OK)
         status = check_rounds(plan);
@@ -156,7 +156,7 @@ static void find_start(plan *plan)
         crew->start = plan->request->start;
     else if (plan->question.machines) {
         crew->start = 60;
-        assume(plan, "a machine is there after 60 s (--start)");
+        note_assumed(plan, "a machine is there after 60 s (--start)");
     } else if (plan->request->workers.local)
         crew->start = plan->question.site.start;
 }
@@ -184,12 +184,12 @@ static void find_crew(plan *plan)
         if (question->wish == PLAN_WISH_NONE)
             question->wish = PLAN_WISH_TIME;
         if (!request->workers.local)
-            assume(plan, "each worker has a machine like this one, of unknown price (--machines, --price)");
+            note_assumed(plan, "each worker has a machine like this one, of unknown price (--machines, --price)");
     }
     if (!isnan(request->losses))
         question->crew.losses = request->losses;
     else if (request->spot)
-        assume(plan, "a spot machine is lost 0.05 times an hour (--losses)");
+        note_assumed(plan, "a spot machine is lost 0.05 times an hour (--losses)");
     find_start(plan);
 }
 
@@ -207,7 +207,7 @@ static void choose_store(plan *plan)
     for (int64_t i = 1; i < plan->machines.machines && !plan->request->store; i++)
         several |= strcmp(plan->machines.machine[i]->cloud, plan->machines.machine[0]->cloud) != 0;
     if (several)
-        assume(plan, "the same store for machines of every cloud (--store)");
+        note_assumed(plan, "the same store for machines of every cloud (--store)");
 }
 
 static void set_if(double *constant, double value)
@@ -223,7 +223,7 @@ static void assume_store(plan *plan)
     snprintf(text, sizeof text, "%s of store %.64s as published (shoal calibrate --store URL)",
              request->bandwidth > 0 || request->latency > 0 ? "what else is known" : "rates and latencies",
              plan->store);
-    assume(plan, text);
+    note_assumed(plan, text);
 }
 
 /* Estimates for machines that nobody measured are that much less sure. */
@@ -248,7 +248,7 @@ static void find_site(plan *plan)
         site->straggle = request->straggle;
     if (plan->question.machines) {
         site->error = hypot(site->error, OTHER_MACHINES);
-        assume(plan, "a core of these machines is as fast as one of this (--speed)");
+        note_assumed(plan, "a core of these machines is as fast as one of this (--speed)");
     }
 }
 
@@ -331,7 +331,7 @@ static int find_paces(plan *plan)
 }
 
 /* None is there before the first `shoal calibrate`, nor where there is no place for one. */
-static int read_calibration(plan *plan)
+static int read_plan_calibration(plan *plan)
 {
     char *path = NULL;
     int status = plan_calibration_path(&path);
@@ -390,7 +390,7 @@ static int find_question(plan *plan)
     if (status == SHOAL_OK)
         status = find_machines(plan);
     if (status == SHOAL_OK && !by_paper)
-        status = read_calibration(plan);
+        status = read_plan_calibration(plan);
     if (status < 0)
         return status;
     if (!by_paper)

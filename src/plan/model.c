@@ -35,14 +35,14 @@ typedef struct round_parts {
 
 static const double LARGEST = 1e18;
 
-static int check_size(const char *name, double value, double least)
+static int check_amount(const char *name, double value, double least)
 {
     if (isfinite(value) && value >= least && value <= LARGEST)
         return SHOAL_OK;
     return shoal_fail(SHOAL_USAGE, "--%s: must be %g to %g, not %g", name, least, LARGEST, value);
 }
 
-static int check(const shoal_plan_job *job, const shoal_site *site, const shoal_plan_crew *crew)
+static int check_question(const shoal_plan_job *job, const shoal_site *site, const shoal_plan_crew *crew)
 {
     const struct {
         const char *name;
@@ -64,7 +64,7 @@ static int check(const shoal_plan_job *job, const shoal_site *site, const shoal_
                  {"connections", crew->alone ? 1 : site->connections, 1}};
     int status = job->learner ? SHOAL_OK : shoal_fail(SHOAL_USAGE, "a plan needs the name of its learner");
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && status == SHOAL_OK; i++)
-        status = check_size(sizes[i].name, sizes[i].value, sizes[i].least);
+        status = check_amount(sizes[i].name, sizes[i].value, sizes[i].least);
     if (status == SHOAL_OK && job->cost->phases == 0 && job->cost->rounds <= 0)
         status = shoal_fail(SHOAL_USAGE, "%s does not say what it costs, so nothing can be planned", job->learner);
     return status;
@@ -289,7 +289,7 @@ int plan_estimate(shoal_estimate *out, plan_slowest_memo *memo, const shoal_plan
                   const shoal_pace *pace, int paces, const shoal_plan_crew *crew)
 {
     *out = (shoal_estimate){0};
-    int status = check(job, site, crew);
+    int status = check_question(job, site, crew);
     if (status < 0)
         return status;
     setting all = {.job = job, .site = site, .crew = crew, .mappers = (double)crew->workers};

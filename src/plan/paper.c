@@ -4,7 +4,7 @@
 
 #include "plan/bill.h"
 
-static int check(const shoal_paper *paper, int64_t mappers)
+static int check_paper(const shoal_paper *paper, int64_t mappers)
 {
     const struct {
         const char *name;
@@ -39,7 +39,7 @@ static double count_requests(double mappers, double groups, double iterations)
 
 int shoal_paper_estimate(shoal_estimate *out, const shoal_paper *paper, int64_t mappers)
 {
-    int status = check(paper, mappers);
+    int status = check_paper(paper, mappers);
     if (status < 0)
         return status;
     double p = (double)mappers, groups = ceil(sqrt(p)), cells = paper->clusters * paper->columns;

@@ -125,7 +125,7 @@ static int complain_missing(const reader *r, const char *name)
                       r->table->name, (long long)r->table->line, name);
 }
 
-static int read_header(reader *r)
+static int read_price_header(reader *r)
 {
     int status = SHOAL_OK;
     if (!data_table_next(&status, r->table))
@@ -151,7 +151,7 @@ static int read_header(reader *r)
 
 /* ---- machines ---------------------------------------------------------------------------------------------------- */
 
-static int read_text(char *out, const reader *r, const column *c, const char *text)
+static int read_price_text(char *out, const reader *r, const column *c, const char *text)
 {
     if (strlen(text) >= c->room)
         return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is longer than %zu bytes: '%.*s...'", r->table->name,
@@ -168,7 +168,7 @@ static int read_text(char *out, const reader *r, const column *c, const char *te
     return SHOAL_OK;
 }
 
-static int read_number(double *out, const reader *r, const column *c, const char *text)
+static int read_price_number(double *out, const reader *r, const column *c, const char *text)
 {
     if (!*text && c->blank != BLANK_REFUSED) {
         *out = c->blank == BLANK_NAN ? NAN : c->blank == BLANK_ONE ? 1 : 0;
@@ -197,7 +197,7 @@ static int read_machine(plan_machine *out, const reader *r)
     for (int c = 0; c < COLUMNS && status == SHOAL_OK; c++) {
         const char *text = r->at[c] < 0 ? "" : trimmed(r->table->field[r->at[c]]);
         void *place = (char *)out + columns[c].offset;
-        status = columns[c].room ? read_text(place, r, &columns[c], text) : read_number(place, r, &columns[c], text);
+        status = columns[c].room ? read_price_text(place, r, &columns[c], text) : read_price_number(place, r, &columns[c], text);
     }
     if (status < 0)
         return status;
@@ -282,7 +282,7 @@ int plan_prices_from(plan_prices **out, data_table *table)
         status = base_copy_text(&r.prices->name, table->name);
     if (status == SHOAL_OK) {
         find_table_date(r.prices->date, table);
-        status = read_header(&r);
+        status = read_price_header(&r);
     }
     if (status == SHOAL_OK)
         status = read_machines(&r);

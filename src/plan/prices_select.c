@@ -297,7 +297,7 @@ static int complain(const plan_prices *prices, const pattern *p, bool spot)
 
 /* ---- selections -------------------------------------------------------------------------------------------------- */
 
-static int mark(bool *chosen, const plan_prices *prices, const char *text, size_t length, bool spot)
+static int mark_matching(bool *chosen, const plan_prices *prices, const char *text, size_t length, bool spot)
 {
     pattern p;
     bool any = false;
@@ -332,7 +332,7 @@ int plan_prices_select(plan_selection *out, const plan_prices *prices, const cha
     int status = base_alloc(&chosen, (size_t)prices->machines, sizeof *chosen, "chosen machines");
     for (const char *at = text; status == SHOAL_OK;) {
         size_t length = strcspn(at, ",");
-        status = mark(chosen, prices, at, length, spot);
+        status = mark_matching(chosen, prices, at, length, spot);
         if (at[length] == '\0')
             break;
         at += length + 1;

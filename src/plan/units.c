@@ -19,7 +19,7 @@ static const double MINUTE = 60, HOUR = 3600, DAY = 86400;
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* Reads one number of plain digits and moves behind it and the spaces that follow. */
-static bool read_number(double *out, const char **text)
+static bool read_leading_number(double *out, const char **text)
 {
     char number[64];
     size_t length = strspn(*text, "0123456789.");
@@ -59,7 +59,7 @@ static bool read_duration(double *out, const char *text)
         return true;
     do {
         double number = 0;
-        if (!read_number(&number, &text))
+        if (!read_leading_number(&number, &text))
             return false;
         double unit = read_unit(&text);
         if (unit == 0 || unit >= last) /* "30m1h" is more likely a slip than meant */

@@ -11,7 +11,7 @@
 
 enum { COUNT_MOST = 10000 };
 
-static int refuse(const char *part, size_t length)
+static int refuse_part(const char *part, size_t length)
 {
     return shoal_fail(SHOAL_USAGE,
                       "--workers: '%.*s' is neither a number of workers, from 1 to %d, nor a range such as 1..100",
@@ -19,7 +19,7 @@ static int refuse(const char *part, size_t length)
 }
 
 /* Reads a number that ends at `end`. */
-static bool read_number(int64_t *out, const char *text, const char *end)
+static bool read_count(int64_t *out, const char *text, const char *end)
 {
     char number[32];
     size_t length = (size_t)(end - text);
@@ -34,11 +34,11 @@ static int add_part(plan_workers *out, const char *part, size_t length)
 {
     const char *end = part + length, *dots = memmem(part, length, "..", 2);
     int64_t first = 0, last = 0;
-    if (!read_number(&first, part, dots ? dots : end))
-        return refuse(part, length);
+    if (!read_count(&first, part, dots ? dots : end))
+        return refuse_part(part, length);
     last = first;
-    if (dots && (!read_number(&last, dots + 2, end) || last < first))
-        return refuse(part, length);
+    if (dots && (!read_count(&last, dots + 2, end) || last < first))
+        return refuse_part(part, length);
     if (last - first >= COUNT_MOST - out->count)
         return shoal_fail(SHOAL_USAGE, "--workers: '%.*s' makes more than %d numbers of workers to look at",
                           (int)length, part, COUNT_MOST);
@@ -47,7 +47,7 @@ static int add_part(plan_workers *out, const char *part, size_t length)
     return SHOAL_OK;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_counts(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return x < y ? -1 : x > y;
@@ -56,7 +56,7 @@ static int compare(const void *a, const void *b)
 static void sort_without_repeats(plan_workers *out)
 {
     int64_t kept = 0;
-    qsort(out->number, (size_t)out->count, sizeof *out->number, compare);
+    qsort(out->number, (size_t)out->count, sizeof *out->number, compare_counts);
     for (int64_t i = 0; i < out->count; i++)
         if (kept == 0 || out->number[i] != out->number[kept - 1])
             out->number[kept++] = out->number[i];

@@ -107,7 +107,7 @@ static int check_columns(const run_applied *self, const run_application *applica
 }
 
 /* A request whose learner is the predictor: its options are the model. */
-static int make_request(run_applied *self, const run_application *application)
+static int make_applying_request(run_applied *self, const run_application *application)
 {
     const shoal_algorithm *algorithm = self->face->predictor->algorithm;
     int status = base_alloc(&self->request, 1, sizeof *self->request + algorithm->config_size, "a request");
@@ -123,7 +123,7 @@ static int make_request(run_applied *self, const run_application *application)
     return run_outcome_new(&self->outcome, self->request);
 }
 
-static int write_outputs(const run_applied *self, const run_application *application)
+static int write_applied_outputs(const run_applied *self, const run_application *application)
 {
     double started = base_seconds();
     int status = SHOAL_OK;
@@ -139,7 +139,7 @@ int run_apply(run_applied *out, const run_application *application)
     *out = (run_applied){0};
     int status = load_model(out, application);
     if (status == SHOAL_OK)
-        status = make_request(out, application);
+        status = make_applying_request(out, application);
     if (status == SHOAL_OK)
         status = run_load(out->outcome);
     if (status == SHOAL_OK)
@@ -151,7 +151,7 @@ int run_apply(run_applied *out, const run_application *application)
         out->face->predictor->settle(&out->model, &rows);
     memcpy(out->outcome->config, out->model.config, out->face->predictor->algorithm->config_size);
     status = run_here(out->outcome);
-    return status == SHOAL_OK && run_is_first() ? write_outputs(out, application) : status;
+    return status == SHOAL_OK && run_is_first() ? write_applied_outputs(out, application) : status;
 }
 
 void run_applied_release(run_applied *applied)

@@ -60,7 +60,7 @@ static int add_code(run_code *code, const char *name, char *bytes, size_t size)
     return status;
 }
 
-static int add_file(run_code *code, const char *name, const char *path)
+static int add_code_file(run_code *code, const char *name, const char *path)
 {
     char *bytes = NULL;
     size_t size = 0;
@@ -137,7 +137,7 @@ static int send_file(run_code *code, const char *path)
     if (status == SHOAL_OK && !job_code_name_is_good(name))
         status = fail_name(path);
     if (status == SHOAL_OK)
-        status = add_file(code, name, path);
+        status = add_code_file(code, name, path);
     base_free(&name);
     return status;
 }

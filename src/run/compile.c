@@ -45,7 +45,7 @@ static const char *compiler(void)
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 
 /* Makes the folders above a path. */
-static int make_folders(const char *path)
+static int make_header_folders(const char *path)
 {
     int error = base_make_folders_above(path, 0700, NULL);
     return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "can't make the folder of %s", path) : SHOAL_OK;
@@ -59,7 +59,7 @@ static int write_header(const char *folder, const run_header *header)
     int status = base_format(&path, "%s/%s", folder, header->name);
     bool is_there = status == SHOAL_OK && stat(path, &there) == 0 && (size_t)there.st_size == header->size;
     if (status == SHOAL_OK && !is_there) {
-        status = make_folders(path);
+        status = make_header_folders(path);
         if (status == SHOAL_OK)
             status = base_output_open(&output, path);
         if (status == SHOAL_OK)
@@ -197,7 +197,7 @@ int run_compile(char **out, const char *source)
     if (status == SHOAL_OK)
         status = base_format(&path, "%s/modules/%s.so", cache, hex);
     if (status == SHOAL_OK)
-        status = make_folders(path);
+        status = make_header_folders(path);
     if (status == SHOAL_OK && access(path, R_OK) < 0)
         status = compile(path, from, include);
     if (status == SHOAL_OK) {

@@ -147,7 +147,7 @@ done:
 }
 
 /* Makes the folder and those above it. */
-static int make_folder(const char *folder)
+static int make_events_folder(const char *folder)
 {
     int error = base_make_folders(folder, 0777, NULL);
     return error ? fail_folder(folder, error) : SHOAL_OK;
@@ -161,7 +161,7 @@ static double wall_time(void)
 }
 
 /* Appends one event in its frame, all at once. */
-static int append(run_events *events, const base_writer *event)
+static int append_event(run_events *events, const base_writer *event)
 {
     base_writer frame = {0};
     if (event->status < 0)
@@ -209,7 +209,7 @@ int run_events_open(run_events **out, const char *folder)
     run_events *events = NULL;
     int status = run_events_check(folder);
     if (status == SHOAL_OK)
-        status = make_folder(folder);
+        status = make_events_folder(folder);
     if (status == SHOAL_OK)
         status = base_alloc(&events, 1, sizeof *events, "events");
     if (status < 0)
@@ -218,7 +218,7 @@ int run_events_open(run_events **out, const char *folder)
     status = create_file(events, folder);
     if (status == SHOAL_OK) {
         run_event_write_version(&event, wall_time());
-        events->status = append(events, &event);
+        events->status = append_event(events, &event);
         status = events->status < 0 ? fail_file(events) : SHOAL_OK;
         if (status < 0)
             unlink(events->path); /* it holds nothing */
@@ -238,7 +238,7 @@ void run_events_add(run_events *events, int64_t step, const run_event_value *val
     if (events->status < 0)
         return;
     run_event_write_values(&event, wall_time(), step, values, count);
-    events->status = append(events, &event);
+    events->status = append_event(events, &event);
     base_writer_release(&event);
 }
 

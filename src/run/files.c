@@ -10,7 +10,7 @@
 
 /* ---- which there are --------------------------------------------------------------------------------------------- */
 
-static void add_file(run_files *out, int *count, const char *dashes, const char *name, const char *path)
+static void add_run_file(run_files *out, int *count, const char *dashes, const char *name, const char *path)
 {
     snprintf(out->name[*count], RUN_NAME_BYTES, "%s%s", dashes, name);
     out->file[*count] = (run_file){out->name[*count], path};
@@ -22,8 +22,8 @@ void run_request_outputs(run_files *out, const shoal_request *request)
     int count = 0;
     *out = (run_files){0};
     for (int i = 0; request->face->outputs[i].name; i++)
-        add_file(out, &count, "--", request->face->outputs[i].name, request->output[i]);
-    add_file(out, &count, "--", "trace", request->trace.trace);
+        add_run_file(out, &count, "--", request->face->outputs[i].name, request->output[i]);
+    add_run_file(out, &count, "--", "trace", request->trace.trace);
 }
 
 void run_request_inputs(run_files *out, const shoal_request *request)
@@ -33,14 +33,14 @@ void run_request_inputs(run_files *out, const shoal_request *request)
         request->face->start_file ? request->face->start_file(&option, request->config, &request->inputs) : NULL;
     int count = 0;
     *out = (run_files){0};
-    add_file(out, &count, "", "DATA", request->data);
-    add_file(out, &count, "--", "labels", request->inputs.labels);
-    add_file(out, &count, "--", "weights", request->inputs.weights);
+    add_run_file(out, &count, "", "DATA", request->data);
+    add_run_file(out, &count, "--", "labels", request->inputs.labels);
+    add_run_file(out, &count, "--", "weights", request->inputs.weights);
     if (start)
-        add_file(out, &count, "", option, start);
+        add_run_file(out, &count, "", option, start);
     if (request->face->runs_code) {
-        add_file(out, &count, "", "MODULE", request->function.module);
-        add_file(out, &count, "--", "params", run_params_file(request));
+        add_run_file(out, &count, "", "MODULE", request->function.module);
+        add_run_file(out, &count, "--", "params", run_params_file(request));
     }
 }
 

@@ -19,7 +19,7 @@ enum { PROBE_BYTES = 16 << 20, POLL_MS = 10, AT_ONCE = 8 };
 static const double PROBE_LONGEST = 60, SINFO_LONGEST = 20; /* seconds for one host, and for one answer */
 static const char probe_key[] = "probe/blob";
 
-static int add_row(run_hosts *self, run_host **out)
+static int add_host_row(run_hosts *self, run_host **out)
 {
     int status = base_grow(&self->rows, (size_t)self->count, (size_t)self->count + 1, sizeof *self->rows, "the hosts");
     if (status == SHOAL_OK)
@@ -32,7 +32,7 @@ static int add_row(run_hosts *self, run_host **out)
 static int check_local(run_hosts *self, int64_t workers)
 {
     run_host *row = NULL;
-    int status = add_row(self, &row);
+    int status = add_host_row(self, &row);
     if (status < 0)
         return status;
     row->reached = true;
@@ -102,14 +102,14 @@ static int check_slurm(run_hosts *self, const char *rest, int64_t workers)
     for (char *line; status == SHOAL_OK && (line = strsep(&left, "\n")) != NULL;) {
         if (!strchr(line, '|'))
             continue;
-        status = add_row(self, &row);
+        status = add_host_row(self, &row);
         if (status < 0)
             break;
         row->workers = workers;
         take_partition(row, line);
         lines++;
     }
-    if (status == SHOAL_OK && lines == 0 && (status = add_row(self, &row)) == SHOAL_OK) {
+    if (status == SHOAL_OK && lines == 0 && (status = add_host_row(self, &row)) == SHOAL_OK) {
         snprintf(row->name, sizeof row->name, "slurm%s%s", *partition ? ":" : "", partition);
         snprintf(row->why, sizeof row->why, "%s", asked < 0 ? shoal_error() : "sinfo names no partition");
     }
@@ -140,7 +140,7 @@ static int start_reaching(run_hosts *self, reaching *now, const char *ssh)
         status = far_gate_new(&now->gate, AT_ONCE);
     now->first_row = self->count;
     for (int i = 0; i < now->count && status == SHOAL_OK; i++) {
-        status = add_row(self, &row);
+        status = add_host_row(self, &row);
         if (status < 0)
             break;
         row->workers = now->hosts[i].workers;
@@ -187,7 +187,7 @@ static int await_probe(run_host *row, far_host *host, bool probed, double second
     return SHOAL_OK;
 }
 
-static int measure_all(run_hosts *self, reaching *now, const volatile int *stop)
+static int measure_hosts(run_hosts *self, reaching *now, const volatile int *stop)
 {
     int status = SHOAL_OK;
     for (int i = 0; i < now->count && status == SHOAL_OK; i++)
@@ -239,7 +239,7 @@ static int check_ssh(run_hosts *self, const char *rest, const char *ssh, const v
     if (status == SHOAL_OK)
         status = start_reaching(self, &now, ssh);
     if (status == SHOAL_OK)
-        status = measure_all(self, &now, stop);
+        status = measure_hosts(self, &now, stop);
     end_reaching(&now);
     return status;
 }

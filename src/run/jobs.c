@@ -50,7 +50,7 @@ int run_jobs_url(char **out, const char *given)
 }
 
 /* Makes the folders above a file, for this user alone as the specification of XDG_STATE_HOME asks. */
-static int make_folders(const char *path)
+static int make_jobs_folders(const char *path)
 {
     int error = base_make_folders_above(path, 0700, NULL);
     return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "can't make the folder of %s", path) : SHOAL_OK;
@@ -59,7 +59,7 @@ static int make_folders(const char *path)
 int run_jobs_state_path(char **out, const char *name)
 {
     int status = state_path(out, name);
-    if (status == SHOAL_OK && (status = make_folders(*out)) < 0)
+    if (status == SHOAL_OK && (status = make_jobs_folders(*out)) < 0)
         base_free(out);
     return status;
 }
@@ -103,7 +103,7 @@ int run_jobs_open(run_jobs *out, const run_jobs_settings *settings, run_jobs_acc
     shoal_store_options options = {.create = access == RUN_JOBS_CREATE && is_folder(out->url),
                                    .read_only = access == RUN_JOBS_READ};
     if (options.create && !out->named && strncmp(out->url, "dir:/", 5) == 0)
-        status = make_folders(out->url + 4); /* those above it; the last one is the store's to make */
+        status = make_jobs_folders(out->url + 4); /* those above it; the last one is the store's to make */
     if (status == SHOAL_OK)
         status = run_protect_secrets(out->url);
     if (status == SHOAL_OK)
@@ -137,7 +137,7 @@ static bool is_start_or_end(const char *text, const char *id)
     return length <= whole && (strncmp(id, text, length) == 0 || strcmp(id + whole - length, text) == 0);
 }
 
-static int choose(char id[SHOAL_JOB_ID_BYTES], const shoal_job_id *ids, int64_t count, const char *text,
+static int choose_job(char id[SHOAL_JOB_ID_BYTES], const shoal_job_id *ids, int64_t count, const char *text,
                   const char *url)
 {
     const char *found = NULL, *other = NULL;
@@ -174,7 +174,7 @@ int run_jobs_find(char id[SHOAL_JOB_ID_BYTES], const run_jobs *jobs, const char 
         return shoal_fail(SHOAL_USAGE, "the name of a job is missing");
     int status = shoal_job_list(&ids, &count, jobs->store, run_jobs_deadline(jobs));
     if (status == SHOAL_OK)
-        status = choose(id, ids, count, text, jobs->url);
+        status = choose_job(id, ids, count, text, jobs->url);
     shoal_job_list_free(&ids);
     return status;
 }

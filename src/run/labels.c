@@ -156,7 +156,7 @@ static int read_labels(double **out, const shoal_outcome *outcome, const char *p
 }
 
 /* Where the label is in the ascending list, or belongs. */
-static int find_place(const double *list, int count, double label)
+static int find_label(const double *list, int count, double label)
 {
     int low = 0;
     while (low < count) {
@@ -175,7 +175,7 @@ static int check_classes(const double *labels, int64_t count, int most, const ch
     double *seen = NULL;
     int classes = 0, status = base_alloc(&seen, (size_t)most, sizeof *seen, "labels");
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
-        int place = find_place(seen, classes, labels[i]);
+        int place = find_label(seen, classes, labels[i]);
         if (place < classes && seen[place] == labels[i])
             continue;
         if (classes == most) {

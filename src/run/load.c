@@ -72,7 +72,7 @@ static int open_data(shoal_outcome *outcome, const char *path, const shoal_data_
 }
 
 /* Rows that the caller has in memory. */
-static int take_rows(shoal_outcome *outcome)
+static int take_given_rows(shoal_outcome *outcome)
 {
     const shoal_request *request = outcome->request;
     outcome->data = request->rows;
@@ -93,7 +93,7 @@ int run_load_alone(shoal_outcome *outcome)
         run_doing(outcome, text);
     }
     outcome->read_once |= (path && run_is_read_once(path)) || (weights && run_is_read_once(weights));
-    int status = path ? open_data(outcome, path, &request->reading) : take_rows(outcome);
+    int status = path ? open_data(outcome, path, &request->reading) : take_given_rows(outcome);
     if (status == SHOAL_OK && weights)
         status = load_weights(outcome, weights);
     if (status == SHOAL_OK && request->inputs.labels)

@@ -127,7 +127,7 @@ static int write_applied(shoal_outcome *outcome, const learn_output *output, con
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-static int write_outputs(shoal_outcome *outcome)
+static int write_run_outputs(shoal_outcome *outcome)
 {
     const learn_output *outputs = outcome->face->outputs;
     int status = SHOAL_OK;
@@ -144,7 +144,7 @@ static int write_outputs(shoal_outcome *outcome)
 int run_finish(shoal_outcome *outcome)
 {
     double started = base_seconds();
-    int status = write_outputs(outcome);
+    int status = write_run_outputs(outcome);
     if (!run_is_first())
         return status;
     if (status == SHOAL_OK)

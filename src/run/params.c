@@ -20,7 +20,7 @@ bool run_params_are_json(const char *text)
     return text[strspn(text, " \t\r\n")] == '{';
 }
 
-static int read_file(char **out, const char *path)
+static int read_params_file(char **out, const char *path)
 {
     size_t length = 0;
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -40,7 +40,7 @@ int run_params_read(char **text, const char *asked)
     shoal_params *params = NULL;
     if (!asked)
         return SHOAL_OK;
-    int status = run_params_are_json(asked) ? base_copy_text(text, asked) : read_file(text, asked);
+    int status = run_params_are_json(asked) ? base_copy_text(text, asked) : read_params_file(text, asked);
     if (status == SHOAL_OK) {
         status = learn_params_new(&params, *text);
         if (status == SHOAL_USAGE && !run_params_are_json(asked))

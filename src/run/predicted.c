@@ -123,7 +123,7 @@ static void fill_run(plan_run *run, const shoal_outcome *outcome, const shoal_co
 /* ---- what was predicted ------------------------------------------------------------------------------------------ */
 
 /* False when nothing was measured; what is damaged is said. */
-static bool read_calibration(plan_calibration *out, const shoal_outcome *outcome)
+static bool read_for_prediction(plan_calibration *out, const shoal_outcome *outcome)
 {
     char *path = NULL;
     int status = plan_calibration_path(&path);
@@ -139,7 +139,7 @@ static bool read_calibration(plan_calibration *out, const shoal_outcome *outcome
 static void predict(run_prediction *out, plan_run *run, bool cost_known, const shoal_outcome *outcome)
 {
     plan_calibration calibration;
-    bool calibrated = read_calibration(&calibration, outcome);
+    bool calibrated = read_for_prediction(&calibration, outcome);
     for (int i = 0; i < run->phases; i++)
         out->rounds += run->phase[i].rounds;
     out->took = run->seconds;
@@ -155,7 +155,7 @@ static void predict(run_prediction *out, plan_run *run, bool cost_known, const s
     }
 }
 
-static void record(const plan_run *run, const shoal_outcome *outcome)
+static void record_run(const plan_run *run, const shoal_outcome *outcome)
 {
     const char *wish = getenv("SHOAL_HISTORY");
     char *path = NULL;
@@ -177,5 +177,5 @@ void run_predicted_note(shoal_outcome *outcome)
     ask_cost(&cost, outcome);
     fill_run(&run, outcome, &cost);
     predict(&outcome->predicted, &run, cost.phases > 0, outcome);
-    record(&run, outcome);
+    record_run(&run, outcome);
 }

@@ -83,7 +83,7 @@ int run_ranks_can_read(const char *name, const char *path)
 
 /* ---- the beginning ----------------------------------------------------------------------------------------------- */
 
-static int check_options(const run_ranks_options *options, bool on_workers)
+static int check_ranks_options(const run_ranks_options *options, bool on_workers)
 {
     bool saves = options->checkpoint > 0 || options->resume;
     if (on_workers && options->engine != RUN_ENGINE_AUTO)
@@ -122,7 +122,7 @@ static int meet(int status)
 int run_ranks_begin(const run_ranks_options *options, bool on_workers)
 {
     bool started = self.expected && was_started(), asked = options->engine == RUN_ENGINE_MPI;
-    int status = check_options(options, on_workers);
+    int status = check_ranks_options(options, on_workers);
     bool alone = options->engine == RUN_ENGINE_THREADS || (!started && !asked);
     if (self.expected) /* nobody else asks */
         self.alone = alone;

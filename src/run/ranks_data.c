@@ -226,7 +226,7 @@ static int load_other(loading *self, const notice *first, const char *notes)
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-static int64_t bytes_of(const notice *of)
+static int64_t notice_bytes(const notice *of)
 {
     return of->rows_note + of->weights_note + of->text;
 }
@@ -237,7 +237,7 @@ static void gather_notes(char **out, const char **first, const loading *self)
     size_t all = 0, *bytes = NULL, before = 0;
     engine_must(self->ranks, base_alloc(&bytes, (size_t)self->ranks->size, sizeof *bytes, "what ranks tell"));
     for (int i = 0; i < self->ranks->size; i++) {
-        bytes[i] = (size_t)bytes_of(&self->notices[i]);
+        bytes[i] = (size_t)notice_bytes(&self->notices[i]);
         before += i < self->first ? bytes[i] : 0;
         all += bytes[i];
     }
@@ -258,7 +258,7 @@ static int compare_one(const loading *self, const void *bytes, size_t size, cons
 
 /* A file may be another one on another host, though it has the same name, and a blob may be replaced while ranks
  * open it. */
-static int compare(const loading *self)
+static int compare_notices(const loading *self)
 {
     const shoal_outcome *outcome = self->outcome;
     const int64_t shape[] = {outcome->rows, outcome->columns, outcome->type, outcome->weights != NULL};
@@ -286,7 +286,7 @@ static int load_all(loading *self)
         status = load_other(self, &self->notices[self->first], first);
     base_free(&notes);
     status = engine_agree(ranks, status);
-    return status == SHOAL_OK ? compare(self) : status;
+    return status == SHOAL_OK ? compare_notices(self) : status;
 }
 
 int run_ranks_load(shoal_outcome *outcome, shoal_ranks *ranks)

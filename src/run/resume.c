@@ -75,7 +75,7 @@ static int choose_workers(run_workers_options *workers, const shoal_outcome *out
 }
 
 /* Makes the request that the job was submitted with, as far as it counts. */
-static int make_request(shoal_outcome **out, const shoal_job *about, const run_wish *wish,
+static int make_resuming_request(shoal_outcome **out, const shoal_job *about, const run_wish *wish,
                         const run_resume_options *options)
 {
     const shoal_algorithm *algorithm = learn_algorithm_find(about->algorithm);
@@ -143,7 +143,7 @@ static int end_job(shoal_outcome *outcome)
     return outcome->away.bare ? SHOAL_OK : run_finish(outcome);
 }
 
-static int go_on(shoal_outcome *outcome, const shoal_job *about)
+static int go_on_with_job(shoal_outcome *outcome, const shoal_job *about)
 {
     bool done = about->state == SHOAL_JOB_DONE;
     int status = choose_workers(&outcome->own->workers, outcome, about);
@@ -175,13 +175,13 @@ int run_resume(shoal_outcome **out, run_jobs *jobs, const char *id, const run_re
     if (status == SHOAL_OK)
         status = run_wish_restrict(wish, jobs, about, &options->workers, &options->watch);
     if (status == SHOAL_OK)
-        status = make_request(out, about, wish, options);
+        status = make_resuming_request(out, about, wish, options);
     if (status == SHOAL_OK) {
         (*out)->jobs = *jobs;
         (*out)->wish = wish;
         *jobs = (run_jobs){0};
         wish = NULL;
-        status = go_on(*out, about);
+        status = go_on_with_job(*out, about);
     }
     if (wish)
         run_wish_release(wish);

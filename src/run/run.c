@@ -98,7 +98,7 @@ static int settle(shoal_outcome *outcome)
 }
 
 /* Rows, start and picture: what depends on the data. */
-static int prepare(shoal_outcome *outcome)
+static int prepare_run(shoal_outcome *outcome)
 {
     const shoal_request *request = outcome->request;
     data_sheet sheet = {0};
@@ -112,7 +112,7 @@ static int prepare(shoal_outcome *outcome)
 
 static int run_prepared(shoal_outcome *outcome)
 {
-    int status = prepare(outcome);
+    int status = prepare_run(outcome);
     if (status == SHOAL_OK)
         status = run_on_workers(&outcome->request->workers) ? run_away_from_here(outcome) : run_here(outcome);
     if (status == SHOAL_OK && !outcome->away.detached)

@@ -48,7 +48,7 @@ static void put_line(FILE *stream, const run_traced *round)
 
 /* The step of a curve is the number of the round, which no other round has: those of the learner begin anew with each
  * phase. */
-static void put(run_trace *trace, const run_traced *round)
+static void put_round(run_trace *trace, const run_traced *round)
 {
     const run_event_value values[] = {
         {"objective", round->objective}, {"change", round->change}, {"seconds", round->seconds}};
@@ -68,7 +68,7 @@ void run_trace_round(run_trace *trace, const shoal_round *done, const shoal_roun
     if (next) {
         round.objective = next->objective;
         round.change = next->change;
-        put(trace, &round);
+        put_round(trace, &round);
         return;
     }
     trace->held = round;
@@ -80,7 +80,7 @@ int run_trace_commit(run_trace *trace, double objective)
     if (trace->holds) {
         trace->held.objective = objective;
         trace->held.change = NAN;
-        put(trace, &trace->held);
+        put_round(trace, &trace->held);
     }
     int status = trace->output ? base_output_commit(&trace->output) : SHOAL_OK;
     return status == SHOAL_OK ? run_events_close(&trace->events) : status;

@@ -201,7 +201,7 @@ static int look_after(void *context)
     return status;
 }
 
-static void on_round(void *context, const shoal_round *done, const shoal_round *next, int64_t all_rows, double seconds)
+static void on_followed_round(void *context, const shoal_round *done, const shoal_round *next, int64_t all_rows, double seconds)
 {
     following *self = context;
     if (self->workers)
@@ -277,10 +277,10 @@ double run_patience(const shoal_outcome *outcome)
     return asked > 0 ? asked : outcome->away.ask->patience;
 }
 
-static int follow(following *self)
+static int follow_with_workers(following *self)
 {
     shoal_outcome *outcome = self->outcome;
-    shoal_follow_options options = {.progress = on_round,
+    shoal_follow_options options = {.progress = on_followed_round,
                                     .progress_context = self,
                                     .sparse = !run_trace_is_open(&outcome->trace) && !self->request->watch.all_rounds,
                                     .tick = look_after,
@@ -326,7 +326,7 @@ static int follow_job(shoal_outcome *outcome)
     if (status < 0)
         return status;
     run_may_stop(outcome, true);
-    status = follow(&self);
+    status = follow_with_workers(&self);
     run_may_stop(outcome, false);
     return status;
 }

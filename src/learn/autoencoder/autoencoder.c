@@ -142,7 +142,7 @@ static int check_start(const shoal_autoencoder_config *config, const shoal_shape
     return SHOAL_OK;
 }
 
-static int check(const shoal_autoencoder_config *config, const shoal_shape *shape)
+static int check_config(const shoal_autoencoder_config *config, const shoal_shape *shape)
 {
     int status = check_shape(config, shape);
     if (status == SHOAL_OK)
@@ -215,7 +215,7 @@ static int start_autoencoder(shoal_round **out, const void *untyped, const shoal
 {
     const shoal_autoencoder_config *config = untyped;
     autoencoder_own *own = NULL;
-    int status = check(config, shape);
+    int status = check_config(config, shape);
     if (status < 0)
         return status;
     autoencoder_own head = {.hidden = config->hidden,

@@ -14,7 +14,7 @@ typedef struct sums_view {
     const double *error, *activity, *encoder_bias, *decoder_bias, *encoder, *decoder, *slopes, *reach;
 } sums_view;
 
-static const double *take(const double **at, bool there, int64_t count)
+static const double *take_part(const double **at, bool there, int64_t count)
 {
     const double *taken = there ? *at : NULL;
     *at += there ? count : 0;
@@ -27,14 +27,14 @@ static sums_view view_of(const double *sums, const autoencoder_own *own)
     int64_t weights = own->hidden * own->columns;
     bool sparse = autoencoder_is_sparse(own);
     sums_view view;
-    view.error = take(&sums, true, 1);
-    view.activity = take(&sums, true, own->hidden);
-    view.encoder_bias = take(&sums, true, own->hidden);
-    view.decoder_bias = take(&sums, true, own->columns);
-    view.encoder = take(&sums, true, weights);
-    view.decoder = take(&sums, !own->tied, weights);
-    view.slopes = take(&sums, sparse, own->hidden);
-    view.reach = take(&sums, sparse, weights);
+    view.error = take_part(&sums, true, 1);
+    view.activity = take_part(&sums, true, own->hidden);
+    view.encoder_bias = take_part(&sums, true, own->hidden);
+    view.decoder_bias = take_part(&sums, true, own->columns);
+    view.encoder = take_part(&sums, true, weights);
+    view.decoder = take_part(&sums, !own->tied, weights);
+    view.slopes = take_part(&sums, sparse, own->hidden);
+    view.reach = take_part(&sums, sparse, weights);
     return view;
 }
 

@@ -62,7 +62,7 @@ static bool look(bounds *seen, const double *values, int64_t count, bounds allow
 }
 
 /* Keys grow with falling row and column, so that the greatest is the first in reading order. */
-static int record(shoal_partial *partial, int cell, const shoal_grain *grain, int64_t index, double value)
+static int record_value(shoal_partial *partial, int cell, const shoal_grain *grain, int64_t index, double value)
 {
     int64_t columns = grain->shape->columns;
     shoal_key key = {~(uint64_t)(grain->first_row + index / columns), ~(uint64_t)(index % columns)};
@@ -82,7 +82,7 @@ static int look_at_grain(bounds *seen, shoal_partial *partial, int cell, const s
             continue;
         for (int64_t i = 0; i < some; i++)
             if (!(run[i] >= allowed.low && run[i] <= allowed.high))
-                return record(partial, cell, grain, first + i, run[i]);
+                return record_value(partial, cell, grain, first + i, run[i]);
         SHOAL_BUG("a value that was out of bounds is gone");
     }
     return SHOAL_OK;
@@ -169,7 +169,7 @@ int autoencoder_scan(shoal_partial *partial, const void *own, const shoal_grain 
     return status;
 }
 
-static int refuse(const autoencoder_own *own, const bad_value *bad)
+static int refuse_value(const autoencoder_own *own, const bad_value *bad)
 {
     const char *name = autoencoder_activation_name((kernel_activation)own->output);
     double low, high;
@@ -263,7 +263,7 @@ int autoencoder_plan(gradient_plan *out, void **inout, size_t *own_bytes, const 
     bad_value bad;
     (void)own_bytes;
     if (find_bad(&bad, merged, SCAN_BAD))
-        return refuse(own, &bad);
+        return refuse_value(own, &bad);
     const int64_t *range = shoal_partial_values_const(merged, SCAN_RANGE);
     double high = shoal_max_value(range[RANGE_HIGH]), low = -shoal_max_value(range[RANGE_LOW]);
     if (own->scaling == AUTOENCODER_AUTO) {

@@ -50,7 +50,7 @@ static int check_model(const shoal_features_config *config, const shoal_shape *s
     return SHOAL_OK;
 }
 
-static void lay_out(shoal_layout *layout, const autoencoder_own *own)
+static void lay_out_features(shoal_layout *layout, const autoencoder_own *own)
 {
     *layout = (shoal_layout){.cells = 2, .carry_from = -1};
     layout->cell[CELL_FEATURES] =
@@ -77,7 +77,7 @@ static int start(shoal_round **out, const void *untyped, const shoal_shape *shap
     memcpy((double *)encoder_of(own), config->encoder, weights * sizeof(double));
     memcpy((double *)encoder_of(own) + weights, config->bias, hidden * sizeof(double));
     snprintf((*out)->phase, sizeof(*out)->phase, "run");
-    lay_out(&(*out)->layout, own);
+    lay_out_features(&(*out)->layout, own);
     return SHOAL_OK;
 }
 
@@ -91,7 +91,7 @@ static int check(const shoal_algorithm *self, const shoal_round *round, const sh
                 round->model_bytes == model_bytes(own->hidden, own->columns) && own->activation >= KERNEL_LOGISTIC &&
                 own->activation <= KERNEL_RELU && own->wide >> 1 == 0 && isfinite(own->scale) && isfinite(own->shift);
     if (good)
-        lay_out(&expected, own);
+        lay_out_features(&expected, own);
     return good && learn_layout_is(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "the model of a round is not an encoder for these rows");

@@ -79,7 +79,7 @@ static int64_t digits_of(const exec_model *model)
     return is_float(model->form.type) ? model->window.digits : WHOLE_DIGITS;
 }
 
-static void lay_out(shoal_layout *layout, const exec_model *model)
+static void lay_out_exec(shoal_layout *layout, const exec_model *model)
 {
     if (!model->runs) {
         layout->cells = 1;
@@ -124,7 +124,7 @@ static int check_exec(const shoal_algorithm *self, const shoal_round *round, con
                model->part_bytes > 0 && model->part_bytes <= CHUNK_MOST &&
                model->part_bytes % (int64_t)sizeof(exec_part) == 0;
     if (good)
-        lay_out(&expected, model);
+        lay_out_exec(&expected, model);
     return good && learn_layout_is(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "the model of a round is not one of exec");
@@ -146,7 +146,7 @@ static int start_exec(shoal_round **out, const void *config, const shoal_shape *
                           (long long)shape->grains);
     int status = make_round(out, &model, params);
     if (status == SHOAL_OK) {
-        lay_out(&(*out)->layout, &model);
+        lay_out_exec(&(*out)->layout, &model);
     }
     return status;
 }
@@ -208,7 +208,7 @@ static int map_form(shoal_partial *partial, const exec_model *model, exec_pool *
 }
 
 /* "float64 of 3 x 4", "a single int32" */
-static void describe(char *out, size_t size, const exec_form *form, bool collect)
+static void describe_form(char *out, size_t size, const exec_form *form, bool collect)
 {
     const char *type = shoal_type_name((shoal_type)form->type);
     size_t used = (size_t)snprintf(out, size, form->rank ? "%s of " : "a single %s", type);
@@ -228,8 +228,8 @@ static int check_form(const exec_form *form, const exec_model *model, const exec
         same = form->shape[i] == model->form.shape[i];
     if (same)
         return SHOAL_OK;
-    describe(is, sizeof is, form, false);
-    describe(was, sizeof was, &model->form, model->collect);
+    describe_form(is, sizeof is, form, false);
+    describe_form(was, sizeof was, &model->form, model->collect);
     snprintf(what, sizeof what, "its answer is %s, but that to the first rows is %s", is, was);
     return exec_pool_fail(pool, by, grain, what);
 }
@@ -388,7 +388,7 @@ static int begin_run(shoal_round **next, const exec_model *before, const shoal_p
     model.part_bytes = choose_part_bytes(&model.form, shape->rows_per_grain);
     status = make_round(next, &model, before->params);
     if (status == SHOAL_OK)
-        lay_out(&(*next)->layout, &model);
+        lay_out_exec(&(*next)->layout, &model);
     return status;
 }
 
@@ -487,7 +487,7 @@ static int update_exec(shoal_round **next, shoal_result **result, const shoal_ro
         return finish_run(result, model, merged);
     int status = make_round(next, &wider, model->params);
     if (status == SHOAL_OK)
-        lay_out(&(*next)->layout, &wider);
+        lay_out_exec(&(*next)->layout, &wider);
     return status;
 }
 

@@ -233,7 +233,7 @@ static int64_t deadline(const exec_pool *pool)
 }
 
 /* Its own failures become sentences; a lack of memory is nobody's fault. */
-static int explain(int status, const exec_pool *pool, const exec_program *by, const shoal_grain *grain)
+static int explain_failure(int status, const exec_pool *pool, const exec_program *by, const shoal_grain *grain)
 {
     char what[256];
     if (status != SHOAL_INVALID)
@@ -254,7 +254,7 @@ int exec_pool_ask(exec_answer *out, exec_program **by, exec_pool *pool, const sh
     take_idle(by, pool);
     int status = *by ? SHOAL_OK : start_program(by, pool);
     if (status == SHOAL_OK)
-        status = explain(ask(out, *by, pool, grain), pool, *by, grain);
+        status = explain_failure(ask(out, *by, pool, grain), pool, *by, grain);
     if (status < 0)
         exec_program_end(by, 0);
     return status;
@@ -269,7 +269,7 @@ int exec_pool_probe(exec_answer *out, exec_program **by, exec_pool *pool, const 
     exec_program_close(*by);
     if (status == SHOAL_OK)
         status = exec_program_finish(*by, deadline(pool));
-    status = explain(status, pool, *by, grain);
+    status = explain_failure(status, pool, *by, grain);
     if (status < 0)
         exec_program_end(by, 0);
     return status;

@@ -282,7 +282,7 @@ static int look_at_header(exchange *self)
     return status == SHOAL_OK ? check_header(self) : status;
 }
 
-static int make_room(exec_program *program, size_t needed)
+static int make_answer_room(exec_program *program, size_t needed)
 {
     if (program->have < program->room)
         return SHOAL_OK;
@@ -301,7 +301,7 @@ static int hear_some(exchange *self)
 {
     exec_program *program = self->program;
     for (;;) {
-        int status = make_room(program, self->needed);
+        int status = make_answer_room(program, self->needed);
         if (status < 0)
             return status;
         ssize_t got = read(program->stream[STREAM_OUT], program->answer + program->have, program->room - program->have);

@@ -168,7 +168,7 @@ static int evaluate(descent *self, const shoal_partial *merged, gradient_merit m
     return status;
 }
 
-static int step(descent *self, const shoal_crew *crew)
+static int step_lbfgs(descent *self, const shoal_crew *crew)
 {
     size_t parameters = (size_t)self->model->plan.search.parameters;
     learn_past past = {.count = self->round->keeps};
@@ -186,7 +186,7 @@ static int step(descent *self, const shoal_crew *crew)
 }
 
 /* The next round keeps what this one does, but for what is too old, and the new iterate. */
-static int keep(shoal_round *next, const descent *self)
+static int keep_history(shoal_round *next, const descent *self)
 {
     int most = (int)self->model->plan.search.history + 1, have = self->round->keeps + self->answer.accepted;
     for (int i = have > most ? have - most : 0; i < self->round->keeps; i++)
@@ -208,13 +208,13 @@ static int next_round(shoal_round **out, const descent *self, const double *x)
     if (status < 0)
         return status;
     memcpy((double *)gradient_point((*out)->model), x, (size_t)self->model->plan.search.parameters * sizeof *x);
-    status = keep(*out, self);
+    status = keep_history(*out, self);
     if (status < 0)
         shoal_round_free(out);
     return status;
 }
 
-static int make_result(shoal_result **out, const descent *self, const double *x, bool stopped)
+static int make_gradient_result(shoal_result **out, const descent *self, const double *x, bool stopped)
 {
     const learn_lbfgs *search = &self->head.search;
     int status = shoal_result_new(out);
@@ -246,13 +246,13 @@ static const double *best_point(const descent *self)
     return self->round->keeps ? self->round->kept[self->round->keeps - 1]->values : NULL;
 }
 
-static int go_on(shoal_round **next, shoal_result **result, const descent *self, bool stop)
+static int go_on_descending(shoal_round **next, shoal_result **result, const descent *self, bool stop)
 {
     const double *best = best_point(self);
     if (!self->answer.done && !stop)
         return next_round(next, self, self->x);
     if (best)
-        return make_result(result, self, best, !self->answer.done);
+        return make_gradient_result(result, self, best, !self->answer.done);
     return self->answer.done
                ? shoal_fail(SHOAL_INVALID, "the cost is not a finite number at the point where the search starts")
                : shoal_fail(SHOAL_STOPPED, "stopped before there was a first result");
@@ -266,14 +266,14 @@ static int descend(shoal_round **next, shoal_result **result, const gradient_cla
     gradient_merit merit = gradient_judge(self.head.quantum, self.model, merged, shape->grains);
     int status = descent_alloc(&self);
     if (status == SHOAL_OK && merit == GRADIENT_AGAIN) {
-        status = stop ? go_on(next, result, &self, true) : next_round(next, &self, gradient_point(self.model));
+        status = stop ? go_on_descending(next, result, &self, true) : next_round(next, &self, gradient_point(self.model));
     } else {
         if (status == SHOAL_OK)
             status = evaluate(&self, merged, merit);
         if (status == SHOAL_OK)
-            status = step(&self, crew);
+            status = step_lbfgs(&self, crew);
         if (status == SHOAL_OK)
-            status = go_on(next, result, &self, stop);
+            status = go_on_descending(next, result, &self, stop);
     }
     descent_release(&self);
     return status;

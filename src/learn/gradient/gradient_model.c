@@ -36,7 +36,7 @@ static size_t model_bytes(const gradient_model *head)
     return sizeof *head + padded(head->own_bytes) + point;
 }
 
-static void lay_out(shoal_layout *layout, const gradient_class *of, const gradient_model *head, const void *own,
+static void lay_out_gradient(shoal_layout *layout, const gradient_class *of, const gradient_model *head, const void *own,
                     const shoal_shape *shape)
 {
     *layout = (shoal_layout){.carry_from = -1};
@@ -94,7 +94,7 @@ int gradient_round_new(shoal_round **out, const gradient_class *of, const gradie
             round->change = head->search.change;
         }
     }
-    lay_out(&round->layout, of, head, own, shape);
+    lay_out_gradient(&round->layout, of, head, own, shape);
     return SHOAL_OK;
 }
 
@@ -132,7 +132,7 @@ int gradient_check(const gradient_class *of, const shoal_round *round, const sho
            of->good(gradient_own(model), (size_t)model->own_bytes,
                     model->phase == GRADIENT_DESCEND ? &model->plan : NULL, shape);
     if (good)
-        lay_out(&expected, of, model, gradient_own(model), shape);
+        lay_out_gradient(&expected, of, model, gradient_own(model), shape);
     return good && learn_layout_is(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "the model of a round is not that of a gradient learner");

@@ -221,7 +221,7 @@ float assign_choose(const assigning *a, int64_t row, const int32_t *places, cons
 }
 
 /* Picks the nearest of `count` scored candidates; `rest` is a lower bound on the score of all that are none. */
-static finding choose(tiling *t, int64_t row, int count, double error, double rest)
+static finding choose_nearest(tiling *t, int64_t row, int count, double error, double rest)
 {
     int winner;
     float second = assign_choose(&t->a, row, t->places, t->candidate, count, error, &winner);
@@ -230,7 +230,7 @@ static finding choose(tiling *t, int64_t row, int count, double error, double re
 
 /* Row r of a scored queue.  A guess at the nearest centre, the row's own if it has one, gives a threshold that few
  * scores are below; only those are computed in float32. */
-static finding find(tiling *t, const queue *q, int r, double error)
+static finding find_nearest(tiling *t, const queue *q, int r, double error)
 {
     const kmeans_pack *pack = t->a.pack;
     const float *z = q->z + (int64_t)r * pack->columns, *scores = t->tiles.scores + (int64_t)r * pack->padded;
@@ -250,11 +250,11 @@ static finding find(tiling *t, const queue *q, int r, double error)
         t->places[count++] = (int32_t)guess;
     }
     t->a.counters[KMEANS_COMPUTED] += count;
-    return choose(t, q->row[r], count, error, pack->bytes ? rest : rest - error);
+    return choose_nearest(t, q->row[r], count, error, pack->bytes ? rest : rest - error);
 }
 
 /* Settles row r of a scored queue; false when the centres it did not look at might be nearer. */
-static bool settle(tiling *t, const queue *q, int r)
+static bool settle_row(tiling *t, const queue *q, int r)
 {
     const kmeans_pack *pack = t->a.pack;
     kmeans_memo *memo = &t->a.memo;
@@ -262,7 +262,7 @@ static bool settle(tiling *t, const queue *q, int r)
     double error = assign_error(&t->a, q->square[r]);
     float outside =
         q->places >= pack->count ? INFINITY : assign_down((double)memo->lower[row] - pack->drift[q->places]);
-    finding found = find(t, q, r, error);
+    finding found = find_nearest(t, q, r, error);
     float upper = assign_upper(&t->a, q->square[r], found.score + error);
     if (!(upper < outside) && q->places < pack->count)
         return false;
@@ -285,7 +285,7 @@ static void flush(tiling *t, queue *q)
     if (q->count > 0)
         assign_tiles_score(&t->a, &t->tiles, q->row, q->z, q->square, q->count, q->places);
     for (int r = 0; r < q->count; r++)
-        if (!settle(t, q, r))
+        if (!settle_row(t, q, r))
             t->refused[refused++] = r;
     /* Only now: pushing may flush the other queue, which needs the memory of the scores. */
     for (int i = 0; i < refused; i++)
@@ -327,7 +327,7 @@ static int64_t places_needed(const kmeans_pack *pack, float upper, float lower)
 }
 
 /* Centres a row into the next place of queue `q` and measures the distance to its own centre. */
-static void load(tiling *t, queue *q, int64_t row)
+static void load_row(tiling *t, queue *q, int64_t row)
 {
     int at = q->count;
     float *z = q->z + at * t->a.columns;
@@ -363,7 +363,7 @@ static void look_again(tiling *t, int64_t row)
     queue *q = &t->some;
     if (q->count == t->tiles.block)
         flush(t, q);
-    load(t, q, row);
+    load_row(t, q, row);
     if (t->a.bounds && q->own[q->count] >= 0) {
         settle_by_bounds(t, q);
         return;
@@ -392,7 +392,7 @@ static void assign_tiled(tiling *t, const int32_t *which, int64_t count, bool ca
         }
         if (t->all.count == t->tiles.block)
             flush(t, &t->all);
-        load(t, &t->all, which[i]);
+        load_row(t, &t->all, which[i]);
         t->all.count++;
     }
     flush(t, &t->some);

@@ -13,7 +13,7 @@ typedef struct few_block {
     float *workspace;
 } few_block;
 
-static few_block cut(int64_t columns, unsigned char **memory)
+static few_block cut_block(int64_t columns, unsigned char **memory)
 {
     size_t values = BLOCK_ROWS * sizeof(float);
     few_block block = {.z = kmeans_cut(memory, values * (size_t)columns)};
@@ -34,7 +34,7 @@ size_t assign_few_bytes(const kmeans_pack *pack)
            16 * 64;
 }
 
-static void load(const assigning *a, float *z, const int32_t *which, int count)
+static void load_block(const assigning *a, float *z, const int32_t *which, int count)
 {
     for (int r = 0; r < count;) { /* rows that follow each other are centred in one go */
         int run = 1;
@@ -66,7 +66,7 @@ static void bound(const assigning *a, const few_block *block, int count)
 }
 
 /* Too close to call in float32: the definition decides, and the bounds allow for either order. */
-static int64_t decide(const assigning *a, const few_block *block, int r, int64_t row)
+static int64_t decide_row(const assigning *a, const few_block *block, int r, int64_t row)
 {
     const float *z = block->z + (int64_t)r * a->columns;
     float square = block->nearest.square[r];
@@ -80,16 +80,16 @@ static int64_t decide(const assigning *a, const few_block *block, int r, int64_t
 void assign_few(const assigning *a, const int32_t *which, int64_t count, unsigned char *memory)
 {
     const kmeans_pack *pack = a->pack;
-    few_block block = cut(a->columns, &memory);
+    few_block block = cut_block(a->columns, &memory);
     for (int64_t first = 0; first < count; first += BLOCK_ROWS) {
         int size = count - first < BLOCK_ROWS ? (int)(count - first) : BLOCK_ROWS;
-        load(a, block.z, which + first, size);
+        load_block(a, block.z, which + first, size);
         a->kernel->nearest_few(&block.nearest, block.z, size, pack->rows, pack->bias, (int)pack->count, a->columns,
                                block.workspace);
         bound(a, &block, size);
         for (int r = 0; r < size; r++) {
             int64_t row = which[first + r];
-            int64_t place = block.sure[r] ? block.nearest.index[r] : decide(a, &block, r, row);
+            int64_t place = block.sure[r] ? block.nearest.index[r] : decide_row(a, &block, r, row);
             a->memo.upper[row] = block.upper[r];
             a->memo.lower[row] = block.lower[r];
             assign_label(a, row, pack->id[place]);

@@ -24,7 +24,7 @@ static void add_rounds(tally *sum, double rounds, tally each)
     sum->row += rounds * each.row;
 }
 
-static void add_phase(shoal_cost *out, const char *name, const tally *sum)
+static void add_cost_phase(shoal_cost *out, const char *name, const tally *sum)
 {
     if (!(sum->rounds > 0))
         return;
@@ -69,7 +69,7 @@ static void add_scan(shoal_cost *out, const sizes *is, bool spread)
     add_rounds(&sum, 1, (tally){.model = is->model, .partial = 2 * is->vector});
     if (spread)
         add_rounds(&sum, 1, (tally){.model = is->model, .partial = 2 * is->vector});
-    add_phase(out, "scan", &sum);
+    add_cost_phase(out, "scan", &sum);
 }
 
 /* Potentials, the first row, what that saves; then for every other centre a few rows and what each of them would
@@ -117,7 +117,7 @@ static void add_seeding(shoal_cost *out, const sizes *is, int64_t start, double 
         add_rounds(&sum, runs,
                    (tally){.model = is->model + sizeof(seed_state) + is->k * sizeof(seed_draw),
                            .partial = is->k * (RECORD_KEY + is->vector)});
-    add_phase(out, "seed", &sum);
+    add_cost_phase(out, "seed", &sum);
 }
 
 /* Updates of the centres, and a last round of labels, which has the distance to its own centre for each row. */
@@ -131,11 +131,11 @@ static void add_run(shoal_cost *out, const sizes *is, double updates, double lab
                        .model = is->model,
                        .partial = is->k * sizeof(int64_t),
                        .row = row_bytes});
-    add_phase(out, "run", &sum);
+    add_cost_phase(out, "run", &sum);
 }
 
 /* The flat fields are those of the phase that does the work. */
-static void finish(shoal_cost *out)
+static void finish_cost(shoal_cost *out)
 {
     const shoal_cost_phase *main = &out->phase[out->phases - 1];
     double rounds = 0;
@@ -162,7 +162,7 @@ int kmeans_cost(shoal_cost *out, const void *untyped, const shoal_shape *shape)
     add_seeding(out, &is, start, (double)runs);
     /* Unless the last run is the best, rows get the labels of the best one at the end. */
     add_run(out, &is, (double)runs * (double)config->iterations, (double)(runs + (runs > 1)), sizeof(int32_t));
-    finish(out);
+    finish_cost(out);
     return SHOAL_OK;
 }
 
@@ -173,6 +173,6 @@ int kmeans_cost_predict(shoal_cost *out, const void *untyped, const shoal_shape 
     *out = (shoal_cost){0};
     add_scan(out, &is, false);
     add_run(out, &is, 0, 1, sizeof(int32_t) + (config->distances ? sizeof(double) : 0));
-    finish(out);
+    finish_cost(out);
     return SHOAL_OK;
 }

@@ -79,7 +79,7 @@ static int check_centres(const char *what, const double *centres, int64_t k, int
     return SHOAL_OK;
 }
 
-static int check(const shoal_kmeans_config *config, const shoal_shape *shape)
+static int check_config(const shoal_kmeans_config *config, const shoal_shape *shape)
 {
     if (config->k < 1 || config->k > INT32_MAX)
         return shoal_fail(SHOAL_USAGE, "-k must be at least 1 and below 2^31, not %lld", (long long)config->k);
@@ -115,7 +115,7 @@ static int start_kmeans(shoal_round **out, const void *untyped, const shoal_shap
                            .weight_most = 1,
                            .memo_round = -1,
                            .best_run = -1};
-    int status = check(config, shape);
+    int status = check_config(config, shape);
     if (status == SHOAL_OK)
         status = kmeans_choose_start(&header.start, config);
     if (header.start == KMEANS_START_GIVEN)

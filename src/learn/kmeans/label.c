@@ -96,7 +96,7 @@ static int prepare_label(kmeans_prepared *prepared, const shoal_round *round, co
     return kmeans_prepare_centres(prepared, round, shape, crew);
 }
 
-static int make_result(shoal_result **out, const kmeans_view *view, shoal_partial *merged, double objective)
+static int make_labelled_result(shoal_result **out, const kmeans_view *view, shoal_partial *merged, double objective)
 {
     const kmeans_model *model = view->model;
     int64_t shape[2] = {model->k, model->columns};
@@ -231,7 +231,7 @@ static int update_label(shoal_round **next, shoal_result **result, const shoal_r
     bool last = model->finishing || model->run + 1 == model->runs || model->stopping || stop;
     (void)crew;
     if (last && (better || model->finishing))
-        return make_result(result, &view, merged, objective / model->prescale / model->prescale / model->weight_scale);
+        return make_labelled_result(result, &view, merged, objective / model->prescale / model->prescale / model->weight_scale);
     return next_run(next, round, objective, better, shape, stop || model->stopping);
 }
 

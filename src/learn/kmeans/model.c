@@ -98,7 +98,7 @@ int kmeans_round_first(shoal_round **out, const kmeans_model *header)
 
 /* Fills a section from `from`, or with zeros where that is NULL, and with zeros up to where the next one starts:
  * models are compared byte by byte. */
-static void fill(void *section, const void *from, size_t bytes)
+static void fill_section(void *section, const void *from, size_t bytes)
 {
     if (from && bytes)
         memcpy(section, from, bytes);
@@ -115,19 +115,19 @@ static int copy_round(shoal_round **out, const shoal_round *from, const kmeans_m
     kmeans_view fresh = kmeans_view_of(*out);
     size_t columns = (size_t)header->columns * sizeof(double), k = (size_t)header->k, wide = (size_t)header->wide;
     bool same_wide = header->wide == old.model->wide;
-    fill(fresh.origin, old.origin, columns);
-    fill(fresh.inverse, old.inverse, columns);
-    fill(fresh.wide_column, same_wide ? old.wide_column : NULL, wide * sizeof(int64_t));
-    fill(fresh.wide_inverse, same_wide ? old.wide_inverse : NULL, wide * sizeof(double));
+    fill_section(fresh.origin, old.origin, columns);
+    fill_section(fresh.inverse, old.inverse, columns);
+    fill_section(fresh.wide_column, same_wide ? old.wide_column : NULL, wide * sizeof(int64_t));
+    fill_section(fresh.wide_inverse, same_wide ? old.wide_inverse : NULL, wide * sizeof(double));
     if (moved)
         memset((unsigned char *)fresh.centres + k * columns, 0, round_up(k * columns) - k * columns);
     else
-        fill(fresh.centres, old.centres, k * columns);
-    fill(fresh.drift, old.drift, k * sizeof(double));
-    fill(fresh.travel, old.travel, k * sizeof(double));
+        fill_section(fresh.centres, old.centres, k * columns);
+    fill_section(fresh.drift, old.drift, k * sizeof(double));
+    fill_section(fresh.travel, old.travel, k * sizeof(double));
     if (fresh.best)
-        fill(fresh.best, old.best, k * columns);
-    fill(fresh.extra, NULL, (size_t)header->extra_bytes);
+        fill_section(fresh.best, old.best, k * columns);
+    fill_section(fresh.extra, NULL, (size_t)header->extra_bytes);
     return SHOAL_OK;
 }
 

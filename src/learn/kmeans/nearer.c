@@ -22,7 +22,7 @@ static bool is_small(const kmeans_pack *pack)
 }
 
 /* Cuts the workspace and returns its size. */
-static size_t cut(filtering *f, const kmeans_pack *pack, const kernel_set *kernel, unsigned char *memory)
+static size_t cut_filter(filtering *f, const kmeans_pack *pack, const kernel_set *kernel, unsigned char *memory)
 {
     unsigned char *const start = memory;
     assign_tiles_cut(&f->tiles, pack, kernel, &memory);
@@ -43,7 +43,7 @@ size_t kmeans_nearer_bytes(const kmeans_pack *pack, const kernel_set *kernel)
 {
     filtering f;
     static unsigned char anywhere[1];
-    return cut(&f, pack, kernel, anywhere);
+    return cut_filter(&f, pack, kernel, anywhere);
 }
 
 /* The score a centre must stay below to be nearer than `reach`, with room for every error. */
@@ -86,7 +86,7 @@ static void filter_few(filtering *f, int r, int64_t row)
     f->visit(f->context, row, f->places, (int)a->pack->count);
 }
 
-static void load(filtering *f, int r, int64_t row)
+static void load_filtered(filtering *f, int r, int64_t row)
 {
     const assigning *a = &f->a;
     float *z = f->z + r * a->columns;
@@ -98,7 +98,7 @@ static void filter_small(filtering *f, int64_t row)
 {
     const kmeans_pack *pack = f->a.pack;
     float *scores = f->tiles.scores;
-    load(f, 0, row);
+    load_filtered(f, 0, row);
     f->a.kernel->score_row(scores, f->z, pack->rows, pack->bias, (int)pack->count, pack->columns);
     float limit = score_limit(f, f->square[0], row);
     int count = 0;
@@ -113,7 +113,7 @@ static void filter_block(filtering *f, const int32_t *which, int count)
 {
     const kmeans_pack *pack = f->a.pack;
     for (int r = 0; r < count; r++)
-        load(f, r, which[r]);
+        load_filtered(f, r, which[r]);
     if (pack->few) {
         f->a.kernel->nearest_few(&f->few, f->z, count, pack->rows, pack->bias, (int)pack->count, pack->columns,
                                  f->few_workspace);
@@ -129,7 +129,7 @@ static void filter_block(filtering *f, const int32_t *which, int count)
 static void filter(filtering *f, const int32_t *which, int64_t count, unsigned char *memory)
 {
     const kmeans_pack *pack = f->a.pack;
-    cut(f, pack, f->a.kernel, memory);
+    cut_filter(f, pack, f->a.kernel, memory);
     if (is_small(pack)) {
         for (int64_t i = 0; i < count; i++)
             filter_small(f, which[i]);
@@ -197,7 +197,7 @@ void kmeans_nearer_kept(const kmeans_rows *rows, const kmeans_pack *pack, const 
                         unsigned char *memory, int64_t *counters)
 {
     filtering f = {.a = assign_begin(rows, pack, counters), .reach = reach, .visit = visit, .context = context};
-    cut(&f, pack, f.a.kernel, memory);
+    cut_filter(&f, pack, f.a.kernel, memory);
     for (int64_t first = 0; first < count; first += f.tiles.block)
         filter_kept(&f, bytes, square, first, count - first < f.tiles.block ? (int)(count - first) : f.tiles.block);
 }

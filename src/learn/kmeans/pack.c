@@ -345,7 +345,7 @@ static void set_error_bounds(kmeans_pack *pack, const double *norms)
     pack->error_square = definition * (1 + 0x1p-20);
 }
 
-static int reserve(kmeans_pack *pack, int64_t count, int64_t columns)
+static int reserve_pack(kmeans_pack *pack, int64_t count, int64_t columns)
 {
     int64_t room = (count + KERNEL_TILE_CENTRES_MOST) / KERNEL_TILE_CENTRES_MOST * KERNEL_TILE_CENTRES_MOST + 16;
     if (pack->capacity >= room && pack->columns == columns)
@@ -412,7 +412,7 @@ int kmeans_pack_fill(kmeans_pack *pack, const kernel_set *kernel, const double *
                      int64_t count, const kmeans_view *view, shoal_type type, const shoal_crew *crew)
 {
     packing job = {.pack = pack, .kernel = kernel, .centres = centres, .view = view};
-    int status = reserve(pack, count, view->model->columns);
+    int status = reserve_pack(pack, count, view->model->columns);
     if (status < 0)
         return status;
     choose_form(pack, kernel, count, type);

@@ -128,7 +128,7 @@ void seed_draw_rows(seed_view *next, const int64_t *potentials, int64_t grains)
 }
 
 /* Marks a row as drawn in a set of open addresses; false when it was drawn before. */
-static bool mark(int64_t *set, size_t places, int64_t row)
+static bool mark_row(int64_t *set, size_t places, int64_t row)
 {
     size_t at = (size_t)row * UINT64_C(0x9E3779B97F4A7C15) % places;
     while (set[at] != 0 && set[at] != row + 1)
@@ -157,7 +157,7 @@ static int draw_different_rows(seed_view *next)
         do
             row = (int64_t)base_random_below((uint64_t)model->rows, (uint64_t)model->seed, BASE_FOR_SEEDING,
                                              (uint64_t)model->run << 40 | tries++, 0);
-        while (!mark(set, places, row));
+        while (!mark_row(set, places, row));
         next->draw[slot] = (seed_draw){row, 0};
     }
     if (status == SHOAL_OK)

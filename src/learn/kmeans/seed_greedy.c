@@ -285,7 +285,7 @@ static int64_t best_candidate(const int64_t *potentials, int64_t candidates, int
 }
 
 /* Candidate `best` becomes a centre; the next ones are drawn by the potentials under it. */
-static int choose(shoal_round **next, const shoal_round *round, shoal_partial *merged, int64_t best,
+static int choose_candidate(shoal_round **next, const shoal_round *round, shoal_partial *merged, int64_t best,
                   const shoal_shape *shape)
 {
     seed_view view = seed_view_of(round);
@@ -350,7 +350,7 @@ static int update_judge(shoal_round **next, shoal_result **result, const shoal_r
     bool last = view.base.model->filled + 1 == view.base.model->k; /* then potentials no longer matter */
     if (!last && total_of(potentials + best * shape->grains, shape->grains) == 0)
         return judge_finer(next, round, merged, best);
-    return choose(next, round, merged, best, shape);
+    return choose_candidate(next, round, merged, best, shape);
 }
 
 const kmeans_phase kmeans_judge = {.name = "seed",

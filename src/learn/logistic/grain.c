@@ -14,7 +14,7 @@ static size_t cut_size(int64_t count, size_t size)
     return ((size_t)count * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static void *cut(unsigned char **memory, int64_t count, size_t size)
+static void *cut_array(unsigned char **memory, int64_t count, size_t size)
 {
     void *out = *memory;
     *memory += cut_size(count, size);
@@ -37,10 +37,10 @@ typedef struct space {
 static space cut_space(unsigned char **memory, int64_t rows, int64_t outputs)
 {
     space out = {.block = {.outputs = outputs}};
-    out.block.output = cut(memory, rows * outputs, sizeof(double));
-    out.block.spare = cut(memory, rows, sizeof(double));
-    out.block.most = cut(memory, rows, sizeof(int32_t));
-    out.class = cut(memory, rows, sizeof(int32_t));
+    out.block.output = cut_array(memory, rows * outputs, sizeof(double));
+    out.block.spare = cut_array(memory, rows, sizeof(double));
+    out.block.most = cut_array(memory, rows, sizeof(int32_t));
+    out.class = cut_array(memory, rows, sizeof(int32_t));
     return out;
 }
 
@@ -91,7 +91,7 @@ void logistic_grain_outputs(const logistic_own *own, const logistic_prepared *pr
     unsigned char *memory = scratch->memory;
     int64_t columns = grain->shape->columns, at_once = rows_at_once(columns);
     space space = cut_space(&memory, at_once, own->outputs);
-    double *converted = cut(&memory, at_once * columns, sizeof(double));
+    double *converted = cut_array(&memory, at_once * columns, sizeof(double));
     for (int64_t first = 0; first < grain->rows; first += at_once) {
         int64_t rows = grain->rows - first < at_once ? grain->rows - first : at_once;
         const double *x = rows_of_doubles(converted, grain, first, rows, prepared);
@@ -103,7 +103,7 @@ void logistic_grain_outputs(const logistic_own *own, const logistic_prepared *pr
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
-static int make_room(logistic_prepared *prepared, const logistic_own *own)
+static int make_prepared_room(logistic_prepared *prepared, const logistic_own *own)
 {
     size_t weights = (size_t)(own->features * own->outputs), outputs = (size_t)own->outputs;
     if (prepared->outputs == own->outputs)
@@ -123,7 +123,7 @@ static int make_room(logistic_prepared *prepared, const logistic_own *own)
 }
 
 /* Turns the weights into columns, one an output. */
-static void lay_out(logistic_prepared *prepared, const logistic_own *own, const double *weights,
+static void lay_out_weights(logistic_prepared *prepared, const logistic_own *own, const double *weights,
                     const double *intercept)
 {
     int64_t features = own->features, outputs = own->outputs;
@@ -139,30 +139,30 @@ static void lay_out(logistic_prepared *prepared, const logistic_own *own, const 
         }
 }
 
-static int begin(logistic_prepared **inout, const logistic_own *own, const char *kernel)
+static int begin_prepared(logistic_prepared **inout, const logistic_own *own, const char *kernel)
 {
     int status = *inout ? SHOAL_OK : base_alloc(inout, 1, sizeof **inout, "what rounds share");
     if (status == SHOAL_OK)
         status = kernel_choose(&(*inout)->kernel, kernel);
-    return status == SHOAL_OK ? make_room(*inout, own) : status;
+    return status == SHOAL_OK ? make_prepared_room(*inout, own) : status;
 }
 
 int logistic_prepare_point(logistic_prepared **inout, const logistic_own *own, const double *x, const char *kernel)
 {
-    int status = begin(inout, own, kernel);
+    int status = begin_prepared(inout, own, kernel);
     if (status < 0)
         return status;
     logistic_frame_leave((*inout)->weights, (*inout)->intercept, x, own);
-    lay_out(*inout, own, (*inout)->weights, (*inout)->intercept);
+    lay_out_weights(*inout, own, (*inout)->weights, (*inout)->intercept);
     return SHOAL_OK;
 }
 
 int logistic_prepare_model(logistic_prepared **inout, const logistic_own *own, const double *weights,
                            const double *intercept, const char *kernel)
 {
-    int status = begin(inout, own, kernel);
+    int status = begin_prepared(inout, own, kernel);
     if (status == SHOAL_OK)
-        lay_out(*inout, own, weights, intercept);
+        lay_out_weights(*inout, own, weights, intercept);
     return status;
 }
 

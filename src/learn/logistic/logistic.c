@@ -57,7 +57,7 @@ static int64_t parameters_of(const logistic_own *own)
     return own->outputs * (own->features + (own->intercept ? 1 : 0));
 }
 
-static int check_numbers(const shoal_logistic_config *config)
+static int check_config_numbers(const shoal_logistic_config *config)
 {
     const struct {
         const char *name;
@@ -214,7 +214,7 @@ static bool is_plan(const gradient_plan *plan, const logistic_own *own, const sh
     return own->classes > 0 && gradient_plan_alike(plan, &expected);
 }
 
-static bool is_good(const void *untyped, size_t own_bytes, const gradient_plan *plan, const shoal_shape *shape)
+static bool is_good_own(const void *untyped, size_t own_bytes, const gradient_plan *plan, const shoal_shape *shape)
 {
     const logistic_own *own = untyped;
     if (own_bytes < sizeof *own || shape->columns > COLUMNS_MOST || own->features != shape->columns - 1 ||
@@ -327,7 +327,7 @@ const gradient_class logistic_class = {
     .map = map_point,
     .combine = combine_logistic,
     .result = result_logistic,
-    .good = is_good,
+    .good = is_good_own,
     .note = note_logistic,
     .tell = tell_logistic,
 };
@@ -344,7 +344,7 @@ static int start_logistic(shoal_round **out, const void *untyped, const shoal_sh
                            .l2 = config->l2,
                            .tolerance = config->tolerance},
                  *own = NULL;
-    int status = check_numbers(config);
+    int status = check_config_numbers(config);
     if (status == SHOAL_OK)
         status = learn_target_place(&header.target, config->target, shape, LOGISTIC_CALLED);
     if (status == SHOAL_OK)

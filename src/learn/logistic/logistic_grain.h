@@ -49,10 +49,10 @@ static void NAMED(sums)(gradient_sums *sums, const logistic_own *own, const logi
 {
     int64_t columns = grain->shape->columns, outputs = own->outputs, at_once = rows_at_once(columns);
     space space = cut_space(&memory, at_once, outputs);
-    REAL *converted = cut(&memory, at_once * columns, sizeof(REAL));
-    REAL *z = cut(&memory, at_once * outputs, sizeof(REAL));
-    REAL *gradient = cut(&memory, own->features * outputs, sizeof(REAL)),
-         *intercept = cut(&memory, outputs, sizeof(REAL));
+    REAL *converted = cut_array(&memory, at_once * columns, sizeof(REAL));
+    REAL *z = cut_array(&memory, at_once * outputs, sizeof(REAL));
+    REAL *gradient = cut_array(&memory, own->features * outputs, sizeof(REAL)),
+         *intercept = cut_array(&memory, outputs, sizeof(REAL));
     const kernel_set *kernel = prepared->kernel;
     logistic_sums rest = {0};
     memset(gradient, 0, (size_t)(own->features * outputs) * sizeof *gradient);

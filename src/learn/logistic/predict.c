@@ -14,7 +14,7 @@ typedef struct predict_model {
     int64_t columns, outputs, classes, probabilities;
 } predict_model;
 
-static size_t bytes_of(const predict_model *model)
+static size_t predict_model_bytes(const predict_model *model)
 {
     return sizeof *model + (size_t)(model->outputs * (model->columns + 1) + model->classes) * sizeof(double);
 }
@@ -68,7 +68,7 @@ static int check_config(const shoal_logistic_predict_config *config, const shoal
     return status;
 }
 
-static void lay_out(shoal_layout *layout, const predict_model *model)
+static void lay_out_predict(shoal_layout *layout, const predict_model *model)
 {
     *layout = (shoal_layout){.cells = model->probabilities ? 3 : 2, .carry_from = -1};
     layout->cell[PREDICT_LABELS] = (shoal_cell){"labels", SHOAL_CELL_ROW, 0, sizeof(double), false};
@@ -88,7 +88,7 @@ static int start_predict(shoal_round **out, const void *untyped, const shoal_sha
     shoal_round *round = NULL;
     int status = check_config(config, shape);
     if (status == SHOAL_OK)
-        status = shoal_round_new(&round, bytes_of(&header));
+        status = shoal_round_new(&round, predict_model_bytes(&header));
     if (status < 0)
         return status;
     size_t weights = (size_t)(header.outputs * header.columns), outputs = (size_t)header.outputs;
@@ -98,7 +98,7 @@ static int start_predict(shoal_round **out, const void *untyped, const shoal_sha
     memcpy(values, config->weights, weights * sizeof *values);
     memcpy(values + weights, config->intercept, outputs * sizeof *values);
     memcpy(values + weights + outputs, config->classes, (size_t)header.classes * sizeof *values);
-    lay_out(&round->layout, model);
+    lay_out_predict(&round->layout, model);
     snprintf(round->phase, sizeof round->phase, "run");
     round->steps = 1;
     *out = round;
@@ -112,9 +112,9 @@ static int check_predict(const shoal_algorithm *self, const shoal_round *round, 
     (void)self;
     bool good = round->model_bytes >= sizeof *model && model->columns == shape->columns && model->columns >= 1 &&
                 model->columns <= INT32_MAX && model->classes >= 2 && model->classes <= SHOAL_LOGISTIC_CLASSES_MOST &&
-                model->outputs == logistic_outputs(model->classes) && round->model_bytes == bytes_of(model);
+                model->outputs == logistic_outputs(model->classes) && round->model_bytes == predict_model_bytes(model);
     if (good)
-        lay_out(&expected, model);
+        lay_out_predict(&expected, model);
     return good && learn_layout_is(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "round %" PRId64 " holds no model of logistic regression for these rows",
@@ -155,7 +155,7 @@ typedef struct deciding {
     const kernel_dense64 *dense;
 } deciding;
 
-static void decide(void *context, const logistic_block *block, int64_t first_row)
+static void decide_classes(void *context, const logistic_block *block, int64_t first_row)
 {
     const deciding *self = context;
     double *label = shoal_partial_row(self->partial, PREDICT_LABELS, first_row);
@@ -172,7 +172,7 @@ static int map_predict(shoal_partial *partial, const shoal_round *round, const v
     const logistic_prepared *prepared = untyped;
     const logistic_own own = own_of(round->model);
     deciding self = {.partial = partial, .model = round->model, .dense = &prepared->kernel->dense64};
-    logistic_grain_outputs(&own, prepared, grain, scratch, decide, &self);
+    logistic_grain_outputs(&own, prepared, grain, scratch, decide_classes, &self);
     return learn_note_not_finite(partial, PREDICT_BAD, grain);
 }
 

@@ -45,7 +45,7 @@ static double read_moment(const shoal_partial *merged, int64_t column, int which
 }
 
 /* Adds row `row` to the sums of columns: values, or squared distances from `mean`. */
-static void add_row(double *sum, double *row, const double *mean, const shoal_grain *grain, int64_t index)
+static void add_centred_row(double *sum, double *row, const double *mean, const shoal_grain *grain, int64_t index)
 {
     int64_t columns = grain->shape->columns;
     shoal_type type = grain->shape->type;
@@ -65,11 +65,11 @@ static void scan_columns(shoal_partial *partial, const shoal_grain *grain, doubl
     double *mean = memory, *within = mean + columns, *row = within + columns, rows = (double)grain->rows;
     memset(memory, 0, (size_t)(2 * columns) * sizeof *memory);
     for (int64_t i = 0; i < grain->rows; i++)
-        add_row(mean, row, NULL, grain, i);
+        add_centred_row(mean, row, NULL, grain, i);
     for (int64_t k = 0; k < columns; k++)
         mean[k] /= rows;
     for (int64_t i = 0; i < grain->rows; i++)
-        add_row(within, row, mean, grain, i);
+        add_centred_row(within, row, mean, grain, i);
     for (int64_t k = 0; k < columns; k++) {
         add_moment(partial, k, MOMENT_VALUES, mean[k] * rows);
         add_moment(partial, k, MOMENT_WITHIN, within[k]);

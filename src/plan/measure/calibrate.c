@@ -46,13 +46,13 @@ typedef struct calibrating {
     char *folder; /* made for this, removed at the end; NULL when stores were named */
 } calibrating;
 
-static void say_doing(const calibrating *self, const char *text)
+static void say_calibrating(const calibrating *self, const char *text)
 {
     if (self->watch->doing)
         self->watch->doing(self->watch->context, text);
 }
 
-static void allow_stop(const calibrating *self, bool may)
+static void allow_stop_calibrating(const calibrating *self, bool may)
 {
     if (self->watch->may_stop)
         self->watch->may_stop(self->watch->context, may);
@@ -114,9 +114,9 @@ static int choose_learners(calibrating *self)
 }
 
 /* A folder beside the jobs of this user, which may lie on another disk than temporary files; or among those. */
-static int make_folder(calibrating *self)
+static int make_store_folder(calibrating *self)
 {
-    allow_stop(self, true); /* from now on there is something to remove */
+    allow_stop_calibrating(self, true); /* from now on there is something to remove */
     int status = run_jobs_state_path(&self->folder, "calibrate-XXXXXX");
     if (status < 0 || !mkdtemp(self->folder)) {
         base_free(&self->folder);
@@ -131,7 +131,7 @@ static int choose_stores(calibrating *self)
 {
     const shoal_texts *named = &self->wish->stores;
     if (named->count == 0)
-        return make_folder(self);
+        return make_store_folder(self);
     if (named->count > STORES_MOST)
         return shoal_fail(SHOAL_USAGE, "--store: %d at a time are the most", STORES_MOST);
     for (int i = 0; i < named->count; i++) {
@@ -281,7 +281,7 @@ static int measure_learner(calibrating *self, int learner, double *loss)
     int paces = 0;
     char text[64];
     snprintf(text, sizeof text, "how fast %s is", self->learner[learner]->name);
-    say_doing(self, text);
+    say_calibrating(self, text);
     int status = plan_measure_learner(pace, &paces, loss, self->learner[learner],
                                       self->wish->seconds * LEARNERS_SHARE / self->learners, self->stop);
     for (int i = 0; i < paces && status == SHOAL_OK; i++)
@@ -327,7 +327,7 @@ static int measure_engine(calibrating *self, int store)
     plan_calibration *kept = self->kept;
     plan_calibrated_site entry = {.date = (int64_t)time(NULL), .site = self->site[store]};
     plan_engine_measured measured = {0};
-    say_doing(self, "what a round of workers takes");
+    say_calibrating(self, "what a round of workers takes");
     plan_calibration_name(entry.store, sizeof entry.store, self->url[store]);
     int status = plan_measure_engine(&measured, self->url[store], self->wish->workers,
                                      self->wish->seconds * ENGINE_SHARE / self->stores, self->stop);
@@ -342,12 +342,12 @@ static int measure_engine(calibrating *self, int store)
 
 /* While it is not known yet whether a named store can be reached, and there is nothing to remove, a signal ends the
  * program at once. */
-static int measure_all(calibrating *self)
+static int measure_stores_and_learners(calibrating *self)
 {
     int status = SHOAL_OK;
     for (int i = 0; i < self->stores && status == SHOAL_OK; i++)
         status = measure_store(self, i);
-    allow_stop(self, true);
+    allow_stop_calibrating(self, true);
     if (status == SHOAL_OK)
         status = measure_learners(self);
     for (int i = 0; i < self->stores && status == SHOAL_OK; i++)
@@ -373,13 +373,13 @@ int plan_calibrate(plan_calibration *kept, char **path, const plan_calibrate_wis
     if (status == SHOAL_OK)
         status = choose_stores(&self);
     if (status == SHOAL_OK)
-        status = measure_all(&self);
+        status = measure_stores_and_learners(&self);
     if (self.folder)
         base_remove_folder(self.folder);
     base_free(&self.folder);
     if (status == SHOAL_OK && *self.stop)
         status = shoal_fail(SHOAL_STOPPED, "stopped");
-    allow_stop(&self, false);
+    allow_stop_calibrating(&self, false);
     kept->date = (int64_t)time(NULL);
     return status == SHOAL_OK ? plan_calibration_write(*path, kept) : status;
 }

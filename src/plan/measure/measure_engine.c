@@ -42,7 +42,7 @@ typedef struct outcome {
     double rounds, requests, all_rounds;
 } outcome;
 
-static int set_config(shoal_kmeans_config *config, const task *task)
+static int set_task_config(shoal_kmeans_config *config, const task *task)
 {
     int status = shoal_options_default(config, shoal_kmeans.options);
     config->k = task->clusters;
@@ -52,7 +52,7 @@ static int set_config(shoal_kmeans_config *config, const task *task)
     return status;
 }
 
-static void judge(outcome *out, const shoal_outcome *from, double seconds)
+static void judge_run(outcome *out, const shoal_outcome *from, double seconds)
 {
     const shoal_report *report = &from->away.report.run;
     *out = (outcome){.start = seconds, .all_rounds = (double)report->rounds};
@@ -75,7 +75,7 @@ static int unless_stopped(int status, const volatile int *stop)
 }
 
 /* Removes a job, and what tells for a day that it was: its workers have ended. */
-static int remove_job(shoal_outcome *from)
+static int remove_measured_job(shoal_outcome *from)
 {
     if (!from || !from->away.id[0])
         return SHOAL_OK;
@@ -88,7 +88,7 @@ static int remove_job(shoal_outcome *from)
     return status;
 }
 
-static int make_request(shoal_request **out, const task *task)
+static int make_task_request(shoal_request **out, const task *task)
 {
     char address[128], workers[32];
     snprintf(address, sizeof address, "gen:uniform?rows=%" PRId64 "&cols=%" PRId64 "&seed=1", task->rows,
@@ -96,7 +96,7 @@ static int make_request(shoal_request **out, const task *task)
     snprintf(workers, sizeof workers, "local:%" PRId64, task->workers);
     int status = shoal_request_new(out, "kmeans");
     if (status == SHOAL_OK)
-        status = set_config((shoal_kmeans_config *)(*out)->config, task);
+        status = set_task_config((shoal_kmeans_config *)(*out)->config, task);
     if (status == SHOAL_OK)
         status = shoal_request_set(*out, "data", address);
     if (status == SHOAL_OK)
@@ -119,13 +119,13 @@ static int run_task(outcome *out, const task *task)
     shoal_outcome *from = NULL;
     char why[512];
     double began = base_seconds();
-    int status = make_request(&request, task);
+    int status = make_task_request(&request, task);
     if (status == SHOAL_OK)
         status = run_request(&from, request);
     if (status == SHOAL_OK)
-        judge(out, from, base_seconds() - began);
+        judge_run(out, from, base_seconds() - began);
     snprintf(why, sizeof why, "%s", shoal_error()); /* removing leaves others */
-    int removed = remove_job(from);
+    int removed = remove_measured_job(from);
     shoal_outcome_free(&from);
     shoal_request_free(&request);
     if (removed < 0)
@@ -198,7 +198,7 @@ static int measure_alone(double *out, const task *kind, int threads, double seco
     int rounds = 0;
     shoal_kmeans_config config = {0};
     shoal_data *data = NULL;
-    int status = set_config(&config, &task);
+    int status = set_task_config(&config, &task);
     snprintf(address, sizeof address, "gen:uniform?rows=%" PRId64 "&cols=%" PRId64 "&seed=1", kind->rows,
              kind->columns);
     if (status == SHOAL_OK)
@@ -257,7 +257,7 @@ static int measure_straggle(double *out, double seconds, const volatile int *sto
     shoal_kmeans_config config = {0};
     shoal_data *data = NULL;
     shoal_result *result = NULL;
-    int status = set_config(&config, &task);
+    int status = set_task_config(&config, &task);
     if (status == SHOAL_OK)
         status = shoal_data_open(&data, "gen:uniform?rows=60000&cols=16&seed=2", NULL);
     if (status == SHOAL_OK)
@@ -305,7 +305,7 @@ int plan_measure_engine(plan_engine_measured *out, const char *url, int64_t work
 /* ---- fitting ----------------------------------------------------------------------------------------------------- */
 
 /* What is estimated of one crew's rounds besides their work: seconds, and requests. */
-static int estimate(double *seconds, double *requests, const shoal_site *site, const struct plan_crew_measured *crew)
+static int estimate_crew(double *seconds, double *requests, const shoal_site *site, const struct plan_crew_measured *crew)
 {
     const task task = {.clusters = crew->clusters, .iterations = LONGEST};
     const shoal_shape shape = {.rows = crew->rows, .columns = crew->columns, .type = SHOAL_FLOAT32};
@@ -314,7 +314,7 @@ static int estimate(double *seconds, double *requests, const shoal_site *site, c
     shoal_kmeans_config config = {0};
     shoal_cost cost = {0};
     shoal_estimate out = {0};
-    int status = set_config(&config, &task);
+    int status = set_task_config(&config, &task);
     if (status == SHOAL_OK)
         status = shoal_kmeans.cost(&cost, &config, &shape);
     for (int i = 0; i < cost.phases; i++)
@@ -344,9 +344,9 @@ static int fit_rates(shoal_site *site, const struct plan_crew_measured *crew)
     double whole = 0, latency = 0, requests = 0;
     free.read = free.write = 1e15;
     free.account = free.account_write = 0;
-    int status = estimate(&whole, &requests, site, crew);
+    int status = estimate_crew(&whole, &requests, site, crew);
     if (status == SHOAL_OK)
-        status = estimate(&latency, &requests, &free, crew);
+        status = estimate_crew(&latency, &requests, &free, crew);
     double rest = crew->seconds - crew->alone - latency;
     if (status < 0 || crew->workers == 0 || !(rest > whole - latency))
         return status;
@@ -371,7 +371,7 @@ int plan_fit_engine(shoal_site *site, const plan_engine_measured *measured)
     for (int i = 0; i < measured->crews && status == SHOAL_OK; i++) {
         const struct plan_crew_measured *crew = &measured->crew[i];
         double seconds = 0, asked = 0;
-        status = estimate(&seconds, &asked, site, crew);
+        status = estimate_crew(&seconds, &asked, site, crew);
         if (crew->workers < 2)
             continue;
         share[2 * several] = 1;

@@ -44,7 +44,7 @@ typedef struct example {
     shoal_shape shape;
 } example;
 
-static int set_config(example *self, const learn_face *face, int shape)
+static int set_example_config(example *self, const learn_face *face, int shape)
 {
     const shoal_option *table = face->algorithm->options;
     const learn_probe *probe = face->probe;
@@ -92,7 +92,7 @@ int plan_measure_rows(float **out, int64_t rows, int64_t columns, int64_t classe
 }
 
 /* With a column of labels where the learner needs one. */
-static int make_rows(example *self, const learn_probe *probe, int shape, int64_t rows)
+static int make_example_rows(example *self, const learn_probe *probe, int shape, int64_t rows)
 {
     const int64_t classes = probe->size_option ? 0 : atoi(probe->shape[shape].size);
     const int64_t columns = probe->shape[shape].columns + (classes > 0);
@@ -125,7 +125,7 @@ static int run_example(shoal_report *out, const measuring *of, const example *se
     return status;
 }
 
-static double seconds_of(const shoal_report *report)
+static double seconds_of_rounds(const shoal_report *report)
 {
     double sum = 0;
     for (int i = 0; i < report->phases; i++)
@@ -168,7 +168,7 @@ static int add_points(measuring *self, const shoal_report *report, const example
 /* So many rows that a run takes its share of the time, as far as memory and sense go. */
 static int64_t more_rows(const measuring *self, const example *few, const shoal_report *report)
 {
-    double rows = FEW_ROWS * self->share / fmax(seconds_of(report), 1e-6);
+    double rows = FEW_ROWS * self->share / fmax(seconds_of_rounds(report), 1e-6);
     return (int64_t)fmax(fmin(rows, (double)(VALUES_MOST / few->shape.columns)), 2 * FEW_ROWS);
 }
 
@@ -190,15 +190,15 @@ static int measure_shape(measuring *self, int shape)
 {
     example example = {0};
     shoal_report report;
-    int status = set_config(&example, self->face, shape);
+    int status = set_example_config(&example, self->face, shape);
     if (status == SHOAL_OK)
-        status = make_rows(&example, self->face->probe, shape, FEW_ROWS);
+        status = make_example_rows(&example, self->face->probe, shape, FEW_ROWS);
     if (status == SHOAL_OK)
         status = run_example(&report, self, &example, 1, 3);
     if (status == SHOAL_OK)
         status = add_points(self, &report, &example);
     if (status == SHOAL_OK)
-        status = make_rows(&example, self->face->probe, shape, more_rows(self, &example, &report));
+        status = make_example_rows(&example, self->face->probe, shape, more_rows(self, &example, &report));
     if (status == SHOAL_OK)
         status = run_example(&report, self, &example, 1, 2);
     if (status == SHOAL_OK)
@@ -236,7 +236,7 @@ static int fit_phase(shoal_pace *out, const measuring *self, const char *phase)
     return status;
 }
 
-static int fit(shoal_pace *pace, int *paces, const measuring *self)
+static int fit_phases(shoal_pace *pace, int *paces, const measuring *self)
 {
     int status = SHOAL_OK;
     *paces = 0;
@@ -271,7 +271,7 @@ int plan_measure_learner(shoal_pace *pace, int *paces, double *thread_loss, cons
     for (int i = 0; i < shapes && status == SHOAL_OK; i++)
         status = measure_shape(self, i);
     if (status == SHOAL_OK)
-        status = fit(pace, paces, self);
+        status = fit_phases(pace, paces, self);
     if (self->losses > 0) {
         base_sort_reals(self->loss, (size_t)self->losses);
         *thread_loss = self->loss[self->losses / 4]; /* what else the machine does only adds to it */

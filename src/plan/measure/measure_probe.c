@@ -26,7 +26,7 @@ typedef struct probe {
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static int make_rows(probe *self)
+static int make_probe_rows(probe *self)
 {
     float *values = NULL;
     self->shape.type = SHOAL_FLOAT32;
@@ -36,7 +36,7 @@ static int make_rows(probe *self)
 }
 
 /* Runs of rows from all over the data: files are often sorted. */
-static int take_rows(probe *self)
+static int take_probe_rows(probe *self)
 {
     shoal_data *data = self->what->data;
     enum { PLACES = 64 };
@@ -71,7 +71,7 @@ static void look_at_clock(void *context, const shoal_round *done, const shoal_ro
 }
 
 /* Runs the first `rows` of the rows until the time is over.  *out has what was done by then. */
-static int run(shoal_report *out, probe *self, int64_t rows, int threads, double seconds)
+static int run_probe(shoal_report *out, probe *self, int64_t rows, int threads, double seconds)
 {
     const shoal_run_options options = {
         .threads = threads, .progress = look_at_clock, .progress_context = self, .stop = &self->stop};
@@ -102,7 +102,7 @@ static double round_seconds(const shoal_report *report, const char *phase)
 static int run_again(shoal_report *best, probe *self, int64_t rows, int threads, double seconds)
 {
     shoal_report again = {0};
-    int status = run(&again, self, rows, threads, seconds);
+    int status = run_probe(&again, self, rows, threads, seconds);
     for (int i = 0; i < best->phases && status == SHOAL_OK; i++) {
         double least = round_seconds(&again, best->phase[i].name);
         if (least > 0)
@@ -121,7 +121,7 @@ static bool has_all(const probe *self, const shoal_report *report)
 }
 
 /* What a row takes is the difference between many and few; the rest is the round's own. */
-static void fit(shoal_pace *pace, const probe *self, const char *phase, const shoal_report *many, int64_t rows,
+static void fit_probe(shoal_pace *pace, const probe *self, const char *phase, const shoal_report *many, int64_t rows,
                 const shoal_report *few, int64_t few_rows)
 {
     double more = round_seconds(many, phase), less = round_seconds(few, phase);
@@ -139,7 +139,7 @@ static void fit(shoal_pace *pace, const probe *self, const char *phase, const sh
 static int find_rows(int64_t *rows, shoal_report *report, probe *self, double seconds)
 {
     for (*rows = self->shape.rows; *rows >= ROWS_LEAST; *rows /= SHRINK) {
-        int status = run(report, self, *rows, 1, seconds / 3);
+        int status = run_probe(report, self, *rows, 1, seconds / 3);
         if (status == SHOAL_OK && has_all(self, report))
             return SHOAL_OK;
         if (status < 0 && *rows < self->shape.rows)
@@ -161,15 +161,15 @@ static int measure(shoal_pace *pace, int *paces, double *thread_loss, probe *sel
     bool slow = base_seconds() >= ends; /* a round, or an update, that can't be broken off: once is enough */
     if (status == SHOAL_OK && !slow)
         status = run_again(&many, self, rows, 1, seconds / 3);
-    if (status == SHOAL_OK && !slow && run(&few, self, rows / SHRINK, 1, seconds / 6) < 0)
+    if (status == SHOAL_OK && !slow && run_probe(&few, self, rows / SHRINK, 1, seconds / 6) < 0)
         few = (shoal_report){0}; /* that few are refused: all time counts as the rows' */
     if (status == SHOAL_OK && !slow && threads > 1)
-        status = run(&together, self, rows, threads, seconds / 6);
+        status = run_probe(&together, self, rows, threads, seconds / 6);
     if (status == SHOAL_OK && !slow && threads > 1)
         status = run_again(&together, self, rows, threads, seconds / 6);
     for (int i = 0; i < self->cost.phases && status == SHOAL_OK; i++)
         if (round_seconds(&many, self->cost.phase[i].name) > 0)
-            fit(&pace[(*paces)++], self, self->cost.phase[i].name, &many, rows, &few, rows / SHRINK);
+            fit_probe(&pace[(*paces)++], self, self->cost.phase[i].name, &many, rows, &few, rows / SHRINK);
     *thread_loss = NAN;
     const char *last = self->cost.phase[self->cost.phases - 1].name;
     if (status == SHOAL_OK && round_seconds(&together, last) > 0) {
@@ -194,7 +194,7 @@ int plan_measure_probe(shoal_pace *pace, int *paces, double *thread_loss, const 
         status =
             shoal_fail(SHOAL_ABSENT, "a probe could have %lld rows, which are too few", (long long)self.shape.rows);
     if (status == SHOAL_OK)
-        status = what->data ? take_rows(&self) : make_rows(&self);
+        status = what->data ? take_probe_rows(&self) : make_probe_rows(&self);
     if (status == SHOAL_OK)
         status = measure(pace, paces, thread_loss, &self);
     base_free(&self.values);

@@ -97,13 +97,13 @@ static int64_t request_deadline(const bench *self)
     return patience < self->deadline ? patience : self->deadline;
 }
 
-static void say_doing(const bench *self, const char *text)
+static void say_measuring(const bench *self, const char *text)
 {
     if (self->watch.doing)
         self->watch.doing(self->watch.context, text);
 }
 
-static void allow_stop(const bench *self, bool may)
+static void allow_stop_measuring(const bench *self, bool may)
 {
     if (self->watch.may_stop)
         self->watch.may_stop(self->watch.context, may);
@@ -115,7 +115,7 @@ typedef struct name {
     char text[SHOAL_KEY_MOST + 1];
 } name;
 
-static name key_of(const bench *self, const char *what, int64_t number)
+static name bench_key(const bench *self, const char *what, int64_t number)
 {
     name out;
     snprintf(out.text, sizeof out.text, "%s/%s-%lld", self->prefix, what, (long long)number);
@@ -128,7 +128,7 @@ static int measure_put(bench *self)
     int status = SHOAL_OK;
     for (int64_t i = 0; status == SHOAL_OK && goes_on(self, end); i++) {
         int64_t began = shoal_now();
-        status = shoal_store_put(self->store.store, key_of(self, "small", i % 16).text, self->body, SMALL, NULL, NULL,
+        status = shoal_store_put(self->store.store, bench_key(self, "small", i % 16).text, self->body, SMALL, NULL, NULL,
                                  request_deadline(self));
         if (status == SHOAL_OK)
             status = add_sample(&self->put, elapsed(began));
@@ -138,7 +138,7 @@ static int measure_put(bench *self)
 
 static int measure_get(bench *self)
 {
-    name key = key_of(self, "small", 0);
+    name key = bench_key(self, "small", 0);
     int64_t end = share_ends(self, LATENCY_SHARE);
     shoal_blob blob = {0};
     int status = goes_on(self, end) ? shoal_store_put(self->store.store, key.text, self->body, SMALL, NULL, NULL,
@@ -195,7 +195,7 @@ static int move_one(const stream *self, void *buffer)
 {
     const bench *bench = self->bench;
     shoal_store *store = bench->store.store;
-    name key = key_of(bench, "large", self->number);
+    name key = bench_key(bench, "large", self->number);
     int64_t size = bench->settings->size;
     shoal_blob blob = {0};
     if (self->writes)
@@ -262,7 +262,7 @@ static int measure_bandwidths(bench *self)
     for (int i = 0; i < LEVELS && status == SHOAL_OK; i++) {
         char text[64];
         snprintf(text, sizeof text, "bandwidth of %d connection%s", plan_measured_connections[i], i ? "s" : "");
-        say_doing(self, text);
+        say_measuring(self, text);
         status = measure_bandwidth(self, plan_measured_connections[i], true, 2 * (LEVELS - i), &self->write[i]);
         if (status == SHOAL_OK && self->write[i] > 0)
             status = measure_bandwidth(self, plan_measured_connections[i], false, 2 * (LEVELS - i) - 1, &self->read[i]);
@@ -283,7 +283,7 @@ typedef struct onlooker {
     char message[256];
 } onlooker;
 
-static void wake_others(onlooker *self)
+static void wake_waiting(onlooker *self)
 {
     atomic_fetch_add(&self->word, 1);
     base_wake_word(&self->word, INT_MAX);
@@ -297,10 +297,10 @@ static void *look_for_keys(void *from_start)
     shoal_store *store = bench->store.store;
     int status = SHOAL_OK;
     for (int64_t number = 0; status == SHOAL_OK && goes_on(self->bench, self->end); number++) {
-        name key = key_of(bench, "seen", number);
+        name key = bench_key(bench, "seen", number);
         uint32_t seen = 0;
         self->waits_for = number;
-        wake_others(self);
+        wake_waiting(self);
         do {
             shoal_blob blob = {0};
             status = shoal_store_wait(store, key.text, &seen, self->end);
@@ -311,14 +311,14 @@ static void *look_for_keys(void *from_start)
         if (status == SHOAL_OK) {
             self->seen_at = shoal_now();
             self->saw = number;
-            wake_others(self);
+            wake_waiting(self);
         }
     }
     self->status = status == SHOAL_ABSENT || status == SHOAL_AGAIN ? SHOAL_OK : status;
     if (self->status < 0)
         snprintf(self->message, sizeof self->message, "%s", shoal_error());
     self->over = true;
-    wake_others(self);
+    wake_waiting(self);
     return NULL;
 }
 
@@ -344,7 +344,7 @@ static int put_and_await(bench *self, onlooker *onlooker)
         base_entropy(&random, sizeof random);
         base_sleep_until(shoal_after(pause * random * 0x1p-32));
         int64_t began = shoal_now();
-        status = shoal_store_put(self->other.store, key_of(self, "seen", number).text, self->body, SMALL, NULL, NULL,
+        status = shoal_store_put(self->other.store, bench_key(self, "seen", number).text, self->body, SMALL, NULL, NULL,
                                  request_deadline(self));
         if (status == SHOAL_OK && !await_onlooker(onlooker, &onlooker->saw, number))
             break;
@@ -440,7 +440,7 @@ static int measure_parts(bench *self)
     int status = SHOAL_OK;
     self->deadline = shoal_after(self->settings->seconds);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && status == SHOAL_OK && !is_stopped(self); i++) {
-        say_doing(self, parts[i].what);
+        say_measuring(self, parts[i].what);
         status = parts[i].run(self);
     }
     if (is_stopped(self))
@@ -451,16 +451,16 @@ static int measure_parts(bench *self)
 static int measure_and_clean_up(bench *self)
 {
     char message[512];
-    allow_stop(self, true);
+    allow_stop_measuring(self, true);
     int status = measure_parts(self);
-    say_doing(self, "removing what was put");
+    say_measuring(self, "removing what was put");
     snprintf(message, sizeof message, "%s", shoal_error()); /* cleaning up leaves others */
     int cleaned = remove_all_put(self);
     if (status < 0 && cleaned < 0)
         status = shoal_fail(status, "%s; and %s", message, shoal_error());
     else
         status = status < 0 ? shoal_fail(status, "%s", message) : cleaned;
-    allow_stop(self, false);
+    allow_stop_measuring(self, false);
     return status;
 }
 

@@ -108,7 +108,7 @@ void plan_axis_label(char out[32], const plan_axis *axis, int tick)
 /* ---- axes -------------------------------------------------------------------------------------------------------- */
 
 /* Some room around; one value is in the middle, and small differences are to look small. */
-static void widen(plan_axis *axis)
+static void widen_axis(plan_axis *axis)
 {
     double span = axis->high - axis->low, least = axis->low;
     if (axis->logarithmic) {
@@ -132,7 +132,7 @@ void plan_axis_init(plan_axis *out, plan_unit unit, double least, double greates
     out->low = least > 0 ? fmin(fmax(least, tiny), huge) : least;
     out->high = greatest > 0 ? fmin(fmax(greatest, tiny), huge) : greatest;
     out->logarithmic = out->low > 0 && out->high / out->low >= 5;
-    widen(out);
+    widen_axis(out);
     if (!out->logarithmic)
         add_linear(out);
     else if (unit == PLAN_UNIT_SECONDS && out->high > 5 && out->low < 2 * day && out->high / out->low <= 1e9)

@@ -43,7 +43,7 @@ void plan_gaussian_release(plan_gaussian *process)
     base_free(&process->variance);
 }
 
-static int make_room(plan_gaussian *process)
+static int make_gaussian_room(plan_gaussian *process)
 {
     const size_t old = (size_t)process->room, room = old ? 2 * old : 8, places = (size_t)process->places;
     double *factor = NULL;
@@ -67,7 +67,7 @@ static int make_room(plan_gaussian *process)
 int plan_gaussian_see(plan_gaussian *process, int64_t at)
 {
     if (process->seen == process->room) {
-        int status = make_room(process);
+        int status = make_gaussian_room(process);
         if (status < 0)
             return status;
     }

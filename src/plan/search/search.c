@@ -13,7 +13,7 @@ enum { CANDIDATES_MOST = 10000 };
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
-static const char *name_of(const plan_candidate *candidate)
+static const char *candidate_name(const plan_candidate *candidate)
 {
     return candidate->machine ? candidate->machine : "";
 }
@@ -23,29 +23,29 @@ static int check_candidate(const plan_candidates *space, int64_t at, const plan_
     const plan_candidate *candidate = &space->candidate[at];
     const long long count = candidate->count;
     if (!isfinite(candidate->dollars_per_hour) || candidate->dollars_per_hour < 0)
-        return shoal_fail(SHOAL_INVALID, "%lld of %s: a price of %g is none", count, name_of(candidate),
+        return shoal_fail(SHOAL_INVALID, "%lld of %s: a price of %g is none", count, candidate_name(candidate),
                           candidate->dollars_per_hour);
     if (candidate->dollars_per_hour == 0 && (options->objective != PLAN_TIME || options->budget > 0))
         return shoal_fail(SHOAL_INVALID, "%lld of %s has no price, and what it costs counts", count,
-                          name_of(candidate));
+                          candidate_name(candidate));
     for (int j = 0; j < space->features; j++) {
         const double value = candidate->feature[j];
         const char *feature = space->feature_name[j] ? space->feature_name[j] : "a feature";
         if (!isfinite(value))
-            return shoal_fail(SHOAL_INVALID, "%lld of %s: %s is not a number", count, name_of(candidate), feature);
+            return shoal_fail(SHOAL_INVALID, "%lld of %s: %s is not a number", count, candidate_name(candidate), feature);
         if (space->logarithmic[j] && value <= 0)
-            return shoal_fail(SHOAL_INVALID, "%lld of %s: %s is %g, and must be above 0", count, name_of(candidate),
+            return shoal_fail(SHOAL_INVALID, "%lld of %s: %s is %g, and must be above 0", count, candidate_name(candidate),
                               feature, value);
     }
     for (int64_t i = 0; i < at; i++)
         if (space->candidate[i].count == candidate->count &&
-            strcmp(name_of(&space->candidate[i]), name_of(candidate)) == 0)
+            strcmp(candidate_name(&space->candidate[i]), candidate_name(candidate)) == 0)
             return shoal_fail(SHOAL_INVALID, "%lld of %s is there twice, as candidates %lld and %lld", count,
-                              name_of(candidate), (long long)i + 1, (long long)at + 1);
+                              candidate_name(candidate), (long long)i + 1, (long long)at + 1);
     return SHOAL_OK;
 }
 
-static int check_options(const plan_search_options *options)
+static int check_search_options(const plan_search_options *options)
 {
     if (options->objective < PLAN_TIME || options->objective > PLAN_COST_TIME)
         return shoal_fail(SHOAL_USAGE, "a search has no objective of number %d", (int)options->objective);
@@ -70,7 +70,7 @@ static int check_space(const plan_candidates *space, const plan_search_options *
                           (long long)space->candidates, CANDIDATES_MOST);
     if (space->features < 0 || space->features > PLAN_FEATURES_MOST)
         return shoal_fail(SHOAL_USAGE, "a candidate has 0 to %d features, not %d", PLAN_FEATURES_MOST, space->features);
-    int status = check_options(options);
+    int status = check_search_options(options);
     for (int64_t i = 0; status == SHOAL_OK && i < space->candidates; i++)
         status = check_candidate(space, i, options);
     return status;
@@ -187,16 +187,16 @@ static int check_trial(const plan_search *search, const plan_trial *trial)
     const plan_candidate *candidate = &search->space->candidate[trial->candidate];
     const long long count = candidate->count;
     if (trial->outcome < PLAN_TRIAL_DONE || trial->outcome > PLAN_TRIAL_TIMED_OUT)
-        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s has no outcome of number %d", count, name_of(candidate),
+        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s has no outcome of number %d", count, candidate_name(candidate),
                           (int)trial->outcome);
     if (search->tried[trial->candidate])
-        return shoal_fail(SHOAL_INVALID, "%lld of %s was tried already", count, name_of(candidate));
+        return shoal_fail(SHOAL_INVALID, "%lld of %s was tried already", count, candidate_name(candidate));
     /* One that failed may have done so at once. */
     if (!isfinite(trial->seconds) || trial->seconds < 0 || (trial->seconds == 0 && trial->outcome != PLAN_TRIAL_FAILED))
-        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s can't take %g seconds", count, name_of(candidate),
+        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s can't take %g seconds", count, candidate_name(candidate),
                           trial->seconds);
     if (!isfinite(trial->dollars) || trial->dollars < 0)
-        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s can't cost %g dollars", count, name_of(candidate),
+        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s can't cost %g dollars", count, candidate_name(candidate),
                           trial->dollars);
     return SHOAL_OK;
 }

@@ -54,7 +54,7 @@ static int64_t choose_start(const plan_search *search)
 /* ---- by what is expected ----------------------------------------------------------------------------------------- */
 
 /* The chance that one member gives a candidate to meet a limit, which is measured with noise; 1 without a limit. */
-static double meets(const plan_search *search, int member, search_quantity quantity, double limit, int64_t candidate)
+static double chance_to_meet(const plan_search *search, int member, search_quantity quantity, double limit, int64_t candidate)
 {
     if (!(limit > 0))
         return 1;
@@ -65,8 +65,8 @@ static double meets(const plan_search *search, int member, search_quantity quant
 
 static double meets_all(const plan_search *search, int member, int64_t candidate)
 {
-    return meets(search, member, SEARCH_SECONDS, search->limit, candidate) *
-           meets(search, member, SEARCH_DOLLARS, search->options.budget, candidate);
+    return chance_to_meet(search, member, SEARCH_SECONDS, search->limit, candidate) *
+           chance_to_meet(search, member, SEARCH_DOLLARS, search->options.budget, candidate);
 }
 
 /* E max(0, 1 - e^(f - best)) for normal f. */

@@ -39,7 +39,7 @@ static size_t name_length(const char *text)
 }
 
 /* Moves over one character, or over all of a comment, and notes what it does to quotes. */
-static void step(scan *self)
+static void scan_step(scan *self)
 {
     char c = *self->at++;
     bool word = self->word;
@@ -81,8 +81,8 @@ static bool next_piece(piece *out, scan *self)
             return true;
         }
         if (at[0] == '$' && at[1] == '{')
-            step(self); /* ${NAME} is the shell's */
-        step(self);
+            scan_step(self); /* ${NAME} is the shell's */
+        scan_step(self);
     }
     *out = (piece){.text = start, .length = (size_t)(self->at - start)};
     return out->length > 0;
@@ -97,7 +97,7 @@ static bool is_intricate(const char *command)
     while (*self.at) {
         if (self.quote == '"' && self.at[0] == '$' && (self.at[1] == '(' || self.at[1] == '{'))
             return true;
-        step(&self);
+        scan_step(&self);
     }
     return false;
 }
@@ -162,7 +162,7 @@ int plan_search_command_check(const plan_search_space *space, const char *comman
 /* ---- filling ----------------------------------------------------------------------------------------------------- */
 
 /* Writes to memory of the right size, or only counts when there is none yet. */
-static void put(char *out, size_t *at, const char *text, size_t length)
+static void put_bytes(char *out, size_t *at, const char *text, size_t length)
 {
     if (out)
         memcpy(out + *at, text, length);
@@ -172,19 +172,19 @@ static void put(char *out, size_t *at, const char *text, size_t length)
 static void put_value(char *out, size_t *at, const char *text)
 {
     if (is_plain(text)) {
-        put(out, at, text, strlen(text));
+        put_bytes(out, at, text, strlen(text));
         return;
     }
-    put(out, at, "'", 1);
+    put_bytes(out, at, "'", 1);
     for (; *text; text++)
         if (*text == '\'')
-            put(out, at, "'\\''", 4);
+            put_bytes(out, at, "'\\''", 4);
         else
-            put(out, at, text, 1);
-    put(out, at, "'", 1);
+            put_bytes(out, at, text, 1);
+    put_bytes(out, at, "'", 1);
 }
 
-static size_t fill(char *out, const plan_search_space *space, const char *command, int64_t candidate)
+static size_t fill_command(char *out, const plan_search_space *space, const char *command, int64_t candidate)
 {
     scan self = {.at = command};
     size_t at = 0;
@@ -192,15 +192,15 @@ static size_t fill(char *out, const plan_search_space *space, const char *comman
         if (piece.is_name)
             put_value(out, &at, plan_search_text(space, candidate, dimension_of(space, &piece)));
         else
-            put(out, &at, piece.text, piece.length);
+            put_bytes(out, &at, piece.text, piece.length);
     }
     return at;
 }
 
 int plan_search_command_fill(char **out, const plan_search_space *space, const char *command, int64_t candidate)
 {
-    int status = base_alloc(out, fill(NULL, space, command, candidate) + 1, 1, "a command");
+    int status = base_alloc(out, fill_command(NULL, space, command, candidate) + 1, 1, "a command");
     if (status == SHOAL_OK)
-        fill(*out, space, command, candidate);
+        fill_command(*out, space, command, candidate);
     return status;
 }

@@ -50,7 +50,7 @@ static int add_feature(plan_search_space *space, const char *name, bool logarith
 }
 
 /* Whether "features" leaves a name in; without it all are. */
-static bool is_wanted(const plan_search_space *space, const char *name)
+static bool is_wanted_feature(const plan_search_space *space, const char *name)
 {
     json_t *wanted = json_object_get(space->file, "features"), *item;
     size_t index;
@@ -66,14 +66,14 @@ static bool is_wanted(const plan_search_space *space, const char *name)
 
 static bool is_named(const plan_search_space *space, const char *name)
 {
-    return json_object_get(space->file, "features") && is_wanted(space, name);
+    return json_object_get(space->file, "features") && is_wanted_feature(space, name);
 }
 
 /* One feature of all candidates, `value` being that of each value of a dimension. */
 static int add_numbers(plan_search_space *space, const char *name, int dimension, const double *value)
 {
     bool positive = true, differs = false;
-    if (!is_wanted(space, name))
+    if (!is_wanted_feature(space, name))
         return SHOAL_OK;
     for (int64_t i = 0; i < space->dimension[dimension].values; i++) {
         positive = positive && value[i] > 0;
@@ -92,7 +92,7 @@ static int add_names(plan_search_space *space, int dimension)
 {
     const plan_search_dimension *from = &space->dimension[dimension];
     int status = SHOAL_OK;
-    if (!is_wanted(space, from->name) || from->values < 2)
+    if (!is_wanted_feature(space, from->name) || from->values < 2)
         return SHOAL_OK;
     if (from->values > PLAN_FEATURES_MOST)
         return shoal_fail(SHOAL_INVALID,
@@ -171,7 +171,7 @@ static int add_own(plan_search_space *space, bool described)
     void *place = NULL;
     int status = base_alloc(&value, (size_t)space->machines.machines, sizeof *value, "features");
     for (const char *key; status == SHOAL_OK && (key = next_own_key(space, described, &machine, &place));)
-        if (is_wanted(space, key) && (status = own_numbers(value, space, key)) == SHOAL_OK)
+        if (is_wanted_feature(space, key) && (status = own_numbers(value, space, key)) == SHOAL_OK)
             status = add_numbers(space, key, PLAN_SEARCH_MACHINE, value);
     base_free(&value);
     return status;
@@ -219,7 +219,7 @@ static int tell_apart(plan_search_space *space)
 }
 
 /* Cores, memory and how many there are, as search_space.h has them, or only how many. */
-static int describe(plan_search_space *space, bool known)
+static int describe_candidates(plan_search_space *space, bool known)
 {
     if (!known || json_object_get(space->file, "features"))
         return add_numbers(space, "count", PLAN_SEARCH_COUNT, space->dimension[PLAN_SEARCH_COUNT].number);
@@ -302,7 +302,7 @@ int plan_search_features(plan_search_space *space)
     if (status == SHOAL_OK)
         status = check_known(space);
     if (status == SHOAL_OK)
-        status = describe(space, known);
+        status = describe_candidates(space, known);
     if (status == SHOAL_OK && known && json_object_get(space->file, "features"))
         status = add_known(space);
     if (status == SHOAL_OK)

@@ -80,7 +80,7 @@ static int damaged(const plan_search_journal *journal, int64_t line, const char 
     return shoal_fail(SHOAL_INVALID, "%s: line %" PRId64 ": %s", journal->path, line, what);
 }
 
-static int read_candidate(int64_t *out, const plan_search_journal *journal, const plan_search_space *space,
+static int read_journal_candidate(int64_t *out, const plan_search_journal *journal, const plan_search_space *space,
                           json_t *object, int64_t line)
 {
     int64_t value[PLAN_SEARCH_DIMENSIONS_MOST];
@@ -101,13 +101,13 @@ static int read_candidate(int64_t *out, const plan_search_journal *journal, cons
     return SHOAL_OK;
 }
 
-static int read_trial(plan_search_journal *journal, const plan_search_space *space, json_t *object, int64_t line)
+static int read_journal_trial(plan_search_journal *journal, const plan_search_space *space, json_t *object, int64_t line)
 {
     plan_trial_record trial = {.told_dollars = NAN};
     const char *outcome = json_string_value(json_object_get(object, "outcome"));
     const char *why = json_string_value(json_object_get(object, "why")),
                *said = json_string_value(json_object_get(object, "said"));
-    int status = read_candidate(&trial.candidate, journal, space, object, line);
+    int status = read_journal_candidate(&trial.candidate, journal, space, object, line);
     if (status < 0)
         return status;
     int named = outcome ? plan_search_outcome_named(outcome) : -1;
@@ -184,7 +184,7 @@ static int check_header(const plan_search_journal *journal, json_t *found, const
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 /* Writes a line in one piece; what is not whole is taken back. */
-static int write_line(plan_search_journal *journal, json_t *object)
+static int write_journal_line(plan_search_journal *journal, json_t *object)
 {
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL, *line = NULL;
     json_decref(object);
@@ -209,7 +209,7 @@ static int write_line(plan_search_journal *journal, json_t *object)
     return SHOAL_OK;
 }
 
-static int read_file(char **out, size_t *size, const plan_search_journal *journal)
+static int read_journal_file(char **out, size_t *size, const plan_search_journal *journal)
 {
     struct stat info;
     if (fstat(journal->descriptor, &info) < 0)
@@ -226,20 +226,20 @@ static int read_file(char **out, size_t *size, const plan_search_journal *journa
 }
 
 /* Reads one whole line, the newline excluded.  *broken when it is no JSON. */
-static int read_line(plan_search_journal *journal, const plan_search_purpose *purpose, const char *text, size_t length,
+static int read_journal_line(plan_search_journal *journal, const plan_search_purpose *purpose, const char *text, size_t length,
                      int64_t line, bool *broken)
 {
     json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
     int status = SHOAL_OK;
     *broken = !json_is_object(object);
     if (!*broken)
-        status = line == 1 ? check_header(journal, object, purpose) : read_trial(journal, purpose->space, object, line);
+        status = line == 1 ? check_header(journal, object, purpose) : read_journal_trial(journal, purpose->space, object, line);
     json_decref(object);
     return status;
 }
 
 /* Reads all lines; what is not whole at the end, or no JSON there, is left for the caller to cut off. */
-static int read_lines(plan_search_journal *journal, const plan_search_purpose *purpose, const char *text, size_t size)
+static int read_journal_lines(plan_search_journal *journal, const plan_search_purpose *purpose, const char *text, size_t size)
 {
     int status = SHOAL_OK;
     int64_t line = 1;
@@ -247,7 +247,7 @@ static int read_lines(plan_search_journal *journal, const plan_search_purpose *p
         const char *newline = memchr(text + at, '\n', size - at);
         size_t next = newline ? (size_t)(newline - text) + 1 : size;
         bool broken = false;
-        status = read_line(journal, purpose, text + at, next - at - (newline != NULL), line, &broken);
+        status = read_journal_line(journal, purpose, text + at, next - at - (newline != NULL), line, &broken);
         if (broken && line == 1 && !(size < 4096 && strncmp(text, "{\"journal\":", size < 11 ? size : 11) == 0))
             return shoal_fail(SHOAL_INVALID,
                               "%s: is no journal of a search, and is left alone; --journal names another",
@@ -267,9 +267,9 @@ static int take_over(plan_search_journal *journal, const plan_search_purpose *pu
 {
     char *text = NULL;
     size_t size = 0;
-    int status = read_file(&text, &size, journal);
+    int status = read_journal_file(&text, &size, journal);
     if (status == SHOAL_OK)
-        status = read_lines(journal, purpose, text, size);
+        status = read_journal_lines(journal, purpose, text, size);
     base_free(&text);
     if (status == SHOAL_OK && journal->cut && ftruncate(journal->descriptor, (off_t)journal->bytes) < 0)
         status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", journal->path);
@@ -277,7 +277,7 @@ static int take_over(plan_search_journal *journal, const plan_search_purpose *pu
         status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", journal->path);
     journal->bytes += journal->open;
     if (status == SHOAL_OK && journal->bytes == 0) {
-        status = write_line(journal, header_json(purpose));
+        status = write_journal_line(journal, header_json(purpose));
         base_output_sync_folder(journal->path);
     }
     return status;
@@ -317,7 +317,7 @@ int plan_search_journal_add(plan_search_journal *journal, const plan_search_spac
     int status = base_grow(&journal->trial, (size_t)journal->trials, (size_t)journal->trials + 1,
                            sizeof *journal->trial, "trials");
     if (status == SHOAL_OK)
-        status = write_line(journal, plan_search_trial_json(trial, space, plan_search_journal_next(journal)));
+        status = write_journal_line(journal, plan_search_trial_json(trial, space, plan_search_journal_next(journal)));
     if (status == SHOAL_OK) {
         journal->last = plan_search_journal_next(journal);
         journal->trial[journal->trials++] = *trial;

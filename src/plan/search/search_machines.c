@@ -75,7 +75,7 @@ static int add_named(reader *self, const char *text)
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
 /* Puts a number of the object in its place; what no field is there for stays in the object, as a feature. */
-static int take_number(plan_machine *machine, const char *path, const char *key, json_t *value)
+static int take_machine_number(plan_machine *machine, const char *path, const char *key, json_t *value)
 {
     const struct {
         const char *name;
@@ -122,7 +122,7 @@ static int add_object(reader *self, json_t *object)
     json_object_foreach(object, key, value)
     {
         if (status == SHOAL_OK && strcmp(key, "name") != 0)
-            status = take_number(&machine, self->path, key, value);
+            status = take_machine_number(&machine, self->path, key, value);
     }
     double price = self->terms->spot ? machine.dollars_spot : machine.dollars_per_hour;
     if (status == SHOAL_OK && self->terms->need_prices && !(price > 0))

@@ -195,7 +195,7 @@ static void weigh(search_model *model, const double *likelihood)
         model->weight[i] /= sum;
 }
 
-static void explain(plan_search *search, search_quantity quantity, double *value, double *white)
+static void explain_by_features(plan_search *search, search_quantity quantity, double *value, double *white)
 {
     search_model *model = &search->model;
     const int64_t candidates = search->space->candidates;
@@ -225,7 +225,7 @@ int search_model_learn(plan_search *search)
         status = search->method->learn(search, value);
     for (int q = 0; status == SHOAL_OK && q < SEARCH_QUANTITIES; q++)
         if (model->modelled[q])
-            explain(search, (search_quantity)q, value, white);
+            explain_by_features(search, (search_quantity)q, value, white);
     base_free(&value);
     base_free(&white);
     return status;

@@ -36,7 +36,7 @@ static int meaning(const results *self, const char *name)
     return plan_search_dimension_named(self->space, name);
 }
 
-static int read_header(results *self, char ignored[256])
+static int read_results_header(results *self, char ignored[256])
 {
     int status = SHOAL_OK;
     self->header_fields = self->table.fields;
@@ -83,7 +83,7 @@ static int unknown_value(const results *self, int dimension, const char *text)
                       self->space->path, of->name, *text ? text : "that is empty");
 }
 
-static int read_candidate(int64_t *out, const results *self)
+static int read_row_candidate(int64_t *out, const results *self)
 {
     int64_t value[PLAN_SEARCH_DIMENSIONS_MOST] = {0};
     for (int i = 0; i < self->space->dimensions; i++) {
@@ -106,11 +106,11 @@ static int read_positive(double *out, const results *self, const char *what, con
     return SHOAL_OK;
 }
 
-static int read_trial(plan_trial_record *out, const results *self)
+static int read_row_trial(plan_trial_record *out, const results *self)
 {
     const char *cost = text_of(self, COST), *outcome = text_of(self, OUTCOME);
     *out = (plan_trial_record){.told_dollars = NAN, .from_elsewhere = true};
-    int status = read_candidate(&out->candidate, self);
+    int status = read_row_candidate(&out->candidate, self);
     int named = *outcome ? plan_search_outcome_named(outcome) : PLAN_TRIAL_DONE;
     if (status == SHOAL_OK && named < 0)
         status = shoal_fail(SHOAL_INVALID, "%s: line %" PRId64 ": outcome '%s' is none of done, failed and timed out",
@@ -124,7 +124,7 @@ static int read_trial(plan_trial_record *out, const results *self)
     return status;
 }
 
-static int add_row(results *self)
+static int add_results_row(results *self)
 {
     plan_trial_record trial;
     int status = SHOAL_OK;
@@ -132,7 +132,7 @@ static int add_row(results *self)
         status = shoal_fail(SHOAL_INVALID, "%s: line %" PRId64 " has %d fields, more than the %d of the first",
                             self->table.name, self->table.line, self->table.fields, self->header_fields);
     if (status == SHOAL_OK)
-        status = read_trial(&trial, self);
+        status = read_row_trial(&trial, self);
     for (int64_t i = 0; i < self->trials && status == SHOAL_OK; i++)
         if (self->trial[i].candidate == trial.candidate)
             status = shoal_fail(SHOAL_INVALID, "%s: line %" PRId64 " has the configuration of line %" PRId64 " again",
@@ -159,7 +159,7 @@ int plan_search_results_read(plan_trial_record **out, int64_t *count, char ignor
     ignored[0] = '\0';
     int status = data_table_read(&self.table, path, file, "a table of results");
     while (status == SHOAL_OK && data_table_next(&status, &self.table))
-        status = self.header_fields ? add_row(&self) : read_header(&self, ignored);
+        status = self.header_fields ? add_results_row(&self) : read_results_header(&self, ignored);
     if (status == SHOAL_OK && self.trials == 0)
         status = shoal_fail(SHOAL_INVALID, "%s: there are no trials in it", path);
     fclose(file);

@@ -34,7 +34,7 @@ typedef struct figures {
 } figures;
 
 /* Reads one word; false when it is no figure's name at all. */
-static bool take_word(figures *out, const char *word)
+static bool take_figure(figures *out, const char *word)
 {
     bool is_seconds = strncmp(word, "seconds=", 8) == 0, is_cost = strncmp(word, "cost=", 5) == 0;
     double value = 0;
@@ -55,7 +55,7 @@ static bool take_line(figures *out, char *line)
     if (!word)
         return false;
     for (; word; word = strtok_r(NULL, " \t\r", &rest))
-        if (!take_word(&own, word))
+        if (!take_figure(&own, word))
             return false;
     out->seconds = isnan(out->seconds) ? own.seconds : out->seconds;
     out->dollars = isnan(out->dollars) ? own.dollars : out->dollars;
@@ -118,7 +118,7 @@ static int open_output(int *out, const char *path)
     return *out < 0 ? shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", path) : SHOAL_OK;
 }
 
-static int start(process *out, const plan_search_run *run)
+static int start_trial(process *out, const plan_search_run *run)
 {
     int files[2] = {-1, -1};
     int status = open_output(&files[0], run->stdout_path);
@@ -187,7 +187,7 @@ static int clear_away(process *self, bool told, int64_t kill_at)
 /* ---- a trial ----------------------------------------------------------------------------------------------------- */
 
 /* Waits for the end, the time-out or a signal.  True when the command ended by itself. */
-static bool follow(process *self, const plan_search_run *run, int64_t began)
+static bool follow_trial(process *self, const plan_search_run *run, int64_t began)
 {
     int64_t last = run->timeout > 0 ? base_time_after(began, run->timeout) : INT64_MAX;
     for (;;) {
@@ -202,7 +202,7 @@ static bool follow(process *self, const plan_search_run *run, int64_t began)
     }
 }
 
-static void judge(plan_trial_record *trial, const plan_search_run *run, int how)
+static void judge_trial(plan_trial_record *trial, const plan_search_run *run, int how)
 {
     char text[4096];
     if (WIFSIGNALED(how))
@@ -221,13 +221,13 @@ int plan_search_run_trial(plan_trial_record *trial, const plan_search_run *run)
 {
     process self = {0};
     trial->told_dollars = NAN;
-    int status = start(&self, run);
+    int status = start_trial(&self, run);
     if (status < 0)
         return status;
     int64_t began = base_now();
     guard(&self);
     status = base_thread_start(&self.watcher, watch, &self);
-    bool by_itself = status == SHOAL_OK && follow(&self, run, began);
+    bool by_itself = status == SHOAL_OK && follow_trial(&self, run, began);
     int64_t kill_at = base_time_after(base_now(), GRACE);
     if (!by_itself) {
         signal_group(self.id, SIGTERM);
@@ -241,7 +241,7 @@ int plan_search_run_trial(plan_trial_record *trial, const plan_search_run *run)
         return shoal_fail(SHOAL_STOPPED, "stopped");
     trial->seconds = by_itself ? fmax((double)(self.end - began) * 1e-9, 1e-9) : run->timeout;
     if (by_itself)
-        judge(trial, run, how);
+        judge_trial(trial, run, how);
     else
         trial->outcome = PLAN_TRIAL_TIMED_OUT;
     return SHOAL_OK;

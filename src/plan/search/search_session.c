@@ -108,7 +108,7 @@ static void tell_waiting(void *context, double seconds)
     listener->waiting(listener->context, of->session, of->candidate, seconds);
 }
 
-static int make_folder(const char *path)
+static int make_session_folder(const char *path)
 {
     if (mkdir(path, 0777) < 0 && errno != EEXIST)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make the folder for what the commands print", path);
@@ -128,7 +128,7 @@ static int try_candidate(plan_session *session, int64_t candidate, const char *w
     if (status == SHOAL_OK)
         status = base_format(&stderr_path, "%s/%" PRId64 ".stderr.txt", session->folder, number);
     if (status == SHOAL_OK)
-        status = make_folder(session->folder);
+        status = make_session_folder(session->folder);
     if (status == SHOAL_OK)
         status = plan_search_run_trial(&trial, &(plan_search_run){.command = command,
                                                                   .stdout_path = stdout_path,

@@ -49,7 +49,7 @@ static int add_place(plan_search_dimension *out, const char *path)
     return status;
 }
 
-static int add_text(plan_search_dimension *out, const char *path, const char *text)
+static int add_value_text(plan_search_dimension *out, const char *path, const char *text)
 {
     for (int64_t i = 0; i < out->values; i++)
         if (strcmp(out->text[i], text) == 0)
@@ -84,7 +84,7 @@ static int add_number(plan_search_dimension *out, const char *path, double numbe
 /* ---- "1,2,4..8" -------------------------------------------------------------------------------------------------- */
 
 /* One part between commas: a number, or two whole ones with ".." between.  False when it is neither. */
-static bool read_part(double *low, double *high, bool *is_range, const char *from, size_t length)
+static bool read_value_part(double *low, double *high, bool *is_range, const char *from, size_t length)
 {
     char part[64];
     if (length == 0 || length >= sizeof part)
@@ -105,7 +105,7 @@ static bool is_list_of_numbers(const char *text)
         double low, high;
         bool is_range;
         size_t length = strcspn(text, ",");
-        if (!read_part(&low, &high, &is_range, text, length))
+        if (!read_value_part(&low, &high, &is_range, text, length))
             return false;
         text += length;
         if (!*text)
@@ -113,14 +113,14 @@ static bool is_list_of_numbers(const char *text)
     }
 }
 
-static int read_list(plan_search_dimension *out, const char *path, const char *text)
+static int read_value_list(plan_search_dimension *out, const char *path, const char *text)
 {
     int status = SHOAL_OK;
     for (;; text++) {
         double low = 0, high = 0;
         bool is_range = false;
         size_t length = strcspn(text, ",");
-        read_part(&low, &high, &is_range, text, length);
+        read_value_part(&low, &high, &is_range, text, length);
         if (is_range && (low != floor(low) || high != floor(high) || !(low <= high) || !(high - low < VALUES_MOST)))
             return shoal_fail(
                 SHOAL_INVALID,
@@ -155,7 +155,7 @@ static int read_array(plan_search_dimension *out, const char *path, json_t *from
         if (!out->is_text)
             status = add_number(out, path, json_number_value(item));
         else
-            status = add_text(out, path,
+            status = add_value_text(out, path,
                               json_is_string(item) ? json_string_value(item)
                               : json_is_true(item) ? "true"
                                                    : "false");
@@ -174,10 +174,10 @@ int plan_search_values_read(plan_search_dimension *out, const char *path, const 
     else if (json_is_number(from))
         status = add_number(out, path, json_number_value(from));
     else if (json_is_string(from) && is_list_of_numbers(json_string_value(from)))
-        status = read_list(out, path, json_string_value(from));
+        status = read_value_list(out, path, json_string_value(from));
     else if (json_is_string(from) && strcmp(name, "count") != 0) {
         out->is_text = true;
-        status = add_text(out, path, json_string_value(from));
+        status = add_value_text(out, path, json_string_value(from));
     } else
         status = shoal_fail(SHOAL_INVALID, "%s: \"%s\" must be a number, a list of them, or a range such as \"2..16\"",
                             path, name);
