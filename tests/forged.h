@@ -232,18 +232,18 @@ static inline void make_predictor_run(const learn_face *face, const learn_ended 
     char path[] = "/tmp/shoal-forged-XXXXXX";
     int file = mkstemp(path);
     learn_applied applied = {0};
-    learn_model model = {0};
+    learn_model_file model = {0};
     must(file);
     close(file);
-    must(learn_model_write(path, face, ended));
-    must(learn_model_open(&model, path));
+    must(learn_model_file_write(path, face, ended));
+    must(learn_model_file_open(&model, path));
     must(base_alloc(&applied.config, 1, algorithm->config_size, "a model"));
     for (int i = 0; face->predictor->outputs[i].name; i++)
         applied.wanted[i] = true;
     must(face->predictor->load(&applied, &model, path));
     shoal_result *result = run_to_end(algorithm, applied.config, applied.columns, SHOAL_FLOAT32, false);
     shoal_result_free(&result);
-    learn_model_close(&model);
+    learn_model_file_close(&model);
     unlink(path);
     for (int i = 0; i < LEARN_VALUES_MOST; i++)
         base_free(&applied.values[i]);

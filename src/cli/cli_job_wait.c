@@ -34,7 +34,8 @@ static const base_option_group wait_groups[] = {
     {0},
 };
 
-static void show_followed_round(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
+static void show_followed_round(void *context, const shoal_round *done, const shoal_round *next, int64_t rows,
+                                double seconds)
 {
     cli_progress_round(context, done, next, rows, seconds);
 }

@@ -229,8 +229,8 @@ static void print_compared(const plan_session *session, const plan_trial_record 
     if (next) {
         format_trial(text, session, next);
         printf("compared   the next best is %.1f%% %s: %s\n",
-               100 * (trial_value(session, next) / trial_value(session, best) - 1), more[session->wish->options.objective],
-               text);
+               100 * (trial_value(session, next) / trial_value(session, best) - 1),
+               more[session->wish->options.objective], text);
     }
     if (fastest && fastest != best && fastest != next) {
         format_trial(text, session, fastest);

@@ -73,9 +73,9 @@ void engine_add_phase(shoal_phase phase[SHOAL_PHASES_MOST], int *phases, const c
 }
 
 /* What can be wrong before anything is shared. */
-static int check_job(engine_job *job, int64_t rows_per_grain)
+static int check_call(engine_call *call, int64_t rows_per_grain)
 {
-    const shoal_run_options *options = job->options;
+    const shoal_run_options *options = call->options;
     if (options->threads < 0 || options->threads > SHOAL_THREADS_MOST)
         return shoal_fail(SHOAL_USAGE, "threads must be 1 to %d, not %d", SHOAL_THREADS_MOST, options->threads);
     if (!(options->checkpoint_seconds >= 0) || options->verify < 0)
@@ -83,24 +83,25 @@ static int check_job(engine_job *job, int64_t rows_per_grain)
                           "neither the seconds between checkpoints nor the rounds between comparisons can be negative");
     if (!options->checkpoint && (options->checkpoint_seconds > 0 || options->resume))
         return shoal_fail(SHOAL_USAGE, "a checkpoint needs a file");
-    int status = kernel_choose(&job->kernel, options->kernel);
+    int status = kernel_choose(&call->kernel, options->kernel);
     if (status == SHOAL_OK)
-        status = engine_fill_shape(&job->shape, job->algorithm, job->config, job->data, job->weights, rows_per_grain);
+        status =
+            engine_fill_shape(&call->shape, call->algorithm, call->config, call->data, call->weights, rows_per_grain);
     return status;
 }
 
-static int share_cores(engine_job *job)
+static int share_cores(engine_call *call)
 {
-    shoal_ranks *ranks = job->options->ranks;
-    int asked = job->options->threads;
+    shoal_ranks *ranks = call->options->ranks;
+    int asked = call->options->threads;
     int threads = asked ? asked : base_cores();
-    job->shares = (engine_shares){.threads = threads, .all = threads, .hosts = 1, .here = 1};
-    int status = ranks ? engine_share_cores(&job->shares, ranks, asked) : SHOAL_OK;
-    job->threads = job->shares.threads;
-    job->report->threads = job->threads;
-    job->report->all_threads = job->shares.all;
-    job->report->hosts = job->shares.hosts;
-    job->report->ranks = ranks ? ranks->size : 1;
+    call->shares = (engine_shares){.threads = threads, .all = threads, .hosts = 1, .here = 1};
+    int status = ranks ? engine_share_cores(&call->shares, ranks, asked) : SHOAL_OK;
+    call->threads = call->shares.threads;
+    call->report->threads = call->threads;
+    call->report->all_threads = call->shares.all;
+    call->report->hosts = call->shares.hosts;
+    call->report->ranks = ranks ? ranks->size : 1;
     return status;
 }
 
@@ -109,28 +110,28 @@ int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *a
 {
     static const shoal_run_options defaults;
     shoal_report unwanted;
-    engine_job job = {.algorithm = algorithm,
-                      .config = config,
-                      .data = data,
-                      .weights = weights,
-                      .options = options ? options : &defaults,
-                      .report = report ? report : &unwanted};
+    engine_call call = {.algorithm = algorithm,
+                        .config = config,
+                        .data = data,
+                        .weights = weights,
+                        .options = options ? options : &defaults,
+                        .report = report ? report : &unwanted};
     *out = NULL;
-    memset(job.report, 0, sizeof *job.report);
-    int status = check_job(&job, job.options->rows_per_grain);
-    if (job.options->ranks)
-        status = engine_agree(job.options->ranks, status);
+    memset(call.report, 0, sizeof *call.report);
+    int status = check_call(&call, call.options->rows_per_grain);
+    if (call.options->ranks)
+        status = engine_agree(call.options->ranks, status);
     if (status == SHOAL_OK)
-        status = share_cores(&job);
+        status = share_cores(&call);
     if (status < 0)
         return status;
-    job.report->kernel = job.kernel->name;
+    call.report->kernel = call.kernel->name;
     fenv_t callers; /* whatever the caller rounds like, results are the same */
     fegetenv(&callers);
     base_default_arithmetic();
-    if (job.options->ranks || job.options->checkpoint)
-        job.kernel_check = kernel_fingerprint(job.kernel, algorithm->kernel_free);
-    status = engine_run_rounds(out, &job);
+    if (call.options->ranks || call.options->checkpoint)
+        call.kernel_check = kernel_fingerprint(call.kernel, algorithm->kernel_free);
+    status = engine_run_rounds(out, &call);
     fesetenv(&callers);
     return status;
 }

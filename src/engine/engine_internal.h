@@ -1,4 +1,4 @@
-/* What engines share: the run as shoal_run has checked it, and what runs it. */
+/* What engines share: a call of shoal_run once it is checked, and what runs it. */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
 
@@ -7,8 +7,8 @@
 #include "engine/in_step.h"
 #include "kernel/kernel.h"
 
-/* One run, checked: shapes agree, the kernel set exists, threads and grains are chosen. */
-typedef struct engine_job {
+/* One call of shoal_run, checked: shapes agree, the kernel set exists, threads and grains are chosen. */
+typedef struct engine_call {
     const shoal_algorithm *algorithm;
     const void *config;
     shoal_data *data;
@@ -20,10 +20,10 @@ typedef struct engine_job {
     uint64_t kernel_check;            /* kernel_fingerprint, as far as it matters to the learner */
     const shoal_run_options *options; /* never NULL */
     shoal_report *report;             /* never NULL; the engine adds phases, rounds and counters */
-} engine_job;
+} engine_call;
 
-/* Runs the job to its end.  The result has the same bits with every number of threads and ranks. */
-int engine_run_rounds(shoal_result **out, const engine_job *job);
+/* Runs it to its end.  The result has the same bits with every number of threads and ranks. */
+int engine_run_rounds(shoal_result **out, const engine_call *call);
 
 /* The shape of a run, grains included: a function of the data, of what the learner wishes and of rows_per_grain (0:
  * chosen), the same for every engine. */

@@ -18,7 +18,7 @@
 #include "learn/wire.h"
 
 typedef struct rounds_run {
-    const engine_job *job;
+    const engine_call *call;
     shoal_ranks *ranks; /* NULL: this process alone */
     engine_mapper *mapper;
     engine_source *source;
@@ -41,7 +41,7 @@ static int agree(const rounds_run *run, int status)
 /* Ranks get grains as they have threads. */
 static int share_grains(rounds_run *run)
 {
-    const engine_job *job = run->job;
+    const engine_call *call = run->call;
     shoal_ranks *ranks = run->ranks;
     int size = ranks ? ranks->size : 1;
     int status = base_alloc(&run->first, (size_t)size + 1, sizeof *run->first, "the grains of ranks");
@@ -49,35 +49,35 @@ static int share_grains(rounds_run *run)
         engine_must(ranks, status);
     if (status < 0)
         return status;
-    run->first[size] = job->shape.grains;
+    run->first[size] = call->shape.grains;
     if (!ranks)
         return SHOAL_OK;
-    int64_t begin = (int64_t)((__int128)job->shape.grains * job->shares.before / job->shares.all);
+    int64_t begin = (int64_t)((__int128)call->shape.grains * call->shares.before / call->shares.all);
     ranks->gather(ranks, run->first, &begin, sizeof begin);
     for (int i = 0; i < size; i++)
-        job->report->idle += run->first[i] == run->first[i + 1];
+        call->report->idle += run->first[i] == run->first[i + 1];
     return SHOAL_OK;
 }
 
 static int open_run(rounds_run *run)
 {
-    const engine_job *job = run->job;
+    const engine_call *call = run->call;
     int rank = run->ranks ? run->ranks->rank : 0;
-    int64_t memory = job->options->memory ? job->options->memory : base_memory_available() / 2 / job->shares.here;
+    int64_t memory = call->options->memory ? call->options->memory : base_memory_available() / 2 / call->shares.here;
     int64_t begin = run->first[rank], grains = run->first[rank + 1] - begin;
-    int status = engine_mapper_new(&run->mapper, job->algorithm, &job->shape, job->threads, job->kernel);
+    int status = engine_mapper_new(&run->mapper, call->algorithm, &call->shape, call->threads, call->kernel);
     if (status == SHOAL_OK) {
-        engine_mapper_bring(run->mapper, job->options->code);
-        status = engine_source_new(&run->source, job->data, &job->shape, begin, grains, job->threads, memory);
+        engine_mapper_bring(run->mapper, call->options->code);
+        status = engine_source_new(&run->source, call->data, &call->shape, begin, grains, call->threads, memory);
     }
     if (status == SHOAL_OK)
         status = engine_source_load(run->source, engine_mapper_pool(run->mapper));
     if (status == SHOAL_OK) {
-        engine_rows rows = engine_source_rows(run->source, job->weights);
+        engine_rows rows = engine_source_rows(run->source, call->weights);
         status = engine_slice_new(&run->slice, begin, grains, &rows);
     }
     if (status == SHOAL_OK && run->ranks)
-        status = engine_reduction_new(&run->reduction, run->ranks, &job->shape, run->first);
+        status = engine_reduction_new(&run->reduction, run->ranks, &call->shape, run->first);
     if (status == SHOAL_OK && run->ranks) {
         engine_mapper_watch(run->mapper, engine_reduction_watch(run->reduction));
         engine_mapper_poll(run->mapper, engine_reduction_poll, run->reduction);
@@ -103,17 +103,18 @@ static int compare_rounds(shoal_ranks *ranks, const shoal_round *round, const ch
 /* Ranks that were started with different programs, options or data can't come to one result. */
 static int compare_runs(const rounds_run *run)
 {
-    const engine_job *job = run->job;
-    const shoal_run_options *options = job->options;
-    const int64_t agreed[] = {job->shape.rows_per_grain, options->verify, options->resume, options->checkpoint != NULL};
-    const int64_t shape[] = {job->shape.rows, job->shape.columns, job->shape.type, job->shape.weighted};
+    const engine_call *call = run->call;
+    const shoal_run_options *options = call->options;
+    const int64_t agreed[] = {call->shape.rows_per_grain, options->verify, options->resume,
+                              options->checkpoint != NULL};
+    const int64_t shape[] = {call->shape.rows, call->shape.columns, call->shape.type, call->shape.weighted};
     const char *code = options->code_hash ? options->code_hash : "";
     shoal_ranks *ranks = run->ranks;
     int status = engine_compare(ranks, SHOAL_VERSION, strlen(SHOAL_VERSION), "version of shoal");
     if (status == SHOAL_OK)
-        status = engine_compare(ranks, job->algorithm->name, strlen(job->algorithm->name), "learner");
+        status = engine_compare(ranks, call->algorithm->name, strlen(call->algorithm->name), "learner");
     if (status == SHOAL_OK)
-        status = engine_compare(ranks, &job->kernel_check, sizeof job->kernel_check,
+        status = engine_compare(ranks, &call->kernel_check, sizeof call->kernel_check,
                                 "kernel set (--kernel names one that all have)");
     if (status == SHOAL_OK)
         status = engine_compare(ranks, shape, sizeof shape, "shape of the data");
@@ -126,19 +127,19 @@ static int compare_runs(const rounds_run *run)
 
 static int prepare_saves(rounds_run *run)
 {
-    const engine_job *job = run->job;
+    const engine_call *call = run->call;
     uint64_t fingerprint = 0;
-    if (!job->options->checkpoint)
+    if (!call->options->checkpoint)
         return SHOAL_OK;
-    int status =
-        agree(run, engine_source_fingerprint(&fingerprint, run->source, job->weights, engine_mapper_pool(run->mapper)));
+    int status = agree(
+        run, engine_source_fingerprint(&fingerprint, run->source, call->weights, engine_mapper_pool(run->mapper)));
     if (status == SHOAL_OK && run->ranks) {
         int64_t sum = (int64_t)fingerprint;
         run->ranks->sum(run->ranks, &sum, &sum, 1);
         fingerprint = (uint64_t)sum;
     }
     if (status == SHOAL_OK)
-        status = agree(run, engine_saves_init(&run->saves, job, run->round, fingerprint));
+        status = agree(run, engine_saves_init(&run->saves, call, run->round, fingerprint));
     return status == SHOAL_OK ? engine_saves_resume(&run->saves, &run->round) : status;
 }
 
@@ -148,8 +149,8 @@ static int prepare_saves(rounds_run *run)
 static int map_all(shoal_partial **merged, bool *stop, rounds_run *run)
 {
     static const engine_parts whole = {.parts = 1};
-    const volatile int *asked = run->job->options->stop;
-    shoal_report *report = run->job->report;
+    const volatile int *asked = run->call->options->stop;
+    shoal_report *report = run->call->report;
     int64_t counted[SHOAL_COUNTERS] = {0};
     double began = base_seconds();
     if (run->reduction)
@@ -177,35 +178,35 @@ static int map_all(shoal_partial **merged, bool *stop, rounds_run *run)
 static int run_round(shoal_round **next, shoal_result **result, bool *stop, rounds_run *run)
 {
     static const char same_model[] = "model after the same rounds";
-    const engine_job *job = run->job;
-    const int64_t verify = job->options->verify;
+    const engine_call *call = run->call;
+    const int64_t verify = call->options->verify;
     shoal_partial *merged = NULL;
     int status = map_all(&merged, stop, run);
     double began = base_seconds();
     if (status == SHOAL_OK)
-        status = job->algorithm->update(next, result, run->round, merged, &job->shape, engine_mapper_crew(run->mapper),
-                                        *stop);
+        status = call->algorithm->update(next, result, run->round, merged, &call->shape,
+                                         engine_mapper_crew(run->mapper), *stop);
     if (status == SHOAL_OK && *next)
         engine_number_round(*next, run->round->number + 1);
     if (status == SHOAL_OK && *result && run->reduction)
         engine_reduction_drop_rows(run->reduction, *result);
     double updated = base_seconds();
-    job->report->update_seconds += updated - began;
+    call->report->update_seconds += updated - began;
     if (run->ranks)
         status = engine_agree_on(run->ranks, status, *next ? learn_layout_hash(&(*next)->layout) | 1 : 0, same_model);
     /* Now and then the model that comes next is compared, and in the end the one that the result was made from. */
     if (status == SHOAL_OK && run->ranks && verify > 0 && (!*next || (*next)->number % verify == 0))
         status = compare_rounds(run->ranks, *next ? *next : run->round, same_model);
-    job->report->reduce_seconds += run->ranks ? base_seconds() - updated : 0;
+    call->report->reduce_seconds += run->ranks ? base_seconds() - updated : 0;
     return status;
 }
 
 /* What a stopped run has found is its result; so that it can go on all the same, its last round is saved. */
 static void save(rounds_run *run, const shoal_round *next)
 {
-    const engine_job *job = run->job;
-    bool stopped = job->report->stopped;
-    if (!job->options->checkpoint || run->kept || (!next && !stopped))
+    const engine_call *call = run->call;
+    bool stopped = call->report->stopped;
+    if (!call->options->checkpoint || run->kept || (!next && !stopped))
         return;
     run->kept = stopped;
     run->saved = engine_saves_pass(&run->saves, stopped ? run->round : next, stopped);
@@ -213,9 +214,9 @@ static void save(rounds_run *run, const shoal_round *next)
 
 static int run_rounds(shoal_result **result, rounds_run *run, double began)
 {
-    const shoal_run_options *options = run->job->options;
+    const shoal_run_options *options = run->call->options;
     const bool tells = options->progress && (!run->ranks || run->ranks->rank == 0);
-    shoal_report *report = run->job->report;
+    shoal_report *report = run->call->report;
     while (!*result) {
         shoal_round *next = NULL;
         bool stop = false;
@@ -229,7 +230,7 @@ static int run_rounds(shoal_result **result, rounds_run *run, double began)
         }
         report->stopped |= stop && (next || (*result)->incomplete);
         if (tells)
-            options->progress(options->progress_context, run->round, next, run->job->shape.rows,
+            options->progress(options->progress_context, run->round, next, run->call->shape.rows,
                               base_seconds() - began);
         save(run, next); /* the last thing: the message of a failure stays */
         report->rounds++;
@@ -241,12 +242,12 @@ static int run_rounds(shoal_result **result, rounds_run *run, double began)
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
-int engine_run_rounds(shoal_result **out, const engine_job *job)
+int engine_run_rounds(shoal_result **out, const engine_call *call)
 {
-    rounds_run run = {.job = job, .ranks = job->options->ranks};
+    rounds_run run = {.call = call, .ranks = call->options->ranks};
     shoal_result *result = NULL;
     double began = base_seconds();
-    int status = job->algorithm->start(&run.round, job->config, &job->shape);
+    int status = call->algorithm->start(&run.round, call->config, &call->shape);
     if (status == SHOAL_OK)
         engine_number_round(run.round, 0);
     status = agree(&run, status);
@@ -258,11 +259,11 @@ int engine_run_rounds(shoal_result **out, const engine_job *job)
     }
     if (status == SHOAL_OK)
         status = prepare_saves(&run);
-    engine_add_phase(job->report->phase, &job->report->phases, "load", base_seconds() - began, 0);
+    engine_add_phase(call->report->phase, &call->report->phases, "load", base_seconds() - began, 0);
     if (status == SHOAL_OK)
         status = run_rounds(&result, &run, began);
     if (run.reduction)
-        job->report->row_seconds = engine_reduction_row_seconds(run.reduction);
+        call->report->row_seconds = engine_reduction_row_seconds(run.reduction);
     if (status < 0)
         shoal_result_free(&result);
     engine_slice_free(&run.slice);

@@ -10,26 +10,26 @@
 #include "learn/check.h"
 #include "learn/wire.h"
 
-static bool is_first(const engine_job *job)
+static bool is_first(const engine_call *call)
 {
-    return !job->options->ranks || job->options->ranks->rank == 0;
+    return !call->options->ranks || call->options->ranks->rank == 0;
 }
 
-int engine_saves_init(engine_saves *saves, const engine_job *job, const shoal_round *first, uint64_t fingerprint)
+int engine_saves_init(engine_saves *saves, const engine_call *call, const shoal_round *first, uint64_t fingerprint)
 {
     base_writer out = {0};
     base_hash hash = {0};
-    *saves = (engine_saves){.job = job, .last = base_seconds()};
+    *saves = (engine_saves){.call = call, .last = base_seconds()};
     base_write_text(&out, SHOAL_VERSION);
-    base_write_text(&out, job->algorithm->name);
-    base_write_u64(&out, job->kernel_check);
-    base_write_i64(&out, job->shape.rows);
-    base_write_i64(&out, job->shape.columns);
-    base_write_i64(&out, job->shape.type);
-    base_write_i64(&out, job->shape.weighted);
-    base_write_i64(&out, job->shape.rows_per_grain);
+    base_write_text(&out, call->algorithm->name);
+    base_write_u64(&out, call->kernel_check);
+    base_write_i64(&out, call->shape.rows);
+    base_write_i64(&out, call->shape.columns);
+    base_write_i64(&out, call->shape.type);
+    base_write_i64(&out, call->shape.weighted);
+    base_write_i64(&out, call->shape.rows_per_grain);
     base_write_u64(&out, fingerprint);
-    base_write_text(&out, job->options->code_hash ? job->options->code_hash : "");
+    base_write_text(&out, call->options->code_hash ? call->options->code_hash : "");
     learn_round_write(&out, first);
     for (int i = 0; i < first->keeps; i++)
         base_write_bytes(&out, first->kept[i]->values, first->kept[i]->bytes);
@@ -49,7 +49,7 @@ int engine_saves_init(engine_saves *saves, const engine_job *job, const shoal_ro
 /* What rank 0 finds; *size is 0 when that is nothing. */
 static int find_saved(void **bytes, size_t *size, const engine_saves *saves)
 {
-    const shoal_run_options *options = saves->job->options;
+    const shoal_run_options *options = saves->call->options;
     int status = engine_checkpoint_get(bytes, size, options->checkpoint);
     if (status == SHOAL_ABSENT) {
         *size = 0;
@@ -78,8 +78,8 @@ static int share_saved(void **bytes, size_t *size, shoal_ranks *ranks)
 
 static int go_on_from_saved(engine_saves *saves, shoal_round **round, const void *bytes, size_t size)
 {
-    const char *place = saves->job->options->checkpoint;
-    shoal_report *report = saves->job->report;
+    const char *place = saves->call->options->checkpoint;
+    shoal_report *report = saves->call->report;
     engine_checkpoint found = {0};
     int status = engine_checkpoint_decode(&found, bytes, size, place);
     if (status < 0)
@@ -88,7 +88,7 @@ static int go_on_from_saved(engine_saves *saves, shoal_round **round, const void
         status = shoal_fail(SHOAL_CONFLICT,
                             "%s is of another run: other data, options, module or command, or another version of shoal",
                             place);
-    } else if ((status = learn_round_check(saves->job->algorithm, found.round, &saves->job->shape)) < 0) {
+    } else if ((status = learn_round_check(saves->call->algorithm, found.round, &saves->call->shape)) < 0) {
         status = shoal_fail(status, "%s: %s", place, shoal_error());
     } else {
         shoal_round_free(round);
@@ -107,10 +107,10 @@ static int go_on_from_saved(engine_saves *saves, shoal_round **round, const void
 
 int engine_saves_resume(engine_saves *saves, shoal_round **round)
 {
-    shoal_ranks *ranks = saves->job->options->ranks;
+    shoal_ranks *ranks = saves->call->options->ranks;
     void *bytes = NULL;
     size_t size = 0;
-    int status = is_first(saves->job) ? find_saved(&bytes, &size, saves) : SHOAL_OK;
+    int status = is_first(saves->call) ? find_saved(&bytes, &size, saves) : SHOAL_OK;
     if (ranks)
         status = engine_follow_first(ranks, status);
     if (status == SHOAL_OK && ranks)
@@ -125,21 +125,21 @@ int engine_saves_resume(engine_saves *saves, shoal_round **round)
 
 int engine_saves_pass(engine_saves *saves, const shoal_round *next, bool at_once)
 {
-    const engine_job *job = saves->job;
-    double interval = job->options->checkpoint_seconds;
-    if (!is_first(job) || interval <= 0 || (!at_once && base_seconds() - saves->last < interval))
+    const engine_call *call = saves->call;
+    double interval = call->options->checkpoint_seconds;
+    if (!is_first(call) || interval <= 0 || (!at_once && base_seconds() - saves->last < interval))
         return SHOAL_OK;
-    engine_checkpoint save = {.round = (shoal_round *)next, .rounds = next->number, .phases = job->report->phases};
+    engine_checkpoint save = {.round = (shoal_round *)next, .rounds = next->number, .phases = call->report->phases};
     memcpy(save.identity, saves->identity, sizeof save.identity);
-    memcpy(save.phase, job->report->phase, sizeof save.phase);
-    memcpy(save.counter, job->report->counter, sizeof save.counter);
+    memcpy(save.phase, call->report->phase, sizeof save.phase);
+    memcpy(save.counter, call->report->counter, sizeof save.counter);
     for (int i = 0; i < save.phases; i++)
         save.seconds += save.phase[i].seconds;
     void *bytes = NULL;
     size_t size = 0;
     int status = engine_checkpoint_encode(&bytes, &size, &save);
     if (status == SHOAL_OK)
-        status = engine_checkpoint_put(job->options->checkpoint, bytes, size);
+        status = engine_checkpoint_put(call->options->checkpoint, bytes, size);
     base_free(&bytes);
     saves->last = base_seconds();
     return status;

@@ -9,14 +9,14 @@
 #include "engine/engine_internal.h"
 
 typedef struct engine_saves {
-    const engine_job *job;
+    const engine_call *call;
     unsigned char identity[BASE_HASH_SIZE];
     double last; /* when the last one was written, or the run began */
 } engine_saves;
 
 /* What the run is, to the bit: its learner, version, kernel where that matters, shape, options (all in round 0), code
  * and data, by a fingerprint that is the same on all ranks. */
-int engine_saves_init(engine_saves *saves, const engine_job *job, const shoal_round *first, uint64_t fingerprint);
+int engine_saves_init(engine_saves *saves, const engine_call *call, const shoal_round *first, uint64_t fingerprint);
 /* Collective.  *round becomes the one that was saved, and the report goes on from what was reported, when there is a
  * checkpoint and it is to be resumed.  SHOAL_CONFLICT when there is one that is not to be resumed, or that is of
  * another run. */

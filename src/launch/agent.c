@@ -49,7 +49,7 @@ typedef struct agent {
 
     char folder[128], socket[160], store_url[176], data_url[200];
     pipe_hub *hub;
-    launch_job job; /* as far as workers here need it */
+    launch_order order; /* as far as workers here need it */
     char id[128], spec[80], kernel[32];
     int64_t first_slot;
     bool has_data, failed;
@@ -146,7 +146,7 @@ static void tell_failed(agent *self)
 static void compose_worker(void *context, launch_arguments *out, int64_t slot, uint64_t worker)
 {
     agent *self = context;
-    launch_arguments_of(out, &self->job,
+    launch_arguments_of(out, &self->order,
                         &(launch_worker){.id = worker,
                                          .slot = self->first_slot + slot,
                                          .threads = self->threads,
@@ -194,11 +194,11 @@ static int start_crew(agent *self, const json_t *note)
     self->wanted = count_of(note);
     self->first_slot = agent_note_count(note, "first");
     self->has_data = json_is_true(json_object_get(note, "data"));
-    self->job = (launch_job){.store_url = self->store_url,
-                             .id = self->id,
-                             .spec = self->spec,
-                             .kernel = self->kernel,
-                             .helpers = agent_note_count(note, "helpers")};
+    self->order = (launch_order){.store_url = self->store_url,
+                                 .id = self->id,
+                                 .spec = self->spec,
+                                 .kernel = self->kernel,
+                                 .helpers = agent_note_count(note, "helpers")};
     self->threads = launch_threads_each(agent_note_count(note, "threads"), base_cores(), self->wanted);
     self->memory = launch_memory_each(agent_note_count(note, "memory"), self->wanted);
     return launch_crew_new(&self->crew, self->wanted, &options);

@@ -45,7 +45,7 @@ typedef struct wishes {
 } wishes;
 
 struct far_host {
-    const launch_job *job;
+    const launch_order *order;
     far_options options;
     char *name, **words, **words_again;
     base_thread *thread;
@@ -128,10 +128,10 @@ static void tell_happenings(far_host *self)
     self->happenings = 0;
     release_host(self);
     for (happening *one = first; one; one = one->next) {
-        if (one->worker != 0 && self->job->gone)
-            self->job->gone(self->job->context, one->worker, one->text);
-        else if (one->worker == 0 && self->job->say)
-            self->job->say(self->job->context, one->text);
+        if (one->worker != 0 && self->order->gone)
+            self->order->gone(self->order->context, one->worker, one->text);
+        else if (one->worker == 0 && self->order->say)
+            self->order->say(self->order->context, one->text);
     }
     drop_happenings(first);
 }
@@ -259,12 +259,12 @@ static int send_to_agent(far_host *self, json_t *note)
 
 static int tell_start(far_host *self, int64_t count)
 {
-    const launch_job *job = self->job;
-    return send_to_agent(self, json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:b}", "says", "start", "job", job->id,
-                                         "spec", job->spec, "kernel", job->kernel, "threads", (json_int_t)job->threads,
-                                         "memory", (json_int_t)job->memory, "helpers", (json_int_t)job->helpers,
-                                         "first", (json_int_t)self->options.first_slot, "count", (json_int_t)count,
-                                         "data", job->data != NULL));
+    const launch_order *order = self->order;
+    return send_to_agent(self, json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:b}", "says", "start", "job", order->id,
+                                         "spec", order->spec, "kernel", order->kernel, "threads",
+                                         (json_int_t)order->threads, "memory", (json_int_t)order->memory, "helpers",
+                                         (json_int_t)order->helpers, "first", (json_int_t)self->options.first_slot,
+                                         "count", (json_int_t)count, "data", order->data != NULL));
 }
 
 /* What has been told of the wishes so far. */
@@ -276,7 +276,7 @@ typedef struct told {
 static int tell_wishes(far_host *self, const wishes *wishes, told *told)
 {
     int status = SHOAL_OK;
-    if (!told->started && self->job->id) {
+    if (!told->started && self->order->id) {
         status = tell_start(self, wishes->leave ? 0 : wishes->count);
         told->started = true;
         told->count = wishes->count;
@@ -412,8 +412,8 @@ static void forget_workers(far_host *self)
 static int serve_command(far_host *self, far_command *command, const far_start_options *options)
 {
     const pipe_server_options link = {
-        .store = self->job->store,
-        .data = self->job->data,
+        .store = self->order->store,
+        .data = self->order->data,
         .nonce = command->nonce,
         .events = {.heard = on_note, .closed = on_closed, .context = self},
     };
@@ -439,7 +439,7 @@ static int attempt(far_host *self, bool first)
     far_start_options options = {
         .name = self->name,
         .words = (const char *const *)(!first && self->words_again ? self->words_again : self->words),
-        .program = self->job->program,
+        .program = self->order->program,
         .patience = self->options.patience > 0 ? self->options.patience : PATIENCE,
         .no_libraries = self->no_libraries,
         .gate = self->options.gate,
@@ -535,7 +535,7 @@ int far_host_new(far_host **out, const far_options *options)
     int status = base_alloc(&self, 1, sizeof *self, "a host");
     if (status < 0)
         return status;
-    self->job = options->job;
+    self->order = options->order;
     self->options = *options;
     self->wishes.count = options->count;
     self->last = &self->first;

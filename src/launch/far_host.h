@@ -3,7 +3,7 @@
  *
  *     const char *const words[] = {"srun", "--nodes=1", "sh", "-c", NULL}; // and a word for a shell there
  *     far_host *host = NULL;
- *     int status = far_host_new(&host, &(far_options){.job = job, .name = "node7", .words = words, .count = 4});
+ *     int status = far_host_new(&host, &(far_options){.order = order, .name = "node7", .words = words, .count = 4});
  *     while (status == SHOAL_OK && there is more to do)
  *         status = far_host_tick(host);
  *     far_host_free(&host);
@@ -33,7 +33,7 @@ typedef enum far_verdict {
 } far_verdict;
 
 typedef struct far_options {
-    const launch_job *job;          /* lasts longer than the host; its `gone` and `say` are called */
+    const launch_order *order;      /* lasts longer than the host; its `gone` and `say` are called */
     const char *name;               /* how messages call it; copied */
     const char *const *words;       /* the command, ended by NULL; copied */
     const char *const *words_again; /* the same for all tries but the first; NULL: as the first */
@@ -49,8 +49,8 @@ typedef struct far_options {
 typedef struct far_host far_host;
 
 int far_host_new(far_host **out, const far_options *options);
-/* Tells what has happened by job->gone and job->say.  Fails while there is no hope that workers will run there: with
- * the reason, which names the host. */
+/* Tells what has happened by order->gone and order->say.  Fails while there is no hope that workers will run there:
+ * with the reason, which names the host. */
 int far_host_tick(far_host *host);
 void far_host_progress(far_host *host);
 void far_host_scale(far_host *host, int64_t count);

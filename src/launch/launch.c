@@ -20,7 +20,7 @@ typedef struct member {
 } member;
 
 struct launch_group {
-    launch_job job;
+    launch_order order;
     int count;
     member members[SHOAL_TEXTS_MOST];
     int64_t wanted;
@@ -80,7 +80,7 @@ static int start_member(launch_group *self, const launch_part *part, int64_t ext
     int status = base_alloc((void **)&member->workers, 1, part->launcher->size, "the workers");
     if (status < 0)
         return status;
-    *member->workers = (launch_workers){.class = part->launcher, .job = &self->job, .first_slot = self->wanted};
+    *member->workers = (launch_workers){.class = part->launcher, .order = &self->order, .first_slot = self->wanted};
     member->share = part->workers;
     status = part->launcher->start(member->workers, part->rest, extra);
     if (status < 0) {
@@ -93,16 +93,16 @@ static int start_member(launch_group *self, const launch_part *part, int64_t ext
     return SHOAL_OK;
 }
 
-int launch_new(launch_group **out, const launch_ask *ask, const launch_job *job)
+int launch_new(launch_group **out, const launch_ask *ask, const launch_order *order)
 {
     launch_group *self = NULL;
     *out = NULL;
     int status = base_alloc(&self, 1, sizeof *self, "the workers");
     if (status < 0)
         return status;
-    self->job = *job;
+    self->order = *order;
     for (int i = 0; i < ask->count && status == SHOAL_OK; i++)
-        status = start_member(self, &ask->part[i], i == 0 ? job->helpers : 0);
+        status = start_member(self, &ask->part[i], i == 0 ? order->helpers : 0);
     if (status < 0) {
         char *why = NULL;
         bool kept = base_copy_text(&why, shoal_error()) == SHOAL_OK;
@@ -121,8 +121,8 @@ int launch_new(launch_group **out, const launch_ask *ask, const launch_job *job)
 /* The rest goes on without those of this launcher. */
 static void note_failure(launch_group *self, member *member)
 {
-    if (!member->failed && self->count > 1 && self->job.say)
-        self->job.say(self->job.context, shoal_error());
+    if (!member->failed && self->count > 1 && self->order.say)
+        self->order.say(self->order.context, shoal_error());
     member->failed = true;
 }
 
@@ -165,7 +165,7 @@ int launch_scale(launch_group *self, int64_t count)
 {
     if (count < 0 || count > LAUNCH_WORKERS_MOST)
         return shoal_fail(SHOAL_USAGE, "%lld workers: there can be 0 to %d", (long long)count, LAUNCH_WORKERS_MOST);
-    int64_t helpers = count < self->job.helpers ? count : self->job.helpers, mapping = count - helpers;
+    int64_t helpers = count < self->order.helpers ? count : self->order.helpers, mapping = count - helpers;
     int status = SHOAL_OK;
     for (int i = 0; i < self->count && status == SHOAL_OK; i++) {
         launch_workers *workers = self->members[i].workers;

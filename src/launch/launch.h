@@ -4,7 +4,7 @@
  *     launch_ask ask;
  *     int status = launch_ask_for(&ask, &specs, "dir", 0);      // "local:4", "ssh:corn10,corn11:8", "slurm:64"
  *     if (status == SHOAL_OK)
- *         status = launch_new(&group, &ask, &job);
+ *         status = launch_new(&group, &ask, &order);
  *     while (status == SHOAL_OK && there is more to do)
  *         status = launch_tick(group);                          // once a second or more often: who died, who is due
  *     launch_stop(group, 2);                             // tells all to leave, ends who has not left two seconds later
@@ -27,7 +27,7 @@
 enum { LAUNCH_ARGUMENTS_MOST = 32 + 2 * SHOAL_TEXTS_MOST, LAUNCH_WORKERS_MOST = 4096 };
 
 /* What workers are started for, and how. All texts must last as long as the group. */
-typedef struct launch_job {
+typedef struct launch_order {
     const char *store_url; /* as processes that see this machine's files reach the store */
     shoal_store *store;    /* the same, open: those that reach it through this process */
     /* Where the rows are, when that is another store; NULL otherwise.  Only for those behind a pipe. */
@@ -47,7 +47,7 @@ typedef struct launch_job {
     /* Told what people should know while the job goes on: "corn10: can't be reached: ...; trying again".  As above. */
     void (*say)(void *context, const char *line);
     void *context;
-} launch_job;
+} launch_order;
 
 /* The values of --workers, one launcher each. */
 typedef shoal_texts launch_specs;
@@ -78,7 +78,7 @@ int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store
 
 typedef struct launch_group launch_group;
 
-int launch_new(launch_group **out, const launch_ask *ask, const launch_job *job);
+int launch_new(launch_group **out, const launch_ask *ask, const launch_order *order);
 /* Looks after them.  Fails when none runs, none will be started any more, and some have failed, with the reason of
  * the last. */
 int launch_tick(launch_group *group);

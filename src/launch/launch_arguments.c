@@ -19,23 +19,23 @@ static void add_argument(launch_arguments *out, const char *name, const char *va
 }
 
 /* Of the paper's three services: one worker reduces last, about the square root of N reduce, N map. */
-static const char *role_of(const launch_job *job, int64_t slot)
+static const char *role_of(const launch_order *order, int64_t slot)
 {
-    return slot == 0 ? "last" : slot < job->helpers ? "reduce" : "map";
+    return slot == 0 ? "last" : slot < order->helpers ? "reduce" : "map";
 }
 
-void launch_arguments_of(launch_arguments *out, const launch_job *job, const launch_worker *worker)
+void launch_arguments_of(launch_arguments *out, const launch_order *order, const launch_worker *worker)
 {
     *out = (launch_arguments){0};
     add_argument(out, "worker", NULL);
     add_argument(out, "--store", worker->store_url);
-    add_argument(out, "--job", job->id);
-    add_argument(out, "--spec", job->spec);
+    add_argument(out, "--job", order->id);
+    add_argument(out, "--spec", order->spec);
     add_argument(out, "--id", as_text(out, "%016llx", worker->id));
     add_argument(out, "--slots", as_text(out, "%llu", (unsigned long long)worker->threads));
     if (worker->memory > 0)
         add_argument(out, "--memory", as_text(out, "%llu", (unsigned long long)worker->memory));
-    add_argument(out, "--kernel", job->kernel);
+    add_argument(out, "--kernel", order->kernel);
     if (worker->near)
         add_argument(out, "--data-root", "/");
     if (worker->data_url)
@@ -44,8 +44,8 @@ void launch_arguments_of(launch_arguments *out, const launch_job *job, const lau
         add_argument(out, "--cache", worker->cache);
     if (worker->parent > 0)
         add_argument(out, "--parent", as_text(out, "%llu", (unsigned long long)worker->parent));
-    if (job->helpers > 0)
-        add_argument(out, "--roles", role_of(job, worker->slot));
+    if (order->helpers > 0)
+        add_argument(out, "--roles", role_of(order, worker->slot));
     add_argument(out, "--quiet", NULL);
 }
 

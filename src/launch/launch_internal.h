@@ -11,7 +11,7 @@
 /* One of a group's launchers: its state starts with this. */
 typedef struct launch_workers {
     const struct launcher *class;
-    const launch_job *job;
+    const launch_order *order;
     int64_t first_slot; /* the number of its first worker within the group: decides roles */
 } launch_workers;
 
@@ -60,7 +60,7 @@ typedef struct launch_arguments {
 } launch_arguments;
 
 /* Composes `worker --store ... --job ...`: the one place that knows how a worker is called. */
-void launch_arguments_of(launch_arguments *out, const launch_job *job, const launch_worker *worker);
+void launch_arguments_of(launch_arguments *out, const launch_order *order, const launch_worker *worker);
 
 /* How threads are shared: at least one each. */
 int64_t launch_threads_each(int64_t wanted, int64_t cores, int64_t workers);

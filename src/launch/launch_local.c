@@ -35,21 +35,21 @@ static int local_ask(launch_ask *out, const char *rest, const char *store_scheme
 static void compose_local(void *context, launch_arguments *out, int64_t slot, uint64_t worker)
 {
     const local *self = context;
-    launch_arguments_of(out, self->base.job,
+    launch_arguments_of(out, self->base.order,
                         &(launch_worker){.id = worker,
                                          .slot = self->base.first_slot + slot,
                                          .threads = self->threads,
                                          .memory = self->memory,
-                                         .store_url = self->base.job->store_url,
+                                         .store_url = self->base.order->store_url,
                                          .near = true,
-                                         .parent = self->base.job->bound ? getpid() : 0});
+                                         .parent = self->base.order->bound ? getpid() : 0});
 }
 
 static void tell_gone(void *context, uint64_t worker, const char *why)
 {
     const local *self = context;
-    if (self->base.job->gone)
-        self->base.job->gone(self->base.job->context, worker, why);
+    if (self->base.order->gone)
+        self->base.order->gone(self->base.order->context, worker, why);
 }
 
 static int local_start(launch_workers *base, const char *rest, int64_t extra)
@@ -59,10 +59,10 @@ static int local_start(launch_workers *base, const char *rest, int64_t extra)
     int status = parse(&count, rest);
     if (status < 0)
         return status;
-    self->threads = launch_threads_each(base->job->threads, base_cores(), count);
-    self->memory = launch_memory_each(base->job->memory, count);
-    launch_crew_options options = {.program = base->job->program,
-                                   .group = base->job->bound ? BASE_GROUP_SESSION : BASE_GROUP_OURS,
+    self->threads = launch_threads_each(base->order->threads, base_cores(), count);
+    self->memory = launch_memory_each(base->order->memory, count);
+    launch_crew_options options = {.program = base->order->program,
+                                   .group = base->order->bound ? BASE_GROUP_SESSION : BASE_GROUP_OURS,
                                    .arguments = compose_local,
                                    .gone = tell_gone,
                                    .context = self};

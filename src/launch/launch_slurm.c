@@ -40,12 +40,12 @@ static int slurm_ask(launch_ask *out, const char *rest, const char *store_scheme
 static int slurm_start(launch_workers *base, const char *rest, int64_t extra)
 {
     slurm_launch *self = (slurm_launch *)base;
-    bool cloud = slurm_store_is_cloud(shoal_store_describe(base->job->store).scheme);
+    bool cloud = slurm_store_is_cloud(shoal_store_describe(base->order->store).scheme);
     const struct launcher *class = cloud ? &slurm_array : &slurm_attached;
     int status = base_alloc(&self->way, 1, class->size, "the workers");
     if (status < 0)
         return status;
-    *self->way = (launch_workers){.class = class, .job = base->job, .first_slot = base->first_slot};
+    *self->way = (launch_workers){.class = class, .order = base->order, .first_slot = base->first_slot};
     return class->start(self->way, rest, extra);
 }
 

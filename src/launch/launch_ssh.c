@@ -165,7 +165,7 @@ static int start_host(ssh_launch *self, int index, const ssh_words *own, int64_t
 {
     return ssh_far_host(
         &self->far[index], own, self->hosts[index].target,
-        &(far_options){.job = self->base.job, .count = workers, .first_slot = first_slot, .gate = self->gate});
+        &(far_options){.order = self->base.order, .count = workers, .first_slot = first_slot, .gate = self->gate});
 }
 
 static int ssh_start(launch_workers *base, const char *rest, int64_t extra)
@@ -176,7 +176,7 @@ static int ssh_start(launch_workers *base, const char *rest, int64_t extra)
     int64_t slot = base->first_slot;
     int status = ssh_hosts_parse(&self->hosts, &count, rest);
     if (status == SHOAL_OK)
-        status = ssh_words_split(&own, ssh_command(base->job->ssh));
+        status = ssh_words_split(&own, ssh_command(base->order->ssh));
     if (status == SHOAL_OK)
         status = base_alloc(&self->far, (size_t)count, sizeof *self->far, "the hosts");
     if (status == SHOAL_OK)
@@ -199,11 +199,11 @@ static int ssh_start(launch_workers *base, const char *rest, int64_t extra)
 static void say_without(ssh_launch *self, int index, const char *reason)
 {
     char line[1200];
-    if (self->said[index] || !self->base.job->say)
+    if (self->said[index] || !self->base.order->say)
         return;
     self->said[index] = true;
     snprintf(line, sizeof line, "%.1100s; the job goes on without it", reason);
-    self->base.job->say(self->base.job->context, line);
+    self->base.order->say(self->base.order->context, line);
 }
 
 /* The reasons of the first few, when there is nobody else. */

@@ -79,15 +79,15 @@ typedef struct array_launch {
 
 static void say_of_array(const array_launch *self, const char *line)
 {
-    if (self->base.job->say)
-        self->base.job->say(self->base.job->context, line);
+    if (self->base.order->say)
+        self->base.order->say(self->base.order->context, line);
 }
 
 static void tell_gone(const array_launch *self, const slot *slot, int64_t restarts, const char *why)
 {
-    if (self->base.job->gone)
-        self->base.job->gone(self->base.job->context, slurm_script_worker(slot->prefix, slot - self->slots, restarts),
-                             why);
+    if (self->base.order->gone)
+        self->base.order->gone(self->base.order->context,
+                               slurm_script_worker(slot->prefix, slot - self->slots, restarts), why);
 }
 
 /* ---- lists of tasks ---------------------------------------------------------------------------------------------- */
@@ -147,7 +147,7 @@ static int64_t count_slots(const array_launch *self, bool (*wanted)(const slot *
 
 static int compose_script(char **out, const array_launch *self, const char *prefix, int64_t last)
 {
-    slurm_script script = {.job = self->base.job,
+    slurm_script script = {.order = self->base.order,
                            .first_slot = self->base.first_slot,
                            .threads = self->threads,
                            .program = self->program,
@@ -621,11 +621,11 @@ static int advance_command(array_launch *self)
 
 /* A program that was replaced since it was started still has the old name here; so has one that the nodes see
  * elsewhere. */
-static int find_program(char **out, const slurm_options *options, const launch_job *job)
+static int find_program(char **out, const slurm_options *options, const launch_order *order)
 {
     char path[4096];
-    if (options->program || job->program)
-        return base_copy_text(out, options->program ? options->program : job->program);
+    if (options->program || order->program)
+        return base_copy_text(out, options->program ? options->program : order->program);
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     if (length < 0)
         return shoal_fail(SHOAL_SYSTEM, "slurm: can't find this program's own path; slurm:N?program=PATH names it");
@@ -661,10 +661,10 @@ static int array_start(launch_workers *base, const char *rest, int64_t extra)
     int status = slurm_options_parse(&self->options, rest);
     if (status < 0)
         return status;
-    self->threads = slurm_options_threads(&self->options, base->job->threads);
-    status = base_format(&self->name, "shoal-%s", base->job->id);
+    self->threads = slurm_options_threads(&self->options, base->order->threads);
+    status = base_format(&self->name, "shoal-%s", base->order->id);
     if (status == SHOAL_OK)
-        status = find_program(&self->program, &self->options, base->job);
+        status = find_program(&self->program, &self->options, base->order);
     if (status == SHOAL_OK)
         status = array_scale(base, self->options.workers + extra);
     return status < 0 ? status : advance_command(self);

@@ -52,7 +52,7 @@ typedef struct allocation {
 
 typedef struct attached {
     launch_workers base;
-    launch_job job; /* the group's, but for the threads, of which Slurm gave a number */
+    launch_order order; /* the group's, but for the threads, of which Slurm gave a number */
     slurm_options options;
     allocation *allocations;
     int64_t count, wanted;
@@ -63,8 +63,8 @@ typedef struct attached {
 
 static void say_of_step(const attached *self, const char *line)
 {
-    if (self->job.say)
-        self->job.say(self->job.context, line);
+    if (self->order.say)
+        self->order.say(self->order.context, line);
 }
 
 /* ---- asking for nodes -------------------------------------------------------------------------------------------- */
@@ -81,8 +81,8 @@ static int ask_nodes(attached *self, allocation *allocation)
     int count = 4;
     snprintf(tasks, sizeof tasks, "--ntasks=%lld", (long long)allocation->tasks);
     snprintf(cpus, sizeof cpus, "--cpus-per-task=%lld",
-             (long long)(self->options.cpus > 0 ? self->options.cpus : self->job.threads));
-    int status = base_format(&name, "--job-name=shoal-%s", self->job.id);
+             (long long)(self->options.cpus > 0 ? self->options.cpus : self->order.threads));
+    int status = base_format(&name, "--job-name=shoal-%s", self->order.id);
     words[count++] = tasks;
     words[count++] = cpus;
     words[count++] = name;
@@ -157,13 +157,13 @@ static far_verdict judge_srun(char *reason, size_t size, const char *said, int e
  * ended must not keep its successor waiting. */
 static int start_node(attached *self, const allocation *allocation, node *node, int64_t slot, int64_t workers)
 {
-    char job[48], list[NODE_BYTES + 16];
+    char order[48], list[NODE_BYTES + 16];
     const char *const words[] = {
         "srun", "--nodes=1", "--ntasks=1", "--unbuffered", "--overlap", "--cpu-bind=none", "--mpi=none", "--chdir=/",
-        job,    list,        "sh",         "-c",           NULL};
-    snprintf(job, sizeof job, "--jobid=%s", allocation->id);
+        order,  list,        "sh",         "-c",           NULL};
+    snprintf(order, sizeof order, "--jobid=%s", allocation->id);
     snprintf(list, sizeof list, "--nodelist=%s", node->name);
-    return far_host_new(&node->far, &(far_options){.job = &self->job,
+    return far_host_new(&node->far, &(far_options){.order = &self->order,
                                                    .name = node->name,
                                                    .words = words,
                                                    .count = workers,
@@ -423,8 +423,8 @@ static int attached_start(launch_workers *base, const char *rest, int64_t extra)
     int status = slurm_options_parse(&self->options, rest);
     if (status < 0)
         return status;
-    self->job = *base->job;
-    self->job.threads = slurm_options_threads(&self->options, base->job->threads);
+    self->order = *base->order;
+    self->order.threads = slurm_options_threads(&self->options, base->order->threads);
     status = far_gate_new(&self->gate, AT_ONCE);
     if (status == SHOAL_OK)
         status = attached_scale(base, self->options.workers + extra);

@@ -42,12 +42,12 @@ static int compose_words(char **out, const slurm_script *self, int64_t slot)
     launch_arguments arguments;
     int status = SHOAL_OK;
     *out = NULL;
-    launch_arguments_of(&arguments, self->job,
+    launch_arguments_of(&arguments, self->order,
                         &(launch_worker){.id = 1,
                                          .slot = self->first_slot + slot,
                                          .threads = self->threads,
-                                         .memory = self->job->memory, /* what Slurm gives it, it finds by itself */
-                                         .store_url = self->job->store_url});
+                                         .memory = self->order->memory, /* what Slurm gives it, it finds by itself */
+                                         .store_url = self->order->store_url});
     for (int i = 0; i < arguments.count && status == SHOAL_OK; i++) {
         char *quoted = NULL, *longer = NULL;
         bool is_id = i > 0 && strcmp(arguments.argument[i - 1], "--id") == 0;
@@ -118,7 +118,7 @@ int slurm_script_compose(char **out, const slurm_script *self, int64_t last)
     if (status == SHOAL_OK)
         status = compose_branches(&branches, self, last);
     if (status == SHOAL_OK)
-        status = base_format(out, frame, self->job->id, program, self->prefix, branches);
+        status = base_format(out, frame, self->order->id, program, self->prefix, branches);
     base_free(&program);
     base_free(&branches);
     return status;

@@ -7,7 +7,7 @@
 enum { SLURM_PREFIX_BYTES = 11 }; /* NUL included */
 
 typedef struct slurm_script {
-    const launch_job *job;
+    const launch_order *order;
     int64_t first_slot; /* of the launcher within the group */
     int64_t threads;    /* of each worker */
     const char *program;

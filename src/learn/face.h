@@ -94,7 +94,7 @@ typedef struct learn_predictor {
     const learn_output *outputs; /* tensors of its result; help goes behind "kmeans: " */
     /* Reads a model.  `model` is NULL when the file at `path` is no safetensors, for which only a face that says
      * takes_rows is asked. */
-    int (*load)(learn_applied *out, const learn_model *model, const char *path);
+    int (*load)(learn_applied *out, const learn_model_file *model, const char *path);
     /* Optional.  The same of what a run has just found. */
     int (*load_ended)(learn_applied *out, const learn_ended *ended);
     /* Optional.  Sets what depends on the rows as well. */

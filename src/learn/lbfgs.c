@@ -142,8 +142,8 @@ static void descend_steepest(lbfgs_space *space, learn_lbfgs *machine, double *i
 
 /* ---- points ------------------------------------------------------------------------------------------------------ */
 
-static void finish_lbfgs(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs *machine, learn_lbfgs_end end, double *x,
-                   const double *best)
+static void finish_lbfgs(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs *machine, learn_lbfgs_end end,
+                         double *x, const double *best)
 {
     machine->end = end;
     out->done = true;
@@ -204,7 +204,7 @@ static void notice_progress(learn_lbfgs *machine)
 }
 
 static void take_step(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs *machine, const learn_past *past,
-                 double value, const double *g, double *x, double *iterate)
+                      double value, const double *g, double *x, double *iterate)
 {
     lbfgs_measure at;
     lbfgs_pass_meet(space, &at, iterate, x, g, past->iterate[past->count - 1]);
@@ -243,8 +243,8 @@ static void start_over(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs 
 }
 
 /* What the search along the line says to the point. */
-static lbfgs_verdict judge_value(lbfgs_space *space, learn_lbfgs *machine, double value, const double *g, const double *x,
-                           const double *newest)
+static lbfgs_verdict judge_value(lbfgs_space *space, learn_lbfgs *machine, double value, const double *g,
+                                 const double *x, const double *newest)
 {
     if (!penalised(machine)) {
         double slope, square;

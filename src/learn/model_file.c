@@ -145,7 +145,7 @@ static int list_tensors(data_tensor tensors[SHOAL_TENSORS_MOST], const shoal_res
     return count;
 }
 
-int learn_model_write(const char *path, const learn_face *face, const learn_ended *ended)
+int learn_model_file_write(const char *path, const learn_face *face, const learn_ended *ended)
 {
     data_tensor tensors[SHOAL_TENSORS_MOST];
     data_metadata metadata[ENTRIES_MOST];
@@ -168,9 +168,9 @@ int learn_model_write(const char *path, const learn_face *face, const learn_ende
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-int learn_model_open(learn_model *out, const char *path)
+int learn_model_file_open(learn_model_file *out, const char *path)
 {
-    *out = (learn_model){.path = path};
+    *out = (learn_model_file){.path = path};
     int status = data_safetensors_open(&out->file, path);
     if (status < 0)
         return status;
@@ -179,25 +179,25 @@ int learn_model_open(learn_model *out, const char *path)
         out->learner = "kmeans";
     if (out->learner)
         return SHOAL_OK;
-    learn_model_close(out);
+    learn_model_file_close(out);
     return shoal_fail(SHOAL_INVALID, "%s: no model: its metadata name no learner, and it has no tensor 'centres'",
                       path);
 }
 
-int learn_model_open_as(learn_model *out, const char *path, const char *learner)
+int learn_model_file_open_as(learn_model_file *out, const char *path, const char *learner)
 {
-    int status = learn_model_open(out, path);
+    int status = learn_model_file_open(out, path);
     if (status == SHOAL_OK && strcmp(out->learner, learner) != 0) {
         status = shoal_fail(SHOAL_INVALID, "%s: a model of %s, not of %s", path, out->learner, learner);
-        learn_model_close(out);
+        learn_model_file_close(out);
     }
     return status;
 }
 
-void learn_model_close(learn_model *model)
+void learn_model_file_close(learn_model_file *model)
 {
     data_safetensors_close(&model->file);
-    *model = (learn_model){0};
+    *model = (learn_model_file){0};
 }
 
 /* "25 x 64"; what is 0 is called by its name. */
@@ -223,7 +223,7 @@ static bool fits(const data_tensor *tensor, int rank, const int64_t *wanted)
     return true;
 }
 
-static int fail_shape(const learn_model *model, const char *name, const data_tensor *found, int rank,
+static int fail_shape(const learn_model_file *model, const char *name, const data_tensor *found, int rank,
                       const int64_t *wanted, const char *const *names)
 {
     char right[96], wrong[200] = "";
@@ -235,7 +235,7 @@ static int fail_shape(const learn_model *model, const char *name, const data_ten
 }
 
 /* Copies a tensor as float64; its values may lie at any address. */
-static int copy_tensor(double **out, const learn_model *model, const data_tensor *tensor)
+static int copy_tensor(double **out, const learn_model_file *model, const data_tensor *tensor)
 {
     size_t count = tensor->bytes / shoal_type_size(tensor->type);
     int64_t columns = tensor->shape[tensor->rank - 1];
@@ -262,7 +262,8 @@ static int copy_tensor(double **out, const learn_model *model, const data_tensor
     return status;
 }
 
-int learn_model_matrix(double **out, int64_t *rows, int64_t *columns, const learn_model *model, const char *name)
+int learn_model_file_matrix(double **out, int64_t *rows, int64_t *columns, const learn_model_file *model,
+                            const char *name)
 {
     static const char *const names[] = {"rows", "columns"};
     const int64_t wanted[] = {*rows, *columns};
@@ -274,7 +275,7 @@ int learn_model_matrix(double **out, int64_t *rows, int64_t *columns, const lear
     return copy_tensor(out, model, tensor);
 }
 
-int learn_model_vector(double **out, int64_t *count, const learn_model *model, const char *name)
+int learn_model_file_vector(double **out, int64_t *count, const learn_model_file *model, const char *name)
 {
     static const char *const names[] = {"one dimension"};
     const data_tensor *tensor = data_safetensors_find(model->file, name);
@@ -284,40 +285,40 @@ int learn_model_vector(double **out, int64_t *count, const learn_model *model, c
     return copy_tensor(out, model, tensor);
 }
 
-bool learn_model_has(const learn_model *model, const char *name)
+bool learn_model_file_has(const learn_model_file *model, const char *name)
 {
     return data_safetensors_find(model->file, name) != NULL;
 }
 
-const char *learn_model_text(const learn_model *model, const char *key)
+const char *learn_model_file_text(const learn_model_file *model, const char *key)
 {
     return data_safetensors_metadata(model->file, key);
 }
 
-static int fail_entry(const learn_model *model, const char *key, const char *wanted)
+static int fail_entry(const learn_model_file *model, const char *key, const char *wanted)
 {
-    const char *text = learn_model_text(model, key);
+    const char *text = learn_model_file_text(model, key);
     if (!text)
         return shoal_fail(SHOAL_INVALID, "%s: its metadata have no '%s', which is %s", model->path, key, wanted);
     return shoal_fail(SHOAL_INVALID, "%s: '%s' is '%s' in its metadata, not %s", model->path, key, text, wanted);
 }
 
-int learn_model_number(double *out, const learn_model *model, const char *key)
+int learn_model_file_number(double *out, const learn_model_file *model, const char *key)
 {
-    const char *text = learn_model_text(model, key);
+    const char *text = learn_model_file_text(model, key);
     return text && base_parse_real(out, text) && isfinite(*out) ? SHOAL_OK : fail_entry(model, key, "a number");
 }
 
-int learn_model_truth(bool *out, const learn_model *model, const char *key)
+int learn_model_file_truth(bool *out, const learn_model_file *model, const char *key)
 {
-    const char *text = learn_model_text(model, key);
+    const char *text = learn_model_file_text(model, key);
     *out = text && strcmp(text, "true") == 0;
     return *out || (text && strcmp(text, "false") == 0) ? SHOAL_OK : fail_entry(model, key, "true or false");
 }
 
-int learn_model_choice(int *out, const learn_model *model, const char *key, const char *const *choices)
+int learn_model_file_choice(int *out, const learn_model_file *model, const char *key, const char *const *choices)
 {
-    const char *text = learn_model_text(model, key);
+    const char *text = learn_model_file_text(model, key);
     char list[256] = "one of";
     for (int i = 0; choices[i]; i++) {
         size_t length = strlen(list);

@@ -1,15 +1,15 @@
 /* Models as files: safetensors whose metadata name the learner, its options and what it found.
  *
- *     status = learn_model_write(path, &learn_kmeans, &ended);
+ *     status = learn_model_file_write(path, &learn_kmeans, &ended);
  *
- *     learn_model model = {0};
+ *     learn_model_file model = {0};
  *     int64_t hidden = 0, columns = rows->columns;     // 0: as many as there are, and at least one
- *     status = learn_model_open_as(&model, path, "autoencoder");
+ *     status = learn_model_file_open_as(&model, path, "autoencoder");
  *     if (status == SHOAL_OK)
- *         status = learn_model_matrix(&weights, &hidden, &columns, &model, "encoder.weight");
+ *         status = learn_model_file_matrix(&weights, &hidden, &columns, &model, "encoder.weight");
  *     if (status == SHOAL_OK)
- *         status = learn_model_number(&scale, &model, "scale");
- *     learn_model_close(&model);
+ *         status = learn_model_file_number(&scale, &model, "scale");
+ *     learn_model_file_close(&model);
  *
  * Every sentence names the file and the tensor or the entry.  A model may come from anyone: nothing in it is believed
  * unseen. */
@@ -27,35 +27,36 @@ struct learn_ended;
 /* Writes the parts of the model that the face names.  The metadata are "learner", "version", "rows" and "columns" of
  * the data, each number of the result under its name, each of the learner's options as "option.NAME", and what the face
  * annotates, which counts most. */
-int learn_model_write(const char *path, const struct learn_face *face, const struct learn_ended *ended);
+int learn_model_file_write(const char *path, const struct learn_face *face, const struct learn_ended *ended);
 
 /* A model that is open. */
-typedef struct learn_model {
+typedef struct learn_model_file {
     data_tensors *file;
     const char *path;    /* the caller's */
     const char *learner; /* "kmeans"; belongs to the model */
-} learn_model;
+} learn_model_file;
 
 /* Opens a model.  One without metadata that has "centres" is of kmeans; one that says nothing is refused. */
-int learn_model_open(learn_model *out, const char *path);
+int learn_model_file_open(learn_model_file *out, const char *path);
 /* The same, and refuses a model of another learner. */
-int learn_model_open_as(learn_model *out, const char *path, const char *learner);
-void learn_model_close(learn_model *model);
+int learn_model_file_open_as(learn_model_file *out, const char *path, const char *learner);
+void learn_model_file_close(learn_model_file *model);
 
 /* A tensor of two dimensions, or of one, as float64 whatever its type; all values are finite.  What is 0 in *rows,
  * *columns or *count is set to what there is, at least 1; anything else is what there must be.  The caller frees
  * *out. */
-int learn_model_matrix(double **out, int64_t *rows, int64_t *columns, const learn_model *model, const char *name);
-int learn_model_vector(double **out, int64_t *count, const learn_model *model, const char *name);
+int learn_model_file_matrix(double **out, int64_t *rows, int64_t *columns, const learn_model_file *model,
+                            const char *name);
+int learn_model_file_vector(double **out, int64_t *count, const learn_model_file *model, const char *name);
 /* Whether there is such a tensor. */
-bool learn_model_has(const learn_model *model, const char *name);
+bool learn_model_file_has(const learn_model_file *model, const char *name);
 
 /* An entry of the metadata.  SHOAL_INVALID when it is missing or not of the kind; a number is finite. */
-int learn_model_number(double *out, const learn_model *model, const char *key);
-int learn_model_truth(bool *out, const learn_model *model, const char *key);
+int learn_model_file_number(double *out, const learn_model_file *model, const char *key);
+int learn_model_file_truth(bool *out, const learn_model_file *model, const char *key);
 /* The index of the entry's text in `choices`, which are ended by NULL. */
-int learn_model_choice(int *out, const learn_model *model, const char *key, const char *const *choices);
+int learn_model_file_choice(int *out, const learn_model_file *model, const char *key, const char *const *choices);
 /* NULL when it is missing. */
-const char *learn_model_text(const learn_model *model, const char *key);
+const char *learn_model_file_text(const learn_model_file *model, const char *key);
 
 #endif

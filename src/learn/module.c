@@ -273,7 +273,7 @@ static int read_sums(double **out, const model_head *model, const shoal_partial 
 
 /* The module's own update, and what it said of how far things are. */
 static int step_module(shoal_round **next, shoal_result **result, const shoal_module *module, const model_head *model,
-                const double *sum, const shoal_shape *shape, bool stop)
+                       const double *sum, const shoal_shape *shape, bool stop)
 {
     shoal_params *params = NULL;
     shoal_setting setting;

@@ -52,7 +52,7 @@ void *shoal_result_add(shoal_result *result, const char *name, shoal_type type, 
 
 /* The rows of a partial that covers none are elsewhere (another rank has them): any number may be said of them. */
 static int take_result_rows(shoal_result *result, const char *name, shoal_type type, shoal_partial *partial, int cell,
-                     int rank, const int64_t *shape)
+                            int rank, const int64_t *shape)
 {
     size_t bytes = shoal_type_size(type) * (rank == 2 ? (size_t)shape[1] : 1);
     if (shoal_partial_layout(partial)->cell[cell].bytes != bytes)

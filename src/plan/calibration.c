@@ -297,7 +297,7 @@ static int read_site(reader *in, plan_calibration *out, int index, const json_t 
 }
 
 static int read_entries(reader *in, plan_calibration *out, const json_t *object, const char *name, int most,
-                     int (*read)(reader *in, plan_calibration *out, int index, const json_t *entry))
+                        int (*read)(reader *in, plan_calibration *out, int index, const json_t *entry))
 {
     const json_t *list = json_object_get(object, name);
     int status = SHOAL_OK;

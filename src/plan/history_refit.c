@@ -62,8 +62,8 @@ static void add_run_phase(shoal_cost *cost, const struct plan_run_phase *phase)
 }
 
 /* Of the whole run, or of one of its phases. */
-static int estimate_run(shoal_estimate *out, const plan_run *run, int only, const shoal_site *site, const shoal_pace *pace,
-                    int paces)
+static int estimate_run(shoal_estimate *out, const plan_run *run, int only, const shoal_site *site,
+                        const shoal_pace *pace, int paces)
 {
     shoal_cost cost = {0};
     shoal_plan_crew crew;

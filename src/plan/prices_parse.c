@@ -197,7 +197,8 @@ static int read_machine(plan_machine *out, const reader *r)
     for (int c = 0; c < COLUMNS && status == SHOAL_OK; c++) {
         const char *text = r->at[c] < 0 ? "" : trimmed(r->table->field[r->at[c]]);
         void *place = (char *)out + columns[c].offset;
-        status = columns[c].room ? read_price_text(place, r, &columns[c], text) : read_price_number(place, r, &columns[c], text);
+        status = columns[c].room ? read_price_text(place, r, &columns[c], text)
+                                 : read_price_number(place, r, &columns[c], text);
     }
     if (status < 0)
         return status;

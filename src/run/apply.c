@@ -69,11 +69,11 @@ static const learn_face *find_face_of_rows(void)
 
 static int load_model(run_applied *out, const run_application *application)
 {
-    learn_model model = {0};
+    learn_model_file model = {0};
     int status = run_ranks_can_read("MODEL", application->model);
     const bool plain = status == SHOAL_OK && !data_safetensors_is(application->model);
     if (status == SHOAL_OK && !plain)
-        status = learn_model_open(&model, application->model);
+        status = learn_model_file_open(&model, application->model);
     if (status < 0)
         return status;
     out->face = plain ? find_face_of_rows() : learn_face_find(model.learner);
@@ -89,7 +89,7 @@ static int load_model(run_applied *out, const run_application *application)
             out->model.wanted[i] = path_of(application, out->face->predictor->outputs[i].name) != NULL;
         status = out->face->predictor->load(&out->model, plain ? NULL : &model, application->model);
     }
-    learn_model_close(&model);
+    learn_model_file_close(&model);
     return status;
 }
 

@@ -122,7 +122,7 @@ static int check_slurm(run_hosts *self, const char *rest, int64_t workers)
 
 /* Those of one spec. */
 typedef struct reaching {
-    launch_job job;
+    launch_order order;
     ssh_host *hosts;
     int count, first_row;
     far_host **far;
@@ -147,7 +147,7 @@ static int start_reaching(run_hosts *self, reaching *now, const char *ssh)
         row->nodes = 1;
         snprintf(row->name, sizeof row->name, "%s", now->hosts[i].target);
         status = ssh_far_host(&now->far[i], &command, now->hosts[i].target,
-                              &(far_options){.job = &now->job, .gate = now->gate, .tries = 1});
+                              &(far_options){.order = &now->order, .gate = now->gate, .tries = 1});
     }
     ssh_words_release(&command);
     return status;
@@ -227,7 +227,7 @@ static void end_reaching(reaching *now)
     far_gate_free(&now->gate);
     base_free(&now->far);
     base_free(&now->hosts);
-    shoal_store_close(&now->job.store);
+    shoal_store_close(&now->order.store);
 }
 
 static int check_ssh(run_hosts *self, const char *rest, const char *ssh, const volatile int *stop)
@@ -235,7 +235,7 @@ static int check_ssh(run_hosts *self, const char *rest, const char *ssh, const v
     reaching now = {0};
     int status = ssh_hosts_parse(&now.hosts, &now.count, rest);
     if (status == SHOAL_OK)
-        status = make_store(&now.job.store);
+        status = make_store(&now.order.store);
     if (status == SHOAL_OK)
         status = start_reaching(self, &now, ssh);
     if (status == SHOAL_OK)

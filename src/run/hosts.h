@@ -28,7 +28,7 @@ typedef struct run_hosts {
 } run_hosts;
 
 /* Looks at everything that the specs name, in the order they name it: hosts behind ssh are reached, all at a time, and
- * then measured one by one. `ssh` is as in launch_job; `stop` ends it with SHOAL_STOPPED.  SHOAL_USAGE for specs that
+ * then measured one by one. `ssh` is as in launch_order; `stop` ends it with SHOAL_STOPPED.  SHOAL_USAGE for specs that
  * make no sense. */
 int run_hosts_check(run_hosts **out, const launch_specs *specs, const char *ssh, const volatile int *stop);
 void run_hosts_free(run_hosts **check);

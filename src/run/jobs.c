@@ -138,7 +138,7 @@ static bool is_start_or_end(const char *text, const char *id)
 }
 
 static int choose_job(char id[SHOAL_JOB_ID_BYTES], const shoal_job_id *ids, int64_t count, const char *text,
-                  const char *url)
+                      const char *url)
 {
     const char *found = NULL, *other = NULL;
     for (int64_t i = 0; i < count; i++) {

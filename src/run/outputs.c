@@ -80,7 +80,7 @@ static int write_output(const shoal_outcome *outcome, const learn_output *output
     const learn_ended ended = run_ended(outcome);
     switch (output->kind) {
     case LEARN_TENSOR: return run_write_tensor(path, outcome->result, output->name);
-    case LEARN_MODEL: return learn_model_write(path, outcome->face, &ended);
+    case LEARN_MODEL: return learn_model_file_write(path, outcome->face, &ended);
     case LEARN_PICTURE: return write_picture(path, outcome);
     case LEARN_RESULT: return write_result(path, output->name, outcome);
     case LEARN_APPLIED: break; /* which takes a run */

@@ -76,7 +76,7 @@ static int choose_workers(run_workers_options *workers, const shoal_outcome *out
 
 /* Makes the request that the job was submitted with, as far as it counts. */
 static int make_resuming_request(shoal_outcome **out, const shoal_job *about, const run_wish *wish,
-                        const run_resume_options *options)
+                                 const run_resume_options *options)
 {
     const shoal_algorithm *algorithm = learn_algorithm_find(about->algorithm);
     const learn_face *face = learn_face_of_algorithm(about->algorithm);

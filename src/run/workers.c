@@ -99,7 +99,7 @@ static int start_workers(following *self)
     self->count = ask->workers;
     if (splits_roles(self->options))
         self->helpers = (int64_t)ceil(sqrt((double)self->count)) + 1;
-    const launch_job job = {.store_url = self->jobs->url,
+    const launch_order order = {.store_url = self->jobs->url,
                             .store = self->jobs->store,
                             .data = self->data,
                             .data_key = self->data_key,
@@ -115,7 +115,7 @@ static int start_workers(following *self)
                             .gone = tell_death,
                             .say = pass_on_line,
                             .context = self};
-    return launch_new(&self->workers, ask, &job);
+    return launch_new(&self->workers, ask, &order);
 }
 
 /* Whoever says how many workers there are to be takes back what was said before. */
@@ -201,7 +201,8 @@ static int look_after(void *context)
     return status;
 }
 
-static void on_followed_round(void *context, const shoal_round *done, const shoal_round *next, int64_t all_rows, double seconds)
+static void on_followed_round(void *context, const shoal_round *done, const shoal_round *next, int64_t all_rows,
+                              double seconds)
 {
     following *self = context;
     if (self->workers)

@@ -138,10 +138,11 @@ static void test_group_shares_counts(void **state)
     launch_group *group = NULL;
     const launch_specs specs = {.count = 2, .text = {"local:1", "local:3"}};
     launch_ask ask;
-    const launch_job job = {.program = "/bin/false", .store_url = "dir:x", .id = "a", .spec = "b", .kernel = "auto"};
+    const launch_order order = {
+        .program = "/bin/false", .store_url = "dir:x", .id = "a", .spec = "b", .kernel = "auto"};
     (void)state;
     assert_int_equal(launch_ask_for(&ask, &specs, "dir", 0), SHOAL_OK);
-    assert_int_equal(launch_new(&group, &ask, &job), SHOAL_OK);
+    assert_int_equal(launch_new(&group, &ask, &order), SHOAL_OK);
     assert_int_equal(launch_wanted(group), 4);
     assert_int_equal(launch_scale(group, 9), SHOAL_OK);
     assert_int_equal(launch_wanted(group), 9);
@@ -155,7 +156,7 @@ static void test_group_shares_counts(void **state)
 static void test_arguments_of_a_worker(void **state)
 {
     launch_arguments made;
-    const launch_job job = {.id = "kmeans-1", .spec = "abc", .kernel = "auto", .helpers = 2};
+    const launch_order order = {.id = "kmeans-1", .spec = "abc", .kernel = "auto", .helpers = 2};
     const launch_worker far = {.id = 0x12,
                                .slot = 1,
                                .threads = 3,
@@ -169,7 +170,7 @@ static void test_arguments_of_a_worker(void **state)
         "0000000000000012", "--slots", "3",       "--memory", "5000000000", "--kernel", "auto",   "--data-store",
         "pipe:/d",          "--cache", "/c",      "--parent", "77",         "--roles",  "reduce", "--quiet"};
     (void)state;
-    launch_arguments_of(&made, &job, &far);
+    launch_arguments_of(&made, &order, &far);
     assert_int_equal(made.count, sizeof expected / sizeof *expected);
     for (int i = 0; i < made.count; i++)
         assert_string_equal(made.argument[i], expected[i]);

@@ -56,14 +56,14 @@ static const char *write_model(const char *name)
     const char *path = file_path(name);
     shoal_result *result = NULL;
     const learn_ended ended = make_ended(&result);
-    assert_int_equal(learn_model_write(path, &face, &ended), SHOAL_OK);
+    assert_int_equal(learn_model_file_write(path, &face, &ended), SHOAL_OK);
     shoal_result_free(&result);
     return path;
 }
 
-static void open_model(learn_model *model, const char *path)
+static void open_model(learn_model_file *model, const char *path)
 {
-    if (learn_model_open(model, path) < 0)
+    if (learn_model_file_open(model, path) < 0)
         fail_msg("%s", shoal_error());
 }
 
@@ -72,34 +72,34 @@ static void what_is_written_is_read_back(void **state)
     int64_t rows = 0, columns = 3, count = 0;
     double *weights = NULL, *bias = NULL, number = 0;
     bool truth = false;
-    learn_model model;
+    learn_model_file model;
     (void)state;
     open_model(&model, write_model("m.safetensors"));
     assert_string_equal(model.learner, "thing");
     assert_int_equal(data_safetensors_count(model.file), 2);
-    assert_true(learn_model_has(&model, "bias"));
-    assert_false(learn_model_has(&model, "labels"));
-    assert_int_equal(learn_model_matrix(&weights, &rows, &columns, &model, "weights"), SHOAL_OK);
+    assert_true(learn_model_file_has(&model, "bias"));
+    assert_false(learn_model_file_has(&model, "labels"));
+    assert_int_equal(learn_model_file_matrix(&weights, &rows, &columns, &model, "weights"), SHOAL_OK);
     assert_int_equal(rows, 2);
     assert_true(weights[0] == 0.5 && weights[5] == 5.5);
-    assert_int_equal(learn_model_vector(&bias, &count, &model, "bias"), SHOAL_OK); /* float32, read as float64 */
+    assert_int_equal(learn_model_file_vector(&bias, &count, &model, "bias"), SHOAL_OK); /* float32, read as float64 */
     assert_true(count == 2 && bias[0] == 0 && bias[1] == -4);
-    assert_int_equal(learn_model_number(&number, &model, "objective"), SHOAL_OK);
+    assert_int_equal(learn_model_file_number(&number, &model, "objective"), SHOAL_OK);
     assert_true(number == 0.1);
-    assert_int_equal(learn_model_truth(&truth, &model, "converged"), SHOAL_OK);
+    assert_int_equal(learn_model_file_truth(&truth, &model, "converged"), SHOAL_OK);
     assert_true(truth);
     static const char *const entries[][2] = {
         {"learner", "thing"},    {"version", SHOAL_VERSION}, {"rows", "151"},         {"columns", "3"},
         {"objective", "0.1"},    {"iterations", "12"},       {"converged", "true"},   {"option.init", "auto"},
         {"option.hidden", "25"}, {"option.decay", "0.0001"}, {"option.tied", "true"}, {"seed", "7"}};
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
-        assert_string_equal(learn_model_text(&model, entries[i][0]), entries[i][1]);
-    assert_null(learn_model_text(&model, "nothing"));
-    assert_null(learn_model_text(&model, "option.none"));
+        assert_string_equal(learn_model_file_text(&model, entries[i][0]), entries[i][1]);
+    assert_null(learn_model_file_text(&model, "nothing"));
+    assert_null(learn_model_file_text(&model, "option.none"));
     base_free(&weights);
     base_free(&bias);
-    learn_model_close(&model);
-    learn_model_close(&model);
+    learn_model_file_close(&model);
+    learn_model_file_close(&model);
 }
 
 /* Every double has a text of at most 17 digits that is it. */
@@ -131,23 +131,23 @@ static void tensors_of_another_shape_are_told(void **state)
     const char *path = write_model("m.safetensors");
     double *values = NULL;
     int64_t three = 3, four = 4, any = 0, none = 0;
-    learn_model model;
+    learn_model_file model;
     (void)state;
     open_model(&model, path);
-    assert_says(learn_model_matrix(&values, &four, &three, &model, "encoder.weight"), path,
+    assert_says(learn_model_file_matrix(&values, &four, &three, &model, "encoder.weight"), path,
                 "no tensor 'encoder.weight' of 4 x 3 in it");
-    assert_says(learn_model_matrix(&values, &any, &four, &model, "weights"), path,
+    assert_says(learn_model_file_matrix(&values, &any, &four, &model, "weights"), path,
                 "no tensor 'weights' of rows x 4 in it: it is 2 x 3");
-    assert_says(learn_model_matrix(&values, &four, &none, &model, "weights"), path,
+    assert_says(learn_model_file_matrix(&values, &four, &none, &model, "weights"), path,
                 "no tensor 'weights' of 4 x columns in it: it is 2 x 3");
-    assert_says(learn_model_matrix(&values, &any, &none, &model, "bias"), path,
+    assert_says(learn_model_file_matrix(&values, &any, &none, &model, "bias"), path,
                 "no tensor 'bias' of rows x columns in it: it is 2");
-    assert_says(learn_model_vector(&values, &any, &model, "weights"), path,
+    assert_says(learn_model_file_vector(&values, &any, &model, "weights"), path,
                 "no tensor 'weights' of one dimension in it: it is 2 x 3");
-    assert_says(learn_model_vector(&values, &three, &model, "bias"), path, "no tensor 'bias' of 3 in it: it is 2");
+    assert_says(learn_model_file_vector(&values, &three, &model, "bias"), path, "no tensor 'bias' of 3 in it: it is 2");
     assert_true(any == 0 && none == 0 && three == 3 && four == 4);
     assert_null(values);
-    learn_model_close(&model);
+    learn_model_file_close(&model);
 }
 
 static void entries_of_another_kind_are_told(void **state)
@@ -159,21 +159,25 @@ static void entries_of_another_kind_are_told(void **state)
     double number = 0;
     bool truth = true;
     int choice = 7;
-    learn_model model;
+    learn_model_file model;
     (void)state;
     assert_int_equal(data_safetensors_write(path, NULL, 0, entries, 5), SHOAL_OK);
     open_model(&model, path);
-    assert_says(learn_model_number(&number, &model, "scale"), path, "'scale' is 'much' in its metadata, not a number");
-    assert_says(learn_model_number(&number, &model, "shift"), path, "'shift' is '1e999' in its metadata, not a number");
-    assert_says(learn_model_number(&number, &model, "none"), path, "its metadata have no 'none', which is a number");
-    assert_says(learn_model_truth(&truth, &model, "tied"), path, "'tied' is 'yes' in its metadata, not true or false");
-    assert_int_equal(learn_model_choice(&choice, &model, "activation", choices), SHOAL_OK);
+    assert_says(learn_model_file_number(&number, &model, "scale"), path,
+                "'scale' is 'much' in its metadata, not a number");
+    assert_says(learn_model_file_number(&number, &model, "shift"), path,
+                "'shift' is '1e999' in its metadata, not a number");
+    assert_says(learn_model_file_number(&number, &model, "none"), path,
+                "its metadata have no 'none', which is a number");
+    assert_says(learn_model_file_truth(&truth, &model, "tied"), path,
+                "'tied' is 'yes' in its metadata, not true or false");
+    assert_int_equal(learn_model_file_choice(&choice, &model, "activation", choices), SHOAL_OK);
     assert_int_equal(choice, 1);
-    assert_says(learn_model_choice(&choice, &model, "scale", choices), path,
+    assert_says(learn_model_file_choice(&choice, &model, "scale", choices), path,
                 "'scale' is 'much' in its metadata, not one of logistic, tanh");
-    assert_says(learn_model_choice(&choice, &model, "none", choices), path,
+    assert_says(learn_model_file_choice(&choice, &model, "none", choices), path,
                 "its metadata have no 'none', which is one of logistic, tanh");
-    learn_model_close(&model);
+    learn_model_file_close(&model);
 }
 
 static void values_that_are_not_finite_are_told(void **state)
@@ -183,15 +187,15 @@ static void values_that_are_not_finite_are_told(void **state)
     const char *path = file_path("m.safetensors");
     double *values = NULL;
     int64_t rows = 0, columns = 0;
-    learn_model model;
+    learn_model_file model;
     (void)state;
     assert_int_equal(data_safetensors_write(path, &tensor, 1, NULL, 0), SHOAL_OK);
     open_model(&model, path);
     assert_string_equal(model.learner, "kmeans"); /* centres alone are a model of kmeans */
-    assert_says(learn_model_matrix(&values, &rows, &columns, &model, "centres"), path,
+    assert_says(learn_model_file_matrix(&values, &rows, &columns, &model, "centres"), path,
                 "tensor 'centres': row 2, column 1 is NaN, not a finite number");
     assert_null(values);
-    learn_model_close(&model);
+    learn_model_file_close(&model);
 }
 
 static void a_tensor_of_every_type_is_read(void **state)
@@ -206,13 +210,13 @@ static void a_tensor_of_every_type_is_read(void **state)
         const char *path = file_path("m.safetensors");
         double *values = NULL;
         int64_t rows = 0, columns = 0;
-        learn_model model;
+        learn_model_file model;
         assert_int_equal(data_safetensors_write(path, tensors, 2, NULL, 0), SHOAL_OK); /* at an odd address */
         open_model(&model, path);
-        assert_int_equal(learn_model_matrix(&values, &rows, &columns, &model, "centres"), SHOAL_OK);
+        assert_int_equal(learn_model_file_matrix(&values, &rows, &columns, &model, "centres"), SHOAL_OK);
         assert_true(values[0] == 0 && values[3] == 0);
         base_free(&values);
-        learn_model_close(&model);
+        learn_model_file_close(&model);
     }
 }
 
@@ -224,35 +228,35 @@ static void files_that_are_no_models_are_told(void **state)
     const char *path = file_path("m.safetensors");
     double *values = NULL;
     int64_t rows = 0, columns = 0;
-    learn_model model = {0};
+    learn_model_file model = {0};
     (void)state;
     assert_int_equal(data_safetensors_write(path, &tensor, 1, NULL, 0), SHOAL_OK);
-    assert_says(learn_model_open(&model, path), path,
+    assert_says(learn_model_file_open(&model, path), path,
                 "no model: its metadata name no learner, and it has no tensor 'centres'");
     assert_null(model.file);
     assert_int_equal(data_safetensors_write(path, &empty, 1, NULL, 0), SHOAL_OK);
     open_model(&model, path);
-    assert_says(learn_model_matrix(&values, &rows, &columns, &model, "centres"), path,
+    assert_says(learn_model_file_matrix(&values, &rows, &columns, &model, "centres"), path,
                 "no tensor 'centres' of rows x columns in it: it is 0 x 4");
-    learn_model_close(&model);
-    assert_int_equal(learn_model_open(&model, "/nowhere/m"), SHOAL_SYSTEM);
+    learn_model_file_close(&model);
+    assert_int_equal(learn_model_file_open(&model, "/nowhere/m"), SHOAL_SYSTEM);
 }
 
 static void a_model_of_another_learner_is_told(void **state)
 {
     const char *path = write_model("m.safetensors");
-    learn_model model;
+    learn_model_file model;
     (void)state;
-    assert_int_equal(learn_model_open_as(&model, path, "thing"), SHOAL_OK);
-    learn_model_close(&model);
-    assert_says(learn_model_open_as(&model, path, "autoencoder"), path, "a model of thing, not of autoencoder");
+    assert_int_equal(learn_model_file_open_as(&model, path, "thing"), SHOAL_OK);
+    learn_model_file_close(&model);
+    assert_says(learn_model_file_open_as(&model, path, "autoencoder"), path, "a model of thing, not of autoencoder");
     assert_null(model.file);
 }
 
 static void a_file_that_was_cut_is_told(void **state)
 {
     char bytes[4096], name[512];
-    learn_model model;
+    learn_model_file model;
     (void)state;
     snprintf(name, sizeof name, "%s", write_model("m.safetensors"));
     FILE *file = fopen(name, "rb");
@@ -261,7 +265,7 @@ static void a_file_that_was_cut_is_told(void **state)
     assert_true(size > 100 && size < sizeof bytes);
     for (size_t cut = 0; cut < size; cut++) {
         const char *path = write_file("cut.safetensors", bytes, cut);
-        assert_int_equal(learn_model_open(&model, path), SHOAL_INVALID);
+        assert_int_equal(learn_model_file_open(&model, path), SHOAL_INVALID);
         assert_ptr_equal(strstr(shoal_error(), path), shoal_error());
     }
 }
@@ -277,24 +281,24 @@ static void every_allocation_may_fail(void **state)
     for (int64_t n = 0;; n++) {
         double *values = NULL;
         int64_t rows = 0, columns = 0;
-        learn_model model = {0};
+        learn_model_file model = {0};
         base_memory_fail_after(n);
-        int status = learn_model_write(path, &face, &ended);
+        int status = learn_model_file_write(path, &face, &ended);
         if (status == SHOAL_OK)
-            status = learn_model_open(&model, path);
+            status = learn_model_file_open(&model, path);
         if (status == SHOAL_OK)
-            status = learn_model_matrix(&values, &rows, &columns, &model, "weights");
+            status = learn_model_file_matrix(&values, &rows, &columns, &model, "weights");
         base_memory_fail_after(-1);
         base_free(&values);
-        learn_model_close(&model);
+        learn_model_file_close(&model);
         if (status == SHOAL_OK)
             break;
         assert_int_equal(status, SHOAL_MEMORY);
         open_model(&model, path);
-        learn_model_close(&model);
+        learn_model_file_close(&model);
         assert_true(n < 100);
     }
-    assert_int_equal(learn_model_write("/nowhere/m", &face, &ended), SHOAL_SYSTEM);
+    assert_int_equal(learn_model_file_write("/nowhere/m", &face, &ended), SHOAL_SYSTEM);
     shoal_result_free(&result);
 }
 

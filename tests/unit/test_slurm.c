@@ -38,7 +38,7 @@ static const char *const commands[] = {"sbatch", "squeue", "scancel", "sacct"};
 
 typedef struct cluster {
     char folder[64];
-    launch_job job;
+    launch_order order;
     launch_workers *workers;
     int said, gone;
     char line[1200], why[700];
@@ -111,13 +111,13 @@ static int make_cluster(void **state)
     chance = 0;
     snprintf(path, sizeof path, "%s:/usr/bin:/bin", self->folder);
     setenv("PATH", path, 1);
-    self->job = (launch_job){.store_url = "az://acct/it's a box",
-                             .id = "kmeans-4f",
-                             .spec = "aa",
-                             .kernel = "auto",
-                             .gone = note_gone,
-                             .say = note_said,
-                             .context = self};
+    self->order = (launch_order){.store_url = "az://acct/it's a box",
+                                 .id = "kmeans-4f",
+                                 .spec = "aa",
+                                 .kernel = "auto",
+                                 .gone = note_gone,
+                                 .say = note_said,
+                                 .context = self};
     base_world_set(&own_world);
     *state = self;
     return 0;
@@ -157,8 +157,8 @@ static void pass(double seconds)
 static void start(cluster *self, const char *rest)
 {
     assert_int_equal(base_alloc((void **)&self->workers, 1, slurm_array.size, "the workers"), SHOAL_OK);
-    *self->workers = (launch_workers){.class = &slurm_array, .job = &self->job};
-    if (slurm_array.start(self->workers, rest, self->job.helpers) < 0)
+    *self->workers = (launch_workers){.class = &slurm_array, .order = &self->order};
+    if (slurm_array.start(self->workers, rest, self->order.helpers) < 0)
         fail_msg("%s", shoal_error());
     assert_int_equal(settle(self), SHOAL_OK);
 }
@@ -331,7 +331,7 @@ static void refusal_is_final(void **state)
     cluster *self = *state;
     write_file(self, "sbatch.does", "echo 'sbatch: error: Batch job submission failed: Invalid account' >&2\nexit 1\n");
     assert_int_equal(base_alloc((void **)&self->workers, 1, slurm_array.size, "the workers"), SHOAL_OK);
-    *self->workers = (launch_workers){.class = &slurm_array, .job = &self->job};
+    *self->workers = (launch_workers){.class = &slurm_array, .order = &self->order};
     assert_int_equal(slurm_array.start(self->workers, "1", 0), SHOAL_OK);
     assert_true(settle(self) < 0);
     assert_string_equal(shoal_error(), "slurm: sbatch: Batch job submission failed: Invalid account");
@@ -345,7 +345,7 @@ static void answer_that_is_no_number_is_refused(void **state)
     cluster *self = *state;
     write_file(self, "sbatch.does", "echo 'Welcome'\n");
     assert_int_equal(base_alloc((void **)&self->workers, 1, slurm_array.size, "the workers"), SHOAL_OK);
-    *self->workers = (launch_workers){.class = &slurm_array, .job = &self->job};
+    *self->workers = (launch_workers){.class = &slurm_array, .order = &self->order};
     assert_int_equal(slurm_array.start(self->workers, "1", 0), SHOAL_OK);
     assert_true(settle(self) < 0);
     assert_non_null(strstr(shoal_error(), "'Welcome"));
@@ -444,7 +444,7 @@ static void memory_may_be_short(void **state)
             slurm_array.free(self->workers);
         base_free(&self->workers);
         assert_int_equal(base_alloc((void **)&self->workers, 1, slurm_array.size, "the workers"), SHOAL_OK);
-        *self->workers = (launch_workers){.class = &slurm_array, .job = &self->job};
+        *self->workers = (launch_workers){.class = &slurm_array, .order = &self->order};
         base_memory_fail_after(n);
         status = slurm_array.start(self->workers, "3?partition=spot&cpus=2&program=/opt/shoal", 2);
         base_memory_fail_after(-1);
@@ -474,7 +474,7 @@ static void script_calls_workers(void **state)
 {
     cluster *self = *state;
     char rest[160], out[4096], id[40];
-    self->job.helpers = 3;
+    self->order.helpers = 3;
     write_file(self, "program", "#!/bin/sh\nprintf '%%s\\n' \"$*\" >>%s/ran\necho 'shoal: it is late' >&2\nexit 7\n",
                self->folder);
     write_file(self, "scontrol", "#!/bin/sh\necho \"scontrol $*\" >>%s/ran\n", self->folder);

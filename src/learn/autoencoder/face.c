@@ -40,14 +40,14 @@ static bool has_linear_outputs(int output, int activation)
 }
 
 /* Weights that were found with other units are no start.  A model from elsewhere may not tell its outputs. */
-static int check_units(const learn_model *model, const shoal_autoencoder_config *config, const char *path)
+static int check_units(const learn_model_file *model, const shoal_autoencoder_config *config, const char *path)
 {
     const char *const *activations = learn_option_choices(shoal_autoencoder.options, "activation");
     const char *const *outputs = learn_option_choices(shoal_autoencoder.options, "output");
     int activation = 0, output = config->output;
-    int status = learn_model_choice(&activation, model, "option.activation", activations);
-    if (status == SHOAL_OK && learn_model_text(model, "option.output"))
-        status = learn_model_choice(&output, model, "option.output", outputs);
+    int status = learn_model_file_choice(&activation, model, "option.activation", activations);
+    if (status == SHOAL_OK && learn_model_file_text(model, "option.output"))
+        status = learn_model_file_choice(&output, model, "option.output", outputs);
     if (status < 0)
         return status;
     if (activation != config->activation)
@@ -64,22 +64,22 @@ static int settle(void *into, double *values[4], const learn_inputs *given, cons
 {
     shoal_autoencoder_config *config = into;
     int64_t *hidden = &config->start_hidden, *columns = &config->start_columns;
-    learn_model model = {0};
+    learn_model_file model = {0};
     (void)about;
     if (!given->start)
         return SHOAL_OK;
-    int status = learn_model_open_as(&model, given->start, "autoencoder");
+    int status = learn_model_file_open_as(&model, given->start, "autoencoder");
     if (status == SHOAL_OK)
-        status = learn_model_matrix(&values[0], hidden, columns, &model, "encoder.weight");
+        status = learn_model_file_matrix(&values[0], hidden, columns, &model, "encoder.weight");
     if (status == SHOAL_OK)
-        status = learn_model_vector(&values[1], hidden, &model, "encoder.bias");
-    if (status == SHOAL_OK && learn_model_has(&model, "decoder.weight"))
-        status = learn_model_matrix(&values[2], columns, hidden, &model, "decoder.weight");
+        status = learn_model_file_vector(&values[1], hidden, &model, "encoder.bias");
+    if (status == SHOAL_OK && learn_model_file_has(&model, "decoder.weight"))
+        status = learn_model_file_matrix(&values[2], columns, hidden, &model, "decoder.weight");
     if (status == SHOAL_OK)
-        status = learn_model_vector(&values[3], columns, &model, "decoder.bias");
+        status = learn_model_file_vector(&values[3], columns, &model, "decoder.bias");
     if (status == SHOAL_OK)
         status = check_units(&model, config, given->start);
-    learn_model_close(&model);
+    learn_model_file_close(&model);
     if (config->hidden == 0)
         config->hidden = config->start_hidden;
     config->start_encoder = values[0];
@@ -171,23 +171,23 @@ static const learn_output predictions[] = {
     {0},
 };
 
-static int load(learn_applied *out, const learn_model *model, const char *path)
+static int load(learn_applied *out, const learn_model_file *model, const char *path)
 {
     shoal_features_config *config = out->config;
     (void)path;
-    int status = learn_model_matrix(&out->values[0], &config->hidden, &config->columns, model, "encoder.weight");
+    int status = learn_model_file_matrix(&out->values[0], &config->hidden, &config->columns, model, "encoder.weight");
     if (status == SHOAL_OK)
-        status = learn_model_vector(&out->values[1], &config->hidden, model, "encoder.bias");
+        status = learn_model_file_vector(&out->values[1], &config->hidden, model, "encoder.bias");
     if (status == SHOAL_OK)
-        status = learn_model_choice(&config->activation, model, "option.activation",
-                                    learn_option_choices(shoal_autoencoder.options, "activation"));
+        status = learn_model_file_choice(&config->activation, model, "option.activation",
+                                         learn_option_choices(shoal_autoencoder.options, "activation"));
     if (status == SHOAL_OK)
-        status = learn_model_choice(&config->precision, model, "option.precision",
-                                    learn_option_choices(shoal_autoencoder.options, "precision"));
+        status = learn_model_file_choice(&config->precision, model, "option.precision",
+                                         learn_option_choices(shoal_autoencoder.options, "precision"));
     if (status == SHOAL_OK)
-        status = learn_model_number(&config->scale, model, "scale");
+        status = learn_model_file_number(&config->scale, model, "scale");
     if (status == SHOAL_OK)
-        status = learn_model_number(&config->shift, model, "shift");
+        status = learn_model_file_number(&config->shift, model, "shift");
     config->encoder = out->values[0];
     config->bias = out->values[1];
     out->columns = config->columns;

@@ -54,18 +54,18 @@ static const learn_output predictions[] = {
     {0},
 };
 
-static int load(learn_applied *out, const learn_model *model, const char *path)
+static int load(learn_applied *out, const learn_model_file *model, const char *path)
 {
     bayes_predict_config *config = out->config;
     (void)path;
     config->probabilities = out->wanted[PROBABILITIES];
-    int status = learn_model_vector(&out->values[0], &config->classes_count, model, "classes");
+    int status = learn_model_file_vector(&out->values[0], &config->classes_count, model, "classes");
     if (status == SHOAL_OK)
-        status = learn_model_matrix(&out->values[1], &config->classes_count, &config->columns, model, "means");
+        status = learn_model_file_matrix(&out->values[1], &config->classes_count, &config->columns, model, "means");
     if (status == SHOAL_OK)
-        status = learn_model_matrix(&out->values[2], &config->classes_count, &config->columns, model, "variances");
+        status = learn_model_file_matrix(&out->values[2], &config->classes_count, &config->columns, model, "variances");
     if (status == SHOAL_OK)
-        status = learn_model_vector(&out->values[3], &config->classes_count, model, "priors");
+        status = learn_model_file_vector(&out->values[3], &config->classes_count, model, "priors");
     config->classes = out->values[0];
     config->means = out->values[1];
     config->variances = out->values[2];

@@ -266,7 +266,8 @@ static int descend(shoal_round **next, shoal_result **result, const gradient_cla
     gradient_merit merit = gradient_judge(self.head.quantum, self.model, merged, shape->grains);
     int status = descent_alloc(&self);
     if (status == SHOAL_OK && merit == GRADIENT_AGAIN) {
-        status = stop ? go_on_descending(next, result, &self, true) : next_round(next, &self, gradient_point(self.model));
+        status =
+            stop ? go_on_descending(next, result, &self, true) : next_round(next, &self, gradient_point(self.model));
     } else {
         if (status == SHOAL_OK)
             status = evaluate(&self, merged, merit);

@@ -36,8 +36,8 @@ static size_t model_bytes(const gradient_model *head)
     return sizeof *head + padded(head->own_bytes) + point;
 }
 
-static void lay_out_gradient(shoal_layout *layout, const gradient_class *of, const gradient_model *head, const void *own,
-                    const shoal_shape *shape)
+static void lay_out_gradient(shoal_layout *layout, const gradient_class *of, const gradient_model *head,
+                             const void *own, const shoal_shape *shape)
 {
     *layout = (shoal_layout){.carry_from = -1};
     if (head->phase == GRADIENT_SCAN) {

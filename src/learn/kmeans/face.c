@@ -154,11 +154,11 @@ static const learn_output predictions[] = {
 };
 
 /* Any data file whose rows are centres is a model, too. */
-static int load(learn_applied *out, const learn_model *model, const char *path)
+static int load(learn_applied *out, const learn_model_file *model, const char *path)
 {
     shoal_predict_config *config = out->config;
     config->distances = out->wanted[DISTANCES];
-    int status = model ? learn_model_matrix(&out->values[0], &config->k, &config->columns, model, "centres")
+    int status = model ? learn_model_file_matrix(&out->values[0], &config->k, &config->columns, model, "centres")
                        : data_read_float64(&out->values[0], &config->k, &config->columns, path);
     config->centres = out->values[0];
     out->columns = config->columns;

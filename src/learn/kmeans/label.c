@@ -231,7 +231,8 @@ static int update_label(shoal_round **next, shoal_result **result, const shoal_r
     bool last = model->finishing || model->run + 1 == model->runs || model->stopping || stop;
     (void)crew;
     if (last && (better || model->finishing))
-        return make_labelled_result(result, &view, merged, objective / model->prescale / model->prescale / model->weight_scale);
+        return make_labelled_result(result, &view, merged,
+                                    objective / model->prescale / model->prescale / model->weight_scale);
     return next_run(next, round, objective, better, shape, stop || model->stopping);
 }
 

@@ -286,7 +286,7 @@ static int64_t best_candidate(const int64_t *potentials, int64_t candidates, int
 
 /* Candidate `best` becomes a centre; the next ones are drawn by the potentials under it. */
 static int choose_candidate(shoal_round **next, const shoal_round *round, shoal_partial *merged, int64_t best,
-                  const shoal_shape *shape)
+                            const shoal_shape *shape)
 {
     seed_view view = seed_view_of(round);
     const kmeans_model *model = view.base.model;

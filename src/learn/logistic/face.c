@@ -25,19 +25,19 @@ static const char *start_file(const char **option, const void *config, const lea
 static int settle(void *into, double *values[4], const learn_inputs *given, const learn_rows *about)
 {
     shoal_logistic_config *config = into;
-    learn_model model = {0};
+    learn_model_file model = {0};
     int64_t columns = about->columns - 1;
     int status = learn_target_find(&config->target, given, about);
     if (status < 0 || !given->start)
         return status;
-    status = learn_model_open_as(&model, given->start, "logistic");
+    status = learn_model_file_open_as(&model, given->start, "logistic");
     if (status == SHOAL_OK)
-        status = learn_model_matrix(&values[0], &config->start_outputs, &columns, &model, "weights");
+        status = learn_model_file_matrix(&values[0], &config->start_outputs, &columns, &model, "weights");
     if (status == SHOAL_OK)
-        status = learn_model_vector(&values[1], &config->start_outputs, &model, "intercept");
+        status = learn_model_file_vector(&values[1], &config->start_outputs, &model, "intercept");
     if (status == SHOAL_OK)
-        status = learn_model_vector(&values[2], &config->start_classes_count, &model, "classes");
-    learn_model_close(&model);
+        status = learn_model_file_vector(&values[2], &config->start_classes_count, &model, "classes");
+    learn_model_file_close(&model);
     config->start_columns = columns;
     config->start_weights = values[0];
     config->start_intercept = values[1];
@@ -89,20 +89,20 @@ static const learn_output predictions[] = {
 };
 
 /* Two classes have one row of weights, more have one each. */
-static int load(learn_applied *out, const learn_model *model, const char *path)
+static int load(learn_applied *out, const learn_model_file *model, const char *path)
 {
     shoal_logistic_predict_config *config = out->config;
     config->probabilities = out->wanted[PROBABILITIES];
-    int status = learn_model_vector(&out->values[0], &config->classes_count, model, "classes");
+    int status = learn_model_file_vector(&out->values[0], &config->classes_count, model, "classes");
     if (status == SHOAL_OK && config->classes_count < 2)
         status = shoal_fail(SHOAL_INVALID,
                             "%s: tensor 'classes' has one value, but there are always two classes or more", path);
     if (status == SHOAL_OK)
         config->outputs = config->classes_count == 2 ? 1 : config->classes_count;
     if (status == SHOAL_OK)
-        status = learn_model_matrix(&out->values[1], &config->outputs, &config->columns, model, "weights");
+        status = learn_model_file_matrix(&out->values[1], &config->outputs, &config->columns, model, "weights");
     if (status == SHOAL_OK)
-        status = learn_model_vector(&out->values[2], &config->outputs, model, "intercept");
+        status = learn_model_file_vector(&out->values[2], &config->outputs, model, "intercept");
     config->classes = out->values[0];
     config->weights = out->values[1];
     config->intercept = out->values[2];

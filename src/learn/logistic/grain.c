@@ -124,7 +124,7 @@ static int make_prepared_room(logistic_prepared *prepared, const logistic_own *o
 
 /* Turns the weights into columns, one an output. */
 static void lay_out_weights(logistic_prepared *prepared, const logistic_own *own, const double *weights,
-                    const double *intercept)
+                            const double *intercept)
 {
     int64_t features = own->features, outputs = own->outputs;
     float *singles = prepared->values;

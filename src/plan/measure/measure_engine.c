@@ -305,7 +305,8 @@ int plan_measure_engine(plan_engine_measured *out, const char *url, int64_t work
 /* ---- fitting ----------------------------------------------------------------------------------------------------- */
 
 /* What is estimated of one crew's rounds besides their work: seconds, and requests. */
-static int estimate_crew(double *seconds, double *requests, const shoal_site *site, const struct plan_crew_measured *crew)
+static int estimate_crew(double *seconds, double *requests, const shoal_site *site,
+                         const struct plan_crew_measured *crew)
 {
     const task task = {.clusters = crew->clusters, .iterations = LONGEST};
     const shoal_shape shape = {.rows = crew->rows, .columns = crew->columns, .type = SHOAL_FLOAT32};

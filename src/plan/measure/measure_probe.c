@@ -122,7 +122,7 @@ static bool has_all(const probe *self, const shoal_report *report)
 
 /* What a row takes is the difference between many and few; the rest is the round's own. */
 static void fit_probe(shoal_pace *pace, const probe *self, const char *phase, const shoal_report *many, int64_t rows,
-                const shoal_report *few, int64_t few_rows)
+                      const shoal_report *few, int64_t few_rows)
 {
     double more = round_seconds(many, phase), less = round_seconds(few, phase);
     double row = less > 0 ? (more - less) / (double)(rows - few_rows) : more / (double)rows;

@@ -128,8 +128,8 @@ static int measure_put(bench *self)
     int status = SHOAL_OK;
     for (int64_t i = 0; status == SHOAL_OK && goes_on(self, end); i++) {
         int64_t began = shoal_now();
-        status = shoal_store_put(self->store.store, bench_key(self, "small", i % 16).text, self->body, SMALL, NULL, NULL,
-                                 request_deadline(self));
+        status = shoal_store_put(self->store.store, bench_key(self, "small", i % 16).text, self->body, SMALL, NULL,
+                                 NULL, request_deadline(self));
         if (status == SHOAL_OK)
             status = add_sample(&self->put, elapsed(began));
     }

@@ -32,10 +32,11 @@ static int check_candidate(const plan_candidates *space, int64_t at, const plan_
         const double value = candidate->feature[j];
         const char *feature = space->feature_name[j] ? space->feature_name[j] : "a feature";
         if (!isfinite(value))
-            return shoal_fail(SHOAL_INVALID, "%lld of %s: %s is not a number", count, candidate_name(candidate), feature);
+            return shoal_fail(SHOAL_INVALID, "%lld of %s: %s is not a number", count, candidate_name(candidate),
+                              feature);
         if (space->logarithmic[j] && value <= 0)
-            return shoal_fail(SHOAL_INVALID, "%lld of %s: %s is %g, and must be above 0", count, candidate_name(candidate),
-                              feature, value);
+            return shoal_fail(SHOAL_INVALID, "%lld of %s: %s is %g, and must be above 0", count,
+                              candidate_name(candidate), feature, value);
     }
     for (int64_t i = 0; i < at; i++)
         if (space->candidate[i].count == candidate->count &&
@@ -187,17 +188,17 @@ static int check_trial(const plan_search *search, const plan_trial *trial)
     const plan_candidate *candidate = &search->space->candidate[trial->candidate];
     const long long count = candidate->count;
     if (trial->outcome < PLAN_TRIAL_DONE || trial->outcome > PLAN_TRIAL_TIMED_OUT)
-        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s has no outcome of number %d", count, candidate_name(candidate),
-                          (int)trial->outcome);
+        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s has no outcome of number %d", count,
+                          candidate_name(candidate), (int)trial->outcome);
     if (search->tried[trial->candidate])
         return shoal_fail(SHOAL_INVALID, "%lld of %s was tried already", count, candidate_name(candidate));
     /* One that failed may have done so at once. */
     if (!isfinite(trial->seconds) || trial->seconds < 0 || (trial->seconds == 0 && trial->outcome != PLAN_TRIAL_FAILED))
-        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s can't take %g seconds", count, candidate_name(candidate),
-                          trial->seconds);
+        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s can't take %g seconds", count,
+                          candidate_name(candidate), trial->seconds);
     if (!isfinite(trial->dollars) || trial->dollars < 0)
-        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s can't cost %g dollars", count, candidate_name(candidate),
-                          trial->dollars);
+        return shoal_fail(SHOAL_INVALID, "a trial of %lld of %s can't cost %g dollars", count,
+                          candidate_name(candidate), trial->dollars);
     return SHOAL_OK;
 }
 

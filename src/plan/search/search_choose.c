@@ -54,7 +54,8 @@ static int64_t choose_start(const plan_search *search)
 /* ---- by what is expected ----------------------------------------------------------------------------------------- */
 
 /* The chance that one member gives a candidate to meet a limit, which is measured with noise; 1 without a limit. */
-static double chance_to_meet(const plan_search *search, int member, search_quantity quantity, double limit, int64_t candidate)
+static double chance_to_meet(const plan_search *search, int member, search_quantity quantity, double limit,
+                             int64_t candidate)
 {
     if (!(limit > 0))
         return 1;

@@ -81,7 +81,7 @@ static int damaged(const plan_search_journal *journal, int64_t line, const char 
 }
 
 static int read_journal_candidate(int64_t *out, const plan_search_journal *journal, const plan_search_space *space,
-                          json_t *object, int64_t line)
+                                  json_t *object, int64_t line)
 {
     int64_t value[PLAN_SEARCH_DIMENSIONS_MOST];
     for (int i = 0; i < space->dimensions; i++) {
@@ -101,7 +101,8 @@ static int read_journal_candidate(int64_t *out, const plan_search_journal *journ
     return SHOAL_OK;
 }
 
-static int read_journal_trial(plan_search_journal *journal, const plan_search_space *space, json_t *object, int64_t line)
+static int read_journal_trial(plan_search_journal *journal, const plan_search_space *space, json_t *object,
+                              int64_t line)
 {
     plan_trial_record trial = {.told_dollars = NAN};
     const char *outcome = json_string_value(json_object_get(object, "outcome"));
@@ -226,20 +227,22 @@ static int read_journal_file(char **out, size_t *size, const plan_search_journal
 }
 
 /* Reads one whole line, the newline excluded.  *broken when it is no JSON. */
-static int read_journal_line(plan_search_journal *journal, const plan_search_purpose *purpose, const char *text, size_t length,
-                     int64_t line, bool *broken)
+static int read_journal_line(plan_search_journal *journal, const plan_search_purpose *purpose, const char *text,
+                             size_t length, int64_t line, bool *broken)
 {
     json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
     int status = SHOAL_OK;
     *broken = !json_is_object(object);
     if (!*broken)
-        status = line == 1 ? check_header(journal, object, purpose) : read_journal_trial(journal, purpose->space, object, line);
+        status = line == 1 ? check_header(journal, object, purpose)
+                           : read_journal_trial(journal, purpose->space, object, line);
     json_decref(object);
     return status;
 }
 
 /* Reads all lines; what is not whole at the end, or no JSON there, is left for the caller to cut off. */
-static int read_journal_lines(plan_search_journal *journal, const plan_search_purpose *purpose, const char *text, size_t size)
+static int read_journal_lines(plan_search_journal *journal, const plan_search_purpose *purpose, const char *text,
+                              size_t size)
 {
     int status = SHOAL_OK;
     int64_t line = 1;

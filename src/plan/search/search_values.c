@@ -156,9 +156,9 @@ static int read_array(plan_search_dimension *out, const char *path, json_t *from
             status = add_number(out, path, json_number_value(item));
         else
             status = add_value_text(out, path,
-                              json_is_string(item) ? json_string_value(item)
-                              : json_is_true(item) ? "true"
-                                                   : "false");
+                                    json_is_string(item) ? json_string_value(item)
+                                    : json_is_true(item) ? "true"
+                                                         : "false");
         if (status < 0)
             break;
     }
