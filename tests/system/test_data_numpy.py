@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+import nobody  # so that no run is in the history of whoever runs this
+
 try:
     import numpy as np
 except ImportError:

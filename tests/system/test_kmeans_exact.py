@@ -18,6 +18,8 @@ import tempfile
 import threading
 import zlib
 
+import nobody  # so that no run is in the history of whoever runs this
+
 try:
     import numpy as np
 except ImportError:

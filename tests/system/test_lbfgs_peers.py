@@ -10,6 +10,8 @@ import ctypes
 import pathlib
 import sys
 
+import nobody  # so that no run is in the history of whoever runs this
+
 try:
     import numpy as np
     from scipy.optimize import fmin_l_bfgs_b

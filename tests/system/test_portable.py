@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+import nobody  # so that no run is in the history of whoever runs this
+
 SHOAL = pathlib.Path(sys.argv[1]).resolve()
 PORTABLE = SHOAL.parent / "portable"
 SHARED, STATIC = PORTABLE / "shoal", PORTABLE / "shoal-static"

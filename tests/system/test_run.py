@@ -26,6 +26,8 @@ import tempfile
 import time
 import traceback
 
+import nobody  # so that no run is in the history of whoever runs this
+
 import numpy as np
 
 SHOAL = os.path.abspath(sys.argv[1])

@@ -23,6 +23,8 @@ import tempfile
 import time
 import traceback
 
+import nobody  # so that no run is in the history of whoever runs this
+
 SHOAL = os.path.abspath(sys.argv[1])
 SECONDS = 600  # until something that never comes is a failure
 TESTS = []
