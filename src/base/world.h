@@ -36,6 +36,11 @@ int64_t base_now(void);
 int64_t base_wall_now(void);
 /* `seconds` after `from`, which saturates: infinitely long is INT64_MAX. */
 int64_t base_time_after(int64_t from, double seconds);
+/* The earlier of two moments. */
+static inline int64_t base_time_first(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 /* The seconds from now until `until`, negative when it has passed. */
 double base_seconds_until(int64_t until);
 void base_wait_word(const _Atomic uint32_t *word, uint32_t value, int64_t until);

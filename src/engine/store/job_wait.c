@@ -201,19 +201,14 @@ double job_pace_early(const job_run *run)
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The next of the round's moments that has not passed. */
 static int64_t next_moment(const job_pace *pace, int64_t now)
 {
     int64_t next = pace->look_at;
     if (pace->flush_at > now)
-        next = earlier(next, pace->flush_at);
+        next = base_time_first(next, pace->flush_at);
     if (pace->late_at > now)
-        next = earlier(next, pace->late_at);
+        next = base_time_first(next, pace->late_at);
     return next;
 }
 
@@ -232,7 +227,7 @@ static int64_t ask_at(const job_run *run, double early, int64_t now)
 int64_t job_pace_until(const job_run *run)
 {
     int64_t now = base_now();
-    return earlier(next_moment(&run->pace, now), base_time_after(now, nap));
+    return base_time_first(next_moment(&run->pace, now), base_time_after(now, nap));
 }
 
 void job_pace_wait(job_run *run, const char *name, uint32_t *seen, double early)
@@ -241,10 +236,10 @@ void job_pace_wait(job_run *run, const char *name, uint32_t *seen, double early)
     if (job_leaving(run))
         return;
     if (wakes(run)) {
-        shoal_store_wait(run->store, name, seen, earlier(until, base_time_after(now, nap)));
+        shoal_store_wait(run->store, name, seen, base_time_first(until, base_time_after(now, nap)));
         return;
     }
-    int64_t ask = earlier(ask_at(run, early, now), until);
+    int64_t ask = base_time_first(ask_at(run, early, now), until);
     if (ask > now)
         base_wait_word(job_leave_word(run), 0, ask);
 }

@@ -69,8 +69,7 @@ static double elapsed(int64_t since)
 /* The end of a measurement that begins now. */
 static int64_t share_ends(const bench *self, double share)
 {
-    int64_t end = shoal_after(share * self->settings->seconds);
-    return end < self->deadline ? end : self->deadline;
+    return base_time_first(shoal_after(share * self->settings->seconds), self->deadline);
 }
 
 static bool is_stopped(const bench *self)
@@ -93,8 +92,7 @@ static int unless_late(bench *self, int status)
 
 static int64_t request_deadline(const bench *self)
 {
-    int64_t patience = shoal_after(self->store.patience);
-    return patience < self->deadline ? patience : self->deadline;
+    return base_time_first(shoal_after(self->store.patience), self->deadline);
 }
 
 static void say_measuring(const bench *self, const char *text)

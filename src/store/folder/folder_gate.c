@@ -64,11 +64,6 @@ static void raise_until(_Atomic int64_t *until, int64_t value, int64_t now)
         ;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void wake_one(folder_shared *shared)
 {
     atomic_fetch_add(&shared->released, 1);
@@ -85,7 +80,7 @@ static bool let_others_pass(folder_store *self, int64_t deadline)
         !is_ahead(&shared->wanted_until, now))
         return false;
     wake_one(shared);
-    base_wait_word(&shared->holder, self->token, earlier(now + YIELD_MOST, deadline));
+    base_wait_word(&shared->holder, self->token, base_time_first(now + YIELD_MOST, deadline));
     self->turn_began = base_now();
     return true;
 }
@@ -145,7 +140,7 @@ static int sleep_at_gate(folder_store *self, const char *key, bool eager, store_
         }
         if (error)
             return shoal_fail_errno(SHOAL_SYSTEM, error, "%s/gate: can't be locked", self->root);
-        if (now >= earlier(next_look, attempt->deadline)) {
+        if (now >= base_time_first(next_look, attempt->deadline)) {
             struct stat info;
             if (may_look(shared, &passed, now, attempt->deadline) && fstat(self->gate, &info) == 0)
                 folder_wake_holder("FLOCK", &info, &holder, &state);
@@ -153,7 +148,7 @@ static int sleep_at_gate(folder_store *self, const char *key, bool eager, store_
         }
         if (now >= attempt->deadline)
             return folder_fail_busy(self, key, attempt, holder, state);
-        base_wait_word(&shared->released, seen, earlier(until, attempt->deadline));
+        base_wait_word(&shared->released, seen, base_time_first(until, attempt->deadline));
         now = base_now();
     }
 }
