@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -187,4 +188,16 @@ size_t base_mapped_size(const base_mapped *mapped)
 bool base_mapped_is_lost(const base_mapped *mapped)
 {
     return atomic_load(&mapped->lost);
+}
+
+int base_mapped_check(const base_mapped *mapped, int descriptor, const char *path)
+{
+    struct stat now;
+    size_t size = base_mapped_size(mapped);
+    if (fstat(descriptor, &now) == 0 && (uint64_t)now.st_size < size)
+        return shoal_fail(SHOAL_INVALID, "%s: the file shrank from %zu to %lld bytes while it was in use", path, size,
+                          (long long)now.st_size);
+    if (base_mapped_is_lost(mapped))
+        return shoal_fail(SHOAL_INVALID, "%s: the file could not be read any more while it was in use", path);
+    return SHOAL_OK;
 }

@@ -3,7 +3,7 @@
  *     base_mapped *mapped = NULL;
  *     status = base_mapped_open(&mapped, descriptor, 0, size, "data.npy");
  *     sum(base_mapped_bytes(mapped), size);
- *     if (base_mapped_is_lost(mapped)) ...                  // what was summed was not all the file's
+ *     status = base_mapped_check(mapped, descriptor, "data.npy");    // was what was summed all the file's?
  *     base_mapped_close(&mapped);
  *
  * Whoever reads a page that the file no longer has gets SIGBUS.  Here that signal puts zeros in the place of the whole
@@ -29,5 +29,7 @@ size_t base_mapped_size(const base_mapped *mapped);
 /* Whether somebody met a page that could not be read: the file shrank, or the disk failed.  A file that shrank within
  * its last page reads as zeros there and is not noticed: its size tells. */
 bool base_mapped_is_lost(const base_mapped *mapped);
+/* Both for a file that was mapped from its start and whose descriptor is open still: SHOAL_INVALID, naming `path`. */
+int base_mapped_check(const base_mapped *mapped, int descriptor, const char *path);
 
 #endif

@@ -255,19 +255,9 @@ bool shoal_data_is_resident(const shoal_data *data)
     return data->values != NULL;
 }
 
-/* A file that shrinks within its last page is only told by its size: what lies behind the end reads as zeros there. */
 int shoal_data_check(const shoal_data *data)
 {
-    struct stat now;
-    if (!data->mapped)
-        return SHOAL_OK;
-    size_t size = base_mapped_size(data->mapped);
-    if (fstat(data->mapped_file, &now) == 0 && (uint64_t)now.st_size < size)
-        return shoal_fail(SHOAL_INVALID, "%s: the file shrank from %zu to %lld bytes while it was in use", data->path,
-                          size, (long long)now.st_size);
-    if (base_mapped_is_lost(data->mapped))
-        return shoal_fail(SHOAL_INVALID, "%s: the file could not be read any more while it was in use", data->path);
-    return SHOAL_OK;
+    return data->mapped ? base_mapped_check(data->mapped, data->mapped_file, data->path) : SHOAL_OK;
 }
 
 int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t count, void *scratch)

@@ -7,11 +7,11 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/mapped.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -27,8 +27,8 @@ struct data_tensors {
     json_t *metadata; /* within header, or NULL */
     data_tensor *tensors;
     int count;
-    void *mapping; /* NULL when the bytes are the caller's */
-    size_t mapping_size;
+    base_mapped *mapped; /* NULL when the bytes are the caller's */
+    int descriptor;      /* of what is mapped */
 };
 
 static const struct {
@@ -197,44 +197,40 @@ int data_safetensors_parse(data_tensors **out, const void *bytes, size_t size, c
     return status;
 }
 
-static int map_file(void **out, size_t *size, const char *path)
+static int map_file(base_mapped **out, int descriptor, const char *path)
 {
     struct stat info;
-    int status = SHOAL_OK;
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't open", path);
     if (fstat(descriptor, &info) < 0)
-        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
-    else if (!S_ISREG(info.st_mode))
-        status = shoal_fail(SHOAL_INVALID, "%s: not a plain file, as a model must be", path);
-    else if (info.st_size < LENGTH_BYTES)
-        status = shoal_fail(SHOAL_INVALID, "%s: too short to be a safetensors file", path);
-    if (status == SHOAL_OK) {
-        *size = (size_t)info.st_size;
-        *out = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-        if (*out == MAP_FAILED)
-            status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't map", path);
-    }
-    close(descriptor);
-    return status;
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
+    if (!S_ISREG(info.st_mode))
+        return shoal_fail(SHOAL_INVALID, "%s: not a plain file, as a model must be", path);
+    if (info.st_size < LENGTH_BYTES)
+        return shoal_fail(SHOAL_INVALID, "%s: too short to be a safetensors file", path);
+    return base_mapped_open(out, descriptor, 0, (size_t)info.st_size, path);
 }
 
 int data_safetensors_open(data_tensors **out, const char *path)
 {
-    void *mapping = NULL;
-    size_t size = 0;
-    int status = map_file(&mapping, &size, path);
-    if (status < 0)
-        return status;
-    status = data_safetensors_parse(out, mapping, size, path);
-    if (status < 0) {
-        munmap(mapping, size);
-        return status;
+    base_mapped *mapped = NULL;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't open", path);
+    int status = map_file(&mapped, descriptor, path);
+    if (status == SHOAL_OK)
+        status = data_safetensors_parse(out, base_mapped_bytes(mapped), base_mapped_size(mapped), path);
+    if (mapped && base_mapped_is_lost(mapped)) { /* zeros may have made a header of any kind */
+        if (status == SHOAL_OK)
+            data_safetensors_close(out);
+        status = base_mapped_check(mapped, descriptor, path);
     }
-    (*out)->mapping = mapping;
-    (*out)->mapping_size = size;
-    return SHOAL_OK;
+    if (status == SHOAL_OK) {
+        (*out)->mapped = mapped;
+        (*out)->descriptor = descriptor;
+        return SHOAL_OK;
+    }
+    base_mapped_close(&mapped);
+    close(descriptor);
+    return status;
 }
 
 void data_safetensors_close(data_tensors **inout)
@@ -242,11 +238,18 @@ void data_safetensors_close(data_tensors **inout)
     data_tensors *file = *inout;
     if (!file)
         return;
-    if (file->mapping)
-        munmap(file->mapping, file->mapping_size);
+    if (file->mapped)
+        close(file->descriptor);
+    base_mapped_close(&file->mapped);
     json_decref(file->header);
     base_free(&file->tensors);
     base_free(inout);
+}
+
+int data_safetensors_copy(void *out, const data_tensors *file, const data_tensor *tensor, const char *path)
+{
+    memcpy(out, tensor->values, tensor->bytes);
+    return file->mapped ? base_mapped_check(file->mapped, file->descriptor, path) : SHOAL_OK;
 }
 
 int data_safetensors_count(const data_tensors *file)

@@ -3,7 +3,7 @@
  *     data_tensors *file = NULL;
  *     if (data_safetensors_open(&file, "model.safetensors") == SHOAL_OK) {
  *         const data_tensor *centres = data_safetensors_find(file, "centres");
- *         memcpy(mine, centres->values, centres->bytes);
+ *         status = data_safetensors_copy(mine, file, centres, "model.safetensors");
  *     }
  *     data_safetensors_close(&file);
  *
@@ -21,7 +21,7 @@ typedef struct data_tensor {
     shoal_type type;
     int rank; /* 0 for a single value */
     int64_t shape[DATA_TENSOR_RANK_MOST];
-    const void *values; /* read: within the file's memory, at any alignment */
+    const void *values; /* read: within the file's memory, at any alignment; data_safetensors_copy copies them */
     size_t bytes;       /* read: of the values; write: ignored, since the shape tells */
 } data_tensor;
 
@@ -43,6 +43,8 @@ int data_safetensors_count(const data_tensors *file);
 const data_tensor *data_safetensors_at(const data_tensors *file, int index);
 /* NULL when there is none. */
 const data_tensor *data_safetensors_find(const data_tensors *file, const char *name);
+/* Copies all of its values.  SHOAL_INVALID, naming `path`, when the file has become shorter since it was opened. */
+int data_safetensors_copy(void *out, const data_tensors *file, const data_tensor *tensor, const char *path);
 const char *data_safetensors_metadata(const data_tensors *file, const char *key);
 
 /* Whether the file looks like one: by the ending of its name, or by its first bytes. */

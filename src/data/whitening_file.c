@@ -50,18 +50,18 @@ static bool says(const data_tensors *file, const char *key, const char *text)
 }
 
 /* Copies a tensor of float64 with just this shape; all of its values are finite. */
-static int copy(double *out, const data_tensors *file, const char *name, int64_t count, const char *path)
+static int copy_tensor(double *out, const data_tensors *file, const char *name, int64_t count, const char *path)
 {
     const data_tensor *tensor = data_safetensors_find(file, name);
     if (!tensor || tensor->type != SHOAL_FLOAT64 || tensor->bytes != (size_t)count * sizeof *out)
         return shoal_fail(SHOAL_INVALID, "%s: no tensor '%s' of %lld float64 in it, as a whitening has", path, name,
                           (long long)count);
-    memcpy(out, tensor->values, tensor->bytes);
-    for (int64_t i = 0; i < count; i++)
+    int status = data_safetensors_copy(out, file, tensor, path);
+    for (int64_t i = 0; i < count && status == SHOAL_OK; i++)
         if (!isfinite(out[i]))
             return shoal_fail(SHOAL_INVALID, "%s: value %lld of its tensor '%s' is not finite", path, (long long)i + 1,
                               name);
-    return SHOAL_OK;
+    return status;
 }
 
 static int read_metadata(data_whitening *out, const data_tensors *file, const char *path)
@@ -91,13 +91,13 @@ int data_whitening_load(data_whitening *out, const char *path)
     if (status == SHOAL_OK)
         status = base_alloc(&out->mean, columns, sizeof *out->mean, path);
     if (status == SHOAL_OK)
-        status = copy(out->mean, file, "mean", out->columns, path);
+        status = copy_tensor(out->mean, file, "mean", out->columns, path);
     if (status == SHOAL_OK)
         status = base_alloc(&out->matrix, columns * columns, sizeof *out->matrix, path);
     if (status == SHOAL_OK)
-        status = copy(out->matrix, file, "matrix", out->columns * out->columns, path);
+        status = copy_tensor(out->matrix, file, "matrix", out->columns * out->columns, path);
     if (status == SHOAL_OK && data_safetensors_find(file, "range")) {
-        status = copy(range, file, "range", 4, path);
+        status = copy_tensor(range, file, "range", 4, path);
         out->range = true;
         out->low = range[0];
         out->high = range[1];

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 
 #include "base/hash.h"
 #include "base/hex.h"
+#include "base/mapped.h"
 #include "base/memory.h"
 
 enum { SLACK_SECONDS = 600 }; /* that one run of the compiler may take */
@@ -57,19 +57,21 @@ static int read_program(far_program *self)
 {
     unsigned char digest[BASE_HASH_SIZE];
     base_hash hash = {0};
+    base_mapped *mapped = NULL;
     struct stat about;
     if (fstat(self->file, &about) < 0 || about.st_size <= 0)
         return shoal_fail(SHOAL_SYSTEM, "%s: this program can't read itself", self->path);
     self->size = about.st_size;
-    char *bytes = mmap(NULL, (size_t)self->size, PROT_READ, MAP_PRIVATE, self->file, 0);
-    if (bytes == MAP_FAILED)
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s", self->path);
-    self->glibc = least_glibc(bytes, (size_t)self->size);
-    base_hash_add(&hash, bytes, (size_t)self->size);
+    int status = base_mapped_open(&mapped, self->file, 0, (size_t)self->size, self->path);
+    if (status < 0)
+        return status;
+    self->glibc = least_glibc((const char *)base_mapped_bytes(mapped), (size_t)self->size);
+    base_hash_add(&hash, base_mapped_bytes(mapped), (size_t)self->size);
     base_hash_end(&hash, digest);
-    munmap(bytes, (size_t)self->size);
     base_hex_write(self->sha256, digest, sizeof digest);
-    return SHOAL_OK;
+    status = base_mapped_check(mapped, self->file, self->path);
+    base_mapped_close(&mapped);
+    return status;
 }
 
 /* Leaves self->file -1 when there is no such file. */

@@ -247,8 +247,9 @@ static int copy_tensor(double **out, const learn_model_file *model, const data_t
         status = base_alloc(&values, count, sizeof *values, model->path);
     if (status == SHOAL_OK)
         status = base_format(&what, "%s: tensor '%s'", model->path, tensor->name);
+    if (status == SHOAL_OK)
+        status = data_safetensors_copy(aligned, model->file, tensor, model->path);
     if (status == SHOAL_OK) {
-        memcpy(aligned, tensor->values, tensor->bytes);
         shoal_convert_float64(values, aligned, tensor->type, (int64_t)count);
         status = data_check_finite(values, (int64_t)count / columns, columns, what);
     }

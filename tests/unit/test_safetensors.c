@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -203,12 +204,42 @@ static void files_that_are_none_are_named(void **state)
     assert_null(file);
 }
 
+/* Cut within its last page, behind which the system puts zeros and tells nobody; and by whole pages. */
+static void a_file_that_shrinks_while_it_is_read_is_told(void **state)
+{
+    enum { COUNT = 4096 };
+    static double values[COUNT], copied[COUNT];
+    const data_tensor tensor = {"values", SHOAL_FLOAT64, 1, {COUNT}, values, 0};
+    (void)state;
+    for (int i = 0; i < COUNT; i++)
+        values[i] = i + 1;
+    for (int cut = 8; cut < (int)sizeof values; cut += 20000) {
+        data_tensors *file = NULL;
+        struct stat info;
+        assert_int_equal(data_safetensors_write(path, &tensor, 1, NULL, 0), SHOAL_OK);
+        assert_int_equal(data_safetensors_open(&file, path), SHOAL_OK);
+        const data_tensor *found = data_safetensors_find(file, "values");
+        assert_int_equal(data_safetensors_copy(copied, file, found, path), SHOAL_OK);
+        assert_memory_equal(copied, values, sizeof values);
+        assert_int_equal(stat(path, &info), 0);
+        assert_int_equal(truncate(path, info.st_size - cut), 0);
+        assert_int_equal(data_safetensors_copy(copied, file, found, path), SHOAL_INVALID);
+        assert_non_null(strstr(shoal_error(), path));
+        assert_non_null(strstr(shoal_error(), "while it was in use"));
+        data_safetensors_close(&file);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read_back),         cmocka_unit_test(a_file_without_tensors_is_a_file),
-        cmocka_unit_test(files_of_other_programs_are_read),     cmocka_unit_test(headers_that_lie_are_refused),
-        cmocka_unit_test(lengths_are_checked_against_the_file), cmocka_unit_test(files_that_are_none_are_named),
+        cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(a_file_without_tensors_is_a_file),
+        cmocka_unit_test(files_of_other_programs_are_read),
+        cmocka_unit_test(headers_that_lie_are_refused),
+        cmocka_unit_test(lengths_are_checked_against_the_file),
+        cmocka_unit_test(files_that_are_none_are_named),
+        cmocka_unit_test(a_file_that_shrinks_while_it_is_read_is_told),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

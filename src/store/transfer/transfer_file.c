@@ -51,6 +51,8 @@ int transfer_file_read(const char *path, int64_t offset, void *buffer, size_t le
 
 /* ---- mappings ---------------------------------------------------------------------------------------------------- */
 
+/* Not by base/mapped.h, which puts zeros where a file shrank: these bytes are on their way to a store, which would keep
+ * the zeros.  SIGBUS ends the process before the request is whole. */
 int transfer_map_descriptor(transfer_mapping *out, int descriptor, const char *name)
 {
     struct stat info;
