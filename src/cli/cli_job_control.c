@@ -2,10 +2,8 @@
 #include "cli.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/memory.h"
-#include "job_print.h"
 #include "run/jobs.h"
 
 typedef struct settings {
@@ -46,23 +44,7 @@ static const base_option_group remove_groups[] = {
     {0},
 };
 
-static int open_job(run_jobs *jobs, char id[SHOAL_JOB_ID_BYTES], const settings *settings, const char *text)
-{
-    int status = run_jobs_open(jobs, &settings->jobs, RUN_JOBS_WRITE);
-    return status == SHOAL_OK ? run_jobs_find(id, jobs, text) : status;
-}
-
 /* ---- scale ------------------------------------------------------------------------------------------------------- */
-
-static int check_running(const run_jobs *jobs, const char *id)
-{
-    shoal_job *job = NULL;
-    int status = shoal_job_describe(&job, jobs->store, id, false, run_jobs_deadline(jobs));
-    if (status == SHOAL_OK && job->state != SHOAL_JOB_RUNNING)
-        status = shoal_fail(SHOAL_USAGE, "job %s is %s: it needs no workers", id, cli_job_state_name(job));
-    shoal_job_free(&job);
-    return status;
-}
 
 static int run_scale(void *from_main, const char *const *word, int words)
 {
@@ -74,11 +56,9 @@ static int run_scale(void *from_main, const char *const *word, int words)
     if (!base_parse_count(&count, number) || count < 0 || count > SHOAL_JOB_WORKERS_MOST)
         return shoal_fail(SHOAL_USAGE, "job scale: '%s' is not a number of workers from 0 to %d", number,
                           SHOAL_JOB_WORKERS_MOST);
-    int status = open_job(&jobs, id, settings, words == 2 ? word[0] : NULL);
+    int status = run_jobs_open_one(&jobs, id, &settings->jobs, RUN_JOBS_WRITE, words == 2 ? word[0] : NULL);
     if (status == SHOAL_OK)
-        status = check_running(&jobs, id);
-    if (status == SHOAL_OK)
-        status = shoal_job_want(jobs.store, id, count, run_jobs_deadline(&jobs));
+        status = run_jobs_scale(&jobs, id, count);
     if (status == SHOAL_OK)
         printf("job %s is to have %" PRId64 " worker%s\n", id, count, count == 1 ? "" : "s");
     run_jobs_close(&jobs);
@@ -94,7 +74,7 @@ static int run_cancel(void *from_main, const char *const *word, int words)
     char *command = NULL;
     run_jobs jobs = {0};
     (void)words;
-    int status = open_job(&jobs, id, settings, word[0]);
+    int status = run_jobs_open_one(&jobs, id, &settings->jobs, RUN_JOBS_WRITE, word[0]);
     if (status == SHOAL_OK)
         status = shoal_job_cancel(jobs.store, id, settings->why, run_jobs_deadline(&jobs));
     if (status == SHOAL_OK)
@@ -108,46 +88,10 @@ static int run_cancel(void *from_main, const char *const *word, int words)
 
 /* ---- remove ------------------------------------------------------------------------------------------------------ */
 
-static int check_removable(const run_jobs *jobs, const char *id)
+static void print_removed_job(void *context, const char *id)
 {
-    shoal_job *job = NULL;
-    int status = shoal_job_describe(&job, jobs->store, id, true, run_jobs_deadline(jobs));
-    if (status == SHOAL_OK && job->state == SHOAL_JOB_RUNNING && job->live > 0)
-        status = shoal_fail(SHOAL_USAGE,
-                            "%" PRId64 " worker%s at work on job %s: cancel it first, or remove it with --force",
-                            job->live, job->live == 1 ? " is" : "s are", id);
-    shoal_job_free(&job);
-    /* What can't be read is only in the way. */
-    return status == SHOAL_ABSENT || status == SHOAL_INVALID || status == SHOAL_BROKEN ? SHOAL_OK : status;
-}
-
-static int remove_stopped_job(const run_jobs *jobs, const char *id)
-{
-    int status = shoal_job_remove(jobs->store, id, run_jobs_deadline(jobs));
-    if (status < 0)
-        return status;
-    run_jobs_forget(id);
+    (void)context;
     printf("removed job %s\n", id);
-    return SHOAL_OK;
-}
-
-static int remove_done(const run_jobs *jobs)
-{
-    shoal_job_id *ids = NULL;
-    int64_t count = 0;
-    int status = shoal_job_list(&ids, &count, jobs->store, run_jobs_deadline(jobs));
-    for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
-        shoal_job *job = NULL;
-        status = shoal_job_describe(&job, jobs->store, ids[i].text, false, run_jobs_deadline(jobs));
-        bool done = status == SHOAL_OK && job->state == SHOAL_JOB_DONE;
-        if (status == SHOAL_ABSENT || status == SHOAL_INVALID || status == SHOAL_BROKEN)
-            status = SHOAL_OK;
-        shoal_job_free(&job);
-        if (done)
-            status = remove_stopped_job(jobs, ids[i].text);
-    }
-    shoal_job_list_free(&ids);
-    return status;
 }
 
 static int run_remove(void *from_main, const char *const *word, int words)
@@ -161,13 +105,13 @@ static int run_remove(void *from_main, const char *const *word, int words)
         return shoal_fail(SHOAL_USAGE, "job remove needs ID or --all-done");
     int status = run_jobs_open(&jobs, &settings->jobs, RUN_JOBS_WRITE);
     if (status == SHOAL_OK && settings->all_done) {
-        status = remove_done(&jobs);
+        status = run_jobs_remove_done(&jobs, print_removed_job, NULL);
     } else if (status == SHOAL_OK) {
         status = run_jobs_find(id, &jobs, word[0]);
-        if (status == SHOAL_OK && !settings->force)
-            status = check_removable(&jobs, id);
         if (status == SHOAL_OK)
-            status = remove_stopped_job(&jobs, id);
+            status = run_jobs_remove(&jobs, id, settings->force);
+        if (status == SHOAL_OK)
+            print_removed_job(NULL, id);
     }
     run_jobs_close(&jobs);
     return status;

@@ -41,7 +41,7 @@ static int show_line(const settings *settings, const shoal_job *job, bool first)
     cli_format_age(age, sizeof age, (double)time(NULL) - job->created);
     if (first)
         show_titles();
-    printf("%-28s %-11s %-10s %6" PRId64 "  %-14s %7" PRId64 "  %s\n", job->id, learner, cli_job_state_name(job),
+    printf("%-28s %-11s %-10s %6" PRId64 "  %-14s %7" PRId64 "  %s\n", job->id, learner, run_jobs_state_name(job),
            job->round, place, job->live, age);
     return SHOAL_OK;
 }

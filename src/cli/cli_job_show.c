@@ -47,12 +47,6 @@ static const base_option_group logs_groups[] = {
     {0},
 };
 
-static int open_job(run_jobs *jobs, char id[SHOAL_JOB_ID_BYTES], const settings *settings, const char *text)
-{
-    int status = run_jobs_open(jobs, &settings->jobs, RUN_JOBS_READ);
-    return status == SHOAL_OK ? run_jobs_find(id, jobs, text) : status;
-}
-
 /* ---- show -------------------------------------------------------------------------------------------------------- */
 
 static int show_job(const settings *settings, const shoal_job *job)
@@ -70,7 +64,7 @@ static int run_show(void *from_main, const char *const *word, int words)
     shoal_job *job = NULL;
     run_jobs jobs = {0};
     (void)words;
-    int status = open_job(&jobs, id, settings, word[0]);
+    int status = run_jobs_open_one(&jobs, id, &settings->jobs, RUN_JOBS_READ, word[0]);
     if (status == SHOAL_OK)
         status = shoal_job_describe(&job, jobs.store, id, true, run_jobs_deadline(&jobs));
     if (status == SHOAL_OK)
@@ -90,7 +84,7 @@ static int run_watch(void *from_main, const char *const *word, int words)
     bool ended = false, terminal = isatty(STDOUT_FILENO) && !settings->json;
     run_jobs jobs = {0};
     (void)words;
-    int status = open_job(&jobs, id, settings, word[0]);
+    int status = run_jobs_open_one(&jobs, id, &settings->jobs, RUN_JOBS_READ, word[0]);
     while (status == SHOAL_OK && !ended) {
         shoal_job *job = NULL;
         status = shoal_job_describe(&job, jobs.store, id, true, run_jobs_deadline(&jobs));
@@ -149,7 +143,7 @@ static int run_logs(void *from_main, const char *const *word, int words)
     shoal_job *job = NULL;
     run_jobs jobs = {0};
     (void)words;
-    int status = open_job(&jobs, id, settings, word[0]);
+    int status = run_jobs_open_one(&jobs, id, &settings->jobs, RUN_JOBS_READ, word[0]);
     if (status == SHOAL_OK)
         status = shoal_job_describe(&job, jobs.store, id, true, run_jobs_deadline(&jobs));
     for (int64_t i = 0; status == SHOAL_OK && i < job->workers; i++) {

@@ -1,14 +1,11 @@
 /* shoal job wait and result: the end of a job, and what came of it. */
 #include "cli.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <string.h>
-#include <sys/stat.h>
 
-#include "base/memory.h"
 #include "base/text.h"
 #include "run/jobs.h"
+#include "run/tensors.h"
 
 /* ---- wait -------------------------------------------------------------------------------------------------------- */
 
@@ -132,57 +129,6 @@ static const base_option_group result_groups[] = {
     {0},
 };
 
-static int write_tensor(const char *path, const shoal_tensor *tensor)
-{
-    return shoal_npy_write(path, tensor->values, tensor->type, tensor->rank, tensor->shape);
-}
-
-/* A name from the store must not lead out of the folder, nor be one that can't be shown. */
-static bool is_file_name(const char *name)
-{
-    return *name && *name != '.' && !strchr(name, '/') && base_text_is_clean(name);
-}
-
-static int write_all_tensors(const char *folder, const shoal_result *result)
-{
-    int status = SHOAL_OK;
-    if (mkdir(folder, 0777) < 0 && errno != EEXIST)
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "--out %s: can't make the folder", folder);
-    for (int i = 0; i < result->tensors && status == SHOAL_OK; i++) {
-        const shoal_tensor *tensor = &result->tensor[i];
-        char *path = NULL;
-        if (!is_file_name(tensor->name))
-            return shoal_fail(SHOAL_INVALID, "the result has a tensor called '%s', which is no name for a file",
-                              tensor->name);
-        status = base_format(&path, "%s/%s.npy", folder, tensor->name);
-        if (status == SHOAL_OK)
-            status = write_tensor(path, tensor);
-        base_free(&path);
-    }
-    return status;
-}
-
-static int fail_no_tensor(const shoal_result *result, const char *name)
-{
-    char names[SHOAL_TENSORS_MOST * 34] = "";
-    for (int i = 0; i < result->tensors; i++) {
-        size_t length = strlen(names);
-        snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "", result->tensor[i].name);
-    }
-    return shoal_fail(SHOAL_USAGE, "--tensor: the result has no '%s', but %s", name, *names ? names : "none at all");
-}
-
-static int write_result_outputs(const result_settings *settings, const shoal_result *result)
-{
-    const shoal_tensor *tensor = settings->tensor ? shoal_result_tensor(result, settings->tensor) : NULL;
-    if (settings->tensor && !tensor)
-        return fail_no_tensor(result, settings->tensor);
-    int status = tensor ? write_tensor(settings->output, tensor) : SHOAL_OK;
-    if (status == SHOAL_OK && settings->folder)
-        status = write_all_tensors(settings->folder, result);
-    return status;
-}
-
 static json_t *json_shape(const shoal_tensor *tensor)
 {
     json_t *shape = json_array();
@@ -240,15 +186,15 @@ static int run_result(void *from_main, const char *const *word, int words)
     (void)words;
     if (!settings->tensor != !settings->output)
         return shoal_fail(SHOAL_USAGE, "--tensor NAME and --output FILE.npy go together");
-    int status = run_jobs_open(&jobs, &settings->jobs, RUN_JOBS_READ);
-    if (status == SHOAL_OK)
-        status = run_jobs_find(id, &jobs, word[0]);
+    int status = run_jobs_open_one(&jobs, id, &settings->jobs, RUN_JOBS_READ, word[0]);
     if (status == SHOAL_OK)
         status = shoal_job_result(&result, jobs.store, id, learn_algorithms(), run_jobs_deadline(&jobs));
     if (status == SHOAL_STOPPED)
         status = say_stopped();
-    if (status == SHOAL_OK)
-        status = write_result_outputs(settings, result);
+    if (status == SHOAL_OK && settings->tensor)
+        status = run_tensor_write(settings->output, result, settings->tensor);
+    if (status == SHOAL_OK && settings->folder)
+        status = run_tensors_write(settings->folder, result);
     if (status == SHOAL_OK && settings->json)
         status = print_json(id, result);
     else if (status == SHOAL_OK && !settings->tensor)

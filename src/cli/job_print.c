@@ -8,16 +8,11 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "run/jobs.h"
 
 static const char *const request_names[SHOAL_REQUEST_KINDS] = {"get", "put", "list", "remove", "queue", "other"};
 
 /* ---- small things ------------------------------------------------------------------------------------------------ */
-
-const char *cli_job_state_name(const shoal_job *job)
-{
-    static const char *const names[] = {"running", "done", "failed", "cancelled"};
-    return job->state == SHOAL_JOB_RUNNING && job->live == 0 ? "waiting" : names[job->state];
-}
 
 void cli_format_age(char *out, size_t size, double seconds)
 {
@@ -95,7 +90,7 @@ static void format_roles(char *out, size_t size, unsigned roles)
 static void show_state(FILE *stream, const shoal_job *job)
 {
     char place[64], age[24];
-    fprintf(stream, "state      %s", cli_job_state_name(job));
+    fprintf(stream, "state      %s", run_jobs_state_name(job));
     if (job->state == SHOAL_JOB_RUNNING) {
         cli_format_place(place, sizeof place, job);
         fprintf(stream, ", round %" PRId64 ", %s", job->round, place);
@@ -284,7 +279,7 @@ json_t *cli_job_show_json(const shoal_job *job)
     json_t *object = json_object();
     base_json_put(&object, "id", json_string(job->id));
     base_json_put(&object, "learner", base_json_text(job->algorithm));
-    base_json_put(&object, "state", json_string(cli_job_state_name(job)));
+    base_json_put(&object, "state", json_string(run_jobs_state_name(job)));
     base_json_put(&object, "message", job->message ? base_json_text(job->message) : json_null());
     base_json_put(&object, "round", json_integer(job->round));
     base_json_put(&object, "phase", base_json_text(job->phase));

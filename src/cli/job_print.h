@@ -4,8 +4,6 @@
 
 #include "cli.h"
 
-/* "running", "done", "failed", "cancelled"; a running job that nobody works on is "waiting". */
-const char *cli_job_state_name(const shoal_job *job);
 /* "3 s", "12 min", "4 h", "9 days". */
 void cli_format_age(char *out, size_t size, double seconds);
 /* The learner's name, as a terminal may have it. */

@@ -179,6 +179,13 @@ int run_jobs_find(char id[SHOAL_JOB_ID_BYTES], const run_jobs *jobs, const char 
     return status;
 }
 
+int run_jobs_open_one(run_jobs *out, char id[SHOAL_JOB_ID_BYTES], const run_jobs_settings *settings,
+                      run_jobs_access access, const char *text)
+{
+    int status = run_jobs_open(out, settings, access);
+    return status == SHOAL_OK ? run_jobs_find(id, out, text) : status;
+}
+
 /* ---- what to type ------------------------------------------------------------------------------------------------ */
 
 static bool needs_quotes(const char *text)

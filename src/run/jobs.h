@@ -27,6 +27,9 @@ int run_jobs_url(char **out, const char *given);
 /* Opens it.  To create is to make a folder, or this user's own one, when it is not there. */
 int run_jobs_open(run_jobs *out, const run_jobs_settings *settings, run_jobs_access access);
 void run_jobs_close(run_jobs *jobs);
+/* Opens it and finds the job that `text` means, as run_jobs_find does; to be closed also after a failure. */
+int run_jobs_open_one(run_jobs *out, char id[SHOAL_JOB_ID_BYTES], const run_jobs_settings *settings,
+                      run_jobs_access access, const char *text);
 int64_t run_jobs_deadline(const run_jobs *jobs);
 
 /* The job that `text` means: its name, or the start or the end of it, if only one job has that; NULL: the only job
@@ -42,5 +45,15 @@ int run_jobs_state_path(char **out, const char *name);
 int run_jobs_file_path(char **out, const char *id, const char *kind);
 /* Removes what this machine keeps about a job. */
 void run_jobs_forget(const char *id);
+
+/* "running", "waiting" (for workers), "done", "failed" or "cancelled". */
+const char *run_jobs_state_name(const shoal_job *job);
+/* Asks whoever started workers for a job to keep so many of them.  SHOAL_USAGE for a job that has ended. */
+int run_jobs_scale(const run_jobs *jobs, const char *id, int64_t workers);
+/* Removes a job from the store, and what this machine keeps about it.  SHOAL_USAGE without `force` while workers are at
+ * work on it. */
+int run_jobs_remove(const run_jobs *jobs, const char *id, bool force);
+/* The same for all that are done; `removed` is told of each. */
+int run_jobs_remove_done(const run_jobs *jobs, void (*removed)(void *context, const char *id), void *context);
 
 #endif

@@ -1,0 +1,70 @@
+/* Changing jobs of a store: how many workers they are to have, and that they are gone.  See jobs.h. */
+#include "jobs.h"
+
+#include <inttypes.h>
+
+#include <shoal/error.h>
+
+const char *run_jobs_state_name(const shoal_job *job)
+{
+    static const char *const names[] = {"running", "done", "failed", "cancelled"};
+    return job->state == SHOAL_JOB_RUNNING && job->live == 0 ? "waiting" : names[job->state];
+}
+
+int run_jobs_scale(const run_jobs *jobs, const char *id, int64_t workers)
+{
+    shoal_job *job = NULL;
+    int status = shoal_job_describe(&job, jobs->store, id, false, run_jobs_deadline(jobs));
+    if (status == SHOAL_OK && job->state != SHOAL_JOB_RUNNING)
+        status = shoal_fail(SHOAL_USAGE, "job %s is %s: it needs no workers", id, run_jobs_state_name(job));
+    shoal_job_free(&job);
+    return status == SHOAL_OK ? shoal_job_want(jobs->store, id, workers, run_jobs_deadline(jobs)) : status;
+}
+
+/* What can't be read is only in the way, and what is gone already is no failure. */
+static int unless_unreadable(int status)
+{
+    return status == SHOAL_ABSENT || status == SHOAL_INVALID || status == SHOAL_BROKEN ? SHOAL_OK : status;
+}
+
+static int check_removable(const run_jobs *jobs, const char *id)
+{
+    shoal_job *job = NULL;
+    int status = shoal_job_describe(&job, jobs->store, id, true, run_jobs_deadline(jobs));
+    if (status == SHOAL_OK && job->state == SHOAL_JOB_RUNNING && job->live > 0)
+        status = shoal_fail(SHOAL_USAGE,
+                            "%" PRId64 " worker%s at work on job %s: cancel it first, or remove it with --force",
+                            job->live, job->live == 1 ? " is" : "s are", id);
+    shoal_job_free(&job);
+    return unless_unreadable(status);
+}
+
+int run_jobs_remove(const run_jobs *jobs, const char *id, bool force)
+{
+    int status = force ? SHOAL_OK : check_removable(jobs, id);
+    if (status == SHOAL_OK)
+        status = shoal_job_remove(jobs->store, id, run_jobs_deadline(jobs));
+    if (status == SHOAL_OK)
+        run_jobs_forget(id);
+    return status;
+}
+
+int run_jobs_remove_done(const run_jobs *jobs, void (*removed)(void *context, const char *id), void *context)
+{
+    shoal_job_id *ids = NULL;
+    int64_t count = 0;
+    int status = shoal_job_list(&ids, &count, jobs->store, run_jobs_deadline(jobs));
+    for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
+        shoal_job *job = NULL;
+        status = shoal_job_describe(&job, jobs->store, ids[i].text, false, run_jobs_deadline(jobs));
+        bool done = status == SHOAL_OK && job->state == SHOAL_JOB_DONE;
+        status = unless_unreadable(status);
+        shoal_job_free(&job);
+        if (done)
+            status = run_jobs_remove(jobs, ids[i].text, true);
+        if (done && status == SHOAL_OK)
+            removed(context, ids[i].text);
+    }
+    shoal_job_list_free(&ids);
+    return status;
+}
