@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "plan/search/search_summary.h"
 #include "plan_search_print.h"
 #include "plan/units.h"
 
@@ -142,7 +143,7 @@ static int say_end(const settings *from, const plan_session *session)
         status = cli_search_print_json(session);
     else
         cli_search_print_end(session);
-    return status == SHOAL_OK && session->next < 0 ? cli_search_check_best(session) : status;
+    return status == SHOAL_OK && session->next < 0 ? plan_session_check_best(session) : status;
 }
 
 static int say_stopped(const settings *from, plan_session *session)

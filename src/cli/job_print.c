@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "run/jobs.h"
+#include "store/store_internal.h"
 
 static const char *const request_names[SHOAL_REQUEST_KINDS] = {"get", "put", "list", "remove", "queue", "other"};
 
@@ -41,14 +42,6 @@ void cli_format_place(char *out, size_t size, const shoal_job *job)
     else
         snprintf(out, size, "%s %" PRId64, job->phase, job->step);
     base_text_clean(out);
-}
-
-static int64_t all_requests(const shoal_store_counts *counts)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
-        sum += counts->requests[i];
-    return sum;
 }
 
 static int64_t all_causes(const shoal_store_counts *counts)
@@ -123,7 +116,7 @@ static void show_requests(FILE *stream, const shoal_store_counts *counts)
 {
     char text[32];
     const char *before = " (";
-    base_format_count(text, sizeof text, all_requests(counts));
+    base_format_count(text, sizeof text, store_counts_requests(counts));
     fprintf(stream, "requests   %s", text);
     for (int i = 0; i < SHOAL_REQUEST_KINDS; i++) {
         if (counts->requests[i] > 0) {
@@ -218,7 +211,7 @@ static json_t *json_requests(const shoal_store_counts *counts)
     json_t *object = json_object();
     for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
         base_json_put(&object, request_names[i], json_integer(counts->requests[i]));
-    base_json_put(&object, "all", json_integer(all_requests(counts)));
+    base_json_put(&object, "all", json_integer(store_counts_requests(counts)));
     base_json_put(&object, "again", json_integer(all_causes(counts)));
     base_json_put(&object, "sent", json_integer(counts->bytes_sent));
     base_json_put(&object, "received", json_integer(counts->bytes_received));

@@ -9,6 +9,7 @@
 #include "base/pool.h"
 #include "run/ranks.h"
 #include "run_result.h"
+#include "store/store_internal.h"
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
@@ -127,14 +128,6 @@ json_t *cli_json_number(const shoal_number *number)
     return number->whole ? json_integer((json_int_t)number->value) : base_json_real(number->value);
 }
 
-static int64_t all_requests(const shoal_store_counts *counts)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
-        sum += counts->requests[i];
-    return sum;
-}
-
 static void json_away(json_t **object, const run_away *away)
 {
     base_json_put(object, "job", json_string(away->id));
@@ -142,7 +135,7 @@ static void json_away(json_t **object, const run_away *away)
     base_json_put(object, "workers", json_integer(away->report.workers));
     base_json_put(object, "lost", json_integer(away->report.lost));
     base_json_put(object, "doubled", json_integer(away->report.doubled));
-    base_json_put(object, "requests", json_integer(all_requests(&away->report.requests)));
+    base_json_put(object, "requests", json_integer(store_counts_requests(&away->report.requests)));
     base_json_put(object, "price", base_json_real(away->report.requests.price));
 }
 
@@ -151,7 +144,7 @@ static void print_away(const run_away *away, FILE *stream)
 {
     const shoal_job_report *report = &away->report;
     char requests[32];
-    base_format_count(requests, sizeof requests, all_requests(&report->requests));
+    base_format_count(requests, sizeof requests, store_counts_requests(&report->requests));
     fprintf(stream, "job        %s, %lld worker%s", away->id, (long long)report->workers,
             report->workers == 1 ? "" : "s");
     if (report->lost > 0)

@@ -12,7 +12,5 @@ void cli_search_print_failure(const plan_trial_record *trial, const char *stdout
 /* The best and how it compares, or, with `next`, what to try. */
 void cli_search_print_end(const plan_session *session);
 int cli_search_print_json(const plan_session *session);
-/* Fails with a sentence when nothing that was tried is an answer. */
-int cli_search_check_best(const plan_session *session);
 
 #endif

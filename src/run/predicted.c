@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "launch/launch.h"
 #include "plan/history.h"
+#include "store/store_internal.h"
 
 static void warn(const shoal_outcome *outcome, const char *hint)
 {
@@ -91,8 +92,7 @@ static void note_workers(plan_run *run, const run_away *away, const run_workers_
     run->slices = (double)options->slices;
     snprintf(run->reduce, sizeof run->reduce, "%s", options->reduce ? options->reduce : "");
     run->partial = run->partial || away->resumed;
-    for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
-        run->requests += (double)report->requests.requests[i];
+    run->requests = (double)store_counts_requests(&report->requests);
     if (local && !away->resumed)
         run->seconds = away->ended - away->begun;
     else if (run->source == SHOAL_PLAN_UPLOADED)

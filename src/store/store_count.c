@@ -51,6 +51,14 @@ shoal_store_counts shoal_store_counted(const shoal_store *store)
     return out;
 }
 
+int64_t store_counts_requests(const shoal_store_counts *counts)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
+        sum += counts->requests[i];
+    return sum;
+}
+
 void store_counts_add(shoal_store_counts *sum, const shoal_store *store)
 {
     const shoal_store_counts more = shoal_store_counted(store);

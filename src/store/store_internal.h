@@ -248,6 +248,8 @@ int store_faulty_forget(shoal_store *store, double seconds);
 double store_price(const char *scheme, const shoal_store_counts *counts);
 /* Adds what was asked of a store to what was asked of others. */
 void store_counts_add(shoal_store_counts *sum, const shoal_store *store);
+/* Requests of all kinds. */
+int64_t store_counts_requests(const shoal_store_counts *counts);
 
 /* ---- implementations --------------------------------------------------------------------------------------------- */
 

@@ -21,6 +21,7 @@
 #include "plan/least_squares.h"
 #include "run/outcome.h"
 #include "run/run.h"
+#include "store/store_internal.h"
 
 enum { SHORT = 4, LONGEST = 60, REPEATS = 5, TIMES_MOST = 64 };
 
@@ -56,8 +57,7 @@ static void judge_run(outcome *out, const shoal_outcome *from, double seconds)
 {
     const shoal_report *report = &from->away.report.run;
     *out = (outcome){.start = seconds, .all_rounds = (double)report->rounds};
-    for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
-        out->requests += (double)from->away.report.requests.requests[i];
+    out->requests = (double)store_counts_requests(&from->away.report.requests);
     for (int i = 0; i < report->phases; i++) {
         out->start -= report->phase[i].seconds;
         if (strcmp(report->phase[i].name, "run") == 0) {

@@ -1,0 +1,150 @@
+/* Patches of images as a file.  See patches_file.h. */
+#include "patches_file.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/option.h"
+#include "base/text.h"
+
+/* ---- what was asked for ------------------------------------------------------------------------------------------ */
+
+/* The option is a text so that one that would do nothing can be told from one that was left out. */
+static int read_epsilon(double *out, const data_patches_wish *wish)
+{
+    *out = 0.1;
+    if (!wish->epsilon)
+        return SHOAL_OK;
+    if (!wish->whiten && !wish->whiten_pca)
+        return shoal_fail(SHOAL_USAGE, "--epsilon: nothing is whitened by it without --whiten or --whiten-pca");
+    if (base_parse_real(out, wish->epsilon) && isfinite(*out) && *out >= 0)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_USAGE, "--epsilon: '%s' is not a number of 0 or more", wish->epsilon);
+}
+
+static int read_preparation(data_whitening *how, const data_patches_wish *wish)
+{
+    if (wish->whiten && wish->whiten_pca)
+        return shoal_fail(SHOAL_USAGE, "--whiten and --whiten-pca: only one of them");
+    how->whiten = wish->whiten ? DATA_WHITEN_ZCA : wish->whiten_pca ? DATA_WHITEN_PCA : DATA_WHITEN_NOT;
+    if (wish->use && (how->whiten || wish->centre || wish->normalise || wish->range || wish->save || wish->epsilon))
+        return shoal_fail(SHOAL_USAGE,
+                          "--use-whitening says all that is done to the patches: leave out --whiten, --whiten-pca, "
+                          "--epsilon, --centre, --normalise, --range and --save-whitening");
+    if (wish->use)
+        return data_whitening_load(how, wish->use);
+    if (wish->save && !how->whiten)
+        return shoal_fail(SHOAL_USAGE, "--save-whitening: nothing is whitened without --whiten or --whiten-pca");
+    if (wish->normalise && wish->range)
+        return shoal_fail(SHOAL_USAGE,
+                          "--normalise and --range: --normalise means 0.1:0.9; for another range say --centre --range");
+    how->centre = wish->centre || wish->normalise;
+    how->range = wish->range || wish->normalise;
+    how->low = 0.1;
+    how->high = 0.9;
+    if (wish->range && !base_parse_range(&how->low, &how->high, wish->range))
+        return shoal_fail(SHOAL_USAGE, "--range: '%s' is no range LOW:HIGH, such as 0.1:0.9", wish->range);
+    return read_epsilon(&how->epsilon, wish);
+}
+
+static int check_patch_shape(data_patches *self)
+{
+    const int64_t size = self->options.size, channels = self->options.colour ? 3 : 1;
+    data_whitening *how = &self->how;
+    if (self->wish->use && (how->size != size || how->channels != channels))
+        return shoal_fail(SHOAL_USAGE,
+                          "%s is for %s patches of %" PRId64 " x %" PRId64 ": say --size %" PRId64 " and --%s",
+                          self->wish->use, how->channels == 3 ? "coloured" : "grey", how->size, how->size, how->size,
+                          how->channels == 3 ? "colour" : "grey");
+    how->size = size;
+    how->channels = channels;
+    if (how->whiten && data_patch_columns(&self->options) > DATA_WHITEN_COLUMNS_MOST)
+        return shoal_fail(SHOAL_USAGE, "--whiten: patches of %" PRId64 " values are too long: %d are possible",
+                          data_patch_columns(&self->options), DATA_WHITEN_COLUMNS_MOST);
+    return SHOAL_OK;
+}
+
+/* The last word is written to: it must not be an image that was meant to be read. */
+static int check_patches_target(const char *path)
+{
+    struct stat info;
+    size_t length = strlen(path);
+    bool special = stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+    if (special || (length > 4 && strcmp(path + length - 4, ".npy") == 0))
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_USAGE, "%s: the last name is the file to write, and must end with .npy", path);
+}
+
+int data_patches_open(data_patches *self, const data_patches_wish *wish, const char *out)
+{
+    *self = (data_patches){.wish = wish, .out = out};
+    self->options = (data_patch_options){.size = wish->size,
+                                         .count = wish->count,
+                                         .seed = (uint64_t)wish->seed,
+                                         .colour = wish->colour,
+                                         .type = wish->type == 1 ? SHOAL_FLOAT64 : SHOAL_FLOAT32,
+                                         .skip_broken = wish->skip_broken};
+    data_buffer_init(&self->rows, out, 0);
+    int status = check_patches_target(out);
+    if (status == SHOAL_OK)
+        status = read_preparation(&self->how, wish);
+    return status == SHOAL_OK ? check_patch_shape(self) : status;
+}
+
+void data_patches_close(data_patches *self)
+{
+    data_patch_report_release(&self->report);
+    data_buffer_release(&self->rows);
+    data_image_list_release(&self->images);
+    data_whitening_release(&self->how);
+}
+
+/* ---- the work ---------------------------------------------------------------------------------------------------- */
+
+static int cut_patches(data_patches *self, base_pool *pool)
+{
+    int status = data_patches_cut(&self->rows, &self->report, (const char *const *)self->images.paths,
+                                  self->images.count, &self->options, pool);
+    if (status < 0 && self->report.broken && !self->options.skip_broken)
+        return shoal_fail(status, "%s; --skip-broken leaves such files out", shoal_error());
+    return status;
+}
+
+static int prepare_patches(data_patches *self, base_pool *pool)
+{
+    const data_rows rows = {self->rows.bytes, self->options.type, self->options.count,
+                            data_patch_columns(&self->options)};
+    if (self->how.whiten && self->options.progress)
+        self->options.progress(self->options.context, "whitening", 0, 0);
+    return self->wish->use ? data_whitening_apply(&self->how, &rows, pool)
+                           : data_whitening_learn(&self->how, &rows, pool);
+}
+
+static int write_patches(const data_patches *self)
+{
+    const int64_t shape[] = {self->options.count, data_patch_columns(&self->options)};
+    int status = shoal_npy_write(self->out, self->rows.bytes, self->options.type, 2, shape);
+    if (status == SHOAL_OK && self->wish->save)
+        status = data_whitening_save(&self->how, self->wish->save);
+    return status;
+}
+
+int data_patches_make(data_patches *self, const char *const *images, int count, int threads)
+{
+    base_pool *pool = NULL;
+    int status = SHOAL_OK;
+    for (int i = 0; status == SHOAL_OK && i < count; i++)
+        status = data_image_list_add(&self->images, images[i]);
+    if (status == SHOAL_OK)
+        status = base_pool_new(&pool, threads);
+    if (status == SHOAL_OK)
+        status = cut_patches(self, pool);
+    if (status == SHOAL_OK)
+        status = prepare_patches(self, pool);
+    if (status == SHOAL_OK)
+        status = write_patches(self);
+    base_pool_free(&pool);
+    return status;
+}
