@@ -5,12 +5,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/world.h"
 #include "kernel/kernel.h"
 #include "run/hosts.h"
-#include "store_open.h"
-
-enum { STORE_TRIES = 5 };
+#include "store_verb.h"
 
 typedef struct settings {
     cli_common common;
@@ -39,45 +36,6 @@ static const base_option_group groups[] = {
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
 };
-
-/* ---- the store --------------------------------------------------------------------------------------------------- */
-
-typedef struct store_row {
-    bool reached;
-    double round_trip;
-    char why[1024];
-} store_row;
-
-static int measure_store_trip(double *out, const store_place *store)
-{
-    int status = SHOAL_OK;
-    *out = INFINITY;
-    for (int i = 0; i < STORE_TRIES && status == SHOAL_OK; i++) {
-        shoal_blob blob = {0};
-        int64_t began = base_now();
-        status =
-            shoal_store_get_range(store->store, "check/nothing", 0, 1, NULL, NULL, &blob, shoal_after(store->patience));
-        *out = fmin(*out, -base_seconds_until(began));
-        shoal_blob_release(&blob);
-        status = status == SHOAL_ABSENT ? SHOAL_OK : status;
-    }
-    return status;
-}
-
-/* What is wrong with the store is a line of the table, not the end of the check; a URL that makes no sense is. */
-static int check_store_named(store_row *out, const settings *settings)
-{
-    store_place store;
-    int status = cli_store_open(&store, settings->store, &settings->opening, (shoal_store_options){.read_only = true});
-    if (status == SHOAL_OK) {
-        status = measure_store_trip(&out->round_trip, &store);
-        store_place_close(&store);
-    }
-    out->reached = status == SHOAL_OK;
-    if (status < 0)
-        snprintf(out->why, sizeof out->why, "%s", shoal_error());
-    return status == SHOAL_USAGE || status == SHOAL_STOPPED ? status : SHOAL_OK;
-}
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 
@@ -124,7 +82,7 @@ static void print_check_row(const run_host *row, int width)
            trip, to, from, *facts->gpu ? facts->gpu : "-");
 }
 
-static void print_check_table(const run_hosts *check, const store_row *store, const char *url)
+static void print_check_table(const run_hosts *check, const run_store_seen *store, const char *url)
 {
     char trip[32];
     int width = (int)strlen("WHERE");
@@ -178,7 +136,7 @@ static json_t *json_row(const run_host *row)
     return object;
 }
 
-static int print_check_json(const run_hosts *check, const store_row *store, const char *url)
+static int print_check_json(const run_hosts *check, const run_store_seen *store, const char *url)
 {
     json_t *object = json_object(), *list = json_array();
     for (int i = 0; i < check->count; i++)
@@ -210,7 +168,7 @@ static int fill_local(run_hosts *check)
     return status;
 }
 
-static bool is_all_reached(const run_hosts *check, const store_row *store, const char *url)
+static bool is_all_reached(const run_hosts *check, const run_store_seen *store, const char *url)
 {
     bool all = !url || store->reached;
     for (int i = 0; i < check->count; i++)
@@ -222,7 +180,7 @@ static int run_check(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
     run_hosts *check = NULL;
-    store_row store = {0};
+    run_store_seen store = {0};
     (void)word;
     (void)words;
     if (settings->workers.count == 0 && !settings->store)
@@ -233,7 +191,7 @@ static int run_check(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = fill_local(check);
     if (status == SHOAL_OK && settings->store)
-        status = check_store_named(&store, settings);
+        status = run_store_check(&store, settings->store, settings->opening.patience);
     if (status == SHOAL_OK && settings->json)
         status = print_check_json(check, &store, settings->store);
     else if (status == SHOAL_OK)

@@ -19,6 +19,12 @@ static const shoal_option target_rows[] = {
      .help = "never replace: a key that has other content already is a failure"},
     {0},
 };
+static const shoal_option store_rows[] = {
+    {"deadline", 0, SHOAL_OPTION_REAL, offsetof(cli_store_settings, patience), "SECONDS",
+     .help = "how long to try one request again while the trouble may pass", .fallback = "60", .least = 0.001},
+    {0},
+};
+const shoal_option *const cli_store_options = store_rows;
 const shoal_option *const cli_transfer_options = rows;
 const shoal_option *const cli_target_options = target_rows;
 

@@ -1,11 +1,16 @@
-/* What the verbs of `shoal store` share: the options of copying, how far it is on the terminal, and what came of it. */
+/* What the verbs of `shoal store` share: the options of requests and of copying, how far it is on the terminal, and what
+ * came of it. */
 #ifndef CLI_STORE_VERB_H
 #define CLI_STORE_VERB_H
 
 #include "cli.h"
-#include "store_open.h"
 #include "store/transfer/transfer.h"
 
+typedef struct cli_store_settings {
+    double patience; /* seconds that one request may take, all its attempts included */
+} cli_store_settings;
+
+extern const shoal_option *const cli_store_options;    /* of cli_store_settings: --deadline */
 extern const shoal_option *const cli_transfer_options; /* of transfer_options: what all that copy have */
 extern const shoal_option *const cli_target_options;   /* of transfer_options: of those that write to a store */
 

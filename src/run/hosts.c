@@ -1,6 +1,7 @@
 /* Looking at where workers would run.  See hosts.h. */
 #include "run/hosts.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@
 #include "launch/slurm_command.h"
 #include "launch/slurm_options.h"
 #include "launch/ssh_far.h"
+#include "run/process.h"
+#include "store/store_place.h"
 
 enum { PROBE_BYTES = 16 << 20, POLL_MS = 10, AT_ONCE = 8 };
 static const double PROBE_LONGEST = 60, SINFO_LONGEST = 20; /* seconds for one host, and for one answer */
@@ -284,4 +287,39 @@ void run_hosts_free(run_hosts **check)
     if (*check)
         base_free(&(*check)->rows);
     base_free(check);
+}
+
+/* ---- the store --------------------------------------------------------------------------------------------------- */
+
+static int measure_store_trip(double *out, const store_place *store)
+{
+    enum { TRIES = 5 };
+    int status = SHOAL_OK;
+    *out = INFINITY;
+    for (int i = 0; i < TRIES && status == SHOAL_OK; i++) {
+        shoal_blob blob = {0};
+        int64_t began = base_now();
+        status =
+            shoal_store_get_range(store->store, "check/nothing", 0, 1, NULL, NULL, &blob, shoal_after(store->patience));
+        *out = fmin(*out, -base_seconds_until(began));
+        shoal_blob_release(&blob);
+        status = status == SHOAL_ABSENT ? SHOAL_OK : status;
+    }
+    return status;
+}
+
+int run_store_check(run_store_seen *out, const char *url, double patience)
+{
+    store_place store = {0};
+    int status = run_protect_secrets(url);
+    if (status == SHOAL_OK)
+        status = store_place_open(&store, url, patience, (shoal_store_options){.read_only = true});
+    if (status == SHOAL_OK) {
+        status = measure_store_trip(&out->round_trip, &store);
+        store_place_close(&store);
+    }
+    out->reached = status == SHOAL_OK;
+    if (status < 0)
+        snprintf(out->why, sizeof out->why, "%s", shoal_error());
+    return status == SHOAL_USAGE || status == SHOAL_STOPPED ? status : SHOAL_OK;
 }

@@ -33,6 +33,16 @@ typedef struct run_hosts {
 int run_hosts_check(run_hosts **out, const launch_specs *specs, const char *ssh, const volatile int *stop);
 void run_hosts_free(run_hosts **check);
 
+/* The store that workers would meet in, as it is reached from here. */
+typedef struct run_store_seen {
+    bool reached;
+    double round_trip; /* seconds, the best of a few */
+    char why[1024];    /* when it was not reached */
+} run_store_seen;
+
+/* What is wrong with the store is in *out and no failure; SHOAL_USAGE for a URL that makes no sense. */
+int run_store_check(run_store_seen *out, const char *url, double patience);
+
 /* Being the agent of a machine that someone reached by ssh or srun: serves its workers over standard input and output,
  * which nothing else may use, until the link ends.  `cache` is the folder in which workers keep rows, or NULL. */
 int run_agent(const char *nonce, const char *cache);

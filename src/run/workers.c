@@ -100,21 +100,21 @@ static int start_workers(following *self)
     if (splits_roles(self->options))
         self->helpers = (int64_t)ceil(sqrt((double)self->count)) + 1;
     const launch_order order = {.store_url = self->jobs->url,
-                            .store = self->jobs->store,
-                            .data = self->data,
-                            .data_key = self->data_key,
-                            .id = self->id,
-                            .spec = away->spec,
-                            .kernel = self->request->place.kernel,
-                            .threads = self->request->place.threads,
-                            .memory = self->options->worker_memory,
-                            .helpers = self->helpers,
-                            .ssh = self->options->ssh,
-                            .program = self->request->program,
-                            .bound = self->request->bound,
-                            .gone = tell_death,
-                            .say = pass_on_line,
-                            .context = self};
+                                .store = self->jobs->store,
+                                .data = self->data,
+                                .data_key = self->data_key,
+                                .id = self->id,
+                                .spec = away->spec,
+                                .kernel = self->request->place.kernel,
+                                .threads = self->request->place.threads,
+                                .memory = self->options->worker_memory,
+                                .helpers = self->helpers,
+                                .ssh = self->options->ssh,
+                                .program = self->request->program,
+                                .bound = self->request->bound,
+                                .gone = tell_death,
+                                .say = pass_on_line,
+                                .context = self};
     return launch_new(&self->workers, ask, &order);
 }
 
