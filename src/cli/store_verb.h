@@ -1,5 +1,5 @@
-/* What the verbs of `shoal store` share: the options of requests and of copying, how far it is on the terminal, and what
- * came of it. */
+/* What the verbs of `shoal store` share: the options of requests and of copying, how far it is on the terminal, and
+ * what came of it. */
 #ifndef CLI_STORE_VERB_H
 #define CLI_STORE_VERB_H
 
