@@ -5,6 +5,7 @@
 #include "sim_world.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -76,6 +77,7 @@ static struct {
     char (*event)[EVENT_BYTES]; /* the last EVENTS_KEPT */
     int64_t events;
     uint64_t hash;
+    cpu_set_t cpus; /* on which it may run when it has ended */
 } sim;
 
 static __thread base_thread *self;
@@ -548,6 +550,19 @@ sim_process *sim_self(void)
 
 /* ---- beginning and end ------------------------------------------------------------------------------------------- */
 
+/* One thread runs at a time, and to wake one on another processor takes many times as long as a step: all of them stay
+ * on the processor where the world begins. */
+static void stay_on_this_cpu(void)
+{
+    cpu_set_t here;
+    int cpu = sched_getcpu();
+    CPU_ZERO(&here);
+    if (sched_getaffinity(0, sizeof sim.cpus, &sim.cpus) < 0 || cpu < 0)
+        return;
+    CPU_SET((size_t)cpu, &here);
+    sched_setaffinity(0, sizeof here, &here);
+}
+
 void sim_begin(const sim_options *options)
 {
     memset(&sim, 0, sizeof sim);
@@ -559,6 +574,7 @@ void sim_begin(const sim_options *options)
     sim.schedule = stream_for(options->seed, 1);
     sim.chance = stream_for(options->seed, 2);
     sim.event = calloc(EVENTS_KEPT, sizeof *sim.event);
+    stay_on_this_cpu();
     self = new_thread(new_process(&(sim_nature){.name = "world"}), NULL, NULL);
     sim.running = true;
     base_world_set(&world);
@@ -582,5 +598,6 @@ void sim_end(void)
     free(sim.processes);
     free(sim.live);
     free(sim.event);
+    sched_setaffinity(0, sizeof sim.cpus, &sim.cpus);
     self = NULL;
 }
