@@ -36,7 +36,7 @@
 enum { LARGE = 20000, SMALL = 300, OTHER_LARGE = 30000 };
 
 /* Sanitizers make processes so slow to start that only some of the moments are tried under them. */
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef UNDER_ADDRESS_SANITIZER
 enum { STRIDE = 11 };
 #else
 enum { STRIDE = 1 };

@@ -35,7 +35,7 @@
 enum { LARGE = 20000, SMALL = 300, SECTOR = 512, EVENTS = 8192, FILES = 256, NAME = 160, KEYS = 3, VARIANTS = 3 };
 
 /* Sanitizers make processes so slow to start that only some of the moments are tried under them. */
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef UNDER_ADDRESS_SANITIZER
 enum { STRIDE = 11 };
 #else
 enum { STRIDE = 1 };

@@ -17,7 +17,7 @@
 #include "folder_support.h"
 
 /* Opening a store some thousand times takes long under a sanitizer. */
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef UNDER_ADDRESS_SANITIZER
 enum { STRIDE = 5 };
 #else
 enum { STRIDE = 1 };

@@ -437,7 +437,7 @@ static void join_sim(base_thread *thread)
 static const base_world world = {now_sim, wait_sim, wake_sim, random_sim, start_sim, join_sim};
 
 /* Whoever looks at the time behind the world's back gets its time all the same. */
-#ifndef SIM_THREAD_SANITIZED
+#ifndef UNDER_THREAD_SANITIZER
 int clock_gettime(clockid_t clock, struct timespec *out)
 {
     if (!sim.running || !self)

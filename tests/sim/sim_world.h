@@ -19,18 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SIM_THREAD_SANITIZED 1
-#endif
-#if __has_feature(address_sanitizer)
-#define SIM_SANITIZED 1
-#endif
-#endif
-#ifdef __SANITIZE_THREAD__
-#define SIM_THREAD_SANITIZED 1
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(SIM_THREAD_SANITIZED)
+#if defined(UNDER_ADDRESS_SANITIZER) || defined(UNDER_THREAD_SANITIZER)
 #define SIM_SANITIZED 1 /* stacks are larger, and everything takes longer */
 #endif
 

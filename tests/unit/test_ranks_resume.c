@@ -317,14 +317,7 @@ static void test_a_place_that_vanishes(void **state)
 enum { FINE = 0, ABORTED = 3, WRONG = 4 };
 
 /* Under the thread sanitizer a child takes seconds: only some of these places then. */
-#ifdef __SANITIZE_THREAD__
-#define WATCHED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WATCHED 1
-#endif
-#endif
-#ifdef WATCHED
+#ifdef UNDER_THREAD_SANITIZER
 enum { CALL_STEP = 25, ALLOCATION_STEP = 61, EACH_STEP = 61, ENDS_LEAST = 4 };
 #else
 enum { CALL_STEP = 7, ALLOCATION_STEP = 13, EACH_STEP = 3, ENDS_LEAST = 12 };
