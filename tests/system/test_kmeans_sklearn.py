@@ -76,7 +76,7 @@ def digits():
 def all_data():
     sets = {}
     if fashion.exists():
-        sets["fashion"] = (*pictures("fashion", fashion, 3000), 30)
+        sets["fashion"] = (*pictures("fashion", fashion, 1500), 20)
     else:
         print(f"SKIPPED Fashion-MNIST: {fashion} is not here (Debian's dataset-fashion-mnist)")
     if (shared / "clustering").exists():
@@ -84,7 +84,7 @@ def all_data():
             sets[name] = (*table(name), k)
         sets["birch1"] = (*thinned("birch1", 5), 100)
         sets["optdigits"] = (*digits(), 10)
-        sets["mnist"] = (*pictures("mnist", shared / "mnist" / "train-images-idx3-ubyte.gz", 2000), 40)
+        sets["mnist"] = (*pictures("mnist", shared / "mnist" / "train-images-idx3-ubyte.gz", 1000), 25)
     else:
         print(f"SKIPPED S1, S2, A3, Birch1, Unbalance, optdigits, MNIST: {shared} is not here")
     return sets

@@ -194,8 +194,8 @@ def abort_ends_all():
         done = run(kind, 3, RANKS, "aborts", plugin(kind))
         ours = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("shoal: ")]
         assert ours == [f"shoal: rank 2 on {os.uname().nodename}: the rows are gone"], done
-        # MPICH's launcher ends with the code of the rank it hears of last: on a busy machine one that it has killed (9),
-        # or that has lost it (1).
+        # MPICH's launcher ends with the code of the rank it hears of last: on a busy machine one that it has killed
+        # (9), or that has lost it (1).
         codes = (1, 7, 9) if kind == "mpich" else (7,)
         assert done.returncode in codes and "met" not in done.stdout, done
 
