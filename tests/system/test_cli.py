@@ -616,8 +616,8 @@ def a_signal_ends_the_run_after_the_round():
 @test
 def a_run_stopped_before_there_are_centres_writes_nothing():
     write("c.npy", "old")
-    data = "gen:uniform?rows=2000000&cols=64&seed=5"
-    running = Running("kmeans", data, "-k", 50, "--init", "kmeans++", "--centres", "c.npy")
+    data = "gen:uniform?rows=100000&cols=64&seed=5"
+    running = Running("kmeans", data, "-k", 2000, "--init", "kmeans++", "--centres", "c.npy")
     running.wait_for("scan")
     running.process.send_signal(signal.SIGINT)
     done = running.finish()
@@ -759,7 +759,7 @@ def progress_is_shown_on_a_terminal_and_cleared():
     assert any(line.startswith("run ") and "objective" in line and "left" in line for line in lines), seen
     assert all(len(line) < 100 and "\n" not in line for line in lines), seen
     assert "objective" in out
-    seen, _ = on_terminal(*data, "--quiet")
+    seen, _ = on_terminal(*data, "--iterations", 3, "--quiet")
     assert seen == "", seen
     assert succeeds(*data, "--iterations", 3), "and nothing of it when stderr is no terminal"
 

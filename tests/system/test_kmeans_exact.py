@@ -27,7 +27,7 @@ except ImportError:
     sys.exit(77)
 
 program = os.path.abspath(sys.argv[1])
-random_cases = int(sys.argv[2]) if len(sys.argv) > 2 else 60
+random_cases = int(sys.argv[2]) if len(sys.argv) > 2 else 40
 folder = pathlib.Path(tempfile.mkdtemp(prefix="shoal-exact-"))
 lock = threading.Lock()
 counter = itertools.count()
@@ -214,10 +214,11 @@ def everywhere(name):
 
 
 def same(name, path, options, places=None, fails=False):
-    """Equal files, and equal iterations and objective, wherever it runs and twice in the same place."""
+    """Equal files, and equal iterations and objective, wherever it runs; and twice in the same place, where all places
+    are tried."""
     expected = Outcome(path, options)
     check(f"{name}: {'is refused' if fails else 'runs'}", (expected.code == 1) == fails, expected.error)
-    for place in [[], *(places or everywhere(name))]:
+    for place in places or [[], *everywhere(name)]:
         outcome = Outcome(path, [*options, *place])
         check(f"{name}: {place}", outcome.identity() == expected.identity(), outcome.difference(expected))
     return expected

@@ -48,7 +48,7 @@ with tempfile.TemporaryDirectory() as folder:
         check(f"bytes, {how}", small, 100000, 100, 1, 100, "-k", "100", "--init", how, "--iterations", "4")
     long = os.path.join(folder, "long.npy")
     np.save(long, random.random((2000000, 4), dtype=np.float32))
-    check("few columns", long, 2000000, 4, 4, 50, "-k", "50", "--iterations", "4")
+    check("few columns", long, 2000000, 4, 4, 20, "-k", "20", "--iterations", "4")
 
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)

@@ -168,6 +168,20 @@ static void run_case(const bounds_case *c, start_kind start, int64_t columns, co
     free(centres);
 }
 
+/* Under a sanitizer, which looks at accesses and not at bounds, every fourth of them: all data, starts and numbers of
+ * columns are still met by each kernel set. */
+#if defined(UNDER_ADDRESS_SANITIZER) || defined(UNDER_THREAD_SANITIZER)
+enum { STRIDE = 4 };
+#else
+enum { STRIDE = 1 };
+#endif
+
+static bool is_tried(size_t c, int start, int set, size_t width, int64_t columns)
+{
+    size_t number = c + (size_t)start + (size_t)set;
+    return columns < 100 ? (number + width) % STRIDE == 0 : number % (columns < 500 ? 2 * STRIDE : 8) == 0;
+}
+
 static void test_bounds(void **state)
 {
     static const int64_t columns[] = {1, 2, 31, 32, 33, 64, 129, 1000};
@@ -179,10 +193,11 @@ static void test_bounds(void **state)
         for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
             for (int start = 0; start < START_KINDS; start++)
                 for (size_t d = 0; d < sizeof columns / sizeof *columns; d++)
-                    if (columns[d] < 100 || (c + (size_t)start + (size_t)s) % (columns[d] < 500 ? 2 : 8) == 0)
+                    if (is_tried(c, start, s, d, columns[d]))
                         run_case(&cases[c], (start_kind)start, columns[d], sets[s]->name, &total);
         /* There were bounds to be wrong, and rows that were passed over because of them. */
-        assert_true(total.bounds > 1000000 && total.ties > 1000 && total.skipped > 100000 && total.kept > 100000);
+        assert_true(total.bounds > 1000000 / STRIDE && total.ties > 1000 / STRIDE && total.skipped > 100000 / STRIDE &&
+                    total.kept > 100000 / STRIDE);
     }
 }
 
