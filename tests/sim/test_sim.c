@@ -1,5 +1,6 @@
 /* Parts: 2
  * Labels: asan
+ * Seconds: 30
  * Jobs under simulation: seed after seed, each in a process of its own, so that nothing is left over from one to the
  * next.
  *

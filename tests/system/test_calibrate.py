@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Seconds: 45
 """shoal calibrate: what is measured is kept, and what was there stays; stores and folders are left clean; wrong input
 is told in one sentence before anything is measured; the history is listed, and refitted from.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # Labels: asan
+# Seconds: 30
 """Learners that go down a gradient, on every engine of this machine: one model, byte by byte, whatever dies on the way.
 
     test_gradient_jobs.py PATH_TO_shoal [NAME...]

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # Labels: asan
+# Seconds: 30
 """A store that others write to: whatever lies in it, a worker survives, tells no secrets, and goes on serving.
 
     test_hostile_store.py PATH_TO_shoal [--only NAME] [--seed N] [--count N] [--all] [--list] [--jobs N]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Seconds: 40
 """Hosts behind ssh to which something happens in the middle of a job: see each case.  The bytes are those of the
 threads engine.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Seconds: 30
 """Jobs that meet in Azurite under chaos, with rows that are uploaded; Azurite itself is killed, and then forgets.  See
 chaos.py.  Skipped (77) where Azurite is not installed."""
 import contextlib

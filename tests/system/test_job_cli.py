@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # Labels: asan
+# Seconds: 30
 """Jobs on workers as a user meets them: shoal kmeans --workers, shoal worker and shoal job, over dir: stores.
 
     test_job_cli.py PATH_TO_shoal [NAME...]

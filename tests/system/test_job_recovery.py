@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Seconds: 45
 """How soon a job in Azurite is back at its pace when a disturbance has ended: its rounds before that are measured
 against those after it, in the same run.  Skipped (77) where Azurite is not installed.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Seconds: 50
 """What goes wrong around a job while it runs: rows that change, a store that is full, a server that is away.
 
     test_job_troubles.py PATH_TO_shoal

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# Seconds: 40
 # k-means through the program: the same bits whatever computes them, and the bits of the definition.
 #   test_kmeans_exact.py PATH_TO_shoal [RANDOM_CASES]
 # Every case is run with each kernel of this CPU, 1 to 7 threads and several grains, paired in another way in each, and

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# Seconds: 60
 # Logistic and softmax regression through the program: the minimum that scikit-learn finds, and the same bytes whoever
 # computes.
 #   test_logistic.py PATH_TO_shoal

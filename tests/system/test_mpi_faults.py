@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Seconds: 90
 """Ranks that go wrong: what one of them can't do is told once, with its number and host, and all end; killed ones are
 resumed.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Seconds: 40
 """Ranks that srun starts on a Slurm cluster of two nodes: the bytes are those of one process, also when one is killed
 on the way.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# Seconds: 35
 # The Python package: finding and loading the library, and k-means as an estimator.
 #   test_python.py PATH_TO_shoal [TEST...]
 # Prints one line for each failure and "N passed, M failed" at the end.

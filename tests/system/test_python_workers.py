@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# Seconds: 45
 # The Python package: functions on workers, by the interface of qjam.
 #   test_python_workers.py PATH_TO_shoal [TEST...]
 # Hosts are reached by a stand-in for ssh that runs the command here, each host with a home of its own.  Prints one

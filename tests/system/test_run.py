@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # Labels: asan
+# Seconds: 30
 """shoal run as a user meets it: modules, programs, what both get wrong, and the same bytes with any threads and
 workers.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Seconds: 100
 """Workers on a Slurm cluster of two nodes, attached and as an array job.  The bytes are those of the threads engine.
 
     test_slurm.py PATH_TO_shoal [CASE...]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Seconds: 50
 """Machines that have nothing but a shell, and what can be wrong with them: --workers ssh: and shoal check over a
 stand-in for ssh.
 

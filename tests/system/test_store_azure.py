@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Seconds: 40
 """az:// against Azurite with authentication on, over http and over https with an authority of its own.
 
     test_store_azure.py PATH_TO_shoal

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # Labels: asan
+# Seconds: 60
 """shoal store ls, get, put, cat, rm, du, copy and bench over dir: stores, as a user meets them.
 
     test_store_cli.py PATH_TO_shoal [NAME...]

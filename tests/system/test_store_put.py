@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Seconds: 50
 """What `shoal store put` costs, and that a large one that was killed goes on, with Azurite and with Ceph's radosgw.
 
     test_store_put.py PATH_TO_shoal

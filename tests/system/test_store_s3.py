@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Seconds: 60
 """s3:// against real servers: Ceph's radosgw, which keeps the promises, and s3rver, which does not and is refused.
 
     test_store_s3.py PATH_TO_shoal
