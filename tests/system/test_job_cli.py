@@ -361,7 +361,7 @@ def workers_that_are_killed_are_replaced():
 
 @apart.test
 def the_number_of_workers_changes_on_request():
-    name = submit("--workers", "local:1", "--threads", "1", store=SLOW)
+    name = submit("--workers", "local:1", "--threads", "1", "--runs", "500", store=SLOW)  # which nobody waits for
     at_work(1)
     assert "3 workers" in succeeds("job", "scale", name, "3", "--store", "st").out
     at_work(3)
