@@ -21,6 +21,11 @@ def read(path):
         return b""
 
 
+def is_sanitized(program):
+    """Whether it was built for the address sanitizer, under which all takes longer."""
+    return b"__asan_init" in read(program)
+
+
 def children(pid):
     try:
         threads = os.listdir(f"/proc/{pid}/task")
