@@ -197,8 +197,8 @@ SHOAL_API void *shoal_result_add(shoal_result *result, const char *name, shoal_t
 SHOAL_API void shoal_result_set(shoal_result *result, const char *name, double value);
 SHOAL_API void shoal_result_set_whole(shoal_result *result, const char *name, int64_t value);
 SHOAL_API void shoal_result_set_truth(shoal_result *result, const char *name, bool value);
+/* A tensor or number by its name; NULL, and NaN, when there is none of that name, or no result. */
 SHOAL_API const shoal_tensor *shoal_result_tensor(const shoal_result *result, const char *name);
-/* The number's value; NaN when there is none of that name. */
 SHOAL_API double shoal_result_number(const shoal_result *result, const char *name);
 /* Moves a ROW cell of the merged partial into a tensor of the result without copying.  SHOAL_BROKEN when it has another
  * number of rows. */

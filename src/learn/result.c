@@ -109,7 +109,7 @@ void shoal_result_set_truth(shoal_result *result, const char *name, bool value)
 
 const shoal_tensor *shoal_result_tensor(const shoal_result *result, const char *name)
 {
-    for (int i = 0; i < result->tensors; i++)
+    for (int i = 0; result && i < result->tensors; i++)
         if (strcmp(result->tensor[i].name, name) == 0)
             return &result->tensor[i];
     return NULL;
@@ -117,7 +117,7 @@ const shoal_tensor *shoal_result_tensor(const shoal_result *result, const char *
 
 double shoal_result_number(const shoal_result *result, const char *name)
 {
-    for (int i = 0; i < result->numbers; i++)
+    for (int i = 0; result && i < result->numbers; i++)
         if (strcmp(result->number[i].name, name) == 0)
             return result->number[i].value;
     return NAN;
