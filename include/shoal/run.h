@@ -6,7 +6,7 @@
  *     if (status == SHOAL_OK) status = shoal_request_set(request, "data", "rows.npy");
  *     if (status == SHOAL_OK) status = shoal_request_set(request, "clusters", "100");
  *     if (status == SHOAL_OK) status = shoal_request_set(request, "centres", "centres.npy");   // a file to write
- *     if (status == SHOAL_OK) status = shoal_request_set(request, "workers", "local:4");       // leave both out: threads
+ *     if (status == SHOAL_OK) status = shoal_request_set(request, "workers", "local:4");       // or both left out
  *     if (status == SHOAL_OK) status = shoal_request_program(request, "/usr/bin/shoal");       // what workers run
  *     if (status == SHOAL_OK) status = shoal_request_run(&outcome, request);
  *     if (status == SHOAL_OK) printf("%g\n", shoal_result_number(shoal_outcome_result(outcome), "objective"));
