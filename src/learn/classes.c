@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "learn/check.h"
 #include "learn/exact.h"
 
 enum { COLUMNS_MOST = INT32_MAX };
@@ -315,4 +316,31 @@ void learn_classes_decide(int32_t *most, double *probabilities, double *output, 
         for (int64_t k = 0; k < classes; k++)
             probabilities[i * classes + k] = row[k] / all;
     }
+}
+
+int learn_classes_result(shoal_result **out, shoal_partial *merged, int labels, int shares, int64_t rows,
+                         int64_t classes)
+{
+    shoal_result *result = NULL;
+    int status = shoal_result_new(&result);
+    if (status == SHOAL_OK)
+        status = shoal_result_take_rows(result, "labels", SHOAL_FLOAT64, merged, labels, rows);
+    if (status == SHOAL_OK && shares >= 0)
+        status = shoal_result_take_table(result, "probabilities", SHOAL_FLOAT64, merged, shares, rows, classes);
+    if (status < 0) {
+        shoal_result_free(&result);
+        return status;
+    }
+    shoal_result_set_whole(result, "classes", classes);
+    *out = result;
+    return SHOAL_OK;
+}
+
+int learn_classes_result_check(const shoal_result *result, int64_t rows, int64_t classes, bool probabilities)
+{
+    const int64_t size[2] = {rows, classes};
+    return learn_result_has(result, "labels", SHOAL_FLOAT64, 1, size) &&
+                   (!probabilities || learn_result_has(result, "probabilities", SHOAL_FLOAT64, 2, size))
+               ? SHOAL_OK
+               : shoal_fail(SHOAL_BROKEN, "the result is not labels of these rows");
 }

@@ -78,4 +78,11 @@ double learn_sum_others(const double *exponential, int64_t classes, int32_t most
 void learn_classes_decide(int32_t *most, double *probabilities, double *output, int64_t rows, int64_t classes,
                           const kernel_dense64 *dense);
 
+/* What a prediction of classes ends with: the ROW cell `labels` and, unless it is -1, `shares`, as tensors of a
+ * result.  Sets *out only where all went well. */
+int learn_classes_result(shoal_result **out, shoal_partial *merged, int labels, int shares, int64_t rows,
+                         int64_t classes);
+/* SHOAL_BROKEN for a result that is not that. */
+int learn_classes_result_check(const shoal_result *result, int64_t rows, int64_t classes, bool probabilities);
+
 #endif

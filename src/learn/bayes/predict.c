@@ -150,12 +150,8 @@ static int check_result(const shoal_algorithm *self, const shoal_result *result,
                         const shoal_shape *shape)
 {
     const predict_model *model = first->model;
-    const int64_t size[2] = {shape->rows, model->classes};
     (void)self;
-    return learn_result_has(result, "labels", SHOAL_FLOAT64, 1, size) &&
-                   (!model->probabilities || learn_result_has(result, "probabilities", SHOAL_FLOAT64, 2, size))
-               ? SHOAL_OK
-               : shoal_fail(SHOAL_BROKEN, "the result is not labels of these rows");
+    return learn_classes_result_check(result, shape->rows, model->classes, model->probabilities);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -231,23 +227,12 @@ static int update(shoal_round **next, shoal_result **out, const shoal_round *rou
                   const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     const predict_model *model = round->model;
-    shoal_result *result = NULL;
     (void)next, (void)crew, (void)stop;
     int status = learn_refuse_not_finite(merged, PREDICT_BAD, BAYES_CALLED);
-    if (status == SHOAL_OK)
-        status = shoal_result_new(&result);
-    if (status == SHOAL_OK)
-        status = shoal_result_take_rows(result, "labels", SHOAL_FLOAT64, merged, PREDICT_LABELS, shape->rows);
-    if (status == SHOAL_OK && model->probabilities)
-        status = shoal_result_take_table(result, "probabilities", SHOAL_FLOAT64, merged, PREDICT_SHARES, shape->rows,
-                                         model->classes);
-    if (status < 0) {
-        shoal_result_free(&result);
+    if (status < 0)
         return status;
-    }
-    shoal_result_set_whole(result, "classes", model->classes);
-    *out = result;
-    return SHOAL_OK;
+    return learn_classes_result(out, merged, PREDICT_LABELS, model->probabilities ? PREDICT_SHARES : -1, shape->rows,
+                                model->classes);
 }
 
 /* ---- the learner ------------------------------------------------------------------------------------------------- */
