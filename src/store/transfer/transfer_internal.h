@@ -106,4 +106,8 @@ int transfer_add_files(transfer *self, const char *path, const char *target);
 /* One file whose content has no name of its own. */
 int transfer_add_unnamed(transfer *self, const char *path, const char *target);
 
+/* Says of a key that is not there whether there is something below it: what -r "takes" or "removes"; `more` ends the
+ * sentence when there is nothing. */
+int transfer_fail_absent(const store_place *from, const char *does, const char *more);
+
 #endif

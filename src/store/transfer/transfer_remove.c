@@ -9,6 +9,7 @@
 #include "base/pool.h"
 #include "store/store_internal.h"
 #include "store/store_place.h"
+#include "store/transfer/transfer_internal.h"
 
 typedef struct removal {
     const transfer_options *options;
@@ -89,22 +90,6 @@ static int remove_below(removal *self)
     return status;
 }
 
-/* Says of a key that is not there whether there is something below it. */
-static int fail_absent_key(const store_place *from)
-{
-    const shoal_entry *first = NULL;
-    store_keys keys;
-    int status = store_keys_start_below(&keys, from);
-    if (status == SHOAL_OK)
-        status = store_keys_next(&keys, &first);
-    if (status == SHOAL_OK)
-        status = first ? shoal_fail(SHOAL_INVALID, "%s: is no key, but there are keys below it: -r removes them all",
-                                    from->url)
-                       : shoal_fail(SHOAL_ABSENT, "%s: there is no such key", from->url);
-    store_keys_stop(&keys);
-    return status;
-}
-
 static int remove_url(removal *self, const store_place *from)
 {
     const bool recursive = self->options->recursive;
@@ -114,7 +99,7 @@ static int remove_url(removal *self, const store_place *from)
     if (status == SHOAL_OK)
         status = remove_batch(self, 1);
     if (status == SHOAL_ABSENT && !recursive)
-        return fail_absent_key(from);
+        return transfer_fail_absent(from, "removes", "");
     if (recursive && (status == SHOAL_OK || status == SHOAL_ABSENT))
         status = remove_below(self);
     if (status == SHOAL_OK && self->keys == before && *from->rest)

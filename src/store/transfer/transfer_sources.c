@@ -114,8 +114,7 @@ static int add_key(transfer *self, const store_place *from, const char *target)
     return status;
 }
 
-/* Says of a key that is not there whether there is something below it. */
-static int fail_absent_source(const store_place *from)
+int transfer_fail_absent(const store_place *from, const char *does, const char *more)
 {
     const shoal_entry *first = NULL;
     store_keys keys;
@@ -123,9 +122,9 @@ static int fail_absent_source(const store_place *from)
     if (status == SHOAL_OK)
         status = store_keys_next(&keys, &first);
     if (status == SHOAL_OK)
-        status = first ? shoal_fail(SHOAL_INVALID, "%s: is no key, but there are keys below it: -r takes them all",
-                                    from->url)
-                       : shoal_fail(SHOAL_ABSENT, "%s: there is no such key, and nothing below it", from->url);
+        status = first ? shoal_fail(SHOAL_INVALID, "%s: is no key, but there are keys below it: -r %s them all",
+                                    from->url, does)
+                       : shoal_fail(SHOAL_ABSENT, "%s: there is no such key%s", from->url, more);
     store_keys_stop(&keys);
     return status;
 }
@@ -163,12 +162,12 @@ int transfer_add_keys(transfer *self, const store_place *from, const char *targe
     int status = *from->rest ? add_key(self, from, target) : SHOAL_ABSENT;
     bool has_key = status == SHOAL_OK;
     if (!recursive)
-        return status == SHOAL_ABSENT ? fail_absent_source(from) : status;
+        return status == SHOAL_ABSENT ? transfer_fail_absent(from, "takes", ", and nothing below it") : status;
     if (status != SHOAL_OK && status != SHOAL_ABSENT)
         return status;
     status = add_keys_below(self, from, target, has_key, &count);
     if (status == SHOAL_OK && count == 0 && !has_key && *from->rest)
-        status = fail_absent_source(from);
+        status = transfer_fail_absent(from, "takes", ", and nothing below it");
     return status;
 }
 
