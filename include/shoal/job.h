@@ -274,8 +274,8 @@ SHOAL_API int shoal_job_worker_died(shoal_store *store, const char *id, uint64_t
 /* Ends a job, which can be resumed.  SHOAL_OK also when it was cancelled before; SHOAL_USAGE when it is done or
  * failed. */
 SHOAL_API int shoal_job_cancel(shoal_store *store, const char *id, const char *why, int64_t deadline);
-/* Takes away the end of a failed or cancelled job and announces it again.  SHOAL_OK also for one that runs;
- * SHOAL_USAGE for one that is done. */
+/* Takes away the end of a failed or cancelled job and announces it again.  SHOAL_OK also for one that runs, and for one
+ * that is done, which stays so: it may have ended since its caller looked. */
 SHOAL_API int shoal_job_resume(shoal_store *store, const char *id, int64_t deadline);
 /* Uploads rows and weights of a job that the store does not have, when its submitting was cut short. */
 SHOAL_API int shoal_job_upload(shoal_store *store, const char *id, shoal_data *data, const double *weights,

@@ -70,6 +70,19 @@ static int refuse_result(const shoal_algorithm *self, const shoal_result *result
     return shoal_fail(SHOAL_BROKEN, "no toy has such a result");
 }
 
+static void put_end(shoal_store *store, const job_spec *spec)
+{
+    job_model end = {.number = 1, .state = SHOAL_JOB_DONE};
+    void *bytes = NULL;
+    size_t size = 0;
+    EXPECT_OK(shoal_result_new(&end.result));
+    EXPECT_OK(job_model_encode(&bytes, &size, &end));
+    EXPECT_OK(shoal_store_put_framed(store, job_key_model(spec->id, 1).text, JOB_KIND_MODEL, bytes, size, NULL, NULL,
+                                     soon()));
+    shoal_result_free(&end.result);
+    base_free(&bytes);
+}
+
 /* An end that was there before anyone followed the job is looked at like any other. */
 static void a_result_that_is_none(void **state)
 {
@@ -78,23 +91,32 @@ static void a_result_that_is_none(void **state)
     shoal_data *data = wrapped();
     job_spec *spec = announced(store, data, NULL, 3);
     shoal_result *result = NULL;
-    job_model end = {.number = 1, .state = SHOAL_JOB_DONE};
     shoal_algorithm strict = toy;
     const shoal_algorithm *const known[] = {&strict, NULL};
     const shoal_follow_options careful = {.patience = 20, .algorithms = known};
-    void *bytes = NULL;
-    size_t size = 0;
     strict.check_result = refuse_result;
-    EXPECT_OK(shoal_result_new(&end.result));
-    EXPECT_OK(job_model_encode(&bytes, &size, &end));
-    EXPECT_OK(shoal_store_put_framed(store, job_key_model(spec->id, 1).text, JOB_KIND_MODEL, bytes, size, NULL, NULL,
-                                     soon()));
+    put_end(store, spec);
     EXPECT_FAIL(shoal_job_follow(&result, NULL, store, spec->id, &careful), SHOAL_BROKEN, "no toy has such a result");
     EXPECT_FAIL(shoal_job_result(&result, store, spec->id, known, soon()), SHOAL_BROKEN, "no toy has such a result");
     EXPECT_OK(shoal_job_result(&result, store, spec->id, NULL, soon()));
     shoal_result_free(&result);
-    shoal_result_free(&end.result);
-    base_free(&bytes);
+    job_spec_free(&spec);
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+}
+
+/* It can end between the look that found it running and the call that resumes it. */
+static void a_job_that_is_done_can_be_resumed(void **state)
+{
+    (void)state;
+    shoal_store *store = open_store(at("store"));
+    shoal_data *data = wrapped();
+    job_spec *spec = announced(store, data, NULL, 3);
+    shoal_result *result = NULL;
+    put_end(store, spec);
+    EXPECT_OK(shoal_job_resume(store, spec->id, soon()));
+    EXPECT_OK(shoal_job_result(&result, store, spec->id, NULL, soon()));
+    shoal_result_free(&result);
     job_spec_free(&spec);
     shoal_data_free(&data);
     shoal_store_close(&store);
@@ -129,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_cancelled_job_ends_behind_what_was_seen, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(a_result_that_is_none, job_setup, job_teardown),
+        cmocka_unit_test_setup_teardown(a_job_that_is_done_can_be_resumed, job_setup, job_teardown),
         cmocka_unit_test_setup_teardown(jobs_are_found_among_other_keys, job_setup, job_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

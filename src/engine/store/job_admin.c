@@ -123,16 +123,15 @@ int shoal_job_resume(shoal_store *store, const char *id, int64_t deadline)
         job_spec_free(&spec);
         return job_open(store, id, deadline);
     }
-    if (status == SHOAL_OK && model->state == SHOAL_JOB_DONE)
-        status = shoal_fail(SHOAL_USAGE, "job %s is done: there is nothing to resume", id);
+    const bool done = status == SHOAL_OK && model->state == SHOAL_JOB_DONE;
     if (status == SHOAL_OK && model->state == SHOAL_JOB_FAILED)
         status = forgive(store, id, "left/", deadline);
     if (status == SHOAL_OK && model->state == SHOAL_JOB_FAILED)
         status = forgive(store, id, "worker/", deadline);
-    if (status == SHOAL_OK && model->state != SHOAL_JOB_RUNNING)
+    if (status == SHOAL_OK && !done && model->state != SHOAL_JOB_RUNNING)
         status = shoal_store_remove(store, job_key_model(id, model->number).text, deadline);
     /* Whoever submitted it may have died before it had announced all; without that round 0 waits for each slice. */
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK && !done)
         status = model->number == 0 ? job_setup_open(store, spec, deadline) : job_open(store, id, deadline);
     job_model_free(&model);
     job_spec_free(&spec);
