@@ -6,26 +6,26 @@
 
 typedef struct settings {
     cli_common common;
-    plan_calibrate_wish wish;
+    plan_calibrate_request request;
     bool history, refit;
     cli_print_settings print;
 } settings;
 
 static const shoal_option rows[] = {
-    {"store", 's', SHOAL_OPTION_LIST, offsetof(settings, wish.stores), "URL",
+    {"store", 's', SHOAL_OPTION_LIST, offsetof(settings, request.stores), "URL",
      .help = "a store to measure: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET; may be given several times; a "
              "folder of this user, where jobs usually are, when left out"},
-    {"learner", 'l', SHOAL_OPTION_LIST, offsetof(settings, wish.learners), "NAME",
+    {"learner", 'l', SHOAL_OPTION_LIST, offsetof(settings, request.learners), "NAME",
      .help =
          "a learner to measure, such as kmeans; may be given several times; all that can be measured when left out"},
-    {"workers", 'w', SHOAL_OPTION_COUNT, offsetof(settings, wish.workers), "N",
+    {"workers", 'w', SHOAL_OPTION_COUNT, offsetof(settings, request.workers), "N",
      .help = "the most workers that are started to see what a round takes; 1, 2 and 4 are tried in any case",
      .fallback = "4", .least = 1, .most = 256},
-    {"seconds", 0, SHOAL_OPTION_REAL, offsetof(settings, wish.seconds), "N",
+    {"seconds", 0, SHOAL_OPTION_REAL, offsetof(settings, request.seconds), "N",
      .help = "how long all measurements may take, about", .fallback = "45", .least = 1, .most = 86400},
-    {"out", 'o', SHOAL_OPTION_TEXT, offsetof(settings, wish.out), "FILE",
+    {"out", 'o', SHOAL_OPTION_TEXT, offsetof(settings, request.out), "FILE",
      .help = "where measurements are kept; $XDG_CONFIG_HOME/shoal/calibration.json, or below ~/.config, when left out"},
-    {"fresh", 0, SHOAL_OPTION_FLAG, offsetof(settings, wish.fresh), NULL, .help = "forget what was measured before"},
+    {"fresh", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.fresh), NULL, .help = "forget what was measured before"},
     {0},
 };
 static const shoal_option history_rows[] = {
@@ -58,7 +58,7 @@ static int measure_and_print(plan_calibration *kept, char **path, const settings
     cli_watch watch;
     cli_watch_start(&watch, settings->print.quiet);
     const shoal_watcher watcher = cli_watcher(&watch);
-    int status = plan_calibrate(kept, path, &settings->wish, &watcher);
+    int status = plan_calibrate(kept, path, &settings->request, &watcher);
     cli_progress_clear(&watch.progress);
     return status == SHOAL_OK ? print_kept(kept, *path, settings->print.json) : status;
 }
@@ -66,7 +66,7 @@ static int measure_and_print(plan_calibration *kept, char **path, const settings
 static int refit_and_print(plan_calibration *kept, char **path, const settings *settings)
 {
     int64_t used = 0, count = 0;
-    int status = plan_recalibrate(kept, path, settings->wish.out, &used, &count);
+    int status = plan_recalibrate(kept, path, settings->request.out, &used, &count);
     if (status == SHOAL_OK)
         status = print_kept(kept, *path, settings->print.json);
     if (status == SHOAL_OK && !settings->print.quiet)
@@ -81,13 +81,13 @@ static int check_calibrate_settings(const settings *settings)
         return SHOAL_OK;
     if (settings->history && settings->refit)
         return shoal_fail(SHOAL_USAGE, "--history and --refit: one at a time");
-    if (settings->history && settings->wish.out)
+    if (settings->history && settings->request.out)
         return shoal_fail(SHOAL_USAGE, "--history writes nothing: leave out --out");
-    if (settings->wish.stores.count || settings->wish.learners.count || settings->wish.fresh)
+    if (settings->request.stores.count || settings->request.learners.count || settings->request.fresh)
         return shoal_fail(SHOAL_USAGE, "%s measures nothing: leave out %s", which,
-                          settings->wish.stores.count     ? "--store"
-                          : settings->wish.learners.count ? "--learner"
-                                                          : "--fresh");
+                          settings->request.stores.count     ? "--store"
+                          : settings->request.learners.count ? "--learner"
+                                                             : "--fresh");
     return SHOAL_OK;
 }
 

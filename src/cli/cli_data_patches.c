@@ -9,7 +9,7 @@
 
 typedef struct settings {
     cli_common common;
-    data_patches_wish wish;
+    data_patches_request request;
     bool grey;
     int64_t threads;
     cli_print_settings print;
@@ -18,18 +18,18 @@ typedef struct settings {
 static const char *const type_names[] = {"float32", "float64", NULL};
 
 static const shoal_option cutting_rows[] = {
-    {"size", 's', SHOAL_OPTION_COUNT, offsetof(settings, wish.size), "N", .help = "pixels of a side of a patch",
+    {"size", 's', SHOAL_OPTION_COUNT, offsetof(settings, request.size), "N", .help = "pixels of a side of a patch",
      .fallback = "8", .least = 1, .most = 4096},
-    {"count", 'n', SHOAL_OPTION_COUNT, offsetof(settings, wish.count), "N", .help = "how many patches to cut",
+    {"count", 'n', SHOAL_OPTION_COUNT, offsetof(settings, request.count), "N", .help = "how many patches to cut",
      .fallback = "10000", .least = 1},
-    {"seed", 0, SHOAL_OPTION_COUNT, offsetof(settings, wish.seed), "N",
+    {"seed", 0, SHOAL_OPTION_COUNT, offsetof(settings, request.seed), "N",
      .help = "where random numbers start; the same seed and images give the same file", .fallback = "0"},
     {"grey", 0, SHOAL_OPTION_FLAG, offsetof(settings, grey), NULL, .help = "one value a pixel, its grey: the default"},
-    {"colour", 0, SHOAL_OPTION_FLAG, offsetof(settings, wish.colour), NULL,
+    {"colour", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.colour), NULL,
      .help = "three values a pixel: red, green and blue"},
-    {"type", 0, SHOAL_OPTION_CHOICE, offsetof(settings, wish.type), "TYPE",
+    {"type", 0, SHOAL_OPTION_CHOICE, offsetof(settings, request.type), "TYPE",
      .help = "type of the values: float32 or float64", .fallback = "float32", .choices = type_names},
-    {"skip-broken", 0, SHOAL_OPTION_FLAG, offsetof(settings, wish.skip_broken), NULL,
+    {"skip-broken", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.skip_broken), NULL,
      .help = "leave out files that can't be read, and say which, instead of failing"},
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(settings, threads), "N",
      .help = "threads to decode with; all cores this process may use when left out; never changes the result",
@@ -37,21 +37,21 @@ static const shoal_option cutting_rows[] = {
     {0},
 };
 static const shoal_option preparing_rows[] = {
-    {"normalise", 0, SHOAL_OPTION_FLAG, offsetof(settings, wish.normalise), NULL,
+    {"normalise", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.normalise), NULL,
      .help = "short for --centre --range 0.1:0.9, which an autoencoder with logistic units needs"},
-    {"centre", 0, SHOAL_OPTION_FLAG, offsetof(settings, wish.centre), NULL,
+    {"centre", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.centre), NULL,
      .help = "take its own mean from every patch"},
-    {"range", 0, SHOAL_OPTION_TEXT, offsetof(settings, wish.range), "LOW:HIGH",
+    {"range", 0, SHOAL_OPTION_TEXT, offsetof(settings, request.range), "LOW:HIGH",
      .help = "clip all values at three standard deviations and map them to this range, after all else"},
-    {"whiten", 0, SHOAL_OPTION_FLAG, offsetof(settings, wish.whiten), NULL,
+    {"whiten", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.whiten), NULL,
      .help = "whiten by ZCA: neighbouring pixels lose what they have in common, and patches still look like patches"},
-    {"whiten-pca", 0, SHOAL_OPTION_FLAG, offsetof(settings, wish.whiten_pca), NULL,
+    {"whiten-pca", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.whiten_pca), NULL,
      .help = "whiten, and leave the columns as principal components, the strongest first"},
-    {"epsilon", 0, SHOAL_OPTION_TEXT, offsetof(settings, wish.epsilon), "E",
+    {"epsilon", 0, SHOAL_OPTION_TEXT, offsetof(settings, request.epsilon), "E",
      .help = "added to the variances when whitening, so that faint noise is not made strong; 0.1 when left out"},
-    {"save-whitening", 0, SHOAL_OPTION_TEXT, offsetof(settings, wish.save), "FILE.safetensors",
+    {"save-whitening", 0, SHOAL_OPTION_TEXT, offsetof(settings, request.save), "FILE.safetensors",
      .help = "write the mean and the matrix of the whitening, and all that --use-whitening needs"},
-    {"use-whitening", 0, SHOAL_OPTION_TEXT, offsetof(settings, wish.use), "FILE.safetensors",
+    {"use-whitening", 0, SHOAL_OPTION_TEXT, offsetof(settings, request.use), "FILE.safetensors",
      .help = "do to the patches just what was done to those that the file was saved with"},
     {0},
 };
@@ -67,15 +67,15 @@ static const base_option_group groups[] = {
 
 static int check_files(const settings *settings, const char *out, const char *const *word, int count)
 {
-    const data_patches_wish *wish = &settings->wish;
-    const run_file outputs[] = {{"OUT", out}, {"--save-whitening", wish->save}, {NULL, NULL}};
+    const data_patches_request *request = &settings->request;
+    const run_file outputs[] = {{"OUT", out}, {"--save-whitening", request->save}, {NULL, NULL}};
     run_file *inputs = NULL;
     int status = base_alloc(&inputs, (size_t)count + 2, sizeof *inputs, "a list of files");
     if (status < 0)
         return status;
     for (int i = 0; i < count; i++)
         inputs[i] = (run_file){"IMAGES", word[i]};
-    inputs[count] = (run_file){"--use-whitening", wish->use};
+    inputs[count] = (run_file){"--use-whitening", request->use};
     status = run_files_check(outputs, inputs, settings->print.json);
     base_free(&inputs);
     return status;
@@ -166,10 +166,10 @@ static int run_patches(void *from_main, const char *const *word, int words)
     double started = base_seconds();
     data_patches made;
     cli_progress progress;
-    if (settings->wish.colour && settings->grey)
+    if (settings->request.colour && settings->grey)
         return shoal_fail(SHOAL_USAGE, "--grey and --colour: only one of them");
     cli_progress_start(&progress, settings->print.quiet);
-    int status = data_patches_open(&made, &settings->wish, out);
+    int status = data_patches_open(&made, &settings->request, out);
     made.options.progress = show_cutting;
     made.options.context = &progress;
     if (status == SHOAL_OK)
@@ -177,7 +177,7 @@ static int run_patches(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = data_patches_make(&made, word, words - 1, settings->threads ? (int)settings->threads : base_cores());
     cli_progress_clear(&progress);
-    if (settings->wish.skip_broken)
+    if (settings->request.skip_broken)
         tell_broken(&made.report);
     if (status == SHOAL_OK)
         status = print_patches_summary(&made, &settings->print, base_seconds() - started);

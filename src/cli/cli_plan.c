@@ -80,7 +80,7 @@ static const shoal_option crew_rows[] = {
 };
 static const shoal_option *const crew_options = crew_rows;
 
-static const shoal_option wish_rows[] = {
+static const shoal_option goal_rows[] = {
     {"deadline", 0, SHOAL_OPTION_TEXT, AT(deadline), "TIME", .help = "95% of runs must end within it: 30m, 2h, 1d"},
     {"budget", 0, SHOAL_OPTION_TEXT, AT(budget), "MONEY", .help = "95% of runs must cost no more: 5usd"},
     {"objective", 0, SHOAL_OPTION_CHOICE, AT(objective), "WHAT",
@@ -89,7 +89,7 @@ static const shoal_option wish_rows[] = {
      .fallback = "auto", .choices = objectives},
     {0},
 };
-static const shoal_option *const wish_options = wish_rows;
+static const shoal_option *const goal_options = goal_rows;
 
 static const shoal_option constant_rows[] = {
     {"model", 0, SHOAL_OPTION_CHOICE, AT(model), "MODEL",
@@ -240,7 +240,7 @@ static void make_groups(base_option_group *out, const base_option_group *own)
 {
     const base_option_group first[] = {{"Data and job", &job_options, offsetof(settings, plan)},
                                        {"Workers", &crew_options, offsetof(settings, plan)},
-                                       {"Choosing", &wish_options, offsetof(settings, plan)},
+                                       {"Choosing", &goal_options, offsetof(settings, plan)},
                                        {"Constants of the model", &constant_options, offsetof(settings, plan)},
                                        {"Output", &output_options, offsetof(settings, plan)}};
     memcpy(out, first, sizeof first);

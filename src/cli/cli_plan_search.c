@@ -38,7 +38,7 @@ static const shoal_option search_rows[] = {
     {"spot", 0, SHOAL_OPTION_FLAG, AT(spot), NULL, .help = "count spot prices"},
     {0},
 };
-static const shoal_option wish_rows[] = {
+static const shoal_option goal_rows[] = {
     {"objective", 0, SHOAL_OPTION_CHOICE, AT(objective), "WHAT",
      .help = "what is to be least: time, cost or cost*time of a run; auto: cost where there is a deadline, otherwise "
              "time",
@@ -60,11 +60,11 @@ static const shoal_option output_rows[] = {
     {"quiet", 'q', SHOAL_OPTION_FLAG, AT(quiet), NULL, .help = "no table and no notes, only what came of it"},
     {0},
 };
-static const shoal_option *const search_options = search_rows, *const wish_options = wish_rows,
+static const shoal_option *const search_options = search_rows, *const goal_options = goal_rows,
                                  *const output_options = output_rows;
 static const base_option_group groups[] = {
     {"Search", &search_options, 0},
-    {"What is best", &wish_options, 0},
+    {"What is best", &goal_options, 0},
     {"Output", &output_options, 0},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
@@ -157,10 +157,10 @@ static int say_stopped(const settings *from, plan_session *session)
     return CLI_INTERRUPTED;
 }
 
-static int search(const settings *from, const plan_session_wish *wish, shown *self)
+static int search(const settings *from, const plan_session_request *request, shown *self)
 {
     plan_session *session = NULL;
-    int status = plan_session_open(&session, wish);
+    int status = plan_session_open(&session, request);
     if (status < 0)
         return status;
     if (self->table)
@@ -183,25 +183,25 @@ static int run_plan_search(void *from_main, const char *const *word, int words)
 {
     const settings *from = from_main;
     shown self = {.quiet = from->quiet, .table = !from->json && !from->quiet};
-    plan_session_wish wish = {.space = from->space,
-                              .command = from->run,
-                              .results = from->from,
-                              .journal = from->journal,
-                              .prices = from->prices,
-                              .spot = from->spot,
-                              .stop = cli_signals_stop(),
-                              .listener = {&self, note_search, show_trial, show_waiting}};
+    plan_session_request request = {.space = from->space,
+                                    .command = from->run,
+                                    .results = from->from,
+                                    .journal = from->journal,
+                                    .prices = from->prices,
+                                    .spot = from->spot,
+                                    .stop = cli_signals_stop(),
+                                    .listener = {&self, note_search, show_trial, show_waiting}};
     (void)word;
     (void)words;
     int status = check_search_settings(from);
     if (status == SHOAL_OK)
-        status = read_options(&wish.options, from);
+        status = read_options(&request.options, from);
     if (status == SHOAL_OK && from->timeout)
-        status = plan_parse_duration(&wish.timeout, "--timeout", from->timeout);
+        status = plan_parse_duration(&request.timeout, "--timeout", from->timeout);
     if (status < 0)
         return status;
     cli_progress_start(&self.progress, from->quiet);
-    return search(from, &wish, &self);
+    return search(from, &request, &self);
 }
 
 static const char *const description[] = {

@@ -62,7 +62,7 @@ static int check_paper(const cli_plan_asked *asked, bool local)
 static int check_prices(const cli_plan_settings *set)
 {
     const given priced[] = {{"--budget", set->budget != NULL},
-                            {"--objective", set->objective >= PLAN_WISH_COST},
+                            {"--objective", set->objective >= PLAN_GOAL_COST},
                             {"--billed", is_other(set->billed, "1s")},
                             {0}};
     const bool known = set->model == CLI_PLAN_PAPER || set->machines || set->prices || set->price;
@@ -182,7 +182,7 @@ int cli_plan_read(plan_request *out, const cli_plan_asked *asked)
                           .threads = (double)set->threads,
                           .spot = set->spot,
                           .speed = set->speed,
-                          .wish = (plan_wish)set->objective,
+                          .goal = (plan_goal)set->objective,
                           .flops = set->flops,
                           .bandwidth = set->bandwidth,
                           .write_bandwidth = set->write_bandwidth,

@@ -199,18 +199,18 @@ static json_t *json_positive(double value)
     return value > 0 ? base_json_real(value) : json_null();
 }
 
-static json_t *json_wish(const plan *plan)
+static json_t *json_goal(const plan *plan)
 {
     static const char *const names[] = {
-        [PLAN_WISH_TIME] = "time", [PLAN_WISH_COST] = "cost", [PLAN_WISH_BOTH] = "cost*time"};
+        [PLAN_GOAL_TIME] = "time", [PLAN_GOAL_COST] = "cost", [PLAN_GOAL_BOTH] = "cost*time"};
     const plan_choice *choice = &plan->choice;
-    json_t *wish = json_object();
-    base_json_put(&wish, "objective", json_string(names[choice->wish]));
-    base_json_put(&wish, "deadline", json_positive(plan->question.deadline));
-    base_json_put(&wish, "budget", json_positive(plan->question.budget));
-    base_json_put(&wish, "fitting", json_integer(choice->fitting));
-    base_json_put(&wish, "meeting", json_integer(choice->meeting));
-    return wish;
+    json_t *goal = json_object();
+    base_json_put(&goal, "objective", json_string(names[choice->goal]));
+    base_json_put(&goal, "deadline", json_positive(plan->question.deadline));
+    base_json_put(&goal, "budget", json_positive(plan->question.budget));
+    base_json_put(&goal, "fitting", json_integer(choice->fitting));
+    base_json_put(&goal, "meeting", json_integer(choice->meeting));
+    return goal;
 }
 
 /* A machine as it counts where no table says otherwise. */
@@ -290,7 +290,7 @@ int cli_plan_print_json(const plan *plan)
     base_json_put(&object, "cheapest", json_option(&choice->option[choice->cheapest]));
     if (plan->formula > 0)
         base_json_put(&object, "formula", base_json_real(plan->formula));
-    base_json_put(&object, "wish", json_wish(plan));
+    base_json_put(&object, "goal", json_goal(plan));
     base_json_put(&object, "priced", json_boolean(plan->priced));
     base_json_put(&object, "rows", json_rows(choice));
     if (!plan->question.paper) {

@@ -15,9 +15,9 @@
 
 static void format_value(char out[PLAN_UNITS_BYTES], const plan_session *session, double value)
 {
-    if (session->wish->options.objective == PLAN_TIME)
+    if (session->request->options.objective == PLAN_TIME)
         plan_format_duration(out, value);
-    else if (session->wish->options.objective == PLAN_COST)
+    else if (session->request->options.objective == PLAN_COST)
         plan_format_money(out, value);
     else
         snprintf(out, PLAN_UNITS_BYTES, "%.3g $ h", value / 3600);
@@ -100,7 +100,7 @@ void cli_search_print_failure(const plan_trial_record *trial, const char *stdout
 static const char *adjective(const plan_session *session)
 {
     static const char *const words[] = {"fastest", "cheapest", "one with the least cost times time"};
-    return words[session->wish->options.objective];
+    return words[session->request->options.objective];
 }
 
 static void print_best(const plan_session *session, const plan_trial_record *best)
@@ -128,7 +128,7 @@ static void print_compared(const plan_session *session, const plan_trial_record 
         plan_session_describe(text, session, next);
         printf("compared   the next best is %.1f%% %s: %s\n",
                100 * (plan_session_value(session, next) / plan_session_value(session, best) - 1),
-               more[session->wish->options.objective], text);
+               more[session->request->options.objective], text);
     }
     if (fastest && fastest != best && fastest != next) {
         plan_session_describe(text, session, fastest);
@@ -215,7 +215,7 @@ int cli_search_print_json(const plan_session *session)
         next = candidate_json(session, session->next);
         base_json_put(&next, "why", base_json_text(session->stopped));
     }
-    base_json_put(&object, "objective", json_string(plan_objective_name(session->wish->options.objective)));
+    base_json_put(&object, "objective", json_string(plan_objective_name(session->request->options.objective)));
     base_json_put(&object, "configurations", json_integer(session->space->list.candidates));
     base_json_put(&object, "best", best);
     base_json_put(&object, "trials", list);

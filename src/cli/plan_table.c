@@ -16,7 +16,7 @@ static int64_t best_of_machine(int64_t *end, const plan_choice *choice, int64_t 
 {
     int64_t best = first;
     for (*end = first; *end < choice->options && choice->option[*end].machine == choice->option[first].machine; ++*end)
-        if (plan_is_better(&choice->option[*end], &choice->option[best], choice->wish))
+        if (plan_is_better(&choice->option[*end], &choice->option[best], choice->goal))
             best = *end;
     return best;
 }
@@ -29,7 +29,7 @@ static void show_machines(bool *shown, const plan_choice *choice)
         for (int64_t first = 0, end; first < choice->options; first = end) {
             int64_t best = best_of_machine(&end, choice, first);
             if (!shown[best] && choice->option[best].fits &&
-                (next < 0 || plan_is_better(&choice->option[best], &choice->option[next], choice->wish)))
+                (next < 0 || plan_is_better(&choice->option[best], &choice->option[next], choice->goal)))
                 next = best;
         }
         if (next < 0)

@@ -23,7 +23,7 @@ typedef struct cli_plan_settings {
     const char *price, *losses; /* numbers, of which 0 is one; NULL: not given */
     /* What is wanted. */
     const char *deadline, *budget;
-    int objective; /* choice: plan_wish */
+    int objective; /* choice: plan_goal */
     /* Constants that replace measured ones; 0: as measured. */
     double flops, bandwidth, write_bandwidth, account_bandwidth, latency, connections;
     const char *straggle, *store;

@@ -12,51 +12,52 @@
 /* ---- what was asked for ------------------------------------------------------------------------------------------ */
 
 /* The option is a text so that one that would do nothing can be told from one that was left out. */
-static int read_epsilon(double *out, const data_patches_wish *wish)
+static int read_epsilon(double *out, const data_patches_request *request)
 {
     *out = 0.1;
-    if (!wish->epsilon)
+    if (!request->epsilon)
         return SHOAL_OK;
-    if (!wish->whiten && !wish->whiten_pca)
+    if (!request->whiten && !request->whiten_pca)
         return shoal_fail(SHOAL_USAGE, "--epsilon: nothing is whitened by it without --whiten or --whiten-pca");
-    if (base_parse_real(out, wish->epsilon) && isfinite(*out) && *out >= 0)
+    if (base_parse_real(out, request->epsilon) && isfinite(*out) && *out >= 0)
         return SHOAL_OK;
-    return shoal_fail(SHOAL_USAGE, "--epsilon: '%s' is not a number of 0 or more", wish->epsilon);
+    return shoal_fail(SHOAL_USAGE, "--epsilon: '%s' is not a number of 0 or more", request->epsilon);
 }
 
-static int read_preparation(data_whitening *how, const data_patches_wish *wish)
+static int read_preparation(data_whitening *how, const data_patches_request *request)
 {
-    if (wish->whiten && wish->whiten_pca)
+    if (request->whiten && request->whiten_pca)
         return shoal_fail(SHOAL_USAGE, "--whiten and --whiten-pca: only one of them");
-    how->whiten = wish->whiten ? DATA_WHITEN_ZCA : wish->whiten_pca ? DATA_WHITEN_PCA : DATA_WHITEN_NOT;
-    if (wish->use && (how->whiten || wish->centre || wish->normalise || wish->range || wish->save || wish->epsilon))
+    how->whiten = request->whiten ? DATA_WHITEN_ZCA : request->whiten_pca ? DATA_WHITEN_PCA : DATA_WHITEN_NOT;
+    if (request->use &&
+        (how->whiten || request->centre || request->normalise || request->range || request->save || request->epsilon))
         return shoal_fail(SHOAL_USAGE,
                           "--use-whitening says all that is done to the patches: leave out --whiten, --whiten-pca, "
                           "--epsilon, --centre, --normalise, --range and --save-whitening");
-    if (wish->use)
-        return data_whitening_load(how, wish->use);
-    if (wish->save && !how->whiten)
+    if (request->use)
+        return data_whitening_load(how, request->use);
+    if (request->save && !how->whiten)
         return shoal_fail(SHOAL_USAGE, "--save-whitening: nothing is whitened without --whiten or --whiten-pca");
-    if (wish->normalise && wish->range)
+    if (request->normalise && request->range)
         return shoal_fail(SHOAL_USAGE,
                           "--normalise and --range: --normalise means 0.1:0.9; for another range say --centre --range");
-    how->centre = wish->centre || wish->normalise;
-    how->range = wish->range || wish->normalise;
+    how->centre = request->centre || request->normalise;
+    how->range = request->range || request->normalise;
     how->low = 0.1;
     how->high = 0.9;
-    if (wish->range && !base_parse_range(&how->low, &how->high, wish->range))
-        return shoal_fail(SHOAL_USAGE, "--range: '%s' is no range LOW:HIGH, such as 0.1:0.9", wish->range);
-    return read_epsilon(&how->epsilon, wish);
+    if (request->range && !base_parse_range(&how->low, &how->high, request->range))
+        return shoal_fail(SHOAL_USAGE, "--range: '%s' is no range LOW:HIGH, such as 0.1:0.9", request->range);
+    return read_epsilon(&how->epsilon, request);
 }
 
 static int check_patch_shape(data_patches *self)
 {
     const int64_t size = self->options.size, channels = self->options.colour ? 3 : 1;
     data_whitening *how = &self->how;
-    if (self->wish->use && (how->size != size || how->channels != channels))
+    if (self->request->use && (how->size != size || how->channels != channels))
         return shoal_fail(SHOAL_USAGE,
                           "%s is for %s patches of %" PRId64 " x %" PRId64 ": say --size %" PRId64 " and --%s",
-                          self->wish->use, how->channels == 3 ? "coloured" : "grey", how->size, how->size, how->size,
+                          self->request->use, how->channels == 3 ? "coloured" : "grey", how->size, how->size, how->size,
                           how->channels == 3 ? "colour" : "grey");
     how->size = size;
     how->channels = channels;
@@ -77,19 +78,19 @@ static int check_patches_target(const char *path)
     return shoal_fail(SHOAL_USAGE, "%s: the last name is the file to write, and must end with .npy", path);
 }
 
-int data_patches_open(data_patches *self, const data_patches_wish *wish, const char *out)
+int data_patches_open(data_patches *self, const data_patches_request *request, const char *out)
 {
-    *self = (data_patches){.wish = wish, .out = out};
-    self->options = (data_patch_options){.size = wish->size,
-                                         .count = wish->count,
-                                         .seed = (uint64_t)wish->seed,
-                                         .colour = wish->colour,
-                                         .type = wish->type == 1 ? SHOAL_FLOAT64 : SHOAL_FLOAT32,
-                                         .skip_broken = wish->skip_broken};
+    *self = (data_patches){.request = request, .out = out};
+    self->options = (data_patch_options){.size = request->size,
+                                         .count = request->count,
+                                         .seed = (uint64_t)request->seed,
+                                         .colour = request->colour,
+                                         .type = request->type == 1 ? SHOAL_FLOAT64 : SHOAL_FLOAT32,
+                                         .skip_broken = request->skip_broken};
     data_buffer_init(&self->rows, out, 0);
     int status = check_patches_target(out);
     if (status == SHOAL_OK)
-        status = read_preparation(&self->how, wish);
+        status = read_preparation(&self->how, request);
     return status == SHOAL_OK ? check_patch_shape(self) : status;
 }
 
@@ -118,16 +119,16 @@ static int prepare_patches(data_patches *self, base_pool *pool)
                             data_patch_columns(&self->options)};
     if (self->how.whiten && self->options.progress)
         self->options.progress(self->options.context, "whitening", 0, 0);
-    return self->wish->use ? data_whitening_apply(&self->how, &rows, pool)
-                           : data_whitening_learn(&self->how, &rows, pool);
+    return self->request->use ? data_whitening_apply(&self->how, &rows, pool)
+                              : data_whitening_learn(&self->how, &rows, pool);
 }
 
 static int write_patches(const data_patches *self)
 {
     const int64_t shape[] = {self->options.count, data_patch_columns(&self->options)};
     int status = shoal_npy_write(self->out, self->rows.bytes, self->options.type, 2, shape);
-    if (status == SHOAL_OK && self->wish->save)
-        status = data_whitening_save(&self->how, self->wish->save);
+    if (status == SHOAL_OK && self->request->save)
+        status = data_whitening_save(&self->how, self->request->save);
     return status;
 }
 

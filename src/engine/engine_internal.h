@@ -25,7 +25,7 @@ typedef struct engine_call {
 /* Runs it to its end.  The result has the same bits with every number of threads and ranks. */
 int engine_run_rounds(shoal_result **out, const engine_call *call);
 
-/* The shape of a run, grains included: a function of the data, of what the learner wishes and of rows_per_grain (0:
+/* The shape of a run, grains included: a function of the data, of what the learner asks for and of rows_per_grain (0:
  * chosen), the same for every engine. */
 int engine_fill_shape(shoal_shape *shape, const shoal_algorithm *algorithm, const void *config, shoal_data *data,
                       const double *weights, int64_t rows_per_grain);

@@ -1,6 +1,6 @@
 /* One machine reached by a command.  See far_host.h.
  *
- * The host's thread alone has the command and the link; callers leave wishes under the lock and ring its bell.  What
+ * The host's thread alone has the command and the link; callers leave requests under the lock and ring its bell.  What
  * the link reports comes in threads of the link, and goes under the lock too.  Nothing waits for anything while it
  * holds the lock. */
 #include "launch/far_host.h"
@@ -37,12 +37,12 @@ typedef struct happening {
     char *text;
 } happening;
 
-/* What callers wish of the host's thread. */
-typedef struct wishes {
+/* What callers ask of the host's thread. */
+typedef struct requests {
     int64_t count;
     bool leave, progress;
     char probe[256]; /* a key, or "" */
-} wishes;
+} requests;
 
 struct far_host {
     const launch_order *order;
@@ -54,7 +54,7 @@ struct far_host {
 
     pthread_mutex_t lock;
     /* All of this under the lock. */
-    wishes wishes;
+    requests requests;
     bool serving, over, given_up; /* over: the thread has nothing left to do */
     bool closed;                  /* the link */
     char closed_why[256];
@@ -267,47 +267,48 @@ static int tell_start(far_host *self, int64_t count)
                                          "count", (json_int_t)count, "data", order->data != NULL));
 }
 
-/* What has been told of the wishes so far. */
+/* What has been told of the requests so far. */
 typedef struct told {
     bool started, left;
     int64_t count, progress;
 } told;
 
-static int tell_wishes(far_host *self, const wishes *wishes, told *told)
+static int tell_requests(far_host *self, const requests *requests, told *told)
 {
     int status = SHOAL_OK;
     if (!told->started && self->order->id) {
-        status = tell_start(self, wishes->leave ? 0 : wishes->count);
+        status = tell_start(self, requests->leave ? 0 : requests->count);
         told->started = true;
-        told->count = wishes->count;
+        told->count = requests->count;
     }
-    if (status == SHOAL_OK && told->started && told->count != wishes->count) {
-        status = send_to_agent(self, json_pack("{s:s,s:I}", "says", "scale", "count", (json_int_t)wishes->count));
-        told->count = wishes->count;
+    if (status == SHOAL_OK && told->started && told->count != requests->count) {
+        status = send_to_agent(self, json_pack("{s:s,s:I}", "says", "scale", "count", (json_int_t)requests->count));
+        told->count = requests->count;
     }
-    if (status == SHOAL_OK && wishes->leave && !told->left) {
+    if (status == SHOAL_OK && requests->leave && !told->left) {
         status = send_to_agent(self, json_pack("{s:s}", "says", "leave"));
         told->left = true;
     }
-    if (status == SHOAL_OK && wishes->progress) {
+    if (status == SHOAL_OK && requests->progress) {
         status = send_to_agent(self, json_pack("{s:s}", "says", "progress"));
         told->progress = base_now();
     }
-    if (status == SHOAL_OK && wishes->probe[0])
-        status = send_to_agent(self, json_pack("{s:s,s:o}", "says", "probe", "key", agent_note_string(wishes->probe)));
+    if (status == SHOAL_OK && requests->probe[0])
+        status =
+            send_to_agent(self, json_pack("{s:s,s:o}", "says", "probe", "key", agent_note_string(requests->probe)));
     return status;
 }
 
-/* Takes what is wished now.  Progress is told at most once a second: rounds may be much shorter. */
-static wishes take_wishes(far_host *self, const told *told)
+/* Takes what is asked for now.  Progress is told at most once a second: rounds may be much shorter. */
+static requests take_requests(far_host *self, const told *told)
 {
     hold(self);
-    wishes now = self->wishes;
+    requests now = self->requests;
     if (now.progress && base_now() < base_time_after(told->progress, PROGRESS_EVERY))
         now.progress = false;
     else
-        self->wishes.progress = false;
-    self->wishes.probe[0] = '\0';
+        self->requests.progress = false;
+    self->requests.probe[0] = '\0';
     release_host(self);
     return now;
 }
@@ -386,8 +387,8 @@ static int serve_agent(far_host *self, far_command *command, const far_start_opt
             note_served(self, command);
         }
         if (served) {
-            wishes now = take_wishes(self, &told);
-            (void)tell_wishes(self, &now, &told); /* a link that is dead says so itself */
+            requests now = take_requests(self, &told);
+            (void)tell_requests(self, &now, &told); /* a link that is dead says so itself */
         }
         trim_said(command);
         sleep_until_rung(self, LOOK_EVERY);
@@ -537,7 +538,7 @@ int far_host_new(far_host **out, const far_options *options)
         return status;
     self->order = options->order;
     self->options = *options;
-    self->wishes.count = options->count;
+    self->requests.count = options->count;
     self->last = &self->first;
     pthread_mutex_init(&self->lock, NULL);
     self->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -575,14 +576,14 @@ int far_host_tick(far_host *self)
 void far_host_progress(far_host *self)
 {
     hold(self);
-    self->wishes.progress = true;
+    self->requests.progress = true;
     release_host(self);
 }
 
 void far_host_scale(far_host *self, int64_t count)
 {
     hold(self);
-    self->wishes.count = count;
+    self->requests.count = count;
     release_host(self);
     ring_host(self);
 }
@@ -598,7 +599,7 @@ int64_t far_host_running(const far_host *self)
 int64_t far_host_wanted(const far_host *self)
 {
     hold(self);
-    int64_t wanted = self->wishes.count;
+    int64_t wanted = self->requests.count;
     release_host(self);
     return wanted;
 }
@@ -607,7 +608,7 @@ int64_t far_host_wanted(const far_host *self)
 static void leave_host(far_host *self)
 {
     hold(self);
-    self->wishes.leave = true;
+    self->requests.leave = true;
     bool serving = self->serving;
     release_host(self);
     if (!serving)
@@ -670,7 +671,7 @@ void far_host_facts(const far_host *self, far_facts *out)
 void far_host_probe(far_host *self, const char *key)
 {
     hold(self);
-    snprintf(self->wishes.probe, sizeof self->wishes.probe, "%s", key);
+    snprintf(self->requests.probe, sizeof self->requests.probe, "%s", key);
     release_host(self);
     ring_host(self);
 }

@@ -55,32 +55,32 @@ static int estimate_option(plan_option *option, plan_slowest_memo *memo, const p
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-static double option_value(const plan_option *option, plan_wish wish)
+static double option_value(const plan_option *option, plan_goal goal)
 {
     const shoal_estimate *estimate = &option->estimate;
-    return wish == PLAN_WISH_TIME   ? estimate->seconds
-           : wish == PLAN_WISH_COST ? estimate->cost
+    return goal == PLAN_GOAL_TIME   ? estimate->seconds
+           : goal == PLAN_GOAL_COST ? estimate->cost
                                     : estimate->cost * estimate->seconds;
 }
 
-static bool is_less(const plan_option *a, const plan_option *b, plan_wish wish)
+static bool is_less(const plan_option *a, const plan_option *b, plan_goal goal)
 {
-    double x = option_value(a, wish), y = option_value(b, wish);
+    double x = option_value(a, goal), y = option_value(b, goal);
     if (x != y)
         return x < y;
-    plan_wish other = wish == PLAN_WISH_COST ? PLAN_WISH_TIME : PLAN_WISH_COST;
+    plan_goal other = goal == PLAN_GOAL_COST ? PLAN_GOAL_TIME : PLAN_GOAL_COST;
     x = option_value(a, other);
     y = option_value(b, other);
     return x != y ? x < y : a->workers < b->workers;
 }
 
-bool plan_is_better(const plan_option *a, const plan_option *b, plan_wish wish)
+bool plan_is_better(const plan_option *a, const plan_option *b, plan_goal goal)
 {
     bool meets_a = a->fits && a->in_time && a->in_budget, meets_b = b->fits && b->in_time && b->in_budget;
-    return meets_a != meets_b ? meets_a : is_less(a, b, wish);
+    return meets_a != meets_b ? meets_a : is_less(a, b, goal);
 }
 
-static int64_t find_best(const plan_choice *choice, plan_wish wish, bool meeting)
+static int64_t find_best(const plan_choice *choice, plan_goal goal, bool meeting)
 {
     int64_t best = -1;
     for (int64_t i = 0; i < choice->options; i++) {
@@ -88,7 +88,7 @@ static int64_t find_best(const plan_choice *choice, plan_wish wish, bool meeting
         if (!option->fits || !isfinite(option->estimate.seconds) ||
             (meeting && !(option->in_time && option->in_budget)))
             continue;
-        if (best < 0 || is_less(option, &choice->option[best], wish))
+        if (best < 0 || is_less(option, &choice->option[best], goal))
             best = i;
     }
     return best;
@@ -104,12 +104,12 @@ static void judge_options(plan_choice *choice, const plan_question *question)
         choice->fitting += ends;
         choice->meeting += ends && option->in_time && option->in_budget;
     }
-    choice->wish = question->wish != PLAN_WISH_NONE ? question->wish
-                   : question->deadline > 0         ? PLAN_WISH_COST
-                                                    : PLAN_WISH_TIME;
-    choice->best = find_best(choice, choice->wish, true);
-    choice->fastest = find_best(choice, PLAN_WISH_TIME, false);
-    choice->cheapest = find_best(choice, PLAN_WISH_COST, false);
+    choice->goal = question->goal != PLAN_GOAL_NONE ? question->goal
+                   : question->deadline > 0         ? PLAN_GOAL_COST
+                                                    : PLAN_GOAL_TIME;
+    choice->best = find_best(choice, choice->goal, true);
+    choice->fastest = find_best(choice, PLAN_GOAL_TIME, false);
+    choice->cheapest = find_best(choice, PLAN_GOAL_COST, false);
 }
 
 static int mark_front(plan_choice *choice)

@@ -12,7 +12,7 @@
 
 #include "plan/prices.h"
 
-typedef enum plan_wish { PLAN_WISH_NONE, PLAN_WISH_TIME, PLAN_WISH_COST, PLAN_WISH_BOTH } plan_wish;
+typedef enum plan_goal { PLAN_GOAL_NONE, PLAN_GOAL_TIME, PLAN_GOAL_COST, PLAN_GOAL_BOTH } plan_goal;
 
 /* What is asked.  All pointers are the caller's. */
 typedef struct plan_question {
@@ -28,7 +28,7 @@ typedef struct plan_question {
     const plan_selection *machines; /* NULL: like the one of `crew` */
     bool spot;
     double deadline, budget; /* 0: none */
-    plan_wish wish;          /* NONE: cost when there is a deadline, otherwise time */
+    plan_goal goal;          /* NONE: cost when there is a deadline, otherwise time */
 } plan_question;
 
 typedef struct plan_option {
@@ -46,7 +46,7 @@ typedef struct plan_choice {
     int64_t options;
     int64_t fitting, meeting;        /* how many fit; how many of these meet deadline and budget */
     int64_t best, fastest, cheapest; /* of those that fit, best of those that meet both; -1 when there is none */
-    plan_wish wish;                  /* by which best was chosen */
+    plan_goal goal;                  /* by which best was chosen */
 } plan_choice;
 
 int plan_choose(plan_choice *out, const plan_question *question);
@@ -54,7 +54,7 @@ void plan_choice_free(plan_choice *choice);
 
 /* Whether a is to be preferred: what fits and meets deadline and budget comes first; of equal ones the other measure
  * decides, then fewer workers. */
-bool plan_is_better(const plan_option *a, const plan_option *b, plan_wish wish);
+bool plan_is_better(const plan_option *a, const plan_option *b, plan_goal goal);
 
 /* Whether all machines are of one cloud and region, so that their names alone tell them apart. */
 bool plan_is_one_place(const plan_choice *choice);

@@ -176,13 +176,13 @@ static void find_crew(plan *plan)
     question->workers = request->workers.number;
     question->workers_count = request->workers.count;
     question->spot = request->spot;
-    question->wish = request->wish;
+    question->goal = request->goal;
     question->deadline = request->deadline;
     question->budget = request->budget;
     plan->priced = request->by_paper || request->machines || request->prices || !isnan(request->price);
     if (!plan->priced) {
-        if (question->wish == PLAN_WISH_NONE)
-            question->wish = PLAN_WISH_TIME;
+        if (question->goal == PLAN_GOAL_NONE)
+            question->goal = PLAN_GOAL_TIME;
         if (!request->workers.local)
             note_assumed(plan, "each worker has a machine like this one, of unknown price (--machines, --price)");
     }
@@ -377,7 +377,7 @@ static int find_paper(plan *plan)
 static bool wants_formula(const plan *plan)
 {
     const plan_question *question = &plan->question;
-    return question->paper && question->wish == PLAN_WISH_NONE && question->deadline <= 0 && question->budget <= 0;
+    return question->paper && question->goal == PLAN_GOAL_NONE && question->deadline <= 0 && question->budget <= 0;
 }
 
 /* ---- together ---------------------------------------------------------------------------------------------------- */

@@ -65,7 +65,7 @@ typedef struct plan_request {
     double speed, replace, billed;
     /* What is wanted. */
     double deadline, budget;
-    plan_wish wish;
+    plan_goal goal;
     /* Constants that replace measured ones. */
     double flops, bandwidth, write_bandwidth, account_bandwidth, latency, connections;
     double straggle; /* may be NAN */

@@ -46,9 +46,9 @@ static void tell_formula(char *out, size_t size, const plan *plan)
 
 void plan_tell_why(char *out, size_t size, const plan *plan)
 {
-    static const char *const best[] = {[PLAN_WISH_TIME] = "the fastest",
-                                       [PLAN_WISH_COST] = "the cheapest",
-                                       [PLAN_WISH_BOTH] = "the least cost times time"};
+    static const char *const best[] = {[PLAN_GOAL_TIME] = "the fastest",
+                                       [PLAN_GOAL_COST] = "the cheapest",
+                                       [PLAN_GOAL_BOTH] = "the least cost times time"};
     const plan_question *question = &plan->question;
     char time[PLAN_UNITS_BYTES], money[PLAN_UNITS_BYTES];
     if (plan->best == &plan->optimum) {
@@ -62,7 +62,7 @@ void plan_tell_why(char *out, size_t size, const plan *plan)
         snprintf(out, size, "the only one%s",
                  plan->choice.fitting == 1 && plan->choice.options > 1 && !limited ? " that fits and ends" : "");
     else
-        snprintf(out, size, "%s of %lld", best[plan->choice.wish], (long long)plan->choice.meeting);
+        snprintf(out, size, "%s of %lld", best[plan->choice.goal], (long long)plan->choice.meeting);
     snprintf(out + strlen(out), size - strlen(out), "%s%s%s%s%s", limited ? " that" : "",
              question->deadline > 0 ? one ? " ends within " : " end within " : "", question->deadline > 0 ? time : "",
              question->deadline > 0 && question->budget > 0 ? " and" : "",

@@ -73,7 +73,7 @@ int run_jobs_file_path(char **out, const char *id, const char *kind)
 
 void run_jobs_forget(const char *id)
 {
-    static const char *const kinds[] = {"log", "wish"};
+    static const char *const kinds[] = {"log", "request"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         char *path = NULL;
         if (run_jobs_file_path(&path, id, kinds[i]) == SHOAL_OK)

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
-#include "wish.h"
+#include "kept_request.h"
 
 int run_outcome_new(shoal_outcome **out, const shoal_request *request)
 {
@@ -47,9 +47,9 @@ void shoal_outcome_free(shoal_outcome **inout)
     base_free(&outcome->away.ask);
     base_free(&outcome->away.file);
     base_free(&outcome->away.url);
-    if (outcome->wish)
-        run_wish_release(outcome->wish);
-    base_free(&outcome->wish);
+    if (outcome->kept)
+        run_kept_release(outcome->kept);
+    base_free(&outcome->kept);
     shoal_request_free(&outcome->own);
     base_free(&outcome->checkpoint);
     base_free(inout);

@@ -13,7 +13,7 @@
 #include "load.h"
 #include "ranks.h"
 #include "run.h"
-#include "wish.h"
+#include "kept_request.h"
 
 int run_outputs_check(const shoal_request *request)
 {
@@ -94,7 +94,7 @@ static int write_output(const shoal_outcome *outcome, const learn_output *output
 static int load_again(shoal_outcome *outcome, const char *option)
 {
     int64_t rows = outcome->rows, columns = outcome->columns;
-    int status = outcome->wish ? run_wish_may_load(outcome->wish, outcome->away.id) : SHOAL_OK;
+    int status = outcome->kept ? run_kept_may_load(outcome->kept, outcome->away.id) : SHOAL_OK;
     if (status == SHOAL_OK)
         status = run_load_alone(outcome);
     if (status < 0)

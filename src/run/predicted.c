@@ -157,9 +157,9 @@ static void predict(run_prediction *out, plan_run *run, bool cost_known, const s
 
 static void record_run(const plan_run *run, const shoal_outcome *outcome)
 {
-    const char *wish = getenv("SHOAL_HISTORY");
+    const char *kept = getenv("SHOAL_HISTORY");
     char *path = NULL;
-    if ((wish && strcmp(wish, "off") == 0) || plan_history_path(&path) < 0)
+    if ((kept && strcmp(kept, "off") == 0) || plan_history_path(&path) < 0)
         return;
     if (plan_history_add(path, run) < 0)
         warn(outcome, "this run is not in the history; SHOAL_HISTORY=off keeps none");

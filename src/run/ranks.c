@@ -64,11 +64,11 @@ int run_ranks_agree(void)
     return self.ranks ? run_ranks_settled(engine_agree(self.ranks, SHOAL_OK)) : SHOAL_OK;
 }
 
-int run_ranks_follow(bool *wish)
+int run_ranks_follow(bool *flag)
 {
     int status = run_ranks_agree();
     if (status == SHOAL_OK && self.ranks)
-        self.ranks->share(self.ranks, wish, sizeof *wish, 0);
+        self.ranks->share(self.ranks, flag, sizeof *flag, 0);
     return status;
 }
 

@@ -25,8 +25,8 @@ bool run_is_first(void);
 
 /* That all ranks are fine so far; SHOAL_OK at once when this process is alone. */
 int run_ranks_agree(void);
-/* The same, and *wish becomes that of rank 0, for what all make together and rank 0 alone writes. */
-int run_ranks_follow(bool *wish);
+/* The same, and *flag becomes that of rank 0, for what all make together and rank 0 alone writes. */
+int run_ranks_follow(bool *flag);
 /* Notes that a failure is known to all ranks; returns it. */
 int run_ranks_settled(int status);
 

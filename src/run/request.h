@@ -1,7 +1,8 @@
 /* What a run is asked to do, from the command line to the job's spec: one structure.
  *
  * Its options are groups of tables (run_request_groups), so that a command line, a program (shoal_request_set) and what
- * a job kept of itself (wish.h) fill it alike.  The learner's own options lie behind it, as large as they are. */
+ * a job kept of itself (kept_request.h) fill it alike.  The learner's own options lie behind it, as large as they
+ * are. */
 #ifndef RUN_REQUEST_H
 #define RUN_REQUEST_H
 
@@ -44,7 +45,7 @@ typedef struct run_workers_options {
     int64_t slices, keep_rounds, worker_memory;
     double lease, patience;
     bool detach;
-    /* Of `shoal job resume`, for jobs that were submitted elsewhere (wish.h). */
+    /* Of `shoal job resume`, for jobs that were submitted elsewhere (kept_request.h). */
     bool foreign;           /* it is one */
     bool write_outputs;     /* also those that only the store names */
     const char *allow_code; /* SHA-256 of what may be run, with commas between */

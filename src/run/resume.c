@@ -10,7 +10,7 @@
 #include "predicted.h"
 #include "run.h"
 #include "supervisor.h"
-#include "wish.h"
+#include "kept_request.h"
 
 /* ---- rows that were not uploaded --------------------------------------------------------------------------------- */
 
@@ -38,7 +38,7 @@ static int upload_missing(shoal_outcome *outcome, const shoal_job *about)
     bool whole = strcmp(about->source, "uploaded") != 0 || count_below(jobs, about->id, "data") >= about->slices;
     if (whole && (!about->shape.weighted || count_below(jobs, about->id, "weights") >= about->slices))
         return SHOAL_OK;
-    int status = run_wish_may_load(outcome->wish, about->id);
+    int status = run_kept_may_load(outcome->kept, about->id);
     if (status == SHOAL_OK)
         status = run_load_alone(outcome);
     if (status == SHOAL_OK)
@@ -54,7 +54,7 @@ static int upload_missing(shoal_outcome *outcome, const shoal_job *about)
 /* As many workers as the job was started with, unless whoever resumes it says otherwise. */
 static int choose_workers(run_workers_options *workers, const shoal_outcome *outcome, const shoal_job *about)
 {
-    const json_t *asked = outcome->wish->asked, *before = json_object_get(asked, "workers"), *spec;
+    const json_t *asked = outcome->kept->asked, *before = json_object_get(asked, "workers"), *spec;
     size_t i;
     if (!workers->roles)
         workers->roles = json_string_value(json_object_get(asked, "roles"));
@@ -75,7 +75,7 @@ static int choose_workers(run_workers_options *workers, const shoal_outcome *out
 }
 
 /* Makes the request that the job was submitted with, as far as it counts. */
-static int make_resuming_request(shoal_outcome **out, const shoal_job *about, const run_wish *wish,
+static int make_resuming_request(shoal_outcome **out, const shoal_job *about, const run_kept_request *kept,
                                  const run_resume_options *options)
 {
     const shoal_algorithm *algorithm = learn_algorithm_find(about->algorithm);
@@ -98,12 +98,12 @@ static int make_resuming_request(shoal_outcome **out, const shoal_job *about, co
     request->algorithm = algorithm;
     request->place = options->place;
     request->workers = options->workers;
-    request->workers.foreign = !wish->own;
+    request->workers.foreign = !kept->own;
     request->json = options->json;
     request->program = options->program;
     request->watch = options->watch;
     if (algorithm == face->algorithm)
-        status = run_wish_fill(request, wish, about->id);
+        status = run_kept_fill(request, kept, about->id);
     if (status == SHOAL_OK)
         status = run_outputs_check(request);
     if (status == SHOAL_OK)
@@ -124,7 +124,7 @@ static int note_spec(shoal_outcome *outcome, const shoal_job *about)
     snprintf(away->spec, sizeof away->spec, "%s", about->spec);
     int status = run_note_data(outcome, about->data, about->shape.rows, about->shape.columns, about->shape.type);
     if (status == SHOAL_OK)
-        status = run_wish_spec(&spec, &outcome->jobs, about->id, about->spec);
+        status = run_kept_spec(&spec, &outcome->jobs, about->id, about->spec);
     if (status == SHOAL_OK)
         status = run_note_source(away, about->source,
                                  spec->source == JOB_FILE     ? spec->place
@@ -139,7 +139,7 @@ static int note_spec(shoal_outcome *outcome, const shoal_job *about)
 /* A job that is submitted without a word of what is to be written has its result in the store alone. */
 static int end_job(shoal_outcome *outcome)
 {
-    outcome->away.bare = !run_is_learning(outcome) || !json_object_get(outcome->wish->asked, "outputs");
+    outcome->away.bare = !run_is_learning(outcome) || !json_object_get(outcome->kept->asked, "outputs");
     return outcome->away.bare ? SHOAL_OK : run_finish(outcome);
 }
 
@@ -157,7 +157,7 @@ static int go_on_with_job(shoal_outcome *outcome, const shoal_job *about)
         status = run_resumed(outcome);
     if (status < 0 || outcome->away.detached)
         return status;
-    if (!done && outcome->wish->own)
+    if (!done && outcome->kept->own)
         run_predicted_note(outcome);
     return end_job(outcome);
 }
@@ -165,27 +165,27 @@ static int go_on_with_job(shoal_outcome *outcome, const shoal_job *about)
 int run_resume(shoal_outcome **out, run_jobs *jobs, const char *id, const run_resume_options *options)
 {
     shoal_job *about = NULL;
-    run_wish *wish = NULL;
+    run_kept_request *kept = NULL;
     *out = NULL;
-    int status = base_alloc(&wish, 1, sizeof *wish, "a job");
+    int status = base_alloc(&kept, 1, sizeof *kept, "a job");
     if (status == SHOAL_OK)
         status = shoal_job_describe(&about, jobs->store, id, false, run_jobs_deadline(jobs));
     if (status == SHOAL_OK)
-        status = run_wish_find(wish, about);
+        status = run_kept_find(kept, about);
     if (status == SHOAL_OK)
-        status = run_wish_restrict(wish, jobs, about, &options->workers, &options->watch);
+        status = run_kept_restrict(kept, jobs, about, &options->workers, &options->watch);
     if (status == SHOAL_OK)
-        status = make_resuming_request(out, about, wish, options);
+        status = make_resuming_request(out, about, kept, options);
     if (status == SHOAL_OK) {
         (*out)->jobs = *jobs;
-        (*out)->wish = wish;
+        (*out)->kept = kept;
         *jobs = (run_jobs){0};
-        wish = NULL;
+        kept = NULL;
         status = go_on_with_job(*out, about);
     }
-    if (wish)
-        run_wish_release(wish);
-    base_free(&wish);
+    if (kept)
+        run_kept_release(kept);
+    base_free(&kept);
     shoal_job_free(&about);
     run_jobs_close(jobs);
     return status;

@@ -1,7 +1,7 @@
 /* Runs on workers.  See run.h.
  *
  * Whoever starts a job is needed for nothing but its own outputs: workers go on without it.  What the outputs were to
- * be is kept on this machine (wish.h), for when the job is resumed. */
+ * be is kept on this machine (kept_request.h), for when the job is resumed. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "predicted.h"
 #include "run.h"
 #include "supervisor.h"
-#include "wish.h"
+#include "kept_request.h"
 
 _Static_assert((int)LAUNCH_WORKERS_MOST == (int)SHOAL_JOB_WORKERS_MOST, "as many can be started as can be wanted");
 
@@ -35,7 +35,7 @@ typedef struct following {
     int64_t count, helpers; /* workers that --workers asks for; reducers beside them */
     double want_looked;
     bool said_waiting;
-    bool lame; /* its workers can't work */
+    bool failed_workers; /* its workers can't work */
 } following;
 
 static following following_of(shoal_outcome *outcome)
@@ -163,7 +163,7 @@ static int copy_root(char **out, const following *self)
         status = shoal_store_url_is_below(&own, away->url, ours.name);
     }
     if (status == SHOAL_OK && !own && (away->file || away->url))
-        status = run_wish_root(out, away->file ? folder : away->url);
+        status = run_kept_root(out, away->file ? folder : away->url);
     base_free(&folder);
     return status;
 }
@@ -197,7 +197,7 @@ static int look_after(void *context)
         say_waiting(self);
     int status = scale_workers(self);
     if (status == SHOAL_OK && self->workers && (status = launch_tick(self->workers)) < 0)
-        self->lame = true;
+        self->failed_workers = true;
     return status;
 }
 
@@ -312,7 +312,7 @@ static int follow_with_workers(following *self)
     outcome->report = outcome->away.report.run;
     if (status < 0 && run_stopped(self->request))
         status = fail_stopped(self, "stopped");
-    else if (self->lame || can_go_on(status))
+    else if (self->failed_workers || can_go_on(status))
         status = fail_stopped(self, why ? why : "stopped");
     else if (status < 0)
         status = end_failed(self, status, why ? why : "out of memory");
@@ -384,7 +384,7 @@ static int note_made(void *context, const shoal_job_made *job)
     run_away *away = &self->outcome->away;
     snprintf(away->spec, sizeof away->spec, "%s", job->spec);
     if (!self->outcome->request->bound)
-        (void)run_wish_write(job->id, job->spec, self->asked); /* where it can't be kept, resume asks */
+        (void)run_kept_write(job->id, job->spec, self->asked); /* where it can't be kept, resume asks */
     return run_note_source(away, job->source, job->place);
 }
 
@@ -395,7 +395,7 @@ static int submit(shoal_outcome *outcome)
     run_away *away = &outcome->away;
     char *text = NULL;
     char id[SHOAL_JOB_ID_BYTES];
-    int status = run_wish_text(&text, outcome);
+    int status = run_kept_text(&text, outcome);
     if (status == SHOAL_OK)
         status = job_setup_id(id, workers->name ? workers->name : outcome->algorithm->name);
     if (status < 0) {

@@ -45,18 +45,18 @@ void store_last_words_note(store_last_words *words, int64_t deadline)
 
 /* ---- attempts ---------------------------------------------------------------------------------------------------- */
 
-typedef struct struggle {
+typedef struct retry {
     shoal_store *store;
     store_attempt attempt;
     store_backoff backoff;
     int64_t started;
     bool slept; /* the deadline was given anew */
     store_last_words words;
-} struggle;
+} retry;
 
-static struggle begin_struggle(shoal_store *store, int64_t deadline)
+static retry begin_retry(shoal_store *store, int64_t deadline)
 {
-    return (struggle){.store = store, .attempt = {.deadline = deadline}, .started = base_now()};
+    return (retry){.store = store, .attempt = {.deadline = deadline}, .started = base_now()};
 }
 
 int64_t store_after_sleep(int64_t deadline, int64_t began)
@@ -67,7 +67,7 @@ int64_t store_after_sleep(int64_t deadline, int64_t began)
 }
 
 /* Once: there may be something else that does not heed deadlines, and then this would never end. */
-static void forgive_sleep(struggle *self)
+static void forgive_sleep(retry *self)
 {
     int64_t before = self->attempt.deadline;
     if (!self->slept)
@@ -76,7 +76,7 @@ static void forgive_sleep(struggle *self)
 }
 
 /* Whether there is time for another attempt, which it gets ready.  Called before each of them. */
-static bool may_try(struggle *self, int last)
+static bool may_try(retry *self, int last)
 {
     store_attempt *attempt = &self->attempt;
     if (attempt->number > 0) {
@@ -100,7 +100,7 @@ static bool passes(int status)
 }
 
 /* What to say when time ran out. */
-static int fail_in_struggle(const struggle *self, int status, const char *key)
+static int fail_in_retry(const retry *self, int status, const char *key)
 {
     int made = self->attempt.number;
     if (made == 0)
@@ -109,7 +109,7 @@ static int fail_in_struggle(const struggle *self, int status, const char *key)
                       (double)(base_now() - self->started) * 1e-9);
 }
 
-static void count(struggle *self, shoal_request_kind kind, int64_t sent, int64_t received)
+static void count(retry *self, shoal_request_kind kind, int64_t sent, int64_t received)
 {
     if (!self->store->class->counts_itself)
         store_count(self->store, kind, sent, received);
@@ -121,7 +121,7 @@ static void count(struggle *self, shoal_request_kind kind, int64_t sent, int64_t
 static int get_or_await(shoal_store *store, const char *key, const store_range *range, int64_t until, shoal_blob *out,
                         int64_t deadline)
 {
-    struggle self = begin_struggle(store, deadline);
+    retry self = begin_retry(store, deadline);
     int status = SHOAL_AGAIN;
     while (may_try(&self, status)) {
         *out = (shoal_blob){.age = -1};
@@ -133,7 +133,7 @@ static int get_or_await(shoal_store *store, const char *key, const store_range *
         if (!passes(status))
             return status;
     }
-    return fail_in_struggle(&self, SHOAL_AGAIN, key);
+    return fail_in_retry(&self, SHOAL_AGAIN, key);
 }
 
 int store_get(shoal_store *store, const char *key, const store_range *range, shoal_blob *out, int64_t deadline)
@@ -148,7 +148,7 @@ int store_await(shoal_store *store, const char *key, int64_t until, shoal_blob *
 
 int store_list(shoal_store *store, const char *prefix, const char *after, shoal_listing *page, int64_t deadline)
 {
-    struggle self = begin_struggle(store, deadline);
+    retry self = begin_retry(store, deadline);
     char *marker = page->marker; /* where this page begins, needed again when an attempt fails half way */
     int status = SHOAL_AGAIN;
     page->marker = NULL;
@@ -165,7 +165,7 @@ int store_list(shoal_store *store, const char *prefix, const char *after, shoal_
         shoal_listing_release(page);
     if (passes(status)) {
         page->marker = marker; /* so that the caller may go on from here */
-        return fail_in_struggle(&self, SHOAL_AGAIN, prefix);
+        return fail_in_retry(&self, SHOAL_AGAIN, prefix);
     }
     base_free(&marker);
     return status;
@@ -173,7 +173,7 @@ int store_list(shoal_store *store, const char *prefix, const char *after, shoal_
 
 int store_remove(shoal_store *store, const char *key, int64_t deadline)
 {
-    struggle self = begin_struggle(store, deadline);
+    retry self = begin_retry(store, deadline);
     int status = SHOAL_AGAIN;
     while (may_try(&self, status)) {
         status = store->class->remove(store, key, &self.attempt);
@@ -181,13 +181,13 @@ int store_remove(shoal_store *store, const char *key, int64_t deadline)
         if (!passes(status))
             return status == SHOAL_ABSENT ? SHOAL_OK : status;
     }
-    return fail_in_struggle(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, key);
+    return fail_in_retry(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, key);
 }
 
 /* ---- putting ----------------------------------------------------------------------------------------------------- */
 
 /* A conditional put met a conflict after an answer to it was lost: whose blob is there?  SHOAL_OK: mine. */
-static int judge_conflict(struggle *self, const char *key, const unsigned char *put_id, const shoal_etag *expected,
+static int judge_conflict(retry *self, const char *key, const unsigned char *put_id, const shoal_etag *expected,
                           shoal_etag *etag)
 {
     unsigned char head[SHOAL_FRAME_BYTES];
@@ -215,7 +215,7 @@ static int judge_conflict(struggle *self, const char *key, const unsigned char *
 int store_put(shoal_store *store, const char *key, const store_body *body, const unsigned char *put_id,
               const shoal_etag *expected, shoal_etag *etag, int64_t deadline)
 {
-    struggle self = begin_struggle(store, deadline);
+    retry self = begin_retry(store, deadline);
     int status = SHOAL_AGAIN;
     while (may_try(&self, status)) {
         status = store->class->put(store, key, body, expected, etag, &self.attempt);
@@ -228,14 +228,14 @@ int store_put(shoal_store *store, const char *key, const store_body *body, const
         if (!passes(status))
             return status;
     }
-    return fail_in_struggle(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, key);
+    return fail_in_retry(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, key);
 }
 
 /* ---- queues ------------------------------------------------------------------------------------------------------ */
 
 int store_queue_push(shoal_store *store, const char *queue, const store_body *body, int64_t deadline)
 {
-    struggle self = begin_struggle(store, deadline);
+    retry self = begin_retry(store, deadline);
     int status = SHOAL_AGAIN;
     while (may_try(&self, status)) {
         status = store->class->push(store, queue, body, &self.attempt);
@@ -243,12 +243,12 @@ int store_queue_push(shoal_store *store, const char *queue, const store_body *bo
         if (!passes(status))
             return status;
     }
-    return fail_in_struggle(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, queue);
+    return fail_in_retry(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, queue);
 }
 
 int store_queue_take(shoal_store *store, const char *queue, double lease, shoal_message *out, int64_t deadline)
 {
-    struggle self = begin_struggle(store, deadline);
+    retry self = begin_retry(store, deadline);
     int status = SHOAL_AGAIN;
     while (may_try(&self, status)) {
         *out = (shoal_message){.lease_ends = base_time_after(base_now(), lease)};
@@ -259,12 +259,12 @@ int store_queue_take(shoal_store *store, const char *queue, double lease, shoal_
         if (!passes(status))
             return status;
     }
-    return fail_in_struggle(&self, SHOAL_AGAIN, queue);
+    return fail_in_retry(&self, SHOAL_AGAIN, queue);
 }
 
 int store_queue_extend(shoal_store *store, const char *queue, shoal_message *message, double lease, int64_t deadline)
 {
-    struggle self = begin_struggle(store, deadline);
+    retry self = begin_retry(store, deadline);
     int status = SHOAL_AGAIN;
     while (may_try(&self, status)) {
         int64_t ends = base_time_after(base_now(), lease);
@@ -275,12 +275,12 @@ int store_queue_extend(shoal_store *store, const char *queue, shoal_message *mes
         if (!passes(status))
             return status;
     }
-    return fail_in_struggle(&self, self.attempt.doubt ? SHOAL_LOST : SHOAL_AGAIN, queue);
+    return fail_in_retry(&self, self.attempt.doubt ? SHOAL_LOST : SHOAL_AGAIN, queue);
 }
 
 int store_queue_finish(shoal_store *store, const char *queue, shoal_message *message, int64_t deadline)
 {
-    struggle self = begin_struggle(store, deadline);
+    retry self = begin_retry(store, deadline);
     int status = SHOAL_AGAIN;
     while (may_try(&self, status)) {
         status = store->class->finish(store, queue, message, &self.attempt);
@@ -288,12 +288,12 @@ int store_queue_finish(shoal_store *store, const char *queue, shoal_message *mes
         if (!passes(status))
             return status;
     }
-    return fail_in_struggle(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, queue);
+    return fail_in_retry(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, queue);
 }
 
 int store_queue_count(shoal_store *store, const char *queue, int64_t *out, int64_t deadline)
 {
-    struggle self = begin_struggle(store, deadline);
+    retry self = begin_retry(store, deadline);
     int status = SHOAL_AGAIN;
     while (may_try(&self, status)) {
         *out = 0;
@@ -302,12 +302,12 @@ int store_queue_count(shoal_store *store, const char *queue, int64_t *out, int64
         if (!passes(status))
             return status;
     }
-    return fail_in_struggle(&self, SHOAL_AGAIN, queue);
+    return fail_in_retry(&self, SHOAL_AGAIN, queue);
 }
 
 int store_queue_drop(shoal_store *store, const char *queue, int64_t deadline)
 {
-    struggle self = begin_struggle(store, deadline);
+    retry self = begin_retry(store, deadline);
     int status = SHOAL_AGAIN;
     while (may_try(&self, status)) {
         status = store->class->drop(store, queue, &self.attempt);
@@ -315,5 +315,5 @@ int store_queue_drop(shoal_store *store, const char *queue, int64_t deadline)
         if (!passes(status))
             return status == SHOAL_ABSENT ? SHOAL_OK : status;
     }
-    return fail_in_struggle(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, queue);
+    return fail_in_retry(&self, self.attempt.doubt ? SHOAL_UNKNOWN : SHOAL_AGAIN, queue);
 }

@@ -558,7 +558,7 @@ static void tell_to_leave(person *worker)
     sim_event("*** tells %s to leave", worker->name);
     worker->worked = worker->worker != NULL;
     if (worker->worker)
-        shoal_worker_leave(worker->worker, "the director's wish");
+        shoal_worker_leave(worker->worker, "the director says so");
 }
 
 /* ---- the director ------------------------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hosts behind ssh that are not as one would wish: no place for files, another architecture, questions instead of
+"""Hosts behind ssh that are not as one would like: no place for files, another architecture, questions instead of
 answers.
 What can work does; what can't is named in a sentence, at once, and the job goes on with the rest.
 

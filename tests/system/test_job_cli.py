@@ -781,8 +781,8 @@ def a_result_can_not_speak_to_a_terminal_or_leave_its_folder():
 def a_store_can_not_say_which_files_are_written():
     reference(*LEARN)
     os.mkdir("found")
-    wish = ["--centres", "found/centres.npy"]
-    fails(3, "no worker", "kmeans", DATA, *LEARN, "--store", "st", "--patience", "0.2", "--quiet", *wish)
+    outputs = ["--centres", "found/centres.npy"]
+    fails(3, "no worker", "kmeans", DATA, *LEARN, "--store", "st", "--patience", "0.2", "--quiet", *outputs)
     name = jobs()[0]["id"]
     succeeds("store", "get", f"st/jobs/{name}/spec", "original")
     rewrite_settings(name, outputs={"centres": os.path.abspath("victim"), "trace": os.path.abspath("victim2")})
@@ -800,9 +800,9 @@ def a_store_can_not_say_which_files_are_written():
     succeeds("job", "resume", "--store", "st")
     assert not os.path.exists("victim2")
     same("expected/centres.npy", "found/centres.npy")
-    assert os.listdir("state/shoal/wish") == [f"{name}.wish"]
+    assert os.listdir("state/shoal/request") == [f"{name}.request"]
     succeeds("job", "remove", name, "--store", "st")
-    assert os.listdir("state/shoal/wish") == [], "nothing is kept about a job that is gone"
+    assert os.listdir("state/shoal/request") == [], "nothing is kept about a job that is gone"
 
 
 @apart.test

@@ -140,7 +140,7 @@ def options_that_differ():
             "m.safetensors"
         ]
         mpi.refuses(kind, 1, 1, f"rank 1 on {HOST} has another learner than rank 0", *others)
-    # What rank 0 alone writes is its own wish, though all make it.
+    # What rank 0 alone writes is its own, though all make it.
     network = mpi.Work("autoencoder", "x.npy", "--hidden", 3, "--iterations", 5, files={"--features": "f.npy"})
     for kind in mpi.KINDS:
         os.mkdir("found")

@@ -126,10 +126,10 @@ def a_picture():
 def json_has_all_of_it():
     answer = plan("kmeans", *CLOUD, "--machines", "aws:us-east-1/c7i.*", "--workers", "1..100", "--deadline", "1d",
                   "--budget", "900usd", "--latency", "0.5", "--start", "0m")
-    wish = answer["wish"]
-    assert (wish["objective"], wish["deadline"], wish["budget"]) == ("cost", 86400, 900)
+    goal = answer["goal"]
+    assert (goal["objective"], goal["deadline"], goal["budget"]) == ("cost", 86400, 900)
     met = [row for row in answer["rows"] if row["fits"] and row["in_time"] and row["in_budget"]]
-    assert len(met) == wish["meeting"] and 0 < len(met) < len(answer["rows"])
+    assert len(met) == goal["meeting"] and 0 < len(met) < len(answer["rows"])
     for row in answer["rows"]:
         assert row["in_time"] == (row["high"] <= 86400) and row["in_budget"] == (row["cost_high"] <= 900), row
     assert answer["constants"]["site"]["get"] == 0.5 and answer["constants"]["paces"][0]["operation"] == 1 / 5e9

@@ -88,8 +88,8 @@ def environment(server, **changes):
     return {name: value for name, value in clean.items() if value}
 
 
-def order(env, url, **wishes):
-    command = [sys.executable, os.path.abspath(__file__), SHOAL, json.dumps({"url": url, **wishes})]
+def order(env, url, **options):
+    command = [sys.executable, os.path.abspath(__file__), SHOAL, json.dumps({"url": url, **options})]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)

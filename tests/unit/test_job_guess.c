@@ -105,16 +105,16 @@ static void a_stopped_process_does_not_make_trips_long(void **state)
 /* How often, and how late, something that comes at `there` is asked for when it may come at `early`. */
 static int ask_until(double *late, double early, double there, double trip)
 {
-    job_wish wish = {.early = early, .trip = trip, .first = -1, .asked = -1};
+    job_asking asking = {.early = early, .trip = trip, .first = -1, .asked = -1};
     int asked = 0;
     do {
-        double next = job_guess_ask(&wish);
-        assert_true(asked == 0 || next > wish.asked);
-        wish.now = wish.elapsed = wish.asked = next;
-        wish.first = wish.first < 0 ? next : wish.first;
+        double next = job_guess_ask(&asking);
+        assert_true(asked == 0 || next > asking.asked);
+        asking.now = asking.elapsed = asking.asked = next;
+        asking.first = asking.first < 0 ? next : asking.first;
         asked++;
-    } while (wish.asked + trip / 2 < there - 1e-12);
-    *late = wish.asked + trip / 2 - there;
+    } while (asking.asked + trip / 2 < there - 1e-12);
+    *late = asking.asked + trip / 2 - there;
     return asked;
 }
 

@@ -138,11 +138,11 @@ static void a_stopped_calibration_writes_nothing(void **state)
     char *found = NULL;
     audience who = {.stop_at = "how fast kmeans is"};
     const shoal_watcher watcher = watch_as(&who);
-    const plan_calibrate_wish wish = {
+    const plan_calibrate_request request = {
         .learners = {.count = 1, .text = {"kmeans"}}, .workers = 1, .seconds = 1, .out = path};
     (void)state;
     assert_int_equal(base_alloc(&kept, 1, sizeof *kept, "the calibration"), SHOAL_OK);
-    assert_int_equal(plan_calibrate(kept, &found, &wish, &watcher), SHOAL_STOPPED);
+    assert_int_equal(plan_calibrate(kept, &found, &request, &watcher), SHOAL_STOPPED);
     assert_string_equal(found, path);
     assert_int_equal(access(path, F_OK), -1);
     assert_non_null(strstr(who.heard, "removing what was put\nhow fast kmeans is\n"));

@@ -457,7 +457,7 @@ static void test_choosing(void **state)
 
     question.deadline = 2 * fastest;
     assert_int_equal(plan_choose(&choice, &question), SHOAL_OK);
-    assert_int_equal(choice.wish, PLAN_WISH_COST);
+    assert_int_equal(choice.goal, PLAN_GOAL_COST);
     for (int64_t i = 0; i < choice.options; i++)
         if (choice.option[i].fits && choice.option[i].estimate.high <= question.deadline)
             assert_true(choice.option[i].estimate.cost >= choice.option[choice.best].estimate.cost);

@@ -94,7 +94,7 @@ static store_attempt an_attempt(void)
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------- */
 
-static void test_a_wrong_wish_is_one_sentence(void **state)
+static void test_a_wrong_option_is_one_sentence(void **state)
 {
     (void)state;
     static const struct {
@@ -530,7 +530,7 @@ static void test_the_nth_allocation_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_wrong_wish_is_one_sentence),
+        cmocka_unit_test(test_a_wrong_option_is_one_sentence),
         cmocka_unit_test(test_a_seed_means_the_same_faults),
         cmocka_unit_test(test_faults_come_as_often_as_asked),
         cmocka_unit_test(test_before_nothing_is_done_and_after_all_is),

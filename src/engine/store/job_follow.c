@@ -288,7 +288,7 @@ static double shortest_rest(const follower *self)
     return fmin(WAKE_SHORTEST, some_rounds > 0 ? some_rounds : WAKE_SHORTEST / 10);
 }
 
-/* Until it is time to look again; meanwhile the caller's wishes are attended to. */
+/* Until it is time to look again; meanwhile the caller's tick runs. */
 static int rest(follower *self)
 {
     const shoal_follow_options *options = &self->options;

@@ -78,13 +78,13 @@ double job_guess_trip(double trip, double took, bool brought)
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
 
-double job_guess_ask(const job_wish *wish)
+double job_guess_ask(const job_asking *asking)
 {
-    double pause = fmax(share_of_round * wish->elapsed, pause_trips * wish->trip);
-    if (wish->asked >= 0)
-        pause = fmax(pause, share_of_asking * (wish->now - wish->first));
+    double pause = fmax(share_of_round * asking->elapsed, pause_trips * asking->trip);
+    if (asking->asked >= 0)
+        pause = fmax(pause, share_of_asking * (asking->now - asking->first));
     pause = fmin(fmax(pause, pause_least), pause_most);
-    if (wish->asked >= 0)
-        return wish->asked + pause;
-    return wish->early > 0 ? wish->early - wish->trip / 2 : wish->now + pause;
+    if (asking->asked >= 0)
+        return asking->asked + pause;
+    return asking->early > 0 ? asking->early - asking->trip / 2 : asking->now + pause;
 }

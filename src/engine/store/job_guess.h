@@ -43,16 +43,16 @@ double job_guess_between(double said, double absent, double found);
 double job_guess_trip(double trip, double took, bool brought);
 
 /* Someone who waits. */
-typedef struct job_wish {
+typedef struct job_asking {
     double early;        /* when it may be there; 0 when unknown */
     double trip;         /* seconds of a request */
     double now;          /* seconds since the round's model was put */
     double elapsed;      /* seconds since this worker began the round */
     double first, asked; /* when it was first and last asked for; negative when not yet */
-} job_wish;
+} job_asking;
 
 /* When to ask next.  First so that the request arrives when the thing may be there; then after pauses that grow with
  * how long it has been asked for, so that what takes by far longer than it may is not asked for by far more often. */
-double job_guess_ask(const job_wish *wish);
+double job_guess_ask(const job_asking *asking);
 
 #endif

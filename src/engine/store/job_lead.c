@@ -34,7 +34,7 @@ static int list_members(job_run *run, double every)
         return SHOAL_OK;
     int status = job_members_list(&run->members, run->store, run->spec->id, job_deadline(run));
     if (status == SHOAL_OK)
-        status = job_members_bury(run);
+        status = job_members_retire(run);
     return status;
 }
 

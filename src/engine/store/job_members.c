@@ -138,7 +138,7 @@ int job_members_write(job_trailer *out, job_run *run)
     return status;
 }
 
-static int bury(job_run *run, uint64_t worker)
+static int retire(job_run *run, uint64_t worker)
 {
     job_record record;
     void *bytes = NULL;
@@ -158,12 +158,12 @@ static int bury(job_run *run, uint64_t worker)
     return status == SHOAL_ABSENT ? SHOAL_OK : status;
 }
 
-int job_members_bury(job_run *run)
+int job_members_retire(job_run *run)
 {
     const job_members *members = &run->members;
     int status = SHOAL_OK;
     for (int64_t i = 0; status == SHOAL_OK && i < members->peers && !job_leaving(run); i++)
         if (!job_members_alive(members, members->peer[i].worker, 3 * run->spec->lease))
-            status = bury(run, members->peer[i].worker);
+            status = retire(run, members->peer[i].worker);
     return status;
 }

@@ -66,7 +66,7 @@ struct job_run;
 /* The live ones for a trailer; reads the record of those that are new. */
 int job_members_write(job_trailer *out, struct job_run *run);
 /* Moves records that have been silent for three leases out of the way. */
-int job_members_bury(struct job_run *run);
+int job_members_retire(struct job_run *run);
 
 /* ---- when to look again (job_wait.c) ----------------------------------------------------------------------------- */
 

@@ -215,13 +215,13 @@ static int64_t next_moment(const job_pace *pace, int64_t now)
 static int64_t ask_at(const job_run *run, double early, int64_t now)
 {
     const job_pace *pace = &run->pace;
-    job_wish wish = {.early = early,
-                     .trip = pace->trip,
-                     .now = after_put(run, now),
-                     .elapsed = round_elapsed(run),
-                     .first = pace->asked ? after_put(run, pace->first) : -1,
-                     .asked = pace->asked ? after_put(run, pace->asked) : -1};
-    return base_time_after(pace->put, job_guess_ask(&wish));
+    job_asking asking = {.early = early,
+                         .trip = pace->trip,
+                         .now = after_put(run, now),
+                         .elapsed = round_elapsed(run),
+                         .first = pace->asked ? after_put(run, pace->first) : -1,
+                         .asked = pace->asked ? after_put(run, pace->asked) : -1};
+    return base_time_after(pace->put, job_guess_ask(&asking));
 }
 
 int64_t job_pace_until(const job_run *run)

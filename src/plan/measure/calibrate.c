@@ -34,7 +34,7 @@ static const double LEARNERS_SHARE = 0.45, STORES_SHARE = 0.22, ENGINE_SHARE = 0
 static const double USUAL_ERROR = 0.12;
 
 typedef struct calibrating {
-    const plan_calibrate_wish *wish;
+    const plan_calibrate_request *request;
     const shoal_watcher *watch;
     const volatile int *stop; /* the watcher's, or one that nobody sets */
     plan_calibration *kept;
@@ -96,7 +96,7 @@ static int find_learner(const shoal_algorithm **out, const char *name)
 
 static int choose_learners(calibrating *self)
 {
-    const shoal_texts *named = &self->wish->learners;
+    const shoal_texts *named = &self->request->learners;
     const char *all[LEARNERS_MOST];
     char list[256] = "";
     const int count = list_learners(all, list, sizeof list);
@@ -129,7 +129,7 @@ static int make_store_folder(calibrating *self)
 
 static int choose_stores(calibrating *self)
 {
-    const shoal_texts *named = &self->wish->stores;
+    const shoal_texts *named = &self->request->stores;
     if (named->count == 0)
         return make_store_folder(self);
     if (named->count > STORES_MOST)
@@ -256,8 +256,8 @@ static int measure_store(calibrating *self, int store)
 {
     char name[sizeof self->kept->site->store];
     plan_calibration_name(name, sizeof name, self->url[store]);
-    const plan_store_settings settings = {.patience = fmin(fmax(self->wish->seconds, 2), 20),
-                                          .seconds = fmax(self->wish->seconds * STORES_SHARE / self->stores, 0.5),
+    const plan_store_settings settings = {.patience = fmin(fmax(self->request->seconds, 2), 20),
+                                          .seconds = fmax(self->request->seconds * STORES_SHARE / self->stores, 0.5),
                                           .size = BLOB_BYTES,
                                           .create =
                                               strcmp(name, "dir") == 0}; /* as a job's is: a folder costs nothing */
@@ -283,7 +283,7 @@ static int measure_learner(calibrating *self, int learner, double *loss)
     snprintf(text, sizeof text, "how fast %s is", self->learner[learner]->name);
     say_calibrating(self, text);
     int status = plan_measure_learner(pace, &paces, loss, self->learner[learner],
-                                      self->wish->seconds * LEARNERS_SHARE / self->learners, self->stop);
+                                      self->request->seconds * LEARNERS_SHARE / self->learners, self->stop);
     for (int i = 0; i < paces && status == SHOAL_OK; i++)
         status = plan_calibration_set_pace(kept, &pace[i]);
     return status;
@@ -329,8 +329,8 @@ static int measure_engine(calibrating *self, int store)
     plan_engine_measured measured = {0};
     say_calibrating(self, "what a round of workers takes");
     plan_calibration_name(entry.store, sizeof entry.store, self->url[store]);
-    int status = plan_measure_engine(&measured, self->url[store], self->wish->workers,
-                                     self->wish->seconds * ENGINE_SHARE / self->stores, self->stop);
+    int status = plan_measure_engine(&measured, self->url[store], self->request->workers,
+                                     self->request->seconds * ENGINE_SHARE / self->stores, self->stop);
     if (status == SHOAL_OK) {
         entry.site.thread_loss = kept->thread_loss;
         entry.site.error = USUAL_ERROR;
@@ -355,15 +355,17 @@ static int measure_stores_and_learners(calibrating *self)
     return status;
 }
 
-int plan_calibrate(plan_calibration *kept, char **path, const plan_calibrate_wish *wish, const shoal_watcher *watcher)
+int plan_calibrate(plan_calibration *kept, char **path, const plan_calibrate_request *request,
+                   const shoal_watcher *watcher)
 {
     static const volatile int never = 0;
-    calibrating self = {.wish = wish, .watch = watcher, .stop = watcher->stop ? watcher->stop : &never, .kept = kept};
+    calibrating self = {
+        .request = request, .watch = watcher, .stop = watcher->stop ? watcher->stop : &never, .kept = kept};
     int status = choose_learners(&self);
     if (status == SHOAL_OK)
-        status = find_path(path, wish->out);
+        status = find_path(path, request->out);
     if (status == SHOAL_OK)
-        status = read_kept(kept, *path, wish->fresh);
+        status = read_kept(kept, *path, request->fresh);
     if (status == SHOAL_OK)
         status = base_output_folders(*path);
     if (status == SHOAL_OK)

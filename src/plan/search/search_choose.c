@@ -169,7 +169,7 @@ static int64_t choose_by_model(plan_search *search, double *gain)
 }
 
 /* What none of the trials did. */
-static const char *wish_of(const plan_search *search)
+static const char *goal_of(const plan_search *search)
 {
     const bool deadline = search->options.deadline > 0, budget = search->options.budget > 0;
     return deadline && budget ? "meets deadline and budget"
@@ -188,7 +188,7 @@ static bool stops(plan_search *search, double gain)
         return false;
     const double percent = 100 * expected;
     if (search->best < 0)
-        snprintf(search->why, sizeof search->why, "stops: the chance that any other %s is %.2g%%", wish_of(search),
+        snprintf(search->why, sizeof search->why, "stops: the chance that any other %s is %.2g%%", goal_of(search),
                  percent);
     else
         snprintf(search->why, sizeof search->why, "stops: %s expected to gain %.2g%%", search->method->left, percent);
@@ -221,6 +221,6 @@ int64_t search_choose(plan_search *search)
     if (search->best >= 0)
         snprintf(search->why, sizeof search->why, "expects to gain %.2g%%", 100 * gain);
     else
-        snprintf(search->why, sizeof search->why, "none %s yet: this one may", wish_of(search));
+        snprintf(search->why, sizeof search->why, "none %s yet: this one may", goal_of(search));
     return chosen;
 }

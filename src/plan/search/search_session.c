@@ -23,7 +23,7 @@ __attribute__((format(printf, 2, 3))) static void note(const plan_session *sessi
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    session->wish->listener.note(session->wish->listener.context, text);
+    session->request->listener.note(session->request->listener.context, text);
 }
 
 /* ---- what was tried before --------------------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ __attribute__((format(printf, 2, 3))) static void note(const plan_session *sessi
 static int add_trial(plan_session *session, const plan_trial_record *trial, const char *stdout_path,
                      const char *stderr_path)
 {
-    const plan_session_listener *listener = &session->wish->listener;
+    const plan_session_listener *listener = &session->request->listener;
     plan_trial told = {.candidate = trial->candidate,
                        .outcome = trial->outcome,
                        .seconds = trial->seconds,
@@ -53,9 +53,9 @@ static int take_results(plan_session *session)
     plan_trial_record *trial = NULL;
     int64_t count = 0;
     char ignored[256];
-    int status = plan_search_results_read(&trial, &count, ignored, session->wish->results, session->space);
+    int status = plan_search_results_read(&trial, &count, ignored, session->request->results, session->space);
     if (status == SHOAL_OK && ignored[0])
-        note(session, "%s: not looked at: %s", session->wish->results, ignored);
+        note(session, "%s: not looked at: %s", session->request->results, ignored);
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++)
         status = add_trial(session, &trial[i], NULL, NULL);
     base_free(&trial);
@@ -90,7 +90,7 @@ static int take_journal(plan_session *session)
 
 int plan_session_take_over(plan_session *session)
 {
-    int status = session->wish->results ? take_results(session) : SHOAL_OK;
+    int status = session->request->results ? take_results(session) : SHOAL_OK;
     return status == SHOAL_OK && session->journal ? take_journal(session) : status;
 }
 
@@ -104,7 +104,7 @@ typedef struct waiting {
 static void tell_waiting(void *context, double seconds)
 {
     const waiting *of = context;
-    const plan_session_listener *listener = &of->session->wish->listener;
+    const plan_session_listener *listener = &of->session->request->listener;
     listener->waiting(listener->context, of->session, of->candidate, seconds);
 }
 
@@ -122,7 +122,7 @@ static int try_candidate(plan_session *session, int64_t candidate, const char *w
     int64_t number = plan_search_journal_next(session->journal);
     waiting of = {session, candidate};
     snprintf(trial.why, sizeof trial.why, "%s", why);
-    int status = plan_search_command_fill(&command, session->space, session->wish->command, candidate);
+    int status = plan_search_command_fill(&command, session->space, session->request->command, candidate);
     if (status == SHOAL_OK)
         status = base_format(&stdout_path, "%s/%" PRId64 ".stdout.txt", session->folder, number);
     if (status == SHOAL_OK)
@@ -133,8 +133,8 @@ static int try_candidate(plan_session *session, int64_t candidate, const char *w
         status = plan_search_run_trial(&trial, &(plan_search_run){.command = command,
                                                                   .stdout_path = stdout_path,
                                                                   .stderr_path = stderr_path,
-                                                                  .timeout = session->wish->timeout,
-                                                                  .stop = session->wish->stop,
+                                                                  .timeout = session->request->timeout,
+                                                                  .stop = session->request->stop,
                                                                   .waiting = tell_waiting,
                                                                   .context = &of});
     if (status == SHOAL_OK)
@@ -156,13 +156,13 @@ int plan_session_run(plan_session *session)
         int status = plan_search_next(&next, &why, session->search);
         if (status < 0)
             return status;
-        if (next < 0 || !session->wish->command) {
+        if (next < 0 || !session->request->command) {
             bool prefixed = strncmp(why, prefix, sizeof prefix - 1) == 0;
             snprintf(session->stopped, sizeof session->stopped, "%s", why + (prefixed ? sizeof prefix - 1 : 0));
             session->next = next;
             return SHOAL_OK;
         }
-        if (*session->wish->stop)
+        if (*session->request->stop)
             return shoal_fail(SHOAL_STOPPED, "stopped");
         status = try_candidate(session, next, why);
         if (status < 0)
@@ -174,37 +174,38 @@ int plan_session_run(plan_session *session)
 
 static int open_journal(plan_session *session)
 {
-    const plan_session_wish *wish = session->wish;
-    int status = wish->journal ? base_copy_text(&session->journal_path, wish->journal)
-                               : plan_search_journal_path(&session->journal_path, wish->space);
+    const plan_session_request *request = session->request;
+    int status = request->journal ? base_copy_text(&session->journal_path, request->journal)
+                                  : plan_search_journal_path(&session->journal_path, request->space);
     if (status == SHOAL_OK)
         status = plan_search_output_folder(&session->folder, session->journal_path);
     if (status == SHOAL_OK)
-        status =
-            plan_search_journal_open(&session->journal, session->journal_path,
-                                     &(plan_search_purpose){.space = session->space,
-                                                            .objective = plan_objective_name(wish->options.objective),
-                                                            .command = wish->command});
+        status = plan_search_journal_open(
+            &session->journal, session->journal_path,
+            &(plan_search_purpose){.space = session->space,
+                                   .objective = plan_objective_name(request->options.objective),
+                                   .command = request->command});
     return status;
 }
 
-int plan_session_open(plan_session **out, const plan_session_wish *wish)
+int plan_session_open(plan_session **out, const plan_session_request *request)
 {
     plan_session *session = NULL;
-    const plan_search_terms terms = {.prices = wish->prices,
-                                     .spot = wish->spot,
-                                     .need_prices = wish->options.objective != PLAN_TIME || wish->options.budget > 0};
+    const plan_search_terms terms = {.prices = request->prices,
+                                     .spot = request->spot,
+                                     .need_prices =
+                                         request->options.objective != PLAN_TIME || request->options.budget > 0};
     int status = base_alloc(&session, 1, sizeof *session, "a search");
     if (status < 0)
         return status;
-    session->wish = wish;
+    session->request = request;
     session->next = -1;
-    status = plan_search_space_read(&session->space, wish->space, &terms);
-    if (status == SHOAL_OK && wish->command)
-        status = plan_search_command_check(session->space, wish->command);
+    status = plan_search_space_read(&session->space, request->space, &terms);
+    if (status == SHOAL_OK && request->command)
+        status = plan_search_command_check(session->space, request->command);
     if (status == SHOAL_OK)
-        status = plan_search_new(&session->search, &session->space->list, &wish->options);
-    if (status == SHOAL_OK && wish->command)
+        status = plan_search_new(&session->search, &session->space->list, &request->options);
+    if (status == SHOAL_OK && request->command)
         status = open_journal(session);
     if (status == SHOAL_OK && session->space->alike > 0)
         note(session, "%s: %" PRId64 " machines have the numbers of another: the model can't tell them apart",

@@ -1,8 +1,8 @@
 /* A search over a space.json with a command, a journal and trials that were made elsewhere.
  *
- *     plan_session_wish wish = {.space = "space.json", .command = "./job {machine} {count}", .stop = &stop, ...};
+ *     plan_session_request request = {.space = "space.json", .command = "./job {machine} {count}", .stop = &stop, ...};
  *     plan_session *session = NULL;
- *     int status = plan_session_open(&session, &wish);
+ *     int status = plan_session_open(&session, &request);
  *     if (status == SHOAL_OK)
  *         status = plan_session_take_over(session);
  *     if (status == SHOAL_OK)
@@ -30,7 +30,7 @@ typedef struct plan_session_listener {
     void (*waiting)(void *context, const plan_session *session, int64_t candidate, double seconds);
 } plan_session_listener;
 
-typedef struct plan_session_wish {
+typedef struct plan_session_request {
     const char *space;   /* file */
     const char *command; /* NULL: nothing is run, and only said what to try next */
     const char *results; /* a table of trials that were made elsewhere; NULL for none */
@@ -41,10 +41,10 @@ typedef struct plan_session_wish {
     plan_search_options options;
     const volatile int *stop; /* set by whoever wants an end of it */
     plan_session_listener listener;
-} plan_session_wish;
+} plan_session_request;
 
 struct plan_session {
-    const plan_session_wish *wish;
+    const plan_session_request *request;
     plan_search_space *space;
     plan_search *search;
     plan_trial_record *trial; /* all that was told to the search */
@@ -55,8 +55,8 @@ struct plan_session {
     int64_t next;                 /* what to try, where nothing is run; -1 otherwise */
 };
 
-/* Reads the space, checks the command and opens the journal.  `wish` must outlive the session. */
-int plan_session_open(plan_session **out, const plan_session_wish *wish);
+/* Reads the space, checks the command and opens the journal.  `request` must outlive the session. */
+int plan_session_open(plan_session **out, const plan_session_request *request);
 /* Takes over the trials of the table and of the journal; what both have is taken from the former. */
 int plan_session_take_over(plan_session *session);
 /* Tries until the search is over, or, without a command, says what it would try.  SHOAL_STOPPED when *stop was set: all

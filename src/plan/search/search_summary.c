@@ -15,7 +15,7 @@
 double plan_session_value(const plan_session *session, const plan_trial_record *trial)
 {
     double dollars = plan_search_dollars(trial, session->space);
-    switch (session->wish->options.objective) {
+    switch (session->request->options.objective) {
     case PLAN_TIME: return trial->seconds;
     case PLAN_COST: return dollars;
     default: return dollars * trial->seconds;
@@ -32,7 +32,7 @@ const plan_trial_record *plan_session_trial(const plan_session *session, int64_t
 
 static bool trial_meets(const plan_session *session, const plan_trial_record *trial)
 {
-    const plan_search_options *options = &session->wish->options;
+    const plan_search_options *options = &session->request->options;
     return trial->outcome == PLAN_TRIAL_DONE && !(options->deadline > 0 && trial->seconds > options->deadline) &&
            !(options->budget > 0 && plan_search_dollars(trial, session->space) > options->budget);
 }
@@ -104,7 +104,7 @@ void plan_session_describe(char out[PLAN_SESSION_BYTES], const plan_session *ses
 void plan_session_limits(char *out, size_t size, const plan_session *session, const char *verb)
 {
     char deadline[PLAN_UNITS_BYTES], budget[PLAN_UNITS_BYTES];
-    const plan_search_options *options = &session->wish->options;
+    const plan_search_options *options = &session->request->options;
     plan_format_duration(deadline, options->deadline);
     plan_format_money(budget, options->budget);
     out[0] = '\0';
@@ -133,7 +133,7 @@ int plan_session_check_best(const plan_session *session)
     plan_session_limits(limits, sizeof limits, session, "meets");
     plan_session_describe(fastest, session, quick);
     plan_session_describe(cheapest, session, cheap);
-    if (session->wish->options.budget > 0 && cheap != quick)
+    if (session->request->options.budget > 0 && cheap != quick)
         return shoal_fail(SHOAL_INVALID, "nothing that was tried%s: the fastest was %s; the cheapest was %s", limits,
                           fastest, cheapest);
     return shoal_fail(SHOAL_INVALID, "nothing that was tried%s: the fastest was %s", limits, fastest);

@@ -55,7 +55,7 @@ static int set_up_descriptor(int descriptor, bool *socket)
     *socket = S_ISSOCK(info.st_mode);
     (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
     if (*socket) {
-        int room = 1 << 20; /* a wish: the system gives what it gives */
+        int room = 1 << 20; /* a request: the system may give less */
         (void)setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
         (void)setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
     } else {

@@ -1,5 +1,5 @@
-/* What a job was submitted with.  See wish.h. */
-#include "wish.h"
+/* What a job was submitted with.  See kept_request.h. */
+#include "kept_request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static json_t *json_outputs(const shoal_request *request)
     return object;
 }
 
-int run_wish_text(char **out, const shoal_outcome *outcome)
+int run_kept_text(char **out, const shoal_outcome *outcome)
 {
     const shoal_request *request = outcome->request;
     const run_workers_options *workers = &request->workers;
@@ -96,10 +96,10 @@ static bool needs_options(const shoal_request *request)
     return false;
 }
 
-int run_wish_fill(shoal_request *request, const run_wish *wish, const char *id)
+int run_kept_fill(shoal_request *request, const run_kept_request *kept, const char *id)
 {
-    const json_t *data = json_object_get(wish->asked, "data"), *outputs = json_object_get(wish->asked, "outputs"),
-                 *more = json_object_get(wish->asked, "more"), *options = json_object_get(wish->asked, "options");
+    const json_t *data = json_object_get(kept->asked, "data"), *outputs = json_object_get(kept->asked, "outputs"),
+                 *more = json_object_get(kept->asked, "more"), *options = json_object_get(kept->asked, "options");
     request->data = text_in(data, "path");
     request->inputs.weights = text_in(data, "weights");
     request->inputs.labels = text_in(data, "labels");
@@ -119,11 +119,11 @@ int run_wish_fill(shoal_request *request, const run_wish *wish, const char *id)
 
 /* ---- the note ---------------------------------------------------------------------------------------------------- */
 
-int run_wish_write(const char *id, const char *spec, const char *asked)
+int run_kept_write(const char *id, const char *spec, const char *asked)
 {
     char *path = NULL, *text = NULL;
     base_output *output = NULL;
-    int status = run_jobs_file_path(&path, id, "wish");
+    int status = run_jobs_file_path(&path, id, "request");
     if (status == SHOAL_OK)
         status = base_format(&text, "{\"spec\": \"%s\", \"asked\": %s}\n", spec, asked);
     if (status == SHOAL_OK)
@@ -142,7 +142,7 @@ int run_wish_write(const char *id, const char *spec, const char *asked)
 static json_t *read_note(const char *id)
 {
     char *path = NULL;
-    json_t *note = run_jobs_file_path(&path, id, "wish") == SHOAL_OK ? json_load_file(path, 0, NULL) : NULL;
+    json_t *note = run_jobs_file_path(&path, id, "request") == SHOAL_OK ? json_load_file(path, 0, NULL) : NULL;
     base_free(&path);
     return note;
 }
@@ -152,7 +152,7 @@ static int fail_replaced(const char *id)
     return shoal_fail(SHOAL_DENIED, "job %s is not what it was: someone has replaced its spec in the store", id);
 }
 
-int run_wish_spec(job_spec **out, const run_jobs *jobs, const char *id, const char *expected)
+int run_kept_spec(job_spec **out, const run_jobs *jobs, const char *id, const char *expected)
 {
     char hash[BASE_HASH_HEX];
     int status = job_spec_get(out, jobs->store, id, run_jobs_deadline(jobs));
@@ -165,12 +165,12 @@ int run_wish_spec(job_spec **out, const run_jobs *jobs, const char *id, const ch
     return fail_replaced(id);
 }
 
-int run_wish_find(run_wish *out, const shoal_job *about)
+int run_kept_find(run_kept_request *out, const shoal_job *about)
 {
     json_t *note = read_note(about->id);
     const char *spec = json_string_value(json_object_get(note, "spec"));
     int status = SHOAL_OK;
-    *out = (run_wish){.own = spec != NULL};
+    *out = (run_kept_request){.own = spec != NULL};
     if (spec && strcmp(spec, about->spec) != 0)
         status = fail_replaced(about->id);
     else if (spec)
@@ -181,10 +181,10 @@ int run_wish_find(run_wish *out, const shoal_job *about)
     return status;
 }
 
-void run_wish_release(run_wish *wish)
+void run_kept_release(run_kept_request *kept)
 {
-    json_decref(wish->asked);
-    wish->asked = NULL;
+    json_decref(kept->asked);
+    kept->asked = NULL;
 }
 
 /* ---- what is left alone ------------------------------------------------------------------------------------------ */
@@ -306,7 +306,7 @@ static bool may_read(const char *place, bool in_store, const run_jobs *jobs, con
     return status == SHOAL_OK;
 }
 
-int run_wish_root(char **out, const char *place)
+int run_kept_root(char **out, const char *place)
 {
     char *folder = NULL;
     struct stat about;
@@ -332,7 +332,7 @@ static int refuse_work(const run_jobs *jobs, const shoal_job *about, const char 
     char *hashes = NULL, *root = NULL;
     const char *place = NULL;
     bool run = may_run(about, allow_code);
-    int status = run_wish_spec(&spec, jobs, about->id, about->spec);
+    int status = run_kept_spec(&spec, jobs, about->id, about->spec);
     if (status == SHOAL_OK)
         place = place_of(spec);
     if (place && may_read(place, spec->source == JOB_RANGES, jobs, roots))
@@ -340,7 +340,7 @@ static int refuse_work(const run_jobs *jobs, const shoal_job *about, const char 
     if (status == SHOAL_OK && !run)
         status = run_code_hashes(&hashes, about);
     if (status == SHOAL_OK && place)
-        status = run_wish_root(&root, place);
+        status = run_kept_root(&root, place);
     if (status == SHOAL_OK && (hashes || place))
         status = shoal_fail(SHOAL_DENIED, "job %s was submitted elsewhere and %s%s%s%s; to allow that, give%s%s%s%s",
                             about->id, hashes ? "brings code, which `shoal job show` lists" : "",
@@ -374,7 +374,7 @@ static void leave_data(json_t *asked, const run_jobs *jobs, const job_roots *roo
 static int fail_refused(const char *id, const char *place)
 {
     char *root = NULL;
-    int status = run_wish_root(&root, place);
+    int status = run_kept_root(&root, place);
     if (status == SHOAL_OK)
         status = shoal_fail(SHOAL_DENIED,
                             "job %s was submitted elsewhere and its rows are to be read from %s; to allow that, give "
@@ -384,9 +384,9 @@ static int fail_refused(const char *id, const char *place)
     return status;
 }
 
-int run_wish_may_load(const run_wish *wish, const char *id)
+int run_kept_may_load(const run_kept_request *kept, const char *id)
 {
-    const json_t *data = json_object_get(wish->asked, "data");
+    const json_t *data = json_object_get(kept->asked, "data");
     const char *refused = json_string_value(json_object_get(data, "refused"));
     if (refused)
         return fail_refused(id, refused);
@@ -397,24 +397,24 @@ int run_wish_may_load(const run_wish *wish, const char *id)
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-int run_wish_restrict(run_wish *wish, const run_jobs *jobs, const shoal_job *about, const run_workers_options *allowed,
-                      const shoal_watcher *watch)
+int run_kept_restrict(run_kept_request *kept, const run_jobs *jobs, const shoal_job *about,
+                      const run_workers_options *allowed, const shoal_watcher *watch)
 {
     bool none = allowed->workers.count == 1 && strcmp(allowed->workers.text[0], "none") == 0;
     bool starts = allowed->workers.count > 0 && !none && about->state != SHOAL_JOB_DONE;
     job_roots *roots = NULL;
-    if (wish->own)
+    if (kept->own)
         return SHOAL_OK;
     int status = job_roots_new(&roots, allowed->data_root);
     if (status == SHOAL_OK && !allowed->write_outputs)
-        status = leave_outputs(wish->asked, watch);
+        status = leave_outputs(kept->asked, watch);
     if (status == SHOAL_OK)
-        status = leave_setting(wish->asked, "ssh", starts && !allowed->ssh, watch);
+        status = leave_setting(kept->asked, "ssh", starts && !allowed->ssh, watch);
     if (status == SHOAL_OK)
-        status = leave_setting(wish->asked, "roles", starts && !allowed->roles, watch);
+        status = leave_setting(kept->asked, "roles", starts && !allowed->roles, watch);
     if (status == SHOAL_OK) {
-        leave_data(wish->asked, jobs, roots);
-        status = refuse_workers(wish->asked, about, allowed);
+        leave_data(kept->asked, jobs, roots);
+        status = refuse_workers(kept->asked, about, allowed);
     }
     if (status == SHOAL_OK && starts)
         status = refuse_work(jobs, about, allowed->allow_code, roots);
