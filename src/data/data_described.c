@@ -25,7 +25,7 @@ const struct data_format data_described = {.name = "described", .without_file = 
 
 data_place data_place_of(const shoal_data *data)
 {
-    if (data->format == &data_generated)
+    if (data->format == &data_generated && !data->values)
         return (data_place){.kind = DATA_MADE, .address = data->path};
     if (data->format == &data_described) {
         const described *state = data->state;

@@ -23,6 +23,7 @@ typedef struct data_buffer {
     size_t capacity;      /* bytes that may be used */
     size_t memory_limit;  /* above this the bytes lie in a file */
     int descriptor;       /* of that file, or -1 */
+    bool shared;          /* other processes read the file, and so the bytes must not change */
     const char *path;     /* whose content this is, for messages; not owned */
 } data_buffer;
 

@@ -65,6 +65,7 @@ static int adopt(shoal_data *data, int file)
     data->buffer.bytes = bytes;
     data->buffer.size = data->buffer.capacity = size;
     data->buffer.descriptor = file;
+    data->buffer.shared = true;
     data->values = bytes;
     return SHOAL_OK;
 }
@@ -74,6 +75,7 @@ int data_lend(int *descriptor, shoal_data *data)
     if (!data->values)
         SHOAL_BUG("rows that are not there were to be lent");
     if (data->values == data->buffer.bytes && data_buffer_is_file(&data->buffer)) {
+        data->buffer.shared = true;
         *descriptor = data->buffer.descriptor;
         return SHOAL_OK;
     }
