@@ -72,6 +72,7 @@ typedef struct shoal_plan_job {
     double rows, columns, value_bytes;
     shoal_plan_source source;
     const char *reduce; /* "auto" (also NULL), "flat", "two-level", "tree:F" */
+    double open;        /* seconds in which one process opens the rows: parses a text, say */
     double slices;      /* that the rows are cut into; 0: as a job chooses it; -1: one a worker, as in the paper */
     double grains;      /* that the rows make, below which nothing is cut; 0: as most learners have them */
     bool split_roles;   /* as in the paper: `workers` map, about √workers reduce, one reduces last */

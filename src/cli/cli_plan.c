@@ -54,8 +54,9 @@ static const shoal_option *const job_options = job_rows;
 
 static const shoal_option crew_rows[] = {
     {"workers", 0, SHOAL_OPTION_TEXT, AT(workers), "LIST",
-     .help = "numbers of workers to look at: 1..1000, or 10,50,100; local:1..8 for processes of this machine",
-     .fallback = "1..256"},
+     .help = "numbers of workers to compare: 1..1000, or 10,50,100; local:1..8 for processes of this machine "
+             "(default: 1..256 with an option about machines, stores or workers; otherwise this machine, without and "
+             "with workers)"},
     {"machines", 'M', SHOAL_OPTION_TEXT, AT(machines), "PATTERN|FILE.csv",
      .help = "machines to look at, one worker on each: aws:us-east-1/c7i.*, or all of a price table"},
     {"prices", 0, SHOAL_OPTION_TEXT, AT(prices), "FILE.csv",

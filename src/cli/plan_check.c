@@ -164,6 +164,46 @@ static int read_texts(plan_request *out, const cli_plan_settings *set)
     return status;
 }
 
+/* Whether any option is about workers on other machines, or a store between them. */
+static bool is_about_workers(const cli_plan_settings *set)
+{
+    const given about[] = {{"--workers", set->workers != NULL},
+                           {"--machines", set->machines != NULL},
+                           {"--prices", set->prices != NULL},
+                           {"--price", set->price != NULL},
+                           {"--spot", set->spot},
+                           {"--losses", set->losses != NULL},
+                           {"--speed", set->speed != 1},
+                           {"--store", set->store != NULL},
+                           {"--source", set->source != 0},
+                           {"--roles", set->roles != 0},
+                           {"--bandwidth", set->bandwidth > 0 || set->write_bandwidth > 0},
+                           {"--account-bandwidth", set->account_bandwidth > 0},
+                           {"--latency", set->latency > 0},
+                           {"--connections", set->connections > 0},
+                           {"--model paper", set->model == CLI_PLAN_PAPER},
+                           {0}};
+    return first_given(about) != NULL;
+}
+
+/* Without a word about workers it is this machine that is planned.  A plain number is what it is in a run, processes of
+ * this machine, unless machines are named for them. */
+static int read_workers(plan_request *out, const cli_plan_settings *set)
+{
+    char local[32];
+    const char *text = set->workers ? set->workers : "1..256";
+    bool elsewhere = set->machines || set->prices || set->price || set->model == CLI_PLAN_PAPER;
+    out->here = !is_about_workers(set);
+    out->workers.local = out->here;
+    if (out->here)
+        return SHOAL_OK;
+    if (*text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 12 && !elsewhere) {
+        snprintf(local, sizeof local, "local:%s", text);
+        text = local;
+    }
+    return plan_workers_parse(&out->workers, text);
+}
+
 int cli_plan_read(plan_request *out, const cli_plan_asked *asked)
 {
     static const shoal_type by_choice[] = {SHOAL_FLOAT32, SHOAL_FLOAT32, SHOAL_FLOAT64, SHOAL_UINT8};
@@ -192,7 +232,7 @@ int cli_plan_read(plan_request *out, const cli_plan_asked *asked)
                           .store = set->store,
                           .no_probe = set->no_probe,
                           .by_paper = set->model == CLI_PLAN_PAPER};
-    int status = plan_workers_parse(&out->workers, set->workers);
+    int status = read_workers(out, set);
     if (status == SHOAL_OK)
         status = cli_plan_check(asked, out->workers.local);
     if (status == SHOAL_OK && out->by_paper) {

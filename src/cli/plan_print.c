@@ -50,8 +50,9 @@ static void print_parts(FILE *stream, const plan *plan)
     const char *before = "";
     if (estimate->phases > 0)
         snprintf(text, sizeof text, "%.0f rounds, %s: ", rounds_estimated(estimate),
-                 by_history(plan) ? "by how many of those allowed runs made before"
-                                  : "if it does not converge earlier");
+                 plan->tried_whole  ? "as a trial of all rows needed"
+                 : by_history(plan) ? "as earlier runs needed"
+                                    : "if it does not converge earlier");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         char time[PLAN_UNITS_BYTES];
         size_t used = strlen(text);
@@ -132,6 +133,11 @@ int cli_plan_print(FILE *stream, const plan *plan, bool all)
     snprintf(text, sizeof text, "%s: %s", best, why);
     fputc('\n', stream);
     print_wrapped(stream, "best", text);
+    if (plan->alone.threads > 0) {
+        plan_describe(best, sizeof best, plan, &plan->alone, false);
+        snprintf(text, sizeof text, "%s: faster without workers, on this machine", best);
+        print_wrapped(stream, "but", text);
+    }
     print_parts(stream, plan);
     if (plan->priced)
         print_price(stream, &option->estimate);
@@ -159,7 +165,8 @@ static json_t *json_option(const plan_option *option)
 {
     const shoal_estimate *estimate = &option->estimate;
     json_t *row = json_object();
-    base_json_put(&row, "workers", json_integer(option->workers));
+    base_json_put(&row, "workers", json_integer(option->alone ? 0 : option->workers));
+    base_json_put(&row, "threads", option->threads > 0 ? json_integer(option->threads) : json_null());
     base_json_put(&row, "machine", option->machine ? json_string(option->machine->id) : json_null());
     base_json_put(&row, "units", base_json_real(estimate->units));
     base_json_put(&row, "seconds", base_json_real(estimate->seconds));
@@ -284,10 +291,15 @@ int cli_plan_print_json(const plan *plan)
     base_json_put(&object, "learner", json_string(plan->request->algorithm->name));
     base_json_put(&object, "model", json_string(plan->question.paper ? "paper" : "ours"));
     base_json_put(&object, "job", json_job(plan));
+    base_json_put(&object, "here", json_boolean(plan->request->here));
     base_json_put(&object, "best", json_option(plan->best));
     base_json_put(&object, "why", json_string(why));
     base_json_put(&object, "fastest", json_option(&choice->option[choice->fastest]));
     base_json_put(&object, "cheapest", json_option(&choice->option[choice->cheapest]));
+    if (plan->request->here)
+        base_json_put(&object, "default_threads", json_integer(plan->usual));
+    else
+        base_json_put(&object, "without_workers", plan->alone.threads > 0 ? json_option(&plan->alone) : json_null());
     if (plan->formula > 0)
         base_json_put(&object, "formula", base_json_real(plan->formula));
     base_json_put(&object, "goal", json_goal(plan));

@@ -10,8 +10,7 @@ enum { ROWS_SHOWN = 18, MACHINES_SHOWN = 20, LIST_SHOWN = 40, CELL_BYTES = 144 }
 
 /* ---- which rows -------------------------------------------------------------------------------------------------- */
 
-/* The best of a machine's options, which stand one behind the other from `first`; *end is where the next machine's
- * begin. */
+/* The best of a machine's options, one after another from `first`; *end is where the next machine's begin. */
 static int64_t best_of_machine(int64_t *end, const plan_choice *choice, int64_t first)
 {
     int64_t best = first;
@@ -71,7 +70,7 @@ static void show_some(bool *shown, const plan *plan)
 static void choose_shown(bool *shown, const plan *plan, bool all)
 {
     const plan_choice *choice = &plan->choice;
-    if (all || choice->options <= LIST_SHOWN) {
+    if (all || plan->request->here || choice->options <= LIST_SHOWN) {
         memset(shown, true, (size_t)choice->options * sizeof *shown);
         return;
     }
@@ -90,6 +89,13 @@ static void cell_workers(char *out, const table *table, const plan_option *optio
 {
     (void)table;
     snprintf(out, CELL_BYTES, "%lld", (long long)option->workers);
+}
+
+static void cell_options(char *out, const table *table, const plan_option *option)
+{
+    (void)table;
+    snprintf(out, CELL_BYTES, option->alone ? "--threads %lld" : "--workers local:%lld",
+             (long long)(option->alone ? option->threads : option->workers));
 }
 
 static void cell_machine(char *out, const table *table, const plan_option *option)
@@ -138,11 +144,14 @@ static void cell_price(char *out, const table *table, const plan_option *option)
 
 static void cell_remark(char *out, const table *table, const plan_option *option)
 {
+    const bool usual = option->alone && option->threads == table->plan->usual,
+               given = table->plan->request->threads > 0;
     const char *remark = !option->fits        ? "too little memory"
                          : !option->in_time   ? "too late"
                          : !option->in_budget ? "too dear"
-                                              : "";
-    (void)table;
+                         : !usual             ? ""
+                         : given              ? "as given"
+                                              : "default";
     snprintf(out, CELL_BYTES, "%s", remark);
 }
 
@@ -181,7 +190,7 @@ static void print_row(FILE *stream, const column *columns, const table *table, c
         if (option)
             column->cell(text, table, option);
         int room = column->width - (int)strlen(text);
-        spaces += (column == columns ? 0 : column->close ? 1 : 2) + (column->left ? 0 : room);
+        spaces += (column == columns ? column->left : column->close ? 1 : 2) + (column->left ? 0 : room);
         if (text[0]) {
             fprintf(stream, "%*s", spaces, "");
             cli_put_text(stream, text);
@@ -212,9 +221,10 @@ int cli_plan_print_table(FILE *stream, const plan *plan, bool all)
 {
     const plan_choice *choice = &plan->choice;
     const table table = {plan, plan_is_one_place(choice)};
+    const bool here = plan->request->here;
     bool *shown = NULL;
     column columns[] = {
-        {.heading = "workers", .cell = cell_workers},
+        {.heading = here ? "options" : "workers", .cell = here ? cell_options : cell_workers, .left = here},
         {.heading = "machine", .cell = cell_machine, .left = true, .hidden = !plan->question.machines},
         {.heading = "time", .cell = cell_time},
         {.heading = "90% of runs", .cell = cell_interval, .hidden = plan->question.paper != NULL},

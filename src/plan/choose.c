@@ -9,8 +9,6 @@
 #include "plan/pareto.h"
 
 static const double GIB = 1073741824.0;
-/* Of a machine's memory, what rows, memo and sums may fill: the rest is the system's. */
-static const double USABLE = 0.85;
 
 /* ---- one option -------------------------------------------------------------------------------------------------- */
 
@@ -38,6 +36,21 @@ static shoal_plan_crew crew_of(const plan_question *question, const plan_option 
     return crew;
 }
 
+int plan_estimate_alone(plan_option *out, const plan_question *question, int64_t threads)
+{
+    shoal_plan_crew crew = {.workers = 1,
+                            .alone = true,
+                            .threads = (double)threads,
+                            .cores = question->crew.cores,
+                            .machines = 1,
+                            .start = question->alone.start};
+    shoal_site site = question->site;
+    site.error = question->alone.error;
+    *out = (plan_option){.workers = 1, .alone = true, .threads = threads, .fits = true};
+    out->memory = memory_of(question, out, crew.threads);
+    return shoal_plan_estimate(&out->estimate, &question->job, &site, question->pace, question->paces, &crew);
+}
+
 static int estimate_option(plan_option *option, plan_slowest_memo *memo, const plan_question *question)
 {
     option->fits = true;
@@ -47,9 +60,10 @@ static int estimate_option(plan_option *option, plan_slowest_memo *memo, const p
     shoal_site site = question->site;
     if (option->machine && option->machine->network > 0)
         site.worker = site.worker > 0 ? fmin(site.worker, option->machine->network) : option->machine->network;
+    option->threads = (int64_t)crew.threads;
     option->memory = memory_of(question, option, crew.threads);
     if (option->machine && option->machine->memory_gib > 0)
-        option->fits = option->memory <= USABLE * option->machine->memory_gib * GIB;
+        option->fits = option->memory <= PLAN_MEMORY_USABLE * option->machine->memory_gib * GIB;
     return plan_estimate(&option->estimate, memo, &question->job, &site, question->pace, question->paces, &crew);
 }
 
@@ -136,13 +150,16 @@ int plan_choose(plan_choice *out, const plan_question *question)
 {
     *out = (plan_choice){.best = -1, .fastest = -1, .cheapest = -1};
     int64_t machines = question->machines ? question->machines->machines : 1, count = question->workers_count;
+    const int64_t alone = question->alone.count, options = alone + machines * count;
     plan_slowest_memo memo = {0};
-    int status = base_alloc(&out->option, (size_t)(machines * count), sizeof *out->option, "the options of a plan");
-    out->options = status == SHOAL_OK ? machines * count : 0;
+    int status = base_alloc(&out->option, (size_t)options, sizeof *out->option, "the options of a plan");
+    out->options = status == SHOAL_OK ? options : 0;
+    for (int64_t i = 0; i < alone && status == SHOAL_OK; i++)
+        status = plan_estimate_alone(&out->option[i], question, question->alone.threads[i]);
     for (int64_t j = 0; j < count && status == SHOAL_OK;
          j++) /* machine by machine for each number: see plan_estimate */
         for (int64_t i = 0; i < machines && status == SHOAL_OK; i++) {
-            plan_option *option = &out->option[i * count + j];
+            plan_option *option = &out->option[alone + i * count + j];
             *option = (plan_option){.machine = question->machines ? question->machines->machine[i] : NULL,
                                     .workers = question->workers[j]};
             status = estimate_option(option, &memo, question);

@@ -1,4 +1,5 @@
-/* Choosing: every number of workers on every machine is estimated, and one of them is best.
+/* Choosing: threads of this machine, and every number of workers on every machine, are estimated, and one of these
+ * options is best.
  *
  *     plan_choice choice;
  *     int status = plan_choose(&choice, &question);
@@ -12,7 +13,18 @@
 
 #include "plan/prices.h"
 
+/* Of a machine's memory, what rows, memo and sums may fill: the rest is the system's. */
+#define PLAN_MEMORY_USABLE 0.85
+
 typedef enum plan_goal { PLAN_GOAL_NONE, PLAN_GOAL_TIME, PLAN_GOAL_COST, PLAN_GOAL_BOTH } plan_goal;
+
+/* Runs of one process on this machine, with no store. */
+typedef struct plan_alone {
+    const int64_t *threads; /* numbers of them to look at */
+    int64_t count;          /* 0: none of this */
+    double start;           /* seconds to start the program and to end it */
+    double error;           /* as in shoal_site */
+} plan_alone;
 
 /* What is asked.  All pointers are the caller's. */
 typedef struct plan_question {
@@ -23,6 +35,7 @@ typedef struct plan_question {
     int paces;
     shoal_plan_crew crew; /* but for the workers and what the machines say */
     double threads;       /* of a worker; 0: as many as its machine has cores */
+    plan_alone alone;     /* runs of one process here, without workers: options that come before all others */
     const int64_t *workers;
     int64_t workers_count;
     const plan_selection *machines; /* NULL: like the one of `crew` */
@@ -33,7 +46,9 @@ typedef struct plan_question {
 
 typedef struct plan_option {
     const plan_machine *machine; /* NULL: like the one of the question */
-    int64_t workers;
+    int64_t workers;             /* 1 where it is alone */
+    bool alone;                  /* one process here, no workers */
+    int64_t threads;             /* of each; 0 in the paper's model */
     shoal_estimate estimate;
     double memory;           /* bytes that a machine needs */
     bool fits;               /* into the memory it has */
@@ -42,7 +57,7 @@ typedef struct plan_option {
 } plan_option;
 
 typedef struct plan_choice {
-    plan_option *option; /* machine by machine, workers as they were asked for */
+    plan_option *option; /* those that are alone, then machine by machine, workers as they were asked for */
     int64_t options;
     int64_t fitting, meeting;        /* how many fit; how many of these meet deadline and budget */
     int64_t best, fastest, cheapest; /* of those that fit, best of those that meet both; -1 when there is none */
@@ -50,6 +65,8 @@ typedef struct plan_choice {
 } plan_choice;
 
 int plan_choose(plan_choice *out, const plan_question *question);
+/* One process of this machine with so many threads, which need not be among those of the question. */
+int plan_estimate_alone(plan_option *out, const plan_question *question, int64_t threads);
 void plan_choice_free(plan_choice *choice);
 
 /* Whether a is to be preferred: what fits and meets deadline and budget comes first; of equal ones the other measure

@@ -33,7 +33,9 @@ static int find_shape(plan *plan)
     if (request->shape.rows > 0 || request->shape.columns > 0)
         return shoal_fail(SHOAL_USAGE, "%s says how large it is: --rows and --cols are for data that are not here",
                           path);
+    double began = base_seconds();
     int status = shoal_data_open(&plan->data, path, NULL);
+    plan->open = base_seconds() - began;
     if (status == SHOAL_OK)
         plan->shape = (shoal_shape){.rows = shoal_data_rows(plan->data),
                                     .columns = shoal_data_columns(plan->data),
@@ -61,6 +63,8 @@ static shoal_plan_source source_of(const plan *plan)
 {
     if (plan->request->source >= 0)
         return (shoal_plan_source)plan->request->source;
+    if (plan->request->path && strncmp(plan->request->path, "gen:", 4) == 0)
+        return SHOAL_PLAN_GENERATED;
     return plan->request->workers.local ? SHOAL_PLAN_FILE : SHOAL_PLAN_STORED;
 }
 
@@ -113,6 +117,7 @@ static int find_job(plan *plan)
                                           .value_bytes = (double)shoal_type_size(shape->type),
                                           .source = source_of(plan),
                                           .reduce = request->reduce,
+                                          .open = plan->open,
                                           .grains = status == SHOAL_OK ? grains_of(plan) : 0,
                                           .split_roles = request->split_roles};
     return status;
@@ -161,6 +166,36 @@ static void find_start(plan *plan)
         crew->start = plan->question.site.start;
 }
 
+/* What the program takes to start and to end; and how far off estimates may be where nothing was measured. */
+static const double PROGRAM_START = 0.01, UNMEASURED = 0.4;
+
+/* first, 2 first, 4 first, ..., last, and `also` where that is not 0: ascending, none twice. */
+static int64_t list_doubling(int64_t out[PLAN_HERE_MOST], int64_t first, int64_t last, int64_t also)
+{
+    int64_t count = 0;
+    for (int64_t next = first; count < PLAN_HERE_MOST - 2; next = 2 * next < last ? 2 * next : last) {
+        if (also > 0 && also < next && (count == 0 || out[count - 1] < also))
+            out[count++] = also;
+        out[count++] = next;
+        if (next >= last)
+            break;
+    }
+    if (also > out[count - 1])
+        out[count++] = also;
+    return count;
+}
+
+/* Threads in one process, and processes that meet in a folder. */
+static void list_here(plan *plan)
+{
+    plan_question *question = &plan->question;
+    const int64_t cores = base_cores();
+    question->alone.threads = plan->here_threads;
+    question->alone.count = list_doubling(plan->here_threads, 1, cores, (int64_t)plan->request->threads);
+    question->workers = plan->here_processes;
+    question->workers_count = list_doubling(plan->here_processes, 2, cores > 2 ? cores : 2, 0);
+}
+
 static void find_crew(plan *plan)
 {
     const plan_request *request = plan->request;
@@ -175,6 +210,11 @@ static void find_crew(plan *plan)
     question->threads = request->threads;
     question->workers = request->workers.number;
     question->workers_count = request->workers.count;
+    plan->usual = request->threads > 0 ? (int64_t)request->threads : base_cores();
+    question->alone.start = PROGRAM_START;
+    question->alone.error = plan->calibration && plan->calibration->error > 0 ? plan->calibration->error : UNMEASURED;
+    if (request->here)
+        list_here(plan);
     question->spot = request->spot;
     question->goal = request->goal;
     question->deadline = request->deadline;
@@ -220,9 +260,12 @@ static void assume_store(plan *plan)
 {
     const plan_request *request = plan->request;
     char text[200];
-    snprintf(text, sizeof text, "%s of store %.64s as published (shoal calibrate --store URL)",
-             request->bandwidth > 0 || request->latency > 0 ? "what else is known" : "rates and latencies",
-             plan->store);
+    const char *what = request->bandwidth > 0 || request->latency > 0 ? "other figures" : "rates and latencies";
+    if (request->workers.local && !request->store)
+        snprintf(text, sizeof text, "typical %s of a folder between processes: run `shoal calibrate` first", what);
+    else
+        snprintf(text, sizeof text, "published %s of store %.64s (measure yours: shoal calibrate --store URL)", what,
+                 plan->store);
     note_assumed(plan, text);
 }
 
@@ -308,7 +351,10 @@ static int find_paces(plan *plan)
         if (status == SHOAL_INVALID && plan->data)
             status = shoal_fail(status, "%s: of the rows that were tried: %s", plan->request->path, shoal_error());
         plan->probed = status == SHOAL_OK;
-        take_rounds(plan);
+        for (int i = 0; i < question->paces; i++)
+            plan->tried_whole |= plan->pace[i].rounds > 0;
+        if (!plan->tried_whole)
+            take_rounds(plan);
     }
     if (status == SHOAL_ABSENT && has_paces(plan)) {
         question->paces = plan->calibration->paces;
@@ -406,6 +452,41 @@ static int find_question(plan *plan)
     return find_paces(plan);
 }
 
+/* The command as it stands is best unless something else is faster by more than runs differ anyway. */
+static void prefer_usual(plan *plan)
+{
+    static const double SAME = 1.05;
+    plan_choice *choice = &plan->choice;
+    for (int64_t i = 0; i < plan->question.alone.count && choice->best >= 0; i++) {
+        const plan_option *option = &choice->option[i];
+        if (option->threads == plan->usual && option->in_time &&
+            option->estimate.seconds <= SAME * choice->option[choice->best].estimate.seconds)
+            choice->best = i;
+    }
+}
+
+/* Who asks for workers is told when none would be faster: small work is done before they have started. */
+static int compare_alone(plan *plan)
+{
+    static const double GIB = 1073741824.0;
+    const plan_question *question = &plan->question;
+    plan_option alone;
+    if (question->paper || question->machines)
+        return SHOAL_OK;
+    int status = plan_estimate_alone(&alone, question, plan->usual);
+    bool fits = status == SHOAL_OK && alone.memory <= PLAN_MEMORY_USABLE * (double)base_memory_limit();
+    if (plan->request->here && !fits) {
+        char text[160];
+        snprintf(text, sizeof text, "%.3g GiB of memory, though this machine has %.3g", alone.memory / GIB,
+                 (double)base_memory_limit() / GIB);
+        note_assumed(plan, text);
+    }
+    if (!plan->request->here && fits &&
+        alone.estimate.seconds < plan->choice.option[plan->choice.fastest].estimate.seconds)
+        plan->alone = alone;
+    return status;
+}
+
 int plan_make(plan **out, const plan_request *request)
 {
     plan *plan = NULL;
@@ -417,8 +498,12 @@ int plan_make(plan **out, const plan_request *request)
     status = find_question(plan);
     if (status == SHOAL_OK)
         status = plan_choose(&plan->choice, &plan->question);
+    if (status == SHOAL_OK)
+        prefer_usual(plan);
     if (status == SHOAL_OK && plan->choice.best < 0)
         status = plan_nothing_meets(plan);
+    if (status == SHOAL_OK)
+        status = compare_alone(plan);
     if (status == SHOAL_OK) {
         plan->best = wants_formula(plan) ? &plan->optimum : &plan->choice.option[plan->choice.best];
         *out = plan;

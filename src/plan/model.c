@@ -198,15 +198,18 @@ static void add_load(shoal_estimate *out, double requests[2], const setting *all
 {
     const shoal_site *site = all->site;
     double bytes = all->job->rows * all->job->columns * all->job->value_bytes;
+    if (all->crew->alone)
+        out->load += all->job->open;
     if (all->crew->alone || all->job->source == SHOAL_PLAN_GENERATED)
         return;
-    if (all->job->source ==
-        SHOAL_PLAN_FILE) { /* by who starts the job, on a machine like the others, and by who maps */
+    if (all->job->source == SHOAL_PLAN_FILE) { /* the process that submits opens and hashes it, then the workers do */
         double cores = together(all->crew->cores, site);
+        out->load += 2 * all->job->open;
         out->load += bytes * site->hash * (1 / cores + 1 / (all->mappers * all->capacity));
         return;
     }
     if (all->job->source == SHOAL_PLAN_UPLOADED) {
+        out->load += all->job->open;
         out->load += writing(site, 1, 1, bytes);
         requests[1] += all->tree.slices;
     }

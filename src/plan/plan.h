@@ -33,7 +33,8 @@ typedef struct plan_probe {
 /* How paces are found that nobody kept: src/plan/measure has the functions.  Both fill `pace`, which has room for
  * SHOAL_COST_PHASES, and thread_loss, as in shoal_site, or NAN. */
 typedef struct plan_meter {
-    /* SHOAL_ABSENT when nothing came of it. */
+    /* SHOAL_ABSENT when nothing came of it.  Sets the rounds of a pace only if it had all rows, and the learner ended
+     * by itself. */
     int (*probe)(shoal_pace *pace, int *paces, double *thread_loss, const plan_probe *what);
     int (*learner)(shoal_pace *pace, int *paces, double *thread_loss, const shoal_algorithm *algorithm, double seconds,
                    const volatile int *stop);
@@ -56,6 +57,7 @@ typedef struct plan_request {
     const char *reduce;
     bool split_roles;
     /* The workers. */
+    bool here; /* this machine: threads without workers, then its processes; `workers` has no numbers then */
     plan_workers workers;
     const char *machines; /* a pattern, or a price table */
     const char *prices;   /* a price table that `machines` chooses from */
@@ -79,6 +81,8 @@ typedef struct plan_request {
 
 /* ---- what is answered -------------------------------------------------------------------------------------------- */
 
+enum { PLAN_HERE_MOST = 64 };
+
 typedef struct plan {
     const plan_request *request;
     shoal_data *data; /* NULL without a path */
@@ -89,13 +93,18 @@ typedef struct plan {
     plan_calibration kept;
     const plan_calibration *calibration; /* `kept`; NULL when there is none */
     shoal_pace pace[PLAN_PACES_MOST];
+    int64_t here_threads[PLAN_HERE_MOST], here_processes[PLAN_HERE_MOST];
+    double open; /* seconds that opening the data took */
     plan_question question;
     plan_choice choice;
     const plan_option *best; /* one of the choice, or `optimum` */
     shoal_paper paper;
     double formula;      /* P* of the paper; 0 with our model */
     plan_option optimum; /* at P*, rounded */
+    int64_t usual;       /* threads of the same command without `plan`: one of the options with a request of `here` */
+    plan_option alone;   /* that command where workers were asked for, if it is faster and fits; threads 0: not so */
     bool probed;         /* the learner was tried with these very options */
+    bool tried_whole;    /* and with all rows, until it ended by itself: so many rounds it takes */
     bool measured_now;   /* the learner was measured for this plan alone */
     bool site_measured;
     const char *store;  /* the scheme or address whose constants were taken */

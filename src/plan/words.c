@@ -25,8 +25,11 @@ void plan_describe(char *out, size_t size, const plan *plan, const plan_option *
     plan_format_money(limit, estimate->cost_high);
     if (limits && plan->question.budget > 0 && estimate->cost_high > estimate->cost)
         snprintf(dear, sizeof dear, " (at most %s)", limit);
-    int used = snprintf(out, size, "%lld worker%s%s%s, %s%s", (long long)option->workers,
-                        option->workers == 1 ? "" : "s", name[0] ? " on " : "", name, time, late);
+    const bool here = option->alone || plan->request->here;
+    const long long count = option->alone ? option->threads : option->workers;
+    const char *what = option->alone ? "thread" : here ? "process" : "worker";
+    const char *plural = count == 1 ? "" : here && !option->alone ? "es" : "s";
+    int used = snprintf(out, size, "%lld %s%s%s%s, %s%s", count, what, plural, name[0] ? " on " : "", name, time, late);
     if (plan->priced && used > 0 && (size_t)used < size)
         snprintf(out + used, size - (size_t)used, ", %s%s", money, dear);
 }
@@ -44,6 +47,30 @@ static void tell_formula(char *out, size_t size, const plan *plan)
                  (long long)fastest->workers, time);
 }
 
+/* The best of those with workers, or of those without. */
+static const plan_option *best_of_kind(const plan_choice *choice, bool alone)
+{
+    const plan_option *best = NULL;
+    for (int64_t i = 0; i < choice->options; i++)
+        if (choice->option[i].alone == alone && (!best || plan_is_better(&choice->option[i], best, choice->goal)))
+            best = &choice->option[i];
+    return best;
+}
+
+/* "threads here are fastest; 2 processes would take 110 ms" */
+static void tell_here(char *out, size_t size, const plan *plan)
+{
+    const plan_option *alone = best_of_kind(&plan->choice, true), *shared = best_of_kind(&plan->choice, false);
+    const bool by_threads = plan->best->alone;
+    char time[PLAN_UNITS_BYTES];
+    plan_format_duration(time, (by_threads ? shared : alone)->estimate.seconds);
+    if (by_threads)
+        snprintf(out, size, "threads here are fastest; %lld processes would take %s", (long long)shared->workers, time);
+    else
+        snprintf(out, size, "--workers local:%lld is faster than threads here, which would take %s",
+                 (long long)plan->best->workers, time);
+}
+
 void plan_tell_why(char *out, size_t size, const plan *plan)
 {
     static const char *const best[] = {[PLAN_GOAL_TIME] = "the fastest",
@@ -53,6 +80,10 @@ void plan_tell_why(char *out, size_t size, const plan *plan)
     char time[PLAN_UNITS_BYTES], money[PLAN_UNITS_BYTES];
     if (plan->best == &plan->optimum) {
         tell_formula(out, size, plan);
+        return;
+    }
+    if (plan->request->here && question->deadline <= 0) {
+        tell_here(out, size, plan);
         return;
     }
     plan_format_duration(time, question->deadline);
@@ -110,16 +141,18 @@ int plan_draw(const char *path, const plan *plan)
     if (status < 0)
         return status;
     int64_t points = 0;
-    bool one_place = plan_is_one_place(choice);
+    bool one_place = plan_is_one_place(choice), here = plan->request->here;
     for (int64_t i = 0; i < choice->options; i++) {
         const plan_option *option = &choice->option[i];
         const shoal_estimate *estimate = &option->estimate;
         if (!option->fits)
             continue;
-        point[points++] = (plan_point){.machine = !option->machine ? ""
-                                                  : one_place      ? option->machine->name
-                                                                   : option->machine->id,
-                                       .workers = option->workers,
+        point[points++] = (plan_point){.machine = option->alone      ? "threads"
+                                                  : here             ? "processes"
+                                                  : !option->machine ? ""
+                                                  : one_place        ? option->machine->name
+                                                                     : option->machine->id,
+                                       .workers = option->alone ? option->threads : option->workers,
                                        .seconds = estimate->seconds,
                                        .low = estimate->low,
                                        .high = estimate->high,
@@ -135,6 +168,7 @@ int plan_draw(const char *path, const plan *plan)
     snprintf(title, sizeof title, "%s, %s rows of %s columns", plan->request->algorithm->name, rows, columns);
     status = plan_picture_write(path, &(plan_picture){.title = title,
                                                       .why = why,
+                                                      .counted = here ? "threads or processes" : NULL,
                                                       .deadline = plan->question.deadline,
                                                       .budget = plan->question.budget,
                                                       .point = point,

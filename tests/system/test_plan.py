@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as xml
 
 import apart
@@ -112,6 +113,58 @@ def from_data_and_measured_on_the_spot():
     assert 0 < answer["best"]["seconds"] < 60 and answer["calibration"] is None
 
 
+def took(*words):
+    began = time.monotonic()
+    shoal(*words)
+    return time.monotonic() - began
+
+
+@apart.test
+def this_machine_where_no_workers_are_named():
+    shoal("data", "convert", "gen:uniform?rows=5000&cols=16", "rows.npy")
+    answer = plan("kmeans", "rows.npy", "-k", "100")
+    cores = answer["crew"]["cores"]
+    threads = [row["threads"] for row in answer["rows"] if row["workers"] == 0]
+    assert answer["here"] and answer["store"] == "dir" and answer["default_threads"] == cores
+    assert threads == sorted(set(threads)) and threads[0] == 1 and threads[-1] == cores
+    assert [row["workers"] for row in answer["rows"][len(threads):]][0] == 2
+    # Small work is done by threads, in the time that it takes; on a busy machine all of this takes longer.
+    assert answer["best"]["workers"] == 0 and "threads here are fastest" in answer["why"]
+    real = min(took("kmeans", "rows.npy", "-k", "100", "--quiet") for _ in range(3))
+    assert answer["best"]["seconds"] < 2 + 10 * real and real < 2 + 10 * answer["best"]["seconds"], (answer, real)
+    said = shoal("plan", "kmeans", "rows.npy", "-k", "100")
+    assert "--threads 1" in said and "--workers local:2" in said and "s3" not in said and "default" in said
+    assert "as a trial of all rows needed" in " ".join(said.split())
+    one = plan("kmeans", "rows.npy", "-k", "100", "--threads", cores + 3)
+    assert one["default_threads"] == cores + 3 and {row["threads"] for row in one["rows"]} > {1, cores + 3}
+    asked = plan("kmeans", "rows.npy", "-k", "100", "--workers", "1..8")
+    assert not asked["here"] and asked["without_workers"]["seconds"] < asked["best"]["seconds"]
+    assert plan("kmeans", "rows.npy", "-k", "100", "--workers", 4)["crew"]["local"]
+    said = shoal("plan", "kmeans", "rows.npy", "-k", "100", "--workers", "1..8")
+    assert "faster without workers" in " ".join(said.split())
+
+
+@apart.test
+def every_learner_here():
+    shoal("data", "convert", "gen:uniform?rows=300&cols=4", "rows.csv")
+    with open("rows.csv") as file:
+        lines = file.read().split()
+    with open("labelled.csv", "w") as file:
+        file.write("".join(f"{line},{i % 2}\n" for i, line in enumerate(lines)))
+    for words in (["kmeans", "rows.csv", "-k", "3"], ["logistic", "labelled.csv"], ["bayes", "labelled.csv"],
+                  ["autoencoder", "rows.csv", "--hidden", "2", "--iterations", "3"]):
+        answer = plan(*words)
+        assert answer["here"] and answer["best"]["workers"] == 0 and answer["best"]["seconds"] < 10, words
+        assert answer["best"]["parts"]["load"] > 0 and answer["best"]["parts"]["start"] > 0
+
+
+@apart.test
+def a_picture_of_this_machine():
+    shoal("plan", "kmeans", *CLOUD, "--picture", "here.svg")
+    text = "".join(xml.parse("here.svg").getroot().itertext())
+    assert "threads or processes" in text and "against workers" not in text
+
+
 @apart.test
 def a_picture():
     path = "plan.svg"
@@ -155,7 +208,7 @@ def a_table_fits_a_terminal():
 
 @apart.test
 def without_prices_there_is_no_price():
-    said = shoal("plan", "kmeans", *CLOUD, "--deadline", "9d")
+    said = shoal("plan", "kmeans", *CLOUD, "--workers", "1..256", "--deadline", "9d")
     assert "$" not in said and "price" not in said.splitlines()[0] and "unknown price" in " ".join(said.split())
     assert "fastest" in said
 

@@ -95,6 +95,55 @@ static void told_constants_need_nobody_who_measures(void **state)
     plan_free(&plan);
 }
 
+static void this_machine_is_planned_where_nothing_is_said_of_workers(void **state)
+{
+    (void)state;
+    plan *plan = NULL;
+    char text[320];
+    plan_request request = usual();
+    request.here = request.workers.local = true;
+    request.workers.number = NULL;
+    request.workers.count = 0;
+    request.shape.rows = 5000;
+    request.threads = 3;
+    assert_int_equal(plan_make(&plan, &request), SHOAL_OK);
+    const plan_choice *choice = &plan->choice;
+    bool given = false;
+    int64_t alone = 0;
+    for (; alone < choice->options && choice->option[alone].alone; alone++) {
+        const plan_option *option = &choice->option[alone];
+        assert_int_equal(option->workers, 1);
+        assert_true(option->estimate.start > 0 && option->estimate.publish == 0 && option->fits);
+        assert_true(option->threads == 1 || option->threads > option[-1].threads);
+        given |= option->threads == 3;
+    }
+    assert_true(given && alone >= 2 && alone < choice->options && plan->usual == 3);
+    assert_int_equal(choice->option[alone].workers, 2);
+    assert_string_equal(plan->store, "dir");
+    assert_true(plan->best->alone && plan->alone.threads == 0);
+    plan_tell_why(text, sizeof text, plan);
+    assert_non_null(strstr(text, "threads here are fastest; "));
+    plan_describe(text, sizeof text, plan, plan->best, false);
+    assert_non_null(strstr(text, " threads, "));
+    plan_free(&plan);
+}
+
+static void that_no_workers_would_be_faster_is_told(void **state)
+{
+    (void)state;
+    plan *plan = NULL;
+    plan_request request = usual();
+    request.shape.rows = 5000;
+    assert_int_equal(plan_make(&plan, &request), SHOAL_OK);
+    assert_true(plan->alone.alone && plan->alone.estimate.seconds < plan->best->estimate.seconds);
+    plan_free(&plan);
+    request.shape.rows = 1000000000; /* much work, and more rows than fit here */
+    request.shape.columns = 100000;
+    assert_int_equal(plan_make(&plan, &request), SHOAL_OK);
+    assert_int_equal(plan->alone.threads, 0);
+    plan_free(&plan);
+}
+
 static void what_nobody_kept_is_measured(void **state)
 {
     (void)state;
@@ -198,6 +247,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(told_constants_need_nobody_who_measures),
+        cmocka_unit_test(this_machine_is_planned_where_nothing_is_said_of_workers),
+        cmocka_unit_test(that_no_workers_would_be_faster_is_told),
         cmocka_unit_test(what_nobody_kept_is_measured),
         cmocka_unit_test(machines_of_a_table_are_compared),
         cmocka_unit_test(the_paper_has_its_own_best),

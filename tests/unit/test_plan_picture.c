@@ -244,7 +244,7 @@ static void an_ordinary_plan_has_all_its_parts(void **state)
 {
     (void)state;
     plan_four();
-    draw(&(plan_picture){"kmeans, 10 rows", "cheapest in time", 1800, 5, points, count});
+    draw(&(plan_picture){"kmeans, 10 rows", "cheapest in time", 1800, 5, points, count, NULL});
     assert_int_equal(drawn.panels, 3);
     assert_int_equal(drawn.rings, 3);
     assert_int_equal(drawn.limits, 4);
@@ -276,7 +276,7 @@ static void the_ring_is_where_the_axes_say(void **state)
 {
     (void)state;
     plan_four();
-    draw(&(plan_picture){"t", "w", 0, 0, points, count});
+    draw(&(plan_picture){"t", "w", 0, 0, points, count, NULL});
     const struct written *day[2] = {0}; /* two ticks of the last panel's time */
     double minutes[2] = {1, 10};
     for (int i = 0; i < drawn.texts; i++) {
@@ -297,7 +297,7 @@ static void what_is_free_has_one_panel(void **state)
     plan_four();
     for (int64_t i = 0; i < count; i++)
         points[i].dollars = points[i].dollars_low = points[i].dollars_high = 0;
-    draw(&(plan_picture){"t", "w", 1800, 0, points, count});
+    draw(&(plan_picture){"t", "w", 1800, 0, points, count, NULL});
     assert_int_equal(drawn.panels, 1);
     assert_int_equal(drawn.fronts, 0);
     assert_int_equal(drawn.limits, 1);
@@ -316,7 +316,7 @@ static void thousands_of_points_stay_small_and_few_are_named(void **state)
             add(names[m], w, 3e5 / (1 + m % 40), 0.05 * (1 + m % 40 * (1 + m * 7919 % 100 / 150.0)));
     }
     points[150 * 1000 + 4].best = true;
-    draw(&(plan_picture){"t", "w", 3600, 0, points, count});
+    draw(&(plan_picture){"t", "w", 3600, 0, points, count, NULL});
     assert_true(drawn.size < 500000);
     assert_true(says(&drawn, "other machines"));
     assert_true(says(&drawn, "machine-150"));
@@ -335,11 +335,11 @@ static void eight_machines_are_all_named(void **state)
     for (int m = 0; m < 9; m++)
         for (int w = 1; w <= 64; w *= 2)
             add(names[m], w, 1000 + 100 * m, 0.1); /* all but the first are beaten */
-    draw(&(plan_picture){"t", "", 0, 0, points, 8 * 7});
+    draw(&(plan_picture){"t", "", 0, 0, points, 8 * 7, NULL});
     for (int m = 0; m < 8; m++)
         assert_true(says(&drawn, names[m]));
     assert_false(says(&drawn, "other machines"));
-    draw(&(plan_picture){"t", "", 0, 0, points, count});
+    draw(&(plan_picture){"t", "", 0, 0, points, count, NULL});
     assert_true(says(&drawn, "a") && says(&drawn, "other machines"));
     assert_false(says(&drawn, "b"));
 }
@@ -356,9 +356,9 @@ static void extremes_are_drawn_or_left_out(void **state)
             points[count++] = (plan_point){"x", INT64_MAX, all[j], NAN, 1, all[i], 0, INFINITY, true, false};
             points[count++] = (plan_point){"y", 3, INFINITY, 1, 1, 1, 1, 1, false, false};
             points[count++] = (plan_point){"y", 3, NAN, 1, 1, 1, 1, 1, false, false};
-            draw(&(plan_picture){"t", "w", all[i], all[j], points, count});
+            draw(&(plan_picture){"t", "w", all[i], all[j], points, count, NULL});
             assert_false(says(&drawn, "y"));
-            draw(&(plan_picture){"t", "w", all[j], all[ALL - 1 - i], points, 1});
+            draw(&(plan_picture){"t", "w", all[j], all[ALL - 1 - i], points, 1, NULL});
             assert_true(drawn.size < 30000);
         }
 }
@@ -369,11 +369,11 @@ static void equal_points_are_one(void **state)
     count = 0;
     for (int i = 0; i < 5; i++)
         points[count++] = (plan_point){"x", 8, 100, 100, 100, 2, 2, 2, true, i == 0};
-    draw(&(plan_picture){"t", NULL, 0, 0, points, count});
+    draw(&(plan_picture){"t", NULL, 0, 0, points, count, NULL});
     assert_true(says(&drawn, "Best: 8 × x, 1.7 min, $2.00"));
     assert_false(says(&drawn, "90% of runs"));
     check_labels_apart(&drawn);
-    draw(&(plan_picture){NULL, NULL, 0, 0, points, 1});
+    draw(&(plan_picture){NULL, NULL, 0, 0, points, 1, NULL});
     assert_int_equal(drawn.rings, 3);
 }
 
@@ -396,12 +396,12 @@ static void names_can_not_break_the_picture(void **state)
         add(odd[i], 1, 1000, 0.1);
         add(odd[i], 2, 1000, 0.1);
         points[0].best = true;
-        draw(&(plan_picture){odd[i], odd[i], 10, 10, points, count});
+        draw(&(plan_picture){odd[i], odd[i], 10, 10, points, count, NULL});
         assert_null(strstr(drawn.bytes, "<script"));
     }
     count = 0;
     add("&amp;<b>", 1, 1000, 0.1);
-    draw(&(plan_picture){"ø → 1 < 2", "", 0, 0, points, count});
+    draw(&(plan_picture){"ø → 1 < 2", "", 0, 0, points, count, NULL});
     assert_true(says(&drawn, "&amp;<b>"));
     assert_true(says(&drawn, "ø → 1 < 2"));
 }
@@ -415,7 +415,7 @@ static void long_names_are_cut(void **state)
     add(name, 1, 1000, 0.1);
     add(name, 64, 1000, 0.1);
     points[0].best = true;
-    draw(&(plan_picture){name, name, 0, 0, points, count});
+    draw(&(plan_picture){name, name, 0, 0, points, count, NULL});
     for (int i = 0; i < drawn.texts; i++)
         if (drawn.text[i].right > 1100)
             fail_msg("'%s' goes beyond the picture", drawn.text[i].text);
@@ -425,9 +425,9 @@ static void the_same_plan_gives_the_same_bytes(void **state)
 {
     (void)state;
     plan_four();
-    draw(&(plan_picture){"t", "w", 1800, 5, points, count});
+    draw(&(plan_picture){"t", "w", 1800, 5, points, count, NULL});
     char *first = strdup(drawn.bytes);
-    draw(&(plan_picture){"t", "w", 1800, 5, points, count});
+    draw(&(plan_picture){"t", "w", 1800, 5, points, count, NULL});
     assert_string_equal(first, drawn.bytes);
     free(first);
 }
@@ -438,12 +438,12 @@ static void what_can_not_be_written_is_told(void **state)
     unlink(path);
     count = 0;
     points[count++] = (plan_point){"y", 3, INFINITY, 1, 1, 1, 1, 1, false, false};
-    assert_int_equal(plan_picture_write(path, &(plan_picture){"t", "w", 0, 0, points, count}), SHOAL_INVALID);
+    assert_int_equal(plan_picture_write(path, &(plan_picture){"t", "w", 0, 0, points, count, NULL}), SHOAL_INVALID);
     assert_string_equal(shoal_error(), "there is nothing to draw: no configuration comes to an end");
-    assert_int_equal(plan_picture_write(path, &(plan_picture){"t", "w", 0, 0, points, 0}), SHOAL_INVALID);
+    assert_int_equal(plan_picture_write(path, &(plan_picture){"t", "w", 0, 0, points, 0, NULL}), SHOAL_INVALID);
     assert_int_equal(access(path, F_OK), -1);
     plan_four();
-    assert_int_equal(plan_picture_write("/nowhere/x.svg", &(plan_picture){"t", "w", 0, 0, points, count}),
+    assert_int_equal(plan_picture_write("/nowhere/x.svg", &(plan_picture){"t", "w", 0, 0, points, count, NULL}),
                      SHOAL_SYSTEM);
 }
 
@@ -455,7 +455,7 @@ static void every_allocation_may_fail(void **state)
     for (; status == SHOAL_MEMORY; failures++) {
         unlink(path);
         base_memory_fail_after(failures);
-        status = plan_picture_write(path, &(plan_picture){"t", "w", 0, 0, points, count});
+        status = plan_picture_write(path, &(plan_picture){"t", "w", 0, 0, points, count, NULL});
         base_memory_fail_after(-1);
         assert_int_equal(access(path, F_OK), status == SHOAL_OK ? 0 : -1);
     }

@@ -22,6 +22,7 @@ typedef struct probe {
     void *values;
     int stop;     /* told to the run */
     double until; /* when that is to be */
+    bool whole;   /* the rows that were run were all of the data, and the learner ended by itself */
 } probe;
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -89,6 +90,15 @@ static int run_probe(shoal_report *out, probe *self, int64_t rows, int threads, 
     return status == SHOAL_STOPPED ? SHOAL_OK : status;
 }
 
+/* 0 when none was finished. */
+static double rounds_in(const shoal_report *report, const char *phase)
+{
+    for (int i = 0; i < report->phases; i++)
+        if (strcmp(report->phase[i].name, phase) == 0)
+            return (double)report->phase[i].rounds;
+    return 0;
+}
+
 /* Seconds of a round of a phase; 0 when none was finished. */
 static double round_seconds(const shoal_report *report, const char *phase)
 {
@@ -128,7 +138,9 @@ static void fit_probe(shoal_pace *pace, const probe *self, const char *phase, co
     double row = less > 0 ? (more - less) / (double)(rows - few_rows) : more / (double)rows;
     row = fmax(row, 0.5 * more / (double)rows);
     row = fmin(row, more / (double)rows);
-    *pace = (shoal_pace){.value = row / (double)self->shape.columns, .round = fmax(more - row * (double)rows, 0)};
+    *pace = (shoal_pace){.value = row / (double)self->shape.columns,
+                         .round = fmax(more - row * (double)rows, 0),
+                         .rounds = self->whole ? rounds_in(many, phase) : 0};
     snprintf(pace->learner, sizeof pace->learner, "%s", self->what->algorithm->name);
     snprintf(pace->phase, sizeof pace->phase, "%s", phase);
 }
@@ -140,8 +152,10 @@ static int find_rows(int64_t *rows, shoal_report *report, probe *self, double se
 {
     for (*rows = self->shape.rows; *rows >= ROWS_LEAST; *rows /= SHRINK) {
         int status = run_probe(report, self, *rows, 1, seconds / 3);
-        if (status == SHOAL_OK && has_all(self, report))
+        if (status == SHOAL_OK && has_all(self, report)) {
+            self->whole = self->what->data && *rows == self->what->shape.rows && !self->stop;
             return SHOAL_OK;
+        }
         if (status < 0 && *rows < self->shape.rows)
             break; /* fewer rows than clusters, say */
         if (status < 0)

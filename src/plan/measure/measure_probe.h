@@ -9,8 +9,9 @@
 #include "plan/plan.h"
 
 /* Fills `pace`, which has room for SHOAL_COST_PHASES, with what a round and a value take in each phase; all operations
- * count as part of the values.  `thread_loss` becomes NAN where there is only one core.  SHOAL_ABSENT when no phase got
- * far enough in about that time, SHOAL_STOPPED when *stop was set. */
+ * count as part of the values.  Where all rows of DATA were tried and the learner ended by itself, `rounds` is after
+ * how many.  `thread_loss` becomes NAN where there is only one core.  SHOAL_ABSENT when no phase got far enough in
+ * about that time, SHOAL_STOPPED when *stop was set. */
 int plan_measure_probe(shoal_pace *pace, int *paces, double *thread_loss, const plan_probe *what);
 
 #endif

@@ -140,9 +140,9 @@ static const struct view {
     plan_unit x_unit, y_unit;
     measure x, y; /* the limits of the interval follow y */
 } views[PANELS] = {
-    {"Time against workers", "workers", "time", PLAN_UNIT_WORKERS, PLAN_UNIT_SECONDS, WORKERS, SECONDS},
-    {"Cost against workers", "workers", "cost", PLAN_UNIT_WORKERS, PLAN_UNIT_DOLLARS, WORKERS, DOLLARS},
-    {"Cost against time", "time", "cost", PLAN_UNIT_SECONDS, PLAN_UNIT_DOLLARS, SECONDS, DOLLARS},
+    {"Time", "workers", "time", PLAN_UNIT_WORKERS, PLAN_UNIT_SECONDS, WORKERS, SECONDS},
+    {"Cost", "workers", "cost", PLAN_UNIT_WORKERS, PLAN_UNIT_DOLLARS, WORKERS, DOLLARS},
+    {"Cost", "time", "cost", PLAN_UNIT_SECONDS, PLAN_UNIT_DOLLARS, SECONDS, DOLLARS},
 };
 
 /* The limit of a unit that was asked for; 0 for none. */
@@ -331,7 +331,10 @@ static void draw_panel(const sheet *s, int what, double top, double bottom)
     plan_panel panel = {.file = s->file, .left = left, .top = top, .right = right, .bottom = bottom};
     make_axis(&panel.x, s, view->x_unit, view->x, false, left, right);
     make_axis(&panel.y, s, view->y_unit, view->y, what != MAP, bottom, top);
-    plan_panel_open(&panel, what + 1, view->title, view->x_title, view->y_title);
+    char title[80];
+    const char *counted = s->picture->counted && view->x == WORKERS ? s->picture->counted : view->x_title;
+    snprintf(title, sizeof title, "%s against %s", view->title, counted);
+    plan_panel_open(&panel, what + 1, title, counted, view->y_title);
     for (int64_t g = 0; what != MAP && g < s->groups; g++)
         if (s->group[g].interval)
             draw_interval(&panel, s, &s->group[g], view);

@@ -22,8 +22,9 @@ typedef struct plan_picture {
     const char *title;       /* "kmeans, 500,000 rows of 1,000 columns" */
     const char *why;         /* of the best: "cheapest that meets the deadline of 2 h" */
     double deadline, budget; /* 0: none; drawn as lines */
-    const plan_point *point; /* those of a machine one behind the other, by workers */
+    const plan_point *point; /* those of a machine one after another, by workers */
     int64_t points;
+    const char *counted; /* what `workers` of the points are; NULL: workers */
 } plan_picture;
 
 /* Writes the file, whole or not at all.  Points whose time is not finite are left out; SHOAL_INVALID when none is
