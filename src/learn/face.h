@@ -35,6 +35,7 @@ typedef struct learn_rows {
     const char *name; /* what messages call them */
     int64_t rows, columns;
     shoal_type type;
+    int64_t target;   /* the column of the target from 1; 0 for none */
     shoal_data *data; /* for the names of columns; NULL when only workers have it */
 } learn_rows;
 
@@ -43,8 +44,9 @@ typedef struct learn_ended {
     const void *config; /* the learner's options */
     const shoal_result *result;
     learn_rows rows;
-    const int64_t *counter; /* SHOAL_COUNTERS of them */
-    bool stopped;           /* by a signal, before it was done */
+    const learn_schema *schema; /* of the columns; NULL when nothing is known */
+    const int64_t *counter;     /* SHOAL_COUNTERS of them */
+    bool stopped;               /* by a signal, before it was done */
 } learn_ended;
 
 /* ---- what it gives ----------------------------------------------------------------------------------------------- */
@@ -83,8 +85,10 @@ enum { LEARN_VALUES_MOST = 4 };
 
 /* A model in memory, ready to be applied to rows. */
 typedef struct learn_applied {
-    void *config;                      /* of the predictor's algorithm: config_size bytes, zeroed before */
-    int64_t columns;                   /* that rows must have */
+    void *config;          /* of the predictor's algorithm: config_size bytes, zeroed before */
+    int64_t columns;       /* that rows must have */
+    const double *classes; /* the labels of its classes, one of `values`; NULL for models without */
+    int64_t classes_count;
     double *values[LEARN_VALUES_MOST]; /* what config points to and whoever has this frees */
     bool wanted[LEARN_OUTPUTS_MOST];   /* which outputs, in the order of the predictor's list */
 } learn_applied;
@@ -183,10 +187,6 @@ const learn_face *learn_face_of_algorithm(const char *algorithm);
 const shoal_algorithm *const *learn_algorithms(void);
 /* The one with that name; NULL when there is none. */
 const shoal_algorithm *learn_algorithm_find(const char *name);
-
-/* The word for a number of the result that stands for one: "gradient", "iterations" or another for the "end" of a
- * descent; NULL for a number that is one. */
-const char *learn_number_word(const shoal_result *result, const shoal_number *number);
 
 /* ---- for faces --------------------------------------------------------------------------------------------------- */
 

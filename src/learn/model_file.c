@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <shoal/version.h>
 
@@ -11,6 +12,7 @@
 #include "base/text.h"
 #include "data/read_whole.h"
 #include "face.h"
+#include "schema.h"
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
@@ -112,6 +114,21 @@ static void put_option(entries *self, const shoal_option *option, const void *co
     }
 }
 
+/* A schema that tells nothing new is left out, so that models of bare rows stay as they were. */
+static void put_schema(entries *self, const learn_schema *schema)
+{
+    if (!schema || !learn_schema_says_more(schema))
+        return;
+    json_t *object = learn_schema_json(schema);
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    if (text)
+        put_copy(self, "schema", text);
+    else
+        self->status = shoal_fail(SHOAL_MEMORY, "out of memory for a model's metadata");
+    json_decref(object);
+    free(text);
+}
+
 static void collect_entries(entries *self, const learn_face *face, const learn_ended *ended)
 {
     shoal_result *facts = NULL;
@@ -119,6 +136,7 @@ static void collect_entries(entries *self, const learn_face *face, const learn_e
     put_copy(self, "version", shoal_version());
     put_whole(self, "rows", ended->rows.rows);
     put_whole(self, "columns", ended->rows.columns);
+    put_schema(self, ended->schema);
     for (int i = 0; i < ended->result->numbers; i++)
         put_number(self, &ended->result->number[i]);
     for (const shoal_option *option = face->algorithm->options; option && option->name; option++)
@@ -191,6 +209,18 @@ int learn_model_file_open_as(learn_model_file *out, const char *path, const char
         status = shoal_fail(SHOAL_INVALID, "%s: a model of %s, not of %s", path, out->learner, learner);
         learn_model_file_close(out);
     }
+    return status;
+}
+
+int learn_model_file_schema(learn_schema *out, const learn_model_file *model)
+{
+    const char *text = learn_model_file_text(model, "schema");
+    *out = (learn_schema){0};
+    if (!text)
+        return SHOAL_OK;
+    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    int status = learn_schema_take(out, object, model->path);
+    json_decref(object);
     return status;
 }
 

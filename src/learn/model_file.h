@@ -20,13 +20,15 @@
 #include <stdint.h>
 
 #include "data/safetensors.h"
+#include "learn/schema.h"
 
 struct learn_face;
 struct learn_ended;
 
 /* Writes the parts of the model that the face names.  The metadata are "learner", "version", "rows" and "columns" of
- * the data, each number of the result under its name, each of the learner's options as "option.NAME", and what the face
- * annotates, which counts most. */
+ * the data, each number of the result under its name, each of the learner's options as "option.NAME", what the face
+ * annotates, which counts most, and "schema": the columns as JSON (schema.h), unless there is nothing to say of
+ * them. */
 int learn_model_file_write(const char *path, const struct learn_face *face, const struct learn_ended *ended);
 
 /* A model that is open. */
@@ -41,6 +43,9 @@ int learn_model_file_open(learn_model_file *out, const char *path);
 /* The same, and refuses a model of another learner. */
 int learn_model_file_open_as(learn_model_file *out, const char *path, const char *learner);
 void learn_model_file_close(learn_model_file *model);
+
+/* What the model remembers of its columns; all zero for one that remembers nothing.  The caller releases it. */
+int learn_model_file_schema(learn_schema *out, const learn_model_file *model);
 
 /* A tensor of two dimensions, or of one, as float64 whatever its type; all values are finite.  What is 0 in *rows,
  * *columns or *count is set to what there is, at least 1; anything else is what there must be.  The caller frees

@@ -67,6 +67,22 @@ static const learn_face *find_face_of_rows(void)
     return NULL;
 }
 
+/* What a model remembers must fit what it is. */
+static int check_schema(const run_applied *self, const char *path)
+{
+    const learn_schema *schema = &self->schema;
+    if (schema->columns > 0 && schema->columns != self->model.columns)
+        return shoal_fail(SHOAL_INVALID, "%s: a schema of %" PRId64 " columns, but a model of %" PRId64, path,
+                          schema->columns, self->model.columns);
+    if (schema->classes && schema->classes_count != self->model.classes_count)
+        return shoal_fail(SHOAL_INVALID, "%s: a schema of %" PRId64 " classes, but a model of %" PRId64, path,
+                          schema->classes_count, self->model.classes_count);
+    for (int64_t i = 0; i < schema->classes_count; i++)
+        if (self->model.classes[i] != (double)i)
+            return shoal_fail(SHOAL_INVALID, "%s: its classes have names, but are not numbered from 0", path);
+    return SHOAL_OK;
+}
+
 static int load_model(run_applied *out, const run_application *application)
 {
     learn_model_file model = {0};
@@ -89,6 +105,10 @@ static int load_model(run_applied *out, const run_application *application)
             out->model.wanted[i] = path_of(application, out->face->predictor->outputs[i].name) != NULL;
         status = out->face->predictor->load(&out->model, plain ? NULL : &model, application->model);
     }
+    if (status == SHOAL_OK && !plain)
+        status = learn_model_file_schema(&out->schema, &model);
+    if (status == SHOAL_OK)
+        status = check_schema(out, application->model);
     learn_model_file_close(&model);
     return status;
 }
@@ -140,6 +160,10 @@ int run_apply(run_applied *out, const run_application *application)
     int status = load_model(out, application);
     if (status == SHOAL_OK)
         status = make_applying_request(out, application);
+    if (status == SHOAL_OK && out->schema.columns > 0) {
+        out->outcome->columns_used.model = application->model;
+        status = learn_schema_copy(&out->outcome->columns_used.schema, &out->schema);
+    }
     if (status == SHOAL_OK)
         status = run_load(out->outcome);
     if (status == SHOAL_OK)
@@ -159,6 +183,7 @@ void run_applied_release(run_applied *applied)
     shoal_outcome_free(&applied->outcome);
     shoal_request_free(&applied->request);
     release_model(&applied->model);
+    learn_schema_release(&applied->schema);
 }
 
 int run_apply_ended(shoal_result **out, const shoal_outcome *outcome, const learn_ended *ended, const char *output)

@@ -19,6 +19,7 @@ typedef struct run_application {
 typedef struct run_applied {
     const learn_face *face;
     learn_applied model;
+    learn_schema schema; /* what the model remembers of its columns */
     shoal_request *request;
     shoal_outcome *outcome;
 } run_applied;

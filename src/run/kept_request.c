@@ -65,6 +65,8 @@ int run_kept_text(char **out, const shoal_outcome *outcome)
     base_json_put(&object, "outputs", json_outputs(request));
     if (request->picture.shape || request->picture.columns)
         base_json_put(&object, "more", base_json_options(data_picture_options, &request->picture));
+    if (learn_schema_says_more(&outcome->columns_used.schema))
+        base_json_put(&object, "schema", learn_schema_json(&outcome->columns_used.schema));
     if (workers->workers.count > 0)
         base_json_put(&object, "workers", base_json_texts(&workers->workers));
     if (ssh && workers->workers.count > 0) /* so that whoever resumes it reaches the same hosts */

@@ -98,6 +98,8 @@ int run_load_alone(shoal_outcome *outcome)
         status = load_weights(outcome, weights);
     if (status == SHOAL_OK && request->inputs.labels)
         status = run_labels_join(outcome, request->inputs.labels);
+    if (status == SHOAL_OK)
+        status = run_columns_settle(outcome);
     outcome->load_seconds = base_seconds() - started;
     return status;
 }

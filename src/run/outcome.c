@@ -38,6 +38,7 @@ void shoal_outcome_free(shoal_outcome **inout)
     base_free(&outcome->own_weights);
     base_free(&outcome->config);
     base_free(&outcome->joined);
+    run_columns_release(&outcome->columns_used);
     for (int i = 0; i < 4; i++)
         base_free(&outcome->start[i]);
     run_jobs_close(&outcome->jobs);
@@ -87,6 +88,7 @@ learn_rows run_rows_of(const shoal_outcome *outcome)
                         .rows = outcome->rows,
                         .columns = outcome->columns,
                         .type = outcome->type,
+                        .target = outcome->columns_used.target,
                         .data = outcome->data};
 }
 
@@ -95,6 +97,7 @@ learn_ended run_ended(const shoal_outcome *outcome)
     return (learn_ended){.config = outcome->config,
                          .result = outcome->result,
                          .rows = run_rows_of(outcome),
+                         .schema = outcome->columns_used.schema.columns > 0 ? &outcome->columns_used.schema : NULL,
                          .counter = outcome->report.counter,
                          .stopped = outcome->report.stopped};
 }

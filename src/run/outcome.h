@@ -5,6 +5,7 @@
 #include <shoal/plan.h>
 #include <shoal/run.h>
 
+#include "columns.h"
 #include "jobs.h"
 #include "request.h"
 #include "trace.h"
@@ -50,6 +51,7 @@ struct shoal_outcome {
     char *data_name;
     int64_t rows, columns;
     shoal_type type;
+    run_columns columns_used;
     const double *weights;    /* one a row, or NULL: the request's, or one of the two below */
     double *own_weights;      /* that were read; NULL otherwise */
     shoal_data *lent_weights; /* what `weights` points into, when ranks of this host share them; NULL otherwise */

@@ -26,6 +26,7 @@ typedef struct notice {
     int32_t process;                 /* whose descriptors these are */
     int32_t rows, weights;           /* descriptors; -1: every rank reads the data itself; there are no weights */
     int32_t read_once, unused;       /* shoal_outcome.read_once */
+    int64_t target;                  /* run_columns.target */
     int64_t rows_note, weights_note; /* bytes of what is told of both, */
     int64_t text;                    /* and of what comes behind: a failure's message, or the name of the data */
 } notice;
@@ -169,6 +170,7 @@ static int load_first(loading *self, notice *mine)
     const char *text = status < 0 ? shoal_error() : self->outcome->data_name;
     mine->status = status;
     mine->read_once = self->outcome->read_once;
+    mine->target = self->outcome->columns_used.target;
     mine->text = (int64_t)strlen(text) + 1;
     base_write_bytes(&notes, text, (size_t)mine->text);
     engine_must(self->ranks, base_writer_take(&notes, &self->note, &self->note_bytes));
@@ -220,6 +222,7 @@ static int load_other(loading *self, const notice *first, const char *notes)
         return status;
     if (status < 0 || first->rows < 0)
         return run_load_alone(self->outcome);
+    self->outcome->columns_used.target = first->target;
     self->outcome->load_seconds = base_seconds() - started;
     return SHOAL_OK;
 }

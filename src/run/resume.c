@@ -115,6 +115,15 @@ static int make_resuming_request(shoal_outcome **out, const shoal_job *about, co
     return status;
 }
 
+/* What the job's model is to remember of its columns; jobs of earlier versions kept nothing of that. */
+static int take_schema(shoal_outcome *outcome, const char *id)
+{
+    const json_t *schema = json_object_get(outcome->kept->asked, "schema");
+    char name[SHOAL_JOB_ID_BYTES + 8];
+    snprintf(name, sizeof name, "job %s", id);
+    return schema ? learn_schema_take(&outcome->columns_used.schema, schema, name) : SHOAL_OK;
+}
+
 /* What of the spec this process has to know. */
 static int note_spec(shoal_outcome *outcome, const shoal_job *about)
 {
@@ -149,6 +158,8 @@ static int go_on_with_job(shoal_outcome *outcome, const shoal_job *about)
     int status = choose_workers(&outcome->own->workers, outcome, about);
     if (status == SHOAL_OK)
         status = note_spec(outcome, about);
+    if (status == SHOAL_OK)
+        status = take_schema(outcome, about->id);
     if (status == SHOAL_OK && !done)
         status = shoal_job_resume(outcome->jobs.store, about->id, run_jobs_deadline(&outcome->jobs));
     if (status == SHOAL_OK && !done)

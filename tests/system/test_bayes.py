@@ -183,6 +183,7 @@ def wrong_input_is_told():
     np.save("bad.npy", np.array([[1.0, 5], [np.nan, 6]]))
     np.save("flat.npy", np.array([[1.0, 5], [1, 5], [2, 6], [3, 6]]))
     np.save("good.npy", np.array([[1.0, 5], [2, 5], [2, 6], [3, 6]]))
+    np.save("three.npy", np.ones((4, 3)))
     np.save("none.npy", np.array([1.0, 1, 0, 0]))
     np.save("many.npy", np.c_[np.arange(1001.0), np.arange(1001.0)])
     refuses(1, "column 2, which is to hold the labels, is 5 in every row; two classes are the least", "one.npy")
@@ -199,9 +200,9 @@ def wrong_input_is_told():
     done = shoal("bayes", "good.npy", "--priors", "even", code=2)
     assert "--priors" in done.stderr and "uniform" in done.stderr, done.stderr
     shoal("bayes", "good.npy", "--model", "m.safetensors")
-    done = shoal("predict", "m.safetensors", "good.npy", "--labels", "l.npy", code=1)
-    assert "good.npy has 2 columns, but m.safetensors is a model for 1: leave out the column with the labels" in (
-        done.stderr), done.stderr
+    shoal("predict", "m.safetensors", "good.npy", "--labels", "l.npy")  # which holds the target still
+    done = shoal("predict", "m.safetensors", "three.npy", "--labels", "never.npy", code=1)
+    assert "three.npy has 3 columns, but m.safetensors is a model for 1" in done.stderr, done.stderr
 
 
 apart.main(at_once=3)

@@ -167,8 +167,12 @@ def logistic_models_of_a_run():
     shoal("predict", "m.safetensors", "x.npy", "--probabilities", "p.npy", "--labels", "l.npy", "--quiet")
     assert np.allclose(np.load("p.npy"), probabilities(X, tensors["weights"], tensors["intercept"]), rtol=1e-12)
     assert (np.load("l.npy") == labels).mean() > 0.9
-    refuses(1, "xy.npy has 4 columns, but m.safetensors is a model for 3: leave out the column with the labels",
-            "m.safetensors", "xy.npy")
+    # Rows that still hold the target, which the model knows by its number.
+    summary = shoal("predict", "m.safetensors", "xy.npy", "--labels", "xy-l.npy").stdout
+    assert "\ncolumns    left out column 4\n" in summary, summary
+    assert (np.load("xy-l.npy") == np.load("l.npy")).all()
+    np.save("wide.npy", rows(10, 5))
+    refuses(1, "wide.npy has 5 columns, but m.safetensors is a model for 3", "m.safetensors", "wide.npy")
 
 
 @apart.test
@@ -259,6 +263,94 @@ def autoencoder_models_that_lie():
         write_model("m.safetensors", metadata, **{"encoder_weight": rows(4, 6), "encoder_bias": np.zeros(4), **tensors})
         refuses(1, f"m.safetensors: {sentence}", "m.safetensors", "x.npy", "--features", "f.npy")
     assert not os.path.exists("f.npy")
+
+
+# ---- columns by name -------------------------------------------------------------------------------------------------
+
+
+def write_csv(path, names, *columns):
+    with open(path, "w") as file:
+        print(*names, sep=",", file=file)
+        for row in zip(*columns):
+            print(*row, sep=",", file=file)
+
+
+def pen_strokes(count):
+    """Rows of 16 columns and ten classes, whose columns in another order are other classes: as pendigits has them."""
+    generator = np.random.default_rng(7)
+    labels = np.arange(count) % 10
+    X = generator.integers(0, 100, (10, 16))[labels] + generator.normal(size=(count, 16)) * 12
+    names = [f"{axis}{i}" for i in range(8) for axis in "xy"]
+    return X.round(2), labels, names
+
+
+@apart.test
+def columns_are_matched_by_name():
+    X, labels, names = pen_strokes(1000)
+    order = np.random.default_rng(1).permutation(16)
+    write_csv("train.csv", names + ["digit"], *X.T, labels)
+    write_csv("moved.csv", ["id"] + [names[i] for i in order] + ["digit"], range(1000), *X.T[order], labels)
+    np.savetxt("bare.csv", X[:, order], delimiter=",")
+    for learner, words in (("logistic", []), ("bayes", [])):
+        shoal(learner, "train.csv", "--target", "digit", *words, "--model", "m.safetensors", "--quiet")
+        shoal("predict", "m.safetensors", "train.csv", "--labels", "l.npy", "--quiet")
+        summary = shoal("predict", "m.safetensors", "moved.csv", "--labels", "moved.npy").stdout
+        assert (np.load("l.npy") == labels).mean() > 0.95
+        assert (np.load("moved.npy") == np.load("l.npy")).all()
+        assert "\ncolumns    reordered by name, left out 'id', 'digit'\n" in summary, summary
+        shoal("predict", "m.safetensors", "bare.csv", "--labels", "bare.npy", "--quiet")  # by number
+        assert (np.load("bare.npy") == labels).mean() < 0.5
+    for learner, words, option in (("kmeans", ["-k", 10], "--labels"),
+                                   ("autoencoder", ["--hidden", 4, "--iterations", 5, "--output", "linear"],
+                                    "--features")):
+        shoal(learner, "train.csv", "--drop-column", "digit", *words, "--model", "m.safetensors", "--quiet")
+        shoal("predict", "m.safetensors", "train.csv", option, "l.npy", "--quiet")
+        shoal("predict", "m.safetensors", "moved.csv", option, "moved.npy", "--quiet")
+        assert (np.load("moved.npy") == np.load("l.npy")).all()
+    write_csv("less.csv", names[:-2] + ["y_7"], *X.T[:15])
+    refuses(1, "less.csv has no columns 'x7', 'y7', which m.safetensors needs; did you mean 'x0'?", "m.safetensors",
+            "less.csv")
+
+
+@apart.test
+def a_start_is_matched_by_name():
+    X, labels, names = pen_strokes(500)
+    write_csv("train.csv", names + ["digit"], *X.T, labels)
+    write_csv("moved.csv", ["digit", "id"] + names[::-1], labels, range(500), *X.T[::-1])
+    first = json.loads(shoal("logistic", "train.csv", "--model", "m.safetensors", "--json").stdout)
+    then = json.loads(
+        shoal("logistic", "moved.csv", "--target", "digit", "--start", "m.safetensors", "--iterations", 0, "--model",
+              "then.safetensors", "--json").stdout)
+    assert then["objective"] == first["objective"] and then["columns_note"] == "reordered by name, left out 'id'", then
+    schema = json.loads(read_model("then.safetensors")[0]["schema"])
+    assert schema["names"] == names and schema["target"] == "digit", schema
+    done = shoal("logistic", "moved.csv", "--target", "x3", "--start", "m.safetensors", code=2)
+    assert "--target: 'x3' is one of the columns that m.safetensors was trained on" in done.stderr, done.stderr
+    # The job keeps the names, so that workers and whoever resumes it write the same model.
+    for words in (["--workers", "local:2"], ["--detach", "--store", "dir:jobs", "--job", "by-name"]):
+        shoal("logistic", "train.csv", *words, "--model", "w.safetensors", "--quiet")
+        if "--detach" in words:
+            shoal("job", "resume", "by-name", "--store", "dir:jobs", "--workers", "local:1", "--quiet")
+        with open("m.safetensors", "rb") as one, open("w.safetensors", "rb") as other:
+            assert one.read() == other.read(), words
+        os.remove("w.safetensors")
+
+
+@apart.test
+def schemas_that_lie():
+    np.save("x.npy", rows(10, 2))
+    for schema, sentence in (("no JSON", "its schema is not a JSON object"),
+                             ({"columns": 3}, "a schema of 3 columns, but a model of 2"),
+                             ({"columns": 2, "names": ["a", "a"]}, "'names' of its schema has the same text twice"),
+                             ({"columns": 2, "classes": ["a", "b"]}, "a schema of 2 classes, but a model of 0")):
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        write_model("m.safetensors", {"learner": "kmeans", "schema": text}, centres=rows(2, 2))
+        refuses(1, f"m.safetensors: {sentence}", "m.safetensors", "x.npy", "--labels", "l.npy")
+    write_model("m.safetensors", {
+        "learner": "logistic", "schema": json.dumps({"columns": 2, "classes": ["cat", "dog"]})
+    }, classes=np.array([1.0, 2.0]), weights=rows(1, 2), intercept=np.zeros(1))
+    refuses(1, "m.safetensors: its classes have names, but are not numbered from 0", "m.safetensors", "x.npy")
+    assert not os.path.exists("l.npy")
 
 
 # ---- what is no model ------------------------------------------------------------------------------------------------

@@ -12,7 +12,9 @@ static const shoal_option inputs[] = {LEARN_CLASSES_INPUTS, {0}};
 static int settle(void *config, double *values[4], const learn_inputs *given, const learn_rows *about)
 {
     (void)values;
-    return learn_target_find(&((bayes_config *)config)->target, given, about);
+    (void)given;
+    ((bayes_config *)config)->target = about->target;
+    return SHOAL_OK;
 }
 
 /* Only a run finds out how many classes there are. */
@@ -66,7 +68,8 @@ static int load(learn_applied *out, const learn_model_file *model, const char *p
         status = learn_model_file_matrix(&out->values[2], &config->classes_count, &config->columns, model, "variances");
     if (status == SHOAL_OK)
         status = learn_model_file_vector(&out->values[3], &config->classes_count, model, "priors");
-    config->classes = out->values[0];
+    config->classes = out->classes = out->values[0];
+    out->classes_count = config->classes_count;
     config->means = out->values[1];
     config->variances = out->values[2];
     config->priors = out->values[3];

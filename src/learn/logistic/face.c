@@ -27,10 +27,10 @@ static int settle(void *into, double *values[4], const learn_inputs *given, cons
     shoal_logistic_config *config = into;
     learn_model_file model = {0};
     int64_t columns = about->columns - 1;
-    int status = learn_target_find(&config->target, given, about);
-    if (status < 0 || !given->start)
-        return status;
-    status = learn_model_file_open_as(&model, given->start, "logistic");
+    config->target = about->target;
+    if (!given->start)
+        return SHOAL_OK;
+    int status = learn_model_file_open_as(&model, given->start, "logistic");
     if (status == SHOAL_OK)
         status = learn_model_file_matrix(&values[0], &config->start_outputs, &columns, &model, "weights");
     if (status == SHOAL_OK)
@@ -103,7 +103,8 @@ static int load(learn_applied *out, const learn_model_file *model, const char *p
         status = learn_model_file_matrix(&out->values[1], &config->outputs, &config->columns, model, "weights");
     if (status == SHOAL_OK)
         status = learn_model_file_vector(&out->values[2], &config->outputs, model, "intercept");
-    config->classes = out->values[0];
+    config->classes = out->classes = out->values[0];
+    out->classes_count = config->classes_count;
     config->weights = out->values[1];
     config->intercept = out->values[2];
     out->columns = config->columns;

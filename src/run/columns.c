@@ -1,0 +1,245 @@
+/* Which columns of DATA a run uses.  See columns.h. */
+#include "columns.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "data/data_select.h"
+#include "learn/classes_face.h"
+#include "outcome.h"
+#include "ranks.h"
+
+void run_columns_release(run_columns *columns)
+{
+    learn_schema_release(&columns->schema);
+    base_free(&columns->note);
+}
+
+/* ---- what people are told ---------------------------------------------------------------------------------------- */
+
+static int add_note(run_columns *columns, const char *text)
+{
+    char *longer = NULL;
+    int status = base_format(&longer, "%s%s%s", columns->note ? columns->note : "", columns->note ? ", " : "", text);
+    if (status == SHOAL_OK) {
+        base_free(&columns->note);
+        columns->note = longer;
+    }
+    return status;
+}
+
+/* "column 5" or "'species'" */
+static int name_column(char **out, const shoal_data *data, int64_t column)
+{
+    const char *name = shoal_data_column_name(data, column);
+    int status = name ? base_format(out, "'%s'", name) : base_format(out, "column %" PRId64, column + 1);
+    if (status == SHOAL_OK)
+        base_text_clean(*out);
+    return status;
+}
+
+/* Which columns are not among those that are kept. */
+static int note_ignored(run_columns *columns, const shoal_data *data, const int64_t *kept, int64_t count)
+{
+    enum { NAMED = 8 };
+    int64_t all = shoal_data_columns(data), ignored = 0;
+    bool *used = NULL;
+    char *line = NULL;
+    int status = base_alloc(&used, (size_t)all, sizeof *used, "columns");
+    for (int64_t i = 0; i < count && status == SHOAL_OK; i++)
+        used[kept[i]] = true;
+    for (int64_t i = 0; i < all && status == SHOAL_OK; i++) {
+        char *name = NULL, *longer = NULL;
+        if (used[i] || ++ignored > NAMED)
+            continue;
+        status = name_column(&name, data, i);
+        if (status == SHOAL_OK)
+            status = base_format(&longer, "%s%s%s", line ? line : "left out ", line ? ", " : "", name);
+        base_free(&name);
+        base_free(&line);
+        line = longer;
+    }
+    if (status == SHOAL_OK && line)
+        status = add_note(columns, line);
+    if (status == SHOAL_OK && ignored > NAMED) {
+        base_free(&line);
+        status = base_format(&line, "and %" PRId64 " more", ignored - NAMED);
+        if (status == SHOAL_OK)
+            status = add_note(columns, line);
+    }
+    base_free(&line);
+    base_free(&used);
+    return status;
+}
+
+/* ---- choosing columns -------------------------------------------------------------------------------------------- */
+
+static bool in_order(const int64_t *columns, int64_t count)
+{
+    for (int64_t i = 1; i < count; i++)
+        if (columns[i] < columns[i - 1])
+            return false;
+    return true;
+}
+
+/* Rows that the caller has in memory stay as they are. */
+static int select_columns(shoal_outcome *outcome, const int64_t *columns, int64_t count)
+{
+    shoal_data *copy = NULL;
+    int status = outcome->data_lent ? data_select_copy(&copy, outcome->data, columns, count)
+                                    : data_select(&outcome->data, columns, count);
+    if (status < 0)
+        return status;
+    if (copy) {
+        outcome->data = copy;
+        outcome->data_lent = false;
+    }
+    base_free(&outcome->joined); /* which were copied */
+    outcome->columns = count;
+    return SHOAL_OK;
+}
+
+/* Brings the rows to these columns, and tells of it. */
+static int use_columns(shoal_outcome *outcome, const int64_t *columns, int64_t count)
+{
+    bool ordered = in_order(columns, count);
+    if (ordered && count == outcome->columns)
+        return SHOAL_OK;
+    int status = ordered ? SHOAL_OK : add_note(&outcome->columns_used, "reordered by name");
+    if (status == SHOAL_OK)
+        status = note_ignored(&outcome->columns_used, outcome->data, columns, count);
+    return status == SHOAL_OK ? select_columns(outcome, columns, count) : status;
+}
+
+/* ---- training ---------------------------------------------------------------------------------------------------- */
+
+/* The column of the target from 0, or -1 for a learner without one. */
+static int find_target(int64_t *out, const shoal_outcome *outcome)
+{
+    const learn_rows rows = run_rows_of(outcome);
+    int64_t number = 0;
+    *out = -1;
+    if (!run_is_learning(outcome) || outcome->face->classes_most == 0)
+        return SHOAL_OK;
+    int status =
+        outcome->request->inputs.labels ? SHOAL_OK : learn_target_find(&number, &outcome->request->inputs, &rows);
+    *out = number > 0 ? number - 1 : outcome->columns - (number < 0 ? -number : 1);
+    return status;
+}
+
+/* The model that training starts from, if it is one that can remember columns. */
+static int read_start(learn_schema *out, const char **path, const shoal_outcome *outcome)
+{
+    const shoal_request *request = outcome->request;
+    const char *option = NULL;
+    learn_model_file model = {0};
+    *path = request->face->start_file && !request->start
+                ? request->face->start_file(&option, request->config, &request->inputs)
+                : NULL;
+    int status = run_ranks_can_read(option, *path);
+    if (status < 0 || !*path || !data_safetensors_is(*path))
+        return status;
+    status = learn_model_file_open(&model, *path);
+    if (status == SHOAL_OK)
+        status = learn_model_file_schema(out, &model);
+    learn_model_file_close(&model);
+    return status;
+}
+
+/* The model's columns in its order; the target stays at its place as far as there are columns before it. */
+static int match_start(shoal_outcome *outcome, const learn_schema *start, const char *path, int64_t *target)
+{
+    int64_t *columns = NULL, count = start->columns;
+    int status = base_alloc(&columns, (size_t)count + 1, sizeof *columns, "columns");
+    if (status == SHOAL_OK)
+        status = learn_schema_match(columns, start, outcome->data, outcome->data_name, path);
+    for (int64_t i = 0; i < count && status == SHOAL_OK; i++)
+        if (columns[i] == *target)
+            status = shoal_fail(SHOAL_USAGE, "--target: '%s' is one of the columns that %s was trained on",
+                                start->names[i], path);
+    if (status == SHOAL_OK && *target >= 0) {
+        int64_t place = *target < count ? *target : count;
+        memmove(columns + place + 1, columns + place, (size_t)(count - place) * sizeof *columns);
+        columns[place] = *target;
+        *target = place;
+        count++;
+    }
+    if (status == SHOAL_OK)
+        status = use_columns(outcome, columns, count);
+    base_free(&columns);
+    return status;
+}
+
+static int settle_training(shoal_outcome *outcome)
+{
+    run_columns *self = &outcome->columns_used;
+    learn_schema start = {0};
+    const char *path = NULL;
+    int64_t target = -1;
+    int status = find_target(&target, outcome);
+    if (status == SHOAL_OK)
+        status = read_start(&start, &path, outcome);
+    if (status == SHOAL_OK && start.names && learn_columns_named(outcome->data))
+        status = match_start(outcome, &start, path, &target);
+    learn_schema_release(&self->schema);
+    if (status == SHOAL_OK)
+        status = learn_schema_note(&self->schema, outcome->data, target);
+    if (outcome->request->inputs.labels)
+        self->schema.target_column = 0; /* which is not a column of DATA */
+    self->target = target + 1;
+    learn_schema_release(&start);
+    return status;
+}
+
+/* Rows of a job that is resumed, whose schema the job kept: the start is not read again. */
+static int settle_again(shoal_outcome *outcome)
+{
+    run_columns *self = &outcome->columns_used;
+    int64_t target = self->schema.target_column - 1;
+    if (!self->schema.names || !learn_columns_named(outcome->data))
+        return SHOAL_OK;
+    if (self->schema.target)
+        target = learn_column_find(outcome->data, self->schema.target);
+    return match_start(outcome, &self->schema, "the job", &target);
+}
+
+/* ---- applying ---------------------------------------------------------------------------------------------------- */
+
+/* Where the rows hold the target that the model was trained on; -1 where they do not. */
+static int64_t find_known_target(const shoal_outcome *outcome)
+{
+    const learn_schema *schema = &outcome->columns_used.schema;
+    if (schema->names && schema->target && learn_columns_named(outcome->data))
+        return learn_column_find(outcome->data, schema->target);
+    return schema->target_column > 0 && outcome->columns == schema->columns + 1 ? schema->target_column - 1 : -1;
+}
+
+static int settle_applying(shoal_outcome *outcome)
+{
+    const run_columns *self = &outcome->columns_used;
+    const learn_schema *schema = &self->schema;
+    bool named = schema->names && learn_columns_named(outcome->data);
+    int64_t *columns = NULL, target = find_known_target(outcome);
+    if (!named && (target < 0 || outcome->columns == schema->columns))
+        return SHOAL_OK; /* by number, and the model says how many there must be */
+    int status = base_alloc(&columns, (size_t)schema->columns, sizeof *columns, "columns");
+    if (status == SHOAL_OK && named)
+        status = learn_schema_match(columns, schema, outcome->data, outcome->data_name, self->model);
+    for (int64_t i = 0; i < schema->columns && status == SHOAL_OK && !named; i++)
+        columns[i] = i < target ? i : i + 1;
+    if (status == SHOAL_OK)
+        status = use_columns(outcome, columns, schema->columns);
+    base_free(&columns);
+    return status;
+}
+
+int run_columns_settle(shoal_outcome *outcome)
+{
+    if (outcome->columns_used.model)
+        return settle_applying(outcome);
+    if (outcome->kept)
+        return settle_again(outcome);
+    return run_is_learning(outcome) && !outcome->face->runs_code ? settle_training(outcome) : SHOAL_OK;
+}
