@@ -1,4 +1,4 @@
-/* What was predicted of runs and what happened.  See calibrate.h. */
+/* The history: what was predicted of runs and what happened.  See calibrate_print.h. */
 #include "calibrate_print.h"
 
 #include <inttypes.h>
@@ -51,18 +51,20 @@ static int print_table(const plan_history *history)
         return status;
     if (history->count > 0)
         printf("%-16s  %-11s  %18s  %7s  %-19s  %9s  %-20s  %9s  %5s\n", "date (UTC)", "learner", "rows x columns",
-               "workers", "store", "predicted", "90% within", "happened", "ratio");
+               "workers", "store", "predicted", "90% interval", "happened", "ratio");
     for (int64_t i = 0; i < history->count; i++)
         print_run(&history->run[i]);
     if (history->count == 0)
         printf("no runs yet\n");
     else if (errors.predicted == 0)
-        printf("\n%" PRId64 " run%s, none of which was predicted: shoal calibrate comes first\n", history->count,
+        printf("\n%" PRId64 " run%s, no predictions: run `shoal calibrate` first\n", history->count,
                history->count == 1 ? "" : "s");
     else
         printf("\n%" PRId64 " of %" PRId64 " runs were predicted: median error %.1f%%, worst %.1f%%; %" PRId64
-               " lay in their interval\n",
+               " fell within their interval\n",
                errors.predicted, history->count, 100 * errors.median, 100 * errors.worst, errors.within);
+    if (errors.poor)
+        printf("predictions are not reliable: run `shoal calibrate --refit` to fit them to these runs\n");
     if (history->damaged > 0)
         printf("%" PRId64 " line%s of %s could not be read and %s left out\n", history->damaged,
                history->damaged == 1 ? "" : "s", history->path, history->damaged == 1 ? "was" : "were");

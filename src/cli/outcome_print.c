@@ -40,7 +40,7 @@ void cli_print_written(FILE *stream, const run_file *outputs, const char *folder
 
 /* ---- what was predicted ------------------------------------------------------------------------------------------ */
 
-/* So long a run is worth a word about how it could have been predicted. */
+/* A run of at least so many seconds is worth a word about how it could have been predicted. */
 static const double LONG_RUN = 10;
 
 /* As many digits as can matter. */
@@ -52,13 +52,18 @@ static int digits_for(double seconds)
 static void print_predicted(FILE *stream, const run_prediction *is)
 {
     const shoal_estimate *estimate = &is->estimate;
-    if (is->told) {
+    if (is->told && !is->trust.reliable) {
+        fprintf(stream,
+                "no reliable prediction: the last %" PRId64 " runs were off by %.0f%% (median); run `shoal calibrate "
+                "--refit`\n",
+                is->trust.runs, 100 * is->trust.median);
+    } else if (is->told) {
         int digits = digits_for(fmin(estimate->seconds, is->took));
         fprintf(stream, "predicted  %.*f s (%.*f to %.*f) for these %.0f round%s, took %.*f s\n", digits,
                 estimate->seconds, digits, estimate->low, digits, estimate->high, is->rounds,
                 is->rounds == 1 ? "" : "s", digits, is->took);
     } else if (is->uncalibrated && is->took > LONG_RUN) {
-        fprintf(stream, "predicted  nothing: shoal calibrate measures this machine first\n");
+        fprintf(stream, "no prediction: run `shoal calibrate` first\n");
     }
 }
 
@@ -76,6 +81,9 @@ static json_t *json_predicted(const run_prediction *is)
     base_json_put(&object, "seconds", base_json_real(estimate->seconds));
     base_json_put(&object, "low", base_json_real(estimate->low));
     base_json_put(&object, "high", base_json_real(estimate->high));
+    base_json_put(&object, "reliable", json_boolean(is->trust.reliable));
+    base_json_put(&object, "judged_by", json_integer(is->trust.runs));
+    base_json_put(&object, "median_error", base_json_real(is->trust.median));
     base_json_put(&object, "rounds", base_json_real(is->rounds));
     base_json_put(&object, "rounds_seconds", base_json_real(rounds_seconds));
     base_json_put(&object, "took", base_json_real(is->took));

@@ -117,6 +117,8 @@ static void print_sources(FILE *stream, const plan *plan)
                  plan->prices->date);
         print_wrapped(stream, "prices", text);
     }
+    if (plan->caution[0])
+        print_wrapped(stream, "caution", plan->caution);
     if (plan->assumed[0])
         print_wrapped(stream, "assumed", plan->assumed);
 }
@@ -309,6 +311,7 @@ int cli_plan_print_json(const plan *plan)
         base_json_put(&object, "store", base_json_text(plan->store));
         base_json_put(&object, "probed", json_boolean(plan->probed));
         base_json_put(&object, "store_measured", json_boolean(plan->site_measured));
+        base_json_put(&object, "caution", plan->caution[0] ? base_json_text(plan->caution) : json_null());
         base_json_put(&object, "assumed", base_json_text(plan->assumed));
         base_json_put(&object, "crew", json_crew(plan));
         base_json_put(&object, "constants", json_constants(plan));

@@ -208,6 +208,19 @@ static int read_history_lines(plan_run **out, int64_t *count, int64_t *damaged, 
     return status;
 }
 
+/* Where the last so many lines begin: those before need not be parsed. */
+static size_t start_of_last(const char *bytes, size_t size, int64_t lines)
+{
+    size_t at = size > 0 && bytes[size - 1] == '\n' ? size - 1 : size;
+    while (at > 0 && lines > 0) {
+        const char *newline = memrchr(bytes, '\n', at);
+        if (--lines == 0)
+            return newline ? (size_t)(newline - bytes) + 1 : 0;
+        at = newline ? (size_t)(newline - bytes) : 0;
+    }
+    return 0;
+}
+
 int plan_history_read(plan_run **out, int64_t *count, int64_t *damaged, const char *path, int64_t most)
 {
     char *bytes = NULL;
@@ -222,15 +235,12 @@ int plan_history_read(plan_run **out, int64_t *count, int64_t *damaged, const ch
         status = read_end(&bytes, &size, file, path, READ_MOST);
     if (file >= 0)
         close(file);
+    size_t first = most > 0 && status == SHOAL_OK ? start_of_last(bytes, size, most) : 0;
     if (status == SHOAL_OK)
-        status = read_history_lines(out, count, damaged, bytes, size);
+        status = read_history_lines(out, count, damaged, bytes + first, size - first);
     base_free(&bytes);
     if (status < 0)
         base_free(out);
-    if (status == SHOAL_OK && most > 0 && *count > most) {
-        memmove(*out, *out + (*count - most), (size_t)most * sizeof **out);
-        *count = most;
-    }
     if (status < 0)
         *count = 0;
     return status;

@@ -38,13 +38,29 @@ int plan_history_path(char **out);
 /* Adds a line, and makes the file and the folders above it where they are missing.  A file of more than 4 MB keeps its
  * newer half, in one step.  SHOAL_INVALID for a path that is no plain file; SHOAL_SYSTEM names the file. */
 int plan_history_add(const char *path, const plan_run *run);
-/* The last `most` runs (0: all), oldest first; the caller frees them.  *damaged counts the lines that were left out.  A
- * file that is not there has none. */
+/* The runs of the last `most` lines (0: all), oldest first; the caller frees them.  *damaged counts those of the lines
+ * that were left out.  A file that is not there has none. */
 int plan_history_read(plan_run **out, int64_t *count, int64_t *damaged, const char *path, int64_t most);
 
 /* What the calibration predicts for the rounds of a run, as they happened.  A run whose workers share one machine also
  * has their start. Fails as shoal_plan_estimate does. */
 int plan_history_estimate(shoal_estimate *out, const plan_calibration *calibration, const plan_run *run);
+
+/* How far a prediction can be trusted. */
+typedef struct plan_trust {
+    int64_t runs;  /* earlier ones like it that it is judged by, the newest ones */
+    double median; /* of |happened / estimated - 1|; NAN without any */
+    double error;  /* as in shoal_site: 9 of 10 of these runs lay within it; 0 where they are too few to say */
+    bool reliable; /* false when the median of at least five is off by more than half */
+} plan_trust;
+
+/* Judges what the calibration says of a run by what it says of earlier ones, oldest first, of which those count that
+ * are like it, and that took no small fraction of its seconds (0: not known). */
+void plan_history_trust(plan_trust *out, const plan_calibration *calibration, const plan_run *run,
+                        const plan_run *earlier, int64_t count);
+/* plan_history_estimate with an interval that is no narrower than earlier runs justify. */
+int plan_history_predict(shoal_estimate *out, plan_trust *trust, const plan_calibration *calibration,
+                         const plan_run *run, const plan_run *earlier, int64_t count);
 
 /* Fits paces, sync and errors to what happened, starting from `calibration`, which it changes; what no run tells of
  * stays.  *used counts the runs it could use. */
@@ -67,6 +83,7 @@ typedef struct plan_history_errors {
     double median, worst; /* NAN without any */
     int64_t predicted;
     int64_t within; /* that lay in their interval */
+    bool poor;      /* of five or more, half are off by more than half, or a quarter lay outside */
 } plan_history_errors;
 
 bool plan_was_predicted(const plan_run *run);

@@ -27,6 +27,9 @@ bool plan_was_predicted(const plan_run *run)
     return run->predicted > 0 && run->seconds > 0;
 }
 
+enum { JUDGED_LEAST = 5 };
+static const double POOR_MEDIAN = 0.5, POOR_WITHIN = 0.75;
+
 int plan_history_judge(plan_history_errors *out, const plan_history *history)
 {
     double *error = NULL;
@@ -43,6 +46,8 @@ int plan_history_judge(plan_history_errors *out, const plan_history *history)
         base_sort_reals(error, (size_t)out->predicted);
         out->median = error[(out->predicted - 1) / 2];
         out->worst = error[out->predicted - 1];
+        out->poor = out->predicted >= JUDGED_LEAST &&
+                    (out->median > POOR_MEDIAN || (double)out->within < POOR_WITHIN * (double)out->predicted);
     }
     base_free(&error);
     return status;

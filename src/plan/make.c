@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "history.h"
 
 /* ---- the question ------------------------------------------------------------------------------------------------ */
 
@@ -326,6 +327,30 @@ static void take_rounds(plan *plan)
         }
 }
 
+/* What a learner takes by the calibration is no surer than it was for earlier runs here. */
+static void doubt_by_history(plan *plan)
+{
+    enum { EARLIER_MOST = 200 };
+    plan_run like = {0}, *earlier = NULL;
+    plan_trust trust;
+    char *path = NULL;
+    int64_t count = 0, damaged = 0;
+    snprintf(like.learner, sizeof like.learner, "%s", plan->request->algorithm->name);
+    snprintf(like.host, sizeof like.host, "%s", plan->calibration->host);
+    snprintf(like.kernel, sizeof like.kernel, "%s", plan->calibration->kernel);
+    if (plan_history_path(&path) == SHOAL_OK)
+        (void)plan_history_read(&earlier, &count, &damaged, path, EARLIER_MOST);
+    plan_history_trust(&trust, plan->calibration, &like, earlier, count);
+    plan->question.alone.error = fmax(plan->question.alone.error, trust.error);
+    plan->question.site.error = fmax(plan->question.site.error, trust.error);
+    if (!trust.reliable)
+        snprintf(plan->caution, sizeof plan->caution,
+                 "the last %lld runs of %s here were off by %.0f%% (median): run `shoal calibrate --refit`",
+                 (long long)trust.runs, like.learner, 100 * trust.median);
+    base_free(&earlier);
+    base_free(&path);
+}
+
 /* From --flops, by trying it, from the calibration, or, where there is none, from what calibrate would find. */
 static int find_paces(plan *plan)
 {
@@ -360,6 +385,7 @@ static int find_paces(plan *plan)
         question->paces = plan->calibration->paces;
         memcpy(plan->pace, plan->calibration->pace, sizeof plan->pace);
         loss = plan->calibration->thread_loss;
+        doubt_by_history(plan);
         status = SHOAL_OK;
     }
     if (status == SHOAL_ABSENT) {

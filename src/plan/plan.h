@@ -109,6 +109,7 @@ typedef struct plan {
     bool site_measured;
     const char *store;  /* the scheme or address whose constants were taken */
     bool priced;        /* it is known what a machine costs; if not, `cost` has requests alone */
+    char caution[160];  /* that earlier runs were far from what the calibration says; "" where they were not */
     char assumed[1024]; /* what was neither measured nor given, for people */
 } plan;
 

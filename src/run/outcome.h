@@ -7,6 +7,7 @@
 
 #include "columns.h"
 #include "jobs.h"
+#include "plan/history.h"
 #include "request.h"
 #include "trace.h"
 
@@ -36,6 +37,7 @@ typedef struct run_prediction {
     bool told;         /* and was */
     bool uncalibrated; /* it was not, since nothing was measured of this machine or learner */
     shoal_estimate estimate;
+    plan_trust trust;    /* in it, by earlier runs */
     double rounds, took; /* that the estimate is for; seconds */
 } run_prediction;
 

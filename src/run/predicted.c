@@ -131,9 +131,26 @@ static bool read_for_prediction(plan_calibration *out, const shoal_outcome *outc
     if (named)
         status = plan_calibration_read(out, path);
     if (named && status < 0 && status != SHOAL_ABSENT)
-        warn(outcome, "so nothing is predicted: shoal calibrate --fresh makes a new one");
+        warn(outcome, "so there is no prediction: run `shoal calibrate --fresh`");
     base_free(&path);
     return status == SHOAL_OK;
+}
+
+/* So many lines of the history are looked at for runs like this one. */
+enum { EARLIER_MOST = 200 };
+
+/* By the calibration, and by how good it was before: a history that can't be read has nothing against it. */
+static bool estimate(run_prediction *out, const plan_calibration *calibration, const plan_run *run)
+{
+    plan_run *earlier = NULL;
+    int64_t count = 0, damaged = 0;
+    char *path = NULL;
+    if (plan_history_path(&path) == SHOAL_OK)
+        (void)plan_history_read(&earlier, &count, &damaged, path, EARLIER_MOST);
+    int status = plan_history_predict(&out->estimate, &out->trust, calibration, run, earlier, count);
+    base_free(&earlier);
+    base_free(&path);
+    return status == SHOAL_OK && isfinite(out->estimate.seconds);
 }
 
 static void predict(run_prediction *out, plan_run *run, bool cost_known, const shoal_outcome *outcome)
@@ -145,8 +162,7 @@ static void predict(run_prediction *out, plan_run *run, bool cost_known, const s
     out->took = run->seconds;
     if (!cost_known || run->phases == 0)
         return;
-    out->told = calibrated && plan_history_estimate(&out->estimate, &calibration, run) == SHOAL_OK &&
-                isfinite(out->estimate.seconds);
+    out->told = calibrated && estimate(out, &calibration, run);
     out->uncalibrated = !out->told;
     if (out->told) {
         run->predicted = out->estimate.seconds;

@@ -231,7 +231,8 @@ def seeding_and_weights():
 
 def without_times(summary):
     """What one process prints, and many: all but how long it took and who computed it."""
-    return [line for line in summary.splitlines() if not re.match("(time|kernel|ranks|wrote|sharing|predicted) ", line)]
+    timed = "(time|kernel|ranks|wrote|sharing|predicted|no) "
+    return [line for line in summary.splitlines() if not re.match(timed, line)]
 
 
 @apart.test

@@ -43,7 +43,8 @@ def calibrate(path="config/shoal/calibration.json", learners=("kmeans", "logisti
                 requests_per_second=0.0, start=100.0, hash=0.0, sync=1.0, crowd=0.0, straggle=0.0, thread_loss=0.0,
                 error=0.2)
     whole = dict(version=1, date="2026-10-01T00:00:00Z", host="here", kernel="any", threads=2, thread_loss=0.0,
-                 error=0.1, paces=paces, sites=[site], **more)
+                 error=0.1, paces=paces, sites=[site])
+    whole.update(more)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w") as file:
         json.dump(whole, file)
@@ -95,6 +96,33 @@ def the_summary_has_one_line():
     pattern = r"predicted  \d+\.\d+ s \(\d+\.\d+ to \d+\.\d+\) for these \d+ rounds, took \d+\.\d+ s"
     assert re.fullmatch(pattern, lines[at]), lines[at]
     assert lines[at - 1].startswith("time  ") and lines[at + 1].startswith("kernel  "), lines
+
+
+@apart.test
+def what_is_known_to_be_bad_is_not_printed():
+    calibrate()
+    for _ in range(5):
+        told = json.loads(shoal("kmeans", DATA, "-k", 5, "--json").stdout)["predicted"]
+    assert told["reliable"] and told["judged_by"] in (3, 4) and told["median_error"] > 0.5, told
+    # Three runs that were far off are enough to widen the interval.
+    assert told["low"] < told["took"] * 1.5 < told["seconds"] < told["high"], told
+    for _ in range(3):
+        said = shoal("kmeans", DATA, "-k", 5).stdout
+    pattern = r"no reliable prediction: the last \d+ runs were off by \d+% \(median\); run `shoal calibrate --refit`"
+    assert [line for line in said.splitlines() if re.fullmatch(pattern, line)] and "predicted" not in said, said
+    told = json.loads(shoal("kmeans", DATA, "-k", 5, "--json").stdout)["predicted"]
+    assert not told["reliable"] and told["judged_by"] >= 5 and history()[-1]["predicted"] > 0, told
+    # A plan that relies on the calibration alone says so, too.
+    calibrate(host=history()[-1]["host"], kernel=history()[-1]["kernel"])
+    planned = json.loads(shoal("plan", "kmeans", DATA, "-k", 5, "--no-probe", "--json").stdout)
+    assert "runs of kmeans here were off by" in planned["caution"], planned
+    assert planned["best"]["low"] < told["took"] * 1.5, planned["best"]
+    listed = shoal("calibrate", "--history").stdout
+    assert "predictions are not reliable: run `shoal calibrate --refit`" in listed, listed
+    # Another learner is not blamed for it.
+    words = ["gen:uniform?rows=500&cols=7", "--hidden", 3, "--iterations", 5, "--json"]
+    told = json.loads(shoal("autoencoder", *words).stdout)["predicted"]
+    assert told["reliable"] and told["judged_by"] == 0, told
 
 
 @apart.test

@@ -467,6 +467,112 @@ static void test_refit_unmeasured(void **state)
 }
 
 /* Two lucky runs do not make an estimate certain, and a few runs far off do not spoil the rest. */
+/* ---- trust ------------------------------------------------------------------------------------------------------- */
+
+/* Earlier runs that took `factor` times what the calibration says, every other one the inverse of it. */
+static void make_earlier(plan_run *run, int count, const plan_calibration *as, double factor)
+{
+    for (int i = 0; i < count; i++) {
+        run[i] = alone_run(7); /* all of one length */
+        happen(&run[i], as, i, 0);
+        run[i].seconds *= i % 2 ? factor : 1 / factor;
+    }
+}
+
+static void test_trust_widens_intervals(void **state)
+{
+    plan_calibration kept = known_truth();
+    plan_run earlier[RUNS], run = alone_run(7);
+    shoal_estimate plain, estimate;
+    plan_trust trust;
+    (void)state;
+    happen(&run, &kept, 0, 0);
+    assert_int_equal(plan_history_estimate(&plain, &kept, &run), SHOAL_OK);
+    /* Good predictions leave the interval as the calibration has it, and so do too few bad ones. */
+    make_earlier(earlier, RUNS, &kept, 1.05);
+    assert_int_equal(plan_history_predict(&estimate, &trust, &kept, &run, earlier, RUNS), SHOAL_OK);
+    assert_true(trust.reliable && trust.runs == 20 && trust.median < 0.06);
+    assert_true(estimate.low == plain.low && estimate.high == plain.high);
+    make_earlier(earlier, 2, &kept, 9);
+    assert_int_equal(plan_history_predict(&estimate, &trust, &kept, &run, earlier, 2), SHOAL_OK);
+    assert_true(trust.reliable && trust.runs == 2 && estimate.high == plain.high);
+    /* A few that were off widen it until it holds them. */
+    make_earlier(earlier, 4, &kept, 1.45);
+    assert_int_equal(plan_history_predict(&estimate, &trust, &kept, &run, earlier, 4), SHOAL_OK);
+    assert_true(trust.reliable && trust.runs == 4);
+    expect_near(estimate.seconds, plain.seconds, 1e-12);
+    expect_near(estimate.high, 1.45 * plain.seconds, 1e-6);
+    expect_near(estimate.low, plain.seconds / 1.45, 1e-6);
+}
+
+static void test_trust_is_lost(void **state)
+{
+    plan_calibration kept = known_truth();
+    plan_run earlier[RUNS], run = alone_run(7);
+    shoal_estimate estimate;
+    plan_trust trust;
+    (void)state;
+    happen(&run, &kept, 0, 0);
+    make_earlier(earlier, 6, &kept, 1);
+    for (int i = 0; i < 6; i++)
+        earlier[i].seconds *= 0.21; /* all were predicted nearly five times too long */
+    assert_int_equal(plan_history_predict(&estimate, &trust, &kept, &run, earlier, 6), SHOAL_OK);
+    assert_true(!trust.reliable && trust.runs == 6);
+    expect_near(trust.median, 0.79, 1e-6);
+    /* Four do not tell yet, and one wild one among good ones does not either. */
+    plan_history_trust(&trust, &kept, &run, earlier, 4);
+    assert_true(trust.reliable);
+    make_earlier(earlier, 9, &kept, 1.1);
+    earlier[4].seconds *= 1000;
+    plan_history_trust(&trust, &kept, &run, earlier, 9);
+    assert_true(trust.reliable && trust.runs == 9);
+}
+
+static void test_trust_is_by_runs_alike(void **state)
+{
+    plan_calibration kept = known_truth();
+    plan_run earlier[8], run = alone_run(7);
+    plan_trust trust;
+    (void)state;
+    happen(&run, &kept, 0, 0);
+    make_earlier(earlier, 8, &kept, 9);
+    snprintf(earlier[0].host, sizeof earlier->host, "elsewhere");
+    snprintf(earlier[1].learner, sizeof earlier->learner, "logistic");
+    snprintf(earlier[2].store, sizeof earlier->store, "dir");
+    snprintf(earlier[3].kernel, sizeof earlier->kernel, "portable");
+    earlier[4].partial = true;
+    earlier[5].lost = 1;
+    earlier[6].seconds = 0;
+    earlier[7].seconds = run.seconds / 100; /* much shorter */
+    plan_history_trust(&trust, &kept, &run, earlier, 8);
+    assert_true(trust.runs == 0 && trust.reliable && isnan(trust.median) && trust.error == 0);
+    plan_history_trust(&trust, &kept, &run, NULL, 0);
+    assert_true(trust.runs == 0 && trust.reliable);
+}
+
+static void test_a_history_that_is_poor(void **state)
+{
+    plan_run run[8];
+    plan_history history = {.run = run, .count = 8};
+    plan_history_errors errors;
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        run[i] = (plan_run){.seconds = 1, .predicted = 1, .low = 0.8, .high = 1.2};
+    assert_int_equal(plan_history_judge(&errors, &history), SHOAL_OK);
+    assert_true(!errors.poor && errors.within == 8 && errors.median == 0);
+    for (int i = 0; i < 3; i++)
+        run[i].seconds = 1.3; /* not by much, but three of eight are outside of what nine of ten should be in */
+    assert_int_equal(plan_history_judge(&errors, &history), SHOAL_OK);
+    assert_true(errors.poor && errors.within == 5);
+    for (int i = 0; i < 8; i++)
+        run[i] = (plan_run){.seconds = 1, .predicted = 4.8, .low = 0.1, .high = 50};
+    assert_int_equal(plan_history_judge(&errors, &history), SHOAL_OK);
+    assert_true(errors.poor && errors.within == 8);
+    history.count = 4;
+    assert_int_equal(plan_history_judge(&errors, &history), SHOAL_OK);
+    assert_false(errors.poor);
+}
+
 static void test_refit_is_careful(void **state)
 {
     plan_calibration wanted = known_truth(), found = wanted;
@@ -645,14 +751,26 @@ static void test_bytes_of_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adding),           cmocka_unit_test(test_many_processes),
-        cmocka_unit_test(test_damaged_lines),    cmocka_unit_test(test_wrong_lines),
-        cmocka_unit_test(test_damaged_file),     cmocka_unit_test(test_growing),
-        cmocka_unit_test(test_no_plain_file),    cmocka_unit_test(test_path),
-        cmocka_unit_test(test_refit_paces),      cmocka_unit_test(test_refit_unmeasured),
-        cmocka_unit_test(test_refit_is_careful), cmocka_unit_test(test_refit_leaves_out),
-        cmocka_unit_test(test_refit_store),      cmocka_unit_test(test_refit_one_worker),
-        cmocka_unit_test(test_refit_absurd),     cmocka_unit_test(test_bytes_of_rows),
+        cmocka_unit_test(test_adding),
+        cmocka_unit_test(test_many_processes),
+        cmocka_unit_test(test_damaged_lines),
+        cmocka_unit_test(test_wrong_lines),
+        cmocka_unit_test(test_damaged_file),
+        cmocka_unit_test(test_growing),
+        cmocka_unit_test(test_no_plain_file),
+        cmocka_unit_test(test_path),
+        cmocka_unit_test(test_refit_paces),
+        cmocka_unit_test(test_refit_unmeasured),
+        cmocka_unit_test(test_refit_is_careful),
+        cmocka_unit_test(test_refit_leaves_out),
+        cmocka_unit_test(test_refit_store),
+        cmocka_unit_test(test_refit_one_worker),
+        cmocka_unit_test(test_trust_widens_intervals),
+        cmocka_unit_test(test_trust_is_lost),
+        cmocka_unit_test(test_trust_is_by_runs_alike),
+        cmocka_unit_test(test_a_history_that_is_poor),
+        cmocka_unit_test(test_refit_absurd),
+        cmocka_unit_test(test_bytes_of_rows),
     };
     return cmocka_run_group_tests_name("history", tests, make_folder, remove_folder);
 }
