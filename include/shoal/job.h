@@ -154,8 +154,10 @@ SHOAL_API void shoal_worker_free(shoal_worker **worker);
 
 /* What a job took, as far as its workers have told. */
 typedef struct shoal_job_report {
-    shoal_report run;            /* rounds, phases, counters; threads are the slots of the workers at its end */
+    shoal_report run;            /* rounds, phases, counters; threads are those of all workers at its end */
     int64_t workers, lost;       /* that took part; of these, that fell silent */
+    int64_t at_end;              /* workers at its end */
+    int threads_each;            /* threads of each of those; 0 when they differ */
     int64_t doubled;             /* pieces that were computed for someone else */
     shoal_store_counts requests; /* of all of them, this process included */
 } shoal_job_report;

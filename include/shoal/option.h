@@ -47,13 +47,14 @@ typedef struct shoal_option {
     const char *fallback;       /* default as a user would type it; NULL leaves zero */
     double least, most;         /* numbers: limits, both inclusive; no upper limit when most <= least */
     const char *const *choices; /* CHOICE: NULL-terminated names */
+    const char *default_text;   /* what help shows as the default without a fallback: "all cores"; NULL for nothing */
 } shoal_option;
 
 /* Sets every field that has a fallback.  The struct should be zero before. */
 SHOAL_API int shoal_options_default(void *settings, const shoal_option *table);
 
-/* Sets one option by its long name from text, as the command line does.  SHOAL_USAGE with a sentence that names
- * the option and what it accepts.  The text must outlive the settings. */
+/* Sets one option by its long name, or a name that other programs give it ("max_iter"), from text, as the command line
+ * does.  SHOAL_USAGE with a sentence that names the option and what it accepts.  The text must outlive the settings. */
 SHOAL_API int shoal_options_set(void *settings, const shoal_option *table, const char *name, const char *text);
 
 #ifdef __cplusplus

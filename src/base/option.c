@@ -255,8 +255,8 @@ static int assign_choice(int *field, const shoal_option *option, const char *cal
     }
     const char *near = base_nearest(text, option->choices, count);
     if (near)
-        return shoal_fail(SHOAL_USAGE, "%s: '%s' is none of %s; did you mean %s?", called, text, list, near);
-    return shoal_fail(SHOAL_USAGE, "%s: '%s' is none of %s", called, text, list);
+        return shoal_fail(SHOAL_USAGE, "%s: '%s' is not one of %s; did you mean %s?", called, text, list, near);
+    return shoal_fail(SHOAL_USAGE, "%s: '%s' is not one of %s", called, text, list);
 }
 
 static int assign_more(shoal_texts *field, const char *called, const char *text)
@@ -306,44 +306,115 @@ int base_options_default(void *settings, const base_option_group *groups)
 
 /* ---- finding an option ------------------------------------------------------------------------------------------- */
 
-/* An option and the struct its value goes into. */
+/* Names that people know from other programs.  They mean the option only where there is no option of that name and the
+ * command has the one they stand for; help does not show them. */
+static const struct alias {
+    const char *name, *option;
+    const char *unset; /* a value that means the default, such as scikit-learn's n_jobs=-1; NULL for none */
+} aliases[] = {
+    {"centers", "centres", NULL},
+    {"k", "clusters", NULL},
+    {"n-clusters", "clusters", NULL},
+    {"num-clusters", "clusters", NULL},
+    {"max-iter", "iterations", NULL},
+    {"max-iterations", "iterations", NULL},
+    {"n-iter", "iterations", NULL},
+    {"n-init", "runs", NULL},
+    {"random-state", "seed", NULL},
+    {"random-seed", "seed", NULL},
+    {"tol", "tolerance", NULL},
+    {"n-jobs", "threads", "-1"},
+    {"n-threads", "threads", NULL},
+    {"num-threads", "threads", NULL},
+    {"color", "colour", NULL},
+    {"gray", "grey", NULL},
+    {"grayscale", "grey", NULL},
+    {"normalize", "normalise", NULL},
+    {"standardize", "standardise", NULL},
+    {"drop-columns", "drop-column", NULL},
+    {"column", "columns", NULL},
+    {"usecols", "columns", NULL},
+    {"sample-weight", "weights", NULL},
+    {"sample-weights", "weights", NULL},
+    {"output", "out", NULL},
+    {"overwrite", "force", NULL},
+};
+enum { ALIASES = sizeof aliases / sizeof *aliases };
+
+/* Whether the first `length` characters of what was typed are this name; max_iter is max-iter. */
+static bool is_name(const char *name, const char *typed, size_t length)
+{
+    size_t at = 0;
+    while (at < length && name[at] && (name[at] == typed[at] || (name[at] == '-' && typed[at] == '_')))
+        at++;
+    return at == length && name[at] == '\0';
+}
+
+/* An option, the group it is of, and the alias it was called by, or NULL. */
 typedef struct target {
     const shoal_option *option;
-    void *settings;
+    const base_option_group *group;
+    const struct alias *alias;
 } target;
 
-/* Finds by the first `length` characters of name, or by letter when name is NULL. */
-static target find(void *settings, const base_option_group *groups, const char *name, size_t length, char letter)
+/* Finds by the first `length` characters of name, or by letter when name is NULL; no aliases. */
+static target find_own(const base_option_group *groups, const char *name, size_t length, char letter)
 {
-    for (const base_option_group *group = groups; group->title; group++) {
-        for (const shoal_option *option = *group->table; option->name; option++) {
-            bool same = name ? strncmp(option->name, name, length) == 0 && option->name[length] == '\0'
-                             : option->letter == letter;
-            if (same)
-                return (target){option, (char *)settings + group->offset};
+    for (const base_option_group *group = groups; group->title; group++)
+        for (const shoal_option *option = *group->table; option->name; option++)
+            if (name ? is_name(option->name, name, length) : option->letter == letter)
+                return (target){option, group, NULL};
+    return (target){NULL, NULL, NULL};
+}
+
+static target find(const base_option_group *groups, const char *name, size_t length, char letter)
+{
+    target found = find_own(groups, name, length, letter);
+    for (int i = 0; name && !found.option && i < ALIASES; i++) {
+        if (is_name(aliases[i].name, name, length)) {
+            found = find_own(groups, aliases[i].option, strlen(aliases[i].option), 0);
+            found.alias = &aliases[i];
         }
     }
-    return (target){NULL, NULL};
+    return found;
+}
+
+bool base_options_have(const base_option_group *groups, const char *name)
+{
+    return find(groups, name, strlen(name), 0).option != NULL;
+}
+
+/* Makes `option` the nearest so far if it, or the alias it is called by, is nearer to what was typed. */
+static void consider(const char **nearest, int *least, const char *typed, const char *called, const char *option)
+{
+    int distance = unlikeness(typed, called);
+    if (distance < *least && distance < (int)strlen(called)) {
+        *least = distance;
+        *nearest = option;
+    }
+}
+
+const char *base_options_nearest(const base_option_group *groups, const char *typed)
+{
+    const char *nearest = NULL;
+    int least = unlikeness_most(typed) + 1;
+    for (const base_option_group *group = groups; group->title; group++)
+        for (const shoal_option *option = *group->table; option->name; option++)
+            consider(&nearest, &least, typed, option->name, option->name);
+    for (int i = 0; i < ALIASES; i++)
+        if (base_options_have(groups, aliases[i].option))
+            consider(&nearest, &least, typed, aliases[i].name, aliases[i].option);
+    return nearest;
 }
 
 static int fail_unknown(const base_option_group *groups, const char *name, size_t length)
 {
     char typed[NAME_MOST + 1];
-    const char *nearest = NULL;
     snprintf(typed, sizeof typed, "%.*s", (int)(length < NAME_MOST ? length : NAME_MOST), name);
-    int least = unlikeness_most(typed) + 1;
-    for (const base_option_group *group = groups; group->title; group++) {
-        for (const shoal_option *option = *group->table; option->name; option++) {
-            int distance = unlikeness(typed, option->name);
-            if (distance < least) {
-                least = distance;
-                nearest = option->name;
-            }
-        }
-    }
+    const char *nearest = base_options_nearest(groups, typed);
     if (nearest)
-        return shoal_fail(SHOAL_USAGE, "there is no option --%s; did you mean --%s?", typed, nearest);
-    return shoal_fail(SHOAL_USAGE, "there is no option --%s", typed);
+        return shoal_fail(SHOAL_USAGE, "unknown option --%s; did you mean --%s?", typed, nearest);
+    return shoal_fail(SHOAL_USAGE, "unknown option --%s", typed);
 }
 
 static size_t size_of_kind(shoal_option_kind kind)
@@ -360,15 +431,28 @@ static size_t size_of_kind(shoal_option_kind kind)
     SHOAL_BUG("an option of kind %d", (int)kind);
 }
 
-int base_option_reset(void *settings, const shoal_option *table, const char *name)
+/* Makes an option what it is when nobody gives it. */
+static int reset(void *settings, const shoal_option *option)
 {
-    for (const shoal_option *option = table; option->name; option++) {
-        if (strcmp(option->name, name) != 0)
-            continue;
-        memset((char *)settings + option->offset, 0, size_of_kind(option->kind));
-        return option->fallback ? assign(settings, option, spell_long(option->name).text, option->fallback) : SHOAL_OK;
-    }
-    return shoal_fail(SHOAL_USAGE, "there is no option --%s", name);
+    memset((char *)settings + option->offset, 0, size_of_kind(option->kind));
+    return option->fallback ? assign(settings, option, spell_long(option->name).text, option->fallback) : SHOAL_OK;
+}
+
+static int set(void *settings, const target *found, const char *called, const char *text)
+{
+    void *own = (char *)settings + found->group->offset;
+    if (found->alias && found->alias->unset && strcmp(text, found->alias->unset) == 0)
+        return reset(own, found->option);
+    return assign(own, found->option, called, text);
+}
+
+int base_options_set(void *settings, const base_option_group *groups, const char *name, const char *text)
+{
+    target found = find(groups, name, strlen(name), 0);
+    if (!found.option)
+        return fail_unknown(groups, name, strlen(name));
+    return text ? set(settings, &found, spell_long(name).text, text)
+                : reset((char *)settings + found.group->offset, found.option);
 }
 
 int shoal_options_set(void *settings, const shoal_option *table, const char *name, const char *text)
@@ -377,10 +461,7 @@ int shoal_options_set(void *settings, const shoal_option *table, const char *nam
         {"", &table, 0},
         {0},
     };
-    target found = find(settings, groups, name, strlen(name), 0);
-    if (!found.option)
-        return fail_unknown(groups, name, strlen(name));
-    return assign(settings, found.option, spell_long(name).text, text);
+    return base_options_set(settings, groups, name, text);
 }
 
 /* ---- argument lists ---------------------------------------------------------------------------------------------- */
@@ -396,19 +477,19 @@ static bool is_option(const reader *in, const char *text)
 {
     if (text[0] != '-' || text[1] != '-')
         return false;
-    return find(in->settings, in->groups, text + 2, strcspn(text + 2, "="), 0).option != NULL;
+    return find(in->groups, text + 2, strcspn(text + 2, "="), 0).option != NULL;
 }
 
-/* The argument behind an option.  One that is itself an option was more likely forgotten than meant. */
+/* The argument after an option.  If it is itself an option, the value was probably forgotten. */
 static int take_value(const char **out, reader *in, const shoal_option *option, const char *called)
 {
     const char *argument = option->argument ? option->argument : "value";
     if (in->next >= in->argc)
-        return shoal_fail(SHOAL_USAGE, "%s needs %s behind it", called, argument);
+        return shoal_fail(SHOAL_USAGE, "%s needs %s", called, argument);
     const char *text = in->argv[in->next];
     if (is_option(in, text))
-        return shoal_fail(SHOAL_USAGE, "%s needs %s behind it, not the option %s (write %s=%s if that is meant)",
-                          called, argument, text, called, text);
+        return shoal_fail(SHOAL_USAGE, "%s needs %s, not the option %s (write %s=%s if you mean that text)", called,
+                          argument, text, called, text);
     in->next++;
     *out = text;
     return SHOAL_OK;
@@ -418,27 +499,28 @@ static int read_long(reader *in, const char *name)
 {
     size_t length = strcspn(name, "=");
     const char *value = name[length] ? name + length + 1 : NULL;
-    target found = find(in->settings, in->groups, name, length, 0);
+    target found = find(in->groups, name, length, 0);
     if (!found.option)
         return fail_unknown(in->groups, name, length);
-    spelling called = spell_long(found.option->name);
+    spelling called;
+    snprintf(called.text, sizeof called.text, "--%.*s", (int)length, name);
     if (found.option->kind == SHOAL_OPTION_FLAG) {
         if (value)
             return shoal_fail(SHOAL_USAGE, "%s takes no value", called.text);
         value = "true";
     }
     int status = value ? SHOAL_OK : take_value(&value, in, found.option, called.text);
-    return status < 0 ? status : assign(found.settings, found.option, called.text, value);
+    return status < 0 ? status : set(in->settings, &found, called.text, value);
 }
 
 /* -q, -k5, -k 5, and flags run together with at most one value at the end: -qk5. */
 static int read_letters(reader *in, const char *letters)
 {
     for (; *letters; letters++) {
-        target found = find(in->settings, in->groups, NULL, 0, *letters);
+        target found = find(in->groups, NULL, 0, *letters);
         spelling called = spell_letter(*letters);
         if (!found.option)
-            return shoal_fail(SHOAL_USAGE, "there is no option %s", called.text);
+            return shoal_fail(SHOAL_USAGE, "unknown option %s", called.text);
         const char *value = "true";
         bool flag = found.option->kind == SHOAL_OPTION_FLAG;
         int status = SHOAL_OK;
@@ -447,7 +529,7 @@ static int read_letters(reader *in, const char *letters)
         else if (!flag)
             status = take_value(&value, in, found.option, called.text);
         if (status == SHOAL_OK)
-            status = assign(found.settings, found.option, called.text, value);
+            status = set(in->settings, &found, called.text, value);
         if (status < 0 || !flag)
             return status;
     }

@@ -28,10 +28,14 @@ typedef struct base_option_group {
 /* Sets what has a fallback in every group.  The settings should be zero before. */
 int base_options_default(void *settings, const base_option_group *groups);
 
-/* Makes an option what it is when nobody gives it. */
-int base_option_reset(void *settings, const shoal_option *table, const char *name);
+/* Sets one option by its long name or an alias of it, as the command line does; a text of NULL makes it what it is when
+ * nobody gives it.  Values point into the text. */
+int base_options_set(void *settings, const base_option_group *groups, const char *name, const char *text);
+/* Whether there is such an option, by its own name or an alias; and the one that was probably meant, or NULL. */
+bool base_options_have(const base_option_group *groups, const char *name);
+const char *base_options_nearest(const base_option_group *groups, const char *typed);
 
-/* Reads --name=value, --name value, -k5, -k 5, -qk5; everything else, and all behind --, is put into `words`, which
+/* Reads --name=value, --name value, -k5, -k 5, -qk5; everything else, and all after --, is put into `words`, which
  * has room for argc pointers.  argv[0] is the first argument, not the program.  Values point into argv.
  * SHOAL_USAGE with a sentence that names the option. */
 int base_options_parse(void *settings, const base_option_group *groups, const char **words, int *word_count, int argc,

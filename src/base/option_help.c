@@ -61,6 +61,12 @@ static void name_option(char *out, size_t size, const shoal_option *option)
     snprintf(out, size, "  %s--%s%s%s", letter, option->name, argument[0] ? " " : "", argument);
 }
 
+/* What help says the default is; "" for nothing. */
+static const char *shown_default(const shoal_option *option)
+{
+    return option->default_text ? option->default_text : option->fallback ? option->fallback : "";
+}
+
 static void help_one(FILE *stream, const shoal_option *option, int column, int width)
 {
     char names[NAMES_MOST], text[1024];
@@ -70,13 +76,12 @@ static void help_one(FILE *stream, const shoal_option *option, int column, int w
         fprintf(stream, "%s\n%*s", names, column, "");
     else
         fprintf(stream, "%s%*s", names, column - used, "");
-    bool show_default = option->fallback && option->fallback[0] != '\0';
-    snprintf(text, sizeof text, "%s%s%s%s", option->help, show_default ? " (default " : "",
-             show_default ? option->fallback : "", show_default ? ")" : "");
+    const char *usual = shown_default(option);
+    snprintf(text, sizeof text, "%s%s%s%s", option->help, usual[0] ? " (default: " : "", usual, usual[0] ? ")" : "");
     base_wrap(stream, text, column, column, width);
 }
 
-/* Where the explanations start: behind the longest names that are not too long. */
+/* Where the explanations start: after the longest names that are not too long. */
 static int help_column(const base_option_group *groups)
 {
     int column = 12;
@@ -160,9 +165,9 @@ static void manual_one(FILE *stream, const shoal_option *option)
     }
     fputc('\n', stream);
     base_roff(stream, option->help);
-    if (option->fallback && option->fallback[0] != '\0') {
-        fputs(" (default ", stream);
-        base_roff(stream, option->fallback);
+    if (shown_default(option)[0]) {
+        fputs(" (default: ", stream);
+        base_roff(stream, shown_default(option));
         fputc(')', stream);
     }
     fputs(".\n", stream);

@@ -78,3 +78,8 @@ bool base_text_ends(const char *text, const char *ending)
     size_t length = strlen(text), end = strlen(ending);
     return length > end && strcmp(text + length - end, ending) == 0;
 }
+
+const char *base_plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}

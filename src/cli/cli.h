@@ -167,7 +167,7 @@ void cli_outcome_print_times(const shoal_outcome *outcome, FILE *stream);
 /* Adds what a face tells: numbers, and tensors of one dimension as lists. */
 void cli_json_facts(json_t **object, const shoal_result *facts);
 /* Numbers of a result as JSON has them. */
-json_t *cli_json_number(const shoal_number *number);
+json_t *cli_json_number(const shoal_result *result, const shoal_number *number);
 
 /* Where a summary for people goes: stderr when one of the outputs is stdout itself. */
 FILE *cli_summary_stream(const run_file *outputs);

@@ -80,7 +80,7 @@ static int run_cancel(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = run_jobs_command(&command, &jobs, "resume", id);
     if (status == SHOAL_OK)
-        printf("cancelled job %s, which can go on with `%s`\n", id, command);
+        printf("cancelled job %s; resume it with `%s`\n", id, command);
     base_free(&command);
     run_jobs_close(&jobs);
     return status;
@@ -141,8 +141,8 @@ const cli_verb cli_job_scale = {
     .run = run_scale,
 };
 
-static const char *const cancel_description[] = {"Ends a job. Its workers stop, what it has found so far stays in the "
-                                                 "store, and it can go on with shoal job resume.",
+static const char *const cancel_description[] = {"Cancels a job. Its workers stop, what it has found so far stays in "
+                                                 "the store, and shoal job resume continues it.",
                                                  NULL};
 static const learn_example cancel_examples[] = {
     {"shoal job cancel kmeans-4f --why 'the machines are needed'", "for now"},
@@ -150,7 +150,7 @@ static const learn_example cancel_examples[] = {
 };
 const cli_verb cli_job_cancel = {
     .name = "job cancel",
-    .summary = "end a job, which can go on later",
+    .summary = "cancel a job; it can be resumed",
     .word = {"ID"},
     .synopsis = "[options]",
     .description = cancel_description,

@@ -94,7 +94,7 @@ static const learn_example examples[] = {
 };
 const cli_verb cli_job_resume = {
     .name = "job resume",
-    .summary = "go on with a job",
+    .summary = "resume a job",
     .word = {"ID"},
     .synopsis = "[--workers WHERE] [options]",
     .description = description,

@@ -167,9 +167,10 @@ static const char *const show_description[] = {
     "Shows how a job stands: its rounds and how long each phase took, its slices and who holds them, its workers, the "
     "requests that they made of the store and their price. ID is the job's name, or the start or end of it; it can be "
     "left out when the store has one job.",
-    "Workers write what they did every third of a lease, so numbers may be so old. Roles are m for map, r for reduce "
-    "and l for the last reduction. A worker that has written nothing for a lease is silent: the others take over what "
-    "it held.",
+    "Workers write what they did every third of a lease, so numbers may be that old. A worker maps slices (computes "
+    "with their rows), reduces groups of them (adds their results), and merges the last sums into the next model, or "
+    "does what its roles name. A worker that has written nothing for a lease is silent: the others take over what it "
+    "held.",
     NULL,
 };
 static const learn_example show_examples[] = {

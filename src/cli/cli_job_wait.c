@@ -142,7 +142,7 @@ static int print_json(const char *id, const shoal_result *result)
     json_t *object = json_object(), *tensors = json_object();
     base_json_put(&object, "job", json_string(id));
     for (int i = 0; i < result->numbers; i++)
-        base_json_put(&object, result->number[i].name, cli_json_number(&result->number[i]));
+        base_json_put(&object, result->number[i].name, cli_json_number(result, &result->number[i]));
     for (int i = 0; i < result->tensors; i++)
         base_json_put(&tensors, result->tensor[i].name, json_shape(&result->tensor[i]));
     base_json_put(&object, "tensors", tensors);
@@ -161,8 +161,11 @@ static void print_result_text(const shoal_result *result)
 {
     for (int i = 0; i < result->numbers; i++) {
         const shoal_number *number = &result->number[i];
+        const char *word = learn_number_word(result, number);
         print_name(number->name);
-        if (number->truth)
+        if (word)
+            puts(word);
+        else if (number->truth)
             puts(number->value != 0 ? "true" : "false");
         else
             printf(number->whole ? "%.0f\n" : "%.17g\n", number->value);

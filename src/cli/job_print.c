@@ -72,10 +72,20 @@ static void format_slices(char *out, size_t size, const shoal_job *job, int64_t 
         snprintf(out, size, "-");
 }
 
+static const struct {
+    unsigned role;
+    const char *word;
+} role_words[] = {{SHOAL_ROLE_MAP, "map"}, {SHOAL_ROLE_REDUCE, "reduce"}, {SHOAL_ROLE_LAST, "last"}};
+enum { ROLE_WORDS = sizeof role_words / sizeof *role_words };
+
+/* "all", "map", "reduce,last" */
 static void format_roles(char *out, size_t size, unsigned roles)
 {
-    snprintf(out, size, "%s%s%s", roles & SHOAL_ROLE_MAP ? "m" : "", roles & SHOAL_ROLE_REDUCE ? "r" : "",
-             roles & SHOAL_ROLE_LAST ? "l" : "");
+    size_t at = 0;
+    snprintf(out, size, "%s", roles == SHOAL_ROLE_ALL ? "all" : "-");
+    for (int i = 0; i < ROLE_WORDS && roles != SHOAL_ROLE_ALL; i++)
+        if (roles & role_words[i].role)
+            at += (size_t)snprintf(out + at, size - at, "%s%s", at ? "," : "", role_words[i].word);
 }
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */
@@ -136,7 +146,7 @@ static void show_requests(FILE *stream, const shoal_store_counts *counts)
 static void show_worker(FILE *stream, const shoal_job *job, int64_t index)
 {
     const shoal_job_worker *worker = &job->worker[index];
-    char slices[40], age[24], roles[8];
+    char slices[40], age[24], roles[20];
     format_slices(slices, sizeof slices, job, index);
     format_roles(roles, sizeof roles, worker->roles);
     cli_format_age(age, sizeof age, worker->age);
@@ -144,7 +154,7 @@ static void show_worker(FILE *stream, const shoal_job *job, int64_t index)
     char host[20];
     snprintf(host, sizeof host, "%.18s", worker->host);
     base_text_clean(host);
-    fprintf(stream, "%-18s %8" PRId64 " %5d %-5s %8" PRId64 "  %-14s ", host, worker->pid, worker->slots, roles,
+    fprintf(stream, "%-18s %8" PRId64 " %5d %-10s %8" PRId64 "  %-14s ", host, worker->pid, worker->slots, roles,
             worker->maps, slices);
     if (!worker->left && !worker->alive)
         fprintf(stream, "silent for %s", age);
@@ -171,10 +181,14 @@ static void show_workers(FILE *stream, const shoal_job *job)
         fprintf(stream, "; %" PRId64 " pieces done for others", job->doubled);
     fputc('\n', stream);
     if (job->workers > 0)
-        fprintf(stream, "  %-16s  %-18s %8s %5s %-5s %8s  %-14s %s\n", "worker", "host", "process", "slots", "roles",
+        fprintf(stream, "  %-16s  %-18s %8s %5s %-10s %8s  %-14s %s\n", "worker", "host", "process", "slots", "roles",
                 "mapped", "holds", "state");
     for (int64_t i = 0; i < job->workers; i++)
         show_worker(stream, job, i);
+    if (job->workers > 0)
+        fputs("  slots: threads; roles: map (computes slices), reduce (adds up groups of them), last (makes the next "
+              "model);\n  mapped: slices computed so far; holds: slices it computes every round\n",
+              stream);
 }
 
 void cli_job_show_text(FILE *stream, const shoal_job *job)
@@ -185,7 +199,8 @@ void cli_job_show_text(FILE *stream, const shoal_job *job)
     fprintf(stream, "job        %s, %s\n", job->id, maker);
     fprintf(stream, "data       ");
     cli_put_text(stream, job->data);
-    fprintf(stream, ": %" PRId64 " rows, %" PRId64 " columns, %s, %s\n", job->shape.rows, job->shape.columns,
+    fprintf(stream, ": %" PRId64 " row%s, %" PRId64 " column%s, %s, %s\n", job->shape.rows,
+            base_plural(job->shape.rows), job->shape.columns, base_plural(job->shape.columns),
             shoal_type_name(job->shape.type), job->source);
     for (int i = 0; i < job->codes; i++) {
         fprintf(stream, "code       %s  ", job->code[i].sha256);
@@ -222,10 +237,12 @@ static json_t *json_requests(const shoal_store_counts *counts)
 static json_t *json_worker(const shoal_job *job, int64_t index)
 {
     const shoal_job_worker *worker = &job->worker[index];
-    char id[24], roles[8];
-    json_t *object = json_object(), *slices = json_array();
+    char id[24];
+    json_t *object = json_object(), *slices = json_array(), *roles = json_array();
     snprintf(id, sizeof id, "%016" PRIx64, worker->id);
-    format_roles(roles, sizeof roles, worker->roles);
+    for (int i = 0; i < ROLE_WORDS; i++)
+        if (worker->roles & role_words[i].role)
+            json_array_append_new(roles, json_string(role_words[i].word));
     base_json_put(&object, "id", json_string(id));
     base_json_put(&object, "host", base_json_text(worker->host));
     base_json_put(&object, "pid", json_integer(worker->pid));
@@ -234,7 +251,7 @@ static json_t *json_worker(const shoal_job *job, int64_t index)
     base_json_put(&object, "state", base_json_text(worker->state));
     base_json_put(&object, "kernel", base_json_text(worker->kernel));
     base_json_put(&object, "slots", json_integer(worker->slots));
-    base_json_put(&object, "roles", json_string(roles));
+    base_json_put(&object, "roles", roles);
     base_json_put(&object, "round", json_integer(worker->round));
     base_json_put(&object, "seconds", base_json_real(worker->seconds));
     base_json_put(&object, "age", base_json_real(worker->age));

@@ -1,5 +1,6 @@
 /* The program: finds the verb, reads its options, runs it, and turns what it returned into one line and an exit code.
- * To add a verb, write cli_<verb>.c and add a row here; those of learners are made from their faces. */
+ * To add a verb, write cli_<verb>.c and add a row here and to `sections` in help.c; the verbs of learners are made from
+ * their faces. */
 #include "cli.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "run/ranks.h"
 #include "run/process.h"
 
-/* Those of learners come first, then what is done with them, then their plans. */
+/* The verbs of learners come before these, then what is done with a model, then the learners' plans. */
 static const cli_verb *const other_verbs[] = {
     &cli_plan_search, &cli_calibrate,   &cli_data_info,  &cli_data_head, &cli_data_convert, &cli_data_patches,
     &cli_store_ls,    &cli_store_get,   &cli_store_put,  &cli_store_cat, &cli_store_rm,     &cli_store_du,
@@ -80,6 +81,25 @@ bool cli_verb_family(const char *first)
     return false;
 }
 
+/* "'data' needs a subcommand: info, head, convert or patches" */
+static int fail_no_subcommand(const char *first)
+{
+    char list[512] = "";
+    size_t length = 0;
+    const cli_verb *last = NULL;
+    for (const cli_verb *const *verb = cli_verbs(); *verb; verb++)
+        if (cli_verb_is_of(*verb, first))
+            last = *verb;
+    for (const cli_verb *const *verb = cli_verbs(); *verb && length < sizeof list; verb++)
+        if (cli_verb_is_of(*verb, first))
+            length += (size_t)snprintf(list + length, sizeof list - length, "%s%s",
+                                       length == 0     ? ""
+                                       : *verb == last ? " or "
+                                                       : ", ",
+                                       (*verb)->name + strlen(first) + 1);
+    return shoal_fail(SHOAL_USAGE, "'%s' needs a subcommand: %s", first, list);
+}
+
 int cli_verb_unknown(const char *const *word, int count)
 {
     const char *names[VERBS_MOST];
@@ -87,14 +107,14 @@ int cli_verb_unknown(const char *const *word, int count)
     int verbs = 0;
     for (const cli_verb *const *verb = cli_verbs(); *verb; verb++)
         names[verbs++] = (*verb)->name;
-    if (count == 1 && cli_verb_family(word[0]))
-        return shoal_fail(SHOAL_USAGE, "'%s' needs a verb behind it", word[0]);
-    bool both = count > 1 && cli_verb_family(word[0]);
+    bool family = cli_verb_family(word[0]), both = count > 1 && family;
+    if (family && !both)
+        return fail_no_subcommand(word[0]);
     snprintf(typed, sizeof typed, "%s%s%s", word[0], both ? " " : "", both ? word[1] : "");
     const char *near = base_nearest(typed, names, verbs);
     if (near)
-        return shoal_fail(SHOAL_USAGE, "there is no verb '%s'; did you mean '%s'?", typed, near);
-    return shoal_fail(SHOAL_USAGE, "there is no verb '%s'", typed);
+        return shoal_fail(SHOAL_USAGE, "unknown command '%s'; did you mean '%s'?", typed, near);
+    return shoal_fail(SHOAL_USAGE, "unknown command '%s'", typed);
 }
 
 static int check_words(const cli_verb *verb, const char *const *word, int count)
@@ -107,11 +127,11 @@ static int check_words(const cli_verb *verb, const char *const *word, int count)
         return shoal_fail(SHOAL_USAGE, "%s needs %.*s", verb->name, (int)strcspn(verb->word[count], "."),
                           verb->word[count]);
     if (count > most && !any_number)
-        return shoal_fail(SHOAL_USAGE, "%s: '%s' is one argument too many", verb->name, word[most]);
+        return shoal_fail(SHOAL_USAGE, "%s: unexpected argument '%s'", verb->name, word[most]);
     return SHOAL_OK;
 }
 
-/* Reads the arguments behind the verb's name and runs it. */
+/* Reads the arguments after the verb's name and runs it. */
 static int run_verb(const cli_verb *verb, int argc, char *const *argv)
 {
     void *settings = NULL;
@@ -145,14 +165,14 @@ static bool is_one_of(const char *text, const char *a, const char *b)
     return strcmp(text, a) == 0 || strcmp(text, b) == 0;
 }
 
-/* Runs what the command line asks for; *verb is set as soon as it is known, for the hint behind an error. */
+/* Runs the command line; *verb is set as soon as it is known, for the hint after an error. */
 static int dispatch(const cli_verb **verb, int argc, char *const *argv)
 {
     const char *const *words = (const char *const *)argv + 1;
     int count = argc - 1;
     if (count == 0) {
-        run_ranks_expect(); /* one of them says it */
-        return shoal_fail(SHOAL_USAGE, "a verb is missing, such as kmeans");
+        run_ranks_expect(); /* so that only one of them prints it */
+        return shoal_fail(SHOAL_USAGE, "shoal needs a command, such as kmeans");
     }
     if (is_one_of(words[0], "-h", "--help")) {
         cli_help_program(stdout);
@@ -176,7 +196,7 @@ static int dispatch(const cli_verb **verb, int argc, char *const *argv)
     }
     run_ranks_expect();
     if (words[0][0] == '-')
-        return shoal_fail(SHOAL_USAGE, "there is no option %s before the verb", words[0]);
+        return shoal_fail(SHOAL_USAGE, "unknown option %s before the command", words[0]);
     return cli_verb_unknown(words, count);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/text.h"
 #include "run/ranks.h"
 #include "run_result.h"
 #include "store/store_internal.h"
@@ -129,8 +130,11 @@ static json_t *json_seconds(const shoal_outcome *outcome)
     return seconds;
 }
 
-json_t *cli_json_number(const shoal_number *number)
+json_t *cli_json_number(const shoal_result *result, const shoal_number *number)
 {
+    const char *word = learn_number_word(result, number);
+    if (word)
+        return json_string(word);
     if (number->truth)
         return json_boolean(number->value != 0);
     return number->whole ? json_integer((json_int_t)number->value) : base_json_real(number->value);
@@ -153,8 +157,7 @@ static void print_away(const run_away *away, FILE *stream)
     const shoal_job_report *report = &away->report;
     char requests[32];
     base_format_count(requests, sizeof requests, store_counts_requests(&report->requests));
-    fprintf(stream, "job        %s, %lld worker%s", away->id, (long long)report->workers,
-            report->workers == 1 ? "" : "s");
+    fprintf(stream, "job        %s, %lld worker%s", away->id, (long long)report->workers, base_plural(report->workers));
     if (report->lost > 0)
         fprintf(stream, " (%lld lost)", (long long)report->lost);
     fprintf(stream, ", %s requests", requests);
@@ -181,9 +184,24 @@ static void print_kernel(const shoal_report *report, FILE *stream)
 {
     fprintf(stream, "kernel     %s, ", report->kernel);
     if (run_ranks())
-        fprintf(stream, "%d rank%s on %d host%s, ", report->ranks, report->ranks == 1 ? "" : "s", report->hosts,
-                report->hosts == 1 ? "" : "s");
-    fprintf(stream, "%d thread%s\n", report->all_threads, report->all_threads == 1 ? "" : "s");
+        fprintf(stream, "%d rank%s on %d host%s, ", report->ranks, base_plural(report->ranks), report->hosts,
+                base_plural(report->hosts));
+    fprintf(stream, "%d thread%s\n", report->all_threads, base_plural(report->all_threads));
+}
+
+/* "kernel     avx2, 4 workers with 2 threads each"; nothing of what their records do not say. */
+static void print_workers_kernel(const shoal_job_report *report, FILE *stream)
+{
+    int threads = report->threads_each ? report->threads_each : report->run.threads;
+    if (report->at_end == 0)
+        return;
+    fprintf(stream, "kernel     ");
+    cli_put_text(stream, report->run.kernel);
+    fprintf(stream, ", %" PRId64 " worker%s with %d thread%s%s\n", report->at_end, base_plural(report->at_end), threads,
+            base_plural(threads),
+            report->at_end == 1    ? ""
+            : report->threads_each ? " each"
+                                   : " in all");
 }
 
 json_t *cli_outcome_json(const shoal_outcome *outcome)
@@ -197,7 +215,8 @@ json_t *cli_outcome_json(const shoal_outcome *outcome)
         base_json_put(&object, "columns_note", base_json_text(outcome->columns_used.note));
     base_json_put(&object, "rounds", json_integer(outcome->report.rounds));
     for (int i = 0; i < outcome->result->numbers; i++)
-        base_json_put(&object, outcome->result->number[i].name, cli_json_number(&outcome->result->number[i]));
+        base_json_put(&object, outcome->result->number[i].name,
+                      cli_json_number(outcome->result, &outcome->result->number[i]));
     base_json_put(&object, "stopped", json_boolean(outcome->report.stopped));
     base_json_put(&object, "seconds", json_seconds(outcome));
     base_json_put(&object, "kernel", json_string(outcome->report.kernel));
@@ -223,8 +242,8 @@ void cli_outcome_print_data(const shoal_outcome *outcome, FILE *stream)
 {
     fprintf(stream, "data       ");
     cli_put_text(stream, outcome->data_name);
-    fprintf(stream, ": %" PRId64 " rows, %" PRId64 " columns, %s\n", outcome->rows, outcome->columns,
-            shoal_type_name(outcome->type));
+    fprintf(stream, ": %" PRId64 " row%s, %" PRId64 " column%s, %s\n", outcome->rows, base_plural(outcome->rows),
+            outcome->columns, base_plural(outcome->columns), shoal_type_name(outcome->type));
     if (outcome->columns_used.note) {
         fprintf(stream, "columns    ");
         cli_put_text(stream, outcome->columns_used.note);
@@ -250,7 +269,10 @@ void cli_outcome_print_times(const shoal_outcome *outcome, FILE *stream)
             print_phase(stream, &comma, outcome->report.phase[i].name, outcome->report.phase[i].seconds);
     fprintf(stream, "%swrite %.3f s\n", comma, outcome->write_seconds);
     print_predicted(stream, &outcome->predicted);
-    print_kernel(&outcome->report, stream);
+    if (outcome->away.id[0])
+        print_workers_kernel(&outcome->away.report, stream);
+    else
+        print_kernel(&outcome->report, stream);
     if (outcome->report.resumed > 0)
         fprintf(stream, "resumed    with round %" PRId64 "\n", outcome->report.resumed);
     if (outcome->away.id[0])
@@ -262,7 +284,7 @@ void cli_outcome_print_times(const shoal_outcome *outcome, FILE *stream)
 void cli_json_facts(json_t **object, const shoal_result *facts)
 {
     for (int i = 0; i < facts->numbers; i++)
-        base_json_put(object, facts->number[i].name, cli_json_number(&facts->number[i]));
+        base_json_put(object, facts->number[i].name, cli_json_number(facts, &facts->number[i]));
     for (int i = 0; i < facts->tensors; i++)
         base_json_put(object, facts->tensor[i].name, cli_tensor_list(&facts->tensor[i]));
 }
@@ -354,7 +376,7 @@ int cli_outcome_tell(const shoal_outcome *outcome, const cli_print_settings *pri
         if (outcome->away.resume) {
             fputs("shoal: ", stderr);
             cli_put_text(stderr, shoal_error());
-            fprintf(stderr, "; job %s can go on with `%s`\n", outcome->away.id, outcome->away.resume);
+            fprintf(stderr, "; resume job %s with `%s`\n", outcome->away.id, outcome->away.resume);
         }
         return CLI_RESUMABLE;
     }

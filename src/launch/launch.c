@@ -28,18 +28,23 @@ struct launch_group {
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------- */
 
-/* The launcher that a spec names; *rest is the text behind its colon. */
+/* The launcher that a spec names; *rest is the text after its colon.  A bare number means processes of this machine. */
 static int find_launcher(const struct launcher **out, const char **rest, const char *spec)
 {
     const char *colon = strchr(spec, ':');
     size_t length = colon ? (size_t)(colon - spec) : 0;
+    if (*spec && !spec[strspn(spec, "0123456789")]) {
+        *out = &launch_local;
+        *rest = spec;
+        return SHOAL_OK;
+    }
     for (int i = 0; i < LAUNCHERS; i++)
         if (strlen(launchers[i]->scheme) == length && strncmp(launchers[i]->scheme, spec, length) == 0) {
             *out = launchers[i];
             *rest = colon + 1;
             return SHOAL_OK;
         }
-    char forms[128] = "";
+    char forms[128] = "N, ";
     for (int i = 0; i < LAUNCHERS; i++) {
         size_t used = strlen(forms);
         snprintf(forms + used, sizeof forms - used, "%s%s",
@@ -48,7 +53,7 @@ static int find_launcher(const struct launcher **out, const char **rest, const c
                                      : " or ",
                  launchers[i]->form);
     }
-    return shoal_fail(SHOAL_USAGE, "--workers: '%s' is not known; it should be %s", spec, forms);
+    return shoal_fail(SHOAL_USAGE, "--workers: '%s' is not one of %s", spec, forms);
 }
 
 int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store_scheme, int64_t threads)

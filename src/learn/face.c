@@ -1,6 +1,7 @@
 /* What faces share.  See face.h. */
 #include "face.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,19 +48,32 @@ void learn_say_more(learn_lines *lines, const char *format, ...)
     va_end(arguments);
 }
 
+/* How a descent can end: a word for programs, and a sentence for people. */
+static const struct {
+    const char *word, *sentence;
+} ends[] = {[LEARN_LBFGS_GOES_ON] = {"stopped", "not converged"},
+            [LEARN_LBFGS_GRADIENT] = {"gradient", "converged: the gradient is small"},
+            [LEARN_LBFGS_CHANGE] = {"change", "converged: the objective hardly changes"},
+            [LEARN_LBFGS_ITERATIONS] = {"iterations", "not converged: more --iterations would go on"},
+            [LEARN_LBFGS_STUCK] = {"rounding", "converged as far as rounding lets it"},
+            [LEARN_LBFGS_DIVERGED] = {"diverged", "diverged"}};
+
 /* The number "end" of the result may come from a store. */
+static int end_of(const shoal_result *result)
+{
+    double end = shoal_result_number(result, "end");
+    return end >= 0 && end < (double)(sizeof ends / sizeof ends[0]) ? (int)end : LEARN_LBFGS_GOES_ON;
+}
+
+const char *learn_number_word(const shoal_result *result, const shoal_number *number)
+{
+    bool is_descent = !isnan(shoal_result_number(result, "diverged"));
+    return is_descent && strcmp(number->name, "end") == 0 ? ends[end_of(result)].word : NULL;
+}
+
 static const char *why_ended(const learn_ended *ended)
 {
-    static const char *const ends[] = {[LEARN_LBFGS_GOES_ON] = "not converged",
-                                       [LEARN_LBFGS_GRADIENT] = "converged: the gradient is small",
-                                       [LEARN_LBFGS_CHANGE] = "converged: the objective hardly changes",
-                                       [LEARN_LBFGS_ITERATIONS] = "not converged: more --iterations would go on",
-                                       [LEARN_LBFGS_STUCK] = "converged as far as rounding lets it",
-                                       [LEARN_LBFGS_DIVERGED] = "diverged"};
-    double end = shoal_result_number(ended->result, "end");
-    if (ended->stopped)
-        return "stopped";
-    return end >= 0 && end < (double)(sizeof ends / sizeof ends[0]) ? ends[(int)end] : ends[LEARN_LBFGS_GOES_ON];
+    return ended->stopped ? "stopped" : ends[end_of(ended->result)].sentence;
 }
 
 void learn_say_descent(learn_lines *lines, const learn_ended *ended)

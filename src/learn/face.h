@@ -188,6 +188,10 @@ const shoal_algorithm *const *learn_algorithms(void);
 /* The one with that name; NULL when there is none. */
 const shoal_algorithm *learn_algorithm_find(const char *name);
 
+/* The word for a number of the result that stands for one: "gradient", "iterations" or another for the "end" of a
+ * descent; NULL for a number that is one. */
+const char *learn_number_word(const shoal_result *result, const shoal_number *number);
+
 /* ---- for faces --------------------------------------------------------------------------------------------------- */
 
 /* What an option of the table accepts. */

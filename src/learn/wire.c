@@ -489,7 +489,7 @@ int learn_result_read(shoal_result **out, base_reader *in)
     if (status == SHOAL_OK)
         read_numbers(result, in);
     if (status == SHOAL_OK && in->bad)
-        status = shoal_fail(SHOAL_BROKEN, "the bytes of a result are not those of a result");
+        status = shoal_fail(SHOAL_BROKEN, "malformed result");
     if (status < 0)
         shoal_result_free(&result);
     else

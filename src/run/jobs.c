@@ -163,7 +163,7 @@ static int choose_job(char id[SHOAL_JOB_ID_BYTES], const shoal_job_id *ids, int6
                           found);
     if (!found)
         return shoal_fail(SHOAL_ABSENT, "there is no job %s in %s", text, url);
-    return shoal_fail(SHOAL_USAGE, "'%s' may be job %s or %s: say more of it", text, other, found);
+    return shoal_fail(SHOAL_USAGE, "'%s' is ambiguous: matches %s and %s", text, other, found);
 }
 
 int run_jobs_find(char id[SHOAL_JOB_ID_BYTES], const run_jobs *jobs, const char *text)

@@ -103,7 +103,7 @@ int run_request_init(shoal_request *request, const learn_face *face)
 
 /* ---- by name ----------------------------------------------------------------------------------------------------- */
 
-/* Texts that a request points to, one behind the other. */
+/* Texts that a request points to, one after another. */
 typedef struct run_texts {
     struct run_texts *before;
     char text[];
@@ -120,7 +120,7 @@ int shoal_request_new(shoal_request **out, const char *learner)
             if ((*at)->summary)
                 names[count++] = (*at)->algorithm->name;
         const char *near = base_nearest(learner, names, count);
-        return shoal_fail(SHOAL_USAGE, "there is no learner '%s'%s%s%s", learner, near ? "; did you mean '" : "",
+        return shoal_fail(SHOAL_USAGE, "unknown learner '%s'%s%s%s", learner, near ? "; did you mean '" : "",
                           near ? near : "", near ? "'?" : "");
     }
     int status = base_alloc(out, 1, run_request_size(face), "a request");
@@ -155,25 +155,9 @@ static int keep_text(const char **out, shoal_request *request, const char *text)
     return SHOAL_OK;
 }
 
-/* The group that has an option of this name; NULL when there is none. */
-static const base_option_group *find_group(const base_option_group *groups, const char *name)
-{
-    for (; groups->title; groups++)
-        for (const shoal_option *option = *groups->table; option->name; option++)
-            if (strcmp(option->name, name) == 0)
-                return groups;
-    return NULL;
-}
-
 static int fail_no_option(const shoal_request *request, const base_option_group *groups, const char *name)
 {
-    enum { NAMES_MOST = 160 };
-    const char *names[NAMES_MOST];
-    int count = 0;
-    for (; groups->title; groups++)
-        for (const shoal_option *option = *groups->table; option->name && count < NAMES_MOST; option++)
-            names[count++] = option->name;
-    const char *near = base_nearest(name, names, count);
+    const char *near = base_options_nearest(groups, name);
     return shoal_fail(SHOAL_USAGE, "%s has no option '%s'%s%s%s", request->algorithm->name, name,
                       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
@@ -187,8 +171,7 @@ int shoal_request_set(shoal_request *request, const char *name, const char *text
         (base_option_group){"Going on", &run_foreign_options, offsetof(shoal_request, workers)}; /* for resuming */
     groups[count] = (base_option_group){0};
     bool data = strcmp(name, "data") == 0, module = request->face->runs_code && strcmp(name, "module") == 0;
-    const base_option_group *group = find_group(groups, name);
-    if (!data && !module && !group)
+    if (!data && !module && !base_options_have(groups, name))
         return fail_no_option(request, groups, name);
     int status = text ? keep_text(&kept, request, text) : SHOAL_OK;
     if (status < 0)
@@ -197,8 +180,7 @@ int shoal_request_set(shoal_request *request, const char *name, const char *text
         *(data ? &request->data : &request->function.module) = kept;
         return SHOAL_OK;
     }
-    return kept ? shoal_options_set((char *)request + group->offset, *group->table, name, kept)
-                : base_option_reset((char *)request + group->offset, *group->table, name);
+    return base_options_set(request, groups, name, kept);
 }
 
 int shoal_request_rows(shoal_request *request, shoal_data *rows, const double *weights)

@@ -257,8 +257,8 @@ static int end_failed(const following *self, int failure, const char *why)
         failure == SHOAL_INVALID && !strstr(why, self->outcome->data_name); /* learners see rows, not files */
     const char *name = wrong_rows ? self->outcome->data_name : "", *colon = wrong_rows ? ": " : "";
     const char *verb = failure == SHOAL_ABSENT ? NULL : wrong_rows ? "remove" : "resume";
-    const char *hint = wrong_rows ? "other rows need another job, and this one can be removed with"
-                                  : "once that is mended, the job can go on with";
+    const char *hint =
+        wrong_rows ? "other rows need another job; remove this one with" : "after fixing it, resume with";
     if (wrong_input && !self->outcome->away.keep &&
         shoal_job_remove(self->jobs->store, self->id, run_jobs_deadline(self->jobs)) == SHOAL_OK) {
         run_jobs_forget(self->id);

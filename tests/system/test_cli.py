@@ -114,14 +114,14 @@ def read_safetensors(name):
 @test
 def wrong_usage_exits_2_with_a_hint():
     numpy.save("x.npy", blobs())
-    fails(2, "a verb is missing")
-    fails(2, ["no verb 'kmean'", "did you mean 'kmeans'?"], "kmean", "x.npy")
-    fails(2, ["no verb 'data inf'", "'data info'"], "data", "inf", "x.npy")
-    fails(2, "'data' needs a verb behind it", "data")
-    fails(2, "no option --bogus before the verb", "--bogus")
+    fails(2, "needs a command")
+    fails(2, ["unknown command 'kmean'", "did you mean 'kmeans'?"], "kmean", "x.npy")
+    fails(2, ["unknown command 'data inf'", "'data info'"], "data", "inf", "x.npy")
+    fails(2, "'data' needs a subcommand: info, head, convert or patches", "data")
+    fails(2, "unknown option --bogus before the command", "--bogus")
     fails(2, "kmeans needs DATA", "kmeans", "-k", 3)
     fails(2, "needs -k K", "kmeans", "x.npy")
-    fails(2, "'y.npy' is one argument too many", "kmeans", "x.npy", "y.npy", "-k", 3)
+    fails(2, "unexpected argument 'y.npy'", "kmeans", "x.npy", "y.npy", "-k", 3)
     fails(2, "predict needs DATA", "predict", "x.npy")
     fails(2, "data convert needs OUT", "data", "convert", "x.npy")
     fails(2, ["--iteration", "did you mean --iterations?"], "kmeans", "x.npy", "-k", 3, "--iteration", 5)
@@ -140,6 +140,18 @@ def wrong_usage_exits_2_with_a_hint():
     fails(2, ["--picture-shape", "4by1"], "kmeans", "x.npy", "-k", 3, "--picture", "p.png", "--picture-shape", "4by1")
     numpy.save("seven.npy", blobs(columns=7))
     fails(2, "7 columns make no square", "kmeans", "seven.npy", "-k", 3, "--picture", "p.png")
+
+
+@test
+def options_have_the_names_of_other_programs_too():
+    numpy.save("x.npy", blobs())
+    succeeds("kmeans", "x.npy", "-k", 3, "--iterations", 7, "--runs", 2, "--seed", 5, "--centres", "own.npy", "--quiet")
+    succeeds("kmeans", "x.npy", "--n-clusters", 3, "--max-iter", 7, "--n-init", 2, "--random-state", 5, "--n-jobs", -1,
+             "--centers", "other.npy", "--quiet")
+    assert open("own.npy", "rb").read() == open("other.npy", "rb").read()
+    succeeds("kmeans", "x.npy", "--n_clusters=3", "--max_iter=7", "--n_init=2", "--random_state=5", "--quiet")
+    fails(2, "--n-clusters must be at least 1, not 0", "kmeans", "x.npy", "--n-clusters", 0)
+    fails(2, ["unknown option --max-ite", "did you mean --iterations?"], "kmeans", "x.npy", "-k", 3, "--max-ite", 7)
 
 
 @test

@@ -13,6 +13,7 @@ by bytes.
 import contextlib
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -156,6 +157,11 @@ def workers_find_what_threads_find():
     agrees("found")
     line = next(line for line in done.out.splitlines() if line.startswith("job "))
     assert "3 workers" in line and "requests" in line, line
+    line = next(line for line in done.out.splitlines() if line.startswith("kernel "))
+    assert re.search(r", 3 workers with \d+ threads? each$", line), line
+    assert ": 3000 rows, 8 columns, " in done.out, done.out
+    done = succeeds("kmeans", "gen:uniform?rows=40&cols=1", "-k", "2", "--workers", "1", "--threads", "1")
+    assert ": 40 rows, 1 column, " in done.out and ", 1 worker with 1 thread\n" in done.out, done.out
     assert "there are no jobs" in succeeds("job", "list").out, "a job that nobody asked to keep is gone"
 
 
@@ -174,9 +180,11 @@ def every_shape_of_reduction_finds_the_same():
 def split_roles_are_those_of_the_paper():
     succeeds("kmeans", DATA, *LEARN, "--workers", "local:4", "--roles", "split", "--slices", "4", "--store", "st")
     roles = sorted(worker["roles"] for worker in show()["worker"])
-    assert roles == ["l", "m", "m", "m", "m", "r", "r"], roles
+    assert roles == [["last"], *4 * [["map"]], *2 * [["reduce"]]], roles
     for worker in show()["worker"]:
-        assert worker["mapped"] == 0 or "m" in worker["roles"], worker
+        assert worker["mapped"] == 0 or "map" in worker["roles"], worker
+    text = succeeds("job", "show", "--store", "st").out
+    assert len(re.findall(r" 1 reduce +0 ", text)) == 2 and "roles: map (computes slices)" in text, text
 
 
 @apart.test
@@ -214,6 +222,11 @@ def json_has_the_job():
         assert plain[name] == found[name], name
     assert found["workers"] == 2 and found["lost"] == 0 and found["requests"] > 50 and found["threads"] == 2, found
     assert found["job"] == jobs()[0]["id"] and found["store"] == "st"
+    net = json.loads(succeeds("autoencoder", "gen:uniform?rows=60&cols=3", "--hidden", "2", "--iterations", "2",
+                              "--json", *workers).out)
+    assert net["end"] == "iterations" and net["converged"] is False, net
+    assert json.loads(succeeds("job", "result", net["job"], "--json", "--store", "st").out)["end"] == "iterations"
+    assert re.search(r"^end +iterations$", succeeds("job", "result", net["job"], "--store", "st").out, re.M)
 
 
 # ---- looking ------------------------------------------------------------------------------------------------------
@@ -389,7 +402,7 @@ def a_signal_stops_the_starter_and_the_job_can_go_on():
     assert done.code == 3 and time.monotonic() - began < 60, (done.code, done.err)
     name = jobs()[0]["id"]
     resume = f"shoal job resume {name} --store {shlex.quote(SLOW)}"
-    assert f"stopped; job {name} can go on with `{resume}`" in done.err, done.err
+    assert f"stopped; resume job {name} with `{resume}`" in done.err, done.err
     assert not any(alive(pid) for pid in pids), "its workers are gone"
     assert os.listdir("found") == ["centres.npy"] and open("found/centres.npy").read() == "old", "outputs are untouched"
     fails(3, "has no result yet: it is in round", "job", "result", "--store", "st")
@@ -554,7 +567,7 @@ def wrong_usage_is_told_in_one_sentence():
         done = fails(code, sentence, "kmeans", DATA, *LEARN, *options, **more)
         assert len([line for line in done.err.splitlines() if not line.startswith("try ")]) == 1, done.err
 
-    kmeans(2, "--workers: 'farm:3' is not known; it should be local:N", "--workers", "farm:3")
+    kmeans(2, "--workers: 'farm:3' is not one of N, local:N", "--workers", "farm:3")
     kmeans(2, "--workers: 'local:0' should be local:N with N from 1", "--workers", "local:0")
     kmeans(2, "--workers: 'local:many'", "--workers", "local:many")
     for option in (["--detach"], ["--reduce", "flat"], ["--roles", "split"], ["--slices",
@@ -584,7 +597,7 @@ def wrong_usage_is_told_in_one_sentence():
     first, second = submit(), submit()
     assert f"no worker has joined job {first} yet" in succeeds("job", "logs", first, "--store", "st").out
     fails(2, "name one of them", "job", "show", "--store", "st")
-    fails(2, "say more of it", "job", "show", "kmeans", "--store", "st")
+    fails(2, "is ambiguous: matches", "job", "show", "kmeans", "--store", "st")
     fails(2, "is not a number of workers from 0 to 4096", "job", "scale", first, "many", "--store", "st")
     fails(2, "--tensor NAME and --output FILE.npy go together", "job", "result", first, "--tensor", "a", "--store",
           "st")
@@ -878,7 +891,7 @@ def a_supervisor_that_is_stopped_or_killed_loses_nothing():
     os.kill(supervisor(), signal.SIGTERM)
     waits_for("the end of its workers", lambda: not any(alive(pid) for pid in pids))
     waits_for("its last words",
-              lambda: f"stopped; job {name} can go on" in succeeds("job", "logs", "--store", "st").out)
+              lambda: f"stopped; resume job {name} with" in succeeds("job", "logs", "--store", "st").out)
     assert jobs()[0]["state"] == "waiting" and os.listdir("found") == []
     assert succeeds("job", "resume", name, "--store", SLOW, "--detach").out.strip() == name
     at_work(2)

@@ -287,9 +287,9 @@ def more_ranks_than_grains():
 def words_that_are_no_run():
     """Told once, also where it is not known what ranks should do."""
     first, last = mpi.KINDS[0], mpi.KINDS[-1]
-    mpi.refuses(first, 3, 2, "there is no verb 'kmean'; did you mean 'kmeans'?", "kmean", "x.npy")
+    mpi.refuses(first, 3, 2, "unknown command 'kmean'; did you mean 'kmeans'?", "kmean", "x.npy")
     mpi.refuses(last, 3, 2, "a verb is missing")
-    mpi.refuses(last, 3, 2, "there is no option --wrong before the verb", "--wrong")
+    mpi.refuses(last, 3, 2, "unknown option --wrong before the command", "--wrong")
     for kind in mpi.KINDS:
         done = mpi.run(kind, 3, "kmeans", "-h")
         assert done.code == 0 and done.out == mpi.alone("kmeans", "-h").out, done

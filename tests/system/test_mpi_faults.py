@@ -53,7 +53,7 @@ def write(path, text):
 @apart.test
 def wrong_words_are_told_once():
     np.save("x.npy", rows())
-    cases = [(2, "there is no option --iterationz", ["kmeans", "x.npy", "-k", 3, "--iterationz", 5]),
+    cases = [(2, "unknown option --iterationz", ["kmeans", "x.npy", "-k", 3, "--iterationz", 5]),
              (2, "--checkpoint", ["kmeans", "x.npy", "-k", 3, "--checkpoint", -1]),
              (2, "--checkpoint-file needs", ["kmeans", "x.npy", "-k", 3, "--checkpoint-file", "f"]),
              (2, "--engine", ["kmeans", "x.npy", "-k", 3, "--engine", "pvm"]),

@@ -642,8 +642,8 @@ def wrong_input_is_one_clear_sentence():
     fails(2, "store put needs FILE", "put")
     fails(2, "store put needs URL", "put", "x")
     fails(2, "store get needs TARGET", "get", "st/x")
-    fails(2, "one argument too many", "ls", "st", "st")
-    fails(2, "one argument too many", "copy", "st", "st2", "st3")
+    fails(2, "unexpected argument", "ls", "st", "st")
+    fails(2, "unexpected argument", "copy", "st", "st2", "st3")
     fails(2, "--jobs must be at least 1", "put", "x", "st/", "--jobs", "0")
     fails(2, ["--recursve", "--recursive"], "put", "x", "st/", "--recursve")
     assert not os.path.exists("y") and sorted(content("st")) == ["sub/x", "x"]

@@ -143,7 +143,7 @@ static void those_that_are_there_are_fetched(void **state)
 }
 
 /* A piece under a name that is not its own, from another round or another model, or of too few rows, as a machine would
- * put it that calculates wrongly, or somebody else. */
+ * put it that computes incorrectly, or somebody else. */
 static void strangers_are_refused_and_removed(void **state)
 {
     pair *all = *state;

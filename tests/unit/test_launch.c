@@ -102,11 +102,11 @@ static int real_clock(void **state)
 
 static void test_what_is_asked_for(void **state)
 {
-    static const char *const wrong[] = {"local",      "local:", "local:0", "local:-1", "local:x",
-                                        "local:5000", "8",      "",        "ftp:a"};
+    static const char *const wrong[] = {"local", "local:", "local:0", "local:-1", "local:x", "local:5000",
+                                        "0",     "5000",   "-1",      "4x",       "",        "ftp:a"};
     launch_ask ask;
     (void)state;
-    const launch_specs two = {.count = 2, .text = {"local:8", "local:2"}};
+    const launch_specs two = {.count = 2, .text = {"local:8", "2"}}; /* a bare number is local:N */
     assert_int_equal(launch_ask_for(&ask, &two, "dir", 3), SHOAL_OK);
     assert_int_equal(ask.workers, 10);
     assert_int_equal(ask.slots, 30);

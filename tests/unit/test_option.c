@@ -16,6 +16,7 @@ typedef struct inner {
 
 typedef struct outer {
     bool quiet, json;
+    int64_t threads;
     const char *labels;
     inner inner;
 } outer;
@@ -36,6 +37,8 @@ static const shoal_option inner_rows[] = {
 static const shoal_option outer_rows[] = {
     {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(outer, quiet), NULL, .help = "print nothing"},
     {"json", 'j', SHOAL_OPTION_FLAG, offsetof(outer, json), NULL, .help = "print JSON"},
+    {"threads", 't', SHOAL_OPTION_COUNT, offsetof(outer, threads), "N", .help = "how many", .least = 1,
+     .default_text = "all cores"},
     {"labels", 'l', SHOAL_OPTION_TEXT, offsetof(outer, labels), "FILE", .help = "write 'labels' to .\\FILE"},
     {0},
 };
@@ -174,21 +177,43 @@ static void errors_name_the_option_as_it_was_called(void **state)
     refuses("--tolerance 2", "--tolerance must be at most 1, not 2");
     refuses("--tolerance nan", "--tolerance: nan is not a number");
     refuses("--memory 64MX", "--memory: '64MX' is not a size such as 4096, 64MB or 1.5GiB");
-    refuses("--empty fartest", "--empty: 'fartest' is none of farthest, keep, split; did you mean farthest?");
-    refuses("--empty 3", "--empty: '3' is none of farthest, keep, split");
+    refuses("--empty fartest", "--empty: 'fartest' is not one of farthest, keep, split; did you mean farthest?");
+    refuses("--empty 3", "--empty: '3' is not one of farthest, keep, split");
     refuses("--quiet=yes", "--quiet takes no value");
-    refuses("--labels", "--labels needs FILE behind it");
-    refuses("-qk", "-k needs K behind it");
+    refuses("--labels", "--labels needs FILE");
+    refuses("-qk", "-k needs K");
     refuses("--labels --json",
-            "--labels needs FILE behind it, not the option --json (write --labels=--json if that is meant)");
-    refuses("-x", "there is no option -x");
-    refuses("-qx5", "there is no option -x");
-    refuses("--clutsers 3", "there is no option --clutsers; did you mean --clusters?");
-    refuses("--cluster=3", "there is no option --cluster; did you mean --clusters?");
-    refuses("--tol 3", "there is no option --tol; did you mean --tolerance?");
-    refuses("--zzzzzzzz", "there is no option --zzzzzzzz");
-    refuses("---", "there is no option ---");
-    refuses("--a\033[31mb", "there is no option --a?[31mb");
+            "--labels needs FILE, not the option --json (write --labels=--json if you mean that text)");
+    refuses("-x", "unknown option -x");
+    refuses("-qx5", "unknown option -x");
+    refuses("--clutsers 3", "unknown option --clutsers; did you mean --clusters?");
+    refuses("--cluster=3", "unknown option --cluster; did you mean --clusters?");
+    refuses("--toler 3", "unknown option --toler; did you mean --tolerance?");
+    refuses("--zzzzzzzz", "unknown option --zzzzzzzz");
+    refuses("---", "unknown option ---");
+    refuses("--a\033[31mb", "unknown option --a?[31mb");
+}
+
+static void names_of_other_programs_are_understood(void **state)
+{
+    static const char *const clusters[] = {"--k 5", "--n-clusters=5", "--n_clusters 5", "--num-clusters 5"};
+    (void)state;
+    for (size_t i = 0; i < sizeof clusters / sizeof *clusters; i++)
+        assert_int_equal(parse(clusters[i]).settings.inner.k, 5);
+    assert_true(parse("--tol 0.5").settings.inner.tolerance == 0.5);
+    assert_int_equal(parse("--random-state 3").settings.inner.seed, 3);
+    assert_int_equal(parse("--n-jobs 3").settings.threads, 3);
+    assert_int_equal(parse("--threads 3 --n-jobs -1").settings.threads, 0); /* all cores, as in scikit-learn */
+    refuses("--threads -1", "--threads must be at least 1, not -1");
+    refuses("--n-jobs 0", "--n-jobs must be at least 1, not 0");
+    refuses("--n-cluster 3", "unknown option --n-cluster; did you mean --clusters?");
+    refuses("--usecols 3", "unknown option --usecols"); /* --columns is not an option here */
+    refuses("--labels --tol", "--labels needs FILE, not the option --tol (write --labels=--tol if you mean that text)");
+    outer settings = {0};
+    assert_int_equal(base_options_set(&settings, groups, "n_clusters", "7"), SHOAL_OK);
+    assert_int_equal(settings.inner.k, 7);
+    assert_int_equal(base_options_set(&settings, groups, "random_state", NULL), SHOAL_OK);
+    assert_int_equal(settings.inner.seed, 7); /* its default */
 }
 
 static void very_long_names_are_cut(void **state)
@@ -216,7 +241,7 @@ static void one_option_can_be_set_by_name(void **state)
     assert_string_equal(shoal_error(), "--clusters must be at least 1, not 0");
     assert_int_equal(deep.k, 500000); /* a refused value leaves the old one */
     assert_int_equal(shoal_options_set(&deep, inner_rows, "seeds", "0"), SHOAL_USAGE);
-    assert_string_equal(shoal_error(), "there is no option --seeds; did you mean --seed?");
+    assert_string_equal(shoal_error(), "unknown option --seeds; did you mean --seed?");
 }
 
 static void nearest_names_are_near(void **state)
@@ -260,7 +285,8 @@ static void help_is_aligned_and_wrapped(void **state)
     (void)state;
     char *text = rendered(render_help);
     assert_non_null(strstr(text, "\nInner:\n  -k, --clusters K "));
-    assert_non_null(strstr(text, "stop below (default 1e-4)\n"));
+    assert_non_null(strstr(text, "stop below (default: 1e-4)\n"));
+    assert_non_null(strstr(text, "how many (default: all cores)\n"));
     assert_non_null(strstr(text, "      --empty farthest|keep|split"));
     size_t column = 0;
     for (char *line = text, *next; *line; line = next) {
@@ -302,7 +328,7 @@ static void roff_shows_text_as_it_is(void **state)
     text = rendered(render_manual);
     assert_non_null(
         strstr(text, ".SS Inner\n.TP\n\\fB\\-k\\fR, \\fB\\-\\-clusters\\fR \\fIK\\fR\nnumber of clusters.\n"));
-    assert_non_null(strstr(text, "\\fB\\-\\-empty\\fR \\fIfarthest|keep|split\\fR\nempty clusters (default keep).\n"));
+    assert_non_null(strstr(text, "\\fB\\-\\-empty\\fR \\fIfarthest|keep|split\\fR\nempty clusters (default: keep).\n"));
     assert_non_null(strstr(text, "write \\(aqlabels\\(aq to .\\eFILE.\n"));
     free(text);
 }
@@ -315,6 +341,7 @@ int main(void)
         cmocka_unit_test(numbers_are_exact_or_refused),
         cmocka_unit_test(ranges_are_two_numbers_that_grow),
         cmocka_unit_test(errors_name_the_option_as_it_was_called),
+        cmocka_unit_test(names_of_other_programs_are_understood),
         cmocka_unit_test(very_long_names_are_cut),
         cmocka_unit_test(one_option_can_be_set_by_name),
         cmocka_unit_test(nearest_names_are_near),

@@ -69,12 +69,21 @@ static void test_endings(void **state)
     assert_false(base_text_ends("", ".npy"));
 }
 
+static void test_plurals(void **state)
+{
+    (void)state;
+    assert_string_equal(base_plural(1), "");
+    assert_string_equal(base_plural(0), "s");
+    assert_string_equal(base_plural(2), "s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_shown),
         cmocka_unit_test(test_messages_are_clean),
         cmocka_unit_test(test_endings),
+        cmocka_unit_test(test_plurals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

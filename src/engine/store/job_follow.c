@@ -4,6 +4,7 @@
  * it has seen.  Rounds that pass between two looks are told from the newest model's history, so looking less often
  * than rounds end loses nothing; and since rounds may be swept before they are seen, it lists for the newest whenever
  * something changed that it did not find, or nothing came when something should have. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -354,6 +355,14 @@ static const char *kernel_name(const shoal_job_worker *worker, int64_t count)
     return count > 0 ? "of another machine" : "";
 }
 
+/* Slots come from a store: their sum stays within an int. */
+static void count_at_end(shoal_job_report *out, int slots)
+{
+    out->threads_each = out->at_end == 0 || out->threads_each == slots ? slots : 0;
+    out->run.threads = slots < INT_MAX - out->run.threads ? out->run.threads + slots : INT_MAX;
+    out->at_end++;
+}
+
 /* What can be told; a store that is away leaves it incomplete. */
 static void fill_report(shoal_job_report *out, follower *self)
 {
@@ -376,11 +385,12 @@ static void fill_report(shoal_job_report *out, follower *self)
     out->workers = count;
     out->run.kernel = kernel_name(worker, count);
     for (int64_t i = 0; i < count; i++) {
-        bool to_the_end = worker[i].alive || (worker[i].left && strncmp(worker[i].state, "done", 4) == 0);
         out->lost += job_worker_is_lost(&worker[i]);
-        out->run.threads += to_the_end ? worker[i].slots : 0;
         job_counts_add(&out->requests, &worker[i].requests);
+        if (worker[i].alive || (worker[i].left && strncmp(worker[i].state, "done", 4) == 0))
+            count_at_end(out, worker[i].slots);
     }
+    out->run.all_threads = out->run.threads;
     base_free(&worker);
 }
 

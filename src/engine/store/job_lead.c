@@ -110,7 +110,7 @@ static int take_theirs(job_run *run, const job_model *mine)
         return shoal_fail(
             SHOAL_SYSTEM,
             "job %s: this worker computed another model for round %lld than the one in the store: one of the two "
-            "machines calculates wrongly",
+            "machines computes incorrectly",
             run->spec->id, (long long)mine->number);
     }
     run->next = theirs;

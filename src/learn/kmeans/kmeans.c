@@ -13,23 +13,23 @@ static const char *const empty_choices[] = {"farthest", "keep", "split", NULL};
 
 static const shoal_option kmeans_options[] = {
     {"clusters", 'k', SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, k), "K", "number of clusters", NULL, 1,
-     INT32_MAX, NULL},
+     .most = INT32_MAX},
     {"init", 0, SHOAL_OPTION_TEXT, offsetof(shoal_kmeans_config, init), "HOW",
      "first centres: kmeans++, parallel (k-means||), random, a file of K rows, or auto (kmeans++ up to K = 50, "
      "parallel above)",
-     "auto", 0, 0, NULL},
+     .fallback = "auto"},
     {"iterations", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, iterations), "N", "most updates of the centres",
-     "300", 0, INT32_MAX, NULL},
+     "300", 0, .most = INT32_MAX},
     {"tolerance", 0, SHOAL_OPTION_REAL, offsetof(shoal_kmeans_config, tolerance), "T",
-     "stop when the centres' squared movement is at most T times the mean variance of the columns", "1e-4", 0, INFINITY,
-     NULL},
+     "stop when the centres' squared movement is at most T times the mean variance of the columns", "1e-4", 0,
+     .most = INFINITY},
     {"runs", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, runs), "N",
-     "independent runs with different first centres; the best is kept", "1", 1, KMEANS_RUNS_MOST, NULL},
+     "independent runs with different first centres; the best is kept", "1", 1, .most = KMEANS_RUNS_MOST},
     {"seed", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, seed), "N", "seed of all random choices", "0", 0,
-     0x1p53, NULL},
+     .most = 0x1p53},
     {"empty", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_kmeans_config, empty), "HOW",
      "what an empty cluster does: take the farthest row, keep its centre, or split the largest cluster", "farthest", 0,
-     0, empty_choices},
+     0, .choices = empty_choices},
     {0}};
 
 static const kmeans_phase *const phases[KMEANS_PHASES] = {

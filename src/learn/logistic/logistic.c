@@ -26,21 +26,21 @@ static const char *const precisions[] = {"auto", "float32", "float64", NULL};
 
 static const shoal_option logistic_options[] = {
     {"l2", 0, SHOAL_OPTION_REAL, offsetof(shoal_logistic_config, l2), "X",
-     "weight of half the sum of squared weights; scikit-learn's C is 1 / X", "1", 0, INFINITY, NULL},
+     "weight of half the sum of squared weights; scikit-learn's C is 1 / X", "1", 0, .most = INFINITY},
     {"l1", 0, SHOAL_OPTION_REAL, offsetof(shoal_logistic_config, l1), "X",
-     "weight of the sum of absolute weights, which makes many of them exactly 0", "0", 0, INFINITY, NULL},
+     "weight of the sum of absolute weights, which makes many of them exactly 0", "0", 0, .most = INFINITY},
     {"no-intercept", 0, SHOAL_OPTION_FLAG, offsetof(shoal_logistic_config, no_intercept), NULL,
-     "no constant beside the weighted columns", NULL, 0, 0, NULL},
+     .help = "no constant beside the weighted columns"},
     {"iterations", 0, SHOAL_OPTION_COUNT, offsetof(shoal_logistic_config, iterations), "N", "most steps of L-BFGS",
-     "1000", 0, INT32_MAX, NULL},
+     "1000", 0, .most = INT32_MAX},
     {"tolerance", 0, SHOAL_OPTION_REAL, offsetof(shoal_logistic_config, tolerance), "T",
      "stop when no component of the gradient, by centred and scaled columns and for a mean row, is greater", "1e-9", 0,
-     INFINITY, NULL},
+     .most = INFINITY},
     {"history", 0, SHOAL_OPTION_COUNT, offsetof(shoal_logistic_config, history), "M",
-     "steps that L-BFGS remembers to know the curvature", "20", 1, LEARN_LBFGS_HISTORY_MOST, NULL},
+     "steps that L-BFGS remembers to know the curvature", "20", 1, .most = LEARN_LBFGS_HISTORY_MOST},
     {"precision", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_logistic_config, precision), "TYPE",
      "of the products with the data; losses and sums are float64 in any case; auto is float64", "auto", 0, 0,
-     precisions},
+     .choices = precisions},
     {0}};
 
 /* ---- round 0 ----------------------------------------------------------------------------------------------------- */
