@@ -46,11 +46,32 @@ SHOAL_API int shoal_type_parse(shoal_type *out, const char *name);
 
 typedef struct shoal_data shoal_data;
 
-/* How to read what a file does not say of itself.  All zero means: find out. */
+/* Whether the first line of a text file holds names.  SHOAL_HEADER_AUTO decides from the first lines of the whole
+ * table (docs/data.md says how); which columns are then read changes nothing. */
+enum { SHOAL_HEADER_AUTO, SHOAL_HEADER_YES, SHOAL_HEADER_NO };
+
+/* What becomes of missing values: empty cells, NA, N/A, null and ? of text files, and NaN of any file. */
+enum {
+    SHOAL_MISSING_REFUSE, /* cells of text are an error that counts them; NaN stays, for learners to refuse */
+    SHOAL_MISSING_MEAN,   /* replaced by the mean of the column's other values, exactly summed and rounded once */
+    SHOAL_MISSING_DROP,   /* rows that have any are left out */
+    SHOAL_MISSING_KEEP    /* all become, or stay, NaN */
+};
+
+/* How to read what a file does not say of itself.  All zero means: find out.
+ *
+ * A list of columns has names of the header, numbers from 1, or from -1 backwards, and ranges such as 3-7, with commas
+ * between.  Numbers count the columns of the file, whatever is left out. */
 typedef struct shoal_data_options {
     int64_t rows, columns;    /* raw files: their shape; 0 rows means as many as the file holds */
     const char *type;         /* raw files: a type name; NULL otherwise */
-    const char *drop_columns; /* text files: columns to leave out, by header name or number from 1, comma between */
+    int header;               /* text files: SHOAL_HEADER_AUTO, ... */
+    const char *keep_columns; /* the columns to read, in this order; NULL: all */
+    const char *drop_columns; /* columns to leave out; NULL: none */
+    const char *target;       /* the column that is known of each row, by name or number; "" for the last one; in text
+                               * it may hold words.  It is read even if keep_columns does not list it, then as the last
+                               * column.  What is no column is no error: see shoal_data_target */
+    int missing;              /* SHOAL_MISSING_REFUSE, ...; the target is never filled in */
     int64_t memory;           /* decode into a temporary file above this many bytes; 0 means half of what is free */
 } shoal_data_options;
 
@@ -74,6 +95,13 @@ SHOAL_API const char *shoal_data_format(const shoal_data *data);
 SHOAL_API const char *shoal_data_detail(const shoal_data *data);
 /* The header's name of a column of a text file, counted from 0; NULL when it has none or there is no such column. */
 SHOAL_API const char *shoal_data_column_name(const shoal_data *data, int64_t column);
+/* The column that the option `target` names, counted from 0; -1 when there is none. */
+SHOAL_API int64_t shoal_data_target(const shoal_data *data);
+/* When the target column holds words, its values are 0, 1, 2, ... and these the words, in the order of their bytes;
+ * NULL from the first number on that none has, and when it holds numbers. */
+SHOAL_API const char *shoal_data_word(const shoal_data *data, int64_t number);
+/* The value that SHOAL_MISSING_MEAN puts into a column, counted from 0; NaN without that option, and for the target. */
+SHOAL_API double shoal_data_mean(const shoal_data *data, int64_t column);
 
 /* Whether reading hands out pointers into the data set itself, so that `scratch` is never used. */
 SHOAL_API bool shoal_data_is_resident(const shoal_data *data);

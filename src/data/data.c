@@ -4,12 +4,16 @@
 #include "data_internal.h"
 
 #include <fenv.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "data_columns.h"
+#include "data_missing.h"
+#include "data_words.h"
 
 /* In the order they are asked: what the address or the options say, then magic numbers, then what looks like text. */
 static const struct data_format *const formats[] = {&data_generated, &data_raw, &data_npy, &data_idx, &data_text};
@@ -36,8 +40,8 @@ static int check_options_fit(const shoal_data *data, const shoal_data_options *o
     if ((options->rows || options->columns || options->type) && !data->format->takes_shape)
         return shoal_fail(SHOAL_USAGE, "%s: rows, columns and type are for raw files; %s data say their own",
                           data->path, data->format->name);
-    if (options->drop_columns && !data->format->takes_drop_columns)
-        return shoal_fail(SHOAL_USAGE, "%s: only columns of text files can be left out, and this is %s", data->path,
+    if (options->header == SHOAL_HEADER_YES && data->format != &data_text)
+        return shoal_fail(SHOAL_USAGE, "%s: --header is for text files, and this is %s", data->path,
                           data->format->name);
     return SHOAL_OK;
 }
@@ -85,6 +89,7 @@ int data_new(shoal_data **out, const char *path, int64_t memory)
         return status;
     data_buffer_init(&(*out)->buffer, "", memory);
     (*out)->mapped_file = -1;
+    (*out)->target = -1;
     status = base_copy_text(&(*out)->path, path);
     (*out)->buffer.path = (*out)->path;
     return status;
@@ -101,6 +106,12 @@ int data_rename(shoal_data *data, const char *path)
     return SHOAL_OK;
 }
 
+int data_refine(shoal_data **data, const shoal_data_options *options)
+{
+    int status = (*data)->format->chooses_columns ? SHOAL_OK : data_columns_apply(data, options);
+    return status == SHOAL_OK ? data_missing_apply(data, options) : status;
+}
+
 int shoal_data_open(shoal_data **out, const char *path, const shoal_data_options *options)
 {
     static const shoal_data_options none;
@@ -112,6 +123,8 @@ int shoal_data_open(shoal_data **out, const char *path, const shoal_data_options
         status = data_new(&data, strcmp(path, "-") == 0 ? "standard input" : path, options->memory);
     if (status == SHOAL_OK)
         status = open_format(data, path, options);
+    if (status == SHOAL_OK)
+        status = data_refine(&data, options);
     if (status == SHOAL_OK) {
         *out = data;
         data = NULL;
@@ -174,6 +187,9 @@ void shoal_data_free(shoal_data **inout)
     data_unmap(data);
     data_buffer_release(&data->buffer);
     base_free(&data->state);
+    data_words_free(&data->words, data->words_count);
+    base_free(&data->means);
+    base_free(&data->gone);
     base_free(&data->name_offsets);
     base_free(&data->names);
     base_free(&data->detail);
@@ -248,6 +264,21 @@ const char *shoal_data_column_name(const shoal_data *data, int64_t column)
     if (column < 0 || column >= data->columns)
         return NULL;
     return data->names ? data->names + data->name_offsets[column] : NULL;
+}
+
+int64_t shoal_data_target(const shoal_data *data)
+{
+    return data->target;
+}
+
+const char *shoal_data_word(const shoal_data *data, int64_t number)
+{
+    return data->words && number >= 0 && number < data->words_count ? data->words[number] : NULL;
+}
+
+double shoal_data_mean(const shoal_data *data, int64_t column)
+{
+    return data->means && column >= 0 && column < data->columns ? data->means[column] : NAN;
 }
 
 bool shoal_data_is_resident(const shoal_data *data)

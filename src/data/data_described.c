@@ -127,12 +127,20 @@ static int describe(shoal_data *data, const data_blob *blob, const void *head, s
         return shoal_fail(SHOAL_USAGE, "%s: rows, columns and type are for raw files, and this is npy", data->path);
     if (options->rows < 0 || options->columns < 0)
         return shoal_fail(SHOAL_USAGE, "%s: rows and columns can't be negative", data->path);
-    if (options->drop_columns)
-        return shoal_fail(SHOAL_USAGE, "%s: only columns of text files can be left out", data->path);
+    if (options->header == SHOAL_HEADER_YES)
+        return shoal_fail(SHOAL_USAGE, "%s: --header is for text files", data->path);
+    if (options->keep_columns || options->drop_columns)
+        return shoal_fail(
+            SHOAL_USAGE,
+            "%s: columns can't be chosen while the rows lie in a store; fetch them first with shoal store "
+            "get",
+            data->path);
     if (!raw && !npy)
         return refuse(data, "what is neither .npy nor said to be raw (columns and type)");
     status = npy ? describe_npy(data, state, head, head_size) : describe_raw(data, state, options);
-    return status == SHOAL_OK ? check_size(data, state) : status;
+    if (status == SHOAL_OK)
+        status = check_size(data, state);
+    return status == SHOAL_OK ? data_refine(&data, options) : status;
 }
 
 int data_describe(shoal_data **out, const data_blob *blob, const void *head, size_t head_size,

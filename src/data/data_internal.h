@@ -140,9 +140,9 @@ typedef struct data_hint {
 /* One format of data.  Adding one is a file with this table and a line in the list in data.c. */
 struct data_format {
     const char *name;
-    bool takes_shape;        /* the options rows, columns and type apply */
-    bool takes_drop_columns; /* the option drop_columns applies */
-    bool without_file;       /* the address is no path, so there is no source */
+    bool takes_shape;     /* the options rows, columns and type apply */
+    bool chooses_columns; /* it reads only the columns that are asked for; of others they are chosen afterwards */
+    bool without_file;    /* the address is no path, so there is no source */
     /* Whether this format is meant.  Asked first without a head; a format that answers true then sees the
      * file's bytes as they are, compressed or not.  The first format in the list to say true is taken. */
     bool (*recognise)(const data_hint *hint);
@@ -169,14 +169,27 @@ struct shoal_data {
     data_buffer buffer;          /* decoded values; `values` may point into it */
     char *names;                 /* header names of a text file, each ended by NUL; or NULL */
     size_t *name_offsets;        /* where each column's name starts in `names` */
+    bool has_header;             /* the first line of the file was taken for names */
+    int64_t target;              /* the column that is known of each row, from 0; -1: none */
+    char **words;                /* of the target, in the order of their bytes; NULL when it holds numbers */
+    int64_t words_count;         /* of them */
+    double *means;               /* what missing values of each column were replaced by; NULL without that */
+    int64_t missing;             /* values that were missing and are not any more */
+    int64_t source_rows;         /* before rows were left out; 0 when none was */
+    bool *gone;                  /* of these rows, whether it was left out; NULL when none was */
     void *state;                 /* what make_rows needs; freed with base_free */
 };
+
+enum { DATA_SHOWN_BYTES = 40 }; /* of a text in a message */
 
 /* Lets go of the mapped file, if there is one. */
 void data_unmap(shoal_data *data);
 
 /* A data set with nothing but a path and an empty buffer; see shoal_data_options for `memory`. */
 int data_new(shoal_data **out, const char *path, int64_t memory);
+/* What opening does after the format: chooses columns, finds the target, and sees to missing values.  On failure *data
+ * is what it was, or part of the way. */
+int data_refine(shoal_data **data, const shoal_data_options *options);
 /* From now on messages, and jobs, call it by this name: rows in memory that were read from somewhere. */
 int data_rename(shoal_data *data, const char *path);
 /* Checks and sets what a header claims.  SHOAL_INVALID for no rows, no columns, or more bytes than fit 63 bits. */

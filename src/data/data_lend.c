@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "base/memory.h"
 #include "data_internal.h"
+#include "data_words.h"
 
 static size_t values_bytes(const shoal_data *data)
 {
@@ -107,6 +108,20 @@ static void write_names(base_writer *out, const shoal_data *data)
         base_write_text(out, data->names + data->name_offsets[i]);
 }
 
+static void write_facts(base_writer *out, const shoal_data *data)
+{
+    base_write_u8(out, data->has_header);
+    base_write_i64(out, data->target);
+    base_write_i64(out, data->missing);
+    base_write_i64(out, data->source_rows);
+    base_write_u32(out, (uint32_t)data->words_count);
+    for (int64_t i = 0; i < data->words_count; i++)
+        base_write_text(out, data->words[i]);
+    base_write_u8(out, data->means != NULL);
+    if (data->means)
+        base_write_bytes(out, data->means, (size_t)data->columns * sizeof *data->means);
+}
+
 int data_lent_describe(void **out, size_t *size, const shoal_data *data)
 {
     base_writer note = {0};
@@ -117,6 +132,7 @@ int data_lent_describe(void **out, size_t *size, const shoal_data *data)
     base_write_i64(&note, data->columns);
     base_write_u32(&note, (uint32_t)data->type);
     write_names(&note, data);
+    write_facts(&note, data);
     return base_writer_take(&note, out, size);
 }
 
@@ -150,6 +166,30 @@ static int read_names(shoal_data *data, base_reader *in)
     return status;
 }
 
+static int read_facts(shoal_data *data, base_reader *in)
+{
+    int status = SHOAL_OK;
+    data->has_header = base_read_u8(in);
+    data->target = base_read_i64(in);
+    data->missing = base_read_i64(in);
+    data->source_rows = base_read_i64(in);
+    const uint32_t count = base_read_u32(in);
+    if (in->bad || data->target < -1 || data->target >= data->columns || count > DATA_WORDS_MOST)
+        return shoal_fail(SHOAL_BROKEN, "the description of lent rows is malformed");
+    if (count > 0)
+        status = base_alloc(&data->words, count, sizeof *data->words, "words");
+    for (data->words_count = 0; status == SHOAL_OK && data->words_count < count && !in->bad; data->words_count++)
+        data->words[data->words_count] = read_text(&status, in);
+    if (status < 0 || !base_read_u8(in))
+        return status;
+    const void *means = base_read_bytes(in, (size_t)data->columns * sizeof *data->means);
+    if (means)
+        status = base_alloc(&data->means, (size_t)data->columns, sizeof *data->means, "means of columns");
+    if (means && status == SHOAL_OK)
+        memcpy(data->means, means, (size_t)data->columns * sizeof *data->means);
+    return status;
+}
+
 static int read_note(shoal_data *data, base_reader *in)
 {
     int status = SHOAL_OK;
@@ -158,7 +198,7 @@ static int read_note(shoal_data *data, base_reader *in)
     int64_t rows = base_read_i64(in), columns = base_read_i64(in);
     uint32_t type = base_read_u32(in);
     if (status == SHOAL_OK && (in->bad || rows < 1 || columns < 1 || type >= SHOAL_TYPES))
-        status = shoal_fail(SHOAL_BROKEN, "lent rows that are described wrongly");
+        status = shoal_fail(SHOAL_BROKEN, "the description of lent rows is malformed");
     if (status == SHOAL_OK)
         status = data_rename(data, path);
     if (status == SHOAL_OK)
@@ -167,8 +207,10 @@ static int read_note(shoal_data *data, base_reader *in)
         data->format = data_format_named(format);
         status = read_names(data, in);
     }
+    if (status == SHOAL_OK)
+        status = read_facts(data, in);
     if (status == SHOAL_OK && !base_reader_done(in))
-        status = shoal_fail(SHOAL_BROKEN, "lent rows that are described wrongly");
+        status = shoal_fail(SHOAL_BROKEN, "the description of lent rows is malformed");
     base_free(&format);
     base_free(&path);
     return status;

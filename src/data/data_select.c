@@ -99,6 +99,20 @@ static int select_names(char **names, size_t **offsets, const shoal_data *data, 
     return status;
 }
 
+/* What else is known of the columns: the means of the chosen ones, and where the target is now. */
+static int select_facts(double **means, int64_t *target, const shoal_data *data, const selection *chosen)
+{
+    int status = data->means ? base_alloc(means, (size_t)chosen->count, sizeof **means, "means of columns") : SHOAL_OK;
+    *target = -1;
+    for (int64_t i = 0; i < chosen->count && status == SHOAL_OK; i++) {
+        if (data->means)
+            (*means)[i] = data->means[chosen->columns[i]];
+        if (chosen->columns[i] == data->target)
+            *target = i;
+    }
+    return status;
+}
+
 /* ---- where the rows lie ------------------------------------------------------------------------------------------ */
 
 /* A row never grows, so it can be put in front of all that is still to be read. */
@@ -152,6 +166,8 @@ static int copy_selected(shoal_data **out, shoal_data *data, const selection *ch
     if (status == SHOAL_OK)
         status = select_names(&copy->names, &copy->name_offsets, data, chosen);
     if (status == SHOAL_OK)
+        status = select_facts(&copy->means, &copy->target, data, chosen);
+    if (status == SHOAL_OK)
         status = base_format(&copy->detail, "%s; %" PRId64 " of %" PRId64 " columns, copied",
                              data->detail ? data->detail : data->format->name, chosen->count, data->columns);
     if (status < 0) {
@@ -159,6 +175,8 @@ static int copy_selected(shoal_data **out, shoal_data *data, const selection *ch
         return status;
     }
     copy->format = data->format;
+    copy->has_header = data->has_header;
+    copy->missing = data->missing;
     copy->values = copy->buffer.bytes;
     *out = copy;
     return SHOAL_OK;
@@ -188,19 +206,27 @@ static int rearrange(shoal_data *data, const int64_t *columns, int64_t count)
     selection chosen = {0};
     char *names = NULL;
     size_t *offsets = NULL;
+    double *means = NULL;
+    int64_t target = -1;
     int status = selection_init(&chosen, data, columns, count);
     if (status == SHOAL_OK)
         status = select_names(&names, &offsets, data, &chosen);
+    if (status == SHOAL_OK)
+        status = select_facts(&means, &target, data, &chosen);
     if (status == SHOAL_OK)
         status = select_in_place(data, &chosen);
     base_free(&chosen.runs);
     if (status < 0) {
         base_free(&names);
         base_free(&offsets);
+        base_free(&means);
         return status;
     }
     base_free(&data->names);
     base_free(&data->name_offsets);
+    base_free(&data->means);
+    data->means = means;
+    data->target = target;
     data->names = names;
     data->name_offsets = offsets;
     data->columns = count;
@@ -218,6 +244,12 @@ int data_select(shoal_data **inout, const int64_t *columns, int64_t count)
     status = data_select_copy(&copy, data, columns, count);
     if (status < 0)
         return status;
+    copy->words = data->words; /* they, and which rows are gone, stay as they were */
+    copy->words_count = data->words_count;
+    copy->gone = data->gone;
+    copy->source_rows = data->source_rows;
+    data->words = NULL;
+    data->gone = NULL;
     shoal_data_free(inout);
     *inout = copy;
     return SHOAL_OK;

@@ -4,10 +4,12 @@
  * The text is parsed once, straight into the data set's buffer as float64. */
 #include "data_text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "data_missing.h"
 
 enum { CHUNK_BYTES = 256 << 10, GREATEST_LINE = 64 << 20 };
 
@@ -76,25 +78,48 @@ int data_text_with_enough(text_reader *reader, int (*step)(text_reader *reader))
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
+void data_text_name_place(char out[TEXT_PLACE_BYTES], const text_reader *reader, int64_t line, int64_t field)
+{
+    const char *name = reader->names ? reader->data->names + reader->names[field] : "";
+    snprintf(out, TEXT_PLACE_BYTES, "line %lld, column %lld%s%.*s%s", (long long)line, (long long)field + 1,
+             *name ? " (" : "", DATA_SHOWN_BYTES, name, *name ? ")" : "");
+}
+
+/* By its name where that needs no quotes, since a name may be another column's number. */
+static void advise_to_drop(char *out, size_t size, const text_reader *reader, int64_t field)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+    const char *name = reader->names ? reader->data->names + reader->names[field] : "";
+    if (*name && strlen(name) <= DATA_SHOWN_BYTES && strspn(name, plain) == strlen(name))
+        snprintf(out, size, "; --drop-column %s leaves the column out", name);
+    else
+        snprintf(out, size, "; --drop-column %lld leaves the column out", (long long)field + 1);
+}
+
 static int fail_field(const text_reader *reader, int64_t line, int64_t index, const text_field *field)
 {
     const shoal_data *data = reader->data;
-    int64_t column = 0;
-    for (int64_t i = 0; i < index; i++)
-        column += !reader->dropped[i];
-    const char *name = data->names ? data->names + data->name_offsets[column] : "";
-    char place[64 + SHOWN_BYTES];
-    snprintf(place, sizeof place, "line %lld, column %lld%s%.*s%s", (long long)line, (long long)index + 1,
-             *name ? " (" : "", SHOWN_BYTES, name, *name ? ")" : "");
-    if (field->length == 0)
-        return shoal_fail(SHOAL_INVALID, "%s: %s: the field is empty where a number belongs", data->path, place);
-    int shown = field->length < SHOWN_BYTES ? (int)field->length : SHOWN_BYTES;
-    char advice[64] = "";
+    char place[TEXT_PLACE_BYTES], advice[96] = "";
+    data_text_name_place(place, reader, line, index);
+    int shown = field->length < DATA_SHOWN_BYTES ? (int)field->length : DATA_SHOWN_BYTES;
     if (memchr(field->text, ',', field->length))
         strcpy(advice, "; decimals need a point, not a comma");
-    else if (data->buffer.size == 0) /* the first row: no slip of the pen, but a column of text */
-        snprintf(advice, sizeof advice, "; --drop-column %lld leaves the column out", (long long)index + 1);
-    return shoal_fail(SHOAL_INVALID, "%s: %s: \"%.*s\" is no number%s", data->path, place, shown, field->text, advice);
+    else if (line == reader->first_line && reader->may_be_header)
+        strcpy(advice, "; if this line holds the names of columns, use --header yes");
+    else if (data->buffer.size == 0) /* the first row: no typing error, but a column of text */
+        advise_to_drop(advice, sizeof advice, reader, index);
+    return shoal_fail(SHOAL_INVALID, "%s: %s: \"%.*s\" is not a number%s", data->path, place, shown, field->text,
+                      advice);
+}
+
+static int fail_missing(const text_reader *reader)
+{
+    char place[TEXT_PLACE_BYTES];
+    data_text_name_place(place, reader, reader->missing_line, reader->missing_field);
+    return shoal_fail(SHOAL_INVALID,
+                      "%s: %lld value%s missing, the first in %s; --missing mean fills in the mean of the column, "
+                      "--missing drop leaves out such rows",
+                      reader->data->path, (long long)reader->missing, reader->missing == 1 ? " is" : "s are", place);
 }
 
 static int fail_ragged(const text_reader *reader, int64_t line, int64_t fields)
@@ -106,7 +131,7 @@ static int fail_ragged(const text_reader *reader, int64_t line, int64_t fields)
                       (long long)line, (long long)fields, (long long)reader->first_line, (long long)reader->fields);
 }
 
-/* The common case: a bare number.  False leaves the field to take_any_number. */
+/* The common case: a bare number.  False leaves the field to take_any_cell. */
 static inline bool take_number(double *out, text_field *field, const char *at, char delimiter)
 {
     const char *behind = data_number_parse(out, skip_blanks(at, delimiter));
@@ -124,14 +149,38 @@ static inline bool take_number(double *out, text_field *field, const char *at, c
     return field->next != NULL;
 }
 
-/* Any other field that should be a number. */
-static int take_any_number(double *out, text_field *field, const text_reader *reader, const char *at, int64_t index)
+/* What was seen of a row, which counts once all of it is there. */
+typedef struct row_seen {
+    int64_t missing, missing_field; /* cells that hold nothing, and the first of them */
+    int64_t missing_line;
+    int64_t extra_lines; /* line ends inside of fields */
+} row_seen;
+
+static void see_missing(row_seen *seen, double *out, const text_reader *reader, const text_field *field, int64_t index)
 {
+    *out = NAN;
+    if (seen->missing++ > 0)
+        return;
+    seen->missing_field = index;
+    seen->missing_line = reader->line + data_text_count_newlines(reader->at, field->text);
+}
+
+/* Any other field that should be a number, or is the target's. */
+static int take_any_cell(double *out, text_field *field, row_seen *seen, text_reader *reader, const char *at,
+                         int64_t index)
+{
+    const bool is_target = reader->place[index] == reader->target;
     if (!data_text_take_field(field, at, reader->end, reader->delimiter))
         return INCOMPLETE;
-    if (!data_text_is_number(field))
+    const bool is_missing = data_is_missing(field->text, field->length);
+    if (is_target && !is_missing)
+        return data_text_take_target(out, field, reader, index);
+    if (!is_target && data_text_is_number(field))
+        data_number_parse(out, field->text);
+    else if (is_missing)
+        see_missing(seen, out, reader, field, index);
+    else
         return fail_field(reader, reader->line + data_text_count_newlines(reader->at, field->text), index, field);
-    data_number_parse(out, field->text);
     return SHOAL_OK;
 }
 
@@ -139,25 +188,32 @@ static int take_any_number(double *out, text_field *field, const text_reader *re
 static int parse_row(text_reader *reader, double *out)
 {
     text_field field = {.next = reader->at};
-    int64_t extra_lines = 0;
+    row_seen seen = {0};
+    const int64_t slow = reader->words.ended ? -1 : reader->target; /* its cells may be words */
     for (int64_t i = 0; !field.last; i++) {
         const char *at = field.next;
         if (i == reader->fields)
-            return fail_ragged(reader, reader->line + extra_lines, i + 1);
-        if (reader->dropped[i]) {
+            return fail_ragged(reader, reader->line + seen.extra_lines, i + 1);
+        const int64_t place = reader->place[i];
+        if (place < 0) {
             if (!data_text_take_field(&field, at, reader->end, reader->delimiter))
                 return INCOMPLETE;
-            extra_lines += field.quoted ? data_text_count_newlines(field.text, field.text + field.length) : 0;
-        } else if (!take_number(out++, &field, at, reader->delimiter)) {
-            int status = take_any_number(out - 1, &field, reader, at, i);
+            seen.extra_lines += field.quoted ? data_text_count_newlines(field.text, field.text + field.length) : 0;
+        } else if (place == slow || !take_number(&out[place], &field, at, reader->delimiter)) {
+            int status = take_any_cell(&out[place], &field, &seen, reader, at, i);
             if (status != SHOAL_OK)
                 return status;
         }
         if (field.last && i + 1 < reader->fields)
             return fail_ragged(reader, reader->line, i + 1);
     }
+    if (seen.missing > 0 && reader->missing == 0) {
+        reader->missing_line = seen.missing_line;
+        reader->missing_field = seen.missing_field;
+    }
+    reader->missing += seen.missing;
     reader->at = field.next;
-    reader->line += 1 + extra_lines;
+    reader->line += 1 + seen.extra_lines;
     return SHOAL_OK;
 }
 
@@ -203,14 +259,19 @@ static int start_text(text_reader *reader)
     return SHOAL_OK;
 }
 
-static int finish_text(text_reader *reader)
+static int finish_text(text_reader *reader, const shoal_data_options *options)
 {
     shoal_data *data = reader->data;
+    if (reader->missing > 0 && options->missing == SHOAL_MISSING_REFUSE)
+        return fail_missing(reader);
+    int status = data_text_finish_target(reader);
+    if (status < 0)
+        return status;
+    data->has_header = reader->has_header;
     data_buffer_trim(&data->buffer);
     data->values = data->buffer.bytes;
     uint64_t rows = data->buffer.size / ((size_t)reader->kept * sizeof(double));
-    int status = data_set_shape(data, rows, (uint64_t)reader->kept, SHOAL_FLOAT64);
-    if (status < 0)
+    if ((status = data_set_shape(data, rows, (uint64_t)reader->kept, SHOAL_FLOAT64)) < 0)
         return status;
     const char *delimiter = reader->fields == 1         ? "one field a line"
                             : reader->delimiter == '\t' ? "tab between fields"
@@ -223,20 +284,24 @@ static int finish_text(text_reader *reader)
 
 static int open_text(shoal_data *data, data_source *source, const shoal_data_options *options)
 {
-    text_reader reader = {.data = data, .source = source, .line = 1, .delimiter = ','};
+    text_reader reader = {
+        .data = data, .source = source, .line = 1, .delimiter = ',', .header = options->header, .target = -1};
     int status = start_text(&reader);
     if (status == SHOAL_OK)
         status = data_text_read_start(&reader);
     if (status == SHOAL_OK)
-        status = data_text_choose_columns(&reader, options->drop_columns);
+        status = data_text_choose_columns(&reader, options);
     if (status == SHOAL_OK)
         status = parse_rows(&reader);
     if (status == SHOAL_OK)
-        status = finish_text(&reader);
-    base_free(&reader.dropped);
+        status = finish_text(&reader, options);
+    data_words_release(&reader.words);
+    base_free(&reader.word);
+    base_free(&reader.names);
+    base_free(&reader.place);
     base_free(&reader.chunk);
     return status;
 }
 
 const struct data_format data_text = {
-    .name = "text", .takes_drop_columns = true, .recognise = recognise_text, .open = open_text};
+    .name = "text", .chooses_columns = true, .recognise = recognise_text, .open = open_text};

@@ -1,15 +1,16 @@
-/* What the three files of the text reader share: chunks and rows (data_text.c), lines and fields
- * (data_text_fields.c), and the first line with what follows from it (data_text_start.c).
+/* What the files of the text reader share: chunks and rows (data_text.c), lines and fields (data_text_fields.c), the
+ * first line with what follows from it (data_text_start.c, data_text_header.c), and words (data_text_target.c).
  *
  * The text is read in chunks.  A chunk ends with NUL, at which every scan stops; what reaches the end of the
  * chunk is given up as INCOMPLETE and done again from its start when more has been read. */
 #ifndef DATA_TEXT_H
 #define DATA_TEXT_H
 
+#include "data_columns.h"
 #include "data_internal.h"
+#include "data_words.h"
 
-enum { INCOMPLETE = 1 };   /* beside SHOAL_OK and the errors: the chunk ended first */
-enum { SHOWN_BYTES = 40 }; /* of a text in a message */
+enum { INCOMPLETE = 1 }; /* beside SHOAL_OK and the errors: the chunk ended first */
 
 typedef struct text_reader {
     shoal_data *data;
@@ -23,10 +24,19 @@ typedef struct text_reader {
     int64_t line;       /* the number of the line at `at`, from 1 */
     int64_t first_line; /* that of the header, or of the first row if there is none */
     size_t first_line_bytes;
-    int64_t fields; /* of each line */
-    int64_t kept;   /* fields that become columns */
-    bool *dropped;  /* of each field, whether it is left out */
-    bool has_header;
+    int64_t fields;       /* of each line */
+    size_t *names;        /* where the name of each field starts in data->names; NULL without a header */
+    int header;           /* what the options say: SHOAL_HEADER_AUTO, ... */
+    bool has_header;      /* what came of it */
+    bool may_be_header;   /* a first line that counts as a row with a typing error */
+    int64_t kept;         /* fields that become columns */
+    int64_t *place;       /* of each field, the column that it becomes, or -1 */
+    int64_t target;       /* the column that may hold words, or -1 */
+    data_words words;     /* of it */
+    char *word;           /* room for one of them */
+    int64_t missing;      /* cells that hold nothing */
+    int64_t missing_line; /* and where the first of them is */
+    int64_t missing_field;
 } text_reader;
 
 /* One field of a line. */
@@ -68,7 +78,17 @@ int data_text_with_enough(text_reader *reader, int (*step)(text_reader *reader))
 
 /* Finds the delimiter, counts the fields of the first line and, if it is a header, keeps its names and moves on. */
 int data_text_read_start(text_reader *reader);
-/* Notes which fields to leave out: a list of names or numbers, or NULL. */
-int data_text_choose_columns(text_reader *reader, const char *list);
+/* Counts the fields of the first line and decides whether it is a header; INCOMPLETE when that takes more. */
+int data_text_look_at_header(text_reader *reader);
+/* Notes which fields become which columns. */
+int data_text_choose_columns(text_reader *reader, const shoal_data_options *options);
+/* "line 3, column 2 (age)", for messages; a field counts from 0. */
+enum { TEXT_PLACE_BYTES = 64 + DATA_SHOWN_BYTES };
+void data_text_name_place(char out[TEXT_PLACE_BYTES], const text_reader *reader, int64_t line, int64_t field);
+
+/* A cell of the target that is not missing: the number of its word, or its value once there are too many of them. */
+int data_text_take_target(double *out, const text_field *field, text_reader *reader, int64_t index);
+/* Once all rows are there: the numbers that stand for words become those of their order, or what they are. */
+int data_text_finish_target(text_reader *reader);
 
 #endif

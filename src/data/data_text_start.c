@@ -1,6 +1,5 @@
-/* The start of a text file: its delimiter, its header, and the columns to leave out.  See data_text.h.
- *
- * Nothing here looks at more than the first two lines.  docs/data.md says what is decided and how. */
+/* The start of a text file: its delimiter, the names of its columns, and which of them are read.  See data_text.h;
+ * docs/data.md says what is decided and how. */
 #include "data_text.h"
 
 #include <string.h>
@@ -88,29 +87,6 @@ static int detect_delimiter(text_reader *reader)
 
 /* ---- the first line ---------------------------------------------------------------------------------------------- */
 
-/* Counts the fields of the first line.  It is a header if it holds text and not a single number: a number in it
- * means a row, so that no row with a typing error is taken for a header and lost. */
-static int look_at_first_line(text_reader *reader)
-{
-    text_field field;
-    const char *at = reader->at;
-    bool any_text = false, any_number = false;
-    reader->fields = 0;
-    do {
-        if (!data_text_take_field(&field, at, reader->end, reader->delimiter))
-            return INCOMPLETE;
-        reader->fields++;
-        bool number = data_text_is_number(&field);
-        any_number |= number;
-        any_text |= !number && field.length > 0;
-        at = field.next;
-    } while (!field.last);
-    reader->has_header = any_text && !any_number;
-    reader->first_line = reader->line;
-    reader->first_line_bytes = (size_t)(at - reader->at);
-    return SHOAL_OK;
-}
-
 /* Copies a field without the second of doubled quotes; returns the end of the copy. */
 static char *copy_name(char *to, const text_field *field)
 {
@@ -131,14 +107,13 @@ static int take_header(text_reader *reader)
     size_t room = reader->first_line_bytes + (size_t)reader->fields;
     int status = base_alloc(&data->names, room, 1, "names of columns");
     if (status == SHOAL_OK)
-        status =
-            base_alloc(&data->name_offsets, (size_t)reader->fields, sizeof *data->name_offsets, "names of columns");
+        status = base_alloc(&reader->names, (size_t)reader->fields, sizeof *reader->names, "names of columns");
     if (status < 0)
         return status;
     char *to = data->names;
     for (int64_t i = 0; i < reader->fields; i++) {
         data_text_take_field(&field, field.next, reader->end, reader->delimiter);
-        data->name_offsets[i] = (size_t)(to - data->names);
+        reader->names[i] = (size_t)(to - data->names);
         to = copy_name(to, &field);
     }
     reader->line += data_text_count_newlines(reader->at, field.next);
@@ -149,7 +124,7 @@ static int take_header(text_reader *reader)
 int data_text_read_start(text_reader *reader)
 {
     static int (*const steps[])(text_reader *) = {data_text_skip_to_row, detect_delimiter, data_text_skip_to_row,
-                                                  look_at_first_line};
+                                                  data_text_look_at_header};
     int status = SHOAL_OK;
     for (size_t i = 0; status == SHOAL_OK && i < sizeof steps / sizeof *steps; i++)
         status = data_text_with_enough(reader, steps[i]);
@@ -161,57 +136,35 @@ int data_text_read_start(text_reader *reader)
     return status == SHOAL_OK && reader->has_header ? take_header(reader) : status;
 }
 
-/* ---- columns to leave out ---------------------------------------------------------------------------------------- */
+/* ---- columns ----------------------------------------------------------------------------------------------------- */
 
-/* Marks the fields that one piece of the option means, by name or else by number. */
-static int drop_one(text_reader *reader, const char *piece, size_t length)
+/* The names of the columns that are read. */
+static int choose_names(text_reader *reader, const data_chosen *chosen)
 {
-    const shoal_data *data = reader->data;
-    bool found = false;
-    for (int64_t i = 0; data->names && i < reader->fields; i++) {
-        const char *name = data->names + data->name_offsets[i];
-        if (strlen(name) == length && memcmp(name, piece, length) == 0)
-            reader->dropped[i] = found = true;
-    }
-    int64_t number = 0;
-    for (size_t i = 0; !found && i < length && number <= reader->fields; i++)
-        number = piece[i] >= '0' && piece[i] <= '9' ? number * 10 + (piece[i] - '0') : reader->fields + 1;
-    if (!found && number >= 1 && number <= reader->fields)
-        reader->dropped[number - 1] = found = true;
-    if (!found)
-        return shoal_fail(SHOAL_USAGE, "%s: there is no column \"%.*s\" to leave out; there are %lld columns%s",
-                          data->path, length < SHOWN_BYTES ? (int)length : SHOWN_BYTES, piece,
-                          (long long)reader->fields, data->names ? "" : " without names");
-    return SHOAL_OK;
+    shoal_data *data = reader->data;
+    if (!data->names)
+        return SHOAL_OK;
+    int status = base_alloc(&data->name_offsets, (size_t)chosen->count, sizeof *data->name_offsets, "names of columns");
+    for (int64_t i = 0; i < chosen->count && status == SHOAL_OK; i++)
+        data->name_offsets[i] = reader->names[chosen->columns[i]];
+    return status;
 }
 
-/* Closes the gaps that dropped fields leave in the names. */
-static void compact_names(text_reader *reader)
+int data_text_choose_columns(text_reader *reader, const shoal_data_options *options)
 {
-    size_t *offsets = reader->data->name_offsets;
-    for (int64_t from = 0, to = 0; offsets && from < reader->fields; from++)
-        if (!reader->dropped[from])
-            offsets[to++] = offsets[from];
-}
-
-int data_text_choose_columns(text_reader *reader, const char *list)
-{
-    int status = base_alloc(&reader->dropped, (size_t)reader->fields, sizeof *reader->dropped, "columns");
-    while (status == SHOAL_OK && list) {
-        const char *comma = strchrnul(list, ','), *start = list + strspn(list, " ");
-        size_t length = start < comma ? (size_t)(comma - start) : 0;
-        while (length && start[length - 1] == ' ')
-            length--;
-        status = drop_one(reader, start, length);
-        list = *comma ? comma + 1 : NULL;
-    }
-    if (status < 0)
-        return status;
-    for (int64_t i = 0; i < reader->fields; i++)
-        reader->kept += !reader->dropped[i];
-    if (reader->kept == 0)
-        return shoal_fail(SHOAL_USAGE, "%s: no column is left when %lld are left out", reader->data->path,
-                          (long long)reader->fields);
-    compact_names(reader);
-    return SHOAL_OK;
+    const data_table_columns table = {reader->data->path, reader->fields, reader->data->names, reader->names};
+    data_chosen chosen = {0};
+    int status = data_columns_choose(&chosen, &table, options);
+    if (status == SHOAL_OK)
+        status = base_alloc(&reader->place, (size_t)reader->fields, sizeof *reader->place, "columns");
+    if (status == SHOAL_OK)
+        status = choose_names(reader, &chosen);
+    for (int64_t i = 0; i < reader->fields && status == SHOAL_OK; i++)
+        reader->place[i] = -1;
+    for (int64_t i = 0; i < chosen.count && status == SHOAL_OK; i++)
+        reader->place[chosen.columns[i]] = i;
+    reader->kept = chosen.count;
+    reader->target = reader->data->target = chosen.target;
+    base_free(&chosen.columns);
+    return status;
 }

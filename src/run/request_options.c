@@ -12,6 +12,10 @@ static const shoal_option function_rows[] = {
     {0},
 };
 
+/* In the order of SHOAL_HEADER_AUTO, ... and SHOAL_MISSING_REFUSE, ... */
+static const char *const header_choices[] = {"auto", "yes", "no", NULL};
+static const char *const missing_choices[] = {"refuse", "mean", "drop", NULL};
+
 static const shoal_option data_rows[] = {
     {"rows", 0, SHOAL_OPTION_COUNT, offsetof(shoal_data_options, rows), "N",
      .help = "raw files: how many rows there are; as many as the file holds when left out"},
@@ -19,8 +23,19 @@ static const shoal_option data_rows[] = {
      .help = "raw files: how many columns a row has", .least = 1},
     {"type", 0, SHOAL_OPTION_TEXT, offsetof(shoal_data_options, type), "TYPE",
      .help = "raw files: the type of a value, as numpy names it: float32, uint8, i4"},
-    {"drop-column", 0, SHOAL_OPTION_TEXT, offsetof(shoal_data_options, drop_columns), "NAMES",
-     .help = "text files: columns to leave out, such as a label, by name or number from 1, with commas between"},
+    {"header", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_data_options, header), "WHEN",
+     .help = "text files: whether the first line holds the names of columns: yes, no, or auto, which compares it with "
+             "the rows below",
+     .fallback = "auto", .choices = header_choices},
+    {"columns", 0, SHOAL_OPTION_TEXT, offsetof(shoal_data_options, keep_columns), "LIST",
+     .help = "read only these columns, in this order: names, numbers from 1, or from -1 backwards, and ranges such as "
+             "3-7, separated by commas"},
+    {"drop-column", 0, SHOAL_OPTION_TEXT, offsetof(shoal_data_options, drop_columns), "LIST",
+     .help = "leave these columns out, such as one of text; a list as for --columns"},
+    {"missing", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_data_options, missing), "HOW",
+     .help = "missing values (empty cells, NA, N/A, null, ? and NaN): refuse the data, fill in the mean of the column, "
+             "or drop such rows",
+     .fallback = "refuse", .choices = missing_choices},
     {"memory", 0, SHOAL_OPTION_BYTES, offsetof(shoal_data_options, memory), "BYTES",
      .help = "bytes that decoded, fetched or generated rows may take in memory, such as 500MB or 2GiB; above that "
              "decoded and fetched rows go to a temporary file and generated rows are made again each round; half of "

@@ -95,6 +95,12 @@ static void test_open(void **state)
         for (int memory = 0; memory < 2; memory++) /* 1 byte: everything decoded goes to a file */
             fail_each_allocation(open_and_read, &(struct open_case){file_path(names[i]), {.memory = memory}});
     fail_each_allocation(open_and_read, &(struct open_case){file_path("a.csv"), {.drop_columns = "b,1"}});
+    write_text("words.csv", "a,kind,c\n1,cat,3\n,dog,6\n7,cat,8\n");
+    for (int missing = SHOAL_MISSING_MEAN; missing <= SHOAL_MISSING_DROP; missing++)
+        fail_each_allocation(
+            open_and_read,
+            &(struct open_case){file_path("words.csv"), {.keep_columns = "c,a", .target = "kind", .missing = missing}});
+    fail_each_allocation(open_and_read, &(struct open_case){file_path("a.npy"), {.keep_columns = "3,1"}});
     fail_each_allocation(open_and_read, &(struct open_case){file_path("a.idx"), {.columns = 2, .type = ">i2"}});
     fail_each_allocation(open_and_read, &(struct open_case){"gen:uniform?rows=3&cols=4", {0}});
     fail_each_allocation(open_and_read, &(struct open_case){"gen:blobs?rows=3&cols=4&centres=2", {0}});

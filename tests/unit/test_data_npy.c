@@ -275,7 +275,9 @@ static void test_options_that_do_not_fit(void **state)
     (void)state;
     const char *path = write_npy("p.npy", 1, HEADER("<f4", "False", "(2, 3)"), six, sizeof six);
     refuse_with(path, &(shoal_data_options){.columns = 3, .type = "f4"}, SHOAL_USAGE, "this is npy");
-    refuse_with(path, &(shoal_data_options){.drop_columns = "1"}, SHOAL_USAGE, "only columns of text files");
+    refuse_with(path, &(shoal_data_options){.header = SHOAL_HEADER_YES}, SHOAL_USAGE, "--header is for text files");
+    refuse_with(path, &(shoal_data_options){.keep_columns = "x"}, SHOAL_USAGE,
+                "--columns: there is no column \"x\"; there are 3 columns, without names");
 }
 
 static void test_gzip_and_temporary_file(void **state)

@@ -58,8 +58,144 @@ static void test_header(void **state)
     EXPECT_VALUES(open_text("x y\n1 2\n"), 1, 2, 1, 2);
     EXPECT_VALUES(open_text("first name\tage\n1\t2\n"), 1, 2, 1, 2);
     /* One number in the first line makes it a row: nothing is lost silently. */
-    refuse_text("1,x,3\n4,5,6\n", "line 1, column 2: \"x\" is no number");
-    refuse_text(",2,3\n4,5,6\n", "line 1, column 1: the field is empty");
+    refuse_text("1,x,3\n4,5,6\n", "line 1, column 2: \"x\" is not a number");
+    refuse_text(",2,3\n4,5,6\n", "1 value is missing, the first in line 1, column 1");
+}
+
+/* The first line is compared with the rows below it, whatever columns are then read. */
+static void test_header_by_itself(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int found; /* 1: a header; 0: a row; -1: asked */
+    } cases[] = {
+        {"city,2019,2020\nParis,2,3\nRome,4,5\n", 1},
+        {"id,2019,2020\n1,2,3\n", 1},
+        {"city,2019,2020\nParis,2019.5,3\nRome,2018,5\n", -1}, /* one year is among its values */
+        {"Paris,2,3\nRome,4,5\n", -1},
+        {"Paris,2,3\nRome,4,5\nParis,6,7\n", 0},
+        {"Paris,2,3\n", 0},
+        {"5.1,3.5,setosa\n4.9,3,setosa\n", 0},
+        {"1,x,3\n4,5,6\n", 0},
+        {"id,age,2\n4,5,6\n", 1}, /* more names than numbers */
+        {"x,y\nNA,2\n", 1},
+        {"cat\ndog\ncat\n", 0},
+        {"kind\ncat\ndog\n", 1},
+        {",0,1\n0,1.5,2.5\n", 1},
+        {"0,1,2\n3,4,5\n", 0},
+    };
+    static const char *const dropped[] = {NULL, "1", "-1", "2"};
+    for (size_t i = 0; i < 4 * (sizeof cases / sizeof *cases); i++) {
+        const int found = cases[i / 4].found;
+        const shoal_data_options options = {
+            .drop_columns = dropped[i % 4], .target = "1", .missing = SHOAL_MISSING_KEEP};
+        shoal_data *data = NULL;
+        int status = shoal_data_open(&data, write_text("h.csv", cases[i / 4].text), &options);
+        if (found < 0) {
+            assert_int_equal(status, SHOAL_INVALID);
+            assert_non_null(strstr(shoal_error(), "use --header yes"));
+        } else if (status == SHOAL_OK) {
+            assert_int_equal(data->has_header, found);
+            assert_non_null(strstr(shoal_data_detail(data), found ? "header line" : "no header"));
+        } else if (status == SHOAL_INVALID) {
+            assert_non_null(strstr(shoal_error(), "is not a number"));
+        }
+        shoal_data_free(&data);
+    }
+    refuse_text("1,x,3\n4,5,6\n", "\"x\" is not a number; if this line holds the names of columns, use --header yes");
+}
+
+static void test_header_as_told(void **state)
+{
+    (void)state;
+    const char *path = write_text("h.csv", "1,2\n3,4\n");
+    shoal_data *data = open_with(path, &(shoal_data_options){.header = SHOAL_HEADER_YES});
+    assert_string_equal(shoal_data_column_name(data, 1), "2");
+    EXPECT_VALUES(data, 1, 2, 3, 4);
+    EXPECT_VALUES(open_with(path, &(shoal_data_options){.header = SHOAL_HEADER_NO}), 2, 2, 1, 2, 3, 4);
+    refuse_with(write_text("h.csv", "a,b\n3,4\n"), &(shoal_data_options){.header = SHOAL_HEADER_NO}, SHOAL_INVALID,
+                "line 1, column 1: \"a\" is not a number; --drop-column 1");
+    EXPECT_VALUES(open_with(write_text("h.csv", "Paris,2,3\nRome,4,5\n"),
+                            &(shoal_data_options){.header = SHOAL_HEADER_NO, .drop_columns = "1"}),
+                  2, 2, 2, 3, 4, 5);
+}
+
+/* A column of words beside numbers: they are numbered by the order of their bytes. */
+static void test_words(void **state)
+{
+    (void)state;
+    const char *text = "kind,x\ndog,1\n\"c\"\"at\",2\nZebra,3\ndog,4\n";
+    shoal_data *data = open_with(write_text("k.csv", text), &(shoal_data_options){.target = "kind"});
+    assert_int_equal(shoal_data_target(data), 0);
+    assert_string_equal(shoal_data_word(data, 0), "Zebra");
+    assert_string_equal(shoal_data_word(data, 1), "c\"at");
+    assert_string_equal(shoal_data_word(data, 2), "dog");
+    assert_null(shoal_data_word(data, 3));
+    assert_null(shoal_data_word(data, -1));
+    EXPECT_VALUES(data, 4, 2, 2, 1, 1, 2, 0, 3, 2, 4);
+    /* A target that is not kept is read all the same, as the last column. */
+    data = open_with(write_text("k.csv", "kind,x,y\n7,1,a\n8,2,b\n"),
+                     &(shoal_data_options){.target = "3", .keep_columns = "x"});
+    assert_int_equal(shoal_data_target(data), 1);
+    assert_string_equal(shoal_data_column_name(data, 1), "y");
+    assert_string_equal(shoal_data_word(data, 1), "b");
+    EXPECT_VALUES(data, 2, 2, 1, 0, 2, 1);
+    /* Numbers stay numbers, and some text among them makes all of them words. */
+    data = open_with(write_text("k.csv", "10,1\n9,2\n10.0,3\n"), &(shoal_data_options){.target = "1"});
+    assert_null(shoal_data_word(data, 0));
+    EXPECT_VALUES(data, 3, 2, 10, 1, 9, 2, 10, 3);
+    data = open_with(write_text("k.csv", "10,1\n9,2\nten,3\n"), &(shoal_data_options){.target = "1"});
+    assert_string_equal(shoal_data_word(data, 0), "10");
+    EXPECT_VALUES(data, 3, 2, 0, 1, 1, 2, 2, 3);
+    /* What is no column is no error here. */
+    data = open_with(write_text("k.csv", "1,2\n3,4\n"), &(shoal_data_options){.target = "labels.csv"});
+    assert_int_equal(shoal_data_target(data), -1);
+    shoal_data_free(&data);
+}
+
+static void test_words_that_are_refused(void **state)
+{
+    (void)state;
+    const shoal_data_options first = {.target = "1"};
+    refuse_with(write_text("k.csv", "a\x01,1\nb,2\na\x01,2\n"), &first, SHOAL_INVALID, "not npy, IDX or text");
+    refuse_with(write_text("k.csv", "a\xff,1\nb,2\na\xff,2\n"), &first, SHOAL_INVALID, "not UTF-8");
+    char text[2 * 300 + 16];
+    memset(text, 'w', sizeof text);
+    memcpy(text, "a,1\na,2\n", 8);
+    strcpy(text + 8 + 300, ",1\n");
+    refuse_with(write_text("k.csv", text), &first, SHOAL_INVALID, "line 3, column 1: the name of a class is longer");
+    refuse_with(write_text("k.csv", "kind,x\na,1\n,2\n"), &first, SHOAL_INVALID, "1 value is missing");
+    refuse_with(write_text("k.csv", "kind,x\na,1\nb,2\n"),
+                &(shoal_data_options){.target = "kind", .drop_columns = "kind"}, SHOAL_USAGE, "which is the target");
+    refuse_with(write_text("k.csv", "x,y,z\n1,2,3\n"), &(shoal_data_options){.target = "", .keep_columns = "x,y"},
+                SHOAL_USAGE, "name it with --target");
+    refuse_with(write_text("k.csv", "x,x\n1,2\n"), &(shoal_data_options){.target = "x"}, SHOAL_USAGE,
+                "columns 1 and 2 are both called \"x\"");
+}
+
+/* More different numbers than words may be: they stay numbers, and text is then refused. */
+static void test_many_numbers_as_target(void **state)
+{
+    (void)state;
+    enum { ROWS = 10000 };
+    char *text = malloc(ROWS * 16 + 16), *at = text;
+    for (int i = 0; i < ROWS; i++)
+        at += sprintf(at, "%d,%d.5\n", i, i % 5000);
+    shoal_data *data = open_with(write_text("n.csv", text), &(shoal_data_options){.target = "2"});
+    double *values = all_values(data);
+    for (int i = 0; i < ROWS; i++)
+        assert_true(values[2 * i] == i && values[2 * i + 1] == i % 5000 + 0.5);
+    free(values);
+    shoal_data_free(&data);
+    strcpy(at, "1,x\n");
+    refuse_with(write_text("n.csv", text), &(shoal_data_options){.target = "2"}, SHOAL_INVALID,
+                "line 10001, column 2: text in a column of more than 4096 different numbers");
+    at = text;
+    for (int i = 0; i < ROWS; i++)
+        at += sprintf(at, "%d,w%d\n", i, i ? i : 1);
+    refuse_with(write_text("n.csv", text), &(shoal_data_options){.target = "2"}, SHOAL_INVALID, "are they classes?");
+    free(text);
 }
 
 static void test_quotes(void **state)
@@ -69,7 +205,7 @@ static void test_quotes(void **state)
     EXPECT_VALUES(open_text("\"1\" \"2\"\n3 \"4\" \n"), 2, 2, 1, 2, 3, 4);
     refuse_text("1,2\n3,\"4\n", "line 2: a quote is opened and never closed");
     refuse_text("\"1,2\n3,4\n", "line 1: a quote is opened and never closed");
-    refuse_text("1,2\n3,\"4\"5\n", "line 2, column 2: \"\"4\"5\" is no number");
+    refuse_text("1,2\n3,\"4\"5\n", "line 2, column 2: \"\"4\"5\" is not a number");
 }
 
 static void test_special_values(void **state)
@@ -85,14 +221,14 @@ static void test_special_values(void **state)
 static void test_bad_fields(void **state)
 {
     (void)state;
-    refuse_text("1,2\n3,x\n", "t.csv: line 2, column 2: \"x\" is no number");
-    refuse_text("a,b\n1,2\n3,x\n", "line 3, column 2 (b): \"x\" is no number");
-    refuse_text("a,b\n1,cat\n", "\"cat\" is no number; --drop-column 2 leaves the column out");
-    refuse_text("1,2\n3,\n", "line 2, column 2: the field is empty");
-    refuse_text("1,2\n\"\",4\n", "line 2, column 1: the field is empty");
-    refuse_text("1,2\n3,0x10\n", "\"0x10\" is no number");
-    refuse_text("1,5;2,5\n3,5;4,5\n", "line 2, column 1 (1,5): \"3,5\" is no number; decimals need a point");
-    refuse_text("1,2\n3,4 5\n", "\"4 5\" is no number");
+    refuse_text("1,2\n3,x\n", "t.csv: line 2, column 2: \"x\" is not a number");
+    refuse_text("a,b\n1,2\n3,x\n", "line 3, column 2 (b): \"x\" is not a number");
+    refuse_text("a,b\n1,cat\n", "\"cat\" is not a number; --drop-column b leaves the column out");
+    refuse_text("1,2\n3,\n", "1 value is missing, the first in line 2, column 2;");
+    refuse_text("1,2\n\"\",4\n", "1 value is missing, the first in line 2, column 1;");
+    refuse_text("1,2\n3,0x10\n", "\"0x10\" is not a number");
+    refuse_text("1,5;2,5\n3,5;4,5\n", "line 2, column 1 (1,5): \"3,5\" is not a number; decimals need a point");
+    refuse_text("1,2\n3,4 5\n", "\"4 5\" is not a number");
 }
 
 static void test_ragged_rows(void **state)
@@ -132,7 +268,7 @@ static void test_dropped_columns(void **state)
     refuse_with(path, &(shoal_data_options){.drop_columns = "99999999999999999999999"}, SHOAL_USAGE, "no column");
     refuse_with(path, &(shoal_data_options){.drop_columns = "1,2,3"}, SHOAL_USAGE, "no column is left");
     refuse_with(write_text("d.csv", "x,kind,y\n1,\"a,\nb\",2\n3,,z\n"), &(shoal_data_options){.drop_columns = "2"},
-                SHOAL_INVALID, "line 4, column 3 (y): \"z\" is no number");
+                SHOAL_INVALID, "line 4, column 3 (y): \"z\" is not a number");
     refuse_with(write_text("d.csv", "1 2\n"), &(shoal_data_options){.columns = 2}, SHOAL_USAGE, "raw file needs");
 }
 
@@ -190,12 +326,22 @@ static void test_wide_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_delimiters),      cmocka_unit_test(test_one_column_or_one_row),
-        cmocka_unit_test(test_header),          cmocka_unit_test(test_quotes),
-        cmocka_unit_test(test_special_values),  cmocka_unit_test(test_bad_fields),
-        cmocka_unit_test(test_ragged_rows),     cmocka_unit_test(test_nothing_there),
-        cmocka_unit_test(test_dropped_columns), cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_delimiters),
+        cmocka_unit_test(test_one_column_or_one_row),
+        cmocka_unit_test(test_header),
+        cmocka_unit_test(test_quotes),
+        cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_bad_fields),
+        cmocka_unit_test(test_ragged_rows),
+        cmocka_unit_test(test_nothing_there),
+        cmocka_unit_test(test_dropped_columns),
+        cmocka_unit_test(test_many_rows),
         cmocka_unit_test(test_wide_rows),
+        cmocka_unit_test(test_header_by_itself),
+        cmocka_unit_test(test_header_as_told),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_words_that_are_refused),
+        cmocka_unit_test(test_many_numbers_as_target),
     };
     return cmocka_run_group_tests_name("data_text", tests, folder_setup, folder_teardown);
 }

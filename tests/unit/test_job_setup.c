@@ -365,7 +365,10 @@ static void what_is_no_use_in_a_store(void **state)
         {{.columns = 3, .rows = 3, .type = "u1"}, SHOAL_INVALID, "csv", "take 9 bytes, and there are 6"},
         {{.columns = -3, .type = "u1"}, SHOAL_USAGE, "csv", "negative"},
         {{.columns = 3, .type = "u1"}, SHOAL_USAGE, "good", "this is npy"},
-        {{.drop_columns = "1"}, SHOAL_USAGE, "good", "left out"},
+        {{.drop_columns = "1"}, SHOAL_USAGE, "good", "columns can't be chosen while the rows lie in a store"},
+        {{.keep_columns = "1"}, SHOAL_USAGE, "good", "shoal store get"},
+        {{.missing = SHOAL_MISSING_DROP}, SHOAL_USAGE, "good", "--missing needs rows that are here"},
+        {{.header = SHOAL_HEADER_YES}, SHOAL_USAGE, "good", "--header is for text files"},
     };
     put_npy(store, "good", NULL, NULL);
     put_npy(store, "fortran", "False", "True ");

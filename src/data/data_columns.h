@@ -1,0 +1,31 @@
+/* Which columns are read: --columns, --drop-column and --target, as names and numbers. */
+#ifndef DATA_COLUMNS_H
+#define DATA_COLUMNS_H
+
+#include <shoal/data.h>
+
+/* A table as its file has it. */
+typedef struct data_table_columns {
+    const char *path; /* for messages */
+    int64_t count;
+    const char *names; /* NULL without names */
+    const size_t *offsets;
+} data_table_columns;
+
+/* The columns to read. */
+typedef struct data_chosen {
+    int64_t *columns; /* of the file, from 0, in the order in which they are read; freed with base_free */
+    int64_t count;
+    int64_t target; /* which of `columns` is the target; -1: none */
+} data_chosen;
+
+/* SHOAL_USAGE names what is no column, and those there are.  A target that is no column is none. */
+int data_columns_choose(data_chosen *out, const data_table_columns *table, const shoal_data_options *options);
+/* Chooses columns of a data set that has them all. */
+int data_columns_apply(shoal_data **data, const shoal_data_options *options);
+/* "; did you mean "age"?", or what columns there are, to end a sentence with. */
+int data_columns_advice(char **out, const data_table_columns *table, const char *wrong);
+/* A data set's columns. */
+data_table_columns data_columns_of(const shoal_data *data);
+
+#endif
