@@ -146,7 +146,8 @@ def modules_and_programs():
     command = f"{sys.executable} {EXAMPLES}/sum.py"
     mpi.Work("run", "--exec", command, "x.npy", "--grain", 300, "--threads", 1, files=out).agrees(another(0), 2)
     with open("double.py", "w", encoding="ascii") as file:
-        file.write(open(f"{EXAMPLES}/sum.py", encoding="utf-8").read().replace("rows.sum(axis=0)", "rows * 2"))
+        example = open(f"{EXAMPLES}/sum.py", encoding="utf-8").read()
+        file.write(example.replace("rows.sum(axis=0, dtype=wide)", "rows * 2"))
     command = f"{sys.executable} double.py"
     mpi.Work("run", "--exec", command, "x.npy", "--collect", "--grain", 300, "--threads", 1,
              files=out).agrees(another(1), 3)

@@ -255,6 +255,12 @@ def sum_by_a_program(folder):
     assert found.dtype == np.float64 and found.shape == (4,)
     grains = [data[i:i + 252].sum(axis=0) for i in range(0, 3000, 252)]
     assert found.tolist() == [math.fsum(column) for column in np.array(grains).T]
+    tenths = np.full((20000, 2), 0.1, np.float32)  # numpy's float32 sum of a grain of these is off by 3e-6 of it
+    folder.save("tenths.npy", tenths)
+    found = same_in_every_way(folder, "--exec", f"{PYTHON} sum.py", "tenths.npy")
+    assert np.abs(found / (20000 * float(tenths[0, 0])) - 1).max() < 1e-12, found
+    folder.save("whole.npy", np.full((100, 2), 2**53 + 1))
+    assert same_in_every_way(folder, "--exec", f"{PYTHON} sum.py", "whole.npy").tolist() == [100 * (2**53 + 1)] * 2
     assert not folder.temporaries()
 
 
