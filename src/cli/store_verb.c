@@ -52,7 +52,7 @@ static void show_progress(void *progress, const transfer_counts *so_far)
 static void leave_hanging(void *progress)
 {
     cli_progress_clear(progress);
-    fputs("shoal: stopped; the same command goes on from here\n", stderr);
+    fputs("shoal: stopped; run the same command again to continue\n", stderr);
     cli_signals_leave();
 }
 

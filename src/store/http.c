@@ -114,7 +114,7 @@ static int new_client(client **out)
     fresh->multi = curl_multi_init();
     if (!fresh->multi) {
         free_client(&fresh);
-        return shoal_fail(SHOAL_MEMORY, "no memory for connections");
+        return shoal_fail(SHOAL_MEMORY, "out of memory for connections");
     }
     curl_multi_setopt(fresh->multi, CURLMOPT_MAXCONNECTS, (long)HTTP_PARALLEL_MOST);
     curl_multi_setopt(fresh->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
@@ -164,7 +164,7 @@ int http_pool_new(http_pool **out, shoal_store *store, const http_settings *sett
     http_pool *pool = NULL;
     pthread_once(&curl_once, start_curl);
     if (curl_ready != CURLE_OK)
-        return shoal_fail(SHOAL_SYSTEM, "libcurl does not start: %s", curl_easy_strerror(curl_ready));
+        return shoal_fail(SHOAL_SYSTEM, "can't initialise libcurl: %s", curl_easy_strerror(curl_ready));
     int status = base_alloc(&pool, 1, sizeof *pool, "connections");
     if (status < 0)
         return status;
@@ -180,7 +180,7 @@ int http_pool_new(http_pool **out, shoal_store *store, const http_settings *sett
         pthread_mutex_init(&pool->share_lock[i], NULL);
     pool->share = curl_share_init();
     if (!pool->share) {
-        status = shoal_fail(SHOAL_MEMORY, "no memory for connections");
+        status = shoal_fail(SHOAL_MEMORY, "out of memory for connections");
         goto done;
     }
     curl_share_setopt(pool->share, CURLSHOPT_LOCKFUNC, lock_share);
@@ -226,7 +226,7 @@ int http_add_header(http_request *request, const char *format, ...)
     va_start(arguments, format);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    int status = length < 0 ? shoal_fail(SHOAL_INVALID, "a header can't be written")
+    int status = length < 0 ? shoal_fail(SHOAL_INVALID, "can't format a request header")
                             : base_alloc(&line, (size_t)length + 1, 1, "a header");
     if (status < 0)
         return status;
@@ -235,13 +235,13 @@ int http_add_header(http_request *request, const char *format, ...)
     va_end(arguments);
     for (const char *c = line; *c && status == SHOAL_OK; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            status = shoal_fail(SHOAL_INVALID, "a header of a request has a control character in it");
+            status = shoal_fail(SHOAL_INVALID, "a request header contains a control character");
     if (status == SHOAL_OK) {
         struct curl_slist *grown = curl_slist_append(request->headers_sent, line);
         if (grown)
             request->headers_sent = grown;
         else
-            status = shoal_fail(SHOAL_MEMORY, "no memory for a header");
+            status = shoal_fail(SHOAL_MEMORY, "out of memory for a header");
     }
     base_wipe(line, (size_t)length);
     base_free(&line);
@@ -299,19 +299,18 @@ static int check_url(const http_pool *pool, CURLU *parsed, const char *url, bool
     if (curl_url_set(parsed, CURLUPART_URL, url, CURLU_PATH_AS_IS) != CURLUE_OK ||
         curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
         curl_url_get(parsed, CURLUPART_HOST, &host, 0) != CURLUE_OK) {
-        status = shoal_fail(SHOAL_USAGE, "'%.*s' is no URL of a server", (int)strcspn(url, "?"), url);
+        status = shoal_fail(SHOAL_USAGE, "'%.*s' is not the URL of a server", (int)strcspn(url, "?"), url);
         goto done;
     }
     snprintf(bare, sizeof bare, "%s", host[0] == '[' ? host + 1 : host);
     bare[strcspn(bare, "]%")] = 0;
     *plain = strcmp(scheme, "http") == 0;
     if (!*plain && strcmp(scheme, "https") != 0)
-        status = shoal_fail(SHOAL_USAGE, "%s://%s: only https can be used, and http on this machine", scheme, host);
+        status = shoal_fail(SHOAL_USAGE, "%s://%s: use https (http is for servers on this machine)", scheme, host);
     else if (*plain && !is_loopback(bare) && !(pool->metadata && is_metadata(bare)))
-        status = shoal_fail(SHOAL_USAGE,
-                            "http://%s: without encryption only this machine is asked (127.0.0.1, ::1, localhost); "
-                            "use https",
-                            host);
+        status = shoal_fail(
+            SHOAL_USAGE, "http://%s: unencrypted http is for this machine only (127.0.0.1, ::1, localhost); use https",
+            host);
 done:
     curl_free(scheme);
     curl_free(host);
@@ -539,7 +538,7 @@ static int start_transfer(http_pool *pool, client *user, transfer *t, http_reque
     if (!t->url)
         t->url = curl_url();
     if (!t->easy || !t->url)
-        return shoal_fail(SHOAL_MEMORY, "no memory for a request");
+        return shoal_fail(SHOAL_MEMORY, "out of memory for a request");
     int status = check_url(pool, t->url, request->url, &plain);
     if (status == SHOAL_OK)
         status = refuse_expect(request);
@@ -559,7 +558,7 @@ static int start_transfer(http_pool *pool, client *user, transfer *t, http_reque
     if (curl_easy_setopt(t->easy, CURLOPT_CURLU, t->url) != CURLE_OK ||
         curl_multi_add_handle(user->multi, t->easy) != CURLM_OK) {
         t->request = NULL;
-        return shoal_fail(SHOAL_MEMORY, "no memory for a request");
+        return shoal_fail(SHOAL_MEMORY, "out of memory for a request");
     }
     return SHOAL_OK;
 }
@@ -591,17 +590,17 @@ static int lasting_failure(const http_pool *pool, const transfer *t, CURLcode co
     curl_url_get(t->url, CURLUPART_HOST, &host, 0);
     const char *server = host ? host : "the server";
     if (t->overrun)
-        status = shoal_fail(SHOAL_BROKEN, "%s sent more than was asked for", server);
+        status = shoal_fail(SHOAL_BROKEN, "%s sent more than was requested", server);
     else if (code == CURLE_OUT_OF_MEMORY)
-        status = shoal_fail(SHOAL_MEMORY, "no memory for a request to %s", server);
+        status = shoal_fail(SHOAL_MEMORY, "out of memory for a request to %s", server);
     else if (code == CURLE_PEER_FAILED_VERIFICATION)
-        status =
-            shoal_fail(SHOAL_INVALID, "the certificate of %s is not trusted (%s); %s may name a file of authorities",
-                       server, t->error[0] ? t->error : curl_easy_strerror(code), pool->certificates_by);
+        status = shoal_fail(SHOAL_INVALID,
+                            "the certificate of %s is not trusted (%s); %s can name a file of trusted authorities",
+                            server, t->error[0] ? t->error : curl_easy_strerror(code), pool->certificates_by);
     else if (code == CURLE_SSL_CONNECT_ERROR && strstr(t->error, "wrong version number"))
-        status = shoal_fail(SHOAL_INVALID, "%s does not speak TLS at this port, which may be one for http", server);
+        status = shoal_fail(SHOAL_INVALID, "%s does not speak TLS on this port, which may be an http port", server);
     else if (code == CURLE_SSL_CACERT_BADFILE)
-        status = shoal_fail(SHOAL_SYSTEM, "the file of authorities to trust can't be read: %s",
+        status = shoal_fail(SHOAL_SYSTEM, "can't read the file of trusted certificate authorities: %s",
                             t->error[0] ? t->error : curl_easy_strerror(code));
     curl_free(host);
     return status;
@@ -633,7 +632,7 @@ static int end_transfer(http_pool *pool, client *user, transfer *t, int code)
         request->cause = cause_of(code < 0 ? CURLE_OPERATION_TIMEDOUT : (CURLcode)code, t);
         request->maybe_done = sent_whole(t) || t->refused;
         if (t->refused)
-            describe_failure(request, "the server closed the connection without an answer");
+            describe_failure(request, "the server closed the connection without answering");
         else
             describe_failure(request, t->error[0] || code < 0 ? t->error : curl_easy_strerror((CURLcode)code));
         base_free(&request->answer);
@@ -679,9 +678,9 @@ static void give_up_stuck(http_pool *pool, client *user, int64_t deadline, size_
         if (now < deadline && (t->sends == 0 || now - t->moved_at < pool->attempt_ns))
             continue;
         snprintf(t->error, sizeof t->error, "%s",
-                 now < deadline ? "nothing came or went for too long"
-                 : t->sends     ? "the time was up before there was an answer"
-                                : "the time was up before there was a connection");
+                 now < deadline ? "nothing was sent or received for too long"
+                 : t->sends     ? "timed out before an answer came"
+                                : "timed out before a connection was made");
         end_transfer(pool, user, t, -1);
         (*done)++;
     }

@@ -541,7 +541,7 @@ int store_blobs_take(shoal_store *store, const char *queue, double lease, shoal_
     base_free(&found.loose.id);
     base_free(&found.held.id);
     if (try_next(status))
-        return store_fail(store, queue, SHOAL_ABSENT, "there is nothing to take");
+        return store_fail(store, queue, SHOAL_ABSENT, "no message is available");
     return status;
 }
 
@@ -567,7 +567,7 @@ static int look_at_lease_again(const blob_queue *queue, blob_receipt *receipt, l
 static int fail_unclear(const blob_queue *queue, lease_state state)
 {
     return store_fail(queue->store, queue->name, state == LEASE_FINISHED ? SHOAL_UNKNOWN : SHOAL_LOST,
-                      "an answer was lost, and so it is not known who holds the message");
+                      "an answer was lost, so it is unknown who holds the message");
 }
 
 /* Whether a lease that is found not to be mine, though it lasts on my clock, is so because an earlier try of this swap
@@ -617,7 +617,7 @@ static int swap_lease(const blob_queue *queue, shoal_message *message, double se
         if (status < 0)
             return status == SHOAL_AGAIN && doubt ? fail_unclear(queue, state) : status;
     }
-    return store_fail(queue->store, queue->name, SHOAL_LOST, "the lease of the message has ended");
+    return store_fail(queue->store, queue->name, SHOAL_LOST, "the lease of the message has expired");
 }
 
 int store_blobs_extend(shoal_store *store, const char *queue, shoal_message *message, double lease, int64_t deadline)

@@ -36,10 +36,11 @@ static int find_class(const struct store_class **out, const store_url *url)
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         if (strcmp(classes[i]->scheme, url->scheme) == 0)
             return *out = classes[i], SHOAL_OK;
-    return shoal_fail(SHOAL_USAGE,
-                      "%s: there is no kind of store called '%s'; there are dir:/path, az://ACCOUNT/CONTAINER, "
-                      "s3://BUCKET and mem:NAME (a folder with a colon in its name is ./%s)",
-                      url->text, url->scheme, url->text);
+    return shoal_fail(
+        SHOAL_USAGE,
+        "%s: unknown kind of store '%s'; use dir:/path, az://ACCOUNT/CONTAINER, s3://BUCKET or mem:NAME (write a "
+        "folder with a colon in its name as ./%s)",
+        url->text, url->scheme, url->text);
 }
 
 /* What any store's URL may have behind '?', besides its own. */
@@ -220,7 +221,7 @@ int shoal_store_get_range(shoal_store *store, const char *key, int64_t offset, i
     full_key full;
     int status = add_prefix(&full, store, key);
     if (status == SHOAL_OK && (offset < 0 || length < 0))
-        status = store_fail(store, key, SHOAL_USAGE, "a range can't start or end before the blob");
+        status = store_fail(store, key, SHOAL_USAGE, "the offset and the length of a range can't be negative");
     return status == SHOAL_OK ? store_get(store, full.text, &range, out, deadline) : status;
 }
 
@@ -267,7 +268,7 @@ int shoal_store_get_framed_within(shoal_store *store, const char *key, uint32_t 
         int64_t whole = out->whole;
         shoal_blob_release(out);
         out->whole = whole;
-        return store_fail(store, full.text, SHOAL_MEMORY, "it has %lld bytes, more than the %lld that may be held here",
+        return store_fail(store, full.text, SHOAL_MEMORY, "it has %lld bytes, more than the limit of %lld here",
                           (long long)whole, (long long)start.length);
     }
     return status == SHOAL_OK ? store_unframe(store, full.text, kind, out) : status;
@@ -404,8 +405,7 @@ static int check_lease(const shoal_store *store, const char *queue, double lease
 {
     if (lease >= least && lease <= LEASE_MOST)
         return SHOAL_OK;
-    return store_fail(store, queue, SHOAL_USAGE, "a lease must be of %g to %d seconds, not %g", least, LEASE_MOST,
-                      lease);
+    return store_fail(store, queue, SHOAL_USAGE, "a lease must be %g to %d seconds, not %g", least, LEASE_MOST, lease);
 }
 
 /* A lease ends on the holder's own clock, whether or not another took the message meanwhile: so nothing depends on who
@@ -414,7 +414,7 @@ static int check_held(const shoal_store *store, const char *queue, const shoal_m
 {
     if (base_now() < message->lease_ends)
         return SHOAL_OK;
-    return store_fail(store, queue, SHOAL_LOST, "the lease of the message has ended");
+    return store_fail(store, queue, SHOAL_LOST, "the lease of the message has expired");
 }
 
 int shoal_store_push(shoal_store *store, const char *queue, const void *data, size_t size, int64_t deadline)
@@ -526,7 +526,7 @@ int store_check_size(const shoal_store *self, const char *key, int64_t size)
 {
     if (!self->most || size <= self->most)
         return SHOAL_OK;
-    static const char words[] = "it has %lld bytes, more than the %lld that may be held here";
+    static const char words[] = "it has %lld bytes, more than the limit of %lld here";
     return key ? store_fail(self, key, SHOAL_MEMORY, words, (long long)size, (long long)self->most)
                : shoal_fail(SHOAL_MEMORY, words, (long long)size, (long long)self->most);
 }
@@ -553,7 +553,7 @@ int store_message_room(const shoal_store *self, const char *queue, shoal_message
 int store_etag_set(shoal_etag *etag, const char *text, size_t length)
 {
     if (length == 0 || length >= sizeof etag->text)
-        return shoal_fail(SHOAL_INVALID, "the server names a version by %zu characters, which is not 1 to %zu", length,
+        return shoal_fail(SHOAL_INVALID, "the server sent an ETag of %zu characters, not of 1 to %zu", length,
                           sizeof etag->text - 1);
     *etag = (shoal_etag){""};
     memcpy(etag->text, text, length);

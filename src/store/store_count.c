@@ -81,7 +81,7 @@ const char *shoal_cause_name(shoal_cause cause)
         [SHOAL_CAUSE_CUT] = "connection cut",
         [SHOAL_CAUSE_TIMEOUT] = "timed out",
         [SHOAL_CAUSE_RACE] = "raced by another writer",
-        [SHOAL_CAUSE_BUSY] = "another process in the way",
+        [SHOAL_CAUSE_BUSY] = "blocked by another process",
     };
     return cause >= 0 && cause < SHOAL_CAUSES ? names[cause] : "?";
 }

@@ -56,7 +56,7 @@ bool store_frame_read(store_frame *out, const void *bytes, size_t size, const ch
     if (size < sizeof magic || memcmp(head, magic, sizeof magic) != 0)
         return *why = "it was not written by shoal", false;
     if (size < SHOAL_FRAME_BYTES)
-        return *why = "it is cut short", false;
+        return *why = "it is truncated", false;
     if (read_u32(head + 44) != base_crc32c(0, head, 44))
         return *why = "its frame is damaged", false;
     if (read_u32(head + 8) != (SHOAL_FRAME_BYTES << 16 | VERSION))
@@ -75,7 +75,7 @@ bool store_frame_check(store_frame *out, const void *bytes, size_t size, const c
     const char *ignored;
     why = why ? why : &ignored;
     if (out->length != size - SHOAL_FRAME_BYTES)
-        return *why = out->length > size - SHOAL_FRAME_BYTES ? "it is cut short" : "it is too long", false;
+        return *why = out->length > size - SHOAL_FRAME_BYTES ? "it is truncated" : "it is too long", false;
     if (out->crc != base_crc32c(0, (const char *)bytes + SHOAL_FRAME_BYTES, out->length))
         return *why = "its bytes are damaged", false;
     return true;

@@ -225,7 +225,7 @@ static int get_memory(shoal_store *self, const char *key, const store_range *ran
     if (!found)
         status = store_fail(self, key, SHOAL_ABSENT, "there is no such key");
     else if (range->expected && !is_version(found, range->expected))
-        status = store_fail(self, key, SHOAL_CONFLICT, "it is another version now");
+        status = store_fail(self, key, SHOAL_CONFLICT, "the stored version has changed");
     else
         status = copy_out(out, self, key, found, range);
     leave_area(own);
@@ -278,7 +278,7 @@ static int put_memory(shoal_store *self, const char *key, const store_body *body
     area *own = enter_area(self);
     blob *found = find_blob(own, key);
     if (expected && !is_version(found, expected))
-        status = store_fail(self, key, SHOAL_CONFLICT, found ? "it is there, in another version" : "it is not there");
+        status = store_fail(self, key, SHOAL_CONFLICT, found ? "it exists, in another version" : "it does not exist");
     else if (!found)
         status = insert_blob(&found, own, key);
     if (status == SHOAL_OK) {
@@ -410,7 +410,7 @@ static int take_memory(shoal_store *self, const char *name, double lease, shoal_
         if (found->messages[i].visible <= now && (!next || found->messages[i].visible < next->visible))
             next = &found->messages[i];
     if (!next)
-        status = store_fail(self, name, SHOAL_ABSENT, "there is nothing to take");
+        status = store_fail(self, name, SHOAL_ABSENT, "no message is available");
     else
         status = store_message_room(self, name, out, next->size);
     if (status == SHOAL_OK) {
@@ -451,7 +451,7 @@ static int extend_memory(shoal_store *self, const char *name, shoal_message *tak
     int status = SHOAL_OK;
     (void)attempt;
     if (!mine) {
-        status = store_fail(self, name, SHOAL_LOST, "the lease of a message has ended");
+        status = store_fail(self, name, SHOAL_LOST, "the lease of the message has expired");
     } else {
         found->visible = base_time_after(base_now(), lease);
         if (lease == 0)
@@ -472,7 +472,7 @@ static int finish_memory(shoal_store *self, const char *name, shoal_message *tak
         base_free(&found->data);
         *found = of->messages[--of->count];
     } else if (found || !attempt->doubt) {
-        status = store_fail(self, name, SHOAL_LOST, "the lease of a message has ended");
+        status = store_fail(self, name, SHOAL_LOST, "the lease of the message has expired");
     }
     leave_area(own);
     return status;

@@ -53,9 +53,10 @@ int store_place_open_target(store_place *out, const char *url, double patience, 
     bool slash = false, folder = is_folder_url(url, &slash), may_make = folder ? many || slash : create;
     int status = store_place_open(out, url, patience, (shoal_store_options){.create = may_make});
     if (status == SHOAL_ABSENT && folder && !may_make)
-        return shoal_fail(status, "%s: there is no store here or above; '%s/' would make one here", url, url);
+        return shoal_fail(status, "%s: there is no store here or in a folder above; '%s/' would create one here", url,
+                          url);
     if (status == SHOAL_ABSENT && !may_make)
-        return shoal_fail(status, "%s; --create makes it", shoal_error());
+        return shoal_fail(status, "%s; use --create to create it", shoal_error());
     return status;
 }
 

@@ -104,7 +104,7 @@ static int fail_in_retry(const retry *self, int status, const char *key)
 {
     int made = self->attempt.number;
     if (made == 0)
-        return store_fail(self->store, key, status, "the deadline had passed before anything was asked");
+        return store_fail(self->store, key, status, "the deadline passed before the first request");
     return shoal_fail(status, "%s (gave up after %d attempt%s in %.1f s)", self->words.text, made, made == 1 ? "" : "s",
                       (double)(base_now() - self->started) * 1e-9);
 }
@@ -196,7 +196,7 @@ static int judge_conflict(retry *self, const char *key, const unsigned char *put
     store_frame frame;
     if (!put_id)
         return store_fail(self->store, key, SHOAL_UNKNOWN,
-                          "an answer was lost, and plain bytes can't tell who wrote what is there");
+                          "an answer was lost, and unframed bytes do not show who wrote them");
     int status = self->store->class->get(self->store, key, &range, &blob, &self->attempt);
     count(self, SHOAL_REQUEST_GET, 0, 0);
     bool mine = status == SHOAL_OK && store_frame_read(&frame, head, blob.size, NULL) &&
@@ -204,7 +204,7 @@ static int judge_conflict(retry *self, const char *key, const unsigned char *put
     if (mine)
         *etag = blob.etag;
     else if (status == SHOAL_OK && expected->text[0] == '\0')
-        status = store_fail(self->store, key, SHOAL_CONFLICT, "someone else put it first");
+        status = store_fail(self->store, key, SHOAL_CONFLICT, "another writer put it first");
     else if (status == SHOAL_OK || status == SHOAL_ABSENT)
         status = store_fail(self->store, key, SHOAL_UNKNOWN,
                             "an answer was lost, and what is there now may have replaced what was put");

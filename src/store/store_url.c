@@ -27,17 +27,19 @@ static int refuse_secrets(const char *text)
     static const char *const signs[] = {"sig=", "accountkey=", "sharedaccesssignature=", "secret=", "x-amz-signature"};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (strcasestr(text, signs[i]))
-            return shoal_fail(SHOAL_USAGE,
-                              "a store's URL must not hold a secret ('%s'): others can see argument lists; "
-                              "credentials come from the environment",
-                              signs[i]);
+            return shoal_fail(
+                SHOAL_USAGE,
+                "a store's URL must not contain a secret ('%s'): other users can see command lines; credentials come "
+                "from the environment",
+                signs[i]);
     const char *authority = strstr(text, "://");
     size_t length = authority ? strcspn(authority + 3, "/?") : 0;
     /* A password may hold '/', so its ':' alone is enough. */
     if (authority && (memchr(authority + 3, '@', length) || memchr(authority + 3, ':', length)))
-        return shoal_fail(SHOAL_USAGE,
-                          "a store's URL must not hold a user, password or port (':' or '@' in front of the first "
-                          "'/'); credentials and endpoints come from the environment");
+        return shoal_fail(
+            SHOAL_USAGE,
+            "a store's URL must not contain a user, password or port (':' or '@' before the first '/'); credentials "
+            "and endpoints come from the environment");
     return SHOAL_OK;
 }
 
@@ -70,7 +72,7 @@ static int parse_options(store_url *url, const char *text)
         size_t length = strcspn(text, "&"), name = strcspn(text, "=&");
         struct store_url_option *option;
         if (name == 0 || name == length)
-            return shoal_fail(SHOAL_USAGE, "%s: '%.*s' is no name=value", url->text, (int)length, text);
+            return shoal_fail(SHOAL_USAGE, "%s: '%.*s' is not name=value", url->text, (int)length, text);
         status = base_grow(&url->options, url->option_count, url->option_count + 1, sizeof *option, "a URL");
         if (status < 0)
             break;
@@ -138,7 +140,7 @@ int store_url_check_options(const store_url *url, const char *const *known)
         while (*name && strcmp(*name, url->options[i].name) != 0)
             name++;
         if (!*name)
-            return shoal_fail(SHOAL_USAGE, "%s: there is no option '%s' for this kind of store", url->text,
+            return shoal_fail(SHOAL_USAGE, "%s: unknown option '%s' for this kind of store", url->text,
                               url->options[i].name);
     }
     return SHOAL_OK;
@@ -225,8 +227,8 @@ static int check_key_text(const char *key, bool whole)
     for (const char *next = key; *next; next += length) {
         length = character_bytes((const unsigned char *)next);
         if (length == 0)
-            return shoal_fail(SHOAL_USAGE, "the key '%s' holds a control character or is no UTF-8 at byte %zu", key,
-                              (size_t)(next - key) + 1);
+            return shoal_fail(SHOAL_USAGE, "the key '%s' contains a control character or invalid UTF-8 at byte %zu",
+                              key, (size_t)(next - key) + 1);
         if (*next == '/' && (before == '/' || before == '.'))
             return shoal_fail(SHOAL_USAGE, "the key '%s' has a segment that is empty or ends with a dot", key);
         before = *next;
@@ -234,11 +236,11 @@ static int check_key_text(const char *key, bool whole)
             return shoal_fail(SHOAL_USAGE, "the key '%.40s...' is longer than %d bytes", key, SHOAL_KEY_MOST);
     }
     if (whole && !*key)
-        return shoal_fail(SHOAL_USAGE, "a key is empty");
+        return shoal_fail(SHOAL_USAGE, "the key is empty");
     if (whole && (before == '/' || before == '.'))
         return shoal_fail(SHOAL_USAGE, "the key '%s' has a segment that is empty or ends with a dot", key);
     if (strncmp(key, own, sizeof own - 1) == 0 && (key[sizeof own - 1] == '/' || key[sizeof own - 1] == '\0'))
-        return shoal_fail(SHOAL_USAGE, "the key '%s' is below .shoal, which is the store's own", key);
+        return shoal_fail(SHOAL_USAGE, "the key '%s' is below .shoal, which is reserved for the store", key);
     return SHOAL_OK;
 }
 

@@ -44,7 +44,7 @@ static void XMLCALL begin(void *context, const XML_Char *name, const XML_Char **
         return;
     size_t above = r->depth ? r->path_length[r->depth] : 0, length = strlen(name);
     if (r->depth == DEPTH_MOST || above + length + sizeof mark + 1 > PATH_MOST) {
-        stop(r, shoal_fail(SHOAL_BROKEN, "an answer in XML is nested too deep or has too long names"));
+        stop(r, shoal_fail(SHOAL_BROKEN, "an XML answer is nested too deeply or has names that are too long"));
         return;
     }
     r->has_children[r->depth++] = true;
@@ -105,14 +105,14 @@ static void XMLCALL refuse_document_type(void *context, const XML_Char *name, co
     (void)system;
     (void)public;
     (void)internal;
-    stop(context, shoal_fail(SHOAL_BROKEN, "an answer in XML declares a document type, which no store does"));
+    stop(context, shoal_fail(SHOAL_BROKEN, "an XML answer declares a document type, which no store does"));
 }
 
 int xml_read(const char *document, size_t size, xml_reader *reader, void *context)
 {
     reading r = {.reader = reader, .context = context};
     if (size > INT32_MAX / 2)
-        return shoal_fail(SHOAL_BROKEN, "an answer in XML of %zu bytes is too long", size);
+        return shoal_fail(SHOAL_BROKEN, "an XML answer of %zu bytes is too long", size);
     /* S3 sends white space while it is still at work, and some servers send it before the declaration. */
     while (size > 0 && strchr(" \t\r\n", *document) && *document) {
         document++;
@@ -120,7 +120,7 @@ int xml_read(const char *document, size_t size, xml_reader *reader, void *contex
     }
     r.parser = XML_ParserCreate("UTF-8"); /* whatever it says it is: what stores send is */
     if (!r.parser)
-        return shoal_fail(SHOAL_MEMORY, "no memory to read XML");
+        return shoal_fail(SHOAL_MEMORY, "out of memory for reading XML");
     XML_SetUserData(r.parser, &r);
     XML_SetElementHandler(r.parser, begin, end);
     XML_SetCharacterDataHandler(r.parser, add_text);
@@ -128,8 +128,8 @@ int xml_read(const char *document, size_t size, xml_reader *reader, void *contex
     if (XML_Parse(r.parser, document, (int)size, 1) != XML_STATUS_OK && !r.refused) {
         enum XML_Error error = XML_GetErrorCode(r.parser);
         r.status = error == XML_ERROR_NO_MEMORY
-                       ? shoal_fail(SHOAL_MEMORY, "no memory to read XML")
-                       : shoal_fail(SHOAL_BROKEN, "an answer is no XML: %s, line %lu", XML_ErrorString(error),
+                       ? shoal_fail(SHOAL_MEMORY, "out of memory for reading XML")
+                       : shoal_fail(SHOAL_BROKEN, "an answer is not XML: %s, line %lu", XML_ErrorString(error),
                                     (unsigned long)XML_GetCurrentLineNumber(r.parser));
     }
     XML_ParserFree(r.parser);

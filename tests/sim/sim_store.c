@@ -471,7 +471,7 @@ static int get_sim(shoal_store *store, const char *key, const store_range *range
     if (!seen->content)
         status = store_fail(store, key, SHOAL_ABSENT, "there is no such key");
     else if (range->expected && !is_version(seen, range->expected))
-        status = store_fail(store, key, SHOAL_CONFLICT, "it is another version now");
+        status = store_fail(store, key, SHOAL_CONFLICT, "the stored version has changed");
     else
         status = copy_out(out, store, key, seen, range);
     status = answer(&request, status, out->size);
@@ -519,7 +519,7 @@ static int put_sim(shoal_store *store, const char *key, const store_body *body, 
     const blob *found = find(&cloud->tables, key);
     if (expected && !is_version(found ? &found->now : &nothing, expected)) {
         status = store_fail(store, key, SHOAL_CONFLICT,
-                            found && found->now.content ? "it is there, in another version" : "it is not there");
+                            found && found->now.content ? "it exists, in another version" : "it does not exist");
     } else {
         remember(cloud);
         blob *place = find_or_make(&cloud->tables, key);
@@ -631,7 +631,7 @@ static int take_sim(shoal_store *store, const char *queue, double lease, shoal_m
             next = each;
     }
     if (!next)
-        status = store_fail(store, queue, SHOAL_ABSENT, "there is nothing to take");
+        status = store_fail(store, queue, SHOAL_ABSENT, "no message is available");
     else
         status = store_message_room(store, queue, out, next->content->size);
     if (status == SHOAL_OK) {
@@ -674,7 +674,7 @@ static int extend_sim(shoal_store *store, const char *queue, shoal_message *take
     sim_cloud *cloud = request.store->cloud;
     message *found = find_message(&mine, &cloud->tables, queue, taken);
     if (!mine) {
-        status = store_fail(store, queue, SHOAL_LOST, "the lease of a message has ended");
+        status = store_fail(store, queue, SHOAL_LOST, "the lease of the message has expired");
     } else {
         remember(cloud);
         found->visible = base_time_after(sim_time(), lease);
@@ -697,7 +697,7 @@ static int finish_sim(shoal_store *store, const char *queue, shoal_message *take
         remember(cloud);
         remove_message(&cloud->tables, (size_t)(found - cloud->tables.messages));
     } else if (found || !attempt->doubt) {
-        status = store_fail(store, queue, SHOAL_LOST, "the lease of a message has ended");
+        status = store_fail(store, queue, SHOAL_LOST, "the lease of the message has expired");
     }
     return answer(&request, status, 0);
 }

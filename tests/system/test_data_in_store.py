@@ -251,7 +251,7 @@ def what_can_not_be_used_in_a_folder():
     with folder() as store:
         what_can_not_be_used(store, f"dir:{os.getcwd()}/st/")
     refuses(1, "there is no store at", "kmeans", "dir:nowhere/x.npy", "-k", 2)
-    refuses(2, "must not hold a secret", "kmeans", "az://account/box/x.npy?sig=abc", "-k", 2)
+    refuses(2, "must not contain a secret", "kmeans", "az://account/box/x.npy?sig=abc", "-k", 2)
 
 
 @apart.test

@@ -236,9 +236,9 @@ def check_wrong_credentials(server):
     store.close()
     check_refused(f"az://{ACCOUNT}/missing", ABSENT, "az://devstoreaccount1/missing", "no such container")
     use(with_key(server) | {"AZURE_STORAGE_KEY": WRONG_KEY})
-    check_refused(url, DENIED, "the key is not that of account", "Azure says Auth", "request ")
+    check_refused(url, DENIED, "the key does not belong to account", "Azure says Auth", "request ")
     use({**server.endpoints(), "AZURE_STORAGE_SAS_TOKEN": signature("rl", 1)})
-    check_refused(url, DENIED, "az://devstoreaccount1/box/k", "AuthorizationPermissionMismatch", "do not allow")
+    check_refused(url, DENIED, "az://devstoreaccount1/box/k", "AuthorizationPermissionMismatch", "do not permit")
     store = Store(url)
     assert store.get("k") == b"value", store.message
     store.close()
@@ -251,10 +251,10 @@ def check_wrong_credentials(server):
     use(with_key(server, AZURE_STORAGE_ACCOUNT="someoneelse"))
     check_refused(url, DENIED, "someoneelse")
     use({"AZURE_STORAGE_KEY": KEY, "AZURE_STORAGE_BLOB_ENDPOINT": "http://203.0.113.1/acct"})
-    check_refused(url, USAGE, "without encryption")
+    check_refused(url, USAGE, "unencrypted http")
     use(with_key(server) | {"AZURE_STORAGE_BLOB_ENDPOINT": server.endpoints()["AZURE_STORAGE_BLOB_ENDPOINT"].replace(
         "http:", "https:")})
-    check_refused(url, INVALID, f"{url}: 127.0.0.1 does not speak TLS at this port")
+    check_refused(url, INVALID, f"{url}: 127.0.0.1 does not speak TLS on this port")
     use({"AZURE_STORAGE_CONNECTION_STRING":
          f"AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={server.endpoints()['AZURE_STORAGE_BLOB_ENDPOINT']};"})
     store = Store(url)
@@ -319,7 +319,7 @@ def check_authority(server):
                   "SSL_CERT_FILE")
     use(with_key(server, SSL_CERT_FILE="/etc/ssl/certs/ca-certificates.crt",
                  CURL_CA_BUNDLE="/etc/ssl/certs/ca-certificates.crt"))  # which goes before the other
-    check_refused(f"az://{ACCOUNT}/box", INVALID, "not trusted", "CURL_CA_BUNDLE may name")
+    check_refused(f"az://{ACCOUNT}/box", INVALID, "not trusted", "CURL_CA_BUNDLE can name")
 
 
 def check_restart(server):

@@ -277,7 +277,7 @@ def refusals_have_sentences(server, folder):
 def a_key_that_only_reads(server):
     server.make_user("reader", "readerkey", "readersecret")
     reader = {"AWS_ACCESS_KEY_ID": "readerkey", "AWS_SECRET_ACCESS_KEY": "readersecret"}
-    expect(order(environment(server, **reader), "s3://jobs"), DENIED, "do not allow it", "403 AccessDenied")
+    expect(order(environment(server, **reader), "s3://jobs"), DENIED, "do not permit it", "403 AccessDenied")
     ask(server, "PUT", "/public", headers=[("x-amz-acl", "public-read")])
     expect(order(environment(server, **reader), "s3://public"), DENIED, "may not write here")
     expect(order(environment(server, **reader), "s3://public", read_only=True), OK)

@@ -532,8 +532,8 @@ static void test_urls_that_can_not_be(void **state)
     char url[600];
     shoal_store *made = open_store(at("store"));
     shoal_store_close(&made);
-    expect_impossible("nobody://knows/this", SHOAL_USAGE, "there is no kind of store called 'nobody'");
-    expect_not_got("gen:blobs", SHOAL_USAGE, "there is no kind of store called 'gen'");
+    expect_impossible("nobody://knows/this", SHOAL_USAGE, "unknown kind of store 'nobody'");
+    expect_not_got("gen:blobs", SHOAL_USAGE, "unknown kind of store 'gen'");
     snprintf(url, sizeof url, "dir:%s", at("store"));
     expect_impossible(url, SHOAL_USAGE, "names a store and no blob in it");
     expect_impossible("mem:checkpoints/x/", SHOAL_USAGE, "segment");
@@ -541,7 +541,7 @@ static void test_urls_that_can_not_be(void **state)
     expect_impossible(url, SHOAL_SYSTEM, "nowhere/x: there is no store at");
     expect_not_got(url, SHOAL_SYSTEM, "there is no store at");
     EXPECT_FAIL(engine_checkpoint_remove(url), SHOAL_SYSTEM, "there is no store at");
-    expect_impossible("s3://u:secret@b/x", SHOAL_USAGE, "must not hold a user");
+    expect_impossible("s3://u:secret@b/x", SHOAL_USAGE, "must not contain a user");
     assert_null(strstr(shoal_error(), "secret@"));
     assert_int_equal(access(at("nowhere"), F_OK), -1);
 }

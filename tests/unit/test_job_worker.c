@@ -473,7 +473,7 @@ static void a_model_that_is_too_large(void **state)
     submit(id, store, data);
     put_large_model(store, id, SHOAL_JOB_RUNNING);
     EXPECT_FAIL(work(store, (shoal_worker_options){.job = id, .memory = 64 << 20}), SHOAL_MEMORY,
-                "it has 34603056 bytes, more than the 33554432 that may be held here");
+                "it has 34603056 bytes, more than the limit of 33554432 here");
     EXPECT_OK(shoal_store_get_range(store, job_key_model(id, 1).text, 0, 1, NULL, NULL, &blob, soon()));
     shoal_blob_release(&blob);
     EXPECT_OK(work(store, (shoal_worker_options){.job = id, .memory = 512 << 20})); /* who can finds it broken */

@@ -289,11 +289,11 @@ static void expect_closed_by(const char *said, const char *why)
 static void test_another_hello_ends_the_link_with_a_sentence(void **state)
 {
     (void)state;
-    expect_closed_by("shoal-pipe 1 0.0.1 ffffffffffffffffffffffffffffffff\n", "not the one that was expected");
-    expect_closed_by("shoal-pipe 1 0.0.1\n", "not the one that was expected");
-    expect_closed_by("shoal-pipe 1\n", "not the one that was expected");
-    expect_closed_by("shoal-pipe 7 9.9.9 " NONCE "\n", "shoal 9.9.9 and speaks protocol 7");
-    expect_closed_by("shoal-pipe x y z\n", "not the one that was expected");
+    expect_closed_by("shoal-pipe 1 0.0.1 ffffffffffffffffffffffffffffffff\n", "not the expected one");
+    expect_closed_by("shoal-pipe 1 0.0.1\n", "not the expected one");
+    expect_closed_by("shoal-pipe 1\n", "not the expected one");
+    expect_closed_by("shoal-pipe 7 9.9.9 " NONCE "\n", "shoal 9.9.9 with link protocol 7");
+    expect_closed_by("shoal-pipe x y z\n", "not the expected one");
 }
 
 static void test_no_hello_in_time_ends_the_link(void **state)
@@ -406,7 +406,7 @@ static void test_no_more_than_the_window_is_under_way(void **state)
     assert_int_equal(sent, MIB);
     say_credit(&self, MIB + 1); /* more than was sent */
     assert_int_equal(self.closed, 1);
-    assert_non_null(strstr(self.why, "took more than was sent"));
+    assert_non_null(strstr(self.why, "acknowledged more than was sent"));
     close_end(&self);
 }
 
@@ -606,7 +606,7 @@ static void test_a_cut_in_the_middle_ends_the_link(void **state)
     open_alone(&far, false);
     shutdown(far.other, SHUT_WR);
     serve(&far);
-    assert_string_equal(far.why, "the other end ended without a hello");
+    assert_string_equal(far.why, "the other end exited before its hello");
     close_end(&far);
 }
 
@@ -643,7 +643,7 @@ static void test_what_is_no_frame_ends_the_link(void **state)
     greet(&self);
     say_text(&self, "bash: shoal: command not found\n");
     assert_int_equal(self.closed, 1);
-    assert_non_null(strstr(self.why, "the other end sent a frame of a kind"));
+    assert_non_null(strstr(self.why, "the other end sent a frame of an unknown kind"));
     close_end(&self);
 
     for (int i = 0; i < 3; i++) { /* heads that lie about their lengths */
@@ -654,7 +654,7 @@ static void test_what_is_no_frame_ends_the_link(void **state)
         say_frame(&self, (pipe_frame){.stream = 1, .kind = PIPE_HEAD, .length = 32, .payload = head});
         assert_int_equal(self.closed, 1);
         assert_int_equal(self.heads, 0);
-        assert_non_null(strstr(self.why, "lengths do not agree"));
+        assert_non_null(strstr(self.why, "inconsistent lengths"));
         close_end(&self);
     }
     open_alone(&self, false);

@@ -405,7 +405,7 @@ static void without_keys_there_is_a_sentence(void **state)
     assert_int_equal(asked_token, 0);
     assert_no_keys("nobody", SHOAL_USAGE, "there is no profile 'nobody'");
     setenv("AWS_ACCESS_KEY_ID", "LONELY", 1);
-    assert_no_keys(NULL, SHOAL_DENIED, "only one is set");
+    assert_no_keys(NULL, SHOAL_DENIED, "only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set");
     unsetenv("AWS_ACCESS_KEY_ID");
     write_file("config", "[profile role]\nrole_arn=arn:aws:iam::1:role/x\n");
     setenv("AWS_PROFILE", "role", 1);
@@ -426,7 +426,7 @@ static void a_machine_without_a_metadata_service_learns_so_soon(void **state)
     char silent[64];
     (void)state;
     answer = refuse_all;
-    assert_no_keys(NULL, SHOAL_DENIED, "answers 403");
+    assert_no_keys(NULL, SHOAL_DENIED, "answered 403");
     int mute = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(mute, (struct sockaddr *)&at, size), 0);
     assert_int_equal(getsockname(mute, (struct sockaddr *)&at, &size), 0);
@@ -468,7 +468,7 @@ static void documents_of_the_metadata_service_are_checked(void **state)
     }
     answer = broken_document;
     expires_in(0, 3600);
-    assert_no_keys(NULL, SHOAL_BROKEN, "no SecretAccessKey");
+    assert_no_keys(NULL, SHOAL_BROKEN, "lacks AccessKeyId or SecretAccessKey");
 }
 
 static void keys_are_renewed_before_they_expire(void **state)
@@ -641,13 +641,15 @@ static void each_answer_has_its_meaning_and_sentence(void **state)
         {GET, "404 Not Found", "", CODE("NoSuchKey"), SHOAL_ABSENT,
          "s3://box/k: there is no such key (404 NoSuchKey, request rq7)"},
         {GET, "404 Not Found", "", CODE("NoSuchBucket"), SHOAL_ABSENT, "there is no such bucket"},
-        {PUT_NEW, "412 Precondition Failed", "", CODE("PreconditionFailed"), SHOAL_CONFLICT, "someone else was first"},
-        {PUT_NEW, "412 Precondition Failed", "", "", SHOAL_CONFLICT, "someone else was first"},
-        {PUT_OVER, "412 Precondition Failed", "", CODE("PreconditionFailed"), SHOAL_CONFLICT, "someone else was first"},
+        {PUT_NEW, "412 Precondition Failed", "", CODE("PreconditionFailed"), SHOAL_CONFLICT,
+         "another writer was first"},
+        {PUT_NEW, "412 Precondition Failed", "", "", SHOAL_CONFLICT, "another writer was first"},
+        {PUT_OVER, "412 Precondition Failed", "", CODE("PreconditionFailed"), SHOAL_CONFLICT,
+         "another writer was first"},
         {PUT_OVER, "404 Not Found", "", CODE("NoSuchKey"), SHOAL_CONFLICT, "a version of it was expected"},
         {PUT_OVER, "404 Not Found", "", CODE("NoSuchBucket"), SHOAL_ABSENT, "there is no such bucket"},
         {PUT, "403 Forbidden", "x-amz-request-id: header-id\r\n", "", SHOAL_DENIED,
-         "do not allow it (403 AccessDenied, request header-id)"},
+         "do not permit it (403 AccessDenied, request header-id)"},
         {PUT, "403 Forbidden", "", CODE("InvalidAccessKeyId"), SHOAL_DENIED, "does not know this access key id"},
         {PUT, "403 Forbidden", "", CODE("SignatureDoesNotMatch"), SHOAL_DENIED, "the secret key does not belong"},
         {GET, "403 Forbidden", "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n", CODE("RequestTimeTooSkewed"), SHOAL_DENIED,
@@ -661,13 +663,13 @@ static void each_answer_has_its_meaning_and_sentence(void **state)
          "<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-2</Region></Error>", SHOAL_USAGE,
          "the bucket is in region eu-west-2, not us-east-1"},
         {LIST, "200 OK", "", "<ListBucketResult><Contents>", SHOAL_BROKEN, "s3://box: "},
-        {LIST, "200 OK", "", "<html/>", SHOAL_BROKEN, "no list of keys"},
-        {GET, "200 OK", "", "hello", SHOAL_INVALID, "names a version by 0 characters"},
+        {LIST, "200 OK", "", "<html/>", SHOAL_BROKEN, "not a list of keys"},
+        {GET, "200 OK", "", "hello", SHOAL_INVALID, "an ETag of 0 characters"},
         {GET, "206 Partial Content", "ETag: \"a\"\r\nContent-Range: bytes 0-4/9\r\n", "hello", SHOAL_BROKEN,
-         "sent 5 bytes of 9"},
-        {PUT, "418 I'm a teapot", "", CODE("Odd\x07"), SHOAL_INVALID, "refuses"},
-        {PUT, "501 Not Implemented", "", CODE("NotImplemented"), SHOAL_INVALID, "can't do what shoal needs"},
-        {PUT, "501 Not Implemented", "", "", SHOAL_INVALID, "refuses"},
+         "sent 5 of 9 bytes"},
+        {PUT, "418 I'm a teapot", "", CODE("Odd\x07"), SHOAL_INVALID, "rejected the request"},
+        {PUT, "501 Not Implemented", "", CODE("NotImplemented"), SHOAL_INVALID, "lacks a feature that shoal needs"},
+        {PUT, "501 Not Implemented", "", "", SHOAL_INVALID, "rejected the request"},
         {REMOVE, "404 Not Found", "", CODE("NoSuchKey"), SHOAL_OK, ""},
     };
     (void)state;
@@ -1258,7 +1260,7 @@ static void a_bucket_that_may_not_be_made_gets_a_sentence(void **state)
     setenv("AWS_ENDPOINT_URL", address, 1);
     assert_int_equal(shoal_store_open(&store, "s3://box", &(shoal_store_options){.create = true}, shoal_after(20)),
                      SHOAL_DENIED);
-    assert_non_null(strstr(shoal_error(), "do not allow it"));
+    assert_non_null(strstr(shoal_error(), "do not permit it"));
 }
 
 /* The bucket goes while it is tried. */

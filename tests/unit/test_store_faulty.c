@@ -99,8 +99,8 @@ static void test_a_wrong_option_is_one_sentence(void **state)
     (void)state;
     static const struct {
         const char *faults, *says;
-    } rows[] = {{"before", "'before' is no name:value"},
-                {"befor:0.1", "there is no fault 'befor'"},
+    } rows[] = {{"before", "'before' is not name:value"},
+                {"befor:0.1", "unknown fault 'befor'"},
                 {"before:", "in 'before:' the chance must be a number from 0 to 1"},
                 {"before:1.5", "in 'before:1.5' the chance"},
                 {"before:-0.1", "in 'before:-0.1' the chance"},
@@ -113,10 +113,10 @@ static void test_a_wrong_option_is_one_sentence(void **state)
                 {"delay:0.1/ms", "in 'delay:0.1/ms' the time must be"},
                 {"throttle:0.1/2h", "in 'throttle:0.1/2h' the time must be"},
                 {"forget:0.1/3601s", "in 'forget:0.1/3601s' the time must be"},
-                {"duplicate:0.1/2", "'duplicate' takes nothing but a chance"},
+                {"duplicate:0.1/2", "'duplicate' takes only a chance"},
                 {"seed:-1", "in 'seed:-1' the seed must be a whole number"},
                 {"seed:x", "in 'seed:x' the seed must be"},
-                {"before:0.1,", "'' is no name:value"},
+                {"before:0.1,", "'' is not name:value"},
                 {"cut:0.1,cut:0.2", "'cut' is given twice"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         shoal_store *store = NULL;

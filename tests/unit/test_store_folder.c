@@ -168,9 +168,9 @@ static void test_what_is_no_store_is_refused(void **state)
     assert_int_equal(access(root, F_OK), -1);
     write_file(at("file"), "x", 1);
     expect_refusal(at("file"), false, SHOAL_ABSENT, "it is a file");
-    expect_refusal(at("file"), true, SHOAL_INVALID, "no folder");
-    expect_refusal(at("file/below"), true, SHOAL_INVALID, "no folder");
-    expect_refusal(folder, true, SHOAL_INVALID, "not empty ('file' is there)");
+    expect_refusal(at("file"), true, SHOAL_INVALID, "not a folder");
+    expect_refusal(at("file/below"), true, SHOAL_INVALID, "not a folder");
+    expect_refusal(folder, true, SHOAL_INVALID, "neither a store nor empty (it holds 'file')");
     assert_int_equal(count_in(folder, ""), 1);
     expect_refusal(at("no/../store"), true, SHOAL_USAGE, "..");
     snprintf(url, sizeof url, "dir:%s?sync=some", root);
@@ -277,7 +277,7 @@ static int read_by_nobody(void)
     if (shoal_store_get(store, "large", &blob, soon()) < 0 || blob.size != 10000)
         return 3;
     if (shoal_store_put(store, "key", "x", 1, NULL, NULL, soon()) != SHOAL_DENIED ||
-        !strstr(shoal_error(), "reading only"))
+        !strstr(shoal_error(), "read-only"))
         return 4;
     if (shoal_store_wait(store, "", &seen, soon()) != SHOAL_OK)
         return 5;
@@ -667,7 +667,7 @@ static void test_a_holder_that_never_lets_go_is_named(void **state)
     int64_t began = shoal_now();
     assert_int_equal(shoal_store_put(store, "key", "x", 1, NULL, NULL, shoal_after(0.6)), SHOAL_AGAIN);
     assert_true(shoal_now() - began < 5000000000);
-    snprintf(wanted, sizeof wanted, "process %d held the store", (int)holder);
+    snprintf(wanted, sizeof wanted, "process %d has held the store", (int)holder);
     if (!strstr(shoal_error(), wanted))
         fail_msg("%s", shoal_error());
     assert_true(shoal_store_counted(store).causes[SHOAL_CAUSE_BUSY] > 0);

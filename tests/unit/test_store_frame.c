@@ -63,7 +63,7 @@ static void every_length_but_one_is_wrong(void **state)
     for (size_t size = 0; size <= WHOLE + 1; size++) {
         assert_int_equal(store_frame_check(&frame, bytes, size, &why), size == WHOLE);
         if (size >= 8 && size < WHOLE)
-            assert_string_equal(why, "it is cut short");
+            assert_string_equal(why, "it is truncated");
     }
     assert_string_equal(why, "it is too long");
 }

@@ -512,7 +512,7 @@ static void test_what_is_awaited_comes_when_it_is_put(void **state)
     shoal_store *store = awaiters[0].store;
     shoal_store_expect(store, "later");
     expect(SHOAL_ABSENT, shoal_store_await(store, "later", shoal_after(0.02), &blob, SOON));
-    assert_non_null(strstr(shoal_error(), "later: it was not there in time"));
+    assert_non_null(strstr(shoal_error(), "later: it did not appear in time"));
     wait_for_tasks(&here, 1);
     succeed(shoal_store_put(here.store, "later", "now", 3, NULL, NULL, SOON));
     wait_for_tasks(&here, 0);
@@ -678,7 +678,7 @@ static void test_a_wrong_nonce_is_refused(void **state)
     (void)state;
     start(&here, "mem:", NULL, "ffffffffffffffffffffffffffffffff");
     wait_for(&here.near.closed, 1);
-    assert_non_null(strstr(here.near.why, "not the one that was expected"));
+    assert_non_null(strstr(here.near.why, "not the expected one"));
     assert_null(strstr(here.near.why, NONCE));
     assert_false(pipe_server_greeted(here.server));
     stop(&here);
@@ -822,7 +822,7 @@ static void test_a_hostile_far_end_is_told_off(void **state)
         case 1: say_head(socket, head.data, (uint32_t)head.size - 1, 0); break; /* cut short */
         case 2:
             say_head(socket, head.data, (uint32_t)head.size, UINT64_C(1) << 60); /* refused, and the link goes on */
-            expect_answer(socket, "more than the machine that serves it can take in");
+            expect_answer(socket, "more than the machine that serves it can accept");
             say_head(socket, "abc", 3, 0);
             break;
         default:
@@ -831,7 +831,7 @@ static void test_a_hostile_far_end_is_told_off(void **state)
             break;
         }
         wait_for(&here.near.closed, 1);
-        if (!strstr(here.near.why, i == 3 ? "a request twice" : "makes no sense"))
+        if (!strstr(here.near.why, i == 3 ? "a request twice" : "malformed request"))
             fail_msg("case %d: %s", i, here.near.why);
         char junk[64];
         pipe_server_junk(here.server, junk, sizeof junk);
@@ -943,7 +943,7 @@ static void test_who_reads_nothing_is_cut_off(void **state)
                 break;
         }
         wait_for(&here.near.closed, 1);
-        if (!strstr(here.near.why, large ? "asks too much at once" : "does not take what it is sent"))
+        if (!strstr(here.near.why, large ? "too many requests at once" : "is not reading what it is sent"))
             fail_msg("%s", here.near.why);
         close(socket);
         base_writer_release(&head);

@@ -242,15 +242,14 @@ static void a_sleep_is_forgiven(void **state)
 static void the_reason_is_kept(void **state)
 {
     (void)state;
-    const answer answers[] = {
-        {.status = SHOAL_AGAIN, .cause = SHOAL_CAUSE_SERVER, .says = "the disk burns"},
-        {.status = SHOAL_AGAIN, .cause = SHOAL_CAUSE_TIMEOUT, .takes = 5.1, .says = "time was up"},
-        {.status = 1}};
+    const answer answers[] = {{.status = SHOAL_AGAIN, .cause = SHOAL_CAUSE_SERVER, .says = "the disk burns"},
+                              {.status = SHOAL_AGAIN, .cause = SHOAL_CAUSE_TIMEOUT, .takes = 5.1, .says = "timed out"},
+                              {.status = 1}};
     assert_int_equal(put(answers, NULL, NULL, 5), SHOAL_AGAIN);
     assert_non_null(strstr(shoal_error(), "the disk burns (gave up after 2 attempts in 5."));
     clock_now = 1000;
     assert_int_equal(put(answers + 1, NULL, NULL, 5), SHOAL_AGAIN);
-    assert_non_null(strstr(shoal_error(), "time was up"));
+    assert_non_null(strstr(shoal_error(), "timed out"));
 }
 
 static void lost_answers_of_puts(void **state)

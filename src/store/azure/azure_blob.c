@@ -22,7 +22,7 @@ int azure_answer_etag(azure_store *store, const char *key, const http_request *r
 {
     char text[SHOAL_ETAG_BYTES];
     if (!http_header(request, "etag", text, sizeof text))
-        return store_fail(&store->base, key, SHOAL_INVALID, "the server does not say which version it is");
+        return store_fail(&store->base, key, SHOAL_INVALID, "the server's answer has no ETag");
     return store_etag_set(etag, text, strlen(text));
 }
 
@@ -67,7 +67,7 @@ static int place_first(http_request *request, void *context)
     if (get->out->whole < 0)
         get->out->whole = range->offset == 0 ? content_length(request) : -1;
     if (get->out->whole < range->offset)
-        return shoal_fail(SHOAL_BROKEN, "the server does not say how large the blob is");
+        return shoal_fail(SHOAL_BROKEN, "the server's answer does not give the blob's size");
     get->wanted = get->out->whole - range->offset;
     if (range->length >= 0 && range->length < get->wanted)
         get->wanted = range->length;
@@ -100,11 +100,11 @@ static int get_nothing(getting *get, store_attempt *attempt)
         get->out->whole = content_length(&request);
         get->out->age = http_age(&request);
         if (get->out->whole < 0) {
-            status =
-                store_fail(&get->store->base, get->key, SHOAL_BROKEN, "the server does not say how large the blob is");
+            status = store_fail(&get->store->base, get->key, SHOAL_BROKEN,
+                                "the server's answer does not give the blob's size");
         } else if (get->range->length != 0 && get->out->whole > get->range->offset) {
             attempt->cause = SHOAL_CAUSE_RACE;
-            status = store_fail(&get->store->base, get->key, SHOAL_AGAIN, "it was replaced while it was read");
+            status = store_fail(&get->store->base, get->key, SHOAL_AGAIN, "it was replaced while being read");
         } else if (!get->range->buffer) {
             status = store_blob_room(&get->store->base, get->key, get->out, 0);
         }
@@ -149,7 +149,7 @@ static int get_first(getting *get, bool *there, store_attempt *attempt)
         get->out->age = http_age(&request);
         status = azure_answer_etag(get->store, get->key, &request, &get->out->etag);
         if (status == SHOAL_OK && (int64_t)request.size != expected)
-            status = store_fail(&get->store->base, get->key, SHOAL_BROKEN, "%zu bytes came instead of %lld",
+            status = store_fail(&get->store->base, get->key, SHOAL_BROKEN, "received %zu bytes instead of %lld",
                                 request.size, (long long)expected);
     }
     azure_request_release(&request);
@@ -180,12 +180,12 @@ static int take_range(void *context, size_t item, http_request *request, bool as
     int status = SHOAL_OK;
     (void)item;
     if (asked && (request->status == 412 || request->status == 404 || request->status == 416))
-        status = store_fail(&get->store->base, get->key, SHOAL_CONFLICT, "it was replaced while it was read");
+        status = store_fail(&get->store->base, get->key, SHOAL_CONFLICT, "it was replaced while being read");
     else if (asked && !azure_succeeded(request))
         status = azure_refusal(get->store, get->key, request, attempt);
     else if (asked && request->size != request->room)
-        status = store_fail(&get->store->base, get->key, SHOAL_BROKEN, "%zu bytes came instead of %zu", request->size,
-                            request->room);
+        status = store_fail(&get->store->base, get->key, SHOAL_BROKEN, "received %zu bytes instead of %zu",
+                            request->size, request->room);
     azure_request_release(request);
     return status;
 }
@@ -248,7 +248,7 @@ int put_azure(shoal_store *self, const char *key, const store_body *body, const 
     else if (status == SHOAL_OK)
         status = azure_answer_etag(store, key, &request, etag);
     if (status == SHOAL_ABSENT && expected) /* a version was expected, and there is none */
-        status = store_fail(self, key, SHOAL_CONFLICT, "it is not there any more");
+        status = store_fail(self, key, SHOAL_CONFLICT, "it no longer exists");
     azure_request_release(&request);
     base_free(&name);
     return status;
@@ -319,7 +319,7 @@ static int read_etag(listing *list, const char *text, size_t length)
 {
     const char *quote = length > 0 && text[0] == '"' ? "" : "\"";
     if (length + 3 > sizeof list->etag)
-        return shoal_fail(SHOAL_BROKEN, "a listing names a version by %zu characters", length);
+        return shoal_fail(SHOAL_BROKEN, "a listing has an ETag of %zu characters", length);
     snprintf(list->etag, sizeof list->etag, "%s%s%s", quote, text, quote);
     return SHOAL_OK;
 }
@@ -328,7 +328,7 @@ static int end_row(listing *list)
 {
     int status = SHOAL_OK;
     if (!list->key)
-        return shoal_fail(SHOAL_BROKEN, "a listing has a row without a name");
+        return shoal_fail(SHOAL_BROKEN, "a listing has an entry without a name");
     list->high = false;
     for (const unsigned char *c = (const unsigned char *)list->key; *c; c++)
         list->high |= *c >= 0xee || *c == '\\';
@@ -363,7 +363,7 @@ static int read_row(void *context, const char *path, const char *text, size_t le
         char *end = NULL;
         list->size = strtoll(text, &end, 10);
         if (length == 0 || *end || list->size < 0)
-            return shoal_fail(SHOAL_BROKEN, "a listing has a size that is no number");
+            return shoal_fail(SHOAL_BROKEN, "a listing has a size that is not a number");
     }
     return SHOAL_OK;
 }

@@ -257,7 +257,7 @@ static int put_list(const putting *put, const shoal_etag *expected, shoal_etag *
     else if (status == SHOAL_OK)
         status = azure_answer_etag(put->store, put->key, &request, etag);
     if (status == SHOAL_ABSENT && expected)
-        status = store_fail(&put->store->base, put->key, SHOAL_CONFLICT, "it is not there any more");
+        status = store_fail(&put->store->base, put->key, SHOAL_CONFLICT, "it no longer exists");
     azure_request_release(&request);
     base_free(&text);
     return status;

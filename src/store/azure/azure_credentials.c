@@ -44,7 +44,7 @@ static int set_key(azure_credentials *out, const char *text, size_t length)
     size_t size = 0;
     int status = azure_unbase64(&bytes, &size, text, length);
     if (status == SHOAL_BROKEN || (status == SHOAL_OK && size == 0))
-        status = shoal_fail(SHOAL_DENIED, "the key of an Azure account is Base64, and what is given is not");
+        status = shoal_fail(SHOAL_DENIED, "the Azure account key is not valid Base64");
     if (status == SHOAL_OK)
         status = base_secret_set(&out->key, (const char *)bytes, size);
     if (bytes)
@@ -61,9 +61,9 @@ static int set_sas(azure_credentials *out, const char *text, size_t length)
     }
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)text[i] <= ' ' || text[i] == 0x7f)
-            return shoal_fail(SHOAL_DENIED, "a shared access signature has no spaces or control characters in it");
+            return shoal_fail(SHOAL_DENIED, "the shared access signature contains spaces or control characters");
     if (!memmem(text, length, "sig=", 4))
-        return shoal_fail(SHOAL_DENIED, "a shared access signature has a part sig=..., and what is given has none");
+        return shoal_fail(SHOAL_DENIED, "the shared access signature has no sig=... part");
     return base_secret_set(&out->sas, text, length);
 }
 
@@ -73,7 +73,7 @@ static int set_endpoint(char **out, const char *text, size_t length)
     while (length > 0 && text[length - 1] == '/')
         length--;
     if (memchr(text, '?', length) || !memmem(text, length, "://", 3))
-        return shoal_fail(SHOAL_USAGE, "an endpoint of Azure is a URL like https://account.blob.core.windows.net");
+        return shoal_fail(SHOAL_USAGE, "an Azure endpoint must be a URL such as https://account.blob.core.windows.net");
     base_free(out);
     return base_copy_text_n(out, text, length);
 }
@@ -115,7 +115,7 @@ static int read_setting(azure_credentials *out, char **protocol, char **suffix, 
     size_t name = equals ? (size_t)(equals - text) : length, size = equals ? length - name - 1 : 0;
     const char *value = equals ? equals + 1 : NULL;
     if (!equals) /* the text itself is not shown: it may be a part of a key */
-        return shoal_fail(SHOAL_DENIED, "a part of AZURE_STORAGE_CONNECTION_STRING is no name=value");
+        return shoal_fail(SHOAL_DENIED, "a part of AZURE_STORAGE_CONNECTION_STRING is not name=value");
 #define IS(word) (name == sizeof word - 1 && strncasecmp(text, word, name) == 0)
     if (IS("AccountName"))
         return set_text(&out->account, value, size);
@@ -243,9 +243,9 @@ int azure_token_read(base_secret **token, double *seconds, const char *answer, s
         left = (json_is_string(absolute) ? strtod(json_string_value(absolute), NULL) : json_number_value(absolute)) -
                (double)now;
     if (!text || !*text)
-        status = shoal_fail(SHOAL_DENIED, "the identity service answers without an access_token");
+        status = shoal_fail(SHOAL_DENIED, "the identity service's answer has no access_token");
     else if (!(left > 0))
-        status = shoal_fail(SHOAL_DENIED, "the identity service gives a token that has expired");
+        status = shoal_fail(SHOAL_DENIED, "the identity service returned an expired token");
     else
         status = base_secret_set(token, text, strlen(text));
     *seconds = left > 0 ? left : 0;
@@ -263,19 +263,19 @@ static int judge_identity(const azure_credentials *who, const http_request *requ
     if (request->status == 200)
         return SHOAL_OK;
     if (first && (request->status == 0 || passing == SHOAL_OK))
-        return shoal_fail(SHOAL_DENIED,
-                          "there are no credentials for Azure: set AZURE_STORAGE_CONNECTION_STRING, or "
-                          "AZURE_STORAGE_KEY, or AZURE_STORAGE_SAS_TOKEN, or run where a managed identity is (nothing "
-                          "answers for one here)");
+        return shoal_fail(
+            SHOAL_DENIED,
+            "no Azure credentials: set AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, "
+            "or run on a machine with a managed identity (no identity service answers here)");
     if (request->status == 0)
         return shoal_fail(SHOAL_AGAIN, "the identity service of this machine does not answer: %s", request->trouble);
     if (passing < 0)
-        return shoal_fail(SHOAL_AGAIN, "the identity service of this machine has a trouble (HTTP status %d)",
-                          request->status);
-    return shoal_fail(SHOAL_DENIED,
-                      "this machine has no identity that Azure gives tokens to (HTTP status %d of its identity "
-                      "service; AZURE_CLIENT_ID may have to name one)",
-                      request->status);
+        return shoal_fail(SHOAL_AGAIN, "the identity service of this machine failed (HTTP status %d)", request->status);
+    return shoal_fail(
+        SHOAL_DENIED,
+        "this machine has no identity that Azure issues tokens to (HTTP status %d from its identity service; "
+        "AZURE_CLIENT_ID may have to name one)",
+        request->status);
 }
 
 /* Asks for a token, without the lock meanwhile. */
@@ -329,7 +329,7 @@ static int wait_for_other(azure_credentials *who, store_attempt *attempt)
     if (base_now() < attempt->deadline)
         return SHOAL_OK;
     attempt->cause = SHOAL_CAUSE_TIMEOUT;
-    return shoal_fail(SHOAL_AGAIN, "a token did not come in time");
+    return shoal_fail(SHOAL_AGAIN, "timed out waiting for a token");
 }
 
 /* Makes sure that there is a token.  While the old one is good nobody waits for another thread that asks for a new one,
@@ -404,7 +404,7 @@ int azure_credentials_init(azure_credentials *out, const char *account)
     if (status == SHOAL_OK)
         status = default_endpoints(out, "https", "core.windows.net");
     if (status == SHOAL_OK && strcmp(out->account, account) != 0)
-        status = shoal_fail(SHOAL_DENIED, "the credentials are those of account '%s', not of '%s' (%s)", out->account,
+        status = shoal_fail(SHOAL_DENIED, "the credentials belong to account '%s', not '%s' (%s)", out->account,
                             account, text ? "AZURE_STORAGE_CONNECTION_STRING" : "AZURE_STORAGE_ACCOUNT");
     return status;
 }

@@ -74,7 +74,7 @@ static int get_body(azure_store *store, const char *queue, const char *name, sho
     if (status == SHOAL_OK)
         status = store_get_framed(&store->base, key, KIND_BODY, &blob, deadline);
     if (status == SHOAL_ABSENT)
-        status = store_fail(&store->base, key, SHOAL_BROKEN, "the body of a message of queue '%s' is gone", queue);
+        status = store_fail(&store->base, key, SHOAL_BROKEN, "the body of a message in queue '%s' is missing", queue);
     if (status == SHOAL_OK)
         status = store_message_room(&store->base, queue, out, blob.size);
     if (status == SHOAL_OK)
@@ -228,7 +228,7 @@ int azure_message_read(azure_message *out, bool *found, const char *document, si
     int status = xml_read(document, size, read_message, &reading);
     *found = reading.complete;
     if (status == SHOAL_OK && reading.complete && (!out->id || !out->receipt || !out->text || out->deliveries < 1))
-        status = shoal_fail(SHOAL_BROKEN, "a message came without its id, receipt, text or count");
+        status = shoal_fail(SHOAL_BROKEN, "the server sent a message without an id, receipt, text or count");
     if (status < 0)
         azure_message_release(out);
     return status;
@@ -312,7 +312,7 @@ int take_azure(shoal_store *self, const char *queue, double lease, shoal_message
     if (status == SHOAL_BROKEN)
         store_fail(self, queue, status, "%s", shoal_error());
     if (status == SHOAL_OK && !found)
-        status = store_fail(self, queue, SHOAL_ABSENT, "there is nothing to take");
+        status = store_fail(self, queue, SHOAL_ABSENT, "no message is available");
     if (status == SHOAL_OK)
         status = deliver_message(store, queue, &message, out, attempt);
     if (status == SHOAL_BROKEN && found)
@@ -336,7 +336,7 @@ static int read_receipt(azure_store *store, const char *queue, const shoal_messa
     char *first = memchr(out->text, '\n', sizeof out->text);
     char *second = first ? strchr(first + 1, '\n') : NULL;
     if (!second)
-        return store_fail(&store->base, queue, SHOAL_USAGE, "this is not a message that was taken from here");
+        return store_fail(&store->base, queue, SHOAL_USAGE, "this message was not taken from this store");
     *first = *second = 0;
     out->pop = first + 1;
     out->blob = second + 1;
@@ -347,7 +347,7 @@ static int read_receipt(azure_store *store, const char *queue, const shoal_messa
 /* A queue that is not there has no message that could be held. */
 static int lost_with_queue(azure_store *store, const char *queue, int status)
 {
-    return status == SHOAL_ABSENT ? store_fail(&store->base, queue, SHOAL_LOST, "the queue is gone") : status;
+    return status == SHOAL_ABSENT ? store_fail(&store->base, queue, SHOAL_LOST, "the queue no longer exists") : status;
 }
 
 int extend_azure(shoal_store *self, const char *queue, shoal_message *message, double lease, store_attempt *attempt)
@@ -372,7 +372,7 @@ int extend_azure(shoal_store *self, const char *queue, shoal_message *message, d
     if (status == SHOAL_OK && !azure_succeeded(&request))
         status = azure_refusal(store, queue, &request, attempt);
     else if (status == SHOAL_OK && !http_header(&request, "x-ms-popreceipt", pop, sizeof pop))
-        status = store_fail(self, queue, SHOAL_INVALID, "the server gives no receipt for a message");
+        status = store_fail(self, queue, SHOAL_INVALID, "the server's answer has no receipt for the message");
     else if (status == SHOAL_OK)
         status = set_receipt(store, queue, message, receipt.text, pop, receipt.blob);
     azure_request_release(&request);
@@ -426,7 +426,7 @@ int count_azure(shoal_store *self, const char *queue, int64_t *out, store_attemp
     if (status == SHOAL_OK && !azure_succeeded(&request))
         status = azure_refusal(store, queue, &request, attempt);
     else if (status == SHOAL_OK && !http_header(&request, "x-ms-approximate-messages-count", text, sizeof text))
-        status = store_fail(self, queue, SHOAL_INVALID, "the server does not say how many messages there are");
+        status = store_fail(self, queue, SHOAL_INVALID, "the server's answer does not give the number of messages");
     else if (status == SHOAL_OK)
         *out = strtoll(text, NULL, 10);
     if (status == SHOAL_ABSENT) {

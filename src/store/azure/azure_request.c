@@ -239,39 +239,39 @@ typedef struct meaning {
 
 static const meaning meanings[] = {
     {"BlobNotFound", SHOAL_ABSENT, 0, "there is no such key"},
-    {"ResourceNotFound", SHOAL_ABSENT, 0, "there is no such thing"},
-    {"ContainerNotFound", SHOAL_SYSTEM, 0, "the container is gone"},
+    {"ResourceNotFound", SHOAL_ABSENT, 0, "no such resource"},
+    {"ContainerNotFound", SHOAL_SYSTEM, 0, "the container no longer exists"},
     {"QueueNotFound", SHOAL_ABSENT, 0, "there is no such queue"},
-    {"BlobAlreadyExists", SHOAL_CONFLICT, 0, "it is there already"},
-    {"ConditionNotMet", SHOAL_CONFLICT, 0, "it is another version by now"},
-    {"TargetConditionNotMet", SHOAL_CONFLICT, 0, "it is another version by now"},
-    {"MessageNotFound", SHOAL_LOST, 0, "the message is someone else's by now, or gone"},
-    {"PopReceiptMismatch", SHOAL_LOST, 0, "the message is someone else's by now"},
-    {"InvalidBlockList", SHOAL_AGAIN, SHOAL_CAUSE_RACE, "another writer threw away the parts of this blob"},
-    {"Md5Mismatch", SHOAL_AGAIN, SHOAL_CAUSE_RACE, "what arrived is not what was sent"},
+    {"BlobAlreadyExists", SHOAL_CONFLICT, 0, "it already exists"},
+    {"ConditionNotMet", SHOAL_CONFLICT, 0, "the stored version has changed"},
+    {"TargetConditionNotMet", SHOAL_CONFLICT, 0, "the stored version has changed"},
+    {"MessageNotFound", SHOAL_LOST, 0, "another process holds the message by now, or it is gone"},
+    {"PopReceiptMismatch", SHOAL_LOST, 0, "another process holds the message by now"},
+    {"InvalidBlockList", SHOAL_AGAIN, SHOAL_CAUSE_RACE, "another writer discarded the parts of this blob"},
+    {"Md5Mismatch", SHOAL_AGAIN, SHOAL_CAUSE_RACE, "the server did not receive the bytes that were sent"},
     {"ContainerBeingDeleted", SHOAL_AGAIN, SHOAL_CAUSE_BUSY, "the container is being deleted"},
     {"QueueBeingDeleted", SHOAL_AGAIN, SHOAL_CAUSE_BUSY, "a queue of this name is being deleted"},
-    {"AccountBeingCreated", SHOAL_AGAIN, SHOAL_CAUSE_BUSY, "the account is still being made"},
-    {"LeaseIdMissing", SHOAL_SYSTEM, 0, "someone holds an Azure lease on it, so nobody else may write it"},
+    {"AccountBeingCreated", SHOAL_AGAIN, SHOAL_CAUSE_BUSY, "the account is still being created"},
+    {"LeaseIdMissing", SHOAL_SYSTEM, 0, "someone holds an Azure lease on it, so nobody else can write it"},
     {"ContainerDisabled", SHOAL_DENIED, 0, "the container has been disabled"},
     {"AccountIsDisabled", SHOAL_DENIED, 0, "the storage account is disabled"},
     {"InvalidResourceName", SHOAL_USAGE, 0,
-     "Azure has no such names: a container's has 3 to 63 lower-case letters, digits and single dashes"},
+     "not a valid Azure name: a container's name has 3 to 63 lower-case letters, digits and single dashes"},
     {"OutOfRangeInput", SHOAL_USAGE, 0,
-     "Azure has no such names: a container's has 3 to 63 lower-case letters, digits and single dashes"},
+     "not a valid Azure name: a container's name has 3 to 63 lower-case letters, digits and single dashes"},
     {"AuthorizationPermissionMismatch", SHOAL_DENIED, 0,
-     "these credentials do not allow this (a signature may lack a permission: r, w, d, l, c for blobs, r, a, u, p "
+     "these credentials do not permit this (a signature may lack a permission: r, w, d, l, c for blobs, r, a, u, p "
      "for queues; an identity may lack a role)"},
-    {"AuthorizationServiceMismatch", SHOAL_DENIED, 0, "the signature is not for this service (blobs or queues)"},
+    {"AuthorizationServiceMismatch", SHOAL_DENIED, 0, "the signature does not cover this service (blobs or queues)"},
     {"AuthorizationResourceTypeMismatch", SHOAL_DENIED, 0,
-     "the signature is not for this kind of thing (it needs srt=co for containers, queues and what is in them)"},
-    {"AuthorizationProtocolMismatch", SHOAL_DENIED, 0, "the signature is for https only"},
-    {"AuthorizationSourceIPMismatch", SHOAL_DENIED, 0, "the signature is not for this machine's address"},
+     "the signature does not cover this kind of resource (it needs srt=co for containers, queues and their contents)"},
+    {"AuthorizationProtocolMismatch", SHOAL_DENIED, 0, "the signature is valid for https only"},
+    {"AuthorizationSourceIPMismatch", SHOAL_DENIED, 0, "the signature is not valid for this machine's address"},
     {"KeyBasedAuthenticationNotPermitted", SHOAL_DENIED, 0,
-     "the account allows no keys, only identities: unset AZURE_STORAGE_KEY and give this machine an identity"},
-    {"PublicAccessNotPermitted", SHOAL_DENIED, 0, "the account wants to know who asks"},
-    {"NoAuthenticationInformation", SHOAL_DENIED, 0, "the account wants to know who asks"},
-    {"InvalidAuthenticationInfo", SHOAL_DENIED, 0, "the credentials are not in a form that Azure understands"},
+     "the account does not allow keys, only identities: unset AZURE_STORAGE_KEY and give this machine an identity"},
+    {"PublicAccessNotPermitted", SHOAL_DENIED, 0, "the account requires credentials"},
+    {"NoAuthenticationInformation", SHOAL_DENIED, 0, "the account requires credentials"},
+    {"InvalidAuthenticationInfo", SHOAL_DENIED, 0, "Azure cannot parse the credentials"},
 };
 
 static const meaning *find_meaning(const char *code)
@@ -317,15 +317,18 @@ static void explain_failed_authentication(const azure_store *store, const http_r
     char end[32];
     signature_end(end, who->sas);
     if (off != 0)
-        snprintf(out, room, "this machine's clock is %.0f minutes %s, and Azure refuses what is not signed about now",
-                 fabs(off) / 60, off > 0 ? "ahead" : "behind");
+        snprintf(
+            out, room,
+            "this machine's clock is %.0f minutes %s, and Azure rejects signatures with a wrong time: set the clock",
+            fabs(off) / 60, off > 0 ? "ahead" : "behind");
     else if (who->sas)
-        snprintf(out, room, "the shared access signature is wrong or has expired%s%s%s", *end ? " (it ends " : "", end,
-                 *end ? ")" : "");
+        snprintf(out, room, "the shared access signature is wrong or has expired%s%s%s", *end ? " (its expiry is " : "",
+                 end, *end ? ")" : "");
     else if (who->key)
-        snprintf(out, room, "the key is not that of account '%s' (AZURE_STORAGE_KEY or AccountKey)", who->account);
+        snprintf(out, room, "the key does not belong to account '%s' (check AZURE_STORAGE_KEY or AccountKey)",
+                 who->account);
     else
-        snprintf(out, room, "the token of this machine's identity is not accepted");
+        snprintf(out, room, "Azure does not accept the token of this machine's identity");
 }
 
 /* "... (Azure says BlobNotFound, request 1-2-3)" */
@@ -354,14 +357,14 @@ int azure_refusal(azure_store *store, const char *key, const http_request *reque
         if (strcmp(code, "ServerBusy") == 0)
             status = SHOAL_AGAIN; /* it was turned away at the door */
         snprintf(sentence, sizeof sentence, "%s",
-                 attempt->cause == SHOAL_CAUSE_THROTTLED ? "there are too many requests" : "the server has a trouble");
+                 attempt->cause == SHOAL_CAUSE_THROTTLED ? "there are too many requests" : "the server failed");
         return fail_with_code(store, key, status, request, code, sentence);
     }
     bool firewall = strcmp(code, "AuthorizationFailure") == 0; /* or an emulator that says it for everything */
     if (firewall || strcmp(code, "AuthenticationFailed") == 0) {
         explain_failed_authentication(store, request, sentence, sizeof sentence);
         if (firewall)
-            strncat(sentence, ", or the account's firewall keeps this machine out",
+            strncat(sentence, ", or the account's firewall blocks this machine",
                     sizeof sentence - strlen(sentence) - 1);
         return fail_with_code(store, key, SHOAL_DENIED, request, code, sentence);
     }
@@ -370,10 +373,10 @@ int azure_refusal(azure_store *store, const char *key, const http_request *reque
         return fail_with_code(store, key, known->status, request, code, known->sentence);
     }
     if (request->status == 401 || request->status == 403)
-        return fail_with_code(store, key, SHOAL_DENIED, request, code, "these credentials do not allow this");
+        return fail_with_code(store, key, SHOAL_DENIED, request, code, "these credentials do not permit this");
     if (request->status == 404)
-        return fail_with_code(store, key, SHOAL_ABSENT, request, code, "there is no such thing");
+        return fail_with_code(store, key, SHOAL_ABSENT, request, code, "no such resource");
     if (request->status == 412)
-        return fail_with_code(store, key, SHOAL_CONFLICT, request, code, "it is another version by now");
-    return fail_with_code(store, key, SHOAL_SYSTEM, request, code, "the server refuses this");
+        return fail_with_code(store, key, SHOAL_CONFLICT, request, code, "the stored version has changed");
+    return fail_with_code(store, key, SHOAL_SYSTEM, request, code, "the server rejected the request");
 }

@@ -42,15 +42,16 @@ static int check_names(const azure_store *store, const char *account)
     bool dollar = strcmp(store->container, "$root") == 0 || strcmp(store->container, "$web") == 0;
     if (account[strspn(account, letters)] || strlen(account) < 3 || strlen(account) > 24)
         return store_fail(&store->base, NULL, SHOAL_USAGE,
-                          "'%s' can't be an Azure account: these have 3 to 24 lower-case letters and digits", account);
+                          "'%s' is not a valid Azure account name: use 3 to 24 lower-case letters and digits", account);
     bool plain = length >= 3 && length <= 63 && !strstr(store->container, "--") && store->container[0] != '-' &&
                  store->container[length - 1] != '-';
     for (const char *c = store->container; *c && plain; c++)
         plain = *c == '-' || strchr(letters, *c);
     if (!plain && !dollar)
-        return store_fail(&store->base, NULL, SHOAL_USAGE,
-                          "'%s' can't be a container: these have 3 to 63 lower-case letters, digits and single dashes",
-                          store->container);
+        return store_fail(
+            &store->base, NULL, SHOAL_USAGE,
+            "'%s' is not a valid container name: use 3 to 63 lower-case letters, digits and single dashes",
+            store->container);
     return SHOAL_OK;
 }
 

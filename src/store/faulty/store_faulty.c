@@ -198,7 +198,7 @@ static int copy_former(shoal_blob *out, const faulty_store *self, const past_cha
     if (!change->was_there)
         return store_fail(&self->store, change->name, SHOAL_ABSENT, "there is no such key");
     if (range->expected && strcmp(range->expected->text, former->etag.text) != 0)
-        return store_fail(&self->store, change->name, SHOAL_CONFLICT, "it is another version now");
+        return store_fail(&self->store, change->name, SHOAL_CONFLICT, "the stored version has changed");
     size_t start = range->offset < former->whole ? (size_t)range->offset : former->size;
     size_t left = former->size - start;
     size_t size = range->length < 0 || (size_t)range->length > left ? left : (size_t)range->length;
@@ -469,6 +469,6 @@ int store_faulty_wrap(shoal_store **inout, const char *spec)
 int store_faulty_forget(shoal_store *store, double seconds)
 {
     if (store->class->close != close_faulty)
-        return store_fail(store, NULL, SHOAL_USAGE, "only a faulty store forgets when it is told to");
+        return store_fail(store, NULL, SHOAL_USAGE, "only a faulty store can be told to forget");
     return forget_last((faulty_store *)store, seconds);
 }

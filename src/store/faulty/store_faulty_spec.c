@@ -85,7 +85,7 @@ static int read_fault(fault *out, const fault_kind *kind, char *chance, const ch
         return read_seconds(&out->seconds, detail, item);
     if (kind->parameter == PARAMETER_CAUSE)
         return read_cause(&out->cause, detail, item);
-    return shoal_fail(SHOAL_USAGE, "faults: '%s' takes nothing but a chance", kind->name);
+    return shoal_fail(SHOAL_USAGE, "faults: '%s' takes only a chance", kind->name);
 }
 
 static int read_item(fault_spec *spec, const char *item)
@@ -97,7 +97,7 @@ static int read_item(fault_spec *spec, const char *item)
     strcpy(text, item);
     char *value = strchr(text, ':');
     if (!value)
-        return shoal_fail(SHOAL_USAGE, "faults: '%s' is no name:value", item);
+        return shoal_fail(SHOAL_USAGE, "faults: '%s' is not name:value", item);
     *value++ = '\0';
     if (strcmp(text, "seed") == 0) {
         if (!base_parse_count(&seed, value) || seed < 0)
@@ -110,9 +110,7 @@ static int read_item(fault_spec *spec, const char *item)
             return read_fault((fault *)((char *)spec + kinds[i].offset), &kinds[i], value, item);
     return shoal_fail(
         SHOAL_USAGE,
-        "faults: there is no fault '%s'; there are before, after, cut, throttle, delay, duplicate, stale, forget, and "
-        "the seed",
-        text);
+        "faults: unknown fault '%s'; use before, after, cut, throttle, delay, duplicate, stale, forget or seed", text);
 }
 
 int fault_spec_parse(fault_spec *out, const char *text)

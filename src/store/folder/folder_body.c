@@ -51,14 +51,14 @@ static int make_temporary(folder_store *self, folder_body *body, const char *key
         base_hex_write(body->name, id, sizeof id);
         body->descriptor = openat(self->temp_folder, body->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (body->descriptor < 0)
-            return fail_body(self, key, errno, "can't make a file for its body");
+            return fail_body(self, key, errno, "can't create a file for its body");
         if (flock(body->descriptor, LOCK_EX | LOCK_NB) == 0 && fstat(body->descriptor, &info) == 0 && info.st_nlink > 0)
             return SHOAL_OK;
         unlinkat(self->temp_folder, body->name, 0);
         close(body->descriptor);
         body->descriptor = -1;
     }
-    return store_fail(&self->store, key, SHOAL_SYSTEM, "files can't be locked in %s/temp", self->root);
+    return store_fail(&self->store, key, SHOAL_SYSTEM, "can't lock files in %s/temp", self->root);
 }
 
 static int write_bytes(folder_store *self, int descriptor, const char *bytes, size_t size, const char *key,
@@ -107,7 +107,7 @@ int folder_body_write(folder_store *self, folder_body *body, const store_body *f
     for (int i = 0; i < 2 && status == SHOAL_OK; i++)
         status = write_bytes(self, body->descriptor, from->part[i].iov_base, from->part[i].iov_len, key, attempt);
     if (status == SHOAL_OK && self->sync && fdatasync(body->descriptor) != 0)
-        status = fail_body(self, key, errno, "can't bring its body to the disk");
+        status = fail_body(self, key, errno, "can't flush its body to the disk");
     return status;
 }
 
@@ -118,7 +118,8 @@ static int next_number(folder_store *self, int64_t *out, const char *key)
     int status = folder_run(writer, QUERY_NUMBER, key);
     if (status != 1)
         return status < 0 ? status
-                          : store_fail(&self->store, key, SHOAL_BROKEN, "%s/index.db has lost its state", self->root);
+                          : store_fail(&self->store, key, SHOAL_BROKEN,
+                                       "%s/index.db is damaged (its row of state is missing)", self->root);
     *out = sqlite3_column_int64(writer->statement[QUERY_NUMBER], 0) + 1;
     folder_reset(writer, QUERY_NUMBER);
     status = SHOAL_OK;
@@ -138,10 +139,10 @@ int folder_body_place(folder_store *self, folder_body *body, const char *key)
         return status;
     body_name(name, body->number);
     if (renameat(self->temp_folder, body->name, self->bodies_folder, name) != 0)
-        return fail_body(self, key, errno, "can't move its body to its place");
+        return fail_body(self, key, errno, "can't rename its body into place");
     body->placed = true;
     if (self->sync && fsync(self->bodies_folder) != 0)
-        return fail_body(self, key, errno, "can't bring its body's name to the disk");
+        return fail_body(self, key, errno, "can't flush its body's folder to the disk");
     return SHOAL_OK;
 }
 
@@ -202,7 +203,7 @@ int folder_body_read(folder_store *self, int64_t number, int64_t whole, void *ou
             status = fail_body(self, key, error, "can't read its body");
         else if (got < (size_t)length)
             status =
-                store_fail(&self->store, key, SHOAL_BROKEN, "its body %s/bodies/%s was cut short", self->root, name);
+                store_fail(&self->store, key, SHOAL_BROKEN, "its body %s/bodies/%s was truncated", self->root, name);
     }
     close(descriptor);
     return status;

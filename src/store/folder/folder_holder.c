@@ -98,11 +98,11 @@ int folder_fail_busy(folder_store *self, const char *key, store_attempt *attempt
     if (attempt)
         attempt->cause = SHOAL_CAUSE_BUSY;
     if (holder <= 0)
-        return store_fail(&self->store, key, SHOAL_AGAIN, "other processes kept the store busy");
+        return store_fail(&self->store, key, SHOAL_AGAIN, "other processes keep the store busy");
     if (state == 'T' || state == 't')
         return store_fail(&self->store, key, SHOAL_AGAIN,
                           "process %ld is stopped and holds the store: continue it (kill -CONT %ld) or end it",
                           (long)holder, (long)holder);
     return store_fail(&self->store, key, SHOAL_AGAIN,
-                      "process %ld held the store for too long: end it if it does nothing useful", (long)holder);
+                      "process %ld has held the store for too long: end it if it is stuck", (long)holder);
 }

@@ -92,11 +92,11 @@ static int fail_index(folder_connection *connection, int code, const char *key, 
         if (code == SQLITE_IOERR_NOMEM)
             return store_fail(&self->store, key, SHOAL_MEMORY, "out of memory for the index");
         if (code == SQLITE_IOERR_SHORT_READ || code == SQLITE_IOERR_CORRUPTFS || code == SQLITE_IOERR_DATA)
-            return store_fail(&self->store, key, SHOAL_BROKEN, "%s/index.db is cut short or damaged", self->root);
+            return store_fail(&self->store, key, SHOAL_BROKEN, "%s/index.db is truncated or damaged", self->root);
         break;
     case SQLITE_ERROR: /* no such table, say: somebody else's database, or half of ours */
-        return store_fail(&self->store, key, SHOAL_BROKEN, "%s/index.db is not as this store made it (%s)", self->root,
-                          sqlite3_errmsg(connection->db));
+        return store_fail(&self->store, key, SHOAL_BROKEN, "%s/index.db was not created by shoal, or is damaged (%s)",
+                          self->root, sqlite3_errmsg(connection->db));
     default: break;
     }
     if (error)
@@ -220,7 +220,7 @@ static int check_unchanged(folder_connection *connection, int status)
         return status;
     if (connection->attempt)
         connection->attempt->cause = SHOAL_CAUSE_RACE;
-    return store_fail(&connection->store->store, NULL, SHOAL_AGAIN, "it was written to while it was read");
+    return store_fail(&connection->store->store, NULL, SHOAL_AGAIN, "it was written to while being read");
 }
 
 static int database_name(char **out, const folder_store *self, bool immutable)
@@ -445,8 +445,8 @@ static int check_format(folder_connection *connection)
     if (code != SQLITE_ROW)
         return fail_index(connection, code, NULL, connection->attempt);
     if (format != FOLDER_FORMAT)
-        return store_fail(&self->store, NULL, SHOAL_BROKEN, "%s/index.db is not as this store made it (format %d)",
-                          self->root, format);
+        return store_fail(&self->store, NULL, SHOAL_BROKEN,
+                          "%s/index.db was not created by shoal, or is damaged (format %d)", self->root, format);
     return SHOAL_OK;
 }
 
@@ -521,6 +521,6 @@ int folder_check_use(const folder_store *self, const char *key, bool writes)
         return store_fail(&self->store, key, SHOAL_USAGE,
                           "the store was opened before a fork: open it in the process that uses it");
     if (writes && self->read_only)
-        return store_fail(&self->store, key, SHOAL_DENIED, "the store was opened for reading only");
+        return store_fail(&self->store, key, SHOAL_DENIED, "the store was opened read-only");
     return SHOAL_OK;
 }

@@ -75,7 +75,7 @@ static int resolve(char **out, char **rest, const char *path)
         }
         *slash = '\0';
         if (strcmp(slash + 1, "..") == 0)
-            status = shoal_fail(SHOAL_USAGE, "%s: leads through '..' of a folder that does not exist", path);
+            status = shoal_fail(SHOAL_USAGE, "%s: '..' follows a folder that does not exist", path);
         else if (slash[1] && strcmp(slash + 1, ".") != 0)
             status = prepend(rest, slash + 1);
     }
@@ -95,7 +95,7 @@ static int has_marker(bool *out, const char *folder)
         return status;
     *out = stat(path, &info) == 0 && S_ISREG(info.st_mode);
     if (!*out && errno == EACCES)
-        status = fail_path(folder, EACCES, "can't be looked into");
+        status = fail_path(folder, EACCES, "can't be searched");
     base_free(&path);
     return status;
 }
@@ -135,7 +135,7 @@ int folder_check_within(const folder_store *self, const char *folder)
     size_t length = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
     if (strncmp(self->root, folder, length) == 0 && (self->root[length] == '/' || self->root[length] == '\0'))
         return SHOAL_OK;
-    return shoal_fail(SHOAL_DENIED, "the store at %s is not below %s", self->root, folder);
+    return shoal_fail(SHOAL_DENIED, "the store at %s is not inside %s", self->root, folder);
 }
 
 /* ---- disks ------------------------------------------------------------------------------------------------------- */
@@ -183,11 +183,11 @@ int folder_check_disk(const folder_store *self)
             status = fail_path(self->root, errno, "can't be opened");
     const char *kind = status == SHOAL_OK ? folder_disk_refused((long)info.f_type) : NULL;
     if (kind)
-        status =
-            shoal_fail(SHOAL_INVALID,
-                       "%s lies on a network file system (%s), where locks and shared memory do not work as a store "
-                       "needs them: use a local disk, or a store that machines share (az://, s3://)",
-                       self->root, kind);
+        status = shoal_fail(
+            SHOAL_INVALID,
+            "%s is on a network file system (%s), where the locks and shared memory a store needs do not work "
+            "reliably: use a local disk, or a store that machines can share (az://, s3://)",
+            self->root, kind);
     base_free(&at);
     return status;
 }
@@ -201,7 +201,7 @@ static int sync_folder(const folder_store *self, const char *path)
     if (!self->sync)
         return SHOAL_OK;
     int status =
-        descriptor < 0 || fsync(descriptor) != 0 ? fail_path(path, errno, "can't be brought to the disk") : SHOAL_OK;
+        descriptor < 0 || fsync(descriptor) != 0 ? fail_path(path, errno, "can't be flushed to the disk") : SHOAL_OK;
     if (descriptor >= 0)
         close(descriptor);
     return status;
@@ -215,7 +215,7 @@ static int make_folders(const folder_store *self, const char *path)
     int error = base_make_folders(path, 0777, &making);
     int status = base_copy_text_n(&part, path, error ? making.failed : strlen(path));
     if (status == SHOAL_OK && error == ENOTDIR)
-        status = shoal_fail(SHOAL_INVALID, "%s is no folder: a store needs one", part);
+        status = shoal_fail(SHOAL_INVALID, "%s is not a folder: a store needs one", part);
     else if (status == SHOAL_OK && error)
         status = fail_path(part, error, "can't be made");
     while (status == SHOAL_OK && making.first > 0 && strlen(part) >= making.first && cut_last(part, &name))
@@ -253,9 +253,9 @@ int folder_make_root(folder_store *self)
         return fail_path(self->root, errno, "can't be opened");
     for (struct dirent *entry; folder && status == SHOAL_OK && (entry = readdir(folder));)
         if (!is_store_file(entry->d_name))
-            status =
-                shoal_fail(SHOAL_INVALID, "%s is no store and not empty ('%s' is there): name a new or an empty folder",
-                           self->root, entry->d_name);
+            status = shoal_fail(SHOAL_INVALID,
+                                "%s is neither a store nor empty (it holds '%s'): name a new or an empty folder",
+                                self->root, entry->d_name);
     if (folder)
         closedir(folder);
     return status;
@@ -274,7 +274,7 @@ int folder_open_root(folder_store *self)
         return SHOAL_OK;
     self->gate = openat(self->root_folder, "gate", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (self->gate < 0)
-        return fail_path(self->root, errno, "can't be written to (a store that is only read is opened so)");
+        return fail_path(self->root, errno, "can't be written to (reading alone needs no permission to write)");
     return SHOAL_OK;
 }
 
@@ -283,15 +283,15 @@ int folder_read_marker(const folder_store *self)
     char text[256] = "";
     int format = 0, descriptor = openat(self->root_folder, marker_name, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
-        return errno == ENOENT ? SHOAL_ABSENT : fail_path(self->root, errno, "its marker shoal-store can't be read");
+        return errno == ENOENT ? SHOAL_ABSENT : fail_path(self->root, errno, "can't read its marker file shoal-store");
     ssize_t size = read(descriptor, text, sizeof text - 1);
     close(descriptor);
     if (size < 0 || sscanf(text, "shoal store, format %d", &format) != 1 || format < 1)
         return shoal_fail(SHOAL_INVALID, "%s/%s is not the marker of a store", self->root, marker_name);
     if (format > FOLDER_FORMAT)
         return shoal_fail(SHOAL_INVALID,
-                          "%s was made by a newer version of this program (format %d; this one knows up to %d)",
-                          self->root, format, FOLDER_FORMAT);
+                          "%s was created by a newer version of shoal (format %d; this one reads up to %d)", self->root,
+                          format, FOLDER_FORMAT);
     return SHOAL_OK;
 }
 
@@ -307,7 +307,7 @@ int folder_write_marker(const folder_store *self)
                 renameat(self->root_folder, marker_fresh, self->root_folder, marker_name) == 0 &&
                 (!self->sync || fsync(self->root_folder) == 0);
     if (!done)
-        status = fail_path(self->root, errno, "can't be made a store");
+        status = fail_path(self->root, errno, "can't be made into a store");
     if (descriptor >= 0)
         close(descriptor);
     return status;
@@ -318,7 +318,7 @@ static int open_folder_in(const folder_store *self, int *out, const char *name)
     if (!self->read_only && mkdirat(self->root_folder, name, 0777) != 0 && errno != EEXIST)
         return fail_path(self->root, errno, "can't be written to");
     *out = openat(self->root_folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (self->no_links ? O_NOFOLLOW : 0));
-    return *out < 0 ? fail_path(self->root, errno, "a folder in it can't be opened") : SHOAL_OK;
+    return *out < 0 ? fail_path(self->root, errno, "can't open a folder in it") : SHOAL_OK;
 }
 
 /* The file's blocks are taken now rather than when they are written to: on a full disk that would kill the writer. */
@@ -344,7 +344,7 @@ int folder_map_shared(folder_store *self)
     if (descriptor >= 0)
         close(descriptor);
     if (error && !self->read_only) /* who only reads can do without, and looks now and then instead of being woken */
-        return fail_path(self->root, error, "its file wake can't be used");
+        return fail_path(self->root, error, "can't use its file 'wake'");
     return SHOAL_OK;
 }
 

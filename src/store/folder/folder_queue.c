@@ -66,7 +66,7 @@ typedef struct take_request {
 
 static int fail_empty(folder_store *self, const char *queue)
 {
-    return store_fail(&self->store, queue, SHOAL_ABSENT, "there is nothing to take");
+    return store_fail(&self->store, queue, SHOAL_ABSENT, "no message is available");
 }
 
 /* Whether there is anything to take, asked without passing the gate: many look into an empty queue. */
@@ -94,7 +94,7 @@ static int read_message(folder_store *self, take_request *request, sqlite3_stmt 
     request->number = folder_column_number(statement, 3);
     out->deliveries = sqlite3_column_int64(statement, 1) + 1;
     if (request->size < 0 || (!request->number && sqlite3_column_bytes(statement, 4) != request->size))
-        return store_fail(&self->store, queue, SHOAL_BROKEN, "%s/index.db is damaged (a body of another size)",
+        return store_fail(&self->store, queue, SHOAL_BROKEN, "%s/index.db is damaged (a body has the wrong size)",
                           self->root);
     base_free(&out->data); /* of an attempt before */
     int status = store_message_room(&self->store, queue, out, (size_t)request->size);
@@ -145,7 +145,7 @@ int take_folder(shoal_store *base, const char *queue, double lease, shoal_messag
         status = folder_body_read(self, request.number, request.size, out->data, 0, request.size, queue);
     if (status == SHOAL_ABSENT && request.number) { /* the lease ended meanwhile, and another finished the message */
         attempt->cause = SHOAL_CAUSE_RACE;
-        return store_fail(base, queue, SHOAL_AGAIN, "a message was gone before it was read");
+        return store_fail(base, queue, SHOAL_AGAIN, "a message disappeared before it was read");
     }
     if (status < 0)
         return status;
@@ -191,7 +191,7 @@ static int find_held(folder_store *self, folder_change *change)
         change->replaced = folder_column_number(statement, 3);
         folder_reset(writer, QUERY_MESSAGE);
     }
-    return mine ? SHOAL_OK : store_fail(&self->store, change->key, SHOAL_LOST, "the lease of a message has ended");
+    return mine ? SHOAL_OK : store_fail(&self->store, change->key, SHOAL_LOST, "the lease of the message has expired");
 }
 
 static int extend_inside(folder_store *self, folder_change *change, store_attempt *attempt)

@@ -190,9 +190,9 @@ static int read_row(folder_store *self, sqlite3_stmt *statement, const char *key
     found->size = sqlite3_column_int64(statement, 2);
     found->number = folder_column_number(statement, 3);
     if (range->expected && strcmp(range->expected->text, found->etag.text) != 0)
-        return store_fail(&self->store, key, SHOAL_CONFLICT, "it is another version now");
+        return store_fail(&self->store, key, SHOAL_CONFLICT, "the stored version has changed");
     if (found->size < 0 || (!found->number && sqlite3_column_bytes(statement, 4) != found->size))
-        return store_fail(&self->store, key, SHOAL_BROKEN, "%s/index.db is damaged (a body of another size)",
+        return store_fail(&self->store, key, SHOAL_BROKEN, "%s/index.db is damaged (a body has the wrong size)",
                           self->root);
     if (found->number)
         return SHOAL_OK;
@@ -259,7 +259,7 @@ static int get_folder(shoal_store *base, const char *key, const store_range *ran
     }
     if (status == SHOAL_OK && found.number == 0 && missing) { /* it changed faster than it can be read */
         attempt->cause = SHOAL_CAUSE_RACE;
-        return store_fail(base, key, SHOAL_AGAIN, "it was replaced again and again while it was read");
+        return store_fail(base, key, SHOAL_AGAIN, "it was replaced again and again while being read");
     }
     if (status < 0)
         return status;
@@ -299,7 +299,7 @@ static int check_condition(folder_store *self, const char *key, const shoal_etag
     if (!expected || strcmp(expected->text, now->text) == 0)
         return SHOAL_OK;
     return store_fail(&self->store, key, SHOAL_CONFLICT,
-                      now->text[0] ? "it is there, in another version" : "it is not there");
+                      now->text[0] ? "it exists, in another version" : "it does not exist");
 }
 
 static int put_inside(folder_store *self, folder_change *change, store_attempt *attempt)

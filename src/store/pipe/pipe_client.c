@@ -85,7 +85,7 @@ static int make_call_room(pipe_calling *call, uint64_t size)
     if (want && call->answer.status == SHOAL_OK)
         total = left <= 0 ? 0 : want > 0 && want < left ? (uint64_t)want : (uint64_t)left;
     if (size > total || (call->buffer && size > call->room))
-        return shoal_fail(SHOAL_INVALID, "an answer is longer than what was asked for");
+        return shoal_fail(SHOAL_INVALID, "an answer is longer than requested");
     if (call->buffer || total == 0)
         return SHOAL_OK;
     return base_alloc_unset(&call->memory, (size_t)total, 1, "a blob");
@@ -108,7 +108,7 @@ static void on_head(void *context, uint32_t stream, const void *head, size_t siz
     pthread_mutex_lock(&self->lock);
     pipe_calling *call = find_call(self, stream);
     if (call && (state_of(call) != CALL_SENT || !pipe_answer_read(&call->answer, call->request->call, head, size))) {
-        wrong = "an answer that makes no sense came";
+        wrong = "received a malformed answer";
     } else if (call) {
         call->size = (size_t)body_size;
         if (make_call_room(call, body_size) < 0) {
@@ -140,7 +140,7 @@ static bool on_body(void *context, uint32_t stream, const void *bytes, size_t si
     }
     pthread_mutex_unlock(&self->lock);
     if (too_much)
-        pipe_link_fail(self->link, "more of an answer came than it said");
+        pipe_link_fail(self->link, "received more of an answer than announced");
     return true;
 }
 
@@ -179,7 +179,7 @@ static int connect_to(int *out, const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path)
-        return shoal_fail(SHOAL_USAGE, "%s: the path of a socket can't be longer than %zu bytes", path,
+        return shoal_fail(SHOAL_USAGE, "%s: a socket's path can't be longer than %zu bytes", path,
                           sizeof address.sun_path - 1);
     memcpy(address.sun_path, path, strlen(path) + 1);
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -188,7 +188,7 @@ static int connect_to(int *out, const char *path)
     if (connect(descriptor, (struct sockaddr *)&address, sizeof address) < 0) {
         int error = errno;
         close(descriptor);
-        return shoal_fail_errno(SHOAL_AGAIN, error, "%s: the agent of this machine can't be reached", path);
+        return shoal_fail_errno(SHOAL_AGAIN, error, "%s: can't reach the agent of this machine", path);
     }
     *out = descriptor;
     return SHOAL_OK;

@@ -53,7 +53,7 @@ int pipe_frame_read(pipe_frame *out, const void *bytes, size_t size, const char 
     if (size <= AT_KIND)
         return 0;
     if (header[AT_KIND] == 0 || header[AT_KIND] >= PIPE_KINDS)
-        return refuse_frame(why, "a frame of a kind there is not");
+        return refuse_frame(why, "a frame of an unknown kind");
     const struct shape *shape = &shapes[header[AT_KIND]];
     if (size < PIPE_FRAME_BYTES)
         return 0;
@@ -66,12 +66,12 @@ int pipe_frame_read(pipe_frame *out, const void *bytes, size_t size, const char 
                         .length = le16toh(length),
                         .payload = header + PIPE_FRAME_BYTES};
     if (out->flags & ~shape->flags)
-        return refuse_frame(why, "a frame with flags that its kind does not have");
+        return refuse_frame(why, "a frame with invalid flags");
     if (out->length < shape->least || out->length > shape->most)
-        return refuse_frame(why, "a frame of a length that its kind does not have");
+        return refuse_frame(why, "a frame with an invalid length");
     if (size < PIPE_FRAME_BYTES + (size_t)out->length)
         return 0;
     if (frame_checksum(header, out->payload, out->length) != le32toh(crc))
-        return refuse_frame(why, "a frame whose checksum is wrong");
+        return refuse_frame(why, "a frame with a wrong checksum");
     return (int)(PIPE_FRAME_BYTES + out->length);
 }

@@ -418,7 +418,7 @@ static void worker_head(void *context, uint32_t stream, const void *head, size_t
     base_writer rewritten = {0};
     ask *ask = NULL;
     if (!pipe_request_read(&request, head, size) || find_workers_ask(worker, stream)) {
-        pipe_link_fail(worker->link, "a worker sent a request that makes no sense");
+        pipe_link_fail(worker->link, "a worker sent a malformed request");
         return;
     }
     if (self->ask_count >= ASKS_MOST) {
@@ -462,7 +462,8 @@ static bool worker_body(void *context, uint32_t stream, const void *bytes, size_
     if (!ask)
         return true; /* of a request that was refused */
     if (size > ask->to_send || new_chunk(&chunk, worker, bytes, size) < 0) {
-        pipe_link_fail(worker->link, size > ask->to_send ? "a worker sent more of a body than it said" : shoal_error());
+        pipe_link_fail(worker->link,
+                       size > ask->to_send ? "a worker sent more of a body than it announced" : shoal_error());
         return true;
     }
     ask->to_send -= size;
@@ -509,7 +510,7 @@ static void answer_same(pipe_hub *self, ask *ask, pipe_answer *answer)
     body *body = ask->offered;
     base_writer head = {0};
     if (!body || strcmp(body->etag.text, answer->etag.text) != 0) {
-        pipe_link_fail(self->up, "the other end refers to bytes that it did not send");
+        pipe_link_fail(self->up, "the other end refers to bytes it did not send");
         return;
     }
     answer->same = 0;
@@ -537,7 +538,7 @@ static void begin_fill(pipe_hub *self, ask *ask, const pipe_answer *answer, cons
         body = ask->fills;
     }
     if (status == SHOAL_OK && body_size > (uint64_t)body->length)
-        status = shoal_fail(SHOAL_INVALID, "the other end sends more than was asked for");
+        status = shoal_fail(SHOAL_INVALID, "the other end sent more than was requested");
     if (status == SHOAL_OK)
         status = base_alloc_unset(&body->bytes, (size_t)body_size, 1, "bytes of a get");
     if (status < 0) {
@@ -560,7 +561,7 @@ static void up_head(void *context, uint32_t stream, const void *head, size_t siz
     if (!ask)
         return; /* nobody waits for it any more */
     if (ask->answered || (ask->shares && !pipe_answer_read(&answer, PIPE_GET, head, size))) {
-        pipe_link_fail(self->up, "the other end sent an answer that makes no sense");
+        pipe_link_fail(self->up, "the other end sent a malformed answer");
         return;
     }
     ask->answered = true;
@@ -598,7 +599,7 @@ static bool up_body(void *context, uint32_t stream, const void *bytes, size_t si
     if (!ask)
         return true;
     if (size > ask->to_come) {
-        pipe_link_fail(self->up, "the other end sent more of a body than it said");
+        pipe_link_fail(self->up, "the other end sent more of a body than it announced");
         return true;
     }
     ask->to_come -= size;
@@ -698,13 +699,13 @@ static int listen_on(pipe_hub *self, const char *path)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat info;
     if (strlen(path) >= sizeof address.sun_path)
-        return shoal_fail(SHOAL_USAGE, "%s: the path of a socket can't be longer than %zu bytes", path,
+        return shoal_fail(SHOAL_USAGE, "%s: a socket's path can't be longer than %zu bytes", path,
                           sizeof address.sun_path - 1);
     memcpy(address.sun_path, path, strlen(path) + 1);
     self->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (self->listener < 0 || bind(self->listener, (struct sockaddr *)&address, sizeof address) < 0 ||
         listen(self->listener, 128) < 0)
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't serve workers on a socket there", path);
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't serve workers on this socket", path);
     self->socket_number = stat(path, &info) == 0 ? info.st_ino : 0;
     return base_copy_text(&self->socket, path);
 }

@@ -43,7 +43,7 @@ int pipe_lane_add(pipe_link *link, const pipe_frame *frame, const void *prefix, 
     pipe_short *brief = NULL;
     size_t length = prefix_size + frame->length;
     if (link->short_bytes > SHORT_BYTES_MOST) {
-        pipe_link_broke(link, "the other end does not take what it is sent");
+        pipe_link_broke(link, "the other end is not reading what it is sent");
         return shoal_fail(SHOAL_AGAIN, "%s", link->why);
     }
     int status = base_alloc_unset(&brief, 1, sizeof *brief + PIPE_FRAME_BYTES + length, "a frame");

@@ -176,11 +176,10 @@ static void judge_hello(pipe_link *self)
     self->line[self->line_size] = '\0';
     int fields = sscanf(self->line + sizeof magic - 1, "%9d %63s %63s%n", &protocol, version, nonce, &end);
     if (fields >= 1 && protocol != PIPE_PROTOCOL) {
-        pipe_link_broke(self,
-                        "the other end is shoal %s and speaks protocol %d of links; this is shoal %s, which speaks %d",
+        pipe_link_broke(self, "the other end is shoal %s with link protocol %d; this is shoal %s with link protocol %d",
                         version[0] ? version : "(unknown)", protocol, SHOAL_VERSION, PIPE_PROTOCOL);
     } else if (fields != 3 || strcmp(nonce, self->nonce) != 0) {
-        pipe_link_broke(self, "the other end's hello is not the one that was expected here");
+        pipe_link_broke(self, "the other end's hello is not the expected one");
     } else {
         self->greeted = true;
         self->silence = 0;
@@ -250,7 +249,7 @@ static void hear_head(pipe_link *self, const pipe_frame *frame)
     bool agree = head <= left && head <= PIPE_HEAD_MOST &&
                  (follows ? left == head && body_size > 0 : left - head == body_size && body_size <= PIPE_SHORT_MOST);
     if (!agree) {
-        broke(self, "the other end sent a message whose lengths do not agree");
+        broke(self, "the other end sent a message with inconsistent lengths");
         return;
     }
     self->options.events->head(self->options.context, frame->stream, bytes, head, follows ? NULL : bytes + head,
@@ -294,7 +293,7 @@ void pipe_link_taken(pipe_link *self, size_t size)
 static void hear_note(pipe_link *self, const pipe_frame *frame)
 {
     if (frame->length > PIPE_NOTE_MOST - self->note_size || memchr(frame->payload, 0, frame->length)) {
-        broke(self, "the other end sent a note that is too long, or no text");
+        broke(self, "the other end sent a note that is too long or not text");
         return;
     }
     memcpy(self->note + self->note_size, frame->payload, frame->length);
@@ -331,7 +330,7 @@ static void hear_credit(pipe_link *self, const pipe_frame *frame)
 {
     pthread_mutex_lock(&self->lock);
     if (!pipe_lane_credited(self, read_u64(frame->payload)))
-        pipe_link_broke(self, "the other end says it took more than was sent");
+        pipe_link_broke(self, "the other end acknowledged more than was sent");
     self->dirty = true;
     pthread_mutex_unlock(&self->lock);
 }
@@ -383,7 +382,7 @@ void pipe_link_read(pipe_link *self)
     if (size < 0 && errno != ECONNRESET)
         pipe_link_broke(self, "reading: %s", strerror(errno));
     else if (size <= 0)
-        pipe_link_broke(self, self->greeted ? "the other end is gone" : "the other end ended without a hello");
+        pipe_link_broke(self, self->greeted ? "the other end is gone" : "the other end exited before its hello");
     else
         self->all_received += size;
     pthread_mutex_unlock(&self->lock);

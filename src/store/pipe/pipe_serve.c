@@ -213,7 +213,7 @@ static int mark_next_page(pipe_answer *answer, const shoal_listing *page, const 
     else if (page->more)
         size = snprintf(answer->marker, sizeof answer->marker, "m%s", page->marker);
     if (size >= (int)sizeof answer->marker)
-        return shoal_fail(SHOAL_INVALID, "the store marks a page by a text that is too long");
+        return shoal_fail(SHOAL_INVALID, "the store's page marker is too long");
     return SHOAL_OK;
 }
 
@@ -389,7 +389,7 @@ static bool may_serve(pipe_server *self, pipe_task *task, char full[PIPE_FULL_NA
     bool reads = call == PIPE_GET || call == PIPE_LIST || call == PIPE_COUNT;
     int status = pipe_full_name(full, self, task, call != PIPE_LIST);
     if (status == SHOAL_OK && task->request.data && !reads)
-        status = store_fail(store, task->request.name, SHOAL_DENIED, "the store of the rows is only read");
+        status = store_fail(store, task->request.name, SHOAL_DENIED, "the store of the rows is read-only");
     if (status < 0)
         pipe_refuse(self, task, status);
     return status == SHOAL_OK;

@@ -195,10 +195,10 @@ static int make_task_room(pipe_server *self, pipe_task *task, uint64_t size)
 {
     bool has_body = task->request.call == PIPE_PUT || task->request.call == PIPE_PUSH;
     if (size > 0 && !has_body)
-        return shoal_fail(SHOAL_INVALID, "the other end sent a request with a body that it can't have");
+        return shoal_fail(SHOAL_INVALID, "the other end sent a request with an unexpected body");
     if (size > (uint64_t)self->bodies_most)
         return store_fail(self->options.store, task->request.name, SHOAL_MEMORY,
-                          "%" PRIu64 " bytes are more than the machine that serves it can take in", size);
+                          "%" PRIu64 " bytes are more than the machine that serves it can accept", size);
     pthread_mutex_lock(&self->lock);
     bool enough = self->bodies == 0 || self->bodies + (int64_t)size <= self->bodies_most;
     if (enough) {
@@ -208,7 +208,7 @@ static int make_task_room(pipe_server *self, pipe_task *task, uint64_t size)
     pthread_mutex_unlock(&self->lock);
     if (!enough)
         return store_fail(self->options.store, task->request.name, SHOAL_AGAIN,
-                          "%" PRIu64 " bytes are more than the machine that serves it can take in just now", size);
+                          "%" PRIu64 " bytes are more than the machine that serves it can accept just now", size);
     return has_body ? base_alloc_unset(&task->body, size ? (size_t)size : 1, 1, "a body") : SHOAL_OK;
 }
 
@@ -218,7 +218,7 @@ static void on_head(void *context, uint32_t stream, const void *head, size_t siz
     pipe_task *task = NULL;
     int status = base_alloc(&task, 1, sizeof *task, "a request");
     if (status < 0 || !pipe_request_read(&task->request, head, size)) {
-        pipe_link_fail(self->link, status < 0 ? shoal_error() : "the other end sent a request that makes no sense");
+        pipe_link_fail(self->link, status < 0 ? shoal_error() : "the other end sent a malformed request");
         base_free(&task);
         return;
     }
@@ -234,7 +234,7 @@ static void on_head(void *context, uint32_t stream, const void *head, size_t siz
     pthread_mutex_unlock(&self->lock);
     if (known || many)
         pipe_link_fail(self->link,
-                       known ? "the other end sent a request twice" : "the other end asks too much at once");
+                       known ? "the other end sent a request twice" : "the other end sent too many requests at once");
     if (!fine) {
         base_free(&task);
         return;
@@ -274,7 +274,7 @@ static bool on_body(void *context, uint32_t stream, const void *bytes, size_t si
         task->state = TASK_RUNS;
     pthread_mutex_unlock(&self->lock);
     if (too_much)
-        pipe_link_fail(self->link, "the other end sent more of a body than it said");
+        pipe_link_fail(self->link, "the other end sent more of a body than it announced");
     if (whole)
         pipe_task_begin(self, task);
     return true;

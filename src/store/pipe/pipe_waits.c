@@ -128,11 +128,11 @@ bool pipe_wait_park(pipe_server *self, pipe_task *task)
 void pipe_wait_begin(pipe_server *self, pipe_task *task)
 {
     if (task->request.data || !self->watch) {
-        pipe_refuse(self, task, shoal_fail(SHOAL_USAGE, "this store can't tell of changes"));
+        pipe_refuse(self, task, shoal_fail(SHOAL_USAGE, "this store can't report changes"));
         return;
     }
     if (!stay(self, task))
-        pipe_refuse(self, task, shoal_fail(SHOAL_AGAIN, "nobody waits any more"));
+        pipe_refuse(self, task, shoal_fail(SHOAL_AGAIN, "nobody is waiting any more"));
 }
 
 /* ---- watches ----------------------------------------------------------------------------------------------------- */

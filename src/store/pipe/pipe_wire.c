@@ -249,7 +249,7 @@ int pipe_entries_read(shoal_listing *page, const void *bytes, size_t size)
         int64_t length = base_read_i64(&in);
         base_read_text(&in, etag.text, sizeof etag.text);
         if (in.bad)
-            return shoal_fail(SHOAL_INVALID, "a listing that makes no sense came from the other end of the pipe");
+            return shoal_fail(SHOAL_INVALID, "the other end of the pipe sent a malformed listing");
         status = store_listing_add(page, key, strlen(key), length, etag.text[0] ? etag.text : NULL);
     }
     return status;

@@ -173,7 +173,7 @@ static int find_socket(char **socket, char **rest, const store_url *url)
             return base_copy_text_n(rest, url->rest + end + (end < length), length - end - (end < length));
         }
     }
-    return shoal_fail(SHOAL_USAGE, "%s: there is no socket on that path; an agent makes one for its workers",
+    return shoal_fail(SHOAL_USAGE, "%s: there is no socket on that path; an agent creates one for its workers",
                       url->text);
 }
 
@@ -190,7 +190,7 @@ static int open_pipe(shoal_store *base, char **rest, const store_url *url, const
     self->ready = true;
     self->data = store != NULL;
     if (store && strcmp(store, "data") != 0)
-        status = shoal_fail(SHOAL_USAGE, "%s: store must be data, or not be there, not '%s'", url->text, store);
+        status = shoal_fail(SHOAL_USAGE, "%s: store must be data or left out, not '%s'", url->text, store);
     if (status == SHOAL_OK)
         status = find_socket(&self->socket, rest, url);
     if (status == SHOAL_OK)
@@ -332,7 +332,7 @@ static int get_rest(gathering *self, const store_range *range, unsigned char *to
         bool changed = number > 0 && (status == SHOAL_CONFLICT || status == SHOAL_ABSENT);
         if (changed || (status == SHOAL_OK && next->call.size != expected)) {
             self->attempt->cause = SHOAL_CAUSE_RACE;
-            status = store_fail(&self->store->store, self->key, SHOAL_AGAIN, "it was replaced while it was fetched");
+            status = store_fail(&self->store->store, self->key, SHOAL_AGAIN, "it was replaced while being fetched");
         }
     }
     return status;
@@ -693,7 +693,7 @@ static int await_once(pipe_store *self, const char *key, int64_t until, shoal_bl
         end_expectation(self, held);
     if (cut)
         status = name_failure(self, key, status);
-    return came ? status : store_fail(&self->store, key, SHOAL_ABSENT, "it was not there in time");
+    return came ? status : store_fail(&self->store, key, SHOAL_ABSENT, "it did not appear in time");
 }
 
 static int await_pipe(shoal_store *base, const char *key, int64_t until, shoal_blob *out, store_attempt *attempt)

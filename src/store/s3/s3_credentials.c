@@ -46,7 +46,7 @@ int s3_keys_set(s3_keys *keys, const char *id, size_t id_size, const char *secre
     size_t size = sizeof version - 1 + secret_size;
     char *key = NULL;
     if (!is_clean(id, id_size) || !is_clean(secret, secret_size) || !is_clean(token, token_size))
-        return shoal_fail(SHOAL_INVALID, "an AWS key or token has a space or an unusual character in it");
+        return shoal_fail(SHOAL_INVALID, "an AWS key or token contains a space or an invalid character");
     int status = base_alloc(&key, size + 1, 1, "credentials");
     if (status < 0)
         return status;
@@ -100,7 +100,7 @@ static int fetch_environment(s3_keys *out, s3_chain *chain, int64_t deadline)
     if ((!*id && !*secret) || chain->before_environment)
         return shoal_fail(SHOAL_ABSENT, "AWS_ACCESS_KEY_ID is not set");
     if (!*id || !*secret)
-        return shoal_fail(SHOAL_DENIED, "of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only one is set");
+        return shoal_fail(SHOAL_DENIED, "only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set");
     return s3_keys_set(out, id, strlen(id), secret, strlen(secret), token, strlen(token));
 }
 
@@ -119,10 +119,11 @@ static int fetch_profile(s3_keys *out, s3_chain *chain, int64_t deadline)
         status =
             shoal_fail(SHOAL_USAGE, "there is no profile '%s' in ~/.aws/credentials or ~/.aws/config", chain->profile);
     } else if (status == SHOAL_OK && profile.unsupported[0]) {
-        status = shoal_fail(SHOAL_DENIED,
-                            "profile '%s' gets its keys by %s, which is not supported; aws configure "
-                            "export-credentials --format env prints keys that are",
-                            chain->profile, profile.unsupported);
+        status = shoal_fail(
+            SHOAL_DENIED,
+            "profile '%s' gets its keys from %s, which is not supported; 'aws configure export-credentials --format "
+            "env' prints keys that are",
+            chain->profile, profile.unsupported);
     } else if (status == SHOAL_OK) {
         status = shoal_fail(SHOAL_ABSENT, "profile '%s' has no keys", chain->profile);
     }
@@ -162,7 +163,7 @@ static int fetch_keys(s3_keys **out, s3_chain *chain, int *source, int64_t deadl
             s3_keys_free(out);
     }
     if (status == SHOAL_ABSENT && first == last)
-        return shoal_fail(SHOAL_AGAIN, "new credentials can't be had: %s", shoal_error());
+        return shoal_fail(SHOAL_AGAIN, "can't get new credentials: %s", shoal_error());
     if (status == SHOAL_ABSENT)
         return shoal_fail(
             SHOAL_DENIED,
@@ -248,7 +249,7 @@ static int wait_for_other(s3_chain *chain, int64_t deadline)
     pthread_mutex_unlock(&chain->lock);
     base_wait_word(&chain->attempts, seen, deadline);
     pthread_mutex_lock(&chain->lock);
-    return base_now() < deadline ? SHOAL_OK : shoal_fail(SHOAL_AGAIN, "credentials did not come in time");
+    return base_now() < deadline ? SHOAL_OK : shoal_fail(SHOAL_AGAIN, "timed out waiting for credentials");
 }
 
 int s3_chain_get(s3_keys **out, s3_chain *chain, int64_t deadline)

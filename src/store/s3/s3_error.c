@@ -102,22 +102,22 @@ static const struct refusal {
     {"InvalidAccessKeyId", SHOAL_DENIED, "the server does not know this access key id (AWS_ACCESS_KEY_ID)"},
     {"SignatureDoesNotMatch", SHOAL_DENIED,
      "the secret key does not belong to the access key id (AWS_SECRET_ACCESS_KEY)"},
-    {"ExpiredToken", SHOAL_DENIED, "the session of these credentials has ended: get new ones (AWS_SESSION_TOKEN)"},
-    {"InvalidToken", SHOAL_DENIED, "the session token is not one the server gave (AWS_SESSION_TOKEN)"},
-    {"AccessDenied", SHOAL_DENIED, "these credentials do not allow it"},
-    {"AllAccessDisabled", SHOAL_DENIED, "the bucket's owner has switched it off"},
-    {"AccountProblem", SHOAL_DENIED, "the account has a problem that its owner has to solve"},
+    {"ExpiredToken", SHOAL_DENIED, "these credentials have expired: get new ones (AWS_SESSION_TOKEN)"},
+    {"InvalidToken", SHOAL_DENIED, "the session token is invalid (AWS_SESSION_TOKEN)"},
+    {"AccessDenied", SHOAL_DENIED, "these credentials do not permit it"},
+    {"AllAccessDisabled", SHOAL_DENIED, "the bucket's owner has disabled it"},
+    {"AccountProblem", SHOAL_DENIED, "the account has a problem that its owner must resolve"},
     {"NoSuchBucket", SHOAL_ABSENT, "there is no such bucket"},
     {"NoSuchKey", SHOAL_ABSENT, "there is no such key"},
-    {"NoSuchUpload", SHOAL_SYSTEM, "an upload was removed before it was complete"},
-    {"PreconditionFailed", SHOAL_CONFLICT, "someone else was first"},
-    {"EntityTooLarge", SHOAL_INVALID, "it is larger than the server takes"},
-    {"KeyTooLongError", SHOAL_INVALID, "the key with its prefix is longer than the server takes"},
+    {"NoSuchUpload", SHOAL_SYSTEM, "the upload was removed before it was complete"},
+    {"PreconditionFailed", SHOAL_CONFLICT, "another writer was first"},
+    {"EntityTooLarge", SHOAL_INVALID, "it is larger than the server accepts"},
+    {"KeyTooLongError", SHOAL_INVALID, "the key with its prefix is longer than the server accepts"},
     {"QuotaExceeded", SHOAL_SYSTEM, "the bucket's quota is used up"},
     {"XMinioStorageFull", SHOAL_SYSTEM, "the server's disk is full"},
-    {"NotImplemented", SHOAL_INVALID, "the server can't do what shoal needs"},
-    {"BucketAlreadyExists", SHOAL_DENIED, "the bucket's name is someone else's"},
-    {"InvalidBucketName", SHOAL_USAGE, "the server takes no bucket of that name"},
+    {"NotImplemented", SHOAL_INVALID, "the server lacks a feature that shoal needs"},
+    {"BucketAlreadyExists", SHOAL_DENIED, "the bucket's name belongs to someone else"},
+    {"InvalidBucketName", SHOAL_USAGE, "the server does not accept a bucket of that name"},
 };
 
 /* Codes that pass by themselves, whatever their HTTP status. */
@@ -130,13 +130,13 @@ static int fail_passing(s3_store *self, const s3_request *request, const s3_erro
         int status;
         const char *sentence;
     } passing[] = {
-        {"ConditionalRequestConflict", SHOAL_CAUSE_RACE, SHOAL_AGAIN, "another writer was in the way"},
-        {"TemporaryRedirect", SHOAL_CAUSE_SERVER, SHOAL_AGAIN, "the bucket is new, and not known everywhere yet"},
-        {"OperationAborted", SHOAL_CAUSE_RACE, SHOAL_AGAIN, "another request was in the way"},
+        {"ConditionalRequestConflict", SHOAL_CAUSE_RACE, SHOAL_AGAIN, "another writer interfered"},
+        {"TemporaryRedirect", SHOAL_CAUSE_SERVER, SHOAL_AGAIN, "the bucket is new and not known everywhere yet"},
+        {"OperationAborted", SHOAL_CAUSE_RACE, SHOAL_AGAIN, "another request interfered"},
         {"SlowDown", SHOAL_CAUSE_THROTTLED, SHOAL_AGAIN, "too many requests"},
         {"Throttling", SHOAL_CAUSE_THROTTLED, SHOAL_AGAIN, "too many requests"},
         {"RequestTimeout", SHOAL_CAUSE_TIMEOUT, SHOAL_AGAIN, "the server waited too long for the body"},
-        {"InternalError", SHOAL_CAUSE_SERVER, SHOAL_UNKNOWN, "the server has a fault"},
+        {"InternalError", SHOAL_CAUSE_SERVER, SHOAL_UNKNOWN, "the server failed"},
     };
     for (size_t i = 0; i < sizeof passing / sizeof *passing; i++) {
         if (strcmp(error->code, passing[i].code) != 0)
@@ -181,10 +181,10 @@ int s3_fail(s3_store *self, const s3_request *request, store_attempt *attempt)
             return store_fail(&self->store, request->key, row->status, "%s%s", row->sentence, more);
     status = http->status == 501 ? SHOAL_OK : http_passing(http, attempt);
     if (status < 0)
-        return store_fail(&self->store, request->key, status, "the server answers %d%s", http->status, more);
+        return store_fail(&self->store, request->key, status, "the server answered %d%s", http->status, more);
     return store_fail(&self->store, request->key, SHOAL_INVALID, "%s%s%s",
-                      error.message[0] ? error.message : "the server refuses the request", more,
-                      http->status >= 200 && http->status < 300 ? ", though it says that all is well" : "");
+                      error.message[0] ? error.message : "the server rejected the request", more,
+                      http->status >= 200 && http->status < 300 ? ", though it reports success" : "");
 }
 
 bool s3_is_about_key(const s3_request *request)

@@ -32,7 +32,7 @@ static int read_size(int64_t *out, const char *text)
     char *end;
     unsigned long long size = strtoull(text, &end, 10);
     if (end == text || *end || *text == '-' || size > INT64_MAX / 3 * 2)
-        return shoal_fail(SHOAL_BROKEN, "the server lists a blob whose size is no number");
+        return shoal_fail(SHOAL_BROKEN, "the server lists a blob whose size is not a number");
     *out = (int64_t)size;
     return SHOAL_OK;
 }
@@ -96,7 +96,7 @@ static int decode_listed(char *text)
         }
         int byte = base_hex_byte(from + 1);
         if (byte <= 0)
-            return shoal_fail(SHOAL_BROKEN, "the server lists a key that is not encoded as it says");
+            return shoal_fail(SHOAL_BROKEN, "the server lists a key that is not encoded as announced");
         *to++ = (char)byte;
         from += 2;
     }
@@ -109,11 +109,11 @@ int s3_list_parse(shoal_listing *page, char **token, const char *text, size_t si
     reading self = {.page = page, .size = -1};
     int status = xml_read(text, size, read_element, &self);
     if (status == SHOAL_OK && !self.is_list)
-        status = shoal_fail(SHOAL_BROKEN, "the server's answer is no list of keys");
+        status = shoal_fail(SHOAL_BROKEN, "the server's answer is not a list of keys");
     for (size_t i = 0; i < page->count && status == SHOAL_OK && self.encoded; i++)
         status = decode_listed(page->entries[i].key);
     if (status == SHOAL_OK && self.truncated && !self.token)
-        status = shoal_fail(SHOAL_BROKEN, "the server has more keys and does not say how to ask for them");
+        status = shoal_fail(SHOAL_BROKEN, "the server has more keys but does not say how to continue the listing");
     if (status == SHOAL_OK && self.truncated) {
         *token = self.token;
         self.token = NULL;

@@ -125,10 +125,10 @@ static int take_fields(s3_keys *out, const field fields[FIELDS])
         return shoal_fail(SHOAL_DENIED, "the metadata service has no keys: %.*s",
                           (int)(code->size < 64 ? code->size : 64), code->text);
     if (fields[ID].size == 0 || fields[SECRET].size == 0)
-        return shoal_fail(SHOAL_BROKEN, "the metadata service's answer has no AccessKeyId or no SecretAccessKey");
+        return shoal_fail(SHOAL_BROKEN, "the metadata service's answer lacks AccessKeyId or SecretAccessKey");
     out->expires = expires->text ? read_time(expires->text, expires->size) : 0;
     if (out->expires < 0)
-        return shoal_fail(SHOAL_BROKEN, "the metadata service's answer has an Expiration that is no time");
+        return shoal_fail(SHOAL_BROKEN, "the metadata service's answer has an Expiration that is not a time");
     return s3_keys_set(out, fields[ID].text, fields[ID].size, fields[SECRET].text, fields[SECRET].size,
                        fields[TOKEN].text, fields[TOKEN].size);
 }
@@ -143,7 +143,7 @@ int s3_metadata_parse(s3_keys *out, const char *text, size_t size)
     if (read_fields(fields, copy, size))
         status = take_fields(out, fields);
     else
-        status = shoal_fail(SHOAL_BROKEN, "the metadata service's answer is not the JSON it should be");
+        status = shoal_fail(SHOAL_BROKEN, "the metadata service's answer is not the expected JSON");
     base_wipe(copy, size);
     base_free(&copy);
     return status;
@@ -179,7 +179,7 @@ static int ask_service(http_request *request, http_pool *pool, const char *what,
         return shoal_fail(SHOAL_ABSENT, "no metadata service answers (%s)", request->trouble);
     /* What refuses is no service of Amazon's, or has no role for us: the next place in the chain may have keys. */
     return shoal_fail(request->status == 429 || request->status >= 500 ? SHOAL_AGAIN : SHOAL_ABSENT,
-                      "the metadata service answers %d when asked for %s", request->status, what);
+                      "the metadata service answered %d to the request for %s", request->status, what);
 }
 
 /* Gets `address` and what stands behind it, with a header that proves we may; *out is the caller's to release. */

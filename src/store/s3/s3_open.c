@@ -31,7 +31,7 @@ static int split_url(s3_store *self, char **rest, const store_url *url)
     if (length < 3 || length > 63 || strspn(name, letters) < length || name[0] == '.' || name[0] == '-')
         return shoal_fail(
             SHOAL_USAGE,
-            "%s: must be s3://BUCKET or s3://BUCKET/PREFIX, with a bucket's name of 3 to 63 letters, digits, dots and "
+            "%s: must be s3://BUCKET or s3://BUCKET/PREFIX; a bucket's name has 3 to 63 letters, digits, dots and "
             "dashes",
             url->text);
     int status = base_copy_text_n(&self->bucket, name, length);
@@ -82,7 +82,7 @@ static int parse_endpoint(endpoint *out, const char *text)
     bool good = length > 0 && length < sizeof out->host && !memchr(host, '@', length) && digits <= 5 &&
                 (*path == '/' || *path == '\0') && !strpbrk(path, "?#%@") && path_length < sizeof out->path;
     if (!good)
-        return shoal_fail(SHOAL_USAGE, "'%.*s' (AWS_ENDPOINT_URL) is no address of a server", (int)strcspn(text, "?@"),
+        return shoal_fail(SHOAL_USAGE, "'%.*s' (AWS_ENDPOINT_URL) is not a server's address", (int)strcspn(text, "?@"),
                           text);
     while (path_length > 0 && path[path_length - 1] == '/')
         path_length--;
@@ -229,8 +229,8 @@ static int refuse_server(const s3_store *self, const char *header)
 {
     return store_fail(
         &self->store, NULL, SHOAL_INVALID,
-        "%s does not honour conditional writes (%s), which shoal needs so that of several writers exactly one is "
-        "first; use AWS itself, Ceph's radosgw, MinIO or another server that does",
+        "%s does not honour conditional writes (%s), which shoal needs so that exactly one of several writers wins; "
+        "use AWS itself, Ceph's radosgw, MinIO or another server that does",
         self->base, header);
 }
 
@@ -241,7 +241,7 @@ static int probe_absent(s3_store *self, const char *key, shoal_etag *etag, store
     int status = try_put(self, key, "1", SHOAL_NOTHING, etag, &code, attempt);
     if (status == SHOAL_DENIED)
         return store_fail(&self->store, NULL, status,
-                          "these credentials may not write here, and it is not opened for reading only: %s",
+                          "these credentials may not write here, and the store was not opened read-only: %s",
                           shoal_error());
     if (status == SHOAL_OK && code != 200)
         status = refuse_server(self, "If-None-Match");

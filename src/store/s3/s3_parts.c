@@ -103,11 +103,11 @@ static int take_range(void *context, size_t item, http_request *http, bool asked
             /* It was replaced between two ranges.  The whole get has to begin anew, which is the layer's above to
              * do. */
             attempt->cause = SHOAL_CAUSE_RACE;
-            status = store_fail(&job->self->store, job->key, SHOAL_CONFLICT, "it was replaced while it was read");
+            status = store_fail(&job->self->store, job->key, SHOAL_CONFLICT, "it was replaced while being read");
         } else if (status == SHOAL_OK && part->http.status != 206) {
             status = s3_fail(job->self, part, attempt);
         } else if (status == SHOAL_OK && part->http.size != part_size(job, item)) {
-            status = store_fail(&job->self->store, job->key, SHOAL_BROKEN, "the server sent %zu bytes of %zu",
+            status = store_fail(&job->self->store, job->key, SHOAL_BROKEN, "the server sent %zu of %zu bytes",
                                 part->http.size, part_size(job, item));
         }
     }
@@ -229,7 +229,7 @@ static int begin_upload(putting *job, store_attempt *attempt)
     else if (status == SHOAL_OK)
         status = xml_read(request.http.answer, request.http.size, read_upload, &job->upload);
     if (status == SHOAL_OK && !job->upload)
-        status = store_fail(&job->self->store, job->key, SHOAL_BROKEN, "the server begins an upload without a name");
+        status = store_fail(&job->self->store, job->key, SHOAL_BROKEN, "the server started an upload without an id");
     s3_request_release(&request);
     return status;
 }
@@ -244,8 +244,8 @@ static int write_parts(char **out, const putting *job)
     used = (size_t)sprintf(*out, "<CompleteMultipartUpload>");
     for (size_t i = 0; i < job->count; i++) {
         if (strpbrk(job->parts[i].etag.text, "<>&"))
-            return store_fail(&job->self->store, job->key, SHOAL_BROKEN, "the server names a part by '%s'",
-                              job->parts[i].etag.text);
+            return store_fail(&job->self->store, job->key, SHOAL_BROKEN,
+                              "the server's ETag of a part is malformed: '%s'", job->parts[i].etag.text);
         used += (size_t)sprintf(*out + used, "<Part><PartNumber>%s</PartNumber><ETag>\"%s\"</ETag></Part>",
                                 job->parts[i].number, job->parts[i].etag.text);
     }
@@ -285,7 +285,7 @@ static int derive_etag(const putting *job, shoal_etag *out)
     good = good && EVP_DigestFinal_ex(context, hash, NULL) == 1;
     EVP_MD_CTX_free(context);
     if (!good)
-        return store_fail(&job->self->store, job->key, SHOAL_BROKEN, "the server does not name what it has made");
+        return store_fail(&job->self->store, job->key, SHOAL_BROKEN, "the server's answer has no ETag");
     base_hex_write(out->text, hash, sizeof sum);
     snprintf(out->text + 2 * sizeof sum, 24, "-%zu", job->count);
     return SHOAL_OK;

@@ -148,7 +148,7 @@ static int read_file(char **out, size_t *size, const char *path)
     if (file < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s", path);
     if (fstat(file, &about) < 0 || !S_ISREG(about.st_mode) || about.st_size > FILE_MOST)
-        status = shoal_fail(SHOAL_INVALID, "%s: no plain file of less than a mebibyte", path);
+        status = shoal_fail(SHOAL_INVALID, "%s: not a regular file of less than 1 MiB", path);
     if (status == SHOAL_OK)
         status = base_alloc(out, (size_t)about.st_size + 1, 1, "a file of credentials");
     *size = 0;

@@ -28,7 +28,7 @@ static int append_n(text *out, const char *bytes, size_t size)
 {
     size_t needed;
     if (!base_add(&needed, out->size, size) || !base_add(&needed, needed, 1))
-        return shoal_fail(SHOAL_MEMORY, "a request is too long to be signed");
+        return shoal_fail(SHOAL_MEMORY, "a request is too long to sign");
     if (needed > out->room) {
         size_t room = needed < 512 ? 1024 : needed * 2;
         int status = base_grow(&out->bytes, out->room, room, 1, "a request to sign");

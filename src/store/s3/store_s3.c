@@ -46,7 +46,8 @@ static int read_whole(const http_request *http, int64_t *out)
         text = strchr(text, '/') ? strchr(text, '/') + 1 : NULL; /* bytes 0-99/12345 */
     else
         text = http_header(http, "content-length", buffer, sizeof buffer);
-    return read_number(out, text) ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, "the server does not say how large it is");
+    return read_number(out, text) ? SHOAL_OK
+                                  : shoal_fail(SHOAL_BROKEN, "the server's answer does not give the blob's size");
 }
 
 /* Version and age. */
@@ -61,7 +62,7 @@ static int fail_get(s3_store *self, const s3_request *request, const store_range
 {
     int status = s3_fail(self, request, attempt);
     if (status == SHOAL_CONFLICT && range->expected)
-        return store_fail(&self->store, request->key, status, "it is no longer the version that was expected");
+        return store_fail(&self->store, request->key, status, "it is no longer the expected version");
     return status;
 }
 
@@ -80,7 +81,7 @@ static int get_nothing(s3_store *self, const char *key, const store_range *range
         store_fail(&self->store, key, status, "%s", shoal_error());
     if (status == SHOAL_OK && range->length != 0 && out->whole > range->offset) {
         attempt->cause = SHOAL_CAUSE_RACE;
-        status = store_fail(&self->store, key, SHOAL_AGAIN, "it was replaced while it was read");
+        status = store_fail(&self->store, key, SHOAL_AGAIN, "it was replaced while being read");
     }
     if (status == SHOAL_OK && !range->buffer)
         status = store_blob_room(&self->store, key, out, 0);
@@ -108,7 +109,7 @@ static int place_bytes(http_request *http, void *context)
     int status = read_whole(http, &get->out->whole);
     int64_t left = get->out->whole - range->offset;
     if (status == SHOAL_OK && left < 0)
-        status = shoal_fail(SHOAL_BROKEN, "the server sends what lies behind the end");
+        status = shoal_fail(SHOAL_BROKEN, "the server sent bytes beyond the end of the blob");
     get->wanted = range->length < 0 || range->length > left ? left : range->length;
     base_free(&get->out->memory); /* of an attempt that libcurl has repeated */
     if (status == SHOAL_OK && !range->buffer)
@@ -129,7 +130,7 @@ static int take_bytes(s3_store *self, s3_request *request, getting *get, store_a
     if (get->wanted < 0 && (status = place_bytes(&request->http, get)) < 0) /* nothing came: it may be empty */
         return store_fail(&self->store, request->key, status, "%s", shoal_error());
     if (got != first_range(get->wanted))
-        return store_fail(&self->store, request->key, SHOAL_BROKEN, "the server sent %zu bytes of %lld", got,
+        return store_fail(&self->store, request->key, SHOAL_BROKEN, "the server sent %zu of %lld bytes", got,
                           (long long)get->wanted);
     if (got == (size_t)get->wanted)
         return SHOAL_OK;
@@ -162,7 +163,7 @@ static int get_s3(shoal_store *store, const char *key, const store_range *range,
     } else if (request.http.status != 206 && request.http.status != 200) {
         status = fail_get(self, &request, range, attempt);
     } else if (request.http.status == 200 && range->offset > 0) {
-        status = store_fail(store, key, SHOAL_INVALID, "the server can't send a part of a blob");
+        status = store_fail(store, key, SHOAL_INVALID, "the server can't send part of a blob");
     } else {
         status = read_version(self, &request, out);
         if (status == SHOAL_OK)
@@ -183,7 +184,7 @@ static int put_s3(shoal_store *store, const char *key, const store_body *body, c
     s3_request request = {.key = key,
                           .http = {.method = "PUT", .kind = SHOAL_REQUEST_PUT, .body = *body, .sends_body = true}};
     if (size > (expected ? put_most : blob_most))
-        return store_fail(store, key, SHOAL_INVALID, "S3 takes at most %s in a %sput, and this is %lld bytes",
+        return store_fail(store, key, SHOAL_INVALID, "S3 accepts at most %s in a %sput, and this is %lld bytes",
                           expected ? "5 GiB" : "5 TiB", expected ? "conditional " : "", (long long)size);
     if (!expected && size > S3_SINGLE_MOST)
         return s3_put_parts(self, key, body, etag, attempt);
@@ -195,7 +196,7 @@ static int put_s3(shoal_store *store, const char *key, const store_body *body, c
         status = s3_fail(self, &request, attempt);
     /* A version that is expected where nothing is: AWS says so by 404, others by 412. */
     if (status == SHOAL_ABSENT && expected && expected->text[0] && s3_is_about_key(&request))
-        status = store_fail(store, key, SHOAL_CONFLICT, "there is no such key, and a version of it was expected");
+        status = store_fail(store, key, SHOAL_CONFLICT, "there is no such key, though a version of it was expected");
     s3_request_release(&request);
     return status;
 }

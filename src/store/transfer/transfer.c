@@ -333,12 +333,13 @@ static int judge_outcome(const transfer *self, int status)
 {
     const transfer_report *report = &self->report;
     if (was_stopped(self))
-        return shoal_fail(SHOAL_STOPPED, "stopped after %lld of %lld; the same command goes on from here",
+        return shoal_fail(SHOAL_STOPPED, "stopped after %lld of %lld; run the same command again to continue",
                           (long long)(report->files + report->skipped), (long long)report->found);
     if (self->gave_up && (status == SHOAL_STOPPED || self->first || self->large))
-        return shoal_fail(SHOAL_AGAIN,
-                          "gave up after %lld of %lld, since nothing comes through; the same command goes on from here",
-                          (long long)(report->files + report->skipped), (long long)report->found);
+        return shoal_fail(
+            SHOAL_AGAIN,
+            "gave up after %lld of %lld because nothing gets through; run the same command again to continue",
+            (long long)(report->files + report->skipped), (long long)report->found);
     if (self->no_memory && (status == SHOAL_STOPPED || self->first || self->large))
         return shoal_fail(SHOAL_MEMORY, "out of memory for the buffers of a transfer: use fewer --jobs");
     if (status < 0 || report->failed == 0)

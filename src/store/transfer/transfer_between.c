@@ -20,8 +20,8 @@ static int check_hoist(const store_place *from, const store_place *to, const cha
     while (status == SHOAL_OK && !clash && (status = store_keys_next(&keys, &next)) == SHOAL_OK && next)
         clash = next->key[length] == '\0' || next->key[length] == '/';
     if (clash)
-        status = shoal_fail(SHOAL_USAGE, "%s has '%s' below it again, and would be replaced when copied to %s",
-                            from->url, up, to->url);
+        status = shoal_fail(SHOAL_USAGE, "%s contains another '%s', so copying it to %s would replace it", from->url,
+                            up, to->url);
     store_keys_stop(&keys);
     base_free(&prefix);
     return status;
@@ -36,7 +36,7 @@ static int check_apart(const store_place *from, const store_place *to, const cha
     if (strcmp(from->rest, target) == 0)
         return shoal_fail(SHOAL_USAGE, "%s and %s are the same", from->url, to->url);
     if (recursive && strncmp(target, from->rest, length) == 0 && (length == 0 || target[length] == '/'))
-        return shoal_fail(SHOAL_USAGE, "%s lies below %s, and would be copied into itself", to->url, from->url);
+        return shoal_fail(SHOAL_USAGE, "%s is below %s, which would be copied into itself", to->url, from->url);
     length = strlen(target);
     if (recursive && strncmp(from->rest, target, length) == 0 && (length == 0 || from->rest[length] == '/'))
         return check_hoist(from, to, from->rest + length + (length > 0));
@@ -61,7 +61,7 @@ int transfer_copy(transfer_report *report, const char *from_url, const char *to_
     char *target = NULL, *from_name = NULL, *to_name = NULL;
     int status = store_place_open(&from, from_url, options->patience, (shoal_store_options){.read_only = true});
     if (status == SHOAL_OK && !*from.rest && !recursive)
-        status = shoal_fail(SHOAL_USAGE, "%s: names a whole store: -r copies all that is in it", from_url);
+        status = shoal_fail(SHOAL_USAGE, "%s: names a whole store: use -r to copy everything in it", from_url);
     if (status == SHOAL_OK)
         status = store_place_open_target(&to, to_url, options->patience, options->create, recursive);
     if (status == SHOAL_OK)

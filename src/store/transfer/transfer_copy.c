@@ -135,7 +135,7 @@ static int verify_target(const transfer *self, const transfer_entry *entry, cons
         if ((int64_t)got != (left < TRANSFER_PIECE ? left : TRANSFER_PIECE) ||
             base_crc32c(0, buffer, got) != crc[piece])
             return fail_about(self->to, entry->target, SHOAL_BROKEN,
-                              "what was read back from byte %lld on is not what was written", (long long)at);
+                              "what was read back from byte %lld on differs from what was written", (long long)at);
     }
     return SHOAL_OK;
 }
@@ -154,10 +154,9 @@ static int settle_doubt(const transfer *self, transfer_entry *entry, shoal_etag 
         if (found.size == entry->size && has_same_bytes(self, entry, buffer))
             status = SHOAL_OK;
         else if (status == SHOAL_CONFLICT && self->options->if_absent)
-            status = fail_about(self->to, entry->target, status, "is there already, with other content");
+            status = fail_about(self->to, entry->target, status, "already exists, with other content");
         else
-            status =
-                fail_about(self->to, entry->target, status, "someone else has put something there at the same time");
+            status = fail_about(self->to, entry->target, status, "another writer put something there at the same time");
     }
     base_free(&found.key);
     return looked < 0 ? looked : status;
@@ -182,7 +181,7 @@ static int check_unchanged(const transfer_entry *entry)
     int64_t size = 0;
     int status = transfer_file_version(entry->source, &size, &version);
     if (status == SHOAL_OK && strcmp(version.text, entry->version.text) != 0)
-        status = shoal_fail(SHOAL_INVALID, "%s: changed while it was read; put it again", entry->source);
+        status = shoal_fail(SHOAL_INVALID, "%s: changed while being read; put it again", entry->source);
     return status;
 }
 
@@ -297,7 +296,7 @@ static int copy_small(transfer *self, transfer_entry *entry, char *buffer, bool 
     if (*large)
         return SHOAL_OK;
     if ((int64_t)size != entry->size)
-        return fail_about(entry->from, entry->source, SHOAL_BROKEN, "only %zu of %lld bytes came", size,
+        return fail_about(entry->from, entry->source, SHOAL_BROKEN, "received only %zu of %lld bytes", size,
                           (long long)entry->size);
     /* The target is read back through the same buffer, but only when it has been sent. */
     status = self->to ? put_and_verify(self, entry, buffer, size, buffer) : write_small(self, entry, buffer);
@@ -397,10 +396,10 @@ static int fetch_piece(transfer *self, large_file *large, int64_t piece, char *b
     int64_t at = piece * TRANSFER_PIECE;
     int status = read_piece(entry->from, entry->source, &entry->version, at, buffer, wanted, &got);
     if (status == SHOAL_CONFLICT)
-        return fail_about(entry->from, entry->source, status, "changed while it was copied; copy it again");
+        return fail_about(entry->from, entry->source, status, "changed while being copied; copy it again");
     if (status == SHOAL_OK && got != wanted)
-        status = fail_about(entry->from, entry->source, SHOAL_BROKEN, "only %zu of %zu bytes came at byte %lld", got,
-                            wanted, (long long)at);
+        status = fail_about(entry->from, entry->source, SHOAL_BROKEN, "received only %zu of %zu bytes at byte %lld",
+                            got, wanted, (long long)at);
     if (status == SHOAL_OK)
         status = transfer_part_write(&large->part, buffer, wanted, at);
     if (status < 0)
@@ -456,7 +455,7 @@ int transfer_copy_entry(transfer *self, transfer_entry **inout, char *buffer)
         return SHOAL_OK;
     }
     if (self->options->if_absent && entry->there >= 0)
-        return fail_about(self->to, entry->target, SHOAL_CONFLICT, "is there already, with other content");
+        return fail_about(self->to, entry->target, SHOAL_CONFLICT, "already exists, with other content");
     if (!entry->from)
         return put_file(self, entry, buffer);
     int status = large ? SHOAL_OK : copy_small(self, entry, buffer, &large);

@@ -60,7 +60,7 @@ int transfer_map_descriptor(transfer_mapping *out, int descriptor, const char *n
     if (fstat(descriptor, &info) < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", name);
     if (!S_ISREG(info.st_mode))
-        return shoal_fail(SHOAL_INVALID, "%s: is no plain file", name);
+        return shoal_fail(SHOAL_INVALID, "%s: is not a regular file", name);
     if (info.st_size == 0)
         return SHOAL_OK;
     void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
@@ -150,18 +150,19 @@ int transfer_part_open(transfer_part *out, const char *target)
     *out = (transfer_part){.descriptor = -1};
     int status = base_copy_text(&out->name, target ? target : "a temporary file");
     if (status == SHOAL_OK && !target && (out->descriptor = base_open_temporary(&folder)) < 0)
-        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "can't make a temporary file in %s (TMPDIR chooses it)", folder);
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno,
+                                  "can't create a temporary file in %s (TMPDIR chooses the folder)", folder);
     if (status == SHOAL_OK && target) {
         base_making making;
         int error = base_make_folders_above(target, 0777, &making);
         if (error)
-            status = shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't make the folder %.*s", target, (int)making.failed,
-                                      target);
+            status = shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't create the folder %.*s", target,
+                                      (int)making.failed, target);
         if (status == SHOAL_OK)
             status = base_output_resolve(&out->target, target);
         if (status == SHOAL_OK && stat(out->target, &info) == 0 && !S_ISREG(info.st_mode))
             status = shoal_fail(SHOAL_SYSTEM, "%s: can't write: it is %s", target,
-                                S_ISDIR(info.st_mode) ? "a folder" : "no plain file");
+                                S_ISDIR(info.st_mode) ? "a folder" : "not a regular file");
         if (status == SHOAL_OK)
             status = part_path(&out->path, out->target);
         if (status == SHOAL_OK)

@@ -32,7 +32,7 @@ static int stream_key(const store_place *from, base_output *output)
         status = shoal_store_get_range(from->store, from->rest, at, TRANSFER_PIECE, at ? &version : NULL, buffer, &blob,
                                        shoal_after(from->patience));
         if (status == SHOAL_CONFLICT)
-            status = shoal_fail(status, "%s: changed while it was read", from->url);
+            status = shoal_fail(status, "%s: changed while being read", from->url);
         if (status == SHOAL_OK)
             status = base_output_write(output, buffer, blob.size);
         if (status == SHOAL_OK && blob.size == 0 && blob.whole > at)
@@ -96,19 +96,20 @@ static int check_target(const char *target, bool recursive, bool below)
 {
     bool in_store = false;
     if (!*target)
-        return shoal_fail(SHOAL_USAGE, "TARGET is empty; '.' is the folder you are in");
+        return shoal_fail(SHOAL_USAGE, "TARGET is empty; '.' is the current folder");
     int status = is_in_store(&in_store, target);
     if (status < 0)
         return status;
     if (in_store)
-        return shoal_fail(SHOAL_USAGE,
-                          "%s: lies in the folder of a store, where no other files may be; 'store copy' copies to "
-                          "keys of a store",
-                          target);
+        return shoal_fail(
+            SHOAL_USAGE,
+            "%s: lies in the folder of a store, which must not hold other files; use 'store copy' to copy to keys of "
+            "a store",
+            target);
     if (!recursive && !below && transfer_is_folder(target))
-        return shoal_fail(SHOAL_USAGE, "%s: is a folder; %s/ puts the file into it", target, target);
+        return shoal_fail(SHOAL_USAGE, "%s: is a folder; use %s/ to put the file into it", target, target);
     if ((recursive || below) && !transfer_is_folder(target) && transfer_is_stream(target))
-        return shoal_fail(SHOAL_USAGE, "%s: is no folder", target);
+        return shoal_fail(SHOAL_USAGE, "%s: is not a folder", target);
     return SHOAL_OK;
 }
 
@@ -133,7 +134,7 @@ static int add_url(transfer *self, const store_place *from, const char *target, 
     size_t length = 0;
     const char *name = transfer_last(&length, from->rest); /* to its end, since rest has no slash there */
     if (!*from->rest && !recursive)
-        return shoal_fail(SHOAL_USAGE, "%s: names a whole store: -r gets all that is in it", from->url);
+        return shoal_fail(SHOAL_USAGE, "%s: names a whole store: use -r to get everything in it", from->url);
     int status = below ? transfer_join(&path, target, name) : base_copy_text(&path, target);
     if (status == SHOAL_OK)
         status = transfer_add_keys(self, from, path, recursive);

@@ -102,7 +102,7 @@ static int journal_path(char **out, const char *from, const char *to)
     char text[2 * TRANSFER_MARK_BYTES + 16];
     base_hex_write(text, name.bytes, sizeof name.bytes);
     strcat(text, ".journal");
-    return base_user_path(out, BASE_STATE, text, "there is no place for the journal of a transfer");
+    return base_user_path(out, BASE_STATE, text, "can't store the journal of the transfer");
 }
 
 /* A last mark that is not whole was cut by the end of a process or of the disk's space: the next one is written

@@ -50,13 +50,14 @@ int transfer_check_path(const char *key, const char *relative)
     if (store_key_check(key) < 0)
         return shoal_fail(SHOAL_INVALID, "can't be a file: %s", shoal_error());
     if (transfer_is_part(key))
-        return shoal_fail(SHOAL_INVALID, "the key '%s' can't be a file: files that are not whole yet are called so",
+        return shoal_fail(SHOAL_INVALID, "the key '%s' can't be a file's name: that ending marks unfinished files",
                           key);
     for (const char *segment = relative; *segment;) {
         size_t length = strcspn(segment, "/");
         if (length > NAME_MAX)
-            return shoal_fail(SHOAL_INVALID, "the key '%.40s...' can't be a file: '%.40s...' is longer than %d bytes",
-                              key, segment, NAME_MAX);
+            return shoal_fail(SHOAL_INVALID,
+                              "the key '%.40s...' can't be a file's name: '%.40s...' is longer than %d bytes", key,
+                              segment, NAME_MAX);
         segment += length;
         segment += *segment == '/';
     }

@@ -27,7 +27,7 @@ static int check_source(const char *path, bool recursive)
     if (stat(path, &info) < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
     if (S_ISDIR(info.st_mode) && !recursive)
-        return shoal_fail(SHOAL_USAGE, "%s: is a folder: -r puts all that is in it", path);
+        return shoal_fail(SHOAL_USAGE, "%s: is a folder: use -r to put everything in it", path);
     if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
         return shoal_fail(SHOAL_USAGE, "%s: is neither a file nor a folder; '-' is standard input", path);
     return SHOAL_OK;
@@ -42,7 +42,7 @@ static int check_not_inside(const char *path, const store_place *to)
     bool inside = real && store && strncmp(store, real, length) == 0 &&
                   (store[length] == '/' || store[length] == '\0' || strcmp(real, "/") == 0);
     free(real);
-    return inside ? shoal_fail(SHOAL_USAGE, "%s: the store %s lies in it, and would be put into itself", path, to->url)
+    return inside ? shoal_fail(SHOAL_USAGE, "%s: contains the store %s, which would be put into itself", path, to->url)
                   : SHOAL_OK;
 }
 
@@ -55,7 +55,7 @@ static int key_for_path(char **out, const char *path, const store_place *to, boo
     const char *last = transfer_last(&length, path);
     char *name = NULL;
     if (below && is_input(path))
-        return shoal_fail(SHOAL_USAGE, "%s: standard input needs a key of its own, not the start of keys", to->url);
+        return shoal_fail(SHOAL_USAGE, "%s: standard input needs a full key, not a prefix", to->url);
     if (!below || (folder && (strncmp(last, ".", length) == 0 || strncmp(last, "..", length) == 0)))
         return !below && !folder && store_place_check_key(to) < 0 ? SHOAL_USAGE : base_copy_text(out, to->rest);
     int status = base_copy_text_n(&name, last, length);

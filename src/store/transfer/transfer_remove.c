@@ -112,10 +112,9 @@ static int check_whole_store(const transfer_options *options, const store_place 
     if (*from->rest)
         return SHOAL_OK;
     if (!options->recursive)
-        return shoal_fail(SHOAL_USAGE, "%s: names a whole store; -r --all removes everything in it", from->url);
+        return shoal_fail(SHOAL_USAGE, "%s: names a whole store; use -r --all to remove everything in it", from->url);
     if (!options->all)
-        return shoal_fail(SHOAL_USAGE, "%s: names a whole store; if everything in it is to be removed, say --all",
-                          from->url);
+        return shoal_fail(SHOAL_USAGE, "%s: names a whole store; use --all to remove everything in it", from->url);
     return SHOAL_OK;
 }
 

@@ -122,9 +122,10 @@ int transfer_fail_absent(const store_place *from, const char *does, const char *
     if (status == SHOAL_OK)
         status = store_keys_next(&keys, &first);
     if (status == SHOAL_OK)
-        status = first ? shoal_fail(SHOAL_INVALID, "%s: is no key, but there are keys below it: -r %s them all",
-                                    from->url, does)
-                       : shoal_fail(SHOAL_ABSENT, "%s: there is no such key%s", from->url, more);
+        status = first
+                     ? shoal_fail(SHOAL_INVALID, "%s: is not a key, but there are keys below it: use -r to %s them all",
+                                  from->url, does)
+                     : shoal_fail(SHOAL_ABSENT, "%s: there is no such key%s", from->url, more);
     store_keys_stop(&keys);
     return status;
 }
@@ -198,7 +199,7 @@ static int check_node(const FTSENT *node, bool *file)
     case FTS_SL:
     case FTS_SLNONE:
         if (stat(node->fts_path, &info) < 0)
-            return shoal_fail_errno(SHOAL_INVALID, errno, "%s: a link that leads nowhere", node->fts_path);
+            return shoal_fail_errno(SHOAL_INVALID, errno, "%s: a dangling link", node->fts_path);
         if (S_ISDIR(info.st_mode))
             return shoal_fail(SHOAL_INVALID, "%s: a link to a folder, which is not followed", node->fts_path);
         *file = S_ISREG(info.st_mode);
@@ -214,9 +215,8 @@ static int check_node(const FTSENT *node, bool *file)
 static int add_file(transfer *self, targets *targets, const char *path, const char *base, const char *name)
 {
     transfer_entry entry = {.source = (char *)path};
-    int status = transfer_is_part(path)
-                     ? shoal_fail(SHOAL_INVALID, "%s: is not whole: a get has left it unfinished", path)
-                     : transfer_file_version(path, &entry.size, &entry.version);
+    int status = transfer_is_part(path) ? shoal_fail(SHOAL_INVALID, "%s: is incomplete: a get left it unfinished", path)
+                                        : transfer_file_version(path, &entry.size, &entry.version);
     if (status < 0) {
         transfer_add_failure(self);
         return SHOAL_OK;
