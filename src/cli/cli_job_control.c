@@ -9,7 +9,7 @@
 typedef struct settings {
     cli_common common;
     run_jobs_settings jobs;
-    bool force, all_done;
+    bool force, all_done, all_unstarted;
     const char *why;
 } settings;
 
@@ -20,9 +20,11 @@ static const shoal_option cancel_rows[] = {
 };
 static const shoal_option remove_rows[] = {
     {"force", 'f', SHOAL_OPTION_FLAG, offsetof(settings, force), NULL,
-     .help = "also a job that workers are working on"},
-    {"all-done", 0, SHOAL_OPTION_FLAG, offsetof(settings, all_done), NULL,
-     .help = "all jobs that are done, rather than one"},
+     .help = "remove a job even if workers are at work on it"},
+    {"all-done", 0, SHOAL_OPTION_FLAG, offsetof(settings, all_done), NULL, .help = "remove all jobs that are done"},
+    {"all-unstarted", 0, SHOAL_OPTION_FLAG, offsetof(settings, all_unstarted), NULL,
+     .help = "remove all jobs that have no worker and have computed no round, such as those whose hosts could not be "
+             "reached"},
     {0},
 };
 static const shoal_option *const cancel_options = cancel_rows, *const remove_options = remove_rows;
@@ -99,14 +101,17 @@ static int run_remove(void *from_main, const char *const *word, int words)
     const settings *settings = from_main;
     char id[SHOAL_JOB_ID_BYTES];
     run_jobs jobs = {0};
-    if (settings->all_done && words > 0)
-        return shoal_fail(SHOAL_USAGE, "--all-done removes all that are done: it needs no ID");
-    if (!settings->all_done && words == 0)
-        return shoal_fail(SHOAL_USAGE, "job remove needs ID or --all-done");
+    bool all = settings->all_done || settings->all_unstarted;
+    if (all && words > 0)
+        return shoal_fail(SHOAL_USAGE, "job remove takes ID or --all-done or --all-unstarted, not both");
+    if (!all && words == 0)
+        return shoal_fail(SHOAL_USAGE, "job remove needs ID, --all-done or --all-unstarted");
     int status = run_jobs_open(&jobs, &settings->jobs, RUN_JOBS_WRITE);
-    if (status == SHOAL_OK && settings->all_done) {
-        status = run_jobs_remove_done(&jobs, print_removed_job, NULL);
-    } else if (status == SHOAL_OK) {
+    if (status == SHOAL_OK && settings->all_done)
+        status = run_jobs_remove_all(&jobs, RUN_JOBS_DONE, print_removed_job, NULL);
+    if (status == SHOAL_OK && settings->all_unstarted)
+        status = run_jobs_remove_all(&jobs, RUN_JOBS_UNSTARTED, print_removed_job, NULL);
+    if (status == SHOAL_OK && !all) {
         status = run_jobs_find(id, &jobs, word[0]);
         if (status == SHOAL_OK)
             status = run_jobs_remove(&jobs, id, settings->force);
@@ -161,14 +166,14 @@ const cli_verb cli_job_cancel = {
 };
 
 static const char *const remove_description[] = {
-    "Removes all there is of a job from the store: its result, its models, the rows it uploaded. A job that workers "
-    "are working on is refused unless --force ends it first. A job whose removal was cut short is removed by saying so "
-    "again.",
+    "Removes everything that the store has of a job: its result, its models, the rows it uploaded. A job that workers "
+    "are at work on is refused unless you give --force. If a removal is cut short, run it again.",
     NULL,
 };
 static const learn_example remove_examples[] = {
     {"shoal job remove kmeans-4f", "one job"},
     {"shoal job remove --all-done --store az://acct/box/jobs", "all that are done"},
+    {"shoal job remove --all-unstarted", "all that no worker has begun"},
     {NULL, NULL},
 };
 const cli_verb cli_job_remove = {

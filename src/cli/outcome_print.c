@@ -376,7 +376,10 @@ int cli_outcome_tell(const shoal_outcome *outcome, const cli_print_settings *pri
         if (outcome->away.resume) {
             fputs("shoal: ", stderr);
             cli_put_text(stderr, shoal_error());
-            fprintf(stderr, "; resume job %s with `%s`\n", outcome->away.id, outcome->away.resume);
+            fprintf(stderr, "; resume job %s with `%s`", outcome->away.id, outcome->away.resume);
+            if (outcome->away.remove)
+                fprintf(stderr, " or remove it with `%s`", outcome->away.remove);
+            fputc('\n', stderr);
         }
         return CLI_RESUMABLE;
     }

@@ -87,6 +87,8 @@ void launch_progress(launch_group *group);
 /* From now on there are to be `count` in all: starts more, or tells the last ones to leave; launchers share them as
  * they shared those that were first asked for. */
 int launch_scale(launch_group *group, int64_t count);
+/* Whether a reason that `gone` or launch_tick gave is that workers crashed: whatever they run does so again. */
+bool launch_is_crash(const char *why);
 /* How many run now, as far as known, those that were told to leave included. */
 int64_t launch_running(const launch_group *group);
 /* How many are to run. */

@@ -159,6 +159,14 @@ static bool is_own_fault(int number)
     return number == SIGSEGV || number == SIGBUS || number == SIGABRT || number == SIGILL || number == SIGFPE;
 }
 
+static const char died_by[] = "died: signal ";
+
+bool launch_is_crash(const char *why)
+{
+    const char *at = strstr(why, died_by);
+    return at && is_own_fault(atoi(at + strlen(died_by)));
+}
+
 static void note_end(launch_crew *self, slot *slot, const siginfo_t *end)
 {
     char why[640], reason[512];
@@ -170,7 +178,7 @@ static void note_end(launch_crew *self, slot *slot, const siginfo_t *end)
     }
     read_reason(reason, sizeof reason, slot->text);
     if (by_signal)
-        snprintf(why, sizeof why, "died: signal %d%s%s", end->si_status, *reason ? ", " : "", reason);
+        snprintf(why, sizeof why, "%s%d%s%s", died_by, end->si_status, *reason ? ", " : "", reason);
     else if (*reason)
         snprintf(why, sizeof why, "failed: %s", reason);
     else
@@ -286,7 +294,7 @@ int launch_crew_tick(launch_crew *self)
         hopeful += !slot->ended;
     }
     if (status == SHOAL_OK && hopeful == 0 && self->wanted > 0 && self->reason[0])
-        return shoal_fail(SHOAL_INVALID, "workers can't do it: the last one %s", self->reason);
+        return shoal_fail(SHOAL_INVALID, "the workers fail: the last one %s", self->reason);
     return status;
 }
 

@@ -124,16 +124,21 @@ static bool is_passing(const char *said)
     return false;
 }
 
-/* The last line, without "sbatch: error: ". */
+/* The last line, without "sbatch: error: " or "sbatch: fatal: ". */
 static const char *last_line(char *said)
 {
+    static const char *const before[] = {"error: ", "fatal: "};
     size_t length = strlen(said);
     while (length > 0 && said[length - 1] == '\n')
         said[--length] = '\0';
     const char *line = strrchr(said, '\n');
     line = line ? line + 1 : said;
-    const char *error = strstr(line, "error: ");
-    return error ? error + strlen("error: ") : line;
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        const char *at = strstr(line, before[i]);
+        if (at)
+            return at + strlen(before[i]);
+    }
+    return line;
 }
 
 static int fail_command(const slurm_command *self)

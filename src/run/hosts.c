@@ -109,12 +109,18 @@ static int check_slurm(run_hosts *self, const char *rest, int64_t workers)
         if (status < 0)
             break;
         row->workers = workers;
+        row->may_pass = true;
         take_partition(row, line);
         lines++;
     }
     if (status == SHOAL_OK && lines == 0 && (status = add_host_row(self, &row)) == SHOAL_OK) {
+        row->may_pass = asked == SHOAL_AGAIN;
         snprintf(row->name, sizeof row->name, "slurm%s%s", *partition ? ":" : "", partition);
-        snprintf(row->why, sizeof row->why, "%s", asked < 0 ? shoal_error() : "sinfo names no partition");
+        if (asked < 0)
+            snprintf(row->why, sizeof row->why, "%s", shoal_error());
+        else
+            snprintf(row->why, sizeof row->why, "slurm: sinfo lists no partition%s%s", *partition ? " " : "",
+                     partition);
     }
     base_free(&text);
     slurm_options_release(&options);
@@ -190,11 +196,17 @@ static int await_probe(run_host *row, far_host *host, bool probed, double second
     return SHOAL_OK;
 }
 
-static int measure_hosts(run_hosts *self, reaching *now, const volatile int *stop)
+static int reach_hosts(run_hosts *self, reaching *now, const volatile int *stop)
 {
     int status = SHOAL_OK;
     for (int i = 0; i < now->count && status == SHOAL_OK; i++)
         status = await_probe(&self->rows[now->first_row + i], now->far[i], false, 1e9, stop);
+    return status;
+}
+
+static int measure_hosts(run_hosts *self, reaching *now, const volatile int *stop)
+{
+    int status = SHOAL_OK;
     for (int i = 0; i < now->count && status == SHOAL_OK; i++) {
         run_host *row = &self->rows[now->first_row + i];
         if (!row->reached)
@@ -233,7 +245,7 @@ static void end_reaching(reaching *now)
     shoal_store_close(&now->order.store);
 }
 
-static int check_ssh(run_hosts *self, const char *rest, const char *ssh, const volatile int *stop)
+static int check_ssh(run_hosts *self, const char *rest, const char *ssh, bool measured, const volatile int *stop)
 {
     reaching now = {0};
     int status = ssh_hosts_parse(&now.hosts, &now.count, rest);
@@ -242,6 +254,8 @@ static int check_ssh(run_hosts *self, const char *rest, const char *ssh, const v
     if (status == SHOAL_OK)
         status = start_reaching(self, &now, ssh);
     if (status == SHOAL_OK)
+        status = reach_hosts(self, &now, stop);
+    if (status == SHOAL_OK && measured)
         status = measure_hosts(self, &now, stop);
     end_reaching(&now);
     return status;
@@ -254,7 +268,7 @@ static int check_part(run_hosts *self, const launch_part *part, const char *ssh,
     if (part->launcher == &launch_local)
         return check_local(self, part->workers);
     if (part->launcher == &launch_ssh)
-        return check_ssh(self, part->rest, ssh, stop);
+        return check_ssh(self, part->rest, ssh, true, stop);
     if (part->launcher == &launch_slurm)
         return check_slurm(self, part->rest, part->workers);
     SHOAL_BUG("nobody looks at workers of %s", part->launcher->scheme);
@@ -280,6 +294,31 @@ int run_hosts_check(run_hosts **out, const launch_specs *specs, const char *ssh,
     }
     *out = self;
     return SHOAL_OK;
+}
+
+int run_hosts_can_start(const launch_ask *ask, const char *ssh, bool reach_ssh, const volatile int *stop)
+{
+    run_hosts hosts = {0};
+    int status = SHOAL_OK;
+    bool some = ask->count == 0; /* that can start, as far as can be told */
+    for (int i = 0; i < ask->count && !some && status == SHOAL_OK; i++) {
+        const launch_part *part = &ask->part[i];
+        int first = hosts.count;
+        if (part->launcher == &launch_slurm)
+            status = check_slurm(&hosts, part->rest, part->workers);
+        else if (part->launcher == &launch_ssh && reach_ssh)
+            status = check_ssh(&hosts, part->rest, ssh, false, stop);
+        else
+            some = true;
+        for (int row = first; row < hosts.count; row++)
+            some = some || hosts.rows[row].reached || hosts.rows[row].may_pass;
+    }
+    if (status == SHOAL_OK && !some && hosts.count > 1)
+        status = shoal_fail(SHOAL_INVALID, "%s; and %d more", hosts.rows[0].why, hosts.count - 1);
+    else if (status == SHOAL_OK && !some)
+        status = shoal_fail(SHOAL_INVALID, "%s", hosts.rows[0].why);
+    base_free(&hosts.rows);
+    return status;
 }
 
 void run_hosts_free(run_hosts **check)

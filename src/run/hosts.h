@@ -16,6 +16,7 @@ typedef struct run_host {
     char name[SHOAL_KEY_MOST]; /* "corn10", "this machine", "slurm:spot" */
     const char *launcher;      /* "ssh" */
     bool reached;
+    bool may_pass;   /* slurm: it was not, but jobs can be queued there, or the controller may answer later */
     char why[1024];  /* when it was not; or what could not be measured */
     int64_t workers; /* that the spec asks for there */
     int64_t nodes;   /* slurm: that could take work; otherwise 1 */
@@ -32,6 +33,9 @@ typedef struct run_hosts {
  * make no sense. */
 int run_hosts_check(run_hosts **out, const launch_specs *specs, const char *ssh, const volatile int *stop);
 void run_hosts_free(run_hosts **check);
+/* Before a job is submitted: SHOAL_INVALID with the reason when no worker could be started, since Slurm is not there or
+ * has no such partition or, where `reach_ssh` asks for that, since no host can be reached. */
+int run_hosts_can_start(const launch_ask *ask, const char *ssh, bool reach_ssh, const volatile int *stop);
 
 /* The store that workers would meet in, as it is reached from here. */
 typedef struct run_store_seen {

@@ -53,7 +53,10 @@ int run_jobs_scale(const run_jobs *jobs, const char *id, int64_t workers);
 /* Removes a job from the store, and what this machine keeps about it.  SHOAL_USAGE without `force` while workers are at
  * work on it. */
 int run_jobs_remove(const run_jobs *jobs, const char *id, bool force);
-/* The same for all that are done; `removed` is told of each. */
-int run_jobs_remove_done(const run_jobs *jobs, void (*removed)(void *context, const char *id), void *context);
+/* Which jobs to remove: those that are done; those that no worker is at work on and that have computed no round. */
+typedef enum run_jobs_which { RUN_JOBS_DONE, RUN_JOBS_UNSTARTED } run_jobs_which;
+/* The same for all of a kind; `removed` is told of each. */
+int run_jobs_remove_all(const run_jobs *jobs, run_jobs_which which, void (*removed)(void *context, const char *id),
+                        void *context);
 
 #endif

@@ -49,7 +49,15 @@ int run_jobs_remove(const run_jobs *jobs, const char *id, bool force)
     return status;
 }
 
-int run_jobs_remove_done(const run_jobs *jobs, void (*removed)(void *context, const char *id), void *context)
+static bool is_of_kind(const shoal_job *job, run_jobs_which which)
+{
+    if (which == RUN_JOBS_DONE)
+        return job->state == SHOAL_JOB_DONE;
+    return job->state == SHOAL_JOB_RUNNING && job->round == 0 && job->live == 0;
+}
+
+int run_jobs_remove_all(const run_jobs *jobs, run_jobs_which which, void (*removed)(void *context, const char *id),
+                        void *context)
 {
     shoal_job_id *ids = NULL;
     int64_t count = 0;
@@ -57,12 +65,12 @@ int run_jobs_remove_done(const run_jobs *jobs, void (*removed)(void *context, co
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
         shoal_job *job = NULL;
         status = shoal_job_describe(&job, jobs->store, ids[i].text, false, run_jobs_deadline(jobs));
-        bool done = status == SHOAL_OK && job->state == SHOAL_JOB_DONE;
+        bool goes = status == SHOAL_OK && is_of_kind(job, which);
         status = unless_unreadable(status);
         shoal_job_free(&job);
-        if (done)
+        if (goes)
             status = run_jobs_remove(jobs, ids[i].text, true);
-        if (done && status == SHOAL_OK)
+        if (goes && status == SHOAL_OK)
             removed(context, ids[i].text);
     }
     shoal_job_list_free(&ids);

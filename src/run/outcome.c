@@ -45,6 +45,7 @@ void shoal_outcome_free(shoal_outcome **inout)
     base_free(&outcome->data_name);
     base_free(&outcome->away.store);
     base_free(&outcome->away.resume);
+    base_free(&outcome->away.remove);
     base_free(&outcome->away.ask);
     base_free(&outcome->away.file);
     base_free(&outcome->away.url);

@@ -21,9 +21,10 @@ typedef struct run_away {
     bool alone;       /* and nobody here looks after it: its outputs are written by who resumes it */
     bool bare;        /* nobody said what is to be written of it */
     char *store;      /* URL */
-    bool stopped;     /* it stands still, and can go on */
+    bool stopped;     /* it stands still, and can be resumed */
     char *file, *url; /* where its rows are: a file of this machine; another store; NULL otherwise */
-    char *resume;     /* the command that goes on with it, when it stopped and can go on */
+    char *resume;     /* the command that resumes it, when it stopped and can be resumed */
+    char *remove;     /* and the one that removes it, when no worker ever joined it */
     /* What is known of the run, for what was predicted of it. */
     double begun, ended;    /* when it was submitted, and when its result was there */
     bool resumed;           /* it was begun by another process */

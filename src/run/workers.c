@@ -12,6 +12,7 @@
 #include "function.h"
 #include "engine/store/job_setup.h"
 #include "engine/store/job_spec.h"
+#include "hosts.h"
 #include "launch/launch.h"
 #include "predicted.h"
 #include "run.h"
@@ -227,28 +228,79 @@ static int put_again(void *context)
 
 /* ---- following --------------------------------------------------------------------------------------------------- */
 
-/* Why a job stands still, and how it goes on. */
+/* Whether no worker ever joined the job, which this process submitted. */
+static bool is_unstarted(const run_away *away)
+{
+    return !away->resumed && away->report.run.rounds == 0 && away->report.workers == 0;
+}
+
+/* Why a job stands still, and how to resume it. */
 static int fail_stopped(const following *self, const char *why)
 {
     char *message = NULL;
+    run_away *away = &self->outcome->away;
     int status = base_copy_text(&message, why); /* which may be the message that is about to be replaced */
     if (status == SHOAL_OK && !self->options->passing)
-        status = run_jobs_command(&self->outcome->away.resume, self->jobs, "resume", self->id);
+        status = run_jobs_command(&away->resume, self->jobs, "resume", self->id);
+    if (status == SHOAL_OK && !self->options->passing && self->failed_workers && is_unstarted(away))
+        status = run_jobs_command(&away->remove, self->jobs, "remove", self->id);
     if (status == SHOAL_OK)
         status = shoal_fail(SHOAL_STOPPED, "%s", message);
-    self->outcome->away.stopped = true;
+    away->stopped = true;
     base_free(&message);
     return status;
 }
 
-/* A job whose workers can't work, and one that nobody works on, are as they were: they can go on. */
-static bool can_go_on(int status)
+/* A job that nobody asked to keep is removed; whether it was. */
+static bool remove_unkept(const following *self)
+{
+    if (self->outcome->away.keep ||
+        shoal_job_remove(self->jobs->store, self->id, run_jobs_deadline(self->jobs)) != SHOAL_OK)
+        return false;
+    run_jobs_forget(self->id);
+    return true;
+}
+
+/* A function that crashes its workers would crash them again: the job can't be resumed. */
+static int fail_crashed(const following *self, const char *why)
+{
+    const run_function *function = &self->request->function;
+    const char *what = function->exec     ? function->exec
+                       : function->module ? function->module
+                                          : self->outcome->algorithm->name;
+    char *logs = NULL, *removal = NULL;
+    int status;
+    if (remove_unkept(self))
+        return shoal_fail(SHOAL_INVALID, "%s: %s; run it without --workers to see what it prints", what, why);
+    status = run_jobs_command(&logs, self->jobs, "logs", self->id);
+    if (status == SHOAL_OK)
+        status = run_jobs_command(&removal, self->jobs, "remove", self->id);
+    if (status == SHOAL_OK)
+        status = shoal_fail(SHOAL_INVALID, "%s: %s; `%s` shows what the workers said, `%s` removes the job", what, why,
+                            logs, removal);
+    base_free(&removal);
+    base_free(&logs);
+    return status;
+}
+
+/* A job whose workers fail, and one that nobody works on, are as they were and can be resumed.  One that no worker ever
+ * joined and that nobody asked to keep is not worth that. */
+static int end_workerless(const following *self, const char *why)
+{
+    if (self->failed_workers && self->outcome->face->runs_code && launch_is_crash(why))
+        return fail_crashed(self, why);
+    if (self->failed_workers && is_unstarted(&self->outcome->away) && remove_unkept(self))
+        return shoal_fail(SHOAL_INVALID, "%s; nothing was computed, and the job is removed", why);
+    return fail_stopped(self, why);
+}
+
+static bool can_be_resumed(int status)
 {
     return status == SHOAL_STOPPED || status == SHOAL_AGAIN || status == SHOAL_UNKNOWN || status == SHOAL_DENIED;
 }
 
-/* A job that nobody asked to keep goes when its input is wrong.  Any other can go on once that is mended, unless it is
- * the rows themselves: a job with other rows is another one. */
+/* A job that nobody asked to keep is removed when its input is wrong.  Any other can be resumed after that is fixed,
+ * unless it is the rows themselves: a job with other rows is another one. */
 static int end_failed(const following *self, int failure, const char *why)
 {
     char *command = NULL;
@@ -259,11 +311,8 @@ static int end_failed(const following *self, int failure, const char *why)
     const char *verb = failure == SHOAL_ABSENT ? NULL : wrong_rows ? "remove" : "resume";
     const char *hint =
         wrong_rows ? "other rows need another job; remove this one with" : "after fixing it, resume with";
-    if (wrong_input && !self->outcome->away.keep &&
-        shoal_job_remove(self->jobs->store, self->id, run_jobs_deadline(self->jobs)) == SHOAL_OK) {
-        run_jobs_forget(self->id);
+    if (wrong_input && remove_unkept(self))
         verb = NULL;
-    }
     if (verb && !self->options->passing && run_jobs_command(&command, self->jobs, verb, self->id) == SHOAL_OK)
         failure = shoal_fail(failure, "%s%s%s; %s `%s`", name, colon, why, hint, command);
     else
@@ -312,8 +361,8 @@ static int follow_with_workers(following *self)
     outcome->report = outcome->away.report.run;
     if (status < 0 && run_stopped(self->request))
         status = fail_stopped(self, "stopped");
-    else if (self->failed_workers || can_go_on(status))
-        status = fail_stopped(self, why ? why : "stopped");
+    else if (self->failed_workers || can_be_resumed(status))
+        status = end_workerless(self, why ? why : "stopped");
     else if (status < 0)
         status = end_failed(self, status, why ? why : "out of memory");
     base_free(&why);
@@ -459,6 +508,8 @@ int run_away_from_here(shoal_outcome *outcome)
     status = base_copy_text(&away->store, outcome->jobs.url);
     if (status == SHOAL_OK)
         status = count_workers(outcome);
+    if (status == SHOAL_OK) /* of hosts behind ssh, who follows the job hears soon enough */
+        status = run_hosts_can_start(away->ask, workers->ssh, workers->detach, outcome->request->watch.stop);
     if (status == SHOAL_OK)
         status = submit(outcome);
     if (status == SHOAL_STOPPED && away->id[0]) {
@@ -481,6 +532,9 @@ int run_resumed(shoal_outcome *outcome)
     int status = base_copy_text(&outcome->away.store, outcome->jobs.url);
     if (status == SHOAL_OK)
         status = count_workers(outcome);
+    if (status == SHOAL_OK && outcome->request->workers.detach) /* otherwise it is seen at once */
+        status =
+            run_hosts_can_start(outcome->away.ask, outcome->request->workers.ssh, true, outcome->request->watch.stop);
     if (status < 0)
         return status;
     return outcome->request->workers.detach ? detach(outcome) : follow_job(outcome);

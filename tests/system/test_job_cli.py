@@ -516,8 +516,8 @@ def workers_that_fail_at_once_say_why():
     succeeds("data", "convert", "gen:uniform?rows=900&cols=8", "rows.npy")
     name = succeeds("kmeans", "rows.npy", *LEARN, "--store", "st", "--detach", "--lease", "1").out.strip()
     os.remove("rows.npy")
-    done = fails(3, "workers can't do it", "job", "resume", name, "--store", "st", "--workers", "local:2", "--patience",
-                 "60")
+    done = fails(3, "the workers fail: the last one", "job", "resume", name, "--store", "st", "--workers", "local:2",
+                 "--patience", "60")
     assert f"{os.path.abspath('rows.npy')}: can't read: No such file" in done.err, done.err
     assert done.err.count(name) == 2, f"once as the job's name and once in the command: {done.err}"
 
@@ -570,6 +570,8 @@ def wrong_usage_is_told_in_one_sentence():
     kmeans(2, "--workers: 'farm:3' is not one of N, local:N", "--workers", "farm:3")
     kmeans(2, "--workers: 'local:0' should be local:N with N from 1", "--workers", "local:0")
     kmeans(2, "--workers: 'local:many'", "--workers", "local:many")
+    kmeans(1, "slurm: there is no sinfo on this machine", "--workers", "slurm:2", "--store", "st",
+           env={"PATH": "/nowhere"})
     for option in (["--detach"], ["--reduce", "flat"], ["--roles", "split"], ["--slices",
                                                                               "2"], ["--job", "a"], ["--patience",
                                                                                                      "1"]):
@@ -601,7 +603,7 @@ def wrong_usage_is_told_in_one_sentence():
     fails(2, "is not a number of workers from 0 to 4096", "job", "scale", first, "many", "--store", "st")
     fails(2, "--tensor NAME and --output FILE.npy go together", "job", "result", first, "--tensor", "a", "--store",
           "st")
-    fails(2, "job remove needs ID or --all-done", "job", "remove", "--store", "st")
+    fails(2, "job remove needs ID, --all-done or --all-unstarted", "job", "remove", "--store", "st")
     fails(2, "--roles: 'cook'", "worker", "--store", "st", "--roles", "cook")
     fails(2, "--id: 'xyz' is not 16", "worker", "--store", "st", "--id", "xyz")
     fails(2, "--spec: '12' is not a SHA-256", "worker", "--store", "st", "--spec", "12")

@@ -231,6 +231,21 @@ def bad_modules(folder):
 
 
 @test
+def a_module_that_crashes_workers_is_not_resumed(folder):
+    folder.save("d.npy", np.ones((5, 2)))
+    folder.write(
+        "crash.c", "#include <stdlib.h>\n#include <shoal/module.h>\nstatic void map(double *sum, const double *m, "
+        "const shoal_rows *rows, const shoal_setting *s) { abort(); }\nSHOAL_MODULE(.map = map);\n")
+    run = ["run", "crash.c", "d.npy", "--workers", "2"]
+    said = folder.fails(1, "crash.c: ", "died: signal 6", "run it without --workers", run=run)
+    assert "resume" not in said and "there are no jobs" in folder.succeeds("job", "list"), said
+    said = folder.fails(1, "crash.c: ", "died: signal 6", "`shoal job logs ", "`shoal job remove ",
+                        run=[*run, "--store", "st"])
+    assert "resume" not in said, said
+    assert "removed job module-" in folder.succeeds("job", "remove", "--all-unstarted", "--store", "st")
+
+
+@test
 def weights_reach_modules(folder):
     folder.save("d.npy", np.arange(10.0).reshape(5, 2))
     folder.save("w.npy", np.array([1.0, 0, 0, 0.5, 2]))

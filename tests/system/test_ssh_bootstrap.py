@@ -528,8 +528,9 @@ def what_ssh_refuses_fails_at_once():
             os.remove("tries")
         began = time.monotonic()
         done = run("kmeans", DATA, *LEARN, "--workers", "ssh:h1")
-        assert done.code == 3, (done.code, done.err)
-        contains(done.err, "h1: can't be reached", meaning, said.split("\\n")[-1], "with `shoal job resume")
+        assert done.code == 1, (done.code, done.err)
+        contains(done.err, "h1: can't be reached", meaning, said.split("\\n")[-1], "the job is removed")
+        assert "there are no jobs" in run("job", "list").out
         assert time.monotonic() - began < 20, "it took its time"
         with open("tries") as file:
             assert len(file.readlines()) == 1, "it was tried again"
@@ -552,9 +553,19 @@ if [ $n -lt 2 ]; then echo "ssh: connect to host $host port 22: Connection refus
 def nobody_who_answers_ends_the_job():
     far('echo "ssh: connect to host $host port 22: No route to host" >&2; exit 255')
     done = run("kmeans", DATA, *LEARN, "--workers", "ssh:h1,h2")
+    assert done.code == 1, (done.code, done.err)
+    reasons = ["h1: can't be reached", "h2: can't be reached", "No route to host"]
+    contains(done.err.splitlines()[-1], *reasons, "the job is removed")
+    assert "there are no jobs" in run("job", "list").out
+    done = run("kmeans", DATA, *LEARN, "--workers", "ssh:h1,h2", "--store", "st")
     assert done.code == 3, (done.code, done.err)
-    last = done.err.splitlines()[-1]
-    contains(last, "h1: can't be reached", "h2: can't be reached", "No route to host", "shoal job resume")
+    contains(done.err.splitlines()[-1], *reasons, "resume job ", "`shoal job resume",
+             "or remove it with `shoal job remove")
+    assert "removed job " in run("job", "remove", "--all-unstarted", "--store", "st").out
+    done = run("kmeans", DATA, *LEARN, "--workers", "ssh:h1,h2", "--store", "st", "--detach")
+    assert done.code == 1, (done.code, done.err)
+    contains(done.err, "h1: can't be reached", "No route to host; and 1 more")
+    assert "there are no jobs" in run("job", "list", "--store", "st").out, "it was submitted"
 
 
 @apart.test
