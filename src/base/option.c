@@ -412,6 +412,8 @@ static int fail_unknown(const base_option_group *groups, const char *name, size_
     char typed[NAME_MOST + 1];
     snprintf(typed, sizeof typed, "%.*s", (int)(length < NAME_MOST ? length : NAME_MOST), name);
     const char *nearest = base_options_nearest(groups, typed);
+    if (strcmp(typed, "labels") == 0 && base_options_have(groups, "target"))
+        return shoal_fail(SHOAL_USAGE, "unknown option --labels; known labels are given with --target FILE");
     if (nearest)
         return shoal_fail(SHOAL_USAGE, "unknown option --%s; did you mean --%s?", typed, nearest);
     return shoal_fail(SHOAL_USAGE, "unknown option --%s", typed);

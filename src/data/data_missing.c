@@ -150,6 +150,14 @@ static int own_rows(shoal_data *data)
     return SHOAL_OK;
 }
 
+static int fail_in_store(const shoal_data *data)
+{
+    return shoal_fail(SHOAL_USAGE,
+                      "%s: --missing needs rows that are here, and these lie in a store; fetch them first with shoal "
+                      "store get",
+                      data->path);
+}
+
 /* ---- filling in -------------------------------------------------------------------------------------------------- */
 
 static void put_real(shoal_data *data, int64_t index, double value)
@@ -171,6 +179,8 @@ int data_missing_fill(shoal_data **inout, const double *fill)
 {
     shoal_data *data = *inout;
     data_missing found;
+    if (data->format == &data_described)
+        return fail_in_store(data);
     int status = data_missing_count(&found, data);
     if (status < 0 || found.values == 0)
         return status;
@@ -233,6 +243,37 @@ static int find_means(shoal_data *data)
     return status;
 }
 
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+int data_words_renumber(shoal_data *data, double *values, int64_t count, int64_t stride)
+{
+    int64_t kept = 0, *number = NULL;
+    if (!data->words)
+        return SHOAL_OK;
+    int status = base_alloc(&number, (size_t)data->words_count, sizeof *number, "words");
+    if (status < 0)
+        return status;
+    for (int64_t i = 0; i < count; i++)
+        if (!isnan(values[i * stride]))
+            number[(int64_t)values[i * stride]] = 1;
+    for (int64_t i = 0; i < data->words_count; i++) {
+        char *word = data->words[i];
+        data->words[i] = NULL;
+        if (!number[i]) {
+            base_free(&word);
+            continue;
+        }
+        number[i] = kept;
+        data->words[kept++] = word;
+    }
+    data->words_count = kept;
+    for (int64_t i = 0; i < count; i++)
+        if (!isnan(values[i * stride]))
+            values[i * stride] = (double)number[(int64_t)values[i * stride]];
+    base_free(&number);
+    return SHOAL_OK;
+}
+
 /* ---- leaving out rows -------------------------------------------------------------------------------------------- */
 
 static int note_gone(shoal_data *data, const bool *gone)
@@ -276,7 +317,10 @@ int data_missing_drop(shoal_data **inout, const bool *gone)
     data->buffer.size = (size_t)kept * row_bytes;
     data_buffer_trim(&data->buffer);
     data->values = data->buffer.bytes;
-    return SHOAL_OK;
+    /* Only text has words, and its values are float64. */
+    return data->target < 0 ? SHOAL_OK
+                            : data_words_renumber(data, (double *)(void *)data->buffer.bytes + data->target, data->rows,
+                                                  data->columns);
 }
 
 static int drop_rows(shoal_data **data)
@@ -297,10 +341,7 @@ int data_missing_apply(shoal_data **data, const shoal_data_options *options)
 {
     const bool changes = options->missing == SHOAL_MISSING_MEAN || options->missing == SHOAL_MISSING_DROP;
     if (changes && (*data)->format == &data_described)
-        return shoal_fail(SHOAL_USAGE,
-                          "%s: --missing needs rows that are here, and these lie in a store; fetch them first with "
-                          "shoal store get",
-                          (*data)->path);
+        return fail_in_store(*data);
     if (!changes || !can_miss(*data))
         return SHOAL_OK;
     if (options->missing == SHOAL_MISSING_DROP)

@@ -17,6 +17,9 @@ int data_missing_fill(shoal_data **data, const double *fill);
 /* Leaves out the rows that are marked, besides those that are gone already. */
 int data_missing_drop(shoal_data **data, const bool *gone);
 
+/* Words of the target that none of these values stands for are forgotten, and the others numbered anew. */
+int data_words_renumber(shoal_data *data, double *values, int64_t count, int64_t stride);
+
 /* What there is of missing values. */
 typedef struct data_missing {
     int64_t values, rows;            /* NaN, and rows that have any */

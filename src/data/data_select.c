@@ -254,3 +254,32 @@ int data_select(shoal_data **inout, const int64_t *columns, int64_t count)
     *inout = copy;
     return SHOAL_OK;
 }
+
+static int alias_resident(shoal_data **out, const shoal_data *data, const int64_t *columns)
+{
+    const selection all = {.columns = columns, .count = data->columns};
+    shoal_data *alias = NULL;
+    int status = shoal_data_wrap(&alias, data->values, data->rows, data->columns, data->type);
+    if (status == SHOAL_OK)
+        status = data_rename(alias, data->path);
+    if (status == SHOAL_OK)
+        status = select_names(&alias->names, &alias->name_offsets, data, &all);
+    if (status < 0)
+        shoal_data_free(&alias);
+    *out = alias;
+    return status;
+}
+
+int data_alias(shoal_data **out, shoal_data *data)
+{
+    int64_t *columns = NULL;
+    *out = NULL;
+    int status = base_alloc(&columns, (size_t)data->columns, sizeof *columns, "columns");
+    for (int64_t i = 0; i < data->columns && status == SHOAL_OK; i++)
+        columns[i] = i;
+    if (status == SHOAL_OK)
+        status =
+            data->values ? alias_resident(out, data, columns) : data_select_copy(out, data, columns, data->columns);
+    base_free(&columns);
+    return status;
+}

@@ -11,5 +11,7 @@
 int data_select(shoal_data **data, const int64_t *columns, int64_t count);
 /* The same as a new data set, for rows that someone else owns. */
 int data_select_copy(shoal_data **out, shoal_data *data, const int64_t *columns, int64_t count);
+/* All columns as another data set; what is resident is not copied, and must last. */
+int data_alias(shoal_data **out, shoal_data *data);
 
 #endif

@@ -2,40 +2,8 @@
 #include "learn/classes_face.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 /* ---- before the run ---------------------------------------------------------------------------------------------- */
-
-int learn_classes_check(const void *config, const learn_inputs *given)
-{
-    (void)config;
-    if (given->labels && given->target)
-        return shoal_fail(SHOAL_USAGE, "--labels FILE and --target COLUMN both say where the labels are");
-    return SHOAL_OK;
-}
-
-int learn_target_find(int64_t *out, const learn_inputs *given, const learn_rows *about)
-{
-    const char *text = given->target;
-    bool named = false, backwards;
-    int64_t number = 0;
-    if (!text)
-        return SHOAL_OK;
-    for (int64_t i = 0; i < about->columns; i++) {
-        const char *name = shoal_data_column_name(about->data, i);
-        named |= name != NULL;
-        if (name && strcmp(name, text) == 0) {
-            *out = i + 1;
-            return SHOAL_OK;
-        }
-    }
-    backwards = text[0] == '-';
-    if (!base_parse_count(&number, text + backwards) || number < 1 || number > about->columns)
-        return shoal_fail(SHOAL_USAGE, "--target: %s has no column '%s'; there are %" PRId64 " columns%s", about->name,
-                          text, about->columns, named ? "" : " without names");
-    *out = backwards ? -number : number;
-    return SHOAL_OK;
-}
 
 void learn_classes_annotate(shoal_result *facts, const learn_ended *ended)
 {

@@ -5,21 +5,16 @@
 #include "learn/classes.h"
 #include "learn/face.h"
 
-/* Rows of options of learn_inputs: where the labels are, and weights. */
+/* Rows of options of learn_inputs: the target, and weights. */
 #define LEARN_CLASSES_INPUTS                                                                                           \
     {"target",                                                                                                         \
      'y',                                                                                                              \
      SHOAL_OPTION_TEXT,                                                                                                \
      offsetof(learn_inputs, target),                                                                                   \
-     "COLUMN",                                                                                                         \
-     .help = "the column with the labels: its name in the header of a text file, its number from 1, or from -1 "       \
-             "backwards; the last when left out"},                                                                     \
-        {"labels",                                                                                                     \
-         'l',                                                                                                          \
-         SHOAL_OPTION_TEXT,                                                                                            \
-         offsetof(learn_inputs, labels),                                                                               \
-         "FILE",                                                                                                       \
-         .help = "the labels, as any data file of one column or one row, when DATA does not hold them"},               \
+     "COLUMN|FILE",                                                                                                    \
+     .help = "the known class of each row, as numbers or words: a column of DATA, by its name, its number from 1, or " \
+             "from -1 backwards; or a file of one column or one row",                                                  \
+     .default_text = "the last column"},                                                                               \
     {                                                                                                                  \
         "weights", 'w', SHOAL_OPTION_TEXT, offsetof(learn_inputs, weights), "FILE",                                    \
             .help = "a weight for each row, finite and at least 0, as any data file of one column or one row"          \
@@ -32,11 +27,6 @@
             .help = "different labels that the data have", .fallback = "2", .least = 2, .most = LEARN_CLASSES_MOST     \
     }
 
-/* A face's check: labels have one place. */
-int learn_classes_check(const void *config, const learn_inputs *inputs);
-/* The column that --target names, as learn_target_place takes it: a name or a number.  Names count first, as they do
- * for --drop-column. */
-int learn_target_find(int64_t *out, const learn_inputs *inputs, const learn_rows *rows);
 /* A face's annotate: the columns are those of the rows that a model labels. */
 void learn_classes_annotate(shoal_result *facts, const learn_ended *ended);
 

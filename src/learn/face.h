@@ -25,8 +25,7 @@
 /* Files and words beside the rows and the learner's own options; a face lists those it takes as options of this. */
 typedef struct learn_inputs {
     const char *weights; /* a file with a weight for each row */
-    const char *labels;  /* a file with a label for each row, which become the last column */
-    const char *target;  /* the column with the labels: a name or a number */
+    const char *target;  /* what is known of each row: a column, by name or number, or a file */
     const char *start;   /* a model to start from */
 } learn_inputs;
 

@@ -154,12 +154,26 @@ static int write_applied_outputs(const run_applied *self, const run_application 
     return status;
 }
 
+static int check_missing(const run_applied *self, const run_application *application)
+{
+    if (application->reading.missing == SHOAL_MISSING_DROP)
+        return shoal_fail(SHOAL_USAGE, "--missing drop: what is written has a value for each row of DATA, so that rows "
+                                       "can't be left out; use --missing mean");
+    if (application->reading.missing == SHOAL_MISSING_MEAN && !self->schema.fill)
+        return shoal_fail(SHOAL_USAGE,
+                          "--missing mean: %s was not trained with this option, so that it has no means to fill in",
+                          application->model);
+    return SHOAL_OK;
+}
+
 int run_apply(run_applied *out, const run_application *application)
 {
     *out = (run_applied){0};
     int status = load_model(out, application);
     if (status == SHOAL_OK)
         status = make_applying_request(out, application);
+    if (status == SHOAL_OK)
+        status = check_missing(out, application);
     if (status == SHOAL_OK && out->schema.columns > 0) {
         out->outcome->columns_used.model = application->model;
         status = learn_schema_copy(&out->outcome->columns_used.schema, &out->schema);

@@ -2,6 +2,7 @@
 #include "columns.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -96,7 +97,6 @@ static int select_columns(shoal_outcome *outcome, const int64_t *columns, int64_
         outcome->data = copy;
         outcome->data_lent = false;
     }
-    base_free(&outcome->joined); /* which were copied */
     outcome->columns = count;
     return SHOAL_OK;
 }
@@ -116,16 +116,31 @@ static int use_columns(shoal_outcome *outcome, const int64_t *columns, int64_t c
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
 /* The column of the target from 0, or -1 for a learner without one. */
-static int find_target(int64_t *out, const shoal_outcome *outcome)
+static int64_t find_target(const shoal_outcome *outcome)
 {
-    const learn_rows rows = run_rows_of(outcome);
-    int64_t number = 0;
-    *out = -1;
-    if (!run_is_learning(outcome) || outcome->face->classes_most == 0)
-        return SHOAL_OK;
-    int status =
-        outcome->request->inputs.labels ? SHOAL_OK : learn_target_find(&number, &outcome->request->inputs, &rows);
-    *out = number > 0 ? number - 1 : outcome->columns - (number < 0 ? -number : 1);
+    const bool known = run_is_learning(outcome) && outcome->face->classes_most > 0;
+    const int64_t target = shoal_data_target(outcome->data);
+    return !known ? -1 : target >= 0 ? target : outcome->columns - 1;
+}
+
+/* The words that classes stand for, and what took the place of missing values. */
+static int note_values(learn_schema *schema, const shoal_data *data, int64_t target)
+{
+    const char **words = NULL;
+    int64_t count = 0;
+    while (shoal_data_word(data, count))
+        count++;
+    int status = count > 0 ? base_alloc(&words, (size_t)count, sizeof *words, "words") : SHOAL_OK;
+    for (int64_t i = 0; i < count && status == SHOAL_OK; i++)
+        words[i] = shoal_data_word(data, i);
+    if (status == SHOAL_OK && count > 0)
+        status = learn_schema_note_classes(schema, words, count);
+    base_free(&words);
+    if (status < 0 || isnan(shoal_data_mean(data, target == 0 ? 1 : 0)))
+        return status;
+    status = base_alloc(&schema->fill, (size_t)schema->columns, sizeof *schema->fill, "means of columns");
+    for (int64_t i = 0; i < schema->columns && status == SHOAL_OK; i++)
+        schema->fill[i] = shoal_data_mean(data, target >= 0 && i >= target ? i + 1 : i);
     return status;
 }
 
@@ -177,16 +192,16 @@ static int settle_training(shoal_outcome *outcome)
     run_columns *self = &outcome->columns_used;
     learn_schema start = {0};
     const char *path = NULL;
-    int64_t target = -1;
-    int status = find_target(&target, outcome);
-    if (status == SHOAL_OK)
-        status = read_start(&start, &path, outcome);
+    int64_t target = find_target(outcome);
+    int status = read_start(&start, &path, outcome);
     if (status == SHOAL_OK && start.names && learn_columns_named(outcome->data))
         status = match_start(outcome, &start, path, &target);
     learn_schema_release(&self->schema);
     if (status == SHOAL_OK)
         status = learn_schema_note(&self->schema, outcome->data, target);
-    if (outcome->request->inputs.labels)
+    if (status == SHOAL_OK)
+        status = note_values(&self->schema, outcome->data, target);
+    if (self->target_file)
         self->schema.target_column = 0; /* which is not a column of DATA */
     self->target = target + 1;
     learn_schema_release(&start);

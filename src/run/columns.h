@@ -16,6 +16,7 @@ typedef struct run_columns {
     learn_schema schema; /* of the rows as the learner sees them */
     const char *model;   /* whose columns the rows must have: the file that `schema` is from; NULL: theirs are noted */
     int64_t target;      /* the column of the target from 1; 0 for none */
+    bool target_file;    /* the target was read from a file, and is no column of DATA */
     char *note;          /* what people are told of columns that were reordered or left out; NULL for nothing */
 } run_columns;
 

@@ -34,7 +34,8 @@ void run_request_inputs(run_files *out, const shoal_request *request)
     int count = 0;
     *out = (run_files){0};
     add_run_file(out, &count, "", "DATA", request->data);
-    add_run_file(out, &count, "--", "labels", request->inputs.labels);
+    if (request->inputs.target && access(request->inputs.target, F_OK) == 0) /* otherwise it is a column */
+        add_run_file(out, &count, "--", "target", request->inputs.target);
     add_run_file(out, &count, "--", "weights", request->inputs.weights);
     if (start)
         add_run_file(out, &count, "", option, start);

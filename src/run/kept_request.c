@@ -29,15 +29,20 @@ static json_t *json_path(const char *path)
     return text;
 }
 
-static json_t *json_data(const shoal_request *request)
+/* A target that is a column is kept by its name or number, and one that is a file by its path. */
+static json_t *json_data(const shoal_outcome *outcome)
 {
+    const shoal_request *request = outcome->request;
+    const char *target = request->inputs.target;
     json_t *object = base_json_options(run_data_options, &request->reading);
     if (request->data)
         base_json_put(&object, "path", json_path(request->data));
     if (request->inputs.weights)
         base_json_put(&object, "weights", json_path(request->inputs.weights));
-    if (request->inputs.labels)
-        base_json_put(&object, "labels", json_path(request->inputs.labels));
+    if (target && outcome->columns_used.target_file)
+        base_json_put(&object, "target_file", json_path(target));
+    else if (target)
+        base_json_put(&object, "target", base_json_text(target));
     return object;
 }
 
@@ -61,7 +66,7 @@ int run_kept_text(char **out, const shoal_outcome *outcome)
     const char *ssh = workers->ssh ? workers->ssh : getenv("SHOAL_SSH");
     json_t *object = json_object();
     base_json_put(&object, "options", base_json_options(outcome->algorithm->options, outcome->config));
-    base_json_put(&object, "data", json_data(request));
+    base_json_put(&object, "data", json_data(outcome));
     base_json_put(&object, "outputs", json_outputs(request));
     if (request->picture.shape || request->picture.columns)
         base_json_put(&object, "more", base_json_options(data_picture_options, &request->picture));
@@ -104,7 +109,9 @@ int run_kept_fill(shoal_request *request, const run_kept_request *kept, const ch
                  *more = json_object_get(kept->asked, "more"), *options = json_object_get(kept->asked, "options");
     request->data = text_in(data, "path");
     request->inputs.weights = text_in(data, "weights");
-    request->inputs.labels = text_in(data, "labels");
+    request->inputs.target = text_in(data, "target_file");
+    if (!request->inputs.target)
+        request->inputs.target = text_in(data, "target");
     for (int i = 0; request->face->outputs[i].name; i++)
         request->output[i] = text_in(outputs, request->face->outputs[i].name);
     request->trace.trace = text_in(outputs, "trace");
@@ -359,7 +366,7 @@ static int refuse_work(const run_jobs *jobs, const shoal_job *about, const char 
  * may not be read is kept as "refused", for the sentence once it is needed. */
 static void leave_data(json_t *asked, const run_jobs *jobs, const job_roots *roots)
 {
-    static const char *const names[] = {"path", "weights", "labels"};
+    static const char *const names[] = {"path", "weights", "target_file"};
     json_t *data = json_object_get(asked, "data"), *refused = NULL;
     for (size_t i = 0; i < sizeof names / sizeof *names && !refused; i++) {
         json_t *path = json_object_get(data, names[i]);

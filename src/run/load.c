@@ -1,15 +1,19 @@
-/* Rows, weights and labels of a run.  See load.h. */
+/* Rows, weights and target of a run.  See load.h. */
 #include "load.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "data/data_internal.h"
+#include "data/data_missing.h"
+#include "data/data_select.h"
 #include "data/read_whole.h"
-#include "labels.h"
 #include "process.h"
+#include "target.h"
 
 enum { STORE_PATIENCE = 60 }; /* seconds */
 
@@ -33,10 +37,21 @@ int run_note_data(shoal_outcome *outcome, const char *name, int64_t rows, int64_
     return base_copy_text(&outcome->data_name, name);
 }
 
+/* Weights of rows that were left out go with them. */
+static int64_t follow_rows(double *weights, const shoal_data *data, int64_t count)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (!data->gone[i])
+            weights[kept++] = weights[i];
+    return kept;
+}
+
 /* One weight a row, as a column or as a row. */
 static int load_weights(shoal_outcome *outcome, const char *path)
 {
-    int64_t rows = 0, columns = 0, needed = outcome->rows;
+    const shoal_data *data = outcome->data;
+    int64_t rows = 0, columns = 0, needed = data->gone ? data->source_rows : outcome->rows;
     double largest = 0;
     int status = data_read_float64(&outcome->own_weights, &rows, &columns, path);
     outcome->weights = outcome->own_weights;
@@ -47,13 +62,31 @@ static int load_weights(shoal_outcome *outcome, const char *path)
             SHOAL_INVALID,
             "%s: %lld rows and %lld columns, but --weights needs one value for each of the %lld rows of %s", path,
             (long long)rows, (long long)columns, (long long)needed, outcome->data_name);
-    for (int64_t i = 0; i < needed; i++) {
+    for (int64_t i = 0; i < needed; i++)
         if (outcome->weights[i] < 0)
             return shoal_fail(SHOAL_INVALID, "%s: row %lld is %g, but a weight is at least 0", path, (long long)(i + 1),
                               outcome->weights[i]);
+    if (data->gone)
+        needed = follow_rows(outcome->own_weights, data, needed);
+    for (int64_t i = 0; i < needed; i++)
         largest = outcome->weights[i] > largest ? outcome->weights[i] : largest;
-    }
     return largest > 0 ? SHOAL_OK : shoal_fail(SHOAL_INVALID, "%s: every weight is 0", path);
+}
+
+/* Weights in memory of rows some of which were left out. */
+static int follow_given_weights(shoal_outcome *outcome)
+{
+    const shoal_data *data = outcome->data;
+    if (!data->gone || !outcome->weights || outcome->own_weights)
+        return SHOAL_OK;
+    int status =
+        base_alloc_unset(&outcome->own_weights, (size_t)data->source_rows, sizeof *outcome->own_weights, "weights");
+    if (status < 0)
+        return status;
+    memcpy(outcome->own_weights, outcome->weights, (size_t)data->source_rows * sizeof *outcome->own_weights);
+    follow_rows(outcome->own_weights, data, data->source_rows);
+    outcome->weights = outcome->own_weights;
+    return SHOAL_OK;
 }
 
 /* Once it is open, messages call a blob as the command line does. */
@@ -71,21 +104,67 @@ static int open_data(shoal_outcome *outcome, const char *path, const shoal_data_
                          shoal_data_columns(outcome->data), shoal_data_type(outcome->data));
 }
 
-/* Rows that the caller has in memory. */
-static int take_given_rows(shoal_outcome *outcome)
+/* Whether the options ask for anything but the rows as they are. */
+static bool refines(const shoal_data_options *options)
+{
+    return options->keep_columns || options->drop_columns || options->target ||
+           options->missing != SHOAL_MISSING_REFUSE;
+}
+
+/* Rows that the caller has in memory; what is made of them is a copy. */
+static int take_given_rows(shoal_outcome *outcome, const shoal_data_options *options)
 {
     const shoal_request *request = outcome->request;
-    outcome->data = request->rows;
-    outcome->data_lent = true;
+    int status = SHOAL_OK;
     outcome->weights = request->weights;
-    return run_note_data(outcome, shoal_data_path(request->rows), shoal_data_rows(request->rows),
-                         shoal_data_columns(request->rows), shoal_data_type(request->rows));
+    outcome->data_lent = !refines(options);
+    if (outcome->data_lent)
+        outcome->data = request->rows;
+    else
+        status = data_alias(&outcome->data, request->rows);
+    if (status == SHOAL_OK && !outcome->data_lent)
+        status = data_refine(&outcome->data, options);
+    if (status < 0)
+        return status;
+    return run_note_data(outcome, shoal_data_path(outcome->data), shoal_data_rows(outcome->data),
+                         shoal_data_columns(outcome->data), shoal_data_type(outcome->data));
+}
+
+/* How the rows are read: with the target, which may be words, and as a model needs them. */
+static void choose_reading(shoal_data_options *reading, char number[24], const shoal_outcome *outcome)
+{
+    const learn_schema *model = outcome->columns_used.model ? &outcome->columns_used.schema : NULL;
+    if (run_target_option(outcome))
+        reading->target = run_target_option(outcome);
+    if (model && model->target) {
+        reading->target = model->target;
+    } else if (model && model->target_column > 0) {
+        snprintf(number, 24, "%" PRId64, model->target_column);
+        reading->target = number;
+    }
+    if (model && reading->missing == SHOAL_MISSING_MEAN)
+        reading->missing = SHOAL_MISSING_KEEP; /* the model's means take their place */
+}
+
+/* Rows that a model is applied to, once they have its columns. */
+static int settle_for_model(shoal_outcome *outcome)
+{
+    const int64_t column = shoal_data_target(outcome->data);
+    if (column >= 0 && shoal_data_word(outcome->data, 0))
+        return shoal_fail(SHOAL_INVALID, "%s: column %" PRId64 " holds text, and %s was trained on numbers",
+                          outcome->data_name, column + 1, outcome->columns_used.model);
+    outcome->data->target = -1;
+    return outcome->request->reading.missing == SHOAL_MISSING_MEAN
+               ? data_missing_fill(&outcome->data, outcome->columns_used.schema.fill)
+               : SHOAL_OK;
 }
 
 int run_load_alone(shoal_outcome *outcome)
 {
     const shoal_request *request = outcome->request;
     const char *path = request->data, *weights = outcome->weights ? NULL : request->inputs.weights;
+    shoal_data_options reading = request->reading;
+    char target[24];
     char text[256];
     double started = base_seconds();
     if (path) {
@@ -93,13 +172,18 @@ int run_load_alone(shoal_outcome *outcome)
         run_doing(outcome, text);
     }
     outcome->read_once |= (path && run_is_read_once(path)) || (weights && run_is_read_once(weights));
-    int status = path ? open_data(outcome, path, &request->reading) : take_given_rows(outcome);
+    choose_reading(&reading, target, outcome);
+    int status = path ? open_data(outcome, path, &reading) : take_given_rows(outcome, &reading);
+    if (status == SHOAL_OK)
+        status = run_target_settle(outcome);
     if (status == SHOAL_OK && weights)
         status = load_weights(outcome, weights);
-    if (status == SHOAL_OK && request->inputs.labels)
-        status = run_labels_join(outcome, request->inputs.labels);
+    if (status == SHOAL_OK)
+        status = follow_given_weights(outcome);
     if (status == SHOAL_OK)
         status = run_columns_settle(outcome);
+    if (status == SHOAL_OK && outcome->columns_used.model)
+        status = settle_for_model(outcome);
     outcome->load_seconds = base_seconds() - started;
     return status;
 }

@@ -1,4 +1,4 @@
-/* Rows, weights and labels of a run. */
+/* Rows, weights and target of a run. */
 #ifndef RUN_LOAD_H
 #define RUN_LOAD_H
 

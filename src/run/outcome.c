@@ -37,7 +37,6 @@ void shoal_outcome_free(shoal_outcome **inout)
     shoal_data_free(&outcome->lent_weights);
     base_free(&outcome->own_weights);
     base_free(&outcome->config);
-    base_free(&outcome->joined);
     run_columns_release(&outcome->columns_used);
     for (int i = 0; i < 4; i++)
         base_free(&outcome->start[i]);

@@ -58,7 +58,6 @@ struct shoal_outcome {
     const double *weights;    /* one a row, or NULL: the request's, or one of the two below */
     double *own_weights;      /* that were read; NULL otherwise */
     shoal_data *lent_weights; /* what `weights` points into, when ranks of this host share them; NULL otherwise */
-    void *joined;             /* the rows of `data`, when labels were put beside them; NULL otherwise */
     bool read_once;           /* some of it came through a pipe, and can't be read again */
     double *start[4];         /* what the config points to */
     /* What came of it. */

@@ -114,7 +114,6 @@ static int lend_rows(int *descriptor, void **note, size_t *size, shoal_outcome *
         status = data_lend(descriptor, outcome->data);
     if (status < 0)
         return status;
-    base_free(&outcome->joined); /* which were only wrapped */
     return data_lent_describe(note, size, outcome->data);
 }
 

@@ -31,13 +31,6 @@ static int check_rows(const shoal_request *request)
         return shoal_fail(SHOAL_USAGE, "%s has both data, %s, and rows in memory", name, request->data);
     if (request->weights && inputs->weights)
         return shoal_fail(SHOAL_USAGE, "%s has both weights in memory and --weights %s", name, inputs->weights);
-    if (request->rows && inputs->labels)
-        return shoal_fail(SHOAL_USAGE, "--labels: rows in memory have their labels in one of their columns");
-    if (inputs->labels && run_is_in_store(request->data))
-        return shoal_fail(SHOAL_USAGE,
-                          "--labels: the rows of %s stay in their store, so the labels must be one of its columns; or "
-                          "fetch it first with shoal store get",
-                          request->data);
     if (request->start && request->face->start_file &&
         request->face->start_file(&option, request->config, &request->inputs))
         return shoal_fail(SHOAL_USAGE, "%s has both a start in memory and %s", name, option);

@@ -97,7 +97,7 @@ def files_of_all_kinds():
     agrees("iris.csv", X, y, "--target", "kind")
     np.save("only.npy", X)
     np.save("y.npy", y)
-    agrees("only.npy", X, y, "--labels", "y.npy")
+    agrees("only.npy", X, y, "--target", "y.npy")
     X, y = load_digits(return_X_y=True)
     np.save("bytes.npy", np.c_[X, y].astype("u1"))
     agrees("bytes.npy", X, y)
@@ -193,9 +193,9 @@ def wrong_input_is_told():
     refuses(1, "column 1 is 1 in every row with label 5: with a variance of 0 --smoothing must be greater than 0",
             "flat.npy", "--smoothing", 0)
     refuses(1, "every row with label 6 has a weight of 0: leave these rows out", "good.npy", "--weights", "none.npy")
-    refuses(2, "--target: good.npy has no column '3'; there are 2 columns without names", "good.npy", "--target", 3)
-    refuses(2, "--labels FILE and --target COLUMN both say where the labels are", "good.npy", "--labels", "none.npy",
-            "--target", 1)
+    refuses(2, "--target: '3' is neither a column of good.npy nor a file; there are 2 columns, without names",
+            "good.npy", "--target", 3)
+    refuses(2, "unknown option --labels; known labels are given with --target FILE", "good.npy", "--labels", "none.npy")
     refuses(2, "--smoothing must be at least 0, not -1", "good.npy", "--smoothing", -1)
     done = shoal("bayes", "good.npy", "--priors", "even", code=2)
     assert "--priors" in done.stderr and "uniform" in done.stderr, done.stderr

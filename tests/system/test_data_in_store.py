@@ -234,8 +234,8 @@ def what_can_not_be_used(store, named):
             "--drop-column", "1")
     refuses(2, "are for raw files, and this is npy", "kmeans", f"{store}table.npy", "-k", 2, "--cols", 2, "--type",
             "f8")
-    refuses(2, "stay in their store, so the labels must be one of its columns", "logistic", f"{store}table.npy",
-            "--labels", "table.npy")
+    refuses(2, "stay in their store, so the target must be one of its columns", "logistic", f"{store}table.npy",
+            "--target", "table.npy")
     refuses(1, "--weights needs one value for each of the 100 rows", "kmeans", f"{store}table.npy", "-k", 2,
             "--weights", "table.npy")
     refuses(1, "but model.npy is a model for 3", "predict", model(), f"{store}table.npy")

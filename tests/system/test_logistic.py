@@ -247,18 +247,18 @@ def labels_of_their_own():
     X, y = flowers(3, 400, 5, 61)
     whole = Model(save(np.c_[X, y]))
     for labels in (save(y.astype("u1")), save(y.astype("f4")[None, :]), save(y.astype("i8")[:, None])):
-        check("labels from a file", Model(save(X), "--labels", labels).found == whole.found)
+        check("labels from a file", Model(save(X), "--target", labels).found == whole.found)
     pathlib.Path("labels.csv").write_text("".join(f"{label}\n" for label in y))
     check("labels from a text file, on workers",
-          Model(save(X), "--labels", "labels.csv", "--workers", "local:2").found == whole.found)
+          Model(save(X), "--target", "labels.csv", "--workers", "local:2").found == whole.found)
     rows, store = save(X), f"dir:{pathlib.Path('named').absolute()}"
-    done = shoal("logistic", rows, "--labels", "labels.csv", "--store", store, "--workers", "local:1", "--quiet")
+    done = shoal("logistic", rows, "--target", "labels.csv", "--store", store, "--workers", "local:1", "--quiet")
     shown = shoal("job", "show", "--store", store)
     check("rows with labels beside them keep their name", done.returncode == 0 and f"{rows}: 400 rows" in shown.stdout,
           (done.stderr, shown.stdout, shown.stderr))
     small = (np.abs(X) % 100).astype("i1")
     for labels, kind in ((y - 1, "i1"), (y * 300, "i2"), (y * 1e5, "f4"), (y + 0.5, "f4"), (y / 3, "f8")):
-        joined = Model(save(small), "--labels", save(np.asarray(labels, "f8")))
+        joined = Model(save(small), "--target", save(np.asarray(labels, "f8")))
         model = Model(save(np.c_[small, labels].astype(kind)))
         check(f"labels beside int8 as {kind}",
               np.array_equal(joined.classes, np.unique(labels)) and np.array_equal(joined.weights, model.weights))
@@ -282,7 +282,7 @@ def round_of(store):
 def a_killed_job_goes_on():
     X, y = flowers(3, 600, 6, 71)
     path, labels = save(X), save(y)
-    words = [path, "--labels", labels, "--grain", 60, "--l1", 2, "--l2", 0]
+    words = [path, "--target", labels, "--grain", 60, "--l1", 2, "--l2", 0]
     expected = Model(*words)
     slow = "dir:killed?faults=delay:1/15ms"
     starter = subprocess.Popen([
@@ -309,7 +309,7 @@ def a_killed_job_goes_on():
 
 def a_submission_that_is_cut_short_goes_on():
     X, y = flowers(2, 400, 3, 75)
-    words = [save(X), "--labels", save(y), "--grain", 10]
+    words = [save(X), "--target", save(y), "--grain", 10]
     expected = Model(*words)
     starter = subprocess.Popen([
         program, "logistic", *map(str, words), "--slices", "40", "--store", "dir:cut?faults=delay:1/300ms", "--workers",
@@ -398,20 +398,22 @@ def wrong_input_is_told():
             save(np.c_[X, 0 * y + 7]))
     wide = np.random.default_rng(1).normal(size=(2000, 2))
     refuses(1, "column 2, which is to hold the labels, has more than 1000 different values", save(wide))
-    refuses(2, "has no column 'spezies'; there are 4 columns without names", good, "--target", "spezies")
-    refuses(2, "has no column '5'", good, "--target", 5)
-    refuses(2, "has no column '0'", good, "--target", 0)
-    refuses(2, "has no column '-5'", good, "--target=-5")
+    refuses(2, f"'spezies' is neither a column of {good} nor a file; there are 4 columns, without names", good,
+            "--target", "spezies")
+    refuses(2, "'5' is neither a column", good, "--target", 5)
+    refuses(2, "'0' is neither a column", good, "--target", 0)
+    refuses(2, "'-5' is neither a column", good, "--target=-5")
     refuses(2, "--l1", good, "--l1=-1")
     refuses(2, "--l2", good, "--l2=nan")
     refuses(2, "--history", good, "--history", 0)
-    refuses(2, "both say where the labels are", good, "--target", 1, "--labels", good)
-    refuses(1, "59 rows and 1 columns, but --labels needs one value for each of the 60 rows", save(X), "--labels",
+    refuses(2, "known labels are given with --target FILE", good, "--labels", good)
+    refuses(1, "59 rows and 1 columns, but --target needs one value for each of the 60 rows", save(X), "--target",
             save(y[1:]))
-    refuses(1, "NaN, not a finite number", save(X), "--labels", save(np.where(y > 0, y, np.nan)))
+    refuses(1, "18 values are missing, the first in row 2; --missing drop leaves out such rows", save(X), "--target",
+            save(np.where(y > 0, y, np.nan)))
     same, many = save(0 * y + 7), save(np.arange(2000.0))
-    refuses(1, f"{same}: every label is 7; two classes are the least", save(X), "--labels", same)
-    refuses(1, f"{many}: more than 1000 different labels", save(wide), "--labels", many)
+    refuses(1, f"{same}: the value is the same in every row; at least two classes", save(X), "--target", same)
+    refuses(1, f"{many}: more than 1000 different values", save(wide), "--target", many)
     refuses(1, "a column of labels and at least one other", save(y))
     refuses(1, "--weights needs one value for each of the 60 rows", good, "--weights", save(y[1:]))
     other = Model(save(np.c_[X, X[:, 0], y])).path

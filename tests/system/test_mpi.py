@@ -128,7 +128,7 @@ def labels_from_a_file_of_their_own():
     save_csv("x.csv", X)
     np.save("y.npy", (X[:, 0] > 0.5).astype(float))
     np.save("w.npy", np.arange(len(X)) % 5 / 2)
-    work = mpi.Work("logistic", "x.csv", "--labels", "y.npy", "--weights", "w.npy", "--l1", 0.5, "--iterations", 15,
+    work = mpi.Work("logistic", "x.csv", "--target", "y.npy", "--weights", "w.npy", "--l1", 0.5, "--iterations", 15,
                     files={"--model": "m.safetensors", "--trace": "t.jsonl"})
     for number, ranks in enumerate((2, 5)):
         work.agrees(another(number), ranks)

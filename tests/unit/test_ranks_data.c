@@ -97,12 +97,9 @@ int load_here(shoal_outcome *job)
             memcpy(job->own_weights, weights, sizeof weights);
         job->weights = job->own_weights;
     }
-    if (status == SHOAL_OK && of->joins) { /* as labels.c does */
+    if (status == SHOAL_OK && of->joins) { /* rows that this process made */
         shoal_data_free(&job->data);
-        status = base_alloc(&job->joined, 1, sizeof values, "rows");
-        memcpy(job->joined, values, sizeof values);
-        if (status == SHOAL_OK)
-            status = shoal_data_wrap(&job->data, job->joined, 3, 2, SHOAL_FLOAT64);
+        status = shoal_data_wrap(&job->data, values, 3, 2, SHOAL_FLOAT64);
     }
     return status;
 }
@@ -113,7 +110,6 @@ static void release(shoal_outcome *job)
     shoal_data_free(&job->data);
     shoal_data_free(&job->lent_weights);
     base_free(&job->own_weights);
-    base_free(&job->joined);
     base_free(&job->data_name);
 }
 

@@ -248,7 +248,7 @@ static void what_is_wrong_is_told(void **state)
     assert_int_equal(shoal_request_new(&request, "kmean"), SHOAL_USAGE);
     assert_string_equal(shoal_error(), "unknown learner 'kmean'; did you mean 'kmeans'?");
     assert_null(request);
-    assert_refused("hidden", "5", "kmeans has no option 'hidden'");
+    assert_refused("sparsity", "5", "kmeans has no option 'sparsity'");
     assert_refused("n_clusters", "0", "--n_clusters must be at least 1, not 0"); /* an alias */
     assert_refused("max-ite", "0", "kmeans has no option 'max-ite'; did you mean 'iterations'?");
     assert_refused("clusters", "many", "--clusters: many is not a number");

@@ -109,7 +109,7 @@ static const char *const description[] = {
     "Gaussian naive Bayes, which takes columns for independent inside a class. A row is then most likely of the class "
     "whose prior times the product of normal densities is greatest. That is scikit-learn's GaussianNB. Labels are any "
     "finite numbers, of at most 1,000 different values. DATA is any file that shoal data info reads, or the URL of a "
-    ".npy blob in a store, and holds the labels in one of its columns, or --labels brings them to a file.",
+    ".npy blob in a store, and holds the target in one of its columns, or --target names a file with it.",
     "It takes three rounds: labels, means, variances. The result depends on the data, the options under Learning and "
     "the weights of rows alone. The number of threads or workers, the grain and the kernel never change one bit of it.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in; nothing is written before the last, a "
@@ -120,7 +120,7 @@ static const char *const description[] = {
 static const learn_example examples[] = {
     {"shoal bayes iris.csv --target species --model iris.safetensors", "learn to tell a column of a text file"},
     {"shoal predict iris.safetensors new.csv --labels labels.npy", "label new rows by it"},
-    {"shoal bayes images.idx.gz --labels labels.idx.gz --smoothing 0.01", "labels in a file of their own"},
+    {"shoal bayes images.idx.gz --target labels.idx.gz --smoothing 0.01", "the target in a file of its own"},
     {"shoal bayes rows.npy --priors uniform --json", "classes count alike, however frequent they are"},
     {"shoal bayes rows.npy --workers local:4 --model m.safetensors", "with four processes, any of which may die"},
     {NULL, NULL},
@@ -145,7 +145,6 @@ const learn_face learn_bayes = {
     .plan_options = plan_options,
     .outputs = outputs,
     .classes_most = LEARN_CLASSES_MOST,
-    .check = learn_classes_check,
     .settle = settle,
     .learnt = learnt,
     .summarise = summarise,

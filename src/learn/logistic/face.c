@@ -149,8 +149,8 @@ static const char *const description[] = {
     "regression for more. It minimises the sum over rows of -log(probability of the row's label), plus l2/2 times the "
     "squared weights, plus l1 times the absolute weights; the intercept is free of both. That is scikit-learn's "
     "objective with C = 1 / l2. Labels are any finite numbers, of at most 1,000 different values. DATA is any file "
-    "that shoal data info reads, or the URL of a .npy blob in a store, and holds the labels in one of its columns, or "
-    "--labels brings them to a file.",
+    "that shoal data info reads, or the URL of a .npy blob in a store, and holds the target in one of its columns, or "
+    "--target names a file with it.",
     "Columns of very different size make the search long: it helps to scale them alike beforehand. On data that a "
     "plane separates there is no minimum without l2 or l1: then the weights grow until --iterations ends it.",
     "The result depends on the data, the options under Learning, the weights of rows, where it starts and --grain "
@@ -164,7 +164,7 @@ static const char *const description[] = {
 static const learn_example examples[] = {
     {"shoal logistic digits.csv --target class --model digits.safetensors", "learn to tell a column of a text file"},
     {"shoal predict digits.safetensors new.csv --labels labels.npy", "label new rows by it"},
-    {"shoal logistic images.idx.gz --labels labels.idx.gz --l2 100", "labels in a file of their own"},
+    {"shoal logistic images.idx.gz --target labels.idx.gz --l2 100", "the target in a file of its own"},
     {"shoal logistic rows.npy --l2 0 --l1 5", "few weights, the others exactly 0"},
     {"shoal logistic rows.npy --start model.safetensors --model better.safetensors", "go on from an earlier model"},
     {"shoal logistic rows.npy --workers local:4 --json", "with four processes, any of which may die"},
@@ -192,7 +192,6 @@ const learn_face learn_logistic = {
     .classes_most = SHOAL_LOGISTIC_CLASSES_MOST,
     .keeps_part = true,
     .kept = "the weights are those",
-    .check = learn_classes_check,
     .start_file = start_file,
     .settle = settle,
     .learnt = learnt,

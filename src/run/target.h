@@ -1,0 +1,15 @@
+/* --target COLUMN|FILE: what is known of each row, as a column of DATA or in a file beside it. */
+#ifndef RUN_TARGET_H
+#define RUN_TARGET_H
+
+#include "outcome.h"
+
+/* What shoal_data_options.target is for this run; NULL for one without a target. */
+const char *run_target_option(const shoal_outcome *outcome);
+/* Once the data are open: where their target is no column, reads one value a row from a file, as a column or as a row
+ * of any format, and makes it the last column of outcome->data.  Numbers stay what they are: the type is that of the
+ * data where it holds all of them, otherwise the smallest that holds both.  Words become 0, 1, 2, ... in the order of
+ * their bytes.  Rows whose value is missing go where --missing drop says so. */
+int run_target_settle(shoal_outcome *outcome);
+
+#endif
