@@ -1,4 +1,4 @@
-/* A calibration for people and as JSON.  See calibrate.h. */
+/* A calibration for people and as JSON.  See calibrate_print.h. */
 #include "calibrate_print.h"
 
 #include <math.h>
@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "plan/measure/measure_busy.h"
 #include "plan/units.h"
 
 static void format_bytes_a_second(char *out, size_t size, double rate)
@@ -57,6 +58,9 @@ static void print_machine(FILE *stream, const plan_calibration *calibration)
     if (threads > 1)
         fprintf(stream, "threads    %d do the work of %.2f\n", threads,
                 threads / (1 + (threads - 1) * calibration->thread_loss));
+    if (calibration->busy > PLAN_BUSY_LEAST)
+        fprintf(stream, "busy       %.0f%% of the processor went to other programs: intervals are wider\n",
+                100 * calibration->busy);
 }
 
 static void print_paces(FILE *stream, const plan_calibration *calibration)

@@ -53,6 +53,7 @@ static const field top_fields[] = {
     {"threads", THREADS, offsetof(plan_calibration, threads), 0},
     REAL_OF(plan_calibration, thread_loss),
     REAL_OF(plan_calibration, error),
+    {"busy", LATER, offsetof(plan_calibration, busy), 0},
     {0},
 };
 static const field pace_fields[] = {

@@ -23,6 +23,7 @@ typedef struct plan_calibration {
     int threads;               /* of that machine */
     double thread_loss;        /* as in shoal_site */
     double error;              /* of runs without a store; as in shoal_site */
+    double busy;               /* share of the processor that other programs had meanwhile */
     int paces, sites;
     shoal_pace pace[PLAN_PACES_MOST];
     plan_calibrated_site site[PLAN_SITES_MOST];

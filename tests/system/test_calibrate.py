@@ -93,6 +93,28 @@ def everything_is_measured_and_kept():
 
 
 @apart.test
+def a_busy_machine_is_noticed():
+    spinners = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 * os.cpu_count())]
+    try:
+        done = shoal("calibrate", "--seconds", 1, "--learner", "bayes")
+    finally:
+        for spinner in spinners:
+            spinner.kill()
+            spinner.wait()
+    calibration = kept()
+    assert 0.3 < calibration["busy"] <= 1 and calibration["error"] > 0.2, calibration
+    assert check_site(calibration, "dir")["error"] > 0.2, calibration
+    assert "of the processor went to other programs; times are scaled and intervals are wider" in done.stderr, done
+    assert "busy  " in done.stdout, done.stdout
+    check_paces(calibration, "bayes", {"scan", "run"})
+    del calibration["busy"]  # as older versions wrote it
+    with open("config/shoal/calibration.json", "w") as file:
+        json.dump(calibration, file)
+    listed = json.loads(shoal("plan", "bayes", "--rows", 1000, "--cols", 5, "--classes", 2, "--json").stdout)
+    assert listed["calibration"]["busy"] == 0, listed
+
+
+@apart.test
 def what_was_not_measured_stays():
     calibrate("--seconds", 1, "--learner", "bayes", "-o", "a.json")
     before = kept("a.json")

@@ -17,8 +17,10 @@
 #include "base/path.h"
 #include "base/pool.h"
 #include "base/text.h"
+#include "base/world.h"
 #include "kernel/kernel.h"
 #include "learn/face.h"
+#include "measure_busy.h"
 #include "measure_engine.h"
 #include "measure_learner.h"
 #include "measure_store.h"
@@ -32,11 +34,19 @@ enum { LEARNERS_MOST = 8, STORES_MOST = 8, BLOB_BYTES = 4 << 20, FETCHED_AT_ONCE
 static const double LEARNERS_SHARE = 0.45, STORES_SHARE = 0.22, ENGINE_SHARE = 0.18;
 /* How far a fresh calibration may be trusted: what a deviation of the logarithm is taken for until history tells. */
 static const double USUAL_ERROR = 0.12;
+/* What threads lose to each other where others would be measured with them. */
+static const double USUAL_LOSS = 0.03;
+/* Seconds after which nothing further is measured, so that all ends within a minute; and how much more than it was
+ * asked to take where that is longer. */
+static const double LIMIT_LEAST = 52, LIMIT_MORE = 7;
 
 typedef struct calibrating {
     const plan_calibrate_request *request;
     const shoal_watcher *watch;
     const volatile int *stop; /* the watcher's, or one that nobody sets */
+    double until;             /* when measurements end, whatever else the machine does */
+    double busy;              /* share of the processor that others had, the mean of what was found */
+    int looks;                /* how often that was looked at */
     plan_calibration *kept;
     const shoal_algorithm *learner[LEARNERS_MOST];
     int learners;
@@ -56,6 +66,68 @@ static void allow_stop_calibrating(const calibrating *self, bool may)
 {
     if (self->watch->may_stop)
         self->watch->may_stop(self->watch->context, may);
+}
+
+static void note_calibrating(const calibrating *self, const char *line)
+{
+    if (self->watch->note)
+        self->watch->note(self->watch->context, line);
+}
+
+/* ---- time -------------------------------------------------------------------------------------------------------- */
+
+/* Of the seconds that a measurement should take, those that are left; 0 and a note where it is too late for it. */
+static double time_for(const calibrating *self, double seconds, const char *what)
+{
+    double left = self->until - base_seconds();
+    char line[128];
+    if (left > 0)
+        return fmin(seconds, left);
+    snprintf(line, sizeof line, "there was no time to measure %.64s; this machine is too busy", what);
+    note_calibrating(self, line);
+    return 0;
+}
+
+/* ---- others on this machine -------------------------------------------------------------------------------------- */
+
+static double look_for_others(calibrating *self)
+{
+    static const double LOOK = 0.05;
+    double busy = plan_measure_busy(LOOK);
+    self->busy += (busy - self->busy) / ++self->looks;
+    return busy;
+}
+
+/* Others may be done in a moment. */
+static void wait_for_others(calibrating *self)
+{
+    static const double WAIT_MOST = 5, WAIT_SHARE = 0.1, PAUSE = 0.5;
+    int64_t end = shoal_after(fmin(WAIT_MOST, WAIT_SHARE * self->request->seconds));
+    double busy = plan_measure_busy(0.05);
+    if (busy > PLAN_BUSY_LEAST)
+        say_calibrating(self, "waiting for other programs");
+    while (busy > PLAN_BUSY_LEAST && !*self->stop && shoal_now() < end) {
+        base_sleep_until(base_time_first(shoal_after(PAUSE), end));
+        busy = plan_measure_busy(0.05);
+    }
+}
+
+/* Says that figures are not as good as they could be, and keeps that they are not. */
+static void note_busy(calibrating *self)
+{
+    char line[256];
+    plan_calibration *kept = self->kept;
+    const bool was_busy = kept->busy > PLAN_BUSY_LEAST;
+    const double error = plan_error_if_busy(USUAL_ERROR, self->busy);
+    kept->busy = self->busy;
+    kept->error = kept->error == 0 || was_busy ? error : fmax(kept->error, plan_error_if_busy(0, self->busy));
+    if (self->busy <= PLAN_BUSY_LEAST)
+        return;
+    snprintf(line, sizeof line,
+             "this machine is busy: %.0f%% of the processor went to other programs; times are scaled and intervals "
+             "are wider; calibrate again when it is idle",
+             100 * self->busy);
+    note_calibrating(self, line);
 }
 
 /* ---- what is measured -------------------------------------------------------------------------------------------- */
@@ -157,7 +229,7 @@ static void forget_paces(plan_calibration *kept)
             kept->site[left++] = kept->site[i];
     kept->sites = left;
     kept->paces = 0;
-    kept->thread_loss = kept->error = 0;
+    kept->thread_loss = kept->error = kept->busy = 0;
 }
 
 /* Notes whose measurements these are.  What another machine or another kernel set took says nothing of this one. */
@@ -172,12 +244,12 @@ static int claim_kept(calibrating *self)
     (void)gethostname(host, sizeof host - 1);
     bool same =
         strcmp(kept->host, host) == 0 && strcmp(kept->kernel, kernel->name) == 0 && kept->threads == base_cores();
-    if (!same && kept->paces > 0 && self->watch->note) {
+    if (!same && kept->paces > 0) {
         char line[256];
         snprintf(line, sizeof line,
                  "what was measured on %s (%d threads, kernel %s) is forgotten: this is another machine", kept->host,
                  kept->threads, kept->kernel);
-        self->watch->note(self->watch->context, line);
+        note_calibrating(self, line);
     }
     if (!same)
         forget_paces(kept);
@@ -281,9 +353,12 @@ static int measure_learner(calibrating *self, int learner, double *loss)
     int paces = 0;
     char text[64];
     snprintf(text, sizeof text, "how fast %s is", self->learner[learner]->name);
+    double seconds = time_for(self, self->request->seconds * LEARNERS_SHARE / self->learners, text);
+    if (seconds == 0)
+        return SHOAL_OK;
     say_calibrating(self, text);
-    int status = plan_measure_learner(pace, &paces, loss, self->learner[learner],
-                                      self->request->seconds * LEARNERS_SHARE / self->learners, self->stop);
+    look_for_others(self);
+    int status = plan_measure_learner(pace, &paces, loss, self->learner[learner], seconds, self->stop);
     for (int i = 0; i < paces && status == SHOAL_OK; i++)
         status = plan_calibration_set_pace(kept, &pace[i]);
     return status;
@@ -300,8 +375,8 @@ static int measure_learners(calibrating *self)
     }
     if (status == SHOAL_OK && known > 0)
         self->kept->thread_loss = sum / known;
-    if (status == SHOAL_OK && self->kept->error == 0)
-        self->kept->error = USUAL_ERROR;
+    else if (status == SHOAL_OK && self->kept->thread_loss == 0 && base_cores() > 1)
+        self->kept->thread_loss = USUAL_LOSS;
     return status;
 }
 
@@ -324,19 +399,29 @@ static double measure_hash(void)
 
 static int measure_engine(calibrating *self, int store)
 {
+    static const char what[] = "what a round of workers takes";
     plan_calibration *kept = self->kept;
     plan_calibrated_site entry = {.date = (int64_t)time(NULL), .site = self->site[store]};
     plan_engine_measured measured = {0};
-    say_calibrating(self, "what a round of workers takes");
+    int status = SHOAL_ABSENT;
+    double seconds = time_for(self, self->request->seconds * ENGINE_SHARE / self->stores, what);
     plan_calibration_name(entry.store, sizeof entry.store, self->url[store]);
-    int status = plan_measure_engine(&measured, self->url[store], self->request->workers,
-                                     self->request->seconds * ENGINE_SHARE / self->stores, self->stop);
+    entry.site.thread_loss = kept->thread_loss;
+    entry.site.hash = measure_hash();
+    if (seconds > 0) {
+        say_calibrating(self, what);
+        look_for_others(self);
+        status =
+            plan_measure_engine(&measured, self->url[store], self->request->workers, seconds, self->until, self->stop);
+    }
+    if (seconds > 0 && look_for_others(self) > PLAN_BUSY_LEAST)
+        measured.straggle = NAN; /* it is others that make times differ */
     if (status == SHOAL_OK) {
-        entry.site.thread_loss = kept->thread_loss;
-        entry.site.error = USUAL_ERROR;
-        entry.site.hash = measure_hash();
+        entry.site.error = plan_error_if_busy(USUAL_ERROR, self->busy);
         status = plan_fit_engine(&entry.site, &measured);
     }
+    if (status == SHOAL_ABSENT) /* usual figures are kept, with the error that they have */
+        status = SHOAL_OK;
     return status == SHOAL_OK ? plan_calibration_set_site(kept, &entry) : status;
 }
 
@@ -349,9 +434,13 @@ static int measure_stores_and_learners(calibrating *self)
         status = measure_store(self, i);
     allow_stop_calibrating(self, true);
     if (status == SHOAL_OK)
+        wait_for_others(self);
+    if (status == SHOAL_OK)
         status = measure_learners(self);
     for (int i = 0; i < self->stores && status == SHOAL_OK; i++)
         status = measure_engine(self, i);
+    if (status == SHOAL_OK)
+        note_busy(self);
     return status;
 }
 
@@ -374,6 +463,8 @@ int plan_calibrate(plan_calibration *kept, char **path, const plan_calibrate_req
         status = claim_kept(&self);
     if (status == SHOAL_OK)
         status = choose_stores(&self);
+    self.until =
+        base_seconds() + (request->limit > 0 ? request->limit : fmax(LIMIT_LEAST, request->seconds + LIMIT_MORE));
     if (status == SHOAL_OK)
         status = measure_stores_and_learners(&self);
     if (self.folder)

@@ -18,8 +18,9 @@ typedef struct plan_calibrate_request {
     shoal_texts learners; /* names; none: all whose faces have a probe */
     int64_t workers;      /* the most that are started */
     double seconds;       /* about, of all measurements together */
-    const char *out;      /* the file; NULL: plan_calibration_path */
-    bool fresh;           /* forget what was measured before */
+    double limit;    /* seconds after which nothing further is measured; 0: about a minute, or what `seconds` need */
+    const char *out; /* the file; NULL: plan_calibration_path */
+    bool fresh;      /* forget what was measured before */
 } plan_calibrate_request;
 
 /* *kept, zero before, and *path, which the caller frees, are what the file has then and where it lies.  SHOAL_USAGE and

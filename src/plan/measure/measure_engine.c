@@ -23,7 +23,7 @@
 #include "run/run.h"
 #include "store/store_internal.h"
 
-enum { SHORT = 4, LONGEST = 60, REPEATS = 5, TIMES_MOST = 64 };
+enum { SHORT = 4, LONGEST = 60, REPEATS = 5, TIMES_MOST = 64, CREWS_LEAST = 2 };
 
 /* What differs more does so because the machine is busy with something else. */
 static const double STRAGGLE_MOST = 0.3;
@@ -34,6 +34,7 @@ static const double STRAGGLE_MOST = 0.3;
 typedef struct task {
     const char *url;
     int64_t workers, rows, columns, clusters, iterations;
+    double until; /* when it is too late to start it */
     const volatile int *stop;
 } task;
 
@@ -106,7 +107,7 @@ static int make_task_request(shoal_request **out, const task *task)
     (*out)->place.threads = 1;
     (*out)->workers.store = task->url;
     (*out)->workers.name = "calibrate";
-    (*out)->workers.patience = 60;
+    (*out)->workers.patience = 20;
     (*out)->workers.passing = true;
     (*out)->watch.stop = task->stop;
     return SHOAL_OK;
@@ -119,6 +120,8 @@ static int run_task(outcome *out, const task *task)
     shoal_outcome *from = NULL;
     char why[512];
     double began = base_seconds();
+    if (began >= task->until)
+        return shoal_fail(SHOAL_ABSENT, "there is no time for another job");
     int status = make_task_request(&request, task);
     if (status == SHOAL_OK)
         status = run_request(&from, request);
@@ -268,12 +271,12 @@ static int measure_straggle(double *out, double seconds, const volatile int *sto
     return status;
 }
 
-int plan_measure_engine(plan_engine_measured *out, const char *url, int64_t workers, double seconds,
+int plan_measure_engine(plan_engine_measured *out, const char *url, int64_t workers, double seconds, double until,
                         const volatile int *stop)
 {
     /* Some milliseconds of work and little to send; and much to send. */
-    const task light = {.url = url, .rows = 100000, .columns = 16, .clusters = 32, .stop = stop},
-               heavy = {.url = url, .rows = 4000, .columns = 128, .clusters = 512, .stop = stop};
+    const task light = {.url = url, .rows = 100000, .columns = 16, .clusters = 32, .stop = stop, .until = until},
+               heavy = {.url = url, .rows = 4000, .columns = 128, .clusters = 512, .stop = stop, .until = until};
     const int64_t counts[PLAN_CREWS_MOST] = {1, 2, 4, workers};
     int crews = workers > 4 ? 4 : 3;
     *out = (plan_engine_measured){.straggle = NAN};
@@ -289,17 +292,17 @@ int plan_measure_engine(plan_engine_measured *out, const char *url, int64_t work
          * threads. */
         double busy = fmin((double)counts[i], base_cores());
         out->crew[i].alone = fmax(alone[0] / busy, alone[1]);
-        out->crews++;
+        out->crews += status == SHOAL_OK;
     }
-    out->start /= crews;
+    out->start /= fmax(out->crews, 1);
     if (status == SHOAL_OK)
         status = measure_crew(&out->heavy, &ignored, &heavy, 4, fmax(ends - base_seconds(), 0));
     if (status == SHOAL_OK)
-        status = unless_stopped(
-            measure_alone(&out->heavy.alone, &heavy, base_cores() < 4 ? base_cores() : 4, 0.1 * seconds), stop);
+        status = measure_alone(&out->heavy.alone, &heavy, base_cores() < 4 ? base_cores() : 4, 0.1 * seconds);
     if (status == SHOAL_OK)
         status = measure_straggle(&out->straggle, 0.2 * seconds, stop);
-    return unless_stopped(status, stop);
+    status = unless_stopped(status, stop);
+    return status == SHOAL_ABSENT && out->crews >= CREWS_LEAST ? SHOAL_OK : status;
 }
 
 /* ---- fitting ----------------------------------------------------------------------------------------------------- */
@@ -343,13 +346,15 @@ static int fit_rates(shoal_site *site, const struct plan_crew_measured *crew)
     static const double SLOWEST = 0.05;
     shoal_site free = *site;
     double whole = 0, latency = 0, requests = 0;
+    if (crew->workers == 0)
+        return SHOAL_OK;
     free.read = free.write = 1e15;
     free.account = free.account_write = 0;
     int status = estimate_crew(&whole, &requests, site, crew);
     if (status == SHOAL_OK)
         status = estimate_crew(&latency, &requests, &free, crew);
     double rest = crew->seconds - crew->alone - latency;
-    if (status < 0 || crew->workers == 0 || !(rest > whole - latency))
+    if (status < 0 || !(rest > whole - latency))
         return status;
     double slower = fmax((whole - latency) / rest, SLOWEST);
     site->read *= slower;

@@ -1,8 +1,11 @@
 /* Measuring learners.  See measure_learner.h.
  *
- * Each shape is run with few rows, which tells what a round takes however little there is to do, and with so many that
- * the time given is used.  Of several runs the quickest counts: what else the machine does only adds.  Errors count as
- * shares, since rounds take from microseconds to seconds. */
+ * Each shape is run with few rows, which shows what a round takes however little there is to do, and with so many that
+ * the time given is used.  Of several runs the quickest counts, and of its time what the processor gave to it: what
+ * else the machine does only adds.  Errors count as shares, since rounds take from microseconds to seconds.
+ *
+ * Where all of this takes too long, since the machine is busy, runs are stopped after a round, and what is left of the
+ * shapes is left out. */
 #include "measure_learner.h"
 
 #include <math.h>
@@ -15,7 +18,11 @@
 #include "base/pool.h"
 #include "base/sort.h"
 #include "learn/face.h"
+#include "measure_busy.h"
 #include "plan/least_squares.h"
+
+/* How much longer than it should all of it may take: this factor, or so many seconds. */
+static const double LATE = 1.25, LATE_LEAST = 2;
 
 enum { FEW_ROWS = 2000, VALUES_MOST = 1 << 24, POINTS_MOST = 4 * LEARN_PROBES_MOST, CONSTANTS = 5 };
 
@@ -31,6 +38,16 @@ typedef struct measuring {
     const learn_face *face;
     const volatile int *stop;
     double share; /* of the time, for the larger run of one shape */
+    double until; /* when all has to end, once there is enough for a fit */
+    int shapes;   /* that were measured, with few rows and with many */
+    int halt;     /* told to the run */
+    double busy;  /* share of the processor that others had during the last run of one thread */
+    struct part { /* of that run, by phase: what the processor gave to it */
+        char phase[24];
+        double processor;
+    } part[SHOAL_COST_PHASES];
+    int parts;
+    double before; /* what the processor had given to the thread at the end of the last round */
     point point[POINTS_MOST * SHOAL_COST_PHASES];
     int points;
     double loss[LEARN_PROBES_MOST];
@@ -101,26 +118,77 @@ static int make_example_rows(example *self, const learn_probe *probe, int shape,
     return plan_measure_rows(&self->values, rows, columns, classes, shape + 1);
 }
 
-/* Runs it so often, and leaves in *out the report with the least seconds of each phase. */
-static int run_example(shoal_report *out, const measuring *of, const example *self, int threads, int times)
+static bool is_over(const measuring *self)
 {
-    const shoal_run_options options = {.threads = threads, .stop = of->stop};
-    int status = SHOAL_OK;
-    for (int i = 0; i < times && status == SHOAL_OK; i++) {
-        shoal_data *data = NULL;
-        shoal_result *result = NULL;
-        shoal_report report;
-        status = shoal_data_wrap(&data, self->values, self->shape.rows, self->shape.columns, self->shape.type);
-        if (status == SHOAL_OK)
-            status = shoal_run(&result, &report, of->face->algorithm, self->config, data, NULL, &options);
-        shoal_result_free(&result);
-        shoal_data_free(&data);
-        if ((status == SHOAL_OK || status == SHOAL_STOPPED) && *of->stop)
-            status = shoal_fail(SHOAL_STOPPED, "stopped");
-        for (int j = 0; status == SHOAL_OK && i > 0 && j < report.phases; j++)
-            report.phase[j].seconds = fmin(report.phase[j].seconds, out->phase[j].seconds);
-        if (status == SHOAL_OK)
-            *out = report;
+    return self->shapes > 0 && base_seconds() >= self->until;
+}
+
+static void look_at_clock(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
+{
+    measuring *self = context;
+    (void)next, (void)rows, (void)seconds;
+    double now = plan_thread_seconds();
+    int at = 0;
+    while (at < self->parts && strcmp(self->part[at].phase, done->phase) != 0)
+        at++;
+    if (at == self->parts && self->parts < SHOAL_COST_PHASES) {
+        self->part[at] = (struct part){0};
+        memcpy(self->part[at].phase, done->phase, sizeof done->phase);
+        self->parts++;
+    }
+    if (at < self->parts)
+        self->part[at].processor += now - self->before;
+    self->before = now;
+    self->halt = is_over(self) || *self->stop;
+}
+
+/* What the processor gave to each phase of a run of one thread, where that is less than what passed: the rest was
+ * others'. */
+static void leave_out_others(shoal_report *report, const measuring *self)
+{
+    for (int i = 0; i < report->phases; i++)
+        for (int j = 0; j < self->parts; j++)
+            if (strcmp(report->phase[i].name, self->part[j].phase) == 0)
+                report->phase[i].seconds = fmin(report->phase[i].seconds, self->part[j].processor);
+}
+
+/* One run, with the seconds of a single thread as its processor counts them.  One that was stopped by the clock counts
+ * as far as it came. */
+static int run_once(shoal_report *out, measuring *of, const example *self, int threads)
+{
+    const shoal_run_options options = {
+        .threads = threads, .progress = look_at_clock, .progress_context = of, .stop = &of->halt};
+    shoal_data *data = NULL;
+    shoal_result *result = NULL;
+    of->halt = *of->stop;
+    int status = shoal_data_wrap(&data, self->values, self->shape.rows, self->shape.columns, self->shape.type);
+    double began = base_seconds(), had = plan_thread_seconds();
+    of->parts = 0;
+    of->before = had;
+    if (status == SHOAL_OK)
+        status = shoal_run(&result, out, of->face->algorithm, self->config, data, NULL, &options);
+    double processor = plan_thread_seconds() - had, wall = base_seconds() - began;
+    if (threads == 1 && (status == SHOAL_OK || status == SHOAL_STOPPED)) {
+        leave_out_others(out, of);
+        of->busy = plan_busy_share(processor, wall);
+    }
+    shoal_result_free(&result);
+    shoal_data_free(&data);
+    if ((status == SHOAL_OK || status == SHOAL_STOPPED) && *of->stop)
+        return shoal_fail(SHOAL_STOPPED, "stopped");
+    return status == SHOAL_STOPPED ? SHOAL_OK : status;
+}
+
+/* Runs it so often, and leaves in *out the report with the least seconds of each phase. */
+static int run_example(shoal_report *out, measuring *of, const example *self, int threads, int times)
+{
+    int status = run_once(out, of, self, threads);
+    for (int i = 1; i < times && status == SHOAL_OK && !is_over(of); i++) {
+        shoal_report again = {0};
+        status = run_once(&again, of, self, threads);
+        bool whole = status == SHOAL_OK && !of->halt && again.phases == out->phases;
+        for (int j = 0; whole && j < out->phases; j++)
+            out->phase[j].seconds = fmin(out->phase[j].seconds, again.phase[j].seconds);
     }
     return status;
 }
@@ -165,10 +233,11 @@ static int add_points(measuring *self, const shoal_report *report, const example
     return status;
 }
 
-/* So many rows that a run takes its share of the time, as far as memory and sense go. */
+/* So many rows that a run takes its share of the time, with what others leave of the processor, as far as memory and
+ * sense go. */
 static int64_t more_rows(const measuring *self, const example *few, const shoal_report *report)
 {
-    double rows = FEW_ROWS * self->share / fmax(seconds_of_rounds(report), 1e-6);
+    double rows = FEW_ROWS * self->share * (1 - self->busy) / fmax(seconds_of_rounds(report), 1e-6);
     return (int64_t)fmax(fmin(rows, (double)(VALUES_MOST / few->shape.columns)), 2 * FEW_ROWS);
 }
 
@@ -176,10 +245,10 @@ static int measure_threads(measuring *self, const example *example, const shoal_
 {
     shoal_report several;
     int threads = base_cores();
-    if (threads < 2)
+    if (threads < 2 || self->busy > PLAN_BUSY_LEAST || is_over(self)) /* what others take is not what threads lose */
         return SHOAL_OK;
     int status = run_example(&several, self, example, threads, 2);
-    if (status == SHOAL_OK) {
+    if (status == SHOAL_OK && !self->halt) {
         double ratio = main_seconds(&several) / fmax(main_seconds(single), 1e-9);
         self->loss[self->losses++] = fmin(fmax((threads * ratio - 1) / (threads - 1), 0), 1);
     }
@@ -197,13 +266,15 @@ static int measure_shape(measuring *self, int shape)
         status = run_example(&report, self, &example, 1, 3);
     if (status == SHOAL_OK)
         status = add_points(self, &report, &example);
-    if (status == SHOAL_OK)
+    const bool more = status == SHOAL_OK && !is_over(self);
+    if (more)
         status = make_example_rows(&example, self->face->probe, shape, more_rows(self, &example, &report));
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK && more)
         status = run_example(&report, self, &example, 1, 2);
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK && more)
         status = add_points(self, &report, &example);
-    if (status == SHOAL_OK)
+    self->shapes += status == SHOAL_OK && more;
+    if (status == SHOAL_OK && more)
         status = measure_threads(self, &example, &report);
     base_free(&example.config);
     base_free(&example.values);
@@ -268,7 +339,8 @@ int plan_measure_learner(shoal_pace *pace, int *paces, double *thread_loss, cons
     while (shapes < LEARN_PROBES_MOST && face->probe->shape[shapes].columns > 0)
         shapes++;
     self->share = seconds / shapes / 4; /* twice with one thread, twice with all; making the rows */
-    for (int i = 0; i < shapes && status == SHOAL_OK; i++)
+    self->until = base_seconds() + fmax(LATE * seconds, LATE_LEAST);
+    for (int i = 0; i < shapes && status == SHOAL_OK && !is_over(self); i++)
         status = measure_shape(self, i);
     if (status == SHOAL_OK)
         status = fit_phases(pace, paces, self);

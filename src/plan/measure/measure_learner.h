@@ -15,8 +15,8 @@
 #include <shoal/plan.h>
 
 /* Fills `pace`, which has room for SHOAL_COST_PHASES, with what was found of each phase, in about so many seconds;
- * `thread_loss`, as in shoal_site, with what several threads lose, or NAN where there is only one core.  SHOAL_USAGE
- * for a learner whose face has no probe; SHOAL_STOPPED when *stop was set. */
+ * `thread_loss`, as in shoal_site, with what several threads lose, or NAN where there is only one core, or others have
+ * too much of them.  SHOAL_USAGE for a learner whose face has no probe; SHOAL_STOPPED when *stop was set. */
 int plan_measure_learner(shoal_pace *pace, int *paces, double *thread_loss, const shoal_algorithm *algorithm,
                          double seconds, const volatile int *stop);
 
