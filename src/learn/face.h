@@ -27,7 +27,17 @@ typedef struct learn_inputs {
     const char *weights; /* a file with a weight for each row */
     const char *target;  /* what is known of each row: a column, by name or number, or a file */
     const char *start;   /* a model to start from */
+    bool standardise;    /* columns are brought to mean 0 and standard deviation 1 */
 } learn_inputs;
+
+/* The row of options of learn_inputs for learners whose columns may be scaled. */
+#define LEARN_STANDARDISE                                                                                              \
+    {                                                                                                                  \
+        "standardise", 0, SHOAL_OPTION_FLAG, offsetof(learn_inputs, standardise),                                      \
+            .help =                                                                                                    \
+                "subtract each column's mean and divide by its standard deviation before anything else; the model "    \
+                "keeps both, and shoal predict applies them"                                                           \
+    }
 
 /* What is known of the rows before a run. */
 typedef struct learn_rows {

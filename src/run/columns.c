@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "data/data_select.h"
 #include "learn/classes_face.h"
+#include "learn/standardise.h"
 #include "outcome.h"
 #include "ranks.h"
 
@@ -101,6 +102,19 @@ static int select_columns(shoal_outcome *outcome, const int64_t *columns, int64_
     return SHOAL_OK;
 }
 
+/* So that their values may be changed. */
+static int copy_lent_rows(shoal_outcome *outcome)
+{
+    int64_t *columns = NULL;
+    int status = base_alloc(&columns, (size_t)outcome->columns, sizeof *columns, "columns");
+    for (int64_t i = 0; i < outcome->columns && status == SHOAL_OK; i++)
+        columns[i] = i;
+    if (status == SHOAL_OK)
+        status = select_columns(outcome, columns, outcome->columns);
+    base_free(&columns);
+    return status;
+}
+
 /* Brings the rows to these columns, and tells of it. */
 static int use_columns(shoal_outcome *outcome, const int64_t *columns, int64_t count)
 {
@@ -187,6 +201,20 @@ static int match_start(shoal_outcome *outcome, const learn_schema *start, const 
     return status;
 }
 
+/* What the start was found on is what it goes on with. */
+static int take_start_scaling(shoal_outcome *outcome, learn_schema *start, const char *path)
+{
+    learn_schema *schema = &outcome->columns_used.schema;
+    if (!start->mean && outcome->request->inputs.standardise && data_safetensors_is(path))
+        return shoal_fail(SHOAL_USAGE, "--standardise: %s was trained without it; leave out one of the two", path);
+    if (!start->mean || start->columns != schema->columns)
+        return SHOAL_OK; /* the learner says what columns it needs */
+    schema->mean = start->mean;
+    schema->scale = start->scale;
+    start->mean = start->scale = NULL;
+    return SHOAL_OK;
+}
+
 static int settle_training(shoal_outcome *outcome)
 {
     run_columns *self = &outcome->columns_used;
@@ -204,6 +232,8 @@ static int settle_training(shoal_outcome *outcome)
     if (self->target_file)
         self->schema.target_column = 0; /* which is not a column of DATA */
     self->target = target + 1;
+    if (status == SHOAL_OK && path)
+        status = take_start_scaling(outcome, &start, path);
     learn_schema_release(&start);
     return status;
 }
@@ -212,12 +242,12 @@ static int settle_training(shoal_outcome *outcome)
 static int settle_again(shoal_outcome *outcome)
 {
     run_columns *self = &outcome->columns_used;
-    int64_t target = self->schema.target_column - 1;
-    if (!self->schema.names || !learn_columns_named(outcome->data))
-        return SHOAL_OK;
-    if (self->schema.target)
-        target = learn_column_find(outcome->data, self->schema.target);
-    return match_start(outcome, &self->schema, "the job", &target);
+    int64_t target = find_target(outcome);
+    int status = SHOAL_OK;
+    if (self->schema.names && learn_columns_named(outcome->data))
+        status = match_start(outcome, &self->schema, "the job", &target);
+    self->target = target + 1;
+    return status;
 }
 
 /* ---- applying ---------------------------------------------------------------------------------------------------- */
@@ -248,6 +278,27 @@ static int settle_applying(shoal_outcome *outcome)
         status = use_columns(outcome, columns, schema->columns);
     base_free(&columns);
     return status;
+}
+
+/* ---- scaling ----------------------------------------------------------------------------------------------------- */
+
+int run_columns_scale(shoal_outcome *outcome)
+{
+    run_columns *self = &outcome->columns_used;
+    int status = SHOAL_OK;
+    if (!self->schema.mean && outcome->request->inputs.standardise)
+        status = learn_standardise_measure(&self->schema, outcome->data, self->target - 1,
+                                           (int)outcome->request->place.threads);
+    if (status < 0 || !self->schema.mean || (self->model && outcome->columns != self->schema.columns))
+        return status; /* rows of another number of columns are refused by whoever applies the model */
+    if (outcome->data_lent)
+        status = copy_lent_rows(outcome);
+    if (status == SHOAL_OK)
+        status = learn_standardise_apply(outcome->data, &self->schema, self->target - 1);
+    if (status < 0)
+        return status;
+    outcome->type = shoal_data_type(outcome->data);
+    return add_note(self, "standardised");
 }
 
 int run_columns_settle(shoal_outcome *outcome)

@@ -22,6 +22,8 @@ typedef struct run_columns {
 
 /* Finds the target, and brings the rows to the model's columns or notes theirs. */
 int run_columns_settle(struct shoal_outcome *outcome);
+/* Then, when no value is missing any more: brings values to what the model, the job or --standardise says. */
+int run_columns_scale(struct shoal_outcome *outcome);
 void run_columns_release(run_columns *columns);
 
 #endif

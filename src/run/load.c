@@ -184,6 +184,8 @@ int run_load_alone(shoal_outcome *outcome)
         status = run_columns_settle(outcome);
     if (status == SHOAL_OK && outcome->columns_used.model)
         status = settle_for_model(outcome);
+    if (status == SHOAL_OK)
+        status = run_columns_scale(outcome);
     outcome->load_seconds = base_seconds() - started;
     return status;
 }

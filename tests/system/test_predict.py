@@ -353,6 +353,89 @@ def schemas_that_lie():
     assert not os.path.exists("l.npy")
 
 
+# ---- columns of one scale --------------------------------------------------------------------------------------------
+
+
+def schema_of(path):
+    return json.loads(read_model(path)[0]["schema"])
+
+
+@apart.test
+def standardised_rows():
+    X = rows(700, 4) * [1, 1e4, 1e-3, 0] + [0, 50, 1, 0.1]
+    labels = (X[:, 0] + X[:, 1] / 1e4 > 0.3).astype("f8")
+    np.save("x.npy", X)
+    np.save("xy.npy", np.column_stack([X, labels]))
+    learners = (("kmeans", "x.npy", ["-k", 5], "--labels"), ("logistic", "xy.npy", [], "--probabilities"),
+                ("bayes", "xy.npy", [], "--probabilities"),
+                ("autoencoder", "x.npy", ["--hidden", 3, "--iterations", 5, "--output", "linear"], "--features"))
+    for learner, data, words, option in learners:
+        shoal(learner, data, *words, "--standardise", "--model", "m.safetensors", "--quiet")
+        schema = schema_of("m.safetensors")
+        mean, scale = np.array(schema["standardise_mean"]), np.array(schema["standardise_scale"])
+        assert np.allclose(mean, X.mean(0), rtol=1e-13, atol=1e-15) and scale[3] == 1, (learner, mean)
+        assert np.allclose(scale[:3], X.std(0)[:3], rtol=1e-13), (learner, scale)
+        # What a user would have to do by hand, and its bits.
+        Z = (X - mean) / scale
+        np.save("z.npy", Z)
+        np.save("zy.npy", np.column_stack([Z, labels]))
+        shoal(learner, data.replace("x", "z"), *words, "--model", "by-hand.safetensors", "--quiet")
+        found, by_hand = read_model("m.safetensors")[1], read_model("by-hand.safetensors")[1]
+        assert all((found[name] == by_hand[name]).all() for name in found), learner
+        shoal("predict", "m.safetensors", "x.npy", option, "p.npy", "--quiet")
+        shoal("predict", "by-hand.safetensors", "z.npy", option, "q.npy", "--quiet")
+        assert (np.load("p.npy") == np.load("q.npy")).all(), learner
+        same_everywhere("m.safetensors", "x.npy", option, "p.npy")
+        with open("m.safetensors", "rb") as file:
+            expected = file.read()
+        for more in (["--threads", 1], ["--kernel", "portable"], ["--workers", "local:2"],
+                     ["--detach", "--store", f"dir:{learner}", "--job", learner]):
+            shoal(learner, data, *words, "--standardise", "--model", "other.safetensors", "--quiet", *more)
+            if "--detach" in more:
+                shoal("job", "resume", learner, "--store", f"dir:{learner}", "--workers", "local:1", "--quiet")
+            with open("other.safetensors", "rb") as file:
+                assert file.read() == expected, (learner, more)
+    try:
+        from sklearn.preprocessing import StandardScaler
+    except ImportError:
+        print("python3-sklearn is not here: not compared with it")
+    else:
+        scaler = StandardScaler().fit(X)
+        assert np.allclose(scaler.mean_, mean, rtol=1e-13) and np.allclose(scaler.scale_, scale, rtol=1e-13)
+    # The labels of a run are those that its model gives to the same rows.
+    shoal("kmeans", "x.npy", "-k", 5, "--standardise", "--model", "k.safetensors", "--labels", "l.npy", "--quiet")
+    shoal("predict", "k.safetensors", "x.npy", "--labels", "p.npy", "--quiet")
+    assert (np.load("l.npy") == np.load("p.npy")).all()
+
+
+@apart.test
+def starts_of_standardised_models():
+    X = rows(300, 3) * [1, 100, 1e-2] + 3
+    np.save("x.npy", np.column_stack([X, X[:, 1] > 0]))
+    first = json.loads(shoal("logistic", "x.npy", "--standardise", "--model", "m.safetensors", "--json").stdout)
+    then = json.loads(shoal("logistic", "x.npy", "--start", "m.safetensors", "--iterations", 0, "--model",
+                            "then.safetensors", "--json").stdout)
+    assert then["objective"] == first["objective"] and schema_of("then.safetensors") == schema_of("m.safetensors")
+    shoal("logistic", "x.npy", "--model", "plain.safetensors", "--quiet")
+    done = shoal("logistic", "x.npy", "--start", "plain.safetensors", "--standardise", code=2)
+    assert "--standardise: plain.safetensors was trained without it; leave out one of the two" in done.stderr
+    first = json.loads(shoal("kmeans", "x.npy", "-k", 3, "--standardise", "--model", "k.safetensors", "--json").stdout)
+    then = json.loads(shoal("kmeans", "x.npy", "--init", "k.safetensors", "--iterations", 0, "--json").stdout)
+    assert then["objective"] == first["objective"], (then, first)
+    # What is missing is filled in first, with the means that the model keeps.
+    gaps = rows(200, 2) * [1, 1000] + 5
+    gaps[::7, 1] = np.nan
+    np.save("gaps.npy", gaps)
+    words = ["gaps.npy", "--missing", "mean"]
+    shoal("kmeans", *words, "-k", 3, "--standardise", "--model", "k.safetensors", "--labels", "l.npy", "--quiet")
+    shoal("predict", "k.safetensors", *words, "--labels", "p.npy", "--quiet")
+    assert (np.load("l.npy") == np.load("p.npy")).all()
+    X[7, 1] = np.inf
+    np.save("bad.npy", X)
+    done = shoal("kmeans", "bad.npy", "-k", 2, "--standardise", code=1)
+    assert "bad.npy: row 8, column 2 is not a finite number; --standardise needs finite numbers" in done.stderr
+
+
 # ---- what is no model ------------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@
 static const shoal_option inputs[] = {
     {"start", 0, SHOAL_OPTION_TEXT, offsetof(learn_inputs, start), "MODEL",
      .help = "start from what an earlier run wrote with --model, for as many columns and hidden units"},
+    LEARN_STANDARDISE,
     {0},
 };
 

@@ -7,7 +7,7 @@
 
 /* ---- before the run ---------------------------------------------------------------------------------------------- */
 
-static const shoal_option inputs[] = {LEARN_CLASSES_INPUTS, {0}};
+static const shoal_option inputs[] = {LEARN_CLASSES_INPUTS, LEARN_STANDARDISE, {0}};
 
 static int settle(void *config, double *values[4], const learn_inputs *given, const learn_rows *about)
 {
@@ -140,7 +140,7 @@ const learn_face learn_bayes = {
     .examples = examples,
     .plan_examples = plan_examples,
     .options_title = "Learning",
-    .inputs_title = "Labels and weights",
+    .inputs_title = "Target, weights and scaling",
     .inputs = inputs,
     .plan_options = plan_options,
     .outputs = outputs,

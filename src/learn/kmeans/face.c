@@ -14,6 +14,7 @@
 static const shoal_option inputs[] = {
     {"weights", 'w', SHOAL_OPTION_TEXT, offsetof(learn_inputs, weights), "FILE",
      .help = "a weight for each row, finite and at least 0, as any data file of one column or one row"},
+    LEARN_STANDARDISE,
     {0},
 };
 
@@ -53,7 +54,17 @@ static const char *start_file(const char **option, const void *from, const learn
     return is_init_word(config->init) ? NULL : config->init;
 }
 
-/* Loads the centres that --init names. */
+static int read_model_centres(double **out, int64_t *rows, int64_t *columns, const char *path)
+{
+    learn_model_file model = {0};
+    int status = learn_model_file_open_as(&model, path, "kmeans");
+    if (status == SHOAL_OK)
+        status = learn_model_file_matrix(out, rows, columns, &model, "centres");
+    learn_model_file_close(&model);
+    return status;
+}
+
+/* Loads the centres that --init names: a data file, or a model. */
 static int settle(void *into, double *values[4], const learn_inputs *given, const learn_rows *about)
 {
     shoal_kmeans_config *config = into;
@@ -61,7 +72,8 @@ static int settle(void *into, double *values[4], const learn_inputs *given, cons
     (void)given;
     if (is_init_word(config->init))
         return SHOAL_OK;
-    int status = data_read_float64(&values[0], &rows, &columns, config->init);
+    int status = data_safetensors_is(config->init) ? read_model_centres(&values[0], &rows, &columns, config->init)
+                                                   : data_read_float64(&values[0], &rows, &columns, config->init);
     if (status < 0)
         return status;
     if (columns != about->columns)
@@ -89,7 +101,8 @@ static int start_from(void *into, const double *centres, int64_t rows)
 /* ---- after the run ----------------------------------------------------------------------------------------------- */
 
 static const learn_output outputs[] = {
-    {"centres", 'c', "FILE.npy", "write the centres: float64, K rows", LEARN_TENSOR},
+    {"centres", 'c', "FILE.npy", "write the centres: float64, K rows; with --standardise in standardised units",
+     LEARN_TENSOR},
     {"labels", 'l', "FILE.npy", "write the cluster of each row: int32, from 0", LEARN_TENSOR},
     {"model", 'm', "FILE.safetensors", "write the centres and how they were found, for shoal predict", LEARN_MODEL},
     {"picture", 0, "FILE.png", "write the centres as small grey images side by side", LEARN_PICTURE},
@@ -247,7 +260,7 @@ const learn_face learn_kmeans = {
     .examples = examples,
     .plan_examples = plan_examples,
     .options_title = "Clustering",
-    .inputs_title = "Weights",
+    .inputs_title = "Weights and scaling",
     .inputs = inputs,
     .outputs = outputs,
     .keeps_part = true,

@@ -11,6 +11,7 @@ static const shoal_option inputs[] = {
     LEARN_CLASSES_INPUTS,
     {"start", 0, SHOAL_OPTION_TEXT, offsetof(learn_inputs, start), "MODEL",
      .help = "start from what an earlier run wrote with --model, for the same columns and classes"},
+    LEARN_STANDARDISE,
     {0},
 };
 
@@ -185,7 +186,7 @@ const learn_face learn_logistic = {
     .examples = examples,
     .plan_examples = plan_examples,
     .options_title = "Learning",
-    .inputs_title = "Labels and weights",
+    .inputs_title = "Target, weights and scaling",
     .inputs = inputs,
     .plan_options = plan_options,
     .outputs = outputs,
