@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <shoal/data.h>
 
-/* What stands between two layers: f, and its slope by f's own value y. */
+/* Activations between two layers: f, and its slope in terms of y = f(z). */
 typedef enum kernel_activation {
     KERNEL_LINEAR,   /* y = z; slope 1 */
     KERNEL_LOGISTIC, /* y = 1 / (1 + exp(-z)); slope y * (1 - y) */
@@ -25,7 +25,7 @@ typedef enum kernel_activation {
     KERNEL_RELU      /* y = max(z, 0); slope 1 where y > 0, else 0 */
 } kernel_activation;
 
-enum { KERNEL_LANES = 16 }; /* sums of float64 are kept in so many lanes, by index mod 16 */
+enum { KERNEL_LANES = 16 }; /* sums of float64 are kept in this many lanes, by index mod 16 */
 
 /* Adds lanes up in a fixed order: l += l + 8, then + 4, + 2, + 1. */
 static inline double kernel_lanes_sum(const double lanes[KERNEL_LANES])

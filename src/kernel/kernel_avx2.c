@@ -34,7 +34,7 @@ static inline vector v_load_part(const float *p, int count)
     return _mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)(mask + 8 - count)));
 }
 
-/* The empty statement keeps the compiler from broadcasting anew in each instruction that uses the value. */
+/* The empty statement keeps the compiler from broadcasting again in each instruction that uses the value. */
 static inline vector v_broadcast(const float *p)
 {
     vector v = _mm256_set1_ps(*p);

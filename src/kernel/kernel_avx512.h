@@ -30,7 +30,7 @@ static inline vector v_load_part(const float *p, int count)
     return _mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), p);
 }
 
-/* The empty statement keeps the compiler from broadcasting anew in each instruction that uses the value. */
+/* The empty statement keeps the compiler from broadcasting again in each instruction that uses the value. */
 static inline vector v_broadcast(const float *p)
 {
     vector v = _mm512_set1_ps(*p);

@@ -53,9 +53,9 @@ static const struct {
     const char *word, *sentence;
 } ends[] = {[LEARN_LBFGS_GOES_ON] = {"stopped", "not converged"},
             [LEARN_LBFGS_GRADIENT] = {"gradient", "converged: the gradient is small"},
-            [LEARN_LBFGS_CHANGE] = {"change", "converged: the objective hardly changes"},
-            [LEARN_LBFGS_ITERATIONS] = {"iterations", "not converged: more --iterations would go on"},
-            [LEARN_LBFGS_STUCK] = {"rounding", "converged as far as rounding lets it"},
+            [LEARN_LBFGS_CHANGE] = {"change", "converged: the objective has stopped changing"},
+            [LEARN_LBFGS_ITERATIONS] = {"iterations", LEARN_NOT_CONVERGED},
+            [LEARN_LBFGS_STUCK] = {"rounding", "converged to rounding error"},
             [LEARN_LBFGS_DIVERGED] = {"diverged", "diverged"}};
 
 /* The number "end" of the result may come from a store. */

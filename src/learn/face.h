@@ -205,6 +205,9 @@ const char *learn_number_word(const shoal_result *result, const shoal_number *nu
 
 /* What an option of the table accepts. */
 const char *const *learn_option_choices(const shoal_option *table, const char *name);
+/* What every learner says whose iterations ran out: both options raise what stopped it. */
+#define LEARN_NOT_CONVERGED "not converged: raise --iterations or --tolerance"
+
 /* "objective  0.42 after 30 iterations, converged": the line of a learner that went down a gradient. */
 void learn_say_descent(learn_lines *lines, const learn_ended *ended);
 

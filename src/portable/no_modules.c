@@ -1,4 +1,4 @@
-/* What the static program calls instead of the dynamic loader (by ld's --wrap), of which it has none. */
+/* The static program has no dynamic loader: ld's --wrap makes it call these functions instead. */
 #include <stddef.h>
 
 void *__wrap_dlopen(const char *file, int mode);
@@ -33,5 +33,5 @@ int __wrap_dladdr(const void *address, void *info)
 
 char *__wrap_dlerror(void)
 {
-    return "this is the static build of shoal, which loads no modules and no plug-ins";
+    return "this is the static build of shoal, which cannot load modules or plug-ins: use the usual build";
 }

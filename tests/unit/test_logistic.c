@@ -283,6 +283,7 @@ static void test_weights_are_copies(void **state)
     const double copies[] = {1, 0, 1, 0, 2, 1, 3, 0, 4, 1, 4, 1, 2.5, 1};
     shoal_logistic_config config = usual();
     (void)state;
+    config.tolerance = 1e-9;
     shoal_result *weighted = learn(values, 6, 2, weights, &config, SHOAL_OK),
                  *copied = learn(copies, 7, 2, NULL, &config, SHOAL_OK);
     double a = *(double *)shoal_result_tensor(weighted, "weights")->values,

@@ -149,7 +149,7 @@ static void summarise(learn_lines *lines, const learn_ended *ended)
               shoal_result_number(ended->result, "iterations"),
               converged        ? "converged"
               : ended->stopped ? "stopped"
-                               : "not converged");
+                               : LEARN_NOT_CONVERGED);
     if (computed + skipped > 0)
         learn_say(lines, "distances", "%.4g computed, %.4g skipped (%.1f%%)", computed, skipped,
                   100 * skipped / (computed + skipped));

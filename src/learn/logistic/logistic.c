@@ -34,7 +34,7 @@ static const shoal_option logistic_options[] = {
     {"iterations", 0, SHOAL_OPTION_COUNT, offsetof(shoal_logistic_config, iterations), "N", "most steps of L-BFGS",
      "1000", 0, .most = INT32_MAX},
     {"tolerance", 0, SHOAL_OPTION_REAL, offsetof(shoal_logistic_config, tolerance), "T",
-     "stop when no component of the gradient, by centred and scaled columns and for a mean row, is greater", "1e-9", 0,
+     "stop when no component of the mean row's gradient, for centred and scaled columns, exceeds T", "1e-4", 0,
      .most = INFINITY},
     {"history", 0, SHOAL_OPTION_COUNT, offsetof(shoal_logistic_config, history), "M",
      "steps that L-BFGS remembers to know the curvature", "20", 1, .most = LEARN_LBFGS_HISTORY_MOST},
