@@ -7,6 +7,12 @@ install(TARGETS shoal_shared EXPORT shoal)
 install(TARGETS shoal_static EXPORT shoal_static)
 install(DIRECTORY include/shoal DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY ${PROJECT_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
+foreach(place IN ITEMS bash=bash-completion/completions/shoal zsh=zsh/site-functions/_shoal
+                       fish=fish/vendor_completions.d/shoal.fish)
+    string(REGEX MATCH "^([a-z]+)=(.+)/([^/]+)$" place ${place})
+    install(FILES ${PROJECT_BINARY_DIR}/man/completion.${CMAKE_MATCH_1} OPTIONAL
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/${CMAKE_MATCH_2} RENAME ${CMAKE_MATCH_3})
+endforeach()
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 install(FILES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "__pycache__" EXCLUDE)

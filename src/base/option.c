@@ -145,7 +145,7 @@ static int unlikeness(const char *text, const char *name)
 static int unlikeness_most(const char *text)
 {
     size_t length = strlen(text);
-    return length < 3 ? 1 : length < 6 ? 2 : 3;
+    return length < 3 ? 1 : length < 8 ? 2 : 3;
 }
 
 const char *base_nearest(const char *text, const char *const *names, int count)
@@ -379,9 +379,14 @@ static target find(const base_option_group *groups, const char *name, size_t len
     return found;
 }
 
-bool base_options_have(const base_option_group *groups, const char *name)
+const shoal_option *base_options_find(const base_option_group *groups, const char *name, size_t length)
 {
-    return find(groups, name, strlen(name), 0).option != NULL;
+    return find(groups, name, length, 0).option;
+}
+
+const shoal_option *base_options_letter(const base_option_group *groups, char letter)
+{
+    return find(groups, NULL, 0, letter).option;
 }
 
 /* Makes `option` the nearest so far if it, or the alias it is called by, is nearer to what was typed. */
@@ -402,7 +407,7 @@ const char *base_options_nearest(const base_option_group *groups, const char *ty
         for (const shoal_option *option = *group->table; option->name; option++)
             consider(&nearest, &least, typed, option->name, option->name);
     for (int i = 0; i < ALIASES; i++)
-        if (base_options_have(groups, aliases[i].option))
+        if (find_own(groups, aliases[i].option, strlen(aliases[i].option), 0).option)
             consider(&nearest, &least, typed, aliases[i].name, aliases[i].option);
     return nearest;
 }
@@ -412,7 +417,7 @@ static int fail_unknown(const base_option_group *groups, const char *name, size_
     char typed[NAME_MOST + 1];
     snprintf(typed, sizeof typed, "%.*s", (int)(length < NAME_MOST ? length : NAME_MOST), name);
     const char *nearest = base_options_nearest(groups, typed);
-    if (strcmp(typed, "labels") == 0 && base_options_have(groups, "target"))
+    if (strcmp(typed, "labels") == 0 && base_options_find(groups, "target", strlen("target")))
         return shoal_fail(SHOAL_USAGE, "unknown option --labels; known labels are given with --target FILE");
     if (nearest)
         return shoal_fail(SHOAL_USAGE, "unknown option --%s; did you mean --%s?", typed, nearest);

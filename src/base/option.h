@@ -31,8 +31,11 @@ int base_options_default(void *settings, const base_option_group *groups);
 /* Sets one option by its long name or an alias of it, as the command line does; a text of NULL makes it what it is when
  * nobody gives it.  Values point into the text. */
 int base_options_set(void *settings, const base_option_group *groups, const char *name, const char *text);
-/* Whether there is such an option, by its own name or an alias; and the one that was probably meant, or NULL. */
-bool base_options_have(const base_option_group *groups, const char *name);
+/* The option that the first `length` characters name, by its own name or an alias; the one with this letter; NULL when
+ * there is none. */
+const shoal_option *base_options_find(const base_option_group *groups, const char *name, size_t length);
+const shoal_option *base_options_letter(const base_option_group *groups, char letter);
+/* The name of the option that was probably meant, or NULL. */
 const char *base_options_nearest(const base_option_group *groups, const char *typed);
 
 /* Reads --name=value, --name value, -k5, -k 5, -qk5; everything else, and all after --, is put into `words`, which

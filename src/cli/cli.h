@@ -63,7 +63,7 @@ void cli_predict_prepare(void);
 /* Makes the options of `shoal run`. */
 void cli_run_prepare(void);
 extern const cli_verb cli_predict, cli_run, cli_data_info, cli_data_head, cli_data_convert, cli_data_patches, cli_man,
-    cli_help;
+    cli_help, cli_completion;
 extern const cli_verb cli_store_ls, cli_store_get, cli_store_put, cli_store_cat, cli_store_rm, cli_store_du,
     cli_store_copy, cli_store_bench;
 extern const cli_verb cli_calibrate;
@@ -77,8 +77,9 @@ const cli_verb *cli_verb_find(const char *const *word, int count);
 /* Whether the verb's first word is `first`, as "data" is of several; and whether there is any such verb. */
 bool cli_verb_is_of(const cli_verb *verb, const char *first);
 bool cli_verb_family(const char *first);
-/* Fails with the sentence for a verb that does not exist. */
+/* Fails with the sentence for a verb that does not exist, or (for `shoal help`) a topic. */
 int cli_verb_unknown(const char *const *word, int count);
+int cli_topic_unknown(const char *const *word, int count);
 
 /* ---- options that several verbs have ----------------------------------------------------------------------------- */
 
@@ -97,11 +98,32 @@ extern const shoal_option *const cli_print_options;  /* of cli_print_settings */
 /* The columns of the terminal stdout is, or 80. */
 int cli_width(void);
 
+/* ---- topics of help (topics.c) ----------------------------------------------------------------------------------- */
+
+/* A term and its meaning, or a paragraph when the term is NULL; a row without a text ends a list. */
+typedef struct cli_note {
+    const char *term, *text;
+} cli_note;
+
+typedef struct cli_topic {
+    const char *name;    /* "exit-codes" */
+    const char *summary; /* one line without a full stop */
+    const cli_note *notes;
+} cli_topic;
+
+extern const cli_topic *const cli_topics; /* ended by a row without a name */
+extern const cli_note cli_exit_codes[], cli_variables[];
+
+/* The topic that the words name; NULL when there is none. */
+const cli_topic *cli_topic_find(const char *const *word, int count);
+void cli_help_topic(FILE *stream, const cli_topic *topic);
+void cli_manual_notes(FILE *stream, const cli_note *notes);
+
 /* ---- help (help.c) ----------------------------------------------------------------------------------------------- */
 
 void cli_help_program(FILE *stream);
 void cli_help_verb(FILE *stream, const cli_verb *verb);
-/* Lists the verbs whose first word is `first`. */
+/* Lists the verbs whose first word is `first`, and explains the topic of that name if there is one. */
 void cli_help_family(FILE *stream, const char *first);
 void cli_manual_program(FILE *stream);
 void cli_manual_verb(FILE *stream, const cli_verb *verb);

@@ -1,4 +1,4 @@
-/* shoal man and shoal help: what the verbs are, as roff and as text. */
+/* shoal man and shoal help: verbs and topics, as roff and as text. */
 #include "cli.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ typedef struct settings {
 
 static const shoal_option list_rows[] = {
     {"list", 0, SHOAL_OPTION_FLAG, offsetof(settings, list), NULL,
-     .help = "print the names of all manual pages, one a line, as they can be given for VERB"},
+     .help = "print the names of all manual pages, one per line, as they can be given for COMMAND"},
     {0},
 };
 static const shoal_option *const list_options = list_rows;
@@ -59,13 +59,15 @@ static int run_help(void *from_main, const char *const *word, int words)
         cli_help_program(stdout);
     else if (words == 1 && cli_verb_family(word[0]))
         cli_help_family(stdout, word[0]);
+    else if (words && cli_topic_find(word, words))
+        cli_help_topic(stdout, cli_topic_find(word, words));
     else
-        return cli_verb_unknown(word, words);
+        return cli_topic_unknown(word, words);
     return SHOAL_OK;
 }
 
 static const char *const man_description[] = {
-    "Writes the manual page of a verb, or of shoal itself, as roff. It is made from the same tables as shoal VERB -h.",
+    "Writes the manual page of a command, or of shoal itself, as roff, made from the tables of shoal COMMAND -h.",
     NULL,
 };
 static const learn_example man_examples[] = {
@@ -76,7 +78,7 @@ static const learn_example man_examples[] = {
 const cli_verb cli_man = {
     .name = "man",
     .summary = "write a manual page",
-    .word = {"VERB", "VERB"},
+    .word = {"COMMAND", "SUBCOMMAND"},
     .words_least = 0,
     .synopsis = "[--list]",
     .description = man_description,
@@ -86,15 +88,17 @@ const cli_verb cli_man = {
     .run = run_man,
 };
 
-static const char *const help_description[] = {"Lists the verbs, or explains one as shoal VERB -h does.", NULL};
+static const char *const help_description[] = {
+    "Lists commands and topics, explains a command as shoal COMMAND -h does, or explains a topic.", NULL};
 static const learn_example help_examples[] = {
     {"shoal help kmeans", "explain shoal kmeans and its options"},
+    {"shoal help workers", "how to use several processes or machines"},
     {NULL, NULL},
 };
 const cli_verb cli_help = {
     .name = "help",
-    .summary = "explain a verb",
-    .word = {"VERB", "VERB"},
+    .summary = "explain a command or a topic",
+    .word = {"COMMAND|TOPIC", "SUBCOMMAND"},
     .words_least = 0,
     .synopsis = "[options]",
     .description = help_description,

@@ -6,7 +6,7 @@
 
 #include "run/run.h"
 
-/* Behind it lies a request for the learner that runs commands; with MODULE it becomes one for a module. */
+/* It is followed by a request for the learner that runs commands; with MODULE it becomes one for a module. */
 typedef struct settings {
     cli_common common;
     cli_print_settings print;
@@ -15,14 +15,13 @@ typedef struct settings {
 
 static const shoal_option run_rows[] = {
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(run_place, threads), "N",
-     .help = "threads, each with a process of --exec; all cores this process may use when left out; never changes the "
-             "result",
-     .least = 1, .most = SHOAL_THREADS_MOST},
+     .help = "number of threads, each with a process of --exec; never changes the result", .least = 1,
+     .most = SHOAL_THREADS_MOST, .default_text = "all cores this process may use"},
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(run_place, kernel), "NAME",
-     .help = "instructions that a module's whole algorithm may ask for: auto, portable, avx2, avx512 or vnni",
+     .help = "processor instructions that a module's own algorithm may use: auto, portable, avx2, avx512 or vnni",
      .fallback = "auto"},
     {"grain", 0, SHOAL_OPTION_COUNT, offsetof(run_place, rows_per_grain), "ROWS",
-     .help = "rows that the function sees at once; chosen from the shape when left out", .least = 1},
+     .help = "number of rows that the function sees at once", .least = 1, .default_text = "chosen from the shape"},
     {0},
 };
 static const shoal_option *const own_place_options = run_rows;
@@ -47,7 +46,7 @@ static int run_run(void *from_main, const char *const *word, int words)
     shoal_outcome *outcome = NULL;
     cli_watch watch;
     if (request->function.exec && words > 1)
-        return shoal_fail(SHOAL_USAGE, "with --exec there is no MODULE: shoal run --exec COMMAND DATA");
+        return shoal_fail(SHOAL_USAGE, "--exec takes the place of MODULE: shoal run --exec COMMAND DATA");
     if (words < (request->function.exec ? 1 : 2))
         return shoal_fail(SHOAL_USAGE, "run needs MODULE and DATA, or --exec COMMAND and DATA");
     if (!request->function.exec && ((const shoal_exec_config *)request->config)->collect)
@@ -68,20 +67,20 @@ static int run_run(void *from_main, const char *const *word, int words)
 
 static const char *const description[] = {
     "Runs a function of your own over the rows of a data set, on all cores or on workers: shoal run MODULE DATA, or "
-    "shoal run --exec COMMAND DATA. It sees the rows a grain (a run of rows) at a time; what it answers is added "
-    "exactly, so that the result has the same bits for any number of threads, workers and machines.",
+    "shoal run --exec COMMAND DATA. It sees a grain (a block of rows) at a time; what it returns is added "
+    "exactly, so the result has the same bits for any number of threads, workers and machines.",
     "MODULE is a C file, which is compiled once by ${CC:-cc}, or a shared object; shoal/module.h says what is in it. "
     "Ten lines are enough for the sum of every column.",
     "COMMAND is a command line for /bin/sh. A process for each thread reads arrays of rows in the .npy format on its "
-    "standard input, one behind the other, and writes one array for each to its standard output. These are added "
+    "standard input, one after another, and writes one array for each to its standard output. These are added "
     "(integers as int64, floats as float64, rounded once), or with --collect joined along their first axis. It finds "
-    "--params as JSON in SHOAL_PARAMS and the machine's name in SHOAL_HOST, and on workers the files that its words "
-    "and --send name in its current folder. A program that exits, writes anything else or takes longer than --timeout "
+    "--params as JSON in SHOAL_PARAMS and the machine's name in SHOAL_HOST, and on workers the files that it and "
+    "--send name in its current folder. A program that exits, writes anything else or takes longer than --timeout "
     "ends the run with a sentence that shows the rows, the machine and the last lines of its standard error.",
-    "Without --out the numbers of the result are printed, a row a line, if there are at most 10,000.",
+    "Without --out the numbers of the result are printed, one row per line, if there are at most 10,000.",
     "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the "
-    "same bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, "
-    "with any number of ranks or threads.",
+    "same bits; rank 0 alone prints and writes. With --checkpoint, the same command with --resume continues after a "
+    "crash, with any number of ranks or threads.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run of a module after the round it is in, and what it has found so "
     "far is the result; the exit code is 130. A second signal, and the first one with --exec, ends it at once.",
     NULL,
@@ -90,13 +89,13 @@ static const learn_example examples[] = {
     {"shoal run sum_rows.c data.npy", "the sum of every column, by a module of ten lines"},
     {"shoal run logistic.c data.npy --params '{\"rate\": 0.5}' -o weights.npy", "a module with parameters"},
     {"shoal run --exec 'python3 sum.py' data.npy --workers local:4", "a program, on four workers"},
-    {"shoal run --exec 'python3 features.py' images.npy --collect -o features.npy", "an answer for every row"},
+    {"shoal run --exec 'python3 features.py' images.npy --collect -o features.npy", "one result for every row"},
     {NULL, NULL},
 };
 
 const cli_verb cli_run = {
     .name = "run",
-    .summary = "run a function of your own over the rows of a data set",
+    .summary = "run your own function over the rows of a data set",
     .word = {"MODULE", "DATA"},
     .words_in_synopsis = true,
     .synopsis = "MODULE DATA | --exec COMMAND DATA [options]",

@@ -1,4 +1,4 @@
-/* `shoal VERB -h` and the manual pages, both made from the table of verbs and the tables of options. */
+/* `shoal -h`, `shoal VERB -h` and the manual pages, made from the table of verbs and the tables of options. */
 #include "cli.h"
 
 #include <ctype.h>
@@ -7,43 +7,25 @@
 static const char program_summary[] = "machine learning in parallel, with the same answer everywhere";
 
 static const char *const program_description[] = {
-    "shoal runs learners over data sets on all cores of this machine, or on workers of any machines that meet in a "
-    "store. A result depends on the data and the options of the learner alone: not one bit of it changes with the "
-    "number of threads, the instructions of the CPU or the order in which things happen.",
-    "shoal help VERB explains a verb and lists its options; shoal man VERB writes its manual page.", NULL};
+    "shoal trains models on all cores of this machine, or on workers on any number of machines that share a store. A "
+    "result depends only on the data and the options of the learner: not one bit of it changes with the number of "
+    "threads, the instructions of the CPU or the order in which things happen.",
+    "shoal help COMMAND explains a command and lists its options; shoal man COMMAND writes its manual page.", NULL};
 
-static const struct {
-    const char *code, *meaning;
-} exit_codes[] = {
-    {"0", "Done."},
-    {"1", "Failed: the input is not what it should be, or the system refused. One line on stderr says why."},
-    {"2", "Wrong usage: an option or argument is wrong. One line on stderr says which."},
-    {"3", "A job stopped before it was done and can go on. One line on stderr says why and how."},
-    {"130", "Stopped by a signal before it was done."}};
-
-static const struct {
-    const char *name, *meaning;
-} variables[] = {
-    {"SHOAL_KERNEL", "Instructions to compute with when --kernel is not given."},
-    {"AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN",
-     "Credentials of az:// stores."},
-    {"AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL",
-     "Credentials and address of s3:// stores."},
-    {"SHOAL_STORE", "The store that jobs are in when --store is not given."},
-    {"SHOAL_SSH", "The command that --workers ssh: uses when --ssh is not given; ssh when it is not set."},
-    {"SHOAL_MPI_PLUGIN", "The file libshoal-mpi.so to use; the one of the MPI that started this when it is not set."},
-    {"SHOAL_PORTABLE",
-     "A folder with the builds of this program that are copied to other machines, or none to copy this one."},
-    {"SHOAL_HISTORY", "off: runs leave no line in the history of what was predicted and what happened."},
-    {"XDG_CONFIG_HOME", "Where the calibration is, in a folder shoal; ~/.config when it is not set."},
-    {"XDG_STATE_HOME",
-     "Where copies keep their journals, jobs are without a store, and the history of runs is, in a folder shoal; "
-     "~/.local/state when it is not set."},
-    {"XDG_CACHE_HOME",
-     "Where workers keep rows they fetched, and shoal run the modules it compiled, in a folder shoal; ~/.cache when "
-     "it is not set."},
-    {"CC", "The compiler that shoal run compiles modules with; cc when it is not set."},
-    {"TMPDIR", "Where temporary files go; /var/tmp when it is not set."}};
+/* The commands in the order a newcomer meets them, by the first word of their names; learners come first. */
+static const struct section {
+    const char *title;
+    const char *first[5];
+} sections[] = {
+    {"Train a model", {NULL}},
+    {"Apply a model, or run your own code", {"predict", "run"}},
+    {"Data files", {"data"}},
+    {"Workers and jobs", {"job", "worker", "check", "agent"}},
+    {"Stores: folders, Azure, S3", {"store"}},
+    {"Estimate run time and cost", {"plan", "calibrate"}},
+    {"Help", {"help", "man", "completion"}},
+};
+enum { SECTIONS = sizeof sections / sizeof *sections };
 
 /* ---- help -------------------------------------------------------------------------------------------------------- */
 
@@ -55,28 +37,50 @@ static void put_usage(FILE *stream, const cli_verb *verb)
     fprintf(stream, " %s\n", verb->synopsis);
 }
 
-/* All verbs, or those of a family. */
-static void list_verbs(FILE *stream, const char *first)
+static void list_verb(FILE *stream, const cli_verb *verb)
 {
-    for (const cli_verb *const *verb = cli_verbs(); *verb; verb++) {
-        if (!first || cli_verb_is_of(*verb, first)) {
-            fprintf(stream, "  %-18s", (*verb)->name);
-            base_wrap(stream, (*verb)->summary, 20, 20, cli_width());
-        }
-    }
+    fprintf(stream, "  %-18s", verb->name);
+    base_wrap(stream, verb->summary, 20, 20, cli_width());
+}
+
+static bool is_in_section(const cli_verb *verb, const struct section *section)
+{
+    if (!section->first[0])
+        return verb->face != NULL && strchr(verb->name, ' ') == NULL;
+    for (int i = 0; i < 5 && section->first[i]; i++)
+        if (strcmp(verb->name, section->first[i]) == 0 || cli_verb_is_of(verb, section->first[i]))
+            return true;
+    return false;
 }
 
 void cli_help_program(FILE *stream)
 {
-    fprintf(stream, "shoal: %s\n\nusage: shoal VERB [arguments] [options]\n\n", program_summary);
-    list_verbs(stream, NULL);
-    fputs("\nshoal VERB -h explains a verb; shoal --version tells the version.\n", stream);
+    fprintf(stream, "shoal: %s\n\nusage: shoal COMMAND [arguments] [options]\n", program_summary);
+    for (int i = 0; i < SECTIONS; i++) {
+        fprintf(stream, "\n%s:\n", sections[i].title);
+        for (const cli_verb *const *verb = cli_verbs(); *verb; verb++)
+            if (is_in_section(*verb, &sections[i]))
+                list_verb(stream, *verb);
+    }
+    fputs("\nTopics:\n", stream);
+    for (const cli_topic *topic = cli_topics; topic->name; topic++)
+        fprintf(stream, "  %-18s%s\n", topic->name, topic->summary);
+    fputs("\nshoal COMMAND -h explains a command and shoal help TOPIC a topic.\n"
+          "shoal --version prints the version.\n",
+          stream);
 }
 
 void cli_help_family(FILE *stream, const char *first)
 {
-    fprintf(stream, "usage: shoal %s VERB [arguments] [options]\n\n", first);
-    list_verbs(stream, first);
+    fprintf(stream, "usage: shoal %s SUBCOMMAND [arguments] [options]\n\n", first);
+    for (const cli_verb *const *verb = cli_verbs(); *verb; verb++)
+        if (cli_verb_is_of(*verb, first))
+            list_verb(stream, *verb);
+    const cli_topic *topic = cli_topic_find(&first, 1);
+    if (topic) {
+        fputc('\n', stream);
+        cli_help_topic(stream, topic);
+    }
 }
 
 void cli_help_verb(FILE *stream, const cli_verb *verb)
@@ -94,7 +98,7 @@ void cli_help_verb(FILE *stream, const cli_verb *verb)
     for (const learn_example *example = verb->examples; example->command; example++)
         fprintf(stream, "  %s\n      %s\n", example->command, example->what);
     if (verb->description[1])
-        fprintf(stream, "\nThe manual page tells more: shoal man %s | man -l -\n", verb->name);
+        fprintf(stream, "\nThe manual page says more: shoal man %s | man -l -\n", verb->name);
 }
 
 /* ---- manual pages ------------------------------------------------------------------------------------------------ */
@@ -140,17 +144,9 @@ static void put_paragraphs(FILE *stream, const char *const *paragraphs)
 static void put_exit_status(FILE *stream)
 {
     fputs(".SH EXIT STATUS\n", stream);
-    for (size_t i = 0; i < sizeof exit_codes / sizeof exit_codes[0]; i++) {
-        fprintf(stream, ".TP\n%s\n", exit_codes[i].code);
-        base_roff(stream, exit_codes[i].meaning);
-        fputc('\n', stream);
-    }
+    cli_manual_notes(stream, cli_exit_codes);
     fputs(".SH ENVIRONMENT\n", stream);
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-        fprintf(stream, ".TP\n%s\n", variables[i].name);
-        base_roff(stream, variables[i].meaning);
-        fputc('\n', stream);
-    }
+    cli_manual_notes(stream, cli_variables);
 }
 
 static void put_examples(FILE *stream, const cli_verb *verb)
@@ -208,13 +204,22 @@ void cli_manual_verb(FILE *stream, const cli_verb *verb)
 void cli_manual_program(FILE *stream)
 {
     put_title(stream, NULL, program_summary);
-    fputs("\\fBshoal\\fR \\fIVERB\\fR [arguments] [options]\n", stream);
+    fputs("\\fBshoal\\fR \\fICOMMAND\\fR [arguments] [options]\n", stream);
     put_paragraphs(stream, program_description);
-    fputs(".SH VERBS\n", stream);
+    fputs(".SH COMMANDS\n", stream);
     for (const cli_verb *const *verb = cli_verbs(); *verb; verb++) {
         fprintf(stream, ".TP\n\\fBshoal %s\\fR\n", (*verb)->name);
         base_roff(stream, (*verb)->summary);
         fputc('\n', stream);
+    }
+    for (const cli_topic *topic = cli_topics; topic->name; topic++) {
+        if (topic->notes == cli_exit_codes || topic->notes == cli_variables)
+            continue;
+        fputs(".SH ", stream);
+        for (const char *c = topic->name; *c; c++)
+            fputc(toupper((unsigned char)*c), stream);
+        fputc('\n', stream);
+        cli_manual_notes(stream, topic->notes);
     }
     put_exit_status(stream);
     put_see_also(stream, NULL);

@@ -6,7 +6,7 @@
 #include "run/ranks.h"
 #include "run/run.h"
 
-/* The settings: this, and behind it the request, which is as large as the learner's options make it. */
+/* The settings: this, followed by the request, which is as large as the learner's options make it. */
 typedef struct settings {
     cli_common common;
     cli_print_settings print;
@@ -15,14 +15,14 @@ typedef struct settings {
 
 /* What is the same for all learners. */
 static const char on_workers[] =
-    "With --workers or --store the same is done by worker processes that meet only in a store, and the result has the "
-    "same bits. Any of them may die or leave at any moment, and more may join: shoal worker. Whoever is left goes on; "
-    "shoal job shows, stops, resumes and removes jobs. A signal then ends the workers that were started here, nothing "
-    "is written, a sentence says how the job can go on, and the exit code is 3.";
+    "With --workers or --store, worker processes that communicate only through a store do the work, and the result has "
+    "the same bits. Any of them may die or leave at any moment, the others continue, and more may join (shoal worker). "
+    "shoal job shows, stops, resumes and removes jobs. A signal ends the workers that were started here; nothing is "
+    "written, a sentence says how to resume the job, and the exit code is 3.";
 static const char on_ranks[] =
     "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the "
-    "same bits; rank 0 alone prints and writes. With --checkpoint the same command and --resume goes on after a crash, "
-    "with any number of ranks or threads.";
+    "same bits; rank 0 alone prints and writes. With --checkpoint, the same command with --resume continues after a "
+    "crash, with any number of ranks or threads.";
 
 static int run_learner(void *from_main, const char *const *word, int words)
 {

@@ -18,9 +18,9 @@ static const cli_verb *const other_verbs[] = {
     &cli_store_ls,    &cli_store_get,   &cli_store_put,  &cli_store_cat, &cli_store_rm,     &cli_store_du,
     &cli_store_copy,  &cli_store_bench, &cli_worker,     &cli_agent,     &cli_check,        &cli_job_list,
     &cli_job_show,    &cli_job_watch,   &cli_job_wait,   &cli_job_logs,  &cli_job_result,   &cli_job_scale,
-    &cli_job_resume,  &cli_job_cancel,  &cli_job_remove, &cli_help,      &cli_man,
+    &cli_job_resume,  &cli_job_cancel,  &cli_job_remove, &cli_help,      &cli_man,          &cli_completion,
 };
-enum { OTHER_VERBS = sizeof other_verbs / sizeof *other_verbs, VERBS_MOST = OTHER_VERBS + 64 };
+enum { OTHER_VERBS = sizeof other_verbs / sizeof *other_verbs, VERBS_MOST = OTHER_VERBS + 64, TOPICS_MOST = 16 };
 
 const cli_verb *const *cli_verbs(void)
 {
@@ -100,21 +100,34 @@ static int fail_no_subcommand(const char *first)
     return shoal_fail(SHOAL_USAGE, "'%s' needs a subcommand: %s", first, list);
 }
 
-int cli_verb_unknown(const char *const *word, int count)
+/* Fails for words that are not one of the verbs, nor of the topics when those are allowed. */
+static int fail_unknown(const char *const *word, int count, const cli_topic *topic)
 {
-    const char *names[VERBS_MOST];
+    const char *names[VERBS_MOST + TOPICS_MOST], *kind = topic ? "command or topic" : "command";
     char typed[128];
-    int verbs = 0;
+    int known = 0;
     for (const cli_verb *const *verb = cli_verbs(); *verb; verb++)
-        names[verbs++] = (*verb)->name;
+        names[known++] = (*verb)->name;
+    for (; topic && topic->name && known < VERBS_MOST + TOPICS_MOST; topic++)
+        names[known++] = topic->name;
     bool family = cli_verb_family(word[0]), both = count > 1 && family;
     if (family && !both)
         return fail_no_subcommand(word[0]);
     snprintf(typed, sizeof typed, "%s%s%s", word[0], both ? " " : "", both ? word[1] : "");
-    const char *near = base_nearest(typed, names, verbs);
+    const char *near = base_nearest(typed, names, known);
     if (near)
-        return shoal_fail(SHOAL_USAGE, "unknown command '%s'; did you mean '%s'?", typed, near);
-    return shoal_fail(SHOAL_USAGE, "unknown command '%s'", typed);
+        return shoal_fail(SHOAL_USAGE, "unknown %s '%s'; did you mean '%s'?", kind, typed, near);
+    return shoal_fail(SHOAL_USAGE, "unknown %s '%s'", kind, typed);
+}
+
+int cli_verb_unknown(const char *const *word, int count)
+{
+    return fail_unknown(word, count, NULL);
+}
+
+int cli_topic_unknown(const char *const *word, int count)
+{
+    return fail_unknown(word, count, cli_topics);
 }
 
 static int check_words(const cli_verb *verb, const char *const *word, int count)

@@ -171,7 +171,7 @@ int shoal_request_set(shoal_request *request, const char *name, const char *text
         (base_option_group){"Going on", &run_foreign_options, offsetof(shoal_request, workers)}; /* for resuming */
     groups[count] = (base_option_group){0};
     bool data = strcmp(name, "data") == 0, module = request->face->runs_code && strcmp(name, "module") == 0;
-    if (!data && !module && !base_options_have(groups, name))
+    if (!data && !module && !base_options_find(groups, name, strlen(name)))
         return fail_no_option(request, groups, name);
     int status = text ? keep_text(&kept, request, text) : SHOAL_OK;
     if (status < 0)

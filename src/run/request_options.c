@@ -8,7 +8,8 @@ static const shoal_option function_rows[] = {
      .help = "run this command line instead of a module: it reads .npy arrays of rows on standard input and writes "
              "one .npy array for each on standard output"},
     {"send", 0, SHOAL_OPTION_LIST, offsetof(run_function, send), "FILE",
-     .help = "--exec: a file that the command needs on workers, besides those its words name; may be given again"},
+     .help =
+         "--exec: a file that the command needs on workers, besides the files it names; may be given several times"},
     {0},
 };
 
@@ -45,15 +46,14 @@ static const shoal_option data_rows[] = {
 
 static const shoal_option place_rows[] = {
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(run_place, threads), "N",
-     .help = "threads to compute with; all cores this process may use when left out; never changes the result",
-     .least = 1, .most = SHOAL_THREADS_MOST},
+     .help = "number of threads; never changes the result", .least = 1, .most = SHOAL_THREADS_MOST,
+     .default_text = "all cores this process may use"},
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(run_place, kernel), "NAME",
-     .help = "instructions to compute with: auto, portable, avx2, avx512 or vnni; never changes the result",
+     .help = "processor instructions to use: auto, portable, avx2, avx512 or vnni; never changes the result",
      .fallback = "auto"},
     {"grain", 0, SHOAL_OPTION_COUNT, offsetof(run_place, rows_per_grain), "ROWS",
-     .help = "rows of one unit of work; chosen from the data when left out; may change the last bits of what is "
-             "learned by gradients, and of nothing else",
-     .least = 1},
+     .help = "rows in one unit of work; may change the last bits of models trained by gradients, and of nothing else",
+     .least = 1, .default_text = "chosen from the data"},
     {0},
 };
 
@@ -72,15 +72,15 @@ static const shoal_option engine_rows[] = {ENGINE_ROW, {0}};
 static const shoal_option ranks_rows[] = {
     ENGINE_ROW,
     {"verify", 0, SHOAL_OPTION_COUNT, offsetof(run_ranks_options, verify), "N",
-     .help = "ranks: compare the models that all have every N rounds, by a hash, and stop when one differs; 0: never",
+     .help = "ranks: every N rounds, compare a hash of the model on all ranks and stop if one differs; 0: never",
      .fallback = "16"},
     {"checkpoint", 0, SHOAL_OPTION_REAL, offsetof(run_ranks_options, checkpoint), "SECONDS",
-     .help =
-         "keep the round that comes next every so many seconds, so that --resume can go on after a crash; 0: never"},
+     .help = "write a checkpoint every SECONDS, from which --resume continues after a crash", .default_text = "never"},
     {"checkpoint-file", 0, SHOAL_OPTION_TEXT, offsetof(run_ranks_options, file), "FILE|URL",
-     .help = "where: a file, or a blob of a store; LEARNER.checkpoint when left out; gone when all is done"},
+     .help = "where the checkpoint goes: a file, or a blob of a store; it is removed when the run is done",
+     .default_text = "LEARNER.checkpoint"},
     {"resume", 0, SHOAL_OPTION_FLAG, offsetof(run_ranks_options, resume), NULL,
-     .help = "go on with the checkpoint, with any number of threads or ranks, if there is one; the result has the "
+     .help = "continue from the checkpoint, if there is one, with any number of threads or ranks; the result has the "
              "same bits"},
     {0},
 };
@@ -88,8 +88,8 @@ static const shoal_option trace_rows[] = {
     {"trace", 0, SHOAL_OPTION_TEXT, offsetof(run_trace_options, trace), "FILE.jsonl",
      .help = "write one line of JSON for each round: round, phase, step, objective, change, seconds"},
     {"tensorboard", 0, SHOAL_OPTION_TEXT, offsetof(run_trace_options, tensorboard), "DIR",
-     .help = "write objective, change and seconds of each round, while it runs, to a file of events in this folder, "
-             "which is made: tensorboard --logdir DIR shows them"},
+     .help = "write objective, change and seconds of each round, while it runs, as an event file in this folder, "
+             "which is created if need be; tensorboard --logdir DIR shows them"},
     {0},
 };
 static const shoal_option workers_rows[] = {
@@ -103,47 +103,45 @@ static const shoal_option workers_rows[] = {
          "has its part of its machine's cores, or --threads of them; without --store they meet in a folder of this "
          "user, and the job is removed from it when it is done"},
     {"ssh", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, ssh), "COMMAND",
-     .help = "what ssh: calls instead of ssh, such as 'ssh -F FILE'; $SHOAL_SSH when left out"},
+     .help = "command that ssh: calls instead of ssh, such as 'ssh -F FILE'", .default_text = "$SHOAL_SSH, or ssh"},
     {"worker-memory", 0, SHOAL_OPTION_BYTES, offsetof(run_workers_options, worker_memory), "BYTES",
-     .help =
-         "bytes that each worker may use, such as 4GiB; its part of three quarters of its machine's memory when left "
-         "out",
-     .least = RUN_WORKER_MEMORY_LEAST},
+     .help = "memory that each worker may use, such as 4GiB", .least = RUN_WORKER_MEMORY_LEAST,
+     .default_text = "three quarters of its machine's memory, shared among the workers there"},
     {"detach", 0, SHOAL_OPTION_FLAG, offsetof(run_workers_options, detach), NULL,
-     .help = "print the job's name and return; its workers go on, and outputs are written when it is done"},
-    {"job", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, name), "NAME",
-     .help = "what the job's name starts with; the learner's name when left out"},
+     .help = "print the job's name and return; its workers keep running, and outputs are written when it is done"},
+    {"job", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, name), "NAME", .help = "start of the job's name",
+     .default_text = "the learner's name"},
     {"slices", 0, SHOAL_OPTION_COUNT, offsetof(run_workers_options, slices), "N",
-     .help = "parts that the rows are cut into; chosen from the data and the workers when left out; never changes the "
-             "result",
-     .least = 1, .most = SHOAL_JOB_SLICES_MOST},
+     .help = "number of parts that the rows are divided into; never changes the result", .least = 1,
+     .most = SHOAL_JOB_SLICES_MOST, .default_text = "chosen from the data and the workers"},
     {"reduce", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, reduce), "SHAPE",
-     .help = "how partial results are merged: flat, two-level, tree:F in groups of F, or auto, which is meant when "
-             "it is left out; never changes the result"},
+     .help = "how partial results are merged: flat, two-level, tree:F in groups of F, or auto; never changes the "
+             "result",
+     .default_text = "auto"},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, roles), "ROLES",
-     .help = "all: every worker maps and reduces; split: of --workers N map, and beside them the square root of N "
-             "reduce, and one reduces last; all when left out"},
+     .help = "all: every worker maps and reduces; split: N workers map, the square root of N more reduce, and one more "
+             "does the last reduction",
+     .default_text = "all"},
     {"lease", 0, SHOAL_OPTION_REAL, offsetof(run_workers_options, lease), "SECONDS",
-     .help = "after so long a silent worker counts as dead; chosen from the store when left out",
-     .least = SHOAL_JOB_LEASE_LEAST, .most = SHOAL_JOB_LEASE_MOST},
+     .help = "a worker that is silent for SECONDS counts as dead", .least = SHOAL_JOB_LEASE_LEAST,
+     .most = SHOAL_JOB_LEASE_MOST, .default_text = "chosen from the store"},
     {"keep-rounds", 0, SHOAL_OPTION_COUNT, offsetof(run_workers_options, keep_rounds), "N",
-     .help = "finished rounds that stay in the store; as few as are safe when left out", .least = 1,
-     .most = SHOAL_JOB_KEEP_ROUNDS_MOST},
+     .help = "number of finished rounds to keep in the store", .least = 1, .most = SHOAL_JOB_KEEP_ROUNDS_MOST,
+     .default_text = "as few as are safe"},
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(run_workers_options, patience), "SECONDS",
-     .help =
-         "give up after so long without any worker or without the store; the job can go on later; 60 with --workers, "
-         "a day with those of slurm:, which may have to wait, and an hour without any when left out",
-     .least = SHOAL_JOB_PATIENCE_LEAST, .most = SHOAL_JOB_PATIENCE_MOST},
+     .help = "give up after SECONDS without any worker or without the store; the job can be resumed later",
+     .least = SHOAL_JOB_PATIENCE_LEAST, .most = SHOAL_JOB_PATIENCE_MOST,
+     .default_text = "60 with --workers, a day with slurm:, an hour without --workers"},
     {0},
 };
 static const shoal_option foreign_rows[] = {
     {"write-outputs", 0, SHOAL_OPTION_FLAG, offsetof(run_workers_options, write_outputs), NULL,
-     .help = "write the files that the job names, although someone else submitted it, or this user on another machine"},
+     .help = "write the files that the job names although it was submitted by another user or on another machine"},
     {"data-root", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, data_root), "FOLDER|URL,...",
-     .help = "read rows of a job that someone else submitted only from files below these folders, and from stores "
-             "below these URLs; none when left out"},
+     .help = "folders and store URLs below which a job that another user submitted may read rows",
+     .default_text = "none"},
     {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, allow_code), "SHA256,...",
-     .help = "run a job that brings code, though someone else submitted it, if all it brings has one of these hashes"},
+     .help = "run code that a job of another user brings if all of it has one of these hashes"},
     {0},
 };
 const shoal_option *const run_function_options = function_rows, *const run_data_options = data_rows,

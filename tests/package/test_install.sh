@@ -44,3 +44,9 @@ while read -r verb; do
     [ -z "$warnings" ] || { echo "$page: $warnings"; exit 1; }
 done < <("$scratch/moved/bin/shoal" man --list)
 [ -s "$scratch/moved/share/man/man1/shoal.1" ]
+
+# Shells find their completions in the usual places.
+for place in bash=bash-completion/completions/shoal zsh=zsh/site-functions/_shoal \
+    fish=fish/vendor_completions.d/shoal.fish; do
+    "$scratch/moved/bin/shoal" completion "${place%%=*}" | cmp - "$scratch/moved/share/${place#*=}"
+done

@@ -86,9 +86,11 @@ def renders(roff, page):
 
 
 overview = shoal("-h")
-listed = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +\S", overview, flags=re.M)
+commands, topics = overview.split("\nTopics:\n")
+listed = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  +\S", commands, flags=re.M)
+topics = re.findall(r"^  ([a-z-]+)  +\S", topics, flags=re.M)
 pages = shoal("man", "--list").split()
-check(pages == [name.replace(" ", "-") for name in listed], "man --list has the verbs of -h")
+check(sorted(pages) == sorted(name.replace(" ", "-") for name in listed), "man --list has the commands of -h")
 check({"kmeans", "predict", "data-info", "data-head", "data-convert", "help", "man"} <= set(pages),
       "every verb is listed")
 check(shoal("help") == overview and shoal("--help") == overview, "help, -h and --help are the same")
@@ -96,8 +98,9 @@ check(re.fullmatch(r"shoal \d+\.\d+\.\d+\n", shoal("--version")), "--version pri
 
 program = shoal("man")
 check(shoal("man", "shoal") == program, "man shoal is the overview")
-check(sections(program) == ["NAME", "SYNOPSIS", "DESCRIPTION", "VERBS", "EXIT STATUS", "ENVIRONMENT", "SEE ALSO"],
-      "shoal(1) has its sections")
+check(sections(program) == ["NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS"]
+      + [topic.upper() for topic in topics if topic not in ("exit-codes", "environment")]
+      + ["EXIT STATUS", "ENVIRONMENT", "SEE ALSO"], "shoal(1) has its sections")
 for name in listed:
     check(f"\\fBshoal {name}\\fR" in program, f"shoal(1) names {name}")
 renders(program, "shoal(1)")
@@ -105,6 +108,20 @@ for family in {name.split()[0] for name in listed if " " in name}:
     check(all(name in shoal("help", family) for name in listed if name.startswith(family + " ")),
           f"help {family} lists")
     check(shoal(family, "-h") == shoal("help", family), f"{family} -h is help {family}")
+
+check({"data", "targets", "outputs", "workers", "stores", "exit-codes", "environment"} <= set(topics), "the topics")
+options = {name: set(re.findall(r"--[a-z0-9-]+", shoal(*name.split(), "-h"))) for name in listed}
+known = set().union(*options.values())
+for topic in topics:
+    text = shoal("help", topic)
+    check(f"{topic}: " in text and len(text.split(f"{topic}: ", 1)[1].splitlines()) <= 40, f"help {topic} is short")
+    check(all(len(line) <= 80 for line in text.splitlines()), f"help {topic} has a line over 80")
+    used = set(re.findall(r"--[a-z][a-z0-9-]*", text)) if topic != "aliases" else set()
+    check(used <= known, f"help {topic} names options that exist, not {used - known}")
+check(shoal("help", "exit", "codes") == shoal("help", "exit-codes"), "a topic may be two words")
+wrong = subprocess.run([SHOAL, "help", "wrokers"], capture_output=True, text=True)
+check(wrong.returncode == 2 and "unknown command or topic 'wrokers'; did you mean 'workers'?" in wrong.stderr,
+      f"help of an unknown topic names a near one, not {wrong.stderr}")
 
 for name in listed:
     words = name.split()
@@ -131,7 +148,8 @@ for name in listed:
     commands = re.findall(r"^  shoal .*$", examples, flags=re.M)
     for command in commands:
         used = re.findall(r" (--[a-z0-9-]+)", command)
-        check(all(option in names for option in used), f"the example '{command.strip()}' uses options that exist")
+        verb = next(verb for verb in (" ".join(command.split()[1:3]), command.split()[1]) if verb in options)
+        check(set(used) <= options[verb], f"the example '{command.strip()}' uses options that exist")
         check(command.strip() in plain(roff), f"the manual has the example '{command.strip()}'")
     for line in text.splitlines():
         check(len(line) <= 80 or line.startswith("  shoal") or "|" in line, f"{name} -h has a line over 80: {line}")
