@@ -8,13 +8,20 @@
 #include "base/memory.h"
 #include "kernel/kernel.h"
 #include "run/apply.h"
+#include "run/score.h"
 #include "run/ranks.h"
 
 enum { OUTPUTS_MOST = 16, FACES_MOST = 32 };
 
+typedef struct scoring {
+    const char *target;
+    bool score;
+} scoring;
+
 typedef struct settings {
     cli_common common;
     const char *outputs[OUTPUTS_MOST];
+    scoring scoring;
     shoal_data_options data;
     run_place run;
     run_ranks_options ranks;
@@ -48,8 +55,21 @@ static void add_output(const learn_face *face, const learn_output *output)
                                      .help = help}; /* which lasts as long as the process */
 }
 
+static const shoal_option scoring_rows[] = {
+    {"score", 's', SHOAL_OPTION_FLAG, offsetof(scoring, score),
+     .help = "print how well the model does: accuracy, log loss and confusion matrix of classes; the objective of "
+             "clusters and, with known classes, the adjusted Rand index; the reconstruction error of an autoencoder"},
+    {"target", 'y', SHOAL_OPTION_TEXT, offsetof(scoring, target), "COLUMN|FILE",
+     .help = "the known class of each row, for --score: a column of DATA, by its name, its number from 1, or from -1 "
+             "backwards; or a file of one column or one row",
+     .default_text = "the column the model was trained to predict"},
+    {0},
+};
+static const shoal_option *const scoring_options = scoring_rows;
+
 static const base_option_group groups[] = {
     {"Output", &output_options, offsetof(settings, outputs)},
+    {"Scoring", &scoring_options, offsetof(settings, scoring)},
     {"Reading the data", &run_data_options, offsetof(settings, data)},
     {"Running", &run_place_options, offsetof(settings, run)},
     {"Ranks", &run_engine_options, offsetof(settings, ranks)},
@@ -60,7 +80,45 @@ static const base_option_group groups[] = {
 
 /* ---- telling ----------------------------------------------------------------------------------------------------- */
 
-static int print_predict_object(const run_applied *applied)
+static json_t *json_names(char *const *names, int64_t count)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < count && list; i++)
+        if (json_array_append_new(list, base_json_text(names[i])) < 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    return list;
+}
+
+static json_t *json_table(const run_score *score)
+{
+    json_t *rows = json_array();
+    for (int64_t i = 0; i < score->known && rows; i++) {
+        json_t *row = json_array();
+        for (int64_t k = 0; k < score->predicted; k++)
+            json_array_append_new(row, json_integer(score->table[i * score->predicted + k]));
+        if (json_array_append_new(rows, row) < 0) {
+            json_decref(rows);
+            rows = NULL;
+        }
+    }
+    return rows;
+}
+
+static json_t *json_score(const run_score *score)
+{
+    json_t *object = json_object();
+    cli_json_facts(&object, score->facts);
+    if (score->table && object) {
+        base_json_put(&object, "known", json_names(score->known_names, score->known));
+        base_json_put(&object, "predicted", json_names(score->predicted_names, score->predicted));
+        base_json_put(&object, "confusion", json_table(score));
+    }
+    return object;
+}
+
+static int print_predict_object(const run_applied *applied, const run_score *score)
 {
     const learn_predictor *predictor = applied->face->predictor;
     shoal_result *facts = NULL;
@@ -71,6 +129,10 @@ static int print_predict_object(const run_applied *applied)
     base_json_put(&object, "model", json_string(applied->face->algorithm->name));
     if (status == SHOAL_OK && object)
         cli_json_facts(&object, facts);
+    if (status == SHOAL_OK && object && applied->schema.classes) /* instead of the numbers they stand for */
+        base_json_put(&object, "classes", json_names(applied->schema.classes, applied->schema.classes_count));
+    if (status == SHOAL_OK && object && score->facts)
+        base_json_put(&object, "score", json_score(score));
     shoal_result_free(&facts);
     if (status < 0) {
         json_decref(object);
@@ -79,12 +141,14 @@ static int print_predict_object(const run_applied *applied)
     return cli_print_json(object);
 }
 
-static int print_predict_summary(const run_applied *applied, const run_file *written)
+static int print_predict_summary(const run_applied *applied, const run_score *score, const run_file *written)
 {
     FILE *stream = cli_summary_stream(written);
     learn_lines lines = {0};
     cli_outcome_print_data(applied->outcome, stream);
     applied->face->predictor->summarise(&lines, &applied->model, applied->outcome->result);
+    if (score->facts)
+        run_score_say(&lines, score);
     if (lines.text)
         fprintf(stream, "%s\n", lines.text);
     base_free(&lines.text);
@@ -104,6 +168,7 @@ static int run_predict(void *from_main, const char *const *word, int words)
     const char *names[OUTPUTS_MOST + 1] = {0};
     const kernel_set *set = NULL;
     run_applied applied = {0};
+    run_score score = {0};
     cli_watch watch;
     (void)words;
     for (int i = 0; output_rows[i].name; i++) {
@@ -121,17 +186,22 @@ static int run_predict(void *from_main, const char *const *word, int words)
     cli_watch_start(&watch, settings->print.quiet);
     status = run_apply(&applied, &(run_application){.model = word[0],
                                                     .data = word[1],
+                                                    .target = settings->scoring.target,
+                                                    .score = settings->scoring.score,
                                                     .reading = settings->data,
                                                     .place = settings->run,
                                                     .ranks = settings->ranks,
                                                     .names = names,
                                                     .paths = settings->outputs,
                                                     .watch = cli_watcher(&watch)});
+    if (status == SHOAL_OK && run_is_first() && settings->scoring.score)
+        status = run_score_make(&score, &applied);
     cli_progress_clear(&watch.progress);
     if (status == SHOAL_OK && run_is_first() && settings->print.json)
-        status = print_predict_object(&applied);
+        status = print_predict_object(&applied, &score);
     else if (status == SHOAL_OK && run_is_first() && !settings->print.quiet)
-        status = print_predict_summary(&applied, written);
+        status = print_predict_summary(&applied, &score, written);
+    run_score_release(&score);
     run_applied_release(&applied);
     return status;
 }

@@ -25,25 +25,32 @@ static int64_t count_rows(const shoal_result *result, double class)
     return count;
 }
 
-void learn_say_classes(learn_lines *lines, const shoal_result *result, const double *classes, int64_t count)
+void learn_say_classes(learn_lines *lines, const shoal_result *result, const learn_applied *applied)
 {
     enum { SHOWN = 20 };
+    const int64_t count = applied->classes_count;
     learn_say(lines, "classes", "%s", "");
-    for (int64_t i = 0; i < count && i < SHOWN; i++)
-        learn_say_more(lines, "%s%.10g: %" PRId64 " rows", i > 0 ? ", " : "", classes[i],
-                       count_rows(result, classes[i]));
+    for (int64_t i = 0; i < count && i < SHOWN; i++) {
+        int64_t rows = count_rows(result, applied->classes[i]);
+        if (applied->class_names)
+            learn_say_more(lines, "%s%s", i > 0 ? ", " : "", applied->class_names[i]);
+        else
+            learn_say_more(lines, "%s%.10g", i > 0 ? ", " : "", applied->classes[i]);
+        learn_say_more(lines, ": %" PRId64 " row%s", rows, rows == 1 ? "" : "s");
+    }
     if (count > SHOWN)
         learn_say_more(lines, ", and %" PRId64 " more", count - SHOWN);
 }
 
 /* Counts lie in the order of the classes: a label is a number, which no key of JSON can be. */
-int learn_tell_classes(shoal_result *facts, const shoal_result *result, const double *classes, int64_t count)
+int learn_tell_classes(shoal_result *facts, const shoal_result *result, const learn_applied *applied)
 {
+    const int64_t count = applied->classes_count;
     double *label = shoal_result_add(facts, "classes", SHOAL_FLOAT64, 1, &count);
     int64_t *rows = label ? shoal_result_add(facts, "counts", SHOAL_INT64, 1, &count) : NULL;
     for (int64_t i = 0; rows && i < count; i++) {
-        label[i] = classes[i];
-        rows[i] = count_rows(result, classes[i]);
+        label[i] = applied->classes[i];
+        rows[i] = count_rows(result, applied->classes[i]);
     }
     return rows ? SHOAL_OK : SHOAL_MEMORY;
 }

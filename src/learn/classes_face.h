@@ -33,7 +33,7 @@ void learn_classes_annotate(shoal_result *facts, const learn_ended *ended);
 /* For rows of one column more than a model has. */
 extern const char learn_classes_hint[];
 /* Of the tensor "labels" of a prediction, how many rows each class has: in words, and for --json. */
-void learn_say_classes(learn_lines *lines, const shoal_result *result, const double *classes, int64_t count);
-int learn_tell_classes(shoal_result *facts, const shoal_result *result, const double *classes, int64_t count);
+void learn_say_classes(learn_lines *lines, const shoal_result *result, const learn_applied *applied);
+int learn_tell_classes(shoal_result *facts, const shoal_result *result, const learn_applied *applied);
 
 #endif

@@ -98,6 +98,9 @@ typedef struct learn_applied {
     int64_t columns;       /* that rows must have */
     const double *classes; /* the labels of its classes, one of `values`; NULL for models without */
     int64_t classes_count;
+    char *const *class_names;          /* words that the classes stand for; NULL when they are numbers */
+    int64_t clusters;                  /* of models whose labels are numbers of clusters; else 0 */
+    bool linear;                       /* of networks: the outputs are not squashed */
     double *values[LEARN_VALUES_MOST]; /* what config points to and whoever has this frees */
     bool wanted[LEARN_OUTPUTS_MOST];   /* which outputs, in the order of the predictor's list */
 } learn_applied;
@@ -116,6 +119,9 @@ typedef struct learn_predictor {
     void (*summarise)(learn_lines *lines, const learn_applied *applied, const shoal_result *result);
     /* Optional.  Adds to what --json prints: numbers, and tensors of one dimension as lists. */
     int (*tell)(shoal_result *facts, const learn_applied *applied, const shoal_result *result);
+    /* Optional.  Adds to what --score prints: numbers, of the rows that the model was applied to. */
+    int (*score)(shoal_result *facts, const learn_applied *applied, const shoal_result *result, shoal_data *rows,
+                 int threads);
     bool takes_rows;  /* any data file of the right shape is a model, too */
     const char *hint; /* for rows of one column more than the model has; NULL for none */
 } learn_predictor;

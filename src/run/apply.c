@@ -35,6 +35,12 @@ static const char *path_of(const run_application *application, const char *outpu
     return NULL;
 }
 
+/* Scores of classes are made of probabilities. */
+static bool is_wanted(const run_application *application, const char *output)
+{
+    return path_of(application, output) || (application->score && strcmp(output, "probabilities") == 0);
+}
+
 static bool gives(const learn_predictor *predictor, const char *output)
 {
     for (const learn_output *has = predictor->outputs; has->name; has++)
@@ -102,7 +108,7 @@ static int load_model(run_applied *out, const run_application *application)
         status = new_config(&out->model, out->face->predictor);
     if (status == SHOAL_OK) {
         for (int i = 0; out->face->predictor->outputs[i].name; i++)
-            out->model.wanted[i] = path_of(application, out->face->predictor->outputs[i].name) != NULL;
+            out->model.wanted[i] = is_wanted(application, out->face->predictor->outputs[i].name);
         status = out->face->predictor->load(&out->model, plain ? NULL : &model, application->model);
     }
     if (status == SHOAL_OK && !plain)
@@ -136,11 +142,24 @@ static int make_applying_request(run_applied *self, const run_application *appli
     self->request->face = self->face;
     self->request->algorithm = algorithm;
     self->request->data = application->data;
+    self->request->inputs.target = application->target;
     self->request->reading = application->reading;
     self->request->place = application->place;
     self->request->ranks = application->ranks;
     self->request->watch = application->watch;
     return run_outcome_new(&self->outcome, self->request);
+}
+
+/* Which columns the rows need, and what is to be known of them. */
+static int settle_schema(run_applied *self, const run_application *application)
+{
+    run_columns *columns = &self->outcome->columns_used;
+    int status = learn_schema_copy(&columns->schema, &self->schema);
+    columns->schema.columns = self->model.columns;
+    columns->model = application->model;
+    columns->wants_known = application->score;
+    columns->needs_known = application->score && self->model.classes_count > 0;
+    return status;
 }
 
 static int write_applied_outputs(const run_applied *self, const run_application *application)
@@ -174,10 +193,8 @@ int run_apply(run_applied *out, const run_application *application)
         status = make_applying_request(out, application);
     if (status == SHOAL_OK)
         status = check_missing(out, application);
-    if (status == SHOAL_OK && out->schema.columns > 0) {
-        out->outcome->columns_used.model = application->model;
-        status = learn_schema_copy(&out->outcome->columns_used.schema, &out->schema);
-    }
+    if (status == SHOAL_OK)
+        status = settle_schema(out, application);
     if (status == SHOAL_OK)
         status = run_load(out->outcome);
     if (status == SHOAL_OK)
@@ -185,6 +202,7 @@ int run_apply(run_applied *out, const run_application *application)
     if (status < 0)
         return status;
     const learn_rows rows = run_rows_of(out->outcome);
+    out->model.class_names = out->schema.classes;
     if (out->face->predictor->settle)
         out->face->predictor->settle(&out->model, &rows);
     memcpy(out->outcome->config, out->model.config, out->face->predictor->algorithm->config_size);

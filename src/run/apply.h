@@ -7,6 +7,8 @@
 /* What a model is to be asked, and of which rows. */
 typedef struct run_application {
     const char *model, *data;
+    const char *target; /* what is known of the rows: a column or a file; NULL: the model's own target */
+    bool score;         /* predictions are compared with it */
     shoal_data_options reading;
     run_place place;
     run_ranks_options ranks;

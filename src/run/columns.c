@@ -16,6 +16,10 @@
 void run_columns_release(run_columns *columns)
 {
     learn_schema_release(&columns->schema);
+    base_free(&columns->known);
+    for (int64_t i = 0; i < columns->known_words_count; i++)
+        base_free(&columns->known_words[i]);
+    base_free(&columns->known_words);
     base_free(&columns->note);
 }
 
@@ -54,8 +58,8 @@ static int note_ignored(run_columns *columns, const shoal_data *data, const int6
         used[kept[i]] = true;
     for (int64_t i = 0; i < all && status == SHOAL_OK; i++) {
         char *name = NULL, *longer = NULL;
-        if (used[i] || ++ignored > NAMED)
-            continue;
+        if (used[i] || (columns->target_file && i == all - 1) || ++ignored > NAMED)
+            continue; /* a target from a file is no column of DATA */
         status = name_column(&name, data, i);
         if (status == SHOAL_OK)
             status = base_format(&longer, "%s%s%s", line ? line : "left out ", line ? ", " : "", name);
@@ -252,30 +256,91 @@ static int settle_again(shoal_outcome *outcome)
 
 /* ---- applying ---------------------------------------------------------------------------------------------------- */
 
-/* Where the rows hold the target that the model was trained on; -1 where they do not. */
-static int64_t find_known_target(const shoal_outcome *outcome)
+/* Where the rows hold what is known of them; -1 where they do not. */
+static int64_t find_known_target(const shoal_outcome *outcome, bool named)
 {
     const learn_schema *schema = &outcome->columns_used.schema;
-    if (schema->names && schema->target && learn_columns_named(outcome->data))
+    if (outcome->request->inputs.target)
+        return shoal_data_target(outcome->data);
+    if (named && schema->target)
         return learn_column_find(outcome->data, schema->target);
     return schema->target_column > 0 && outcome->columns == schema->columns + 1 ? schema->target_column - 1 : -1;
+}
+
+static int keep_known_words(run_columns *self, const shoal_data *data)
+{
+    int64_t count = 0;
+    while (shoal_data_word(data, count))
+        count++;
+    int status =
+        count > 0 ? base_alloc(&self->known_words, (size_t)count, sizeof *self->known_words, "words") : SHOAL_OK;
+    for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
+        status = base_copy_text(&self->known_words[i], shoal_data_word(data, i));
+        self->known_words_count += status == SHOAL_OK;
+        if (status == SHOAL_OK)
+            base_text_clean(self->known_words[i]);
+    }
+    return status;
+}
+
+/* Copies one column before it is left out. */
+static int keep_known(shoal_outcome *outcome, int64_t column)
+{
+    enum { AT_ONCE = 4096 };
+    run_columns *self = &outcome->columns_used;
+    const size_t size = shoal_type_size(outcome->type), row_bytes = (size_t)outcome->columns * size;
+    void *scratch = NULL;
+    int status = base_alloc(&self->known, (size_t)outcome->rows, sizeof *self->known, "the target");
+    if (status == SHOAL_OK && !shoal_data_is_resident(outcome->data))
+        status = base_alloc(&scratch, AT_ONCE, row_bytes, "rows");
+    for (int64_t first = 0; first < outcome->rows && status == SHOAL_OK; first += AT_ONCE) {
+        const int64_t count = outcome->rows - first < AT_ONCE ? outcome->rows - first : AT_ONCE;
+        const void *read = NULL;
+        status = shoal_data_read(&read, outcome->data, first, count, scratch);
+        for (int64_t i = 0; i < count && status == SHOAL_OK; i++)
+            shoal_convert_float64(&self->known[first + i],
+                                  (const char *)read + (size_t)i * row_bytes + (size_t)column * size, outcome->type, 1);
+    }
+    base_free(&scratch);
+    if (status == SHOAL_OK)
+        status = shoal_data_check(outcome->data);
+    return status == SHOAL_OK ? keep_known_words(self, outcome->data) : status;
+}
+
+static int settle_known(shoal_outcome *outcome, int64_t target)
+{
+    const run_columns *self = &outcome->columns_used;
+    if (self->wants_known && target >= 0)
+        return keep_known(outcome, target);
+    if (!self->needs_known)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_USAGE,
+                      "--score: %s does not hold the target of %s%s%s%s; give the known classes with "
+                      "--target COLUMN|FILE",
+                      outcome->data_name, self->model, self->schema.target ? ", '" : "",
+                      self->schema.target ? self->schema.target : "", self->schema.target ? "'" : "");
 }
 
 static int settle_applying(shoal_outcome *outcome)
 {
     const run_columns *self = &outcome->columns_used;
     const learn_schema *schema = &self->schema;
-    bool named = schema->names && learn_columns_named(outcome->data);
-    int64_t *columns = NULL, target = find_known_target(outcome);
-    if (!named && (target < 0 || outcome->columns == schema->columns))
-        return SHOAL_OK; /* by number, and the model says how many there must be */
-    int status = base_alloc(&columns, (size_t)schema->columns, sizeof *columns, "columns");
+    const bool named = schema->names && learn_columns_named(outcome->data);
+    const int64_t target = find_known_target(outcome, named), all = outcome->columns;
+    int64_t *columns = NULL, count = 0;
+    int status = settle_known(outcome, target);
+    if (status == SHOAL_OK)
+        status =
+            base_alloc(&columns, (size_t)(all > schema->columns ? all : schema->columns), sizeof *columns, "columns");
     if (status == SHOAL_OK && named)
         status = learn_schema_match(columns, schema, outcome->data, outcome->data_name, self->model);
-    for (int64_t i = 0; i < schema->columns && status == SHOAL_OK && !named; i++)
-        columns[i] = i < target ? i : i + 1;
+    for (int64_t i = 0; i < all && status == SHOAL_OK && !named; i++)
+        if (i != target)
+            columns[count++] = i; /* by number, and the model says how many there must be */
+    if (named)
+        count = schema->columns;
     if (status == SHOAL_OK)
-        status = use_columns(outcome, columns, schema->columns);
+        status = use_columns(outcome, columns, count);
     base_free(&columns);
     return status;
 }

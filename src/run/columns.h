@@ -17,7 +17,12 @@ typedef struct run_columns {
     const char *model;   /* whose columns the rows must have: the file that `schema` is from; NULL: theirs are noted */
     int64_t target;      /* the column of the target from 1; 0 for none */
     bool target_file;    /* the target was read from a file, and is no column of DATA */
-    char *note;          /* what people are told of columns that were reordered or left out; NULL for nothing */
+    /* Of rows that a model is applied to: the truth that predictions are compared with. */
+    bool wants_known, needs_known; /* if there is any; there must be */
+    double *known;                 /* one a row; NULL for none */
+    char **known_words;            /* what its values 0, 1, ... stand for; NULL when they are numbers */
+    int64_t known_words_count;
+    char *note; /* what people are told of columns that were reordered or left out; NULL for nothing */
 } run_columns;
 
 /* Finds the target, and brings the rows to the model's columns or notes theirs. */

@@ -136,9 +136,9 @@ static void choose_reading(shoal_data_options *reading, char number[24], const s
     const learn_schema *model = outcome->columns_used.model ? &outcome->columns_used.schema : NULL;
     if (run_target_option(outcome))
         reading->target = run_target_option(outcome);
-    if (model && model->target) {
+    if (model && !reading->target && model->target) {
         reading->target = model->target;
-    } else if (model && model->target_column > 0) {
+    } else if (model && !reading->target && model->target_column > 0) {
         snprintf(number, 24, "%" PRId64, model->target_column);
         reading->target = number;
     }

@@ -387,7 +387,7 @@ static int join_file(shoal_outcome *outcome, const char *path)
         status = drop_unknown(outcome, &from);
     if (status == SHOAL_OK)
         status = data_words_renumber(from.file, from.values, outcome->rows, 1);
-    if (status == SHOAL_OK && outcome->face->classes_most > 0)
+    if (status == SHOAL_OK && outcome->face->classes_most > 0 && run_is_learning(outcome))
         status = check_classes(from.values, outcome->rows, outcome->face->classes_most, path);
     if (status == SHOAL_OK)
         status = join(outcome, &from);
@@ -401,6 +401,8 @@ static int join_file(shoal_outcome *outcome, const char *path)
 const char *run_target_option(const shoal_outcome *outcome)
 {
     const char *given = outcome->request->inputs.target;
+    if (outcome->columns_used.model) /* which is applied, to rows that may hold its target still */
+        return given;
     if (!run_is_learning(outcome) || outcome->face->classes_most == 0)
         return NULL;
     return given ? given : "";
@@ -434,8 +436,8 @@ static void tell_that_column_counts(const shoal_outcome *outcome, const char *te
 
 int run_target_settle(shoal_outcome *outcome)
 {
-    const char *text = run_target_option(outcome);
-    if (!text || !*text)
+    const char *text = outcome->request->inputs.target;
+    if (!text || !*text || !run_target_option(outcome))
         return SHOAL_OK;
     if (shoal_data_target(outcome->data) >= 0) {
         if (is_there(text))

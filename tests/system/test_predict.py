@@ -436,6 +436,102 @@ def starts_of_standardised_models():
     assert "bad.npy: row 8, column 2 is not a finite number; --standardise needs finite numbers" in done.stderr
 
 
+# ---- scores ----------------------------------------------------------------------------------------------------------
+
+
+def score(*words):
+    return json.loads(shoal("predict", *words, "--score", "--json").stdout)["score"]
+
+
+@apart.test
+def scores_of_classes():
+    X, labels, names = pen_strokes(600)
+    write_csv("train.csv", names + ["digit"], *X.T, labels)
+    write_csv("moved.csv", ["digit"] + names[::-1], labels, *X.T[::-1])
+    write_csv("bare.csv", names, *X.T)
+    np.save("y.npy", labels)
+    for learner in ("logistic", "bayes"):
+        shoal(learner, "train.csv", "--model", "m.safetensors", "--quiet")
+        shoal("predict", "m.safetensors", "train.csv", "--labels", "l.npy", "--probabilities", "p.npy", "--quiet")
+        found, p = np.load("l.npy").astype(int), np.load("p.npy")
+        confusion = np.zeros((10, 10), int)
+        np.add.at(confusion, (labels, found), 1)
+        loss = -np.log(np.clip(p[np.arange(600), labels], 2.0**-52, 1)).mean()
+        first = score("m.safetensors", "train.csv")
+        assert first["confusion"] == confusion.tolist() and first["known"] == [str(i) for i in range(10)], first
+        assert first["accuracy"] == (found == labels).mean() and abs(first["log_loss"] / loss - 1) < 1e-12, first
+        for words in (["moved.csv"], ["bare.csv", "--target", "y.npy"], ["train.csv", "--target", "digit"],
+                      ["train.csv", "--target", -1, "--threads", 1], ["train.csv", "--kernel", "portable"]):
+            assert score("m.safetensors", *words) == first, (learner, words)
+        summary = shoal("predict", "m.safetensors", "train.csv", "--score").stdout
+        right = int((found == labels).sum())
+        assert f"\naccuracy   {100 * right / 600:.2f}%: {right} of 600 rows\n" in summary, summary
+        assert f"\nlog loss   {loss:.6g}\n" in summary, summary
+        assert "\nconfusion  rows are known classes, columns what the model says\n" in summary, summary
+    assert "training accuracy" in shoal("logistic", "train.csv").stdout
+    refuses(2, "--score: bare.csv does not hold the target of m.safetensors, 'digit'; give the known classes with "
+            "--target COLUMN|FILE", "m.safetensors", "bare.csv", "--score")
+    np.save("y.npy", np.where(np.arange(600) < 5, 12, labels))  # a class that no row of training had
+    strange = score("m.safetensors", "bare.csv", "--target", "y.npy")
+    assert strange["known"][-1] == "12" and strange["unknown_classes"] == 1 and strange["log_loss"] is None, strange
+    write_csv("words.csv", names + ["digit"], *X.T, ["one" if i == 1 else "other" for i in labels])
+    refuses(1, "words.csv: the target holds words, but the classes of the model are numbers", "m.safetensors",
+            "words.csv", "--score")
+    try:
+        from sklearn.metrics import confusion_matrix, log_loss
+    except ImportError:
+        return print("python3-sklearn is not here: not compared with it")
+    assert (confusion_matrix(labels, found) == confusion).all() and abs(log_loss(labels, p) - loss) < 1e-12
+
+
+@apart.test
+def scores_of_clusters_and_networks():
+    X, labels, names = pen_strokes(500)
+    write_csv("x.csv", names + ["digit"], *X.T, labels)
+    shoal("kmeans", "x.csv", "--drop-column", "digit", "-k", 7, "--model", "m.safetensors", "--labels", "l.npy",
+          "--centres", "c.npy", "--quiet")
+    plain = score("m.safetensors", "x.csv")
+    assert "adjusted_rand_index" not in plain and plain["objective"] > 0, plain
+    known = score("m.safetensors", "x.csv", "--target", "digit")
+    table = np.zeros((10, 7), int)
+    np.add.at(table, (labels, np.load("l.npy")), 1)
+    assert known["confusion"] == table.tolist() and known["objective"] == plain["objective"], known
+    assert score("c.npy", "x.csv", "--target", "digit")["confusion"] == table.tolist()  # centres alone are a model
+    np.save("itself.npy", np.load("l.npy"))
+    assert score("m.safetensors", "x.csv", "--target", "itself.npy")["adjusted_rand_index"] == 1
+    try:
+        from sklearn.metrics import adjusted_rand_score
+    except ImportError:
+        print("python3-sklearn is not here: not compared with it")
+    else:
+        assert abs(known["adjusted_rand_index"] - adjusted_rand_score(labels, np.load("l.npy"))) < 1e-12, known
+    for words in ([], ["--tied"], ["--activation", "tanh"], ["--output", "linear"]):
+        np.save("a.npy", np.random.default_rng(1).random((200, 9)) * 0.8 + 0.1)
+        told = json.loads(
+            shoal("autoencoder", "a.npy", "--hidden", 4, "--iterations", 20, "--precision", "float64", *words,
+                  "--model", "a.safetensors", "--json").stdout)
+        first = score("a.safetensors", "a.npy", "--threads", 1)
+        assert abs(first["error"] / told["error"] - 1) < 1e-12, (words, first, told["error"])
+        assert score("a.safetensors", "a.npy", "--threads", 3) == first
+
+
+@apart.test
+def words_as_classes():
+    X, labels, names = pen_strokes(400)
+    animals = np.array(["cat", "dog", "eel", "wasp", "ant", "bee", "cow", "fox", "gnu", "hen"])[labels]
+    write_csv("x.csv", names + ["animal"], *X.T, animals)
+    for learner in ("logistic", "bayes"):
+        for words in ([], ["--workers", "local:2"], ["--detach", "--store", f"dir:{learner}", "--job", learner]):
+            shoal(learner, "x.csv", *words, "--model", "m.safetensors", "--quiet")
+            if "--detach" in words:
+                shoal("job", "resume", learner, "--store", f"dir:{learner}", "--workers", "local:1", "--quiet")
+            assert schema_of("m.safetensors")["classes"] == sorted(set(animals)), learner
+        told = json.loads(shoal("predict", "m.safetensors", "x.csv", "--score", "--json").stdout)
+        assert told["classes"] == told["score"]["known"] == sorted(set(animals)), told
+        assert told["score"]["accuracy"] > 0.95 and sum(told["counts"]) == 400, told
+        assert "\nclasses    ant: 40 rows, bee: 40 rows" in shoal("predict", "m.safetensors", "x.csv").stdout
+
+
 # ---- what is no model ------------------------------------------------------------------------------------------------
 
 

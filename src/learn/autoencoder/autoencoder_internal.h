@@ -30,6 +30,19 @@ typedef struct autoencoder_own {
     double scale, shift; /* what is done to a value of the data; known after the scan */
 } autoencoder_own;
 
+/* The decoder of a trained model. */
+typedef struct autoencoder_way_back {
+    const double *weights, *bias; /* hidden x columns; columns */
+    int64_t hidden, columns;
+    int activation; /* shoal_activation */
+    bool linear;    /* of the outputs, whatever the hidden units are */
+    double scale, shift;
+} autoencoder_way_back;
+
+/* Half the mean squared error of a row, whose features are given. */
+int autoencoder_reconstruction(double *error, const autoencoder_way_back *back, shoal_data *rows,
+                               const shoal_tensor *features, int threads);
+
 /* Where parameters lie. */
 typedef struct autoencoder_place {
     int64_t encoder, decoder, encoder_bias, decoder_bias; /* decoder is encoder when tied */

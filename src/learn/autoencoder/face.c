@@ -8,6 +8,7 @@
 #include <shoal/autoencoder.h>
 
 #include "base/memory.h"
+#include "learn/autoencoder/autoencoder_internal.h"
 
 /* ---- before the run ---------------------------------------------------------------------------------------------- */
 
@@ -172,6 +173,33 @@ static const learn_output predictions[] = {
     {0},
 };
 
+/* Only --score needs it, and a model from elsewhere may do without.  It is kept as hidden x columns; when tied, it is
+ * the encoder. */
+static int load_decoder(learn_applied *out, const learn_model_file *model)
+{
+    const shoal_features_config *config = out->config;
+    int64_t hidden = config->hidden, columns = config->columns;
+    double *decoder = NULL;
+    int output = SHOAL_OUTPUT_AUTO, status = SHOAL_OK;
+    if (!learn_model_file_has(model, "decoder.bias"))
+        return SHOAL_OK;
+    if (learn_model_file_text(model, "option.output"))
+        status = learn_model_file_choice(&output, model, "option.output",
+                                         learn_option_choices(shoal_autoencoder.options, "output"));
+    if (status == SHOAL_OK)
+        status = learn_model_file_vector(&out->values[3], &columns, model, "decoder.bias");
+    if (status == SHOAL_OK && learn_model_file_has(model, "decoder.weight"))
+        status = learn_model_file_matrix(&decoder, &columns, &hidden, model, "decoder.weight");
+    if (status == SHOAL_OK && decoder)
+        status = base_alloc(&out->values[2], (size_t)(hidden * columns), sizeof *decoder, "the decoder");
+    for (int64_t k = 0; k < columns && status == SHOAL_OK && decoder; k++)
+        for (int64_t j = 0; j < hidden; j++)
+            out->values[2][j * columns + k] = decoder[k * hidden + j];
+    out->linear = has_linear_outputs(output, config->activation);
+    base_free(&decoder);
+    return status;
+}
+
 static int load(learn_applied *out, const learn_model_file *model, const char *path)
 {
     shoal_features_config *config = out->config;
@@ -192,7 +220,7 @@ static int load(learn_applied *out, const learn_model_file *model, const char *p
     config->encoder = out->values[0];
     config->bias = out->values[1];
     out->columns = config->columns;
-    return status;
+    return status == SHOAL_OK ? load_decoder(out, model) : status;
 }
 
 /* Points into the result, which has to last as long. */
@@ -246,6 +274,26 @@ static int tell_features(shoal_result *facts, const learn_applied *applied, cons
     return SHOAL_OK;
 }
 
+static int score(shoal_result *facts, const learn_applied *applied, const shoal_result *result, shoal_data *rows,
+                 int threads)
+{
+    const shoal_features_config *config = applied->config;
+    const autoencoder_way_back back = {.weights = applied->values[2] ? applied->values[2] : applied->values[0],
+                                       .bias = applied->values[3],
+                                       .hidden = config->hidden,
+                                       .columns = config->columns,
+                                       .activation = config->activation,
+                                       .linear = applied->linear,
+                                       .scale = config->scale,
+                                       .shift = config->shift};
+    double error = NAN;
+    if (!back.bias)
+        return shoal_fail(SHOAL_INVALID, "--score: the model has no tensor 'decoder.bias'");
+    int status = autoencoder_reconstruction(&error, &back, rows, shoal_result_tensor(result, "features"), threads);
+    shoal_result_set(facts, "error", error);
+    return status;
+}
+
 static const learn_predictor predictor = {
     .algorithm = &shoal_features,
     .outputs = predictions,
@@ -254,6 +302,7 @@ static const learn_predictor predictor = {
     .settle = settle_precision,
     .summarise = summarise_features,
     .tell = tell_features,
+    .score = score,
 };
 
 /* ---- the face ---------------------------------------------------------------------------------------------------- */

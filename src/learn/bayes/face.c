@@ -79,14 +79,12 @@ static int load(learn_applied *out, const learn_model_file *model, const char *p
 
 static void summarise_labels(learn_lines *lines, const learn_applied *applied, const shoal_result *result)
 {
-    const bayes_predict_config *config = applied->config;
-    learn_say_classes(lines, result, config->classes, config->classes_count);
+    learn_say_classes(lines, result, applied);
 }
 
 static int tell_labels(shoal_result *facts, const learn_applied *applied, const shoal_result *result)
 {
-    const bayes_predict_config *config = applied->config;
-    return learn_tell_classes(facts, result, config->classes, config->classes_count);
+    return learn_tell_classes(facts, result, applied);
 }
 
 static const learn_predictor predictor = {

@@ -175,6 +175,7 @@ static int load(learn_applied *out, const learn_model_file *model, const char *p
                        : data_read_float64(&out->values[0], &config->k, &config->columns, path);
     config->centres = out->values[0];
     out->columns = config->columns;
+    out->clusters = config->k;
     return status;
 }
 
@@ -193,12 +194,21 @@ static int tell_labels(shoal_result *facts, const learn_applied *applied, const 
     return SHOAL_OK;
 }
 
+static int score(shoal_result *facts, const learn_applied *applied, const shoal_result *result, shoal_data *rows,
+                 int threads)
+{
+    (void)applied, (void)rows, (void)threads;
+    shoal_result_set(facts, "objective", shoal_result_number(result, "objective"));
+    return SHOAL_OK;
+}
+
 static const learn_predictor predictor = {
     .algorithm = &shoal_kmeans_predict,
     .outputs = predictions,
     .load = load,
     .summarise = summarise_labels,
     .tell = tell_labels,
+    .score = score,
     .takes_rows = true,
 };
 

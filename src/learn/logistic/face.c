@@ -74,7 +74,7 @@ static void summarise(learn_lines *lines, const learn_ended *ended)
     learn_say(lines, "classes", "%.0f; %" PRId64 " weights, %" PRId64 " of them not 0",
               shoal_result_number(result, "classes"), count, others);
     learn_say_descent(lines, ended);
-    learn_say(lines, "loss", "%.10g; %.2f%% of these rows are labelled right", shoal_result_number(result, "loss"),
+    learn_say(lines, "loss", "%.10g, training accuracy %.2f%%", shoal_result_number(result, "loss"),
               100 * shoal_result_number(result, "accuracy"));
 }
 
@@ -114,14 +114,12 @@ static int load(learn_applied *out, const learn_model_file *model, const char *p
 
 static void summarise_labels(learn_lines *lines, const learn_applied *applied, const shoal_result *result)
 {
-    const shoal_logistic_predict_config *config = applied->config;
-    learn_say_classes(lines, result, config->classes, config->classes_count);
+    learn_say_classes(lines, result, applied);
 }
 
 static int tell_labels(shoal_result *facts, const learn_applied *applied, const shoal_result *result)
 {
-    const shoal_logistic_predict_config *config = applied->config;
-    return learn_tell_classes(facts, result, config->classes, config->classes_count);
+    return learn_tell_classes(facts, result, applied);
 }
 
 static const learn_predictor predictor = {

@@ -1,0 +1,329 @@
+/* How well a model does on rows of which the truth is known.  See score.h. */
+#include "score.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Cells of a table that are worth their memory; a target of more different values is not one of classes. */
+enum { CELLS_MOST = 1 << 22 };
+
+void run_score_release(run_score *score)
+{
+    for (int64_t i = 0; score->known_names && i < score->known; i++)
+        base_free(&score->known_names[i]);
+    for (int64_t i = 0; score->predicted_names && i < score->predicted; i++)
+        base_free(&score->predicted_names[i]);
+    base_free(&score->known_names);
+    base_free(&score->predicted_names);
+    base_free(&score->table);
+    shoal_result_free(&score->facts);
+    *score = (run_score){0};
+}
+
+/* ---- classes ----------------------------------------------------------------------------------------------------- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+/* The different values, ascending. */
+static int list_values(double **out, int64_t *count, const double *values, int64_t rows)
+{
+    int status = base_alloc(out, (size_t)rows, sizeof **out, "known classes");
+    if (status < 0)
+        return status;
+    memcpy(*out, values, (size_t)rows * sizeof **out);
+    qsort(*out, (size_t)rows, sizeof **out, compare_numbers);
+    *count = 0;
+    for (int64_t i = 0; i < rows; i++)
+        if (*count == 0 || (*out)[*count - 1] != (*out)[i])
+            (*out)[(*count)++] = (*out)[i];
+    return SHOAL_OK;
+}
+
+static int64_t find_value(const double *values, int64_t count, double value)
+{
+    const double *found = bsearch(&value, values, (size_t)count, sizeof value, compare_numbers);
+    return found ? found - values : -1;
+}
+
+static int name_value(char **out, char *const *words, int64_t words_count, double value)
+{
+    if (words && value >= 0 && value < (double)words_count)
+        return base_copy_text(out, words[(int64_t)value]);
+    return base_format(out, "%.10g", value);
+}
+
+/* What is known, and which row of the table each of its values is. */
+typedef struct truth {
+    const double *value; /* one a row of the data */
+    int64_t rows;
+    double *different; /* ascending */
+    int64_t count;
+    int64_t *place; /* of each of them */
+} truth;
+
+static int find_truth(truth *out, const run_applied *applied)
+{
+    const run_columns *columns = &applied->outcome->columns_used;
+    *out = (truth){.value = columns->known, .rows = applied->outcome->rows};
+    for (int64_t i = 0; i < out->rows; i++)
+        if (!isfinite(out->value[i]))
+            return shoal_fail(SHOAL_INVALID,
+                              "%s: the target of row %" PRId64 " is missing or not finite; --score "
+                              "needs it",
+                              applied->outcome->data_name, i + 1);
+    int status = list_values(&out->different, &out->count, out->value, out->rows);
+    if (status == SHOAL_OK)
+        status = base_alloc(&out->place, (size_t)out->count, sizeof *out->place, "known classes");
+    return status;
+}
+
+static void release_truth(truth *of)
+{
+    base_free(&of->different);
+    base_free(&of->place);
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+static int make_table(run_score *score, int64_t known, int64_t predicted, const char *data_name)
+{
+    if (known > CELLS_MOST / predicted)
+        return shoal_fail(SHOAL_INVALID, "%s: the target has %" PRId64 " different values; is it a column of classes?",
+                          data_name, known);
+    score->known = known;
+    score->predicted = predicted;
+    int status = base_alloc(&score->table, (size_t)(known * predicted), sizeof *score->table, "a table of classes");
+    if (status == SHOAL_OK)
+        status = base_alloc(&score->known_names, (size_t)known, sizeof *score->known_names, "names of classes");
+    if (status == SHOAL_OK)
+        status =
+            base_alloc(&score->predicted_names, (size_t)predicted, sizeof *score->predicted_names, "names of classes");
+    return status;
+}
+
+/* Words on one side and numbers on the other have nothing in common. */
+static int check_kinds(const run_applied *applied)
+{
+    const run_columns *columns = &applied->outcome->columns_used;
+    const learn_schema *schema = &applied->schema;
+    if (!schema->classes == !columns->known_words)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_INVALID, "%s: the target holds %s, but the classes of the model are %s",
+                      applied->outcome->data_name, columns->known_words ? "words" : "numbers",
+                      schema->classes ? "words" : "numbers");
+}
+
+/* The number of the model's class that a known value is; -1 for a class that the model does not know. */
+static int64_t find_class(const run_applied *applied, double value)
+{
+    const learn_schema *schema = &applied->schema;
+    if (!schema->classes)
+        return find_value(applied->model.classes, applied->model.classes_count, value);
+    const char *word = applied->outcome->columns_used.known_words[(int64_t)value];
+    for (int64_t i = 0; i < schema->classes_count; i++)
+        if (strcmp(schema->classes[i], word) == 0)
+            return i;
+    return -1;
+}
+
+/* The model's classes come first, in their order, then those that it does not know. */
+static int lay_out_classes(run_score *score, truth *known, const run_applied *applied)
+{
+    const run_columns *columns = &applied->outcome->columns_used;
+    const learn_schema *schema = &applied->schema;
+    int64_t classes = applied->model.classes_count, all = classes;
+    int status = check_kinds(applied);
+    for (int64_t i = 0; i < known->count && status == SHOAL_OK; i++) {
+        int64_t class = find_class(applied, known->different[i]);
+        known->place[i] = class >= 0 ? class : all++;
+    }
+    if (status == SHOAL_OK)
+        status = make_table(score, all, classes, applied->outcome->data_name);
+    for (int64_t i = 0; i < classes && status == SHOAL_OK; i++) {
+        status = name_value(&score->known_names[i], schema->classes, schema->classes_count, applied->model.classes[i]);
+        if (status == SHOAL_OK)
+            status = base_copy_text(&score->predicted_names[i], score->known_names[i]);
+    }
+    for (int64_t i = 0; i < known->count && status == SHOAL_OK; i++)
+        if (known->place[i] >= classes)
+            status = name_value(&score->known_names[known->place[i]], columns->known_words, columns->known_words_count,
+                                known->different[i]);
+    return status;
+}
+
+/* Probabilities below this count as it, as in scikit-learn, so that one row can't make the mean infinite. */
+static const double LEAST_PROBABILITY = DBL_EPSILON;
+
+static int score_classes(run_score *score, truth *known, const run_applied *applied)
+{
+    const shoal_result *result = applied->outcome->result;
+    const double *label = shoal_result_tensor(result, "labels")->values;
+    const double *probability = shoal_result_tensor(result, "probabilities")->values;
+    const int64_t classes = applied->model.classes_count;
+    int64_t right = 0, unknown = 0;
+    double loss = 0;
+    int status = lay_out_classes(score, known, applied);
+    for (int64_t i = 0; i < known->rows && status == SHOAL_OK; i++) {
+        int64_t truth = known->place[find_value(known->different, known->count, known->value[i])];
+        int64_t said = find_value(applied->model.classes, classes, label[i]);
+        score->table[truth * classes + said]++;
+        right += truth == said;
+        unknown += truth >= classes;
+        if (truth < classes)
+            loss -= log(fmax(probability[i * classes + truth], LEAST_PROBABILITY));
+    }
+    if (status < 0)
+        return status;
+    shoal_result_set(score->facts, "accuracy", (double)right / (double)known->rows);
+    shoal_result_set_whole(score->facts, "right", right);
+    shoal_result_set(score->facts, "log_loss", unknown > 0 ? NAN : loss / (double)known->rows);
+    shoal_result_set_whole(score->facts, "unknown_classes", score->known - classes);
+    return SHOAL_OK;
+}
+
+/* ---- clusters ---------------------------------------------------------------------------------------------------- */
+
+static double pairs_of(int64_t count)
+{
+    return (double)count * (double)(count - 1) / 2;
+}
+
+/* Hubert and Arabie 1985, (5): pairs that are together in both, less what chance would give. */
+static double adjusted_rand_index(const run_score *score)
+{
+    double both = 0, known = 0, said = 0;
+    int64_t rows = 0;
+    for (int64_t i = 0; i < score->known; i++) {
+        int64_t sum = 0;
+        for (int64_t k = 0; k < score->predicted; k++) {
+            sum += score->table[i * score->predicted + k];
+            both += pairs_of(score->table[i * score->predicted + k]);
+        }
+        known += pairs_of(sum);
+        rows += sum;
+    }
+    for (int64_t k = 0; k < score->predicted; k++) {
+        int64_t sum = 0;
+        for (int64_t i = 0; i < score->known; i++)
+            sum += score->table[i * score->predicted + k];
+        said += pairs_of(sum);
+    }
+    if (both == known && both == said) /* the same clusters, also where there is but one */
+        return 1;
+    double chance = known * said / pairs_of(rows);
+    return (both - chance) / ((known + said) / 2 - chance);
+}
+
+static int score_clusters(run_score *score, truth *known, const run_applied *applied, int64_t clusters)
+{
+    const run_columns *columns = &applied->outcome->columns_used;
+    const int32_t *label = shoal_result_tensor(applied->outcome->result, "labels")->values;
+    int status = make_table(score, known->count, clusters, applied->outcome->data_name);
+    for (int64_t i = 0; i < known->count && status == SHOAL_OK; i++) {
+        known->place[i] = i;
+        status =
+            name_value(&score->known_names[i], columns->known_words, columns->known_words_count, known->different[i]);
+    }
+    for (int64_t i = 0; i < clusters && status == SHOAL_OK; i++)
+        status = name_value(&score->predicted_names[i], NULL, 0, (double)i);
+    for (int64_t i = 0; i < known->rows && status == SHOAL_OK; i++)
+        score->table[find_value(known->different, known->count, known->value[i]) * clusters + label[i]]++;
+    if (status == SHOAL_OK)
+        shoal_result_set(score->facts, "adjusted_rand_index", adjusted_rand_index(score));
+    return status;
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+static int score_known(run_score *score, const run_applied *applied)
+{
+    truth known;
+    int status = find_truth(&known, applied);
+    if (status == SHOAL_OK && applied->model.classes_count > 0)
+        status = score_classes(score, &known, applied);
+    else if (status == SHOAL_OK && applied->model.clusters > 0)
+        status = score_clusters(score, &known, applied, applied->model.clusters);
+    release_truth(&known);
+    return status;
+}
+
+int run_score_make(run_score *out, const run_applied *applied)
+{
+    const learn_predictor *predictor = applied->face->predictor;
+    const shoal_outcome *outcome = applied->outcome;
+    *out = (run_score){0};
+    int status = shoal_result_new(&out->facts);
+    if (status == SHOAL_OK) {
+        shoal_result_set_whole(out->facts, "rows", outcome->rows);
+        if (outcome->columns_used.known)
+            status = score_known(out, applied);
+    }
+    if (status == SHOAL_OK && predictor->score)
+        status = predictor->score(out->facts, &applied->model, outcome->result, outcome->data,
+                                  (int)outcome->request->place.threads);
+    return status;
+}
+
+/* ---- for people -------------------------------------------------------------------------------------------------- */
+
+enum { SHOWN = 20 };
+
+static int widest(const run_score *score)
+{
+    int width = 1;
+    for (int64_t i = 0; i < score->known; i++)
+        width = (int)strlen(score->known_names[i]) > width ? (int)strlen(score->known_names[i]) : width;
+    for (int64_t i = 0; i < score->predicted; i++)
+        width = (int)strlen(score->predicted_names[i]) > width ? (int)strlen(score->predicted_names[i]) : width;
+    for (int64_t i = 0; i < score->known * score->predicted; i++) {
+        int digits = snprintf(NULL, 0, "%" PRId64, score->table[i]);
+        width = digits > width ? digits : width;
+    }
+    return width < 16 ? width : 16;
+}
+
+static void say_table(learn_lines *lines, const run_score *score)
+{
+    int width = widest(score);
+    learn_say(lines, score->table && shoal_result_number(score->facts, "accuracy") >= 0 ? "confusion" : "clusters",
+              "rows are known classes, columns what the model says");
+    learn_say_more(lines, "\n%*s", 11 + width, "");
+    for (int64_t k = 0; k < score->predicted; k++)
+        learn_say_more(lines, " %*.*s", width, width, score->predicted_names[k]);
+    for (int64_t i = 0; i < score->known; i++) {
+        learn_say_more(lines, "\n%11s%*.*s", "", width, width, score->known_names[i]);
+        for (int64_t k = 0; k < score->predicted; k++)
+            learn_say_more(lines, " %*" PRId64, width, score->table[i * score->predicted + k]);
+    }
+}
+
+void run_score_say(learn_lines *lines, const run_score *score)
+{
+    const shoal_result *facts = score->facts;
+    double accuracy = shoal_result_number(facts, "accuracy"), loss = shoal_result_number(facts, "log_loss");
+    double unknown = shoal_result_number(facts, "unknown_classes"), error = shoal_result_number(facts, "error");
+    if (accuracy >= 0) {
+        learn_say(lines, "accuracy", "%.2f%%: %.0f of %.0f rows", 100 * accuracy, shoal_result_number(facts, "right"),
+                  shoal_result_number(facts, "rows"));
+        if (unknown > 0)
+            learn_say(lines, "log loss", "infinite: the model does not know %.0f of the classes", unknown);
+        else
+            learn_say(lines, "log loss", "%.6g", loss);
+    }
+    if (!isnan(shoal_result_number(facts, "adjusted_rand_index")))
+        learn_say(lines, "agreement", "adjusted Rand index %.6g", shoal_result_number(facts, "adjusted_rand_index"));
+    if (error >= 0)
+        learn_say(lines, "error", "%.10g: half the mean squared error of a row", error);
+    if (score->table && score->known <= SHOWN && score->predicted <= SHOWN)
+        say_table(lines, score);
+}
