@@ -154,6 +154,7 @@ typedef struct shoal_entry {
     char *key;
     int64_t size;
     shoal_etag etag;
+    double age; /* as in shoal_blob */
 } shoal_entry;
 
 /* A page of keys.  Zero before the first call. */

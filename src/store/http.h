@@ -76,6 +76,11 @@ const char *http_header(const http_request *request, const char *name, char *buf
 
 /* Seconds since 1970 of an HTTP date ("Sun, 15 Nov 2026 12:00:00 GMT"); -1 when it is none. */
 int64_t http_date(const char *text);
+/* The answer's Date, in seconds since 1970; -1 when it has none. */
+int64_t http_now(const http_request *request);
+/* Seconds from a time, as documents of servers have it ("2026-11-15T12:00:00.000Z", or as HTTP writes dates), to `now`;
+ * -1 when one of them is missing. */
+double http_age_at(int64_t now, const char *text);
 /* Seconds between the answer's Last-Modified and its Date; -1 when one is missing. */
 double http_age(const http_request *request);
 /* Seconds that Retry-After asks for, as a number or a date; 0 without one, at most an hour. */

@@ -2,6 +2,7 @@
 #include "http.h"
 
 #include <curl/curl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -44,12 +45,32 @@ static int64_t date_header(const http_request *request, const char *name)
     return text ? http_date(text) : -1;
 }
 
-double http_age(const http_request *request)
+int64_t http_now(const http_request *request)
 {
-    int64_t now = date_header(request, "date"), then = date_header(request, "last-modified");
+    return date_header(request, "date");
+}
+
+static double age_between(int64_t then, int64_t now)
+{
     if (now < 0 || then < 0)
         return -1;
     return now > then ? (double)(now - then) : 0;
+}
+
+double http_age_at(int64_t now, const char *text)
+{
+    struct tm time = {0};
+    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d", &time.tm_year, &time.tm_mon, &time.tm_mday, &time.tm_hour, &time.tm_min,
+               &time.tm_sec) != 6)
+        return age_between(http_date(text), now);
+    time.tm_year -= 1900;
+    time.tm_mon -= 1;
+    return age_between(timegm(&time), now);
+}
+
+double http_age(const http_request *request)
+{
+    return age_between(date_header(request, "last-modified"), http_now(request));
 }
 
 double http_retry_after(const http_request *request)

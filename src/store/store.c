@@ -513,12 +513,19 @@ int store_listing_add(shoal_listing *page, const char *key, size_t length, int64
     if (status < 0)
         return status;
     entry = &page->entries[page->count];
-    *entry = (shoal_entry){.size = size};
+    *entry = (shoal_entry){.size = size, .age = -1};
     if (etag)
         status = store_etag_set(&entry->etag, etag, strlen(etag));
     if (status == SHOAL_OK)
         status = base_copy_text_n(&entry->key, key, length);
     page->count += status == SHOAL_OK;
+    return status;
+}
+
+int store_listing_age(shoal_listing *page, int status, double age)
+{
+    if (status == SHOAL_OK)
+        page->entries[page->count - 1].age = age > 0 ? age : age == -1 ? -1 : 0;
     return status;
 }
 

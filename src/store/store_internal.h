@@ -137,6 +137,9 @@ int store_fail(const shoal_store *self, const char *key, int status, const char 
 void store_count(shoal_store *self, shoal_request_kind kind, int64_t sent, int64_t received);
 /* Adds a key to a page; `key` need not end with NUL. */
 int store_listing_add(shoal_listing *page, const char *key, size_t length, int64_t size, const char *etag);
+/* Says how old the entry is that was added last, if one was: `status` is what store_listing_add returned, and is
+ * returned. */
+int store_listing_age(shoal_listing *page, int status, double age);
 /* Memory for what a get found: sets data, memory and size.  Nothing is zeroed.  SHOAL_MEMORY when the store is
  * bounded to less; without a key (NULL) the message does not say whose. */
 int store_blob_room(const shoal_store *self, const char *key, shoal_blob *out, size_t size);

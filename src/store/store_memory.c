@@ -347,6 +347,7 @@ static int list_memory(shoal_store *self, const char *prefix, const char *after,
         }
         write_etag(&etag, next->etag);
         status = store_listing_add(page, next->key, strlen(next->key), (int64_t)next->size, etag.text);
+        status = store_listing_age(page, status, (double)(base_now() - next->written) * 1e-9);
     }
     leave_area(own);
     return status;

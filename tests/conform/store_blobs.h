@@ -29,8 +29,10 @@ static int64_t listed_size(shoal_store *store, const char *prefix, const char *k
     do {
         succeed(shoal_store_list(store, prefix, NULL, &page, SOON));
         for (size_t i = 0; i < page.count; i++)
-            if (strcmp(page.entries[i].key, key) == 0)
+            if (strcmp(page.entries[i].key, key) == 0) {
                 size = page.entries[i].size;
+                assert_true(page.entries[i].age >= 0 && page.entries[i].age < 120);
+            }
     } while (page.more);
     shoal_listing_release(&page);
     return size;

@@ -14,7 +14,7 @@ static int fuzz_listing(const char *text, size_t size)
     shoal_listing page = {0};
     char *marker = NULL;
     bool high;
-    int status = azure_list_read(text, size, "a", "ab", &page, &marker, &high);
+    int status = azure_list_read(text, size, 1800000000, "a", "ab", &page, &marker, &high);
     for (size_t i = 0; i < page.count; i++) {
         const shoal_entry *entry = &page.entries[i];
         if (entry->key[0] != 'a' || strcmp(entry->key, "ab") <= 0 || entry->size < 0)

@@ -12,7 +12,7 @@ static void read_list(const char *text, size_t size)
 {
     shoal_listing page = {0};
     char *token = NULL;
-    int status = s3_list_parse(&page, &token, text, size);
+    int status = s3_list_parse(&page, &token, text, size, 1800000000);
     if (status < 0 && (token || !shoal_error()[0]))
         abort();
     for (size_t i = 0; i < page.count; i++)

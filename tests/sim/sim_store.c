@@ -576,6 +576,7 @@ static int list_sim(shoal_store *store, const char *prefix, const char *after, s
         }
         write_etag(&etag, seen->etag);
         status = store_listing_add(page, each->key, strlen(each->key), (int64_t)seen->content->size, etag.text);
+        status = store_listing_age(page, status, (double)(sim_time() - seen->written) * 1e-9);
     }
     base_free(&marker);
     return answer(&request, status, 0);

@@ -214,6 +214,8 @@ static void test_names(void **state)
     }
 }
 
+enum { NOW = 1794744000 }; /* Sun, 15 Nov 2026 12:00:00 GMT */
+
 static void test_reading_a_page(void **state)
 {
     (void)state;
@@ -221,7 +223,8 @@ static void test_reading_a_page(void **state)
         "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults ServiceEndpoint=\"x\" "
         "ContainerName=\"b\">"
         "<Prefix>p</Prefix><MaxResults>5</MaxResults><Blobs>"
-        "<Blob><Name>p/a</Name><Properties><Etag>0x1</Etag><Content-Length>7</Content-Length></Properties></Blob>"
+        "<Blob><Name>p/a</Name><Properties><Last-Modified>Sun, 15 Nov 2026 11:58:20 GMT</Last-Modified>"
+        "<Etag>0x1</Etag><Content-Length>7</Content-Length></Properties></Blob>"
         "<Blob><Name>p/b &amp; "
         "c</Name><Properties><Content-Length>0</Content-Length><Etag>\"0x2\"</Etag></Properties></Blob>"
         "<Blob><Name Encoded=\"true\">p/c%EF%BF%BD%25</Name><Properties><Etag>0x3</Etag></Properties></Blob>"
@@ -231,7 +234,7 @@ static void test_reading_a_page(void **state)
     shoal_listing page = {0};
     char *marker = NULL;
     bool high = false;
-    assert_int_equal(azure_list_read(text, sizeof text - 1, "p", "p/a", &page, &marker, &high), SHOAL_OK);
+    assert_int_equal(azure_list_read(text, sizeof text - 1, NOW, "p", "p/a", &page, &marker, &high), SHOAL_OK);
     assert_int_equal(page.count, 3);
     assert_string_equal(page.entries[0].key, "p/b & c");
     assert_string_equal(page.entries[0].etag.text, "\"0x2\"");
@@ -241,13 +244,14 @@ static void test_reading_a_page(void **state)
     assert_true(high);
     assert_string_equal(marker, "go on");
     shoal_listing_release(&page);
-    assert_int_equal(azure_list_read(text, sizeof text - 1, "p/", NULL, &page, &marker, &high), SHOAL_OK);
+    assert_int_equal(azure_list_read(text, sizeof text - 1, NOW, "p/", NULL, &page, &marker, &high), SHOAL_OK);
     assert_int_equal(page.count, 3);
     assert_int_equal(page.entries[0].size, 7);
     assert_string_equal(page.entries[0].etag.text, "\"0x1\"");
+    assert_true(page.entries[0].age == 100 && page.entries[1].age == -1);
     shoal_listing_release(&page);
     base_free(&marker);
-    assert_int_equal(azure_list_read(text, sizeof text - 9, "p", NULL, &page, &marker, &high), SHOAL_BROKEN);
+    assert_int_equal(azure_list_read(text, sizeof text - 9, NOW, "p", NULL, &page, &marker, &high), SHOAL_BROKEN);
     shoal_listing_release(&page);
     base_free(&marker);
 }

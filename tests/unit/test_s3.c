@@ -849,12 +849,15 @@ static void every_failed_allocation_is_reported(void **state)
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
+enum { NOW = 1794744000 }; /* Sun, 15 Nov 2026 12:00:00 GMT */
+
 static void lists_are_read(void **state)
 {
     static const char text[] =
         "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>box</Name>"
         "<IsTruncated>true</IsTruncated>"
-        "<Contents><Key>a+b%2Bc%20%C3%A4%26</Key><Size>12</Size><ETag>&quot;e1&quot;</ETag></Contents>"
+        "<Contents><Key>a+b%2Bc%20%C3%A4%26</Key><Size>12</Size>"
+        "<LastModified>2026-11-15T11:58:20.123Z</LastModified><ETag>&quot;e1&quot;</ETag></Contents>"
         "<Contents><Owner><ID>x</ID></Owner><ETag>e2</ETag><Size>0</Size><Key>z</Key></Contents>"
         "<CommonPrefixes><Prefix>p/</Prefix></CommonPrefixes>"
         "<EncodingType>url</EncodingType><NextContinuationToken>1/t+=</NextContinuationToken></ListBucketResult>";
@@ -873,18 +876,19 @@ static void lists_are_read(void **state)
     shoal_listing page = {0};
     char *token = NULL;
     (void)state;
-    assert_int_equal(s3_list_parse(&page, &token, text, strlen(text)), SHOAL_OK);
+    assert_int_equal(s3_list_parse(&page, &token, text, strlen(text), NOW), SHOAL_OK);
     assert_int_equal(page.count, 2);
     assert_string_equal(page.entries[0].key, "a b+c \xc3\xa4&");
     assert_int_equal(page.entries[0].size, 12);
     assert_string_equal(page.entries[0].etag.text, "e1");
+    assert_true(page.entries[0].age == 100 && page.entries[1].age == -1);
     assert_string_equal(page.entries[1].key, "z");
     assert_string_equal(page.entries[1].etag.text, "e2");
     assert_string_equal(token, "1/t+=");
     base_free(&token);
     shoal_listing_release(&page);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_true(s3_list_parse(&page, &token, bad[i], strlen(bad[i])) < 0);
+        assert_true(s3_list_parse(&page, &token, bad[i], strlen(bad[i]), NOW) < 0);
         assert_null(token);
         shoal_listing_release(&page);
     }

@@ -283,7 +283,8 @@ typedef struct listing {
     char **marker;
     char *key; /* of the row that is being read, or NULL */
     char etag[SHOAL_ETAG_BYTES];
-    int64_t size;
+    int64_t size, now;
+    double age;
     bool high; /* the last row's key has a character that servers may sort otherwise */
 } listing;
 
@@ -310,6 +311,7 @@ static int read_name(listing *list, const char *text, size_t length, bool encode
         status = azure_blob_key(&list->key, name, length);
     list->etag[0] = 0;
     list->size = 0;
+    list->age = -1;
     base_free(&name);
     return status;
 }
@@ -334,8 +336,10 @@ static int end_row(listing *list)
         list->high |= *c >= 0xee || *c == '\\';
     if (strncmp(list->key, list->prefix, strlen(list->prefix)) == 0 &&
         (!list->after || strcmp(list->key, list->after) > 0))
-        status =
-            store_listing_add(list->page, list->key, strlen(list->key), list->size, list->etag[0] ? list->etag : NULL);
+        status = store_listing_age(
+            list->page,
+            store_listing_add(list->page, list->key, strlen(list->key), list->size, list->etag[0] ? list->etag : NULL),
+            list->age);
     base_free(&list->key);
     return status;
 }
@@ -359,6 +363,8 @@ static int read_row(void *context, const char *path, const char *text, size_t le
         return read_name(list, text, length, path[5] == '@');
     if (strcmp(path, "/Properties/Etag") == 0)
         return read_etag(list, text, length);
+    if (strcmp(path, "/Properties/Last-Modified") == 0)
+        list->age = http_age_at(list->now, text);
     if (strcmp(path, "/Properties/Content-Length") == 0) {
         char *end = NULL;
         list->size = strtoll(text, &end, 10);
@@ -368,10 +374,10 @@ static int read_row(void *context, const char *path, const char *text, size_t le
     return SHOAL_OK;
 }
 
-int azure_list_read(const char *document, size_t size, const char *prefix, const char *after, shoal_listing *page,
-                    char **marker, bool *last_is_high)
+int azure_list_read(const char *document, size_t size, int64_t now, const char *prefix, const char *after,
+                    shoal_listing *page, char **marker, bool *last_is_high)
 {
-    listing list = {.prefix = prefix, .after = after, .page = page, .marker = marker};
+    listing list = {.prefix = prefix, .after = after, .page = page, .marker = marker, .now = now};
     base_free(marker);
     int status = xml_read(document, size, read_row, &list);
     *last_is_high = list.high;
@@ -397,8 +403,8 @@ static int list_once(azure_store *store, const char *prefix, const char *name, c
     int status = azure_perform(store, &call, &request, attempt);
     if (status == SHOAL_OK && !azure_succeeded(&request))
         status = azure_refusal(store, prefix, &request, attempt);
-    else if (status == SHOAL_OK &&
-             (status = azure_list_read(request.answer, request.size, prefix, after, page, marker, last_is_high)) < 0)
+    else if (status == SHOAL_OK && (status = azure_list_read(request.answer, request.size, http_now(&request), prefix,
+                                                             after, page, marker, last_is_high)) < 0)
         store_fail(&store->base, prefix, status, "%s", shoal_error());
     azure_request_release(&request);
     return status;

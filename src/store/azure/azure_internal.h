@@ -137,8 +137,8 @@ int azure_answer_etag(azure_store *store, const char *key, const http_request *r
 
 /* Reads a page of a listing into `page`, keys that start with `prefix` and come after `after`; *marker is what the
  * server wants to hear for the next page, NULL at the end.  For tests, too. */
-int azure_list_read(const char *document, size_t size, const char *prefix, const char *after, shoal_listing *page,
-                    char **marker, bool *last_is_high);
+int azure_list_read(const char *document, size_t size, int64_t now, const char *prefix, const char *after,
+                    shoal_listing *page, char **marker, bool *last_is_high);
 
 int push_azure(shoal_store *self, const char *queue, const store_body *body, store_attempt *attempt);
 int take_azure(shoal_store *self, const char *queue, double lease, shoal_message *out, store_attempt *attempt);

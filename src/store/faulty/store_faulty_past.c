@@ -106,9 +106,10 @@ static int show_removed(const past *past, shoal_listing *page, const char *prefi
              beyond = page->more && (before == 0 || strcmp(each->name, page->entries[before - 1].key) > 0);
         for (size_t j = 0; j < before && !there; j++)
             there = strcmp(page->entries[j].key, each->name) == 0;
-        if (!there && !beyond)
-            status =
-                store_listing_add(page, each->name, strlen(each->name), each->former.whole, each->former.etag.text);
+        if (there || beyond)
+            continue;
+        status = store_listing_add(page, each->name, strlen(each->name), each->former.whole, each->former.etag.text);
+        status = store_listing_age(page, status, each->former.age);
     }
     if (page->count > before)
         qsort(page->entries, page->count, sizeof *page->entries, by_key);

@@ -45,7 +45,7 @@ static const char *const queries[QUERIES] = {
     [QUERY_VERSION] = "SELECT etag, file FROM blobs WHERE key = ?1",
     [QUERY_PUT] = "REPLACE INTO blobs(key, etag, time, size, file, data) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
     [QUERY_REMOVE] = "DELETE FROM blobs WHERE key = ?1",
-    [QUERY_LIST] = "SELECT key, size, etag FROM blobs WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3",
+    [QUERY_LIST] = "SELECT key, size, etag, time FROM blobs WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3",
     [QUERY_NUMBER] = "SELECT value FROM state WHERE name = 'bodies'",
     [QUERY_NUMBER_SET] = "UPDATE state SET value = ?1 WHERE name = 'bodies'",
     [QUERY_BOOT] = "SELECT value FROM state WHERE name = 'boot'",

@@ -419,6 +419,7 @@ static int fill_page(folder_store *self, folder_connection *reader, const char *
         if (status == SHOAL_OK)
             status = store_listing_add(page, key ? key : "", (size_t)sqlite3_column_bytes(statement, 0),
                                        sqlite3_column_int64(statement, 1), etag.text);
+        status = store_listing_age(page, status, (double)(base_wall_now() - sqlite3_column_int64(statement, 3)) * 1e-9);
         if (status < 0)
             break;
     }

@@ -236,6 +236,7 @@ void pipe_entry_write(base_writer *out, const shoal_entry *entry)
     base_write_text(out, entry->key);
     base_write_i64(out, entry->size);
     base_write_text(out, entry->etag.text);
+    base_write_double(out, entry->age);
 }
 
 int pipe_entries_read(shoal_listing *page, const void *bytes, size_t size)
@@ -248,9 +249,11 @@ int pipe_entries_read(shoal_listing *page, const void *bytes, size_t size)
         base_read_text(&in, key, sizeof key);
         int64_t length = base_read_i64(&in);
         base_read_text(&in, etag.text, sizeof etag.text);
+        double age = base_read_double(&in);
         if (in.bad)
             return shoal_fail(SHOAL_INVALID, "the other end of the pipe sent a malformed listing");
         status = store_listing_add(page, key, strlen(key), length, etag.text[0] ? etag.text : NULL);
+        status = store_listing_age(page, status, age);
     }
     return status;
 }

@@ -175,7 +175,7 @@ bool s3_is_about_key(const s3_request *request);
 /* ---- listing (s3_list.c) ----------------------------------------------------------------------------------------- */
 
 /* Reads a page; *token, base_alloc'd, is where the next one goes on, NULL after the last. */
-int s3_list_parse(shoal_listing *page, char **token, const char *text, size_t size);
+int s3_list_parse(shoal_listing *page, char **token, const char *text, size_t size, int64_t now);
 
 /* ---- large bodies (s3_parts.c) ----------------------------------------------------------------------------------- */
 

@@ -15,7 +15,8 @@
 typedef struct reading {
     shoal_listing *page;
     char *token, *key;
-    int64_t size;
+    int64_t size, now;
+    double age;
     shoal_etag etag;
     bool is_list, encoded, truncated;
 } reading;
@@ -53,8 +54,10 @@ static int add_row(reading *self)
         return shoal_fail(SHOAL_BROKEN, "the server lists a blob without its key or size");
     int status = store_listing_add(self->page, self->key, strlen(self->key), self->size,
                                    self->etag.text[0] ? self->etag.text : NULL);
+    status = store_listing_age(self->page, status, self->age);
     base_free(&self->key);
     self->size = -1;
+    self->age = -1;
     self->etag = (shoal_etag){""};
     return status;
 }
@@ -74,6 +77,8 @@ static int read_element(void *context, const char *path, const char *text, size_
         return keep_listed(&self->key, text, length);
     if (strcmp(name, "Contents/Size") == 0)
         return read_size(&self->size, text);
+    if (strcmp(name, "Contents/LastModified") == 0)
+        self->age = http_age_at(self->now, text);
     if (strcmp(name, "Contents/ETag") == 0)
         return read_etag(&self->etag, text, length);
     if (strcmp(name, "NextContinuationToken") == 0)
@@ -104,9 +109,9 @@ static int decode_listed(char *text)
     return SHOAL_OK;
 }
 
-int s3_list_parse(shoal_listing *page, char **token, const char *text, size_t size)
+int s3_list_parse(shoal_listing *page, char **token, const char *text, size_t size, int64_t now)
 {
-    reading self = {.page = page, .size = -1};
+    reading self = {.page = page, .size = -1, .age = -1, .now = now};
     int status = xml_read(text, size, read_element, &self);
     if (status == SHOAL_OK && !self.is_list)
         status = shoal_fail(SHOAL_BROKEN, "the server's answer is not a list of keys");

@@ -249,7 +249,7 @@ static int list_s3(shoal_store *store, const char *prefix, const char *after, sh
     if (status == SHOAL_OK && request.http.status != 200) {
         status = s3_fail(self, &request, attempt);
     } else if (status == SHOAL_OK) {
-        status = s3_list_parse(page, &token, request.http.answer, request.http.size);
+        status = s3_list_parse(page, &token, request.http.answer, request.http.size, http_now(&request.http));
         if (status == SHOAL_BROKEN || status == SHOAL_INVALID)
             store_fail(store, prefix, status, "%s", shoal_error());
     }
