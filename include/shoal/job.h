@@ -250,15 +250,19 @@ typedef struct shoal_job {
     shoal_phase phase_seconds[SHOAL_PHASES_MOST];
     /* Pieces that were computed for someone else; workers that are wanted, -1 when nobody said. */
     int64_t doubled, want;
-    int64_t workers, live; /* that take or took part; that are alive */
-    shoal_job_worker *worker;
-    int64_t *holder;             /* of each slice: an index into worker, or -1 */
+    int64_t workers, live;    /* that take or took part; of these, that are alive, */
+    int64_t silent, left;     /* that should be but have not written within the lease, that do not take part any more */
+    shoal_job_worker *worker; /* NULL when their records were not read */
+    int64_t *holder;          /* of each slice: an index into worker, or -1 */
     shoal_store_counts requests; /* of all workers */
 } shoal_job;
 
-/* Tells how a job stands.  Without workers the list of them stays empty, and `workers` and `live` count those that
- * take part. */
-SHOAL_API int shoal_job_describe(shoal_job **out, shoal_store *store, const char *id, bool workers, int64_t deadline);
+/* Describes how a job stands, in a few requests.  The records of its workers, one more request each, are read only if
+ * there are at most `records` of them: SHOAL_JOB_ALL_RECORDS reads them however many there are, 0 never.  What they
+ * alone tell, `worker`, `holder` and `requests`, is empty otherwise. */
+#define SHOAL_JOB_ALL_RECORDS INT64_MAX
+SHOAL_API int shoal_job_describe(shoal_job **out, shoal_store *store, const char *id, int64_t records,
+                                 int64_t deadline);
 SHOAL_API void shoal_job_free(shoal_job **job);
 
 /* The result of a job that is done.  SHOAL_STOPPED when it is not, with a sentence that says how it stands;

@@ -84,6 +84,8 @@ SHOAL_API int shoal_store_open_at(shoal_store **out, char **rest, const char *ur
                                   int64_t deadline);
 SHOAL_API void shoal_store_close(shoal_store **store);
 
+/* SHOAL_USAGE with a sentence for what is not the URL of any kind of store; nothing is opened. */
+SHOAL_API int shoal_store_url_check(const char *url);
 /* Whether a URL names what another names, or something below it: the same scheme, and behind it all that the other
  * has, segment by segment.  What stands behind '?' names no other place, and is passed over.  False for one with a
  * segment "." or "..", and below nothing but a scheme.  SHOAL_USAGE for what is no URL. */

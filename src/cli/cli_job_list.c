@@ -71,7 +71,7 @@ static int show_all(const settings *settings, const run_jobs *jobs)
     int status = shoal_job_list(&ids, &count, jobs->store, run_jobs_deadline(jobs));
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
         shoal_job *job = NULL;
-        status = shoal_job_describe(&job, jobs->store, ids[i].text, false, run_jobs_deadline(jobs));
+        status = shoal_job_describe(&job, jobs->store, ids[i].text, 0, run_jobs_deadline(jobs));
         if (status == SHOAL_OK) {
             status = show_line(settings, job, shown++ == 0);
         } else if (status == SHOAL_INVALID || status == SHOAL_BROKEN) {
@@ -107,8 +107,8 @@ static int run_list(void *from_main, const char *const *word, int words)
 }
 
 static const char *const description[] = {
-    "Lists the jobs of a store, one a line: name, learner, state, round, phase, workers that have a record there, and "
-    "age. A job is running, waiting (for workers), done, failed or cancelled.",
+    "Lists the jobs of a store, one per line: name, learner, state, round, phase, workers at work, and age. A job is "
+    "running, waiting (for workers), done, failed or cancelled.",
     NULL,
 };
 static const learn_example examples[] = {

@@ -10,21 +10,28 @@
 #include "base/world.h"
 #include "job_print.h"
 #include "run/jobs.h"
+#include "run/kept_request.h"
 
 typedef struct settings {
     cli_common common;
     run_jobs_settings jobs;
-    bool json;
+    bool json, workers;
     double every;
 } settings;
 
+/* With more workers than this only their numbers are shown, which takes a few requests rather than one for each. */
+enum { WORKERS_SHOWN = 32 };
+static const char workers_help[] = "show every worker, however many there are (default: up to 32)";
+
 static const shoal_option show_rows[] = {
-    {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL, .help = "print one JSON object"},
+    {"workers", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers), NULL, .help = workers_help},
+    {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL, .help = "print one JSON object, with every worker"},
     {0},
 };
 static const shoal_option watch_rows[] = {
     {"every", 0, SHOAL_OPTION_REAL, offsetof(settings, every), "SECONDS", .help = "how often to look", .fallback = "1",
      .least = 0.1},
+    {"workers", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers), NULL, .help = workers_help},
     {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL, .help = "print a JSON object a line, one each time"},
     {0},
 };
@@ -49,12 +56,26 @@ static const base_option_group logs_groups[] = {
 
 /* ---- show -------------------------------------------------------------------------------------------------------- */
 
-static int show_job(const settings *settings, const shoal_job *job)
+static int describe_job(shoal_job **out, const settings *settings, const run_jobs *jobs, const char *id)
 {
+    bool all = settings->json || settings->workers;
+    return shoal_job_describe(out, jobs->store, id, all ? SHOAL_JOB_ALL_RECORDS : WORKERS_SHOWN,
+                              run_jobs_deadline(jobs));
+}
+
+/* A job that waits is shown with the command that starts a worker for it. */
+static int show_job(const settings *settings, const run_jobs *jobs, const shoal_job *job)
+{
+    char *command = NULL;
+    int status = SHOAL_OK;
+    if (job->state == SHOAL_JOB_RUNNING && job->live == 0)
+        (void)run_worker_command(&command, jobs, job); /* a spec that is gone by now needs none */
     if (settings->json)
-        return cli_print_json(cli_job_show_json(job));
-    cli_job_show_text(stdout, job);
-    return SHOAL_OK;
+        status = cli_print_json(cli_job_show_json(job));
+    else
+        cli_job_show_text(stdout, job, command);
+    base_free(&command);
+    return status;
 }
 
 static int run_show(void *from_main, const char *const *word, int words)
@@ -66,9 +87,9 @@ static int run_show(void *from_main, const char *const *word, int words)
     (void)words;
     int status = run_jobs_open_one(&jobs, id, &settings->jobs, RUN_JOBS_READ, word[0]);
     if (status == SHOAL_OK)
-        status = shoal_job_describe(&job, jobs.store, id, true, run_jobs_deadline(&jobs));
+        status = describe_job(&job, settings, &jobs, id);
     if (status == SHOAL_OK)
-        status = show_job(settings, job);
+        status = show_job(settings, &jobs, job);
     shoal_job_free(&job);
     run_jobs_close(&jobs);
     return status;
@@ -87,10 +108,10 @@ static int run_watch(void *from_main, const char *const *word, int words)
     int status = run_jobs_open_one(&jobs, id, &settings->jobs, RUN_JOBS_READ, word[0]);
     while (status == SHOAL_OK && !ended) {
         shoal_job *job = NULL;
-        status = shoal_job_describe(&job, jobs.store, id, true, run_jobs_deadline(&jobs));
+        status = describe_job(&job, settings, &jobs, id);
         if (status == SHOAL_OK) {
             fputs(terminal ? "\033[H\033[J" : "", stdout);
-            status = show_job(settings, job);
+            status = show_job(settings, &jobs, job);
             fputs(terminal || settings->json ? "" : "\n", stdout);
             fflush(stdout);
             ended = job->state != SHOAL_JOB_RUNNING;
@@ -145,7 +166,7 @@ static int run_logs(void *from_main, const char *const *word, int words)
     (void)words;
     int status = run_jobs_open_one(&jobs, id, &settings->jobs, RUN_JOBS_READ, word[0]);
     if (status == SHOAL_OK)
-        status = shoal_job_describe(&job, jobs.store, id, true, run_jobs_deadline(&jobs));
+        status = shoal_job_describe(&job, jobs.store, id, SHOAL_JOB_ALL_RECORDS, run_jobs_deadline(&jobs));
     for (int64_t i = 0; status == SHOAL_OK && i < job->workers; i++) {
         const shoal_job_worker *worker = &job->worker[i];
         snprintf(title, sizeof title, "worker %016" PRIx64 ", %s, process %" PRId64 ": %s", worker->id, worker->host,

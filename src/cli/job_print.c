@@ -90,7 +90,7 @@ static void format_roles(char *out, size_t size, unsigned roles)
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 
-static void show_state(FILE *stream, const shoal_job *job)
+static void show_state(FILE *stream, const shoal_job *job, const char *start)
 {
     char place[64], age[24];
     fprintf(stream, "state      %s", run_jobs_state_name(job));
@@ -108,6 +108,11 @@ static void show_state(FILE *stream, const shoal_job *job)
         fputs("           ", stream);
         cli_put_text(stream, job->message);
         fputc('\n', stream);
+    }
+    if (start) {
+        fputs("           it waits for workers, such as `", stream);
+        cli_put_text(stream, start);
+        fputs("`\n", stream);
     }
 }
 
@@ -165,33 +170,28 @@ static void show_worker(FILE *stream, const shoal_job *job, int64_t index)
 
 static void show_workers(FILE *stream, const shoal_job *job)
 {
-    int64_t left = 0, silent = 0;
-    for (int64_t i = 0; i < job->workers; i++) {
-        left += job->worker[i].left;
-        silent += !job->worker[i].left && !job->worker[i].alive;
-    }
     fprintf(stream, "workers    %" PRId64 " at work", job->live);
-    if (silent > 0)
-        fprintf(stream, ", %" PRId64 " silent", silent);
-    if (left > 0)
-        fprintf(stream, ", %" PRId64 " gone", left);
+    if (job->silent > 0)
+        fprintf(stream, ", %" PRId64 " silent", job->silent);
+    if (job->left > 0)
+        fprintf(stream, ", %" PRId64 " gone", job->left);
     if (job->want >= 0)
         fprintf(stream, "; %" PRId64 " wanted", job->want);
     if (job->doubled > 0)
         fprintf(stream, "; %" PRId64 " pieces done for others", job->doubled);
-    fputc('\n', stream);
-    if (job->workers > 0)
-        fprintf(stream, "  %-16s  %-18s %8s %5s %-10s %8s  %-14s %s\n", "worker", "host", "process", "slots", "roles",
-                "mapped", "holds", "state");
+    fputs(job->workers > 0 && !job->worker ? "; --workers shows each of them\n" : "\n", stream);
+    if (!job->worker || job->workers == 0)
+        return;
+    fprintf(stream, "  %-16s  %-18s %8s %5s %-10s %8s  %-14s %s\n", "worker", "host", "process", "slots", "roles",
+            "mapped", "holds", "state");
     for (int64_t i = 0; i < job->workers; i++)
         show_worker(stream, job, i);
-    if (job->workers > 0)
-        fputs("  slots: threads; roles: map (computes slices), reduce (adds up groups of them), last (makes the next "
-              "model);\n  mapped: slices computed so far; holds: slices it computes every round\n",
-              stream);
+    fputs("  slots: threads; roles: map (computes slices), reduce (adds up groups of them), last (makes the next "
+          "model);\n  mapped: slices computed so far; holds: slices it computes every round\n",
+          stream);
 }
 
-void cli_job_show_text(FILE *stream, const shoal_job *job)
+void cli_job_show_text(FILE *stream, const shoal_job *job, const char *start)
 {
     char maker[80];
     snprintf(maker, sizeof maker, "%s by shoal %s", job->algorithm, job->version);
@@ -207,7 +207,7 @@ void cli_job_show_text(FILE *stream, const shoal_job *job)
         cli_put_text(stream, job->code[i].name);
         fputc('\n', stream);
     }
-    show_state(stream, job);
+    show_state(stream, job, start);
     show_rounds(stream, job);
     fprintf(stream, "slices     %" PRId64 ", merged in %" PRId64 " level%s", job->slices, job->levels - 1,
             job->levels == 2 ? "" : "s");
@@ -298,6 +298,8 @@ json_t *cli_job_show_json(const shoal_job *job)
     base_json_put(&object, "objective", base_json_real(job->objective));
     base_json_put(&object, "change", base_json_real(job->change));
     base_json_put(&object, "workers", json_integer(job->live));
+    base_json_put(&object, "silent", json_integer(job->silent));
+    base_json_put(&object, "left", json_integer(job->left));
     base_json_put(&object, "wanted", job->want >= 0 ? json_integer(job->want) : json_null());
     base_json_put(&object, "age", base_json_real((double)time(NULL) - job->created));
     base_json_put(&object, "data", base_json_text(job->data));

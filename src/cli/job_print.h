@@ -10,7 +10,8 @@ void cli_format_age(char *out, size_t size, double seconds);
 void cli_format_learner(char *out, size_t size, const shoal_job *job);
 /* "run 7/100", "round 0" */
 void cli_format_place(char *out, size_t size, const shoal_job *job);
-/* All there is to say of a job, with its workers when it was described with them. */
-void cli_job_show_text(FILE *stream, const shoal_job *job);
+/* All there is to say of a job, with its workers when their records were read.  `start` is the command that starts a
+ * worker, for one that waits; NULL otherwise. */
+void cli_job_show_text(FILE *stream, const shoal_job *job, const char *start);
 json_t *cli_job_show_json(const shoal_job *job);
 #endif

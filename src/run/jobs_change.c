@@ -14,7 +14,7 @@ const char *run_jobs_state_name(const shoal_job *job)
 int run_jobs_scale(const run_jobs *jobs, const char *id, int64_t workers)
 {
     shoal_job *job = NULL;
-    int status = shoal_job_describe(&job, jobs->store, id, false, run_jobs_deadline(jobs));
+    int status = shoal_job_describe(&job, jobs->store, id, 0, run_jobs_deadline(jobs));
     if (status == SHOAL_OK && job->state != SHOAL_JOB_RUNNING)
         status = shoal_fail(SHOAL_USAGE, "job %s is %s: it needs no workers", id, run_jobs_state_name(job));
     shoal_job_free(&job);
@@ -30,7 +30,7 @@ static int unless_unreadable(int status)
 static int check_removable(const run_jobs *jobs, const char *id)
 {
     shoal_job *job = NULL;
-    int status = shoal_job_describe(&job, jobs->store, id, true, run_jobs_deadline(jobs));
+    int status = shoal_job_describe(&job, jobs->store, id, 0, run_jobs_deadline(jobs));
     if (status == SHOAL_OK && job->state == SHOAL_JOB_RUNNING && job->live > 0)
         status = shoal_fail(SHOAL_USAGE,
                             "%" PRId64 " worker%s at work on job %s: cancel it first, or remove it with --force",
@@ -64,7 +64,7 @@ int run_jobs_remove_all(const run_jobs *jobs, run_jobs_which which, void (*remov
     int status = shoal_job_list(&ids, &count, jobs->store, run_jobs_deadline(jobs));
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
         shoal_job *job = NULL;
-        status = shoal_job_describe(&job, jobs->store, ids[i].text, false, run_jobs_deadline(jobs));
+        status = shoal_job_describe(&job, jobs->store, ids[i].text, 0, run_jobs_deadline(jobs));
         bool goes = status == SHOAL_OK && is_of_kind(job, which);
         status = unless_unreadable(status);
         shoal_job_free(&job);

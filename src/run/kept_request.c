@@ -441,3 +441,35 @@ int run_code_hashes(char **out, const shoal_job *job)
     *out = text;
     return status;
 }
+
+/* What a worker has to be allowed to read: the file's folder, or another store than the job's; NULL for nothing. */
+static int copy_worker_root(char **out, const run_jobs *jobs, const job_spec *spec)
+{
+    const char *place = place_of(spec);
+    bool own = false;
+    int status = SHOAL_OK;
+    if (place && spec->source == JOB_RANGES)
+        status = shoal_store_url_is_below(&own, place, shoal_store_describe(jobs->store).name);
+    return status == SHOAL_OK && place && !own ? run_kept_root(out, place) : status;
+}
+
+int run_worker_command(char **out, const run_jobs *jobs, const shoal_job *about)
+{
+    char *url = NULL, *root = NULL, *hashes = NULL;
+    job_spec *spec = NULL;
+    int status = run_kept_spec(&spec, jobs, about->id, about->spec);
+    if (status == SHOAL_OK)
+        status = copy_worker_root(&root, jobs, spec);
+    if (status == SHOAL_OK)
+        status = run_quote(&url, jobs->url);
+    if (status == SHOAL_OK)
+        status = run_code_hashes(&hashes, about);
+    if (status == SHOAL_OK)
+        status = base_format(out, "shoal worker --store %s --job %s%s%s%s%s", url, about->id,
+                             root ? " --data-root " : "", root ? root : "", *hashes ? " --allow-code " : "", hashes);
+    base_free(&hashes);
+    base_free(&url);
+    base_free(&root);
+    job_spec_free(&spec);
+    return status;
+}

@@ -37,6 +37,9 @@ int run_kept_restrict(run_kept_request *kept, const run_jobs *jobs, const shoal_
  * to the kept request. */
 int run_kept_fill(shoal_request *request, const run_kept_request *kept, const char *id);
 
+/* "shoal worker --store ... --job ...", with the --data-root and --allow-code that a worker of this job needs when it
+ * is started by hand. */
+int run_worker_command(char **out, const run_jobs *jobs, const shoal_job *about);
 /* The hashes of all that a job brings along, as --allow-code takes them; "" when that is nothing. */
 int run_code_hashes(char **out, const shoal_job *job);
 /* What --data-root has to be for a file or what a URL names, quoted for a shell. */

@@ -180,7 +180,7 @@ int run_resume(shoal_outcome **out, run_jobs *jobs, const char *id, const run_re
     *out = NULL;
     int status = base_alloc(&kept, 1, sizeof *kept, "a job");
     if (status == SHOAL_OK)
-        status = shoal_job_describe(&about, jobs->store, id, false, run_jobs_deadline(jobs));
+        status = shoal_job_describe(&about, jobs->store, id, 0, run_jobs_deadline(jobs));
     if (status == SHOAL_OK)
         status = run_kept_find(kept, about);
     if (status == SHOAL_OK)

@@ -148,47 +148,22 @@ static int scale_workers(following *self)
     return wanted == launch_wanted(self->workers) ? SHOAL_OK : launch_scale(self->workers, wanted);
 }
 
-/* What workers that are started by hand have to be allowed to read: the file's folder, or another store than the
- * job's; NULL for nothing. */
-static int copy_root(char **out, const following *self)
-{
-    const run_away *away = &self->outcome->away;
-    shoal_store_traits ours = shoal_store_describe(self->jobs->store);
-    char *folder = NULL;
-    bool own = false;
-    int status = SHOAL_OK;
-    if (away->file) {
-        const char *slash = strrchr(away->file, '/');
-        status = base_format(&folder, "%.*s", slash && slash > away->file ? (int)(slash - away->file) : 1, away->file);
-    } else if (away->url) {
-        status = shoal_store_url_is_below(&own, away->url, ours.name);
-    }
-    if (status == SHOAL_OK && !own && (away->file || away->url))
-        status = run_kept_root(out, away->file ? folder : away->url);
-    base_free(&folder);
-    return status;
-}
-
 /* Workers that are started by hand read only what they are told to, and run only the code they are. */
 static void say_waiting(following *self)
 {
     const shoal_watcher *watch = &self->request->watch;
-    char *url = NULL, *root = NULL, *hashes = NULL, *line = NULL;
+    char *command = NULL, *line = NULL;
     shoal_job *about = NULL;
     self->said_waiting = true;
     if (self->outcome->away.ask->count > 0 || !watch->note)
         return;
-    if (run_quote(&url, self->jobs->url) == SHOAL_OK && copy_root(&root, self) == SHOAL_OK &&
-        shoal_job_describe(&about, self->jobs->store, self->id, false, run_jobs_deadline(self->jobs)) == SHOAL_OK &&
-        run_code_hashes(&hashes, about) == SHOAL_OK &&
-        base_format(&line, "waiting for workers: shoal worker --store %s --job %s%s%s%s%s", url, self->id,
-                    root ? " --data-root " : "", root ? root : "", *hashes ? " --allow-code " : "", hashes) == SHOAL_OK)
+    if (shoal_job_describe(&about, self->jobs->store, self->id, 0, run_jobs_deadline(self->jobs)) == SHOAL_OK &&
+        run_worker_command(&command, self->jobs, about) == SHOAL_OK &&
+        base_format(&line, "waiting for workers: %s", command) == SHOAL_OK)
         watch->note(watch->context, line);
     shoal_job_free(&about);
     base_free(&line);
-    base_free(&hashes);
-    base_free(&root);
-    base_free(&url);
+    base_free(&command);
 }
 
 static int look_after(void *context)

@@ -43,6 +43,17 @@ static int find_class(const struct store_class **out, const store_url *url)
         url->text, url->scheme, url->text);
 }
 
+int shoal_store_url_check(const char *url)
+{
+    store_url parsed = {0};
+    const struct store_class *class = NULL;
+    int status = store_url_parse(&parsed, url);
+    if (status == SHOAL_OK)
+        status = find_class(&class, &parsed);
+    store_url_release(&parsed);
+    return status;
+}
+
 /* What any store's URL may have behind '?', besides its own. */
 static int check_options(const struct store_class *class, const store_url *url)
 {

@@ -619,7 +619,7 @@ static void start_workers(int count)
 static void check_description(void)
 {
     shoal_job *job = NULL;
-    int status = shoal_job_describe(&job, story.outside, story.id, true, shoal_after(1000));
+    int status = shoal_job_describe(&job, story.outside, story.id, SHOAL_JOB_ALL_RECORDS, shoal_after(1000));
     must_be(status, SHOAL_OK, "describing the job");
     if (job->slices != story.scene.slices || job->live > job->workers || job->round > story.expected_rounds + 1)
         sim_fail("the job is told to have %lld slices and %lld of %lld workers in round %lld", (long long)job->slices,

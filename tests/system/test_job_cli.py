@@ -311,6 +311,33 @@ def workers_from_elsewhere_do_a_job():
 
 
 @apart.test
+def a_job_that_waits_says_what_for():
+    succeeds("data", "convert", "gen:uniform?rows=900&cols=8", "rows.npy")
+    name = succeeds("kmeans", "rows.npy", *LEARN, "--store", "st", "--detach").out.strip()
+    text = succeeds("job", "show", "--store", "st").out
+    command = f"shoal worker --store st --job {name} --data-root {shlex.quote(os.getcwd())}"
+    assert f"it waits for workers, such as `{command}`" in text, text
+    done = succeeds("worker", "--store", "st", "--idle", "0.1")
+    assert f"may not read the file {os.getcwd()}/rows.npy: allow it with --data-root {os.getcwd()}" in done.err, \
+        done.err
+    succeeds(*shlex.split(command)[1:])
+    assert jobs()[0]["state"] == "done" and "it waits" not in succeeds("job", "show", "--store", "st").out
+
+
+@apart.test
+def the_dead_are_not_counted():
+    submit("--lease", "1")
+    worker = start("worker", "--store", SLOW, "--slots", "1")
+    at_work(1)
+    assert jobs()[0]["workers"] == 1 and jobs()[0]["state"] == "running"
+    worker.kill()
+    end(worker)
+    waits_for("that it is silent", lambda: jobs()[0]["workers"] == 0)
+    assert jobs()[0]["state"] == "waiting" and jobs()[0]["silent"] == 1
+    assert "0 at work, 1 silent" in succeeds("job", "show", "--store", "st").out
+
+
+@apart.test
 def a_worker_serves_whatever_jobs_there_are():
     first, second = submit("--job", "first"), submit("--job", "second")
     done = succeeds("worker", "--store", "st", "--idle", "0.5", "--slots", "2")
@@ -608,6 +635,7 @@ def wrong_usage_is_told_in_one_sentence():
     fails(2, "--id: 'xyz' is not 16", "worker", "--store", "st", "--id", "xyz")
     fails(2, "--spec: '12' is not a SHA-256", "worker", "--store", "st", "--spec", "12")
     fails(2, "--data-root", "worker", "--store", "st", "--data-root", "/nowhere")
+    fails(2, "unknown kind of store 'ftp'", "worker", "--store", "st", "--data-root", "ftp://x")
     fails(1, "there is no job nothing", "worker", "--store", "st", "--job", "nothing")
     wrong = fails(1, "spec", "worker", "--store", "st", "--job", second, "--spec", "0" * 64)
     assert second in wrong.err, wrong.err

@@ -62,6 +62,12 @@ def main():
         wait_until(lambda: not left_workers(), 300, "all workers are gone")
         shown = subprocess.run([SHOAL, "job", "show", "--json", "--store", store], capture_output=True, check=True)
         about = json.loads(shown.stdout)
+        text = subprocess.run([SHOAL, "job", "show", "--store", store], capture_output=True, text=True,
+                              check=True).stdout
+        assert f"0 at work, {about['left']} gone; --workers shows each of them" in text, text
+        text = subprocess.run([SHOAL, "job", "show", "--workers", "--store", store], capture_output=True, text=True,
+                              check=True).stdout
+        assert text.count(" done\n") >= WORKERS and "slots: threads" in text, text
         print(f"{count} workers, {memory >> 20} MiB, {about['round']} rounds in {about['seconds']:.1f} s, "
               f"{about['requests']['all']} requests, {about['requests']['again']} of them again")
         for name in (".npy", ".labels.npy"):

@@ -64,13 +64,13 @@ static void files(void **state)
     expect_file(roots, at("link/deep/file"), SHOAL_OK, "");
     expect_file(roots, at("in/near"), SHOAL_OK, "");
     expect_file(roots, at("in/../also/file"), SHOAL_OK, "");
-    expect_file(roots, at("inside/file"), SHOAL_DENIED, "there is none below --data-root");
-    expect_file(roots, at("out"), SHOAL_DENIED, "there is none below --data-root");
-    expect_file(roots, at("in/away"), SHOAL_DENIED, "there is none below --data-root");
-    expect_file(roots, at("in/../out"), SHOAL_DENIED, "there is none below --data-root");
+    expect_file(roots, at("inside/file"), SHOAL_DENIED, "below --data-root");
+    expect_file(roots, at("out"), SHOAL_DENIED, "below --data-root");
+    expect_file(roots, at("in/away"), SHOAL_DENIED, "below --data-root");
+    expect_file(roots, at("in/../out"), SHOAL_DENIED, "below --data-root");
     expect_file(roots, at("in/magic/CMakeLists.txt"), SHOAL_DENIED, "");
-    expect_file(roots, at("in/none"), SHOAL_DENIED, "there is none below --data-root"); /* as for what is elsewhere */
-    expect_file(roots, at("in/../none"), SHOAL_DENIED, "there is none below --data-root");
+    expect_file(roots, at("in/none"), SHOAL_DENIED, "below --data-root"); /* as for what is elsewhere */
+    expect_file(roots, at("in/../none"), SHOAL_DENIED, "below --data-root");
     expect_file(roots, at("in/pipe"), SHOAL_INVALID, "in/pipe is not a plain file");
     expect_file(roots, at("in"), SHOAL_INVALID, "is not a plain file");
     job_roots_free(&roots);
@@ -80,8 +80,8 @@ static void files(void **state)
     expect_file(roots, "/dev/zero", SHOAL_INVALID, "/dev/zero is not a plain file");
     job_roots_free(&roots);
     roots = roots_of(NULL);
-    expect_file(roots, at("out"), SHOAL_DENIED, "name it with --data-root");
-    expect_file(roots, at("none"), SHOAL_DENIED, "name it with --data-root"); /* nor does it tell what there is */
+    expect_file(roots, at("out"), SHOAL_DENIED, "allow it with --data-root");
+    expect_file(roots, at("none"), SHOAL_DENIED, "allow it with --data-root"); /* nor does it tell what there is */
     job_roots_free(&roots);
 }
 
@@ -96,7 +96,7 @@ static void a_root_that_is_replaced(void **state)
     job_roots *roots = roots_of(at("in"));
     assert_int_equal(rename(at("in"), at("old")), 0);
     make_link(at("secret"), at("in"));
-    expect_file(roots, at("in/file"), SHOAL_DENIED, "there is none below --data-root");
+    expect_file(roots, at("in/file"), SHOAL_DENIED, "below --data-root");
     job_roots_free(&roots);
 }
 
@@ -108,6 +108,7 @@ static void lists_that_make_no_sense(void **state)
     EXPECT_FAIL(job_roots_new(&roots, at("none")), SHOAL_USAGE, "is not a folder that can be opened");
     EXPECT_FAIL(job_roots_new(&roots, at("file")), SHOAL_USAGE, "is not a folder that can be opened");
     EXPECT_FAIL(job_roots_new(&roots, "az://a:b@c/d"), SHOAL_USAGE, "--data-root: ");
+    EXPECT_FAIL(job_roots_new(&roots, "ftp://a/b"), SHOAL_USAGE, "unknown kind of store 'ftp'");
     assert_null(roots);
 }
 

@@ -153,7 +153,7 @@ static void files_outside_the_root(void **state)
     base_free(&spec->place);
     EXPECT_OK(base_copy_text(&spec->place, at("in/link.npy")));
     loader = loader_of(spec, store, at("in"), NULL);
-    EXPECT_FAIL(job_rows_load(&rows, loader, 0, soon()), SHOAL_DENIED, "there is none below --data-root");
+    EXPECT_FAIL(job_rows_load(&rows, loader, 0, soon()), SHOAL_DENIED, "below --data-root");
     job_loader_free(&loader);
     job_spec_free(&spec);
     shoal_data_free(&data);

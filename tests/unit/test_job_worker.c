@@ -514,7 +514,7 @@ static void slices_that_do_not_fit_together(void **state)
         job_memory need = need_of(store, id);
         EXPECT_OK(work(store, (shoal_worker_options){.job = id, .memory = need.fixed + fit * need.slice + 1}));
         expect_sum(store, id);
-        EXPECT_OK(shoal_job_describe(&about, store, id, true, soon()));
+        EXPECT_OK(shoal_job_describe(&about, store, id, SHOAL_JOB_ALL_RECORDS, soon()));
         assert_int_equal(about->workers, 1);
         assert_true(fit < 4 ? about->worker[0].fetched > 4 : about->worker[0].fetched == 4);
         shoal_job_free(&about);
@@ -536,7 +536,7 @@ static void scratch_and_slices_share_memory(void **state)
     scratch_wanted = (size_t)need.slice; /* of each of two threads */
     EXPECT_OK(work(store, (shoal_worker_options){.job = id, .memory = need.fixed + 4 * need.slice + 1}));
     expect_sum(store, id);
-    EXPECT_OK(shoal_job_describe(&about, store, id, true, soon()));
+    EXPECT_OK(shoal_job_describe(&about, store, id, SHOAL_JOB_ALL_RECORDS, soon()));
     assert_int_equal(about->workers, 1);
     assert_true(about->worker[0].fetched > 4);
     shoal_job_free(&about);

@@ -262,14 +262,13 @@ static int await_workers(shoal_store *store, const char *id, int64_t deadline)
     int64_t live = 0;
     int status;
     do {
-        shoal_job_worker *worker = NULL;
-        int64_t count = 0;
+        job_worker_keys keys = {0};
         shoal_store_wait(store, prefix.text, &seen, base_time_after(base_now(), 0.5));
-        status = job_workers_read(&worker, &count, store, id, usual_lease, deadline);
+        status = job_worker_keys_list(&keys, store, id, deadline);
         live = 0;
-        for (int64_t i = 0; i < count; i++)
-            live += worker[i].alive;
-        base_free(&worker);
+        for (int64_t i = 0; i < keys.count; i++)
+            live += job_worker_key_alive(&keys.row[i], usual_lease);
+        job_worker_keys_release(&keys);
     } while (status == SHOAL_OK && live > 0 && base_now() < until);
     return status;
 }

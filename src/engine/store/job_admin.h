@@ -6,7 +6,27 @@
 
 #include "engine/store/job_model.h"
 
-/* The records of all that take part, and of all that did. */
+/* A worker by the key of its record. */
+typedef struct job_worker_key {
+    uint64_t worker;
+    bool left;  /* it does not take part any more */
+    double age; /* seconds since it last wrote; -1 when the store does not tell */
+} job_worker_key;
+
+typedef struct job_worker_keys {
+    job_worker_key *row;
+    int64_t count;
+} job_worker_keys;
+
+/* All that take part, and all that did: two requests, and one more for every thousand of them. */
+int job_worker_keys_list(job_worker_keys *out, shoal_store *store, const char *id, int64_t deadline);
+void job_worker_keys_release(job_worker_keys *keys);
+/* Whether it takes part, and has written within the lease as far as the store tells. */
+bool job_worker_key_alive(const job_worker_key *key, double lease);
+/* Their records, one request each, several at once; *count may be less than was listed. */
+int job_worker_keys_read(shoal_job_worker **out, int64_t *count, const job_worker_keys *keys, shoal_store *store,
+                         const char *id, double lease, int64_t deadline);
+/* Both. */
 int job_workers_read(shoal_job_worker **out, int64_t *count, shoal_store *store, const char *id, double lease,
                      int64_t deadline);
 /* Whether a worker that does not take part any more went without leaving: it died, or fell silent. */

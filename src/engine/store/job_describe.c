@@ -94,113 +94,6 @@ void shoal_job_list_free(shoal_job_id **ids)
     base_free(ids);
 }
 
-/* ---- workers ----------------------------------------------------------------------------------------------------- */
-
-void job_counts_add(shoal_store_counts *sum, const shoal_store_counts *more)
-{
-    for (int i = 0; i < SHOAL_REQUEST_KINDS; i++)
-        sum->requests[i] += more->requests[i];
-    for (int i = 0; i < SHOAL_CAUSES; i++)
-        sum->causes[i] += more->causes[i];
-    sum->bytes_sent += more->bytes_sent;
-    sum->bytes_received += more->bytes_received;
-    sum->price += more->price;
-}
-
-bool job_worker_is_lost(const shoal_job_worker *worker)
-{
-    if (!worker->left)
-        return !worker->alive;
-    return strncmp(worker->state, "left", 4) != 0 && strncmp(worker->state, "done", 4) != 0;
-}
-
-static void copy_record(shoal_job_worker *out, const job_record *record)
-{
-    _Static_assert(sizeof out->log == sizeof record->log && sizeof out->state == sizeof record->state, "copied whole");
-    memcpy(out->host, record->host, sizeof out->host);
-    memcpy(out->kernel, record->kernel, sizeof out->kernel);
-    memcpy(out->version, record->version, sizeof out->version);
-    memcpy(out->state, record->state, sizeof out->state);
-    memcpy(out->log, record->log, sizeof out->log);
-    out->id = record->worker;
-    out->pid = record->pid;
-    out->slots = record->slots <= INT32_MAX ? (int)record->slots : INT32_MAX;
-    out->roles = record->roles;
-    out->seconds = record->seconds;
-    out->round = record->round;
-    out->maps = record->maps;
-    out->doubled = record->doubled;
-    out->fetched = record->fetched;
-    out->hits = record->hits;
-    out->bytes = record->bytes;
-    out->requests = record->counts;
-}
-
-/* Reads one record; what is broken or gone since the listing is left out. */
-static int read_worker(shoal_job_worker *out, bool *there, shoal_store *store, const char *key, double lease,
-                       int64_t deadline)
-{
-    job_record record;
-    shoal_blob blob = {0};
-    *there = false;
-    int status = shoal_store_get_framed(store, key, JOB_KIND_WORKER, &blob, deadline);
-    if (status == SHOAL_OK)
-        status = job_record_decode(&record, blob.data, blob.size);
-    if (status == SHOAL_OK) {
-        copy_record(out, &record);
-        out->age = blob.age;
-        out->left = strstr(key, "/left/") != NULL;
-        out->alive = !out->left && blob.age <= lease;
-        *there = true;
-    }
-    shoal_blob_release(&blob);
-    return status == SHOAL_ABSENT || status == SHOAL_BROKEN ? SHOAL_OK : status;
-}
-
-static int read_workers_below(shoal_job_worker **out, int64_t *count, shoal_store *store, const char *prefix,
-                              double lease, int64_t deadline)
-{
-    shoal_listing page = {0};
-    int status;
-    do {
-        status = shoal_store_list(store, prefix, NULL, &page, deadline);
-        if (status == SHOAL_OK)
-            status = base_grow(out, (size_t)*count, (size_t)*count + page.count + 1, sizeof **out, "the workers");
-        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
-            bool there = false;
-            status = read_worker(&(*out)[*count], &there, store, page.entries[i].key, lease, deadline);
-            *count += there;
-        }
-    } while (status == SHOAL_OK && page.more);
-    shoal_listing_release(&page);
-    return status;
-}
-
-/* Those that did first: one that leaves in between is then met at least once. */
-int job_workers_read(shoal_job_worker **out, int64_t *count, shoal_store *store, const char *id, double lease,
-                     int64_t deadline)
-{
-    *out = NULL;
-    *count = 0;
-    int status = read_workers_below(out, count, store, job_key_of(id, "worker/").text, lease, deadline);
-    int64_t taking_part = *count;
-    if (status == SHOAL_OK)
-        status = read_workers_below(out, count, store, job_key_of(id, "left/").text, lease, deadline);
-    for (int64_t i = 0; status == SHOAL_OK && i < taking_part; i++)
-        for (int64_t j = taking_part; j < *count; j++)
-            if ((*out)[i].id == (*out)[j].id) { /* it left while we looked */
-                (*out)[j] = (*out)[--*count];
-                (*out)[i].left = true;
-                (*out)[i].alive = false;
-                break;
-            }
-    if (status < 0) {
-        base_free(out);
-        *count = 0;
-    }
-    return status;
-}
-
 /* ---- how it stands ----------------------------------------------------------------------------------------------- */
 
 int job_newest(job_model **out, shoal_store *store, const job_spec *spec, int64_t deadline)
@@ -286,37 +179,50 @@ static int describe_holders(shoal_job *job, const job_trailer *trailer)
     return status;
 }
 
-/* How many records there are of workers that take part. */
-static int count_workers(int64_t *out, shoal_store *store, const char *id, int64_t deadline)
+static void count_workers(shoal_job *job, const job_worker_keys *keys)
 {
-    shoal_listing page = {0};
-    int status;
-    *out = 0;
-    do {
-        status = shoal_store_list(store, job_key_of(id, "worker/").text, NULL, &page, deadline);
-        *out += status == SHOAL_OK ? (int64_t)page.count : 0;
-    } while (status == SHOAL_OK && page.more);
-    shoal_listing_release(&page);
+    job->workers = keys->count;
+    job->live = job->silent = job->left = 0;
+    for (int64_t i = 0; i < keys->count; i++) {
+        bool alive = job_worker_key_alive(&keys->row[i], job->lease);
+        job->live += alive;
+        job->left += keys->row[i].left;
+        job->silent += !keys->row[i].left && !alive;
+    }
+}
+
+/* As their records say, which are a moment younger than the listing. */
+static void count_records(shoal_job *job)
+{
+    job->live = job->silent = job->left = 0;
+    for (int64_t i = 0; i < job->workers; i++) {
+        const shoal_job_worker *worker = &job->worker[i];
+        job->live += worker->alive;
+        job->left += worker->left;
+        job->silent += !worker->left && !worker->alive;
+        job_counts_add(&job->requests, &worker->requests);
+    }
+}
+
+static int describe_workers(shoal_job *job, const job_trailer *trailer, shoal_store *store, int64_t records,
+                            int64_t deadline)
+{
+    job_worker_keys keys = {0};
+    int status = job_worker_keys_list(&keys, store, job->id, deadline);
+    if (status == SHOAL_OK)
+        count_workers(job, &keys);
+    bool read = status == SHOAL_OK && records > 0 && keys.count <= records;
+    if (read)
+        status = job_worker_keys_read(&job->worker, &job->workers, &keys, store, job->id, job->lease, deadline);
+    job_worker_keys_release(&keys);
+    if (status == SHOAL_OK && read) {
+        count_records(job);
+        status = describe_holders(job, trailer);
+    }
     return status;
 }
 
-static int describe_workers(shoal_job *job, const job_trailer *trailer, shoal_store *store, bool workers,
-                            int64_t deadline)
-{
-    if (!workers) {
-        int status = count_workers(&job->workers, store, job->id, deadline);
-        job->live = job->workers;
-        return status;
-    }
-    int status = job_workers_read(&job->worker, &job->workers, store, job->id, job->lease, deadline);
-    for (int64_t i = 0; status == SHOAL_OK && i < job->workers; i++) {
-        job->live += job->worker[i].alive;
-        job_counts_add(&job->requests, &job->worker[i].requests);
-    }
-    return status == SHOAL_OK ? describe_holders(job, trailer) : status;
-}
-
-int shoal_job_describe(shoal_job **out, shoal_store *store, const char *id, bool workers, int64_t deadline)
+int shoal_job_describe(shoal_job **out, shoal_store *store, const char *id, int64_t records, int64_t deadline)
 {
     job_spec *spec = NULL;
     job_model *model = NULL;
@@ -333,7 +239,7 @@ int shoal_job_describe(shoal_job **out, shoal_store *store, const char *id, bool
     if (status == SHOAL_OK)
         status = shoal_job_wanted(&job->want, store, id, deadline);
     if (status == SHOAL_OK)
-        status = describe_workers(job, &model->trailer, store, workers, deadline);
+        status = describe_workers(job, &model->trailer, store, records, deadline);
     if (status == SHOAL_OK) {
         *out = job;
         job = NULL;

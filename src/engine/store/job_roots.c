@@ -28,7 +28,9 @@ struct job_roots {
 static int open_root(root *self)
 {
     char *path = NULL;
-    int status = shoal_store_url_folder(&path, self->text);
+    int status = shoal_store_url_check(self->text);
+    if (status == SHOAL_OK)
+        status = shoal_store_url_folder(&path, self->text);
     if (status < 0)
         return shoal_fail(status, "--data-root: %s", shoal_error());
     char *real = path ? realpath(path, NULL) : NULL;
@@ -110,9 +112,13 @@ static bool may_read_all(const job_roots *roots)
 
 static int fail_denied(const job_roots *roots, const char *what, const char *path)
 {
+    const char *slash = strcmp(what, "file") == 0 ? strrchr(path, '/') : NULL; /* a file's folder is allowed */
+    int length = slash > path ? (int)(slash - path) : slash ? 1 : (int)strlen(path);
     if (roots->count == 0)
-        return shoal_fail(SHOAL_DENIED, "this worker may not read the %s %s: name it with --data-root", what, path);
-    return shoal_fail(SHOAL_DENIED, "this worker may not read the %s %s: there is none below --data-root", what, path);
+        return shoal_fail(SHOAL_DENIED, "this worker may not read the %s %s: allow it with --data-root %.*s", what,
+                          path, length, path);
+    return shoal_fail(SHOAL_DENIED, "this worker may not read the %s %s: there is no such %s below --data-root", what,
+                      path, what);
 }
 
 int job_roots_open_file(int *out, const job_roots *roots, const char *path)

@@ -550,7 +550,12 @@ static int serve_any(shoal_worker *worker)
         if (again)
             snprintf(delayed, sizeof delayed, "%s", id);
         if (status < 0) {
-            snprintf(line, sizeof line, "does not serve job %s%s: %s", id, again ? " now" : "", shoal_error());
+            const char *why = shoal_error();
+            size_t name = strlen(id); /* which the reason may begin with */
+            if (strncmp(why, "job ", 4) == 0 && strncmp(why + 4, id, name) == 0 &&
+                strncmp(why + 4 + name, ": ", 2) == 0)
+                why += 4 + name + 2;
+            snprintf(line, sizeof line, "does not serve job %s%s: %s", id, again ? " now" : "", why);
             tell_line(worker, line);
         }
         bool refused = (status < 0 && !again) || worker->is_done;
