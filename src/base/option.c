@@ -142,16 +142,15 @@ static int unlikeness(const char *text, const char *name)
     return distance;
 }
 
-static int unlikeness_most(const char *text)
+int base_typos_most(size_t letters)
 {
-    size_t length = strlen(text);
-    return length < 3 ? 1 : length < 8 ? 2 : 3;
+    return letters < 3 ? 1 : letters < 8 ? 2 : 3;
 }
 
 const char *base_nearest(const char *text, const char *const *names, int count)
 {
     const char *best = NULL;
-    int least = unlikeness_most(text) + 1;
+    int least = base_typos_most(strlen(text)) + 1;
     for (int i = 0; i < count; i++) {
         int distance = unlikeness(text, names[i]);
         if (distance < least && distance < (int)strlen(names[i])) {
@@ -402,7 +401,7 @@ static void consider(const char **nearest, int *least, const char *typed, const 
 const char *base_options_nearest(const base_option_group *groups, const char *typed)
 {
     const char *nearest = NULL;
-    int least = unlikeness_most(typed) + 1;
+    int least = base_typos_most(strlen(typed)) + 1;
     for (const base_option_group *group = groups; group->title; group++)
         for (const shoal_option *option = *group->table; option->name; option++)
             consider(&nearest, &least, typed, option->name, option->name);

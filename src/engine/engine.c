@@ -7,20 +7,7 @@
 
 #include "base/pool.h"
 #include "learn/check.h"
-
-enum { GRAIN_BYTES = 1 << 20, GRAIN_ROWS_LEAST = 252, GRAIN_ROWS_MOST = 8064, GRAINS_WANTED = 64 };
-
-/* Grains are about a mebibyte of rows, so that they amortise a hand-over and spread over many threads.  84 is a
- * multiple of every tile's rows. */
-static int64_t choose_rows_per_grain(int64_t rows, int64_t columns, shoal_type type)
-{
-    int64_t by_bytes = GRAIN_BYTES / (columns * (int64_t)shoal_type_size(type)) / 84 * 84;
-    int64_t by_count = rows / GRAINS_WANTED / 84 * 84;
-    int64_t choice = by_bytes < by_count ? by_bytes : by_count;
-    if (choice < GRAIN_ROWS_LEAST)
-        choice = GRAIN_ROWS_LEAST;
-    return choice > GRAIN_ROWS_MOST ? GRAIN_ROWS_MOST : choice;
-}
+#include "data/grain.h"
 
 void engine_number_round(shoal_round *round, int64_t number)
 {
@@ -45,7 +32,7 @@ int engine_fill_shape(shoal_shape *shape, const shoal_algorithm *algorithm, cons
     if (!rows_per_grain && algorithm->rows_per_grain)
         rows_per_grain = algorithm->rows_per_grain(config, shape);
     if (!rows_per_grain)
-        rows_per_grain = choose_rows_per_grain(shape->rows, shape->columns, shape->type);
+        rows_per_grain = data_rows_per_grain(shape->rows, shape->columns * (int64_t)shoal_type_size(shape->type));
     int64_t most = shape->rows < SHOAL_GRAIN_ROWS_MOST ? shape->rows : SHOAL_GRAIN_ROWS_MOST;
     shape->rows_per_grain = rows_per_grain < most ? rows_per_grain : most;
     shape->grains = (shape->rows + shape->rows_per_grain - 1) / shape->rows_per_grain;

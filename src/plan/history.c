@@ -29,7 +29,7 @@ static const double LOCK_PAUSE = 0.001;
 
 int plan_history_path(char **out)
 {
-    return base_user_path(out, BASE_STATE, "history.jsonl", "there is no place for a history");
+    return base_user_path(out, BASE_STATE, "history.jsonl", "cannot store the history");
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,4 @@
-/* A run as a line of JSON, which one table of fields both writes and reads.  A line may have been cut short or come
- * from elsewhere: numbers must be finite and not negative, texts must fit and have no control characters.  See
- * history.h. */
+/* A run as a line of JSON.  See history.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,61 +7,49 @@
 #include <shoal/error.h>
 
 #include "base/memory.h"
+#include "plan/fields.h"
 #include "plan/history_internal.h"
 
 enum { VERSION = 1 };
 
-typedef enum kind { REAL, LATER, WHOLE, TEXT, TRUTH } kind; /* LATER: a REAL that older lines lack, and then is 0 */
-
-typedef struct field {
-    const char *name; /* NULL ends a table */
-    kind kind;
-    size_t offset, size; /* size: of a TEXT */
-} field;
-
-#define FIELD(kind, type, member)                                                                                      \
-    {                                                                                                                  \
-#member, kind, offsetof(type, member), sizeof((type *)0)->member                                               \
-    }
-
-static const field run_fields[] = {
-    FIELD(WHOLE, plan_run, date),
-    FIELD(TEXT, plan_run, learner),
-    FIELD(TEXT, plan_run, store),
-    FIELD(TEXT, plan_run, kernel),
-    FIELD(TEXT, plan_run, host),
-    FIELD(REAL, plan_run, rows),
-    FIELD(REAL, plan_run, columns),
-    FIELD(REAL, plan_run, value_bytes),
-    FIELD(WHOLE, plan_run, workers),
-    FIELD(WHOLE, plan_run, machines),
-    FIELD(WHOLE, plan_run, lost),
-    FIELD(REAL, plan_run, threads),
-    FIELD(REAL, plan_run, cores),
-    FIELD(REAL, plan_run, seconds),
-    FIELD(REAL, plan_run, predicted),
-    FIELD(REAL, plan_run, low),
-    FIELD(REAL, plan_run, high),
-    FIELD(REAL, plan_run, requests),
-    FIELD(TRUTH, plan_run, partial),
-    FIELD(TEXT, plan_run, reduce),
-    FIELD(TRUTH, plan_run, split_roles),
-    FIELD(LATER, plan_run, slices),
+static const plan_field run_fields[] = {
+    PLAN_FIELD(WHOLE, plan_run, date),
+    PLAN_FIELD(TEXT, plan_run, learner),
+    PLAN_FIELD(TEXT, plan_run, store),
+    PLAN_FIELD(TEXT, plan_run, kernel),
+    PLAN_FIELD(TEXT, plan_run, host),
+    PLAN_FIELD(REAL, plan_run, rows),
+    PLAN_FIELD(REAL, plan_run, columns),
+    PLAN_FIELD(REAL, plan_run, value_bytes),
+    PLAN_FIELD(WHOLE, plan_run, workers),
+    PLAN_FIELD(WHOLE, plan_run, machines),
+    PLAN_FIELD(WHOLE, plan_run, lost),
+    PLAN_FIELD(REAL, plan_run, threads),
+    PLAN_FIELD(REAL, plan_run, cores),
+    PLAN_FIELD(REAL, plan_run, seconds),
+    PLAN_FIELD(REAL, plan_run, predicted),
+    PLAN_FIELD(REAL, plan_run, low),
+    PLAN_FIELD(REAL, plan_run, high),
+    PLAN_FIELD(REAL, plan_run, requests),
+    PLAN_FIELD(TRUTH, plan_run, partial),
+    PLAN_FIELD(TEXT, plan_run, reduce),
+    PLAN_FIELD(TRUTH, plan_run, split_roles),
+    PLAN_FIELD(LATER, plan_run, slices),
     {0},
 };
 
 typedef struct plan_run_phase phase;
 
-static const field phase_fields[] = {
-    FIELD(TEXT, phase, name),
-    FIELD(REAL, phase, rounds),
-    FIELD(REAL, phase, seconds),
-    FIELD(REAL, phase, expected_rounds),
-    FIELD(REAL, phase, operations_per_row),
-    FIELD(REAL, phase, model_bytes),
-    FIELD(REAL, phase, partial_bytes),
-    FIELD(LATER, phase, row_bytes),
-    FIELD(LATER, phase, kept_bytes),
+static const plan_field phase_fields[] = {
+    PLAN_FIELD(TEXT, phase, name),
+    PLAN_FIELD(REAL, phase, rounds),
+    PLAN_FIELD(REAL, phase, seconds),
+    PLAN_FIELD(REAL, phase, expected_rounds),
+    PLAN_FIELD(REAL, phase, operations_per_row),
+    PLAN_FIELD(REAL, phase, model_bytes),
+    PLAN_FIELD(REAL, phase, partial_bytes),
+    PLAN_FIELD(LATER, phase, row_bytes),
+    PLAN_FIELD(LATER, phase, kept_bytes),
     {0},
 };
 
@@ -75,36 +61,14 @@ enum { SOURCES = sizeof sources / sizeof *sources };
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static json_t *json_of_value(const field *of, const void *from)
-{
-    const char *place = (const char *)from + of->offset;
-    switch (of->kind) {
-    case REAL:
-    case LATER: return json_real(*(const double *)place);
-    case WHOLE: return json_integer(*(const int64_t *)place);
-    case TRUTH: return json_boolean(*(const bool *)place);
-    case TEXT: break;
-    }
-    return json_string(place);
-}
-
-/* False when memory ran out, or a number or text can't be written. */
-static bool add_fields(json_t *object, const field *table, const void *from)
-{
-    bool well = object != NULL;
-    for (; table->name && well; table++)
-        well = json_object_set_new(object, table->name, json_of_value(table, from)) == 0;
-    return well;
-}
-
 static bool add_phases(json_t *object, const plan_run *run)
 {
     json_t *list = json_array();
     bool well = json_object_set_new(object, "phases", list) == 0;
     for (int i = 0; i < run->phases && well; i++) {
         json_t *entry = json_object();
-        well = add_fields(entry, phase_fields, &run->phase[i]);
-        well = json_array_append_new(list, entry) == 0 && well;
+        plan_fields_write(&entry, phase_fields, &run->phase[i]);
+        well = entry && json_array_append_new(list, entry) == 0;
     }
     return well;
 }
@@ -112,7 +76,8 @@ static bool add_phases(json_t *object, const plan_run *run)
 int plan_history_line_write(char **out, size_t *size, const plan_run *run)
 {
     json_t *object = json_pack("{si}", "version", VERSION);
-    bool well = object && (size_t)run->source < SOURCES && add_fields(object, run_fields, run) &&
+    plan_fields_write(&object, run_fields, run);
+    bool well = object && (size_t)run->source < SOURCES &&
                 json_object_set_new(object, "source", json_string(sources[run->source])) == 0 &&
                 add_phases(object, run);
     char *text = well ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
@@ -128,46 +93,10 @@ int plan_history_line_write(char **out, size_t *size, const plan_run *run)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static bool read_text(char *out, size_t size, const json_t *value)
+static bool read_fields(void *to, const plan_field *table, const json_t *object)
 {
-    const char *text = json_string_value(value);
-    if (!text || strlen(text) >= size)
-        return false;
-    for (const char *at = text; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            return false;
-    memcpy(out, text, strlen(text) + 1);
-    return true;
-}
-
-static bool read_real(double *out, const json_t *value)
-{
-    *out = json_number_value(value);
-    return json_is_number(value) && isfinite(*out) && *out >= 0;
-}
-
-static bool read_field(void *to, const field *of, const json_t *value)
-{
-    char *place = (char *)to + of->offset;
-    switch (of->kind) {
-    case LATER:
-        if (!value)
-            return true;
-        /* fall through */
-    case REAL: return read_real((double *)place, value);
-    case WHOLE: *(int64_t *)place = json_integer_value(value); return json_is_integer(value) && *(int64_t *)place >= 0;
-    case TRUTH: *(bool *)place = json_is_true(value); return json_is_boolean(value);
-    case TEXT: break;
-    }
-    return read_text(place, of->size, value);
-}
-
-static bool read_fields(void *to, const field *table, const json_t *object)
-{
-    bool well = json_is_object(object);
-    for (; table->name && well; table++)
-        well = read_field(to, table, json_object_get(object, table->name));
-    return well;
+    const char *why = NULL;
+    return json_is_object(object) && !plan_fields_read(&why, table, object, to);
 }
 
 static bool read_source(shoal_plan_source *out, const json_t *value)

@@ -11,6 +11,7 @@
 #include <shoal/error.h>
 
 #include "base/memory.h"
+#include "base/option.h"
 
 /* ---- patterns ---------------------------------------------------------------------------------------------------- */
 
@@ -163,18 +164,18 @@ static int distance_to(const char *glob, const char *name)
 }
 
 /* Also near is a name that has the pattern in it: D4s_v5 in Standard_D4s_v5. */
-static int unlikeness(const char *glob, const char *inside, const char *name)
+static int pattern_distance(const char *glob, const char *inside, const char *name)
 {
     int whole = distance_to(glob, name), part = distance_to(inside, name) + 1;
     return whole < part ? whole : part;
 }
 
-static int unlikeness_most(const char *glob)
+static size_t count_letters(const char *glob)
 {
     size_t letters = 0;
     for (; *glob; glob++)
         letters += *glob != '*' && *glob != '?';
-    return letters < 3 ? 1 : letters < 6 ? 2 : 3;
+    return letters;
 }
 
 static size_t same_start(const char *a, const char *b)
@@ -188,7 +189,7 @@ static size_t same_start(const char *a, const char *b)
 /* Whether a is nearer than b: by letters, then by how long they begin alike. */
 static bool is_nearer(const char *glob, const char *inside, const char *a, const char *b)
 {
-    int first = unlikeness(glob, inside, a), second = unlikeness(glob, inside, b);
+    int first = pattern_distance(glob, inside, a), second = pattern_distance(glob, inside, b);
     return first < second || (first == second && same_start(glob, a) > same_start(glob, b));
 }
 
@@ -203,12 +204,13 @@ static void suggestion(char out[NAME_MOST + 2], const char *glob, const char *na
 static int list_nearest(list *out, const plan_prices *prices, const pattern *p)
 {
     char *inside = NULL, word[NAME_MOST + 2];
+    const int most = base_typos_most(count_letters(p->machine));
     int status = base_format(&inside, "*%s*", p->machine);
     for (int found = 0; status == SHOAL_OK && found < NEAREST_MOST; found++) {
         const plan_machine *best = NULL;
         for (int64_t i = 0; i < prices->machines; i++) {
             const plan_machine *machine = &prices->machine[i];
-            if (!in_region(machine, p) || unlikeness(p->machine, inside, machine->name) > unlikeness_most(p->machine) ||
+            if (!in_region(machine, p) || pattern_distance(p->machine, inside, machine->name) > most ||
                 (best && !is_nearer(p->machine, inside, machine->name, best->name)))
                 continue;
             suggestion(word, p->machine, machine->name);

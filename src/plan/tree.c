@@ -5,16 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/grain.h"
+
 /* As jobs choose them: two slices for every thread, at least four, none of more bytes than this; merged in one step up
  * to so many, and where a further step costs next to nothing, first by who made them. */
 static const double SLICES_A_SLOT = 2, SLICES_LEAST = 4, SLICES_MOST = 65536, SLICE_BYTES = 256e6, FLAT_MOST = 16,
                     GROUPED_MOST = 16;
 
-/* As src/engine/engine.c chooses them: about a mebibyte each, at least 64 of them where rows allow it. */
 static double usual_grains(const shoal_plan_job *job)
 {
-    double row_bytes = fmax(job->columns * job->value_bytes, 1), whole = fmin(0x1p20 / row_bytes, job->rows / 64);
-    return ceil(job->rows / fmin(fmax(floor(whole / 84) * 84, 252), 8064));
+    double row_bytes = fmin(fmax(job->columns * job->value_bytes, 1), 0x1p62);
+    return ceil(job->rows / (double)data_rows_per_grain((int64_t)job->rows, (int64_t)row_bytes));
 }
 
 static double choose_slices(const shoal_plan_job *job, const shoal_plan_crew *crew, double grains)

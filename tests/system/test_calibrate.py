@@ -146,7 +146,7 @@ def what_was_not_measured_stays():
 def a_damaged_file_is_not_overwritten():
     with open("a.json", "w") as file:
         file.write("{\"version\": 1,\n \"date\": }")
-    refuses(1, "a.json: line 2: unexpected token near '}'; --fresh begins anew", "-o", "a.json", "--seconds", 1)
+    refuses(1, "a.json: line 2: unexpected token near '}'; use --fresh to start anew", "-o", "a.json", "--seconds", 1)
     with open("a.json") as file:
         assert file.read().endswith("}")
     refuses(1, "a.json: line 2: unexpected token near '}'", "-o", "a.json", "--refit")
@@ -155,7 +155,8 @@ def a_damaged_file_is_not_overwritten():
     calibration["sites"][0]["put"] = -1
     with open("a.json", "w") as file:
         json.dump(calibration, file)
-    refuses(1, "a.json: site 1 (dir) 'put' is no number from 0 up; --fresh begins anew", "-o", "a.json", "--seconds", 1)
+    refuses(1, "a.json: site 1 (dir) 'put' is not a number of at least 0; use --fresh to start anew", "-o", "a.json",
+            "--seconds", 1)
 
 
 @apart.test
@@ -171,14 +172,14 @@ def wrong_input_is_told_before_anything_is_measured():
     refuses(2, "--out needs a file", "--out", "")
     refuses(2, "--workers must be at least 1, not 0", "--workers", 0)
     os.mkdir("folder")
-    refuses(1, "folder: can't read: Is a directory", "-o", "folder")
+    refuses(1, "folder: cannot read: Is a directory", "-o", "folder")
     refuses(1, "folder: can't write: it is a folder", "-o", "folder", "--fresh")
     with open("file", "w"):
         pass
     refuses(1, "file/a.json: can't write: Not a directory", "-o", "file/a.json")
     without = {name: value for name, value in environment().items() if name not in ("HOME", "XDG_CONFIG_HOME")}
     refuses(2,
-            "there is no place for a calibration: neither XDG_CONFIG_HOME nor HOME names a folder; --out names a file",
+            "cannot store the calibration: neither XDG_CONFIG_HOME nor HOME names a folder; use --out FILE",
             env=without)
     done = calibrate("--seconds", 1, "--store", "az://acct/box", code=1,
                      env=environment(AZURE_STORAGE_KEY="a2V5", AZURE_STORAGE_BLOB_ENDPOINT="http://127.0.0.1:9/acct",

@@ -150,19 +150,19 @@ static void test_damaged(void **state)
 {
     (void)state;
     refuses("\"version\": 1", "\"version\": 2", "this is a calibration of version 2, and this program reads version 1");
-    refuses("\"version\": 1,", "", "this is no calibration: it has no 'version'");
-    refuses("\"threads\": 8", "\"threads\": -8", "'threads' is no number of threads");
-    refuses("\"threads\": 8", "\"threads\": 8.5", "'threads' is no number of threads");
-    refuses("\"corn\"", "17", "'host' is no text");
-    refuses("2023-11-14T22:13:20Z", "yesterday", "'date' is no date such as 2026-01-31T12:00:00Z");
-    refuses("\"value\": 1.25e-10", "\"value\": -1", "pace 1 (kmeans run) 'value' is no number from 0 up");
-    refuses("\"value\": 1.25e-10", "\"value\": \"fast\"", "pace 1 (kmeans run) 'value' is no number from 0 up");
+    refuses("\"version\": 1,", "", "this is not a calibration: it has no 'version'");
+    refuses("\"threads\": 8", "\"threads\": -8", "'threads' is not a number of threads");
+    refuses("\"threads\": 8", "\"threads\": 8.5", "'threads' is not a number of threads");
+    refuses("\"corn\"", "17", "'host' is not a text");
+    refuses("2023-11-14T22:13:20Z", "yesterday", "'date' is not a date such as 2026-01-31T12:00:00Z");
+    refuses("\"value\": 1.25e-10", "\"value\": -1", "pace 1 (kmeans run) 'value' is not a number of at least 0");
+    refuses("\"value\": 1.25e-10", "\"value\": \"fast\"", "pace 1 (kmeans run) 'value' is not a number of at least 0");
     refuses("\"value\": 1.25e-10,", "", "pace 1 (kmeans run) 'value' is missing");
     refuses("\"store\": \"az://acct/box\",", "", "site 2 'store' is missing");
     refuses("\"get_price\": 0.0,", "", "site 1 (dir) 'get_price' is missing");
-    refuses("\"row\": 7e-9", "\"row\": -7e-9", "pace 1 (kmeans run) 'row' is no number from 0 up");
-    refuses("\"paces\": [", "\"paces\": [17, ", "pace 1 is no object");
-    refuses("\"paces\": [", "\"paces\": 3, \"other\": [", "'paces' is no list");
+    refuses("\"row\": 7e-9", "\"row\": -7e-9", "pace 1 (kmeans run) 'row' is not a number of at least 0");
+    refuses("\"paces\": [", "\"paces\": [17, ", "pace 1 is not an object");
+    refuses("\"paces\": [", "\"paces\": 3, \"other\": [", "'paces' is not a list");
     refuses("\"sites\": [", "\"places\": [", "'sites' is missing");
 }
 

@@ -5,6 +5,7 @@
  * phase. */
 #include <math.h>
 
+#include "data/grain.h"
 #include "learn/kmeans/seed.h"
 
 /* What a round and a partial have around their numbers on the way: names, numbers, a layout. */
@@ -43,12 +44,10 @@ typedef struct sizes {
     double model;  /* of a round without a section of its own */
 } sizes;
 
-/* Of engine.c, which chooses grains of about a mebibyte, at least 64 of them where rows allow it. */
 static double usual_grains(const shoal_shape *shape)
 {
-    double rows = (double)shape->rows, row_bytes = (double)shape->columns * (double)shoal_type_size(shape->type);
-    double rows_per_grain = fmin(0x1p20 / row_bytes, rows / 64);
-    return ceil(rows / fmin(fmax(rows_per_grain, 252), 8064));
+    int64_t each = data_rows_per_grain(shape->rows, shape->columns * (int64_t)shoal_type_size(shape->type));
+    return ceil((double)shape->rows / (double)each);
 }
 
 static sizes sizes_of(int64_t k, int64_t runs, const shoal_shape *shape)

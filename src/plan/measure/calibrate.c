@@ -266,7 +266,7 @@ static int find_path(char **path, const char *out)
         return shoal_fail(SHOAL_USAGE, "--out needs a file");
     int status = out ? base_copy_text(path, out) : plan_calibration_path(path);
     if (status == SHOAL_USAGE && !out)
-        status = shoal_fail(SHOAL_USAGE, "%s; --out names a file", shoal_error());
+        status = shoal_fail(SHOAL_USAGE, "%s; use --out FILE", shoal_error());
     return status;
 }
 
@@ -274,7 +274,7 @@ static int read_kept(plan_calibration *kept, const char *path, bool fresh)
 {
     int status = fresh ? SHOAL_ABSENT : plan_calibration_read(kept, path);
     if (status == SHOAL_INVALID)
-        status = shoal_fail(status, "%s; --fresh begins anew", shoal_error());
+        status = shoal_fail(status, "%s; use --fresh to start anew", shoal_error());
     return status == SHOAL_ABSENT ? SHOAL_OK : status;
 }
 
