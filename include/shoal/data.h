@@ -70,7 +70,8 @@ typedef struct shoal_data_options {
     const char *drop_columns; /* columns to leave out; NULL: none */
     const char *target;       /* the column that is known of each row, by name or number; "" for the last one; in text
                                * it may hold words.  It is read even if keep_columns does not list it, then as the last
-                               * column.  What is no column is no error: see shoal_data_target */
+                               * column */
+    bool need_target;         /* a target that is no column is an error, and not just no target */
     int missing;              /* SHOAL_MISSING_REFUSE, ...; the target is never filled in */
     int64_t memory;           /* decode into a temporary file above this many bytes; 0 means half of what is free */
 } shoal_data_options;
@@ -95,6 +96,11 @@ SHOAL_API const char *shoal_data_format(const shoal_data *data);
 SHOAL_API const char *shoal_data_detail(const shoal_data *data);
 /* The header's name of a column of a text file, counted from 0; NULL when it has none or there is no such column. */
 SHOAL_API const char *shoal_data_column_name(const shoal_data *data, int64_t column);
+/* Whether the first line of a text file was taken for the names of its columns. */
+SHOAL_API bool shoal_data_has_header(const shoal_data *data);
+/* How many values were missing and were filled in, or went with their rows; and how many rows were left out. */
+SHOAL_API int64_t shoal_data_missing(const shoal_data *data);
+SHOAL_API int64_t shoal_data_rows_dropped(const shoal_data *data);
 /* The column that the option `target` names, counted from 0; -1 when there is none. */
 SHOAL_API int64_t shoal_data_target(const shoal_data *data);
 /* When the target column holds words, its values are 0, 1, 2, ... and these the words, in the order of their bytes;

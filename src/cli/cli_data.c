@@ -70,6 +70,7 @@ static int info_json(const shoal_data *data)
     base_json_put(&object, "columns", json_integer(shoal_data_columns(data)));
     base_json_put(&object, "type", json_string(shoal_type_name(shoal_data_type(data))));
     base_json_put(&object, "bytes", json_integer(value_bytes(data)));
+    cli_json_reading(&object, data);
     if (shoal_data_column_name(data, 0)) {
         json_t *names = json_array();
         for (int64_t i = 0; i < shoal_data_columns(data); i++)
@@ -95,9 +96,10 @@ static int run_info(void *from_main, const char *const *word, int words)
         cli_put_text(stdout, shoal_data_path(data));
         fputs("\nformat    ", stdout);
         cli_put_text(stdout, shoal_data_detail(data));
-        printf("\nrows      %" PRId64 "\ncolumns   %" PRId64 "\ntype      %s\nbytes     %" PRId64 "\n",
-               shoal_data_rows(data), shoal_data_columns(data), shoal_type_name(shoal_data_type(data)),
-               value_bytes(data));
+        printf("\nrows      %" PRId64, shoal_data_rows(data));
+        cli_print_reading(stdout, data);
+        printf("\ncolumns   %" PRId64 "\ntype      %s\nbytes     %" PRId64 "\n", shoal_data_columns(data),
+               shoal_type_name(shoal_data_type(data)), value_bytes(data));
         if (shoal_data_column_name(data, 0)) {
             fputs("names     ", stdout);
             for (int64_t i = 0; i < shoal_data_columns(data); i++) {

@@ -211,6 +211,8 @@ json_t *cli_outcome_json(const shoal_outcome *outcome)
     base_json_put(&object, "data", base_json_text(outcome->data_name));
     base_json_put(&object, "rows", json_integer(outcome->rows));
     base_json_put(&object, "columns", json_integer(outcome->columns));
+    if (outcome->data)
+        cli_json_reading(&object, outcome->data);
     if (outcome->columns_used.note)
         base_json_put(&object, "columns_note", base_json_text(outcome->columns_used.note));
     base_json_put(&object, "rounds", json_integer(outcome->report.rounds));
@@ -238,12 +240,52 @@ json_t *cli_outcome_json(const shoal_outcome *outcome)
     return object;
 }
 
+/* The names of the first columns, by which people see what was taken for a header. */
+static void print_header(FILE *stream, const shoal_data *data)
+{
+    enum { NAMES_SHOWN = 4 };
+    const int64_t columns = shoal_data_columns(data);
+    fputs("; the first line is a header: ", stream);
+    for (int64_t i = 0; i < columns && i < NAMES_SHOWN; i++) {
+        fputs(i > 0 ? ", " : "", stream);
+        cli_put_text(stream, shoal_data_column_name(data, i));
+    }
+    fputs(columns > NAMES_SHOWN ? ", ..." : "", stream);
+}
+
+void cli_print_reading(FILE *stream, const shoal_data *data)
+{
+    const int64_t missing = shoal_data_missing(data), dropped = shoal_data_rows_dropped(data);
+    if (shoal_data_has_header(data))
+        print_header(stream, data);
+    else if (strcmp(shoal_data_format(data), "text") == 0)
+        fputs("; no header", stream);
+    if (dropped > 0)
+        fprintf(stream, "; %" PRId64 " row%s with missing values left out", dropped, base_plural(dropped));
+    else if (missing > 0)
+        fprintf(stream, "; %" PRId64 " missing value%s filled in by means", missing, base_plural(missing));
+}
+
+void cli_json_reading(json_t **object, const shoal_data *data)
+{
+    const int64_t missing = shoal_data_missing(data);
+    if (strcmp(shoal_data_format(data), "text") == 0)
+        base_json_put(object, "header", json_boolean(shoal_data_has_header(data)));
+    if (missing > 0)
+        base_json_put(object, "missing", json_integer(missing));
+    if (missing > 0)
+        base_json_put(object, "rows_dropped", json_integer(shoal_data_rows_dropped(data)));
+}
+
 void cli_outcome_print_data(const shoal_outcome *outcome, FILE *stream)
 {
     fprintf(stream, "data       ");
     cli_put_text(stream, outcome->data_name);
-    fprintf(stream, ": %" PRId64 " row%s, %" PRId64 " column%s, %s\n", outcome->rows, base_plural(outcome->rows),
+    fprintf(stream, ": %" PRId64 " row%s, %" PRId64 " column%s, %s", outcome->rows, base_plural(outcome->rows),
             outcome->columns, base_plural(outcome->columns), shoal_type_name(outcome->type));
+    if (outcome->data)
+        cli_print_reading(stream, outcome->data);
+    fputc('\n', stream);
     if (outcome->columns_used.note) {
         fprintf(stream, "columns    ");
         cli_put_text(stream, outcome->columns_used.note);

@@ -266,6 +266,21 @@ const char *shoal_data_column_name(const shoal_data *data, int64_t column)
     return data->names ? data->names + data->name_offsets[column] : NULL;
 }
 
+bool shoal_data_has_header(const shoal_data *data)
+{
+    return data->has_header;
+}
+
+int64_t shoal_data_missing(const shoal_data *data)
+{
+    return data->missing;
+}
+
+int64_t shoal_data_rows_dropped(const shoal_data *data)
+{
+    return data->source_rows > 0 ? data->source_rows - data->rows : 0;
+}
+
 int64_t shoal_data_target(const shoal_data *data)
 {
     return data->target;

@@ -71,7 +71,7 @@ int data_columns_advice(char **out, const data_table_columns *table, const char 
     return status;
 }
 
-static int fail_unknown(const data_table_columns *table, const char *option, const piece *wrong)
+static int fail_unknown(const data_table_columns *table, const char *option, const piece *wrong, const char *more)
 {
     char *advice = NULL, *text = NULL;
     const int shown = wrong->length < DATA_SHOWN_BYTES ? (int)wrong->length : DATA_SHOWN_BYTES;
@@ -79,8 +79,8 @@ static int fail_unknown(const data_table_columns *table, const char *option, con
     if (status == SHOAL_OK)
         status = data_columns_advice(&advice, table, text);
     if (status == SHOAL_OK)
-        status = shoal_fail(SHOAL_USAGE, "%s: %s: there is no column \"%.*s\"%s", table->path, option, shown,
-                            wrong->text, advice);
+        status = shoal_fail(SHOAL_USAGE, "%s: %s: there is no column \"%.*s\"%s%s", table->path, option, shown,
+                            wrong->text, more, advice);
     base_free(&advice);
     base_free(&text);
     return status;
@@ -147,7 +147,7 @@ static int add_piece(listing *self, const piece *of)
         for (found = true; first <= last; first++)
             add_column(self, first);
     if (!found)
-        return fail_unknown(self->table, self->option, of);
+        return fail_unknown(self->table, self->option, of, "");
     if (self->count == before)
         return shoal_fail(SHOAL_USAGE, "%s: %s: column \"%.*s\" is listed twice", self->table->path, self->option,
                           of->length < DATA_SHOWN_BYTES ? (int)of->length : DATA_SHOWN_BYTES, of->text);
@@ -219,6 +219,8 @@ static int place_target(data_chosen *chosen, const data_table_columns *table, co
     int64_t target = -1;
     int status = *options->target ? find_target(&target, table, options->target)
                                   : find_last(&target, table, chosen, options->keep_columns != NULL);
+    if (status == SHOAL_OK && target < 0 && options->need_target)
+        return fail_unknown(table, "--target", &(piece){options->target, strlen(options->target)}, " and no such file");
     if (status < 0 || target < 0)
         return status;
     if (dropped && dropped[target])

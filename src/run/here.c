@@ -7,6 +7,7 @@
 #include "ranks.h"
 #include "run.h"
 #include "function.h"
+#include "load.h"
 #include "process.h"
 
 /* The place of the checkpoint, when there is to be one.  It is removed in the end, and so would be an output there. */
@@ -73,6 +74,8 @@ int run_here(shoal_outcome *outcome)
                        outcome->weights, &options);
     run_may_stop(outcome, false);
     run_doing(outcome, NULL);
+    if (status == SHOAL_INVALID)
+        status = run_explain_missing(outcome, status);
     if (status == SHOAL_INVALID && !request->rows && !names_data(outcome)) /* a learner sees rows, not files */
         status = shoal_fail(status, "%s: %s", outcome->data_name, shoal_error());
     warn_idle(outcome);

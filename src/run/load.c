@@ -134,8 +134,7 @@ static int take_given_rows(shoal_outcome *outcome, const shoal_data_options *opt
 static void choose_reading(shoal_data_options *reading, char number[24], const shoal_outcome *outcome)
 {
     const learn_schema *model = outcome->columns_used.model ? &outcome->columns_used.schema : NULL;
-    if (run_target_option(outcome))
-        reading->target = run_target_option(outcome);
+    run_target_read(reading, outcome);
     if (model && !reading->target && model->target) {
         reading->target = model->target;
     } else if (model && !reading->target && model->target_column > 0) {
@@ -187,5 +186,18 @@ int run_load_alone(shoal_outcome *outcome)
     if (status == SHOAL_OK)
         status = run_columns_scale(outcome);
     outcome->load_seconds = base_seconds() - started;
+    return status;
+}
+
+int run_explain_missing(const shoal_outcome *outcome, int status)
+{
+    char *told = NULL;
+    data_missing found = {0};
+    if (outcome->data && !outcome->request->rows && base_copy_text(&told, shoal_error()) == SHOAL_OK &&
+        data_missing_count(&found, outcome->data) == SHOAL_OK && found.values > 0)
+        status = data_missing_refuse(outcome->data, &found);
+    else if (told)
+        status = shoal_fail(status, "%s", told);
+    base_free(&told);
     return status;
 }

@@ -8,6 +8,9 @@
 int run_load(shoal_outcome *outcome);
 /* The same by this process alone.  Weights that are there already are not read. */
 int run_load_alone(shoal_outcome *outcome);
+/* After a learner refused the rows: it stops at the first value that is not a number, so if values are missing people
+ * are told how many, and what to do.  Returns `status`. */
+int run_explain_missing(const shoal_outcome *outcome, int status);
 /* Notes what the data are called and their shape. */
 int run_note_data(shoal_outcome *outcome, const char *name, int64_t rows, int64_t columns, shoal_type type);
 

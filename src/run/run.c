@@ -108,6 +108,8 @@ static int run_prepared(shoal_outcome *outcome)
     int status = prepare_run(outcome);
     if (status == SHOAL_OK)
         status = run_on_workers(&outcome->request->workers) ? run_away_from_here(outcome) : run_here(outcome);
+    if (status == SHOAL_INVALID && !outcome->away.keep) /* a job that is kept is told how to remove it */
+        status = run_explain_missing(outcome, status);
     if (status == SHOAL_OK && !outcome->away.detached)
         status = run_finish(outcome);
     return status;

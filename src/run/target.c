@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
-#include "data/data_columns.h"
 #include "data/data_internal.h"
 #include "data/data_missing.h"
 
@@ -398,7 +397,13 @@ static int join_file(shoal_outcome *outcome, const char *path)
 
 /* ---- a column or a file ------------------------------------------------------------------------------------------ */
 
-const char *run_target_option(const shoal_outcome *outcome)
+static bool is_there(const char *path)
+{
+    struct stat about;
+    return strcmp(path, "-") == 0 || stat(path, &about) == 0;
+}
+
+static const char *target_of(const shoal_outcome *outcome)
 {
     const char *given = outcome->request->inputs.target;
     if (outcome->columns_used.model) /* which is applied, to rows that may hold its target still */
@@ -408,22 +413,13 @@ const char *run_target_option(const shoal_outcome *outcome)
     return given ? given : "";
 }
 
-static bool is_there(const char *path)
+void run_target_read(shoal_data_options *reading, const shoal_outcome *outcome)
 {
-    struct stat about;
-    return strcmp(path, "-") == 0 || stat(path, &about) == 0;
-}
-
-static int fail_unknown_target(const shoal_outcome *outcome, const char *text)
-{
-    const data_table_columns table = data_columns_of(outcome->data);
-    char *advice = NULL;
-    int status = data_columns_advice(&advice, &table, text);
-    if (status == SHOAL_OK)
-        status = shoal_fail(SHOAL_USAGE, "--target: '%s' is neither a column of %s nor a file%s", text,
-                            outcome->data_name, advice);
-    base_free(&advice);
-    return status;
+    const char *text = target_of(outcome);
+    if (!text)
+        return;
+    reading->target = text;
+    reading->need_target = !is_there(text);
 }
 
 static void tell_that_column_counts(const shoal_outcome *outcome, const char *text)
@@ -436,16 +432,14 @@ static void tell_that_column_counts(const shoal_outcome *outcome, const char *te
 
 int run_target_settle(shoal_outcome *outcome)
 {
-    const char *text = outcome->request->inputs.target;
-    if (!text || !*text || !run_target_option(outcome))
+    const char *text = target_of(outcome);
+    if (!text || !*text)
         return SHOAL_OK;
     if (shoal_data_target(outcome->data) >= 0) {
         if (is_there(text))
             tell_that_column_counts(outcome, text);
         return SHOAL_OK;
     }
-    if (!is_there(text))
-        return fail_unknown_target(outcome, text);
     if (outcome->request->rows)
         return shoal_fail(SHOAL_USAGE, "--target %s: rows in memory have their target in one of their columns", text);
     if (run_is_in_store(outcome->request->data))

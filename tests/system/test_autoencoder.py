@@ -369,8 +369,8 @@ def test_bad_input():
     data[40, 0], data[41, 0] = np.nan, np.inf
     path = save(data)
     refuse(path, [*hidden, "--output", "linear"],
-           f"{path}: row 41, column 1 is not a number; an autoencoder needs finite numbers")
-    refuse(path, [*hidden, "--scale", "auto"], "row 41, column 1 is not a number")
+           f"{path}: 1 value is missing, the first in row 41, column 1; --missing mean fills in")
+    refuse(path, [*hidden, "--scale", "auto"], "1 value is missing, the first in row 41, column 1")
     data[40, 0] = 0
     refuse(save(data), [*hidden, "--scale", "auto"], "row 42, column 1 is infinite")
     refuse(save(np.full((20, 3), 7.0)), [*hidden, "--scale", "auto"],

@@ -187,13 +187,14 @@ def wrong_input_is_told():
     np.save("none.npy", np.array([1.0, 1, 0, 0]))
     np.save("many.npy", np.c_[np.arange(1001.0), np.arange(1001.0)])
     refuses(1, "column 2, which is to hold the labels, is 5 in every row; two classes are the least", "one.npy")
-    refuses(1, "row 2, column 1 is not a number; naive Bayes needs finite numbers", "bad.npy")
+    refuses(1, "1 value is missing, the first in row 2, column 1; --missing mean fills in the mean of the column, "
+            "--missing drop leaves out the row", "bad.npy")
     refuses(1, "column 2, which is to hold the labels, has more than 1000 different values; --target names another "
             "column", "many.npy")
     refuses(1, "column 1 is 1 in every row with label 5: with a variance of 0 --smoothing must be greater than 0",
             "flat.npy", "--smoothing", 0)
     refuses(1, "every row with label 6 has a weight of 0: leave these rows out", "good.npy", "--weights", "none.npy")
-    refuses(2, "--target: '3' is neither a column of good.npy nor a file; there are 2 columns, without names",
+    refuses(2, 'good.npy: --target: there is no column "3" and no such file; there are 2 columns, without names',
             "good.npy", "--target", 3)
     refuses(2, "unknown option --labels; known labels are given with --target FILE", "good.npy", "--labels", "none.npy")
     refuses(2, "--smoothing must be at least 0, not -1", "good.npy", "--smoothing", -1)

@@ -543,6 +543,75 @@ def more_clusters_than_distinct_rows_are_refused():
 
 
 @test
+def a_header_is_found_whatever_columns_are_read():
+    write("cities.csv", "city,2019,2020\nParis,2,3\nRome,4,5\n")
+    says = 'line 2, column 1 (city): "Paris" is not a number; --drop-column city leaves the column out'
+    fails(1, says, "kmeans", "cities.csv", "-k", 1)
+    for column in ("city", "1", "-3"):
+        assert succeeds("data", "head", "cities.csv", "--drop-column", column) == "2019\t2020\n2\t3\n4\t5\n"
+    told = succeeds("kmeans", "cities.csv", "-k", 1, "--drop-column", "city").splitlines()[0]
+    assert told.endswith("cities.csv: 2 rows, 2 columns, float64; the first line is a header: 2019, 2020"), told
+    assert json.loads(succeeds("kmeans", "cities.csv", "-k", 1, "--columns", "2-3", "--json"))["header"] is True
+    assert "; the first line is a header: 2020\n" in succeeds("data", "info", "cities.csv", "--columns", "2020")
+    told = succeeds("kmeans", "cities.csv", "-k", 1, "--drop-column", "1", "--header", "no").splitlines()[0]
+    assert "3 rows" in told and told.endswith("; no header"), told
+    write("ids.csv", "Paris,2,3\nRome,4,5\n")
+    for more in ([], ["--drop-column", "1"]):
+        fails(1, ["ids.csv: line 1 (Paris,2,3) may be a header or a row", "--header yes", "--header no"], "data",
+              "info", "ids.csv", *more)
+    assert succeeds("data", "head", "ids.csv", "--drop-column", 1, "--header", "no") == "2\t3\n4\t5\n"
+    fails(2, ["--header", "auto, yes, no"], "data", "info", "ids.csv", "--header", "maybe")
+
+
+@test
+def columns_are_chosen_in_any_format():
+    X = numpy.arange(60.0).reshape(10, 6)
+    numpy.save("x.npy", X)
+    X.astype("f4").tofile("x.bin")
+    numpy.savetxt("x.csv", X, delimiter=",", header="a,b,c,d,e,f", comments="")
+    raw = ["--cols", 6, "--type", "f4"]
+    expected = "".join(f"{a:.0f}\t{b:.0f}\t{c:.0f}\n" for a, b, c in X[:10, [5, 0, 1]])
+    for path, *more in (["x.npy"], ["x.bin", *raw], ["x.csv"]):
+        for chosen in (["--columns", "-1,1-2"], ["--columns", "6,1-5", "--drop-column", "3-5"]):
+            rows = succeeds("data", "head", path, *more, *chosen)
+            assert rows.endswith(expected), rows
+    assert succeeds("data", "head", "x.csv", "--columns", "f,a,2").startswith("f\ta\tb\n5\t0\t1\n")
+    fails(2, ['x.csv: --columns: there is no column "g"', "the columns are a, b, c, d"], "kmeans", "x.csv", "-k", 2,
+          "--columns", "g")
+    fails(2, ["x.npy: --drop-column", "there are 6 columns, without names"], "kmeans", "x.npy", "-k", 2,
+          "--drop-column", "7")
+    numpy.save("few.npy", X[:, [4, 2]])
+    succeeds("kmeans", "few.npy", "-k", 3, "--centres", "expected.npy", "--quiet")
+    for path in ("x.npy", "x.csv"):
+        for way in ([], ["--workers", "local:2"]):
+            succeeds("kmeans", path, "-k", 3, "--columns", "5,3", "--centres", "c.npy", "--quiet", *way)
+            assert (numpy.load("c.npy") == numpy.load("expected.npy")).all(), (path, way)
+
+
+@test
+def missing_values_are_refused_filled_in_or_left_out():
+    write("m.csv", "a,b\n1,2\nNA,4\n5,?\n7,8\n9,10\n")
+    says = "m.csv: 2 values are missing, the first in line 3, column 1 (a); --missing mean fills in"
+    fails(1, says, "kmeans", "m.csv", "-k", 1)
+    assert succeeds("data", "head", "m.csv", "--missing", "mean") == "a\tb\n1\t2\n5.5\t4\n5\t6\n7\t8\n9\t10\n"
+    numpy.save("m.npy", [[1, 2], [numpy.nan, 4], [5, numpy.nan], [7, 8], [9, 10]])
+    fails(1, "m.npy: 2 values are missing, the first in row 2, column 1; --missing mean", "kmeans", "m.npy", "-k", 1)
+    numpy.save("w.npy", [1.0, 50, 60, 2, 3])
+    for path in ("m.csv", "m.npy"):
+        told = succeeds("kmeans", path, "-k", 1, "--missing", "drop", "--weights", "w.npy", "--centres", "c.npy")
+        assert "3 rows" in told and "; 2 rows with missing values left out" in told, told
+        assert numpy.allclose(numpy.load("c.npy"), [[(1 + 14 + 27) / 6, (2 + 16 + 30) / 6]]), numpy.load("c.npy")
+        about = json.loads(succeeds("kmeans", path, "-k", 1, "--missing", "mean", "--json", "--model", "m.safetensors"))
+        assert (about["missing"], about["rows_dropped"], about["rows"]) == (2, 0, 5), about
+        succeeds("predict", "m.safetensors", path, "--missing", "mean", "--labels", "l.npy", "--quiet")
+        assert len(numpy.load("l.npy")) == 5
+        fails(2, ["--missing drop", "--missing mean"], "predict", "m.safetensors", path, "--missing", "drop")
+    succeeds("kmeans", "w.npy", "-k", 1, "--model", "plain.safetensors", "--quiet")
+    fails(2, "plain.safetensors was not trained with this option", "predict", "plain.safetensors", "w.npy", "--missing",
+          "mean")
+
+
+@test
 def data_verbs_show_and_convert():
     write("x.csv", "a,b,name\n1,2.5,7\n3,0.1,8\n5,-6e300,9\n")
     assert succeeds("data", "head", "x.csv", "-n", 2) == "a\tb\tname\n1\t2.5\t7\n3\t0.1\t8\n"

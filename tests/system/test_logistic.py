@@ -283,6 +283,75 @@ def labels_of_their_own():
                          Model("named.csv", "--target", 3).weights))
 
 
+def words_as_targets():
+    """Words in a column of any place, or in a file, are classes in the order of their bytes."""
+    X, y = flowers(3, 300, 4, 65)
+    word = np.array(["oak", "Ash tree", "birch"])[y]
+    classes = sorted(set(word))
+    expected = Model(save(np.c_[X, np.searchsorted(classes, word)])).weights
+    rows = X.tolist()
+
+    def table(path, place, cell=lambda i: word[i], name="kind"):
+        names = [f"x{k}" for k in range(4)]
+        names.insert(place, name)
+        lines = [",".join(names)]
+        for i, row in enumerate(rows):
+            cells = [repr(value) for value in row]
+            cells.insert(place, cell(i))
+            lines.append(",".join(cells))
+        pathlib.Path(path).write_text("\n".join(lines) + "\n")
+
+    table("last.csv", 4)
+    table("middle.csv", 2)
+    pathlib.Path("words.txt").write_text("".join(f"{w}\n" for w in word))
+    pathlib.Path("named.txt").write_text("kind\n" + "".join(f"{w}\n" for w in word))
+    ways = {
+        "the last column": ["last.csv"], "a name": ["middle.csv", "--target", "kind"],
+        "a number": ["middle.csv", "--target", "3"], "from the end": ["middle.csv", "--target=-3"],
+        "beside chosen columns": ["middle.csv", "--target", "kind", "--columns", "x0,x1,x2,x3"],
+        "a file": [save(X), "--target", "words.txt"], "a file with a name": [save(X), "--target", "named.txt"],
+        "workers": ["middle.csv", "--target", "kind", "--workers", "local:2"],
+        "a file, on workers": [save(X), "--target", "words.txt", "--workers", "local:2"]
+    }
+    for way, options in ways.items():
+        model = Model(*options)
+        check(f"words: {way}", np.array_equal(model.weights, expected) and list(model.classes) == [0, 1, 2])
+        check(f"words: {way}: the model has their names", all(name in model.metadata["schema"] for name in classes),
+              model.metadata)
+    result = shoal("logistic", "last.csv", "--target", "kind", "--store", "dir:words", "--workers", "local:1",
+                   "--detach", "--model", "detached.safetensors")
+    waited = shoal("job", "wait", "--store", "dir:words")
+    check("words: a detached job", result.returncode == 0 and waited.returncode == 0, (result.stderr, waited.stderr))
+    deadline = time.monotonic() + SOON
+    while not os.path.exists("detached.safetensors") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    check("words: the detached job's model is the same",
+          pathlib.Path("detached.safetensors").read_bytes() == Model("last.csv", "--target", "kind").bytes)
+    pathlib.Path("kind").write_text("1\n")
+    both = shoal("logistic", "last.csv", "--target", "kind")
+    check("a column counts before a file, and that is told", both.returncode == 0 and "./kind" in both.stderr,
+          both.stderr)
+    os.remove("kind")
+
+    table("gaps.csv", 4, lambda i: "" if i % 50 == 7 else word[i])
+    kept = np.array([i % 50 != 7 for i in range(300)])
+    refuses(1, "gaps.csv: 6 values are missing, the first in line 9, column 5 (kind)", "gaps.csv")
+    refuses(1, "column 5 (kind) is the target and has missing values", "gaps.csv", "--missing", "mean")
+    weights = np.arange(1.0, 301)
+    dropped = Model("gaps.csv", "--missing", "drop", "--weights", save(weights))
+    number = np.searchsorted(classes, word)[kept]
+    check("rows of unknown class are left out with their weights",
+          dropped.found == Model(save(np.c_[X[kept], number]), "--weights", save(weights[kept])).found)
+    pathlib.Path("gaps.txt").write_text("".join(f"{w if k else 'NA'}\n" for w, k in zip(word, kept)))
+    of_file = Model(save(X), "--target", "gaps.txt", "--missing", "drop", "--weights", save(weights))
+    check("also those that a file does not know", of_file.found == dropped.found)
+    refuses(2, "--columns leaves open which column is the target", "middle.csv", "--columns", "x0,x1")
+    refuses(2, "--drop-column leaves out column 3, which is the target", "middle.csv", "--target", "kind",
+            "--drop-column", "kind")
+    refuses(2, 'middle.csv: --target: there is no column "kint" and no such file; did you mean "kind"?', "middle.csv",
+            "--target", "kint")
+
+
 # ---- stopping and going on -------------------------------------------------------------------------------------------
 
 
@@ -390,7 +459,7 @@ def predictions_are_those_of_scikit_learn():
                   pathlib.Path("p.npy").read_bytes() == pathlib.Path("p2.npy").read_bytes())
         new[17, 2] = np.nan
         result = shoal("predict", model.path, save(new), "--labels", "l.npy")
-        check("a row without a number", result.returncode == 1 and "row 18, column 3 is not a number" in result.stderr,
+        check("a row without a number", result.returncode == 1 and "the first in row 18, column 3" in result.stderr,
               result.stderr)
         result = shoal("predict", model.path, save(new[:, 1:]), "--labels", "l.npy")
         check("rows of another length", result.returncode == 1 and "5 columns" in result.stderr and
@@ -406,16 +475,16 @@ def wrong_input_is_told():
     bad = np.c_[X, y]
     bad[40, 1] = np.nan
     bad[50, 0] = np.inf
-    refuses(1, "row 41, column 2 is not a number", save(bad))
+    refuses(1, "1 value is missing, the first in row 41, column 2; --missing mean fills in", save(bad))
     refuses(1, "column 4, which is to hold the labels, is 7 in every row; two classes are the least",
             save(np.c_[X, 0 * y + 7]))
     wide = np.random.default_rng(1).normal(size=(2000, 2))
     refuses(1, "column 2, which is to hold the labels, has more than 1000 different values", save(wide))
-    refuses(2, f"'spezies' is neither a column of {good} nor a file; there are 4 columns, without names", good,
-            "--target", "spezies")
-    refuses(2, "'5' is neither a column", good, "--target", 5)
-    refuses(2, "'0' is neither a column", good, "--target", 0)
-    refuses(2, "'-5' is neither a column", good, "--target=-5")
+    refuses(2, 'there is no column "spezies" and no such file; there are 4 columns, without names', good, "--target",
+            "spezies")
+    refuses(2, 'there is no column "5"', good, "--target", 5)
+    refuses(2, 'there is no column "0"', good, "--target", 0)
+    refuses(2, 'there is no column "-5"', good, "--target=-5")
     refuses(2, "--l1", good, "--l1=-1")
     refuses(2, "--l2", good, "--l2=nan")
     refuses(2, "--history", good, "--history", 0)
@@ -456,8 +525,8 @@ def help_and_trace():
 
 tests = [
     minima_are_those_of_scikit_learn, the_defaults_converge, digits, float32_is_nearly_as_good,
-    l1_minima_meet_their_conditions, all_find_the_same_bytes, labels_of_their_own, a_killed_job_goes_on,
-    a_submission_that_is_cut_short_goes_on, an_earlier_model_saves_steps, a_limit_is_told,
+    l1_minima_meet_their_conditions, all_find_the_same_bytes, labels_of_their_own, words_as_targets,
+    a_killed_job_goes_on, a_submission_that_is_cut_short_goes_on, an_earlier_model_saves_steps, a_limit_is_told,
     predictions_are_those_of_scikit_learn, wrong_input_is_told, help_and_trace
 ]
 for run in tests:

@@ -83,8 +83,8 @@ def rows_that_can_not_be():
     X[1990, 3] = np.nan
     np.save("x.npy", X)
     for kind in mpi.KINDS:
-        mpi.refuses(kind, 4, 1, "x.npy: row 1991, column 4 is not a number", "kmeans", "x.npy", "-k", 3, "--labels",
-                    "l.npy")
+        mpi.refuses(kind, 4, 1, "x.npy: 1 value is missing, the first in row 1991, column 4", "kmeans", "x.npy", "-k",
+                    3, "--labels", "l.npy")
     told = mpi.refuses(LAST, 3, 1, "x.npy", "autoencoder", "x.npy", "--hidden", 3, "--features", "f.npy")
     assert "row 1991" in told, told
 
