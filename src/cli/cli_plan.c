@@ -10,6 +10,7 @@
 #include "plan/measure/measure_probe.h"
 #include "run/code.h"
 #include "run/params.h"
+#include "run/run.h"
 
 /* What a plan of a module needs besides. */
 typedef struct function {
@@ -21,6 +22,8 @@ typedef struct function {
 typedef struct settings {
     cli_common common;
     cli_plan_settings plan;
+    shoal_data_options reading;
+    learn_inputs inputs;
     _Alignas(16) char config[];
 } settings;
 
@@ -175,16 +178,47 @@ static int64_t classes_of(const learn_face *face, const void *config)
     return 0;
 }
 
+/* Reads DATA as the command would, and settles the learner's options by it. */
+static int read_data(shoal_outcome **out, shoal_request **request, const learn_face *face, const settings *settings,
+                     const char *path)
+{
+    int status = shoal_request_new(request, face->algorithm->name);
+    if (status < 0)
+        return status;
+    memcpy((*request)->config, settings->config, face->algorithm->config_size);
+    (*request)->reading = settings->reading;
+    (*request)->inputs = settings->inputs;
+    (*request)->data = path;
+    return run_prepare(out, *request);
+}
+
 static int run_plan_learner(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
     const learn_face *face = settings->common.verb->face;
+    shoal_request *request = NULL;
+    shoal_outcome *outcome = NULL;
+    cli_plan_asked asked = {.algorithm = face->algorithm,
+                            .config = settings->config,
+                            .settings = &settings->plan,
+                            .path = word[0],
+                            .classes = classes_of(face, settings->config)};
     (void)words;
-    return make_plan(&(cli_plan_asked){.algorithm = face->algorithm,
-                                       .config = settings->config,
-                                       .settings = &settings->plan,
-                                       .path = word[0],
-                                       .classes = classes_of(face, settings->config)});
+    plan_request tried = {0};
+    int status = cli_plan_read(&tried, &asked); /* wrong options are told before rows are read, which may take long */
+    plan_workers_free(&tried.workers);
+    if (status == SHOAL_OK && asked.path)
+        status = read_data(&outcome, &request, face, settings, asked.path);
+    if (status == SHOAL_OK && outcome) {
+        asked.config = outcome->config;
+        asked.data = outcome->data;
+        asked.open = outcome->load_seconds;
+    }
+    if (status == SHOAL_OK)
+        status = make_plan(&asked);
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
+    return status;
 }
 
 static int run_plan_run(void *from_main, const char *const *word, int words)
@@ -227,16 +261,28 @@ static const char *const description[] = {
     NULL,
 };
 
-enum { FACES_MOST = 32, GROUPS_MOST = 9 };
+enum { FACES_MOST = 32, GROUPS_MOST = 11, ROWS_MOST = 12 };
 
 /* A verb and what it points to. */
 typedef struct made_verb {
     cli_verb verb;
     char name[48], summary[80], title[80];
+    shoal_option reading[ROWS_MOST], inputs[ROWS_MOST];
+    const shoal_option *reading_table, *inputs_table;
     base_option_group groups[GROUPS_MOST];
 } made_verb;
 
-/* The groups of all plans, and between them `own`, which may have up to two. */
+/* Of a table those options whose names are in a list, which change what is planned. */
+static void pick_options(shoal_option out[ROWS_MOST], const shoal_option *table, const char *const *names)
+{
+    int count = 0;
+    for (; table && table->name; table++)
+        for (const char *const *name = names; *name && count < ROWS_MOST - 1; name++)
+            if (strcmp(table->name, *name) == 0)
+                out[count++] = *table;
+}
+
+/* The groups of all plans, and between them `own`, which may have up to four. */
 static void make_groups(base_option_group *out, const base_option_group *own)
 {
     const base_option_group first[] = {{"Data and job", &job_options, offsetof(settings, plan)},
@@ -257,8 +303,16 @@ static void make_plan_verb(made_verb *out, const learn_face *face)
     snprintf(out->name, sizeof out->name, "plan %s", name);
     snprintf(out->summary, sizeof out->summary, "tell what shoal %s will take and cost", name);
     snprintf(out->title, sizeof out->title, "The learner, as in shoal %s", name);
-    base_option_group own[3] = {0};
+    base_option_group own[5] = {0};
     int groups = 0;
+    pick_options(out->reading, run_data_options,
+                 (const char *const[]){"header", "columns", "drop-column", "missing", "memory", NULL});
+    pick_options(out->inputs, face->inputs, (const char *const[]){"target", "weights", "standardise", NULL});
+    out->reading_table = out->reading;
+    out->inputs_table = out->inputs;
+    own[groups++] = (base_option_group){"Reading the data", &out->reading_table, offsetof(settings, reading)};
+    if (out->inputs[0].name)
+        own[groups++] = (base_option_group){face->inputs_title, &out->inputs_table, offsetof(settings, inputs)};
     if (face->plan_options)
         own[groups++] = (base_option_group){"Labels", &face->plan_options, offsetof(settings, config)};
     own[groups] = (base_option_group){out->title, &face->algorithm->options, offsetof(settings, config)};

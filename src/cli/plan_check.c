@@ -115,13 +115,28 @@ static int check_picture(const char *path)
     return shoal_fail(SHOAL_USAGE, "--picture %s: plans are drawn as .svg", path);
 }
 
+/* What says how large the data are. */
+static int check_data(const cli_plan_asked *asked)
+{
+    const cli_plan_settings *set = asked->settings;
+    if (!asked->path && (set->rows <= 0 || set->columns <= 0))
+        return shoal_fail(SHOAL_USAGE, "how large are the data? Give DATA, or --rows and --cols");
+    if (asked->path && set->type != 0)
+        return shoal_fail(SHOAL_USAGE, "--type: %s has its own type; --type is for data that are not here",
+                          asked->path);
+    if (asked->path && (set->rows > 0 || set->columns > 0))
+        return shoal_fail(SHOAL_USAGE, "--rows and --cols: %s has its own size; they are for data that are not here",
+                          asked->path);
+    return SHOAL_OK;
+}
+
 int cli_plan_check(const cli_plan_asked *asked, bool local)
 {
     const cli_plan_settings *set = asked->settings;
-    if (asked->path && set->type != 0)
-        return shoal_fail(SHOAL_USAGE, "%s says which type its values have: --type is for data that are not here",
-                          asked->path);
-    int status = set->model == CLI_PLAN_PAPER ? check_paper(asked, local) : SHOAL_OK;
+    int status = check_data(asked);
+    if (status < 0)
+        return status;
+    status = set->model == CLI_PLAN_PAPER ? check_paper(asked, local) : SHOAL_OK;
     if (status == SHOAL_OK)
         status = check_crew(set, local);
     if (status == SHOAL_OK)
@@ -211,6 +226,8 @@ int cli_plan_read(plan_request *out, const cli_plan_asked *asked)
     *out = (plan_request){.algorithm = asked->algorithm,
                           .config = asked->config,
                           .path = asked->path,
+                          .data = asked->data,
+                          .open = asked->open,
                           .shape = {.rows = set->rows, .columns = set->columns, .type = by_choice[set->type]},
                           .classes = asked->classes,
                           .rounds = asked->rounds,

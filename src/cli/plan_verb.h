@@ -39,6 +39,8 @@ typedef struct cli_plan_asked {
     const void *config; /* of the learner */
     const cli_plan_settings *settings;
     const char *path; /* DATA, or NULL */
+    shoal_data *data; /* read from there as the command would; NULL: not yet */
+    double open;      /* seconds that this took */
     int64_t classes;  /* labels in the last column of rows that are made up for a probe; 0: none */
     int64_t rounds;   /* of a learner that ends when it likes; 0: not told */
 } cli_plan_asked;

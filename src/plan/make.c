@@ -35,8 +35,9 @@ static int find_shape(plan *plan)
         return shoal_fail(SHOAL_USAGE, "%s says how large it is: --rows and --cols are for data that are not here",
                           path);
     double began = base_seconds();
-    int status = shoal_data_open(&plan->data, path, NULL);
-    plan->open = base_seconds() - began;
+    int status = request->data ? SHOAL_OK : shoal_data_open(&plan->own, path, NULL);
+    plan->open = request->data ? request->open : base_seconds() - began;
+    plan->data = request->data ? request->data : plan->own;
     if (status == SHOAL_OK)
         plan->shape = (shoal_shape){.rows = shoal_data_rows(plan->data),
                                     .columns = shoal_data_columns(plan->data),
@@ -104,7 +105,7 @@ static int find_job(plan *plan)
         status = plan->request->algorithm->cost(&plan->cost, plan->request->config, shape);
     if (status == SHOAL_OK)
         status = check_learner(plan);
-    if (plan->request->classes > 0) {
+    if (plan->request->classes > 0 && !plan->data) {
         char text[64];
         snprintf(text, sizeof text, "%lld classes (--classes)", (long long)plan->request->classes);
         note_assumed(plan, text);
@@ -544,7 +545,7 @@ void plan_free(plan **inout)
     plan *plan = *inout;
     if (!plan)
         return;
-    shoal_data_free(&plan->data);
+    shoal_data_free(&plan->own);
     plan_choice_free(&plan->choice);
     plan_selection_free(&plan->machines);
     plan_prices_free(&plan->prices);

@@ -50,6 +50,8 @@ typedef struct plan_request {
     const shoal_algorithm *algorithm;
     const void *config; /* of the learner */
     const char *path;   /* of the data, or NULL: then `shape` has rows, columns and type */
+    shoal_data *data;   /* that were read from there already, which stay the caller's; NULL: they are opened here */
+    double open;        /* seconds that reading them took */
     shoal_shape shape;
     int64_t classes; /* labels in the last column of rows that are made up for a probe; 0: none */
     int64_t rounds;  /* of a learner that ends when it likes; 0: not told */
@@ -85,7 +87,7 @@ enum { PLAN_HERE_MOST = 64 };
 
 typedef struct plan {
     const plan_request *request;
-    shoal_data *data; /* NULL without a path */
+    shoal_data *data, *own; /* NULL without a path; the same where they were opened here */
     shoal_shape shape;
     shoal_cost cost;
     plan_prices *prices; /* NULL without */

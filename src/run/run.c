@@ -115,6 +115,14 @@ static int run_prepared(shoal_outcome *outcome)
     return status;
 }
 
+int run_prepare(shoal_outcome **out, const shoal_request *request)
+{
+    int status = run_outcome_new(out, request);
+    if (status == SHOAL_OK)
+        status = run_load_alone(*out);
+    return status == SHOAL_OK ? settle(*out) : status;
+}
+
 int run_request(shoal_outcome **out, const shoal_request *request)
 {
     run_prepared_function function = {0};

@@ -20,6 +20,9 @@ int run_finish(shoal_outcome *outcome);
 /* Refuses what can be refused before anything is read, and meets other ranks. */
 int run_check(const shoal_request *request);
 
+/* Loads the rows by this process alone, and settles the learner's options by them, as before a run: for plans of it. */
+int run_prepare(shoal_outcome **out, const shoal_request *request);
+
 /* shoal_request_run, for who holds the ranks of this process itself (ranks.h). */
 int run_request(shoal_outcome **out, const shoal_request *request);
 

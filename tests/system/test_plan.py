@@ -156,6 +156,17 @@ def every_learner_here():
         answer = plan(*words)
         assert answer["here"] and answer["best"]["workers"] == 0 and answer["best"]["seconds"] < 10, words
         assert answer["best"]["parts"]["load"] > 0 and answer["best"]["parts"]["start"] > 0
+    # Rows are read as the command reads them: columns that are left out, classes that are words.
+    with open("words.csv", "w") as file:
+        file.write("kind,a,b\n" + "".join(f"{'cat' if i % 3 else 'dog'},{i % 7},{i * i % 11}\n" for i in range(90)))
+    for words in (["kmeans", "-k", "3", "--drop-column", "kind"], ["logistic", "--target", "kind", "--standardise"],
+                  ["bayes", "-y", "1"]):
+        answer = plan(words[0], "words.csv", *words[1:])
+        assert answer["job"]["rows"] == 90 and answer["best"]["seconds"] < 10, words
+    said = shoal("plan", "kmeans", "words.csv", "-k", "3", code=1)
+    assert "words.csv" in said and "--drop-column kind" in said, said
+    said = shoal("plan", "kmeans", "no-such-file.csv", "-k", "3", "--deadline", "soon", code=2)
+    assert "--deadline" in said, said  # before rows are read
 
 
 @apart.test
