@@ -6,7 +6,7 @@
  *
  * The one thing to know: libcurl repeats a request by itself when a kept connection turns out to be closed.  A put with
  * a condition that is repeated so could find itself in its own way, so only what reads is repeated here; before_sending
- * stops the rest, and whoever asked hears that the connection was cut and whether the request may have been done. */
+ * stops the rest, and the caller learns that the connection was cut and whether the request may have been done. */
 #include "http.h"
 
 #include <arpa/inet.h>
@@ -28,7 +28,7 @@ enum {
     HEADERS_MOST = 64 << 10,
     UPLOAD_BUFFER = 2 << 20,
     DOWNLOAD_BUFFER = 512 << 10,
-    MOST_BELIEVED = 64 << 20, /* memory that is made for a length the server tells before it has sent a byte of it */
+    MOST_BELIEVED = 64 << 20, /* memory to allocate for a length the server announces before it has sent any of it */
     POLL_MOST_MS = 500,       /* how late a stall is noticed */
 };
 
@@ -42,10 +42,10 @@ typedef struct transfer {
     size_t room;           /* of request->answer, without its NUL */
     size_t headers_size, headers_room;
     bool reads, overrun, refused, placed;
-    bool head_whole; /* the empty line behind the headers came: libcurl calls it well, too, when they are cut short */
-    int failure;     /* SHOAL_MEMORY or what else ends http_perform */
+    bool head_whole; /* the empty line after the headers came: libcurl reports success even when they are truncated */
+    int failure;     /* SHOAL_MEMORY or another status that ends http_perform */
     int64_t began, moved_at;
-    curl_off_t moved; /* bytes either way when last looked */
+    curl_off_t moved; /* bytes sent and received at the last check */
     char error[CURL_ERROR_SIZE];
 } transfer;
 
@@ -58,7 +58,7 @@ typedef struct client {
 struct http_pool {
     shoal_store *store;
     char *certificates, *certificate_folder;
-    const char *certificates_by; /* the variable that names them, or may */
+    const char *certificates_by; /* the variable that names them, or could */
     int64_t attempt_ns;
     int connect_seconds, parallel;
     bool metadata;
@@ -141,7 +141,7 @@ static void give_client(http_pool *pool, client *used)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* The file of authorities that the caller names, or the environment, as curl and OpenSSL read it. */
+/* The file of trusted authorities, from the caller or the environment, as curl and OpenSSL read it. */
 static int choose_certificates(http_pool *pool, const http_settings *settings)
 {
     static const char *const variables[] = {"CURL_CA_BUNDLE", "SSL_CERT_FILE"};
@@ -265,7 +265,7 @@ void http_request_release(http_request *request)
 {
     forget_answer(request);
     for (struct curl_slist *header = request->headers_sent; header; header = header->next)
-        base_wipe(header->data, strlen(header->data)); /* it may be what proves who we are */
+        base_wipe(header->data, strlen(header->data)); /* it may hold credentials */
     curl_slist_free_all(request->headers_sent);
     request->headers_sent = NULL;
 }
@@ -281,7 +281,7 @@ static bool is_loopback(const char *host)
     return inet_pton(AF_INET6, host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
 }
 
-/* Where clouds tell a machine who it is: 169.254.0.0/16, which no router forwards, and Amazon's fd00:ec2::/32. */
+/* Where clouds tell a machine its identity: 169.254.0.0/16, which no router forwards, and Amazon's fd00:ec2::/32. */
 static bool is_metadata(const char *host)
 {
     struct in_addr four;
@@ -291,7 +291,7 @@ static bool is_metadata(const char *host)
     return inet_pton(AF_INET6, host, &six) == 1 && memcmp(six.s6_addr, "\xfd\x00\x0e\xc2", 4) == 0;
 }
 
-/* Reads the URL and refuses what must not be used.  *plain: it is http, to a machine that may be asked so. */
+/* Reads the URL and refuses what must not be used.  *plain: it is http, to a machine where that is allowed. */
 static int check_url(const http_pool *pool, CURLU *parsed, const char *url, bool *plain)
 {
     char *scheme = NULL, *host = NULL, bare[256] = "";
@@ -319,13 +319,13 @@ done:
 
 /* ---- what libcurl calls ------------------------------------------------------------------------------------------ */
 
-/* The server can't have done what it did not get to the end. */
+/* The server can't have done what it did not receive completely. */
 static bool sent_whole(const transfer *t)
 {
     return t->sends > 0 && (!t->request->sends_body || t->handed_out >= store_body_size(&t->request->body));
 }
 
-/* A connection is there and the request is about to be sent, the first time or once more. */
+/* There is a connection and the request is about to be sent, for the first time or again. */
 static int before_sending(void *context, char *address, char *local, int port, int local_port)
 {
     transfer *t = context;
@@ -367,7 +367,7 @@ static int seek_body(void *context, curl_off_t offset, int origin)
     transfer *t = context;
     if (origin != SEEK_SET || offset < 0 || (size_t)offset > store_body_size(&t->request->body))
         return CURL_SEEKFUNC_FAIL;
-    /* libcurl rewinds before it sends once more; what was handed out before must not be forgotten until it does. */
+    /* libcurl rewinds before it sends again; what was handed out before must be kept until then. */
     if (!t->reads && sent_whole(t)) {
         t->refused = true;
         return CURL_SEEKFUNC_FAIL;
@@ -491,7 +491,7 @@ static void set_connection(transfer *t, const http_pool *pool, bool plain)
     curl_easy_setopt(t->easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(t->easy, CURLOPT_CONNECTTIMEOUT, (long)pool->connect_seconds);
     curl_easy_setopt(t->easy, CURLOPT_FOLLOWLOCATION, 0L);
-#if LIBCURL_VERSION_NUM >= 0x075700 /* 7.87: so that a deadline does not wait for a name server that is silent */
+#if LIBCURL_VERSION_NUM >= 0x075700 /* 7.87: so that a silent name server can't hold up a deadline */
     curl_easy_setopt(t->easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
     curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYPEER, 1L);
@@ -518,7 +518,7 @@ static void set_answer(transfer *t)
     curl_easy_setopt(t->easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 }
 
-/* No waiting for "100 Continue", which half a second or more would be lost to. */
+/* No waiting for "100 Continue", which would cost half a second or more. */
 static int refuse_expect(http_request *request)
 {
     for (struct curl_slist *header = request->headers_sent; header; header = header->next)
@@ -572,7 +572,7 @@ static shoal_cause cause_of(CURLcode code, const transfer *t)
     case CURLE_OPERATION_TIMEDOUT: /* by libcurl's own clock, which is that of connecting, or by ours */
         return t->sends == 0 ? SHOAL_CAUSE_UNREACHABLE : SHOAL_CAUSE_TIMEOUT;
     case CURLE_WEIRD_SERVER_REPLY:
-    case CURLE_UNSUPPORTED_PROTOCOL: /* an answer that is no HTTP */ return SHOAL_CAUSE_SERVER;
+    case CURLE_UNSUPPORTED_PROTOCOL: /* an answer that is not HTTP */ return SHOAL_CAUSE_SERVER;
     default: return SHOAL_CAUSE_CUT;
     }
 }
@@ -582,7 +582,7 @@ static void describe_failure(http_request *request, const char *text)
     snprintf(request->trouble, sizeof request->trouble, "%.*s", (int)strcspn(text, "?"), text); /* no query, ever */
 }
 
-/* What must not be tried again: the reason is a sentence, and http_perform ends with it. */
+/* Failures that must not be retried: http_perform ends with the message. */
 static int lasting_failure(const http_pool *pool, const transfer *t, CURLcode code)
 {
     char *host = NULL;
@@ -606,7 +606,7 @@ static int lasting_failure(const http_pool *pool, const transfer *t, CURLcode co
     return status;
 }
 
-/* Takes the transfer out and fills the answer.  A code below 0: we gave it up, for the reason in t->error. */
+/* Removes the transfer and fills in the answer.  A negative code: we gave it up, for the reason in t->error. */
 static int end_transfer(http_pool *pool, client *user, transfer *t, int code)
 {
     http_request *request = t->request;
@@ -620,12 +620,12 @@ static int end_transfer(http_pool *pool, client *user, transfer *t, int code)
     if (pool->store)
         for (int i = 0; i < t->sends; i++)
             store_count(pool->store, request->kind, i == 0 ? sent : 0, i == 0 ? (int64_t)request->size : 0);
-    if (code == CURLE_OK && (!t->head_whole || http < 200)) /* or nothing came behind an interim answer */
+    if (code == CURLE_OK && (!t->head_whole || http < 200)) /* or nothing came after an interim answer */
         code = CURLE_RECV_ERROR;
     if (code == CURLE_OK) {
         request->status = (int)http;
         if (!request->answer && (!request->buffer || http < 200 || http >= 300))
-            status = make_body_room(t, 0); /* an empty answer is a text, too */
+            status = make_body_room(t, 0); /* an empty answer is also a text */
     } else {
         if (code > 0)
             status = lasting_failure(pool, t, (CURLcode)code);
@@ -660,7 +660,7 @@ static int collect_done(http_pool *pool, client *user, size_t *done)
     return status;
 }
 
-/* Gives up those for which nothing has moved for too long, or all when the deadline has passed. */
+/* Gives up stalled transfers, or all of them after the deadline. */
 static void give_up_stuck(http_pool *pool, client *user, int64_t deadline, size_t *done)
 {
     int64_t now = base_now();
@@ -711,12 +711,12 @@ static int perform_all(http_pool *pool, client *user, http_request *requests, si
             status = shoal_fail(SHOAL_SYSTEM, "libcurl: %s", curl_multi_strerror(code));
     }
     if (status < 0)
-        give_up_stuck(pool, user, INT64_MIN, &done); /* what still runs; it sets no message */
+        give_up_stuck(pool, user, INT64_MIN, &done); /* whatever still runs; it sets no message */
     return status;
 }
 
-/* A connection that was closed must not end the program that uses this library.  libcurl leaves SIGPIPE alone once it
- * is told to (CURLOPT_NOSIGNAL), so it is held back in this thread and thrown away if it came. */
+/* A connection that was closed must not end the program that uses this library. libcurl leaves SIGPIPE alone once it is
+ * told to (CURLOPT_NOSIGNAL), so it is blocked in this thread and discarded if it came. */
 int http_perform(http_pool *pool, http_request *requests, size_t count, int64_t deadline)
 {
     client *user = NULL;

@@ -21,7 +21,7 @@ typedef struct http_pool http_pool;
 enum { HTTP_PARALLEL_MOST = 16, HTTP_ERROR_MOST = 64 << 10, HTTP_ANSWER_MOST = 64 << 20 };
 
 typedef struct http_request {
-    /* What is asked.  Zero but for what is set; headers are added by http_add_header. */
+    /* A request.  Zero except for what is set; http_add_header adds headers. */
     const char *method;      /* "GET", "HEAD", "PUT", "POST", "DELETE" */
     const char *url;         /* encoded */
     shoal_request_kind kind; /* what it counts as */
@@ -40,8 +40,8 @@ typedef struct http_request {
     shoal_cause cause; /* why, and whether the server may have done it: */
     bool maybe_done;
     char trouble[256]; /* what libcurl says, for people; no secrets */
-    char *answer;      /* body, with a NUL behind it; NULL when it went to `buffer`.  Of other than 2xx at most
-                         * HTTP_ERROR_MOST bytes */
+    char *answer;      /* body, followed by a NUL; NULL when it went to `buffer`.  Of other than 2xx at most
+                        * HTTP_ERROR_MOST bytes */
     size_t size;       /* of the body */
     char *headers;     /* private: as they came */
     double seconds;    /* how long it took */
@@ -50,31 +50,31 @@ typedef struct http_request {
 typedef struct http_settings {
     const char *certificates;    /* PEM file of authorities to trust instead of the system's, or NULL */
     const char *certificates_by; /* the variable that named it, for messages, or NULL */
-    int attempt_seconds;         /* without a byte moving for so long a request is given up; 0 for 20 */
+    int attempt_seconds;         /* seconds without a byte moving until a request is given up; 0 for 20 */
     int connect_seconds;         /* 0 for 5 */
     int parallel;                /* requests of one http_perform that are under way at once; 0 for HTTP_PARALLEL_MOST */
-    bool metadata; /* plain http may also go to link-local addresses, where clouds tell who a machine is */
+    bool metadata; /* plain http may also go to link-local addresses, where clouds tell a machine its identity */
 } http_settings;
 
 /* Requests are counted on `store`, which may be NULL. */
 int http_pool_new(http_pool **out, shoal_store *store, const http_settings *settings);
 void http_pool_free(http_pool **pool);
 
-/* "name: value", printf-like.  Control characters in it are refused, so that nobody can smuggle a header in. */
+/* "name: value", printf-like.  Control characters in it are refused, so that no header can be smuggled in. */
 int http_add_header(http_request *request, const char *format, ...) SHOAL_PRINTF(2, 3);
 
 /* Makes all requests, at most HTTP_PARALLEL_MOST at a time, on the calling thread.  SHOAL_OK: each has a status or a
- * cause.  Otherwise what no further attempt would change, with a sentence: SHOAL_MEMORY; SHOAL_USAGE for a URL that
- * must not be used (plain http to another machine); SHOAL_INVALID for a certificate that is not trusted, or a port
- * that has no TLS; SHOAL_BROKEN for an answer that is longer than `room`.  What was kept of an earlier answer is freed
- * first, so a request can be made again.  A request that only reads is made again at once when a kept connection turns
- * out to be closed, others never. */
+ * cause.  Otherwise a failure that no retry would change, with a message: SHOAL_MEMORY; SHOAL_USAGE for a URL that must
+ * not be used (plain http to another machine); SHOAL_INVALID for an untrusted certificate, or a port without TLS;
+ * SHOAL_BROKEN for an answer that is longer than `room`.  What was kept of an earlier answer is freed first, so a
+ * request can be made again.  A request that only reads is repeated at once when a kept connection turns out to be
+ * closed, others never. */
 int http_perform(http_pool *pool, http_request *requests, size_t count, int64_t deadline);
 
-/* A header of the answer, case-insensitive, in a buffer of the request's own; NULL when it is not there. */
+/* A header of the answer, case-insensitive, in a buffer of the request; NULL if it is missing. */
 const char *http_header(const http_request *request, const char *name, char *buffer, size_t room);
 
-/* Seconds since 1970 of an HTTP date ("Sun, 15 Nov 2026 12:00:00 GMT"); -1 when it is none. */
+/* Seconds since 1970 of an HTTP date ("Sun, 15 Nov 2026 12:00:00 GMT"); -1 if it is not one. */
 int64_t http_date(const char *text);
 /* The answer's Date, in seconds since 1970; -1 when it has none. */
 int64_t http_now(const http_request *request);
@@ -85,9 +85,9 @@ double http_age_at(int64_t now, const char *text);
 double http_age(const http_request *request);
 /* Seconds that Retry-After asks for, as a number or a date; 0 without one, at most an hour. */
 double http_retry_after(const http_request *request);
-/* What libcurl's or the server's failure means for attempt->cause; SHOAL_AGAIN or SHOAL_UNKNOWN, or SHOAL_OK when the
- * answer is not one that passes by itself.  5xx and 429 and no answer at all do.  Only 429 says that nothing was done:
- * a 503 may come from something between us and a server that was already at work. */
+/* What libcurl's or the server's failure means for attempt->cause; SHOAL_AGAIN or SHOAL_UNKNOWN, or SHOAL_OK if the
+ * answer is not a temporary failure. 5xx, 429 and no answer at all are.  Only 429 says that nothing was done: a 503 may
+ * come from a proxy in front of a server that was already at work. */
 int http_passing(const http_request *request, store_attempt *attempt);
 
 /* Percent-encodes all but letters, digits, "-._~" and, when `keep_slash`, "/". */

@@ -1,4 +1,4 @@
-/* What an answer says: its headers, dates, and whether its failure passes by itself.  See http.h. */
+/* Reading an answer: its headers, dates, and whether its failure is temporary.  See http.h. */
 #include "http.h"
 
 #include <curl/curl.h>
@@ -35,7 +35,7 @@ const char *http_header(const http_request *request, const char *name, char *buf
 int64_t http_date(const char *text)
 {
     int64_t seconds = (int64_t)curl_getdate(text, NULL);
-    return seconds < 0 ? -1 : seconds; /* one before 1970 is no date of an answer */
+    return seconds < 0 ? -1 : seconds; /* an answer can't be dated before 1970 */
 }
 
 static int64_t date_header(const http_request *request, const char *name)

@@ -45,10 +45,10 @@ enum {
     ID_LENGTH = 32,         /* hexadecimal: 12 digits of milliseconds since 1970, 20 random ones */
     HOLDER_BYTES = 16,      /* random: who holds it */
     LEASE_BYTES = 33,       /* holder, microseconds, deliveries, state; as many bytes again as the state's number */
-    FIRST_WINDOW = 32,      /* takers choose among so many of the oldest at first, so that they seldom collide */
+    FIRST_WINDOW = 32,      /* takers choose among this many of the oldest at first, so that they seldom collide */
     LOOKS = 16,             /* leases that one take reads at most */
     LONGEST_LEASE = 604800, /* seconds */
-    SWAP_TRIES = 5,         /* of a swap whose outcome nobody could tell */
+    SWAP_TRIES = 5,         /* of a swap whose outcome is unknown */
     KNOWN_LEASES = 1 << 12  /* remembered by this process */
 };
 
@@ -99,8 +99,7 @@ static int make_key(char **out, const blob_queue *queue, char which, const char 
 static void make_id(char out[ID_LENGTH + 1])
 {
     unsigned char random[(ID_LENGTH - 12) / 2];
-    uint64_t milliseconds =
-        (uint64_t)base_wall_now() / 1000000; /* only for the order: nothing depends on its being right */
+    uint64_t milliseconds = (uint64_t)base_wall_now() / 1000000; /* only for the order: it need not be right */
     snprintf(out, ID_LENGTH + 1, "%012llx", (unsigned long long)(milliseconds & 0xffffffffffff));
     base_entropy(random, sizeof random);
     base_hex_write(out + 12, random, sizeof random);
@@ -116,7 +115,7 @@ static uint64_t random_below(uint64_t bound)
 {
     uint64_t word;
     base_entropy(&word, sizeof word);
-    return word % bound; /* the bias is far below what could matter for a choice among thousands */
+    return word % bound; /* the bias is far too small to matter for a choice among thousands */
 }
 
 /* ---- leases ------------------------------------------------------------------------------------------------------ */
@@ -156,14 +155,14 @@ static bool lease_read(lease *out, const unsigned char *bytes, size_t size)
     return out->seconds >= 0 && out->seconds <= LONGEST_LEASE && out->deliveries > 0;
 }
 
-/* Seconds after which a lease is void, by the store's clock. */
+/* Seconds after which a lease has expired, by the store's clock. */
 static double lapses_after(const lease *lease)
 {
     return lease->seconds * 1.001 + 2;
 }
 
-/* Reads a lease.  One that is not intact counts as held for as long as any can be, so that its holder, if there is one,
- * is left alone and its message is delivered at last. */
+/* Reads a lease.  A damaged one counts as held for the longest possible lease, so that its holder, if any, is left
+ * alone and its message is delivered eventually. */
 static int lease_get(const blob_queue *queue, const char *id, lease *out, shoal_etag *etag, double *age)
 {
     char *key = NULL;
@@ -209,7 +208,7 @@ static int remove_one(const blob_queue *queue, char which, const char *id)
     return status;
 }
 
-/* What is left of a message that was finished.  The lease goes last: without it the message would be free again. */
+/* Removes what is left of a finished message.  The lease goes last: without it the message could be taken again. */
 static int remove_both(const blob_queue *queue, const char *id)
 {
     int status = remove_one(queue, 'm', id);
@@ -251,8 +250,8 @@ static int64_t lease_known_until(uint64_t mark)
     return until;
 }
 
-/* Whether a held lease that was just read has lapsed; if not, remembers when to look again.  Where the store does not
- * tell ages, a version lapses when this process has known it for that long. */
+/* Whether a held lease that was just read has lapsed; if not, remembers when to look again.  If the store does not
+ * report ages, a version lapses once this process has known it for that long. */
 static bool lease_has_lapsed(const lease *lease, const char *id, const shoal_etag *etag, double age)
 {
     uint64_t mark = lease_mark(id, etag);
@@ -352,7 +351,7 @@ static void id_list_draw(id_list *list, size_t window, char out[ID_LENGTH + 1])
 
 typedef struct survey {
     id_list fresh; /* messages without a lease */
-    id_list loose; /* leases that say by their size that nobody holds them */
+    id_list loose; /* leases whose size says that nobody holds them */
     id_list held;  /* leases that were never read or may have lapsed */
 } survey;
 
@@ -367,7 +366,7 @@ static int survey_lease(survey *survey, const cursor *leases, const shoal_entry 
 }
 
 /* Walks messages and leases side by side, both sorted by ID, to the end of the first page of messages with a fresh one.
- * Leases without a message are noted too: they are what a taker or finisher that died left. */
+ * Leases without a message are noted too: a taker or finisher that died left them. */
 static int survey_merge(survey *survey, cursor *messages, cursor *leases)
 {
     const shoal_entry *message, *lease;
@@ -411,8 +410,8 @@ static int survey_make(survey *out, const blob_queue *queue)
 
 /* ---- taking ------------------------------------------------------------------------------------------------------ */
 
-/* Removes what is no message and says again what was wrong with it.  Should that fail, its lease lapses and the next
- * taker comes by here. */
+/* Removes what is not a message and reports again what was wrong with it.  If that fails, its lease lapses and the next
+ * taker comes here. */
 static void drop_broken(const blob_queue *queue, const char *id)
 {
     char why[512];
@@ -421,8 +420,8 @@ static void drop_broken(const blob_queue *queue, const char *id)
     shoal_fail(SHOAL_BROKEN, "%s", why);
 }
 
-/* A message whose lease is mine: fetches it.  SHOAL_ABSENT when it is gone, and then the lease is, too.
- * SHOAL_BROKEN when it is no message: it is named this once and goes, since nobody could ever finish it. */
+/* A message whose lease is mine: fetches it.  SHOAL_ABSENT if it is gone, and then so is the lease.  SHOAL_BROKEN if it
+ * is not a message: it is reported this once and removed, because nobody could ever finish it. */
 static int fetch_claimed(const blob_queue *queue, const blob_receipt *receipt, int64_t started, shoal_message *out)
 {
     char *key = NULL;
@@ -431,7 +430,7 @@ static int fetch_claimed(const blob_queue *queue, const blob_receipt *receipt, i
     if (status == SHOAL_OK)
         status = store_get_framed(queue->store, key, KIND_MESSAGE, &blob, time_of(queue));
     if (status == SHOAL_ABSENT) {
-        remove_one(queue, 'l', receipt->id); /* should this fail, the lease lapses and the next taker comes by here */
+        remove_one(queue, 'l', receipt->id); /* if this fails, the lease lapses and the next taker comes here */
         store_fail(queue->store, queue->name, status, "a message is gone");
     }
     if (status == SHOAL_BROKEN)
@@ -450,8 +449,8 @@ static int fetch_claimed(const blob_queue *queue, const blob_receipt *receipt, i
     return status;
 }
 
-/* Puts a lease of mine in place of `expected` and fetches the message.  SHOAL_CONFLICT when another was first,
- * SHOAL_ABSENT when the message is gone. */
+/* Puts a lease of mine in place of `expected` and fetches the message.  SHOAL_CONFLICT if another was first,
+ * SHOAL_ABSENT if the message is gone. */
 static int claim_message(const blob_queue *queue, const char *id, double seconds, int64_t deliveries,
                          const shoal_etag *expected, shoal_message *out)
 {
@@ -470,7 +469,7 @@ static int claim_message(const blob_queue *queue, const char *id, double seconds
     return status < 0 ? status : fetch_claimed(queue, &receipt, started, out);
 }
 
-/* Looks at a lease: takes its message when nobody holds it any more, clears it away when it was finished. */
+/* Looks at a lease: takes its message if nobody holds it any more, removes it if it was finished. */
 static int look_at_lease(const blob_queue *queue, const char *id, double seconds, shoal_message *out)
 {
     lease found;
@@ -480,7 +479,7 @@ static int look_at_lease(const blob_queue *queue, const char *id, double seconds
     if (status < 0)
         return status;
     if (found.state == LEASE_FINISHED) {
-        remove_both(queue, id); /* a favour to who died over it: should it fail, the next one does it */
+        remove_both(queue, id); /* on behalf of a process that died: if it fails, the next taker does it */
         return SHOAL_CONFLICT;
     }
     if (found.state == LEASE_HELD && !lease_has_lapsed(&found, id, &etag, age))
@@ -488,14 +487,14 @@ static int look_at_lease(const blob_queue *queue, const char *id, double seconds
     return claim_message(queue, id, seconds, found.deliveries + 1, &etag, out);
 }
 
-/* Whether a candidate is gone or another's, and the next one should be tried. */
+/* Whether a candidate is gone or taken by another, so that the next one should be tried. */
 static bool try_next(int status)
 {
     return status == SHOAL_CONFLICT || status == SHOAL_ABSENT;
 }
 
-/* Tries what was found: those never taken, the oldest first as far as they are not fought for; then what was given
- * back; then, a few at random, leases that may have lapsed. */
+/* Tries what was found: messages never taken, roughly the oldest first; then those given back; then, a few at random,
+ * leases that may have lapsed. */
 static int take_found(const blob_queue *queue, survey *found, double lease, shoal_message *out)
 {
     char id[ID_LENGTH + 1];
@@ -562,16 +561,15 @@ static int look_at_lease_again(const blob_queue *queue, blob_receipt *receipt, l
     return SHOAL_OK;
 }
 
-/* What to say when a swap may have been done and nothing could be learned of it: a holder that hoped to go on must
- * not. */
+/* The failure when a swap may have been done and nothing more is known: a holder must not continue. */
 static int fail_unclear(const blob_queue *queue, lease_state state)
 {
     return store_fail(queue->store, queue->name, state == LEASE_FINISHED ? SHOAL_UNKNOWN : SHOAL_LOST,
                       "an answer was lost, so it is unknown who holds the message");
 }
 
-/* Whether a lease that is found not to be mine, though it lasts on my clock, is so because an earlier try of this swap
- * was done and its answer lost: none but the holder can have changed it. */
+/* Whether a lease is no longer mine, though it has not expired on my clock, because an earlier attempt at this swap was
+ * done and its answer lost: only the holder can have changed it. */
 static bool was_done(const shoal_message *message, lease_state wanted, lease_state found)
 {
     return base_now() < message->lease_ends &&
@@ -632,7 +630,7 @@ int store_blobs_finish(shoal_store *store, const char *queue, shoal_message *mes
     blob_receipt receipt;
     memcpy(&receipt, message->receipt, sizeof receipt);
     int status = swap_lease(&here, message, 0, LEASE_FINISHED);
-    if (status == SHOAL_OK) /* it is finished, whatever becomes of this: a taker that meets the rest clears it away */
+    if (status == SHOAL_OK) /* it is finished even if this fails: a taker that meets the rest removes it */
         remove_both(&here, receipt.id);
     return status;
 }
@@ -666,6 +664,6 @@ static int drop_all(const blob_queue *queue, char which)
 int store_blobs_drop(shoal_store *store, const char *queue, int64_t deadline)
 {
     blob_queue here = {store, queue, deadline, base_now()};
-    int status = drop_all(&here, 'm'); /* before the leases: what has none would be free to take */
+    int status = drop_all(&here, 'm'); /* before the leases: a message without one could be taken */
     return status < 0 ? status : drop_all(&here, 'l');
 }

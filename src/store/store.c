@@ -1,5 +1,5 @@
-/* The interface of stores: finds the implementation, checks keys, puts the prefix in front of them, and hands on to
- * store_retry.c.  Also the small things implementations share. */
+/* The interface of stores: finds the implementation, checks keys, adds the prefix, and passes on to store_retry.c.
+ * Also the small things that implementations share. */
 #include "store_internal.h"
 
 #include <math.h>
@@ -54,7 +54,7 @@ int shoal_store_url_check(const char *url)
     return status;
 }
 
-/* What any store's URL may have behind '?', besides its own. */
+/* The options that any store's URL may have after '?', besides its own. */
 static int check_options(const struct store_class *class, const store_url *url)
 {
     const char *known[16] = {"faults", "queue", "page"};
@@ -92,11 +92,11 @@ static int open_once(shoal_store **out, char **rest, const struct store_class *c
     return status;
 }
 
-/* Opens, trying again while a server is out of reach. */
+/* Opens, retrying while a server is unreachable. */
 static int open_patiently(shoal_store **out, char **rest, const struct store_class *class, const store_url *url,
                           const shoal_store_options *options, int64_t deadline)
 {
-    shoal_store counts = {0}; /* what failed before there was a store */
+    shoal_store counts = {0}; /* counts failures before there is a store */
     store_attempt attempt = {.deadline = deadline};
     store_backoff backoff = {0};
     store_last_words words = {""};
@@ -303,14 +303,14 @@ int shoal_store_discard(shoal_store *store, const char *key, int64_t deadline)
 
 /* ---- listing ----------------------------------------------------------------------------------------------------- */
 
-/* Takes the store's prefix off the keys of a page, and leaves out what is the store's own. */
+/* Removes the store's prefix from the keys of a page, and leaves out the store's internal keys. */
 static void take_prefix_off(shoal_listing *page, const shoal_store *store)
 {
     static const char own[] = ".shoal/";
     size_t length = strlen(store->prefix), kept = 0;
     for (size_t i = 0; i < page->count; i++) {
         shoal_entry *entry = &page->entries[i];
-        bool below = strncmp(entry->key, store->prefix, length) == 0; /* or the server told what nobody asked for */
+        bool below = strncmp(entry->key, store->prefix, length) == 0; /* or the server listed something else */
         if (below)
             memmove(entry->key, entry->key + length, strlen(entry->key + length) + 1);
         if (!below || strncmp(entry->key, own, sizeof own - 1) == 0)
@@ -345,7 +345,7 @@ void shoal_listing_release(shoal_listing *page)
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-/* For stores that can't tell: the first look at once, then after growing pauses. */
+/* For stores that can't report changes: the first look at once, then after growing pauses. */
 static int wait_by_polling(uint32_t *seen, int64_t deadline)
 {
     static const double first = 0.02, growth = 1.5, most = 2;
@@ -419,8 +419,8 @@ static int check_lease(const shoal_store *store, const char *queue, double lease
     return store_fail(store, queue, SHOAL_USAGE, "a lease must be %g to %d seconds, not %g", least, LEASE_MOST, lease);
 }
 
-/* A lease ends on the holder's own clock, whether or not another took the message meanwhile: so nothing depends on who
- * comes first, and on all stores the same. */
+/* A lease ends on the holder's own clock, whether or not another took the message meanwhile: so all stores behave
+ * alike, whoever comes first. */
 static int check_held(const shoal_store *store, const char *queue, const shoal_message *message)
 {
     if (base_now() < message->lease_ends)

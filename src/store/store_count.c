@@ -1,6 +1,6 @@
-/* What was asked of a store, and about what that costs.  Prices are those of the hot or standard tier: for S3 in
- * us-east-1, for Azure those of the vendor's own worked examples of July 2024.  They differ by region and change with
- * time; what is kept and what leaves the vendor's network costs extra. */
+/* Counts the requests to a store, and what they cost approximately.  Prices are those of the hot or standard tier: for
+ * S3 in us-east-1, for Azure those of the vendor's own worked examples of July 2024.  They differ by region and change
+ * with time; storage and outbound traffic cost extra. */
 #include "store_internal.h"
 
 #include <string.h>

@@ -92,7 +92,7 @@ int store_put_framed(shoal_store *store, const char *key, uint32_t kind, const v
     return store_put(store, key, &body, frame.put_id, expected, etag, deadline);
 }
 
-/* A kind as people read it. */
+/* A kind in readable form. */
 static void kind_text(char out[5], uint32_t kind)
 {
     for (int i = 0; i < 4; i++)

@@ -1,8 +1,8 @@
 /* What a store implements, and what store.c does for all of them.
  *
  * An implementation (a *class*) makes one attempt at a request and says how it went.  Everything that is the same for
- * all stands above it, once: checking keys, prefixes, trying again with pauses, deciding what became of a put whose
- * answer was lost, frames, counting, and a queue made of blobs for stores that have none.
+ * all is done above it, once: checking keys, prefixes, retries with pauses, deciding what became of a put whose answer
+ * was lost, frames, counting, and a queue made of blobs for stores that have none.
  *
  *     caller ─► store.c ─► store_retry.c ─► (store_faulty.c ─►) store_azure.c ─► http.c
  *
@@ -17,25 +17,25 @@
 
 /* ---- addresses (store_url.c) ------------------------------------------------------------------------------------- */
 
-/* A URL taken apart.  The text behind the scheme is percent-decoded; a bare path is scheme "dir", as it is. */
+/* A URL taken apart.  The text after the scheme is percent-decoded; a bare path is scheme "dir", taken literally. */
 typedef struct store_url {
     char *scheme;
     char *rest; /* "//acct/container/prefix", "/tmp/jobs", "name/prefix" */
     char *text; /* the URL as it was given, for messages; it never holds a secret */
     struct store_url_option {
         char *name, *value;
-    } * options; /* what stands behind '?' */
+    } * options; /* the options after '?' */
     size_t option_count;
 } store_url;
 
-/* SHOAL_USAGE with a sentence for what is no URL, has a secret in it, or repeats an option. */
+/* SHOAL_USAGE for what is not a URL, contains a secret, or repeats an option. */
 int store_url_parse(store_url *out, const char *text);
 void store_url_release(store_url *url);
-/* The value of an option of the URL and marks nothing; NULL when it is not there. */
+/* The value of an option of the URL; NULL if it is not given. */
 const char *store_url_option(const store_url *url, const char *name);
 /* SHOAL_USAGE when the URL has an option that is not in the list (which ends with NULL). */
 int store_url_check_options(const store_url *url, const char *const *known);
-/* SHOAL_USAGE with a sentence when a key, or the name of a queue, is not as store.h says. */
+/* SHOAL_USAGE if a key, or the name of a queue, is not as store.h says. */
 int store_key_check(const char *key);
 /* The same for the start of keys, which may be empty and may end with '/' or in the middle of a segment. */
 int store_prefix_check(const char *prefix);
@@ -57,7 +57,7 @@ typedef struct store_attempt {
     bool doubt;         /* an earlier attempt at this very request may have been done */
 } store_attempt;
 
-/* The bytes of a put or push: a frame or nothing, and the caller's bytes.  They are stored one behind the other. */
+/* The bytes of a put or push: a frame or nothing, and the caller's bytes.  They are stored one after the other. */
 typedef struct store_body {
     struct iovec part[2];
 } store_body;
@@ -83,9 +83,9 @@ struct store_class {
     bool far;           /* see shoal_store_traits */
     bool counts_itself; /* calls store_count for every request it sends; otherwise each call below counts as one */
     double forgets;     /* see shoal_store_traits */
-    const char *const *options; /* what its URLs may have behind '?', ended by NULL; NULL for nothing */
+    const char *const *options; /* the options its URLs may have after '?', ended by NULL; NULL for none */
 
-    /* Splits the URL and connects.  Sets self->name, and *rest to what is left as prefix (base_alloc'd, "" for none; no
+    /* Splits the URL and connects.  Sets self->name, and *rest to the remaining prefix (base_alloc'd, "" for none; no
      * slash at its start or end).  On failure close is called too. */
     int (*open)(shoal_store *self, char **rest, const store_url *url, const shoal_store_options *options,
                 store_attempt *attempt);
@@ -119,10 +119,10 @@ struct store_class {
 
 struct shoal_store {
     const struct store_class *class;
-    char *name;      /* how messages call it: "az://acct/container"; a key's name is this, '/' and the key */
+    char *name;      /* its name in messages: "az://acct/container"; a key's name is this, '/' and the key */
     char *prefix;    /* "" or ends with '/' */
     bool blob_queue; /* queues are made of blobs */
-    int page_keys;   /* keys that a listing asks for at once */
+    int page_keys;   /* keys that one request of a listing asks for */
     int64_t most;    /* bytes that a blob or message may take; 0: any */
     struct {
         atomic_llong requests[SHOAL_REQUEST_KINDS], sent, received, causes[SHOAL_CAUSES];
@@ -131,7 +131,7 @@ struct shoal_store {
 
 /* ---- for implementations ----------------------------------------------------------------------------------------- */
 
-/* shoal_fail with the name of the key or queue in front: "az://acct/box/key: ...".  Without a key just the store. */
+/* shoal_fail, preceded by the name of the key or queue: "az://acct/box/key: ...".  Without a key just the store. */
 int store_fail(const shoal_store *self, const char *key, int status, const char *format, ...) SHOAL_PRINTF(4, 5);
 /* Counts a request; called by classes that count themselves. */
 void store_count(shoal_store *self, shoal_request_kind kind, int64_t sent, int64_t received);
@@ -140,12 +140,12 @@ int store_listing_add(shoal_listing *page, const char *key, size_t length, int64
 /* Says how old the entry is that was added last, if one was: `status` is what store_listing_add returned, and is
  * returned. */
 int store_listing_age(shoal_listing *page, int status, double age);
-/* Memory for what a get found: sets data, memory and size.  Nothing is zeroed.  SHOAL_MEMORY when the store is
- * bounded to less; without a key (NULL) the message does not say whose. */
+/* Memory for what a get found: sets data, memory and size.  Nothing is zeroed.  SHOAL_MEMORY when the store is bounded
+ * to less; without a key (NULL) the message does not name it. */
 int store_blob_room(const shoal_store *self, const char *key, shoal_blob *out, size_t size);
 /* The same for a message. */
 int store_message_room(const shoal_store *self, const char *queue, shoal_message *out, size_t size);
-/* What both ask first. */
+/* The check that both make first. */
 int store_check_size(const shoal_store *self, const char *key, int64_t size);
 /* Copies text into an etag; SHOAL_INVALID when it is empty or too long. */
 int store_etag_set(shoal_etag *etag, const char *text, size_t length);
@@ -157,17 +157,16 @@ typedef struct store_backoff {
     int attempts;
 } store_backoff;
 
-/* The deadline of a call that began at that moment, or, where it passed long ago, the same time anew: attempts and
- * pauses end soon after their deadline, so the process was stopped meanwhile, or the machine slept, and nobody knows
- * whether the store is away. */
+/* The deadline of a call that began at that moment, or, if it passed long ago, the same time again from now: attempts
+ * and pauses end soon after their deadline, so the process was stopped meanwhile, or the machine slept, and nothing
+ * says that the store is unreachable. */
 int64_t store_after_sleep(int64_t deadline, int64_t began);
 
-/* Sleeps before the next attempt, at least attempt->retry_after; false when the deadline would pass meanwhile, and then
- * at once.  Counts the cause. */
+/* Sleeps before the next attempt, at least attempt->retry_after; returns false at once if the deadline would pass
+ * meanwhile.  Counts the cause. */
 bool store_backoff_sleep(store_backoff *backoff, shoal_store *store, store_attempt *attempt);
 
-/* What an attempt said that failed.  An attempt that the deadline cut short has nothing to say but that: then it is
- * what the one before it said. */
+/* The message of a failed attempt.  If the deadline cut the attempt short, that of the attempt before it. */
 typedef struct store_last_words {
     char text[768];
 } store_last_words;
@@ -202,15 +201,15 @@ typedef struct store_frame {
 } store_frame;
 
 void store_frame_write(unsigned char out[SHOAL_FRAME_BYTES], const store_frame *frame);
-/* False when the bytes are no frame, or one that is not intact; *why, which may be NULL, then says so: "too short". */
+/* False if the bytes are not an intact frame; *why, which may be NULL, then says why: "too short". */
 bool store_frame_read(store_frame *out, const void *bytes, size_t size, const char **why);
-/* Reads the frame and checks the body behind it, too. */
+/* Reads the frame and also checks the body after it. */
 bool store_frame_check(store_frame *out, const void *bytes, size_t size, const char **why);
 /* store_put and store_get with a frame; the keys carry the prefix. */
 int store_put_framed(shoal_store *store, const char *key, uint32_t kind, const void *data, size_t size,
                      const shoal_etag *expected, shoal_etag *etag, int64_t deadline);
 int store_get_framed(shoal_store *store, const char *key, uint32_t kind, shoal_blob *out, int64_t deadline);
-/* Makes what a get found of a framed blob its body; SHOAL_BROKEN, and nothing is left of it, when it is not intact. */
+/* Reduces a framed blob to its body; SHOAL_BROKEN, and the blob is released, if it is not intact. */
 int store_unframe(const shoal_store *store, const char *key, uint32_t kind, shoal_blob *blob);
 
 /* ---- queues made of blobs (queue_blobs.c) ------------------------------------------------------------------------ */
@@ -231,7 +230,7 @@ int store_blobs_drop(shoal_store *store, const char *queue, int64_t deadline);
 enum { STORE_WAKE_WORDS = 1024 };
 typedef struct store_wake {
     _Atomic uint32_t word[STORE_WAKE_WORDS];    /* changes; all zero at first */
-    _Atomic uint32_t waiters[STORE_WAKE_WORDS]; /* how many sleep there; too many after one was killed, never too few */
+    _Atomic uint32_t waiters[STORE_WAKE_WORDS]; /* number of sleepers; too many after one was killed, never too few */
 } store_wake;
 
 void store_wake_changed(store_wake *wake, const char *key);
@@ -241,7 +240,7 @@ int store_wake_wait(store_wake *wake, const char *name, uint32_t *seen, int64_t 
 
 /* Wraps *inout in a store that fails as `spec` says (docs/store.md, "Faults"); the wrapper owns it from then on. */
 int store_faulty_wrap(shoal_store **inout, const char *spec);
-/* Tests: a store with `forget` among its faults goes back to what it was so many seconds ago, as far as it was changed
+/* Tests: a store with `forget` among its faults goes back to its state this many seconds ago, as far as it was changed
  * through this handle. */
 int store_faulty_forget(shoal_store *store, double seconds);
 
@@ -249,7 +248,7 @@ int store_faulty_forget(shoal_store *store, double seconds);
 
 /* What requests cost in US dollars, by scheme. */
 double store_price(const char *scheme, const shoal_store_counts *counts);
-/* Adds what was asked of a store to what was asked of others. */
+/* Adds the counts of one store to those of others. */
 void store_counts_add(shoal_store_counts *sum, const shoal_store *store);
 /* Requests of all kinds. */
 int64_t store_counts_requests(const shoal_store_counts *counts);

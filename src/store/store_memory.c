@@ -1,6 +1,6 @@
 /* mem:NAME, a store in the memory of this process: the reference that the others are compared with, and what tests use.
  * Handles of one name share it, and it is gone when the last of them is closed; without a name each handle has its own.
- * All of it is behind one lock that is never held while anything waits. */
+ * One lock guards all of it and is never held while anything waits. */
 #include "store_internal.h"
 
 #include <inttypes.h>
@@ -244,7 +244,7 @@ static int copy_body(void **out, const store_body *body)
     return status;
 }
 
-/* Makes a place for a key that is not there. */
+/* Makes room for a key that does not exist. */
 static int insert_blob(blob **out, area *own, const char *key)
 {
     size_t at = place_of(own, key);
@@ -425,8 +425,8 @@ static int take_memory(shoal_store *self, const char *name, double lease, shoal_
     return status;
 }
 
-/* The message a receipt is of; NULL when it is gone.  *mine tells whether the receipt still holds it: once the lease
- * has ended it does not, whether or not another took it, so that nothing depends on who comes first. */
+/* The message a receipt is of; NULL when it is gone. *mine tells whether the receipt still holds it: once the lease has
+ * expired it does not, whether or not another took it, so that the order of events does not matter. */
 static message *find_message(bool *mine, const area *own, const char *name, const shoal_message *taken)
 {
     queue *found = find_queue(own, name);

@@ -3,8 +3,8 @@
 
 #include "base/memory.h"
 
-/* So many are prepared at a time: enough to keep all connections busy, few enough that a signature made at the start
- * of a wave is still good at its end. */
+/* This many are prepared at a time: enough to keep all connections busy, few enough that a signature made at the start
+ * of a wave is still valid at its end. */
 enum { WAVE = 2 * HTTP_PARALLEL_MOST };
 
 typedef struct wave {
@@ -28,7 +28,7 @@ static int run_wave(const store_parallel *work, wave *self, store_attempt *attem
             store_fail(work->store, NULL, status, "%s", shoal_error());
     }
     for (size_t i = 0; i < asked; i++) {
-        /* After a lasting failure, whose message is to stay, the rest is only freed. */
+        /* After a lasting failure, whose message is kept, the rest is only freed. */
         int taken = work->take(work->context, self->items[i], &self->requests[i], status == SHOAL_OK, attempt);
         http_request_release(&self->requests[i]);
         if (status < 0)

@@ -1,6 +1,6 @@
 /* One piece of work as many requests: blocks of a large put, ranges of a large get.
  *
- * A request that fails in passing is made again by itself, after a pause, until the attempt's deadline; those that
+ * A request that fails temporarily is retried by itself, after a pause, until the attempt's deadline; those that
  * succeeded are not repeated.  The first lasting failure ends all. */
 #ifndef STORE_PARALLEL_H
 #define STORE_PARALLEL_H

@@ -1,4 +1,4 @@
-/* Opening what a URL names, and going through its keys.  See the header. */
+/* Opening what a URL names, and iterating over its keys.  See the header. */
 #include "store_place.h"
 
 #include <string.h>

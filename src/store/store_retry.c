@@ -1,8 +1,8 @@
-/* Attempts made again until one answers or the deadline passes, and the judgement on puts whose answer was lost.
+/* Retries until an attempt is answered or the deadline passes, and decides about puts whose answer was lost.
  *
  * After SHOAL_UNKNOWN a request may have been done.  Reading, listing, removing and unconditional puts may simply be
- * made again.  A conditional put that is made again and meets a conflict may have met its own first attempt: the put id
- * in the frame that is there tells. */
+ * repeated.  A conditional put that is repeated and meets a conflict may have met its own first attempt: the put id in
+ * the stored frame tells. */
 #include "store_internal.h"
 
 #include <stdio.h>
@@ -61,12 +61,12 @@ static retry begin_retry(shoal_store *store, int64_t deadline)
 
 int64_t store_after_sleep(int64_t deadline, int64_t began)
 {
-    static const double soon = 5; /* what an attempt tidies up behind its deadline takes less */
+    static const double soon = 5; /* what an attempt cleans up after its deadline takes less */
     int64_t now = base_now();
     return now > base_time_after(deadline, soon) ? base_time_after(now, (double)(deadline - began) * 1e-9) : deadline;
 }
 
-/* Once: there may be something else that does not heed deadlines, and then this would never end. */
+/* Only once: something else may ignore deadlines, and then this would never end. */
 static void forgive_sleep(retry *self)
 {
     int64_t before = self->attempt.deadline;
@@ -75,7 +75,7 @@ static void forgive_sleep(retry *self)
     self->slept |= self->attempt.deadline != before;
 }
 
-/* Whether there is time for another attempt, which it gets ready.  Called before each of them. */
+/* Whether there is time for another attempt, which it prepares.  Called before each attempt. */
 static bool may_try(retry *self, int last)
 {
     store_attempt *attempt = &self->attempt;
@@ -99,7 +99,7 @@ static bool passes(int status)
     return status == SHOAL_AGAIN || status == SHOAL_UNKNOWN;
 }
 
-/* What to say when time ran out. */
+/* The failure when time ran out. */
 static int fail_in_retry(const retry *self, int status, const char *key)
 {
     int made = self->attempt.number;

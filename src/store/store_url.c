@@ -1,5 +1,4 @@
-/* Addresses of stores, and what may be a key.  A URL must not hold a secret: it is shown in messages and argument
- * lists. */
+/* Addresses of stores, and what may be a key.  A URL must not contain a secret: messages and process lists show it. */
 #include "store_internal.h"
 
 #include <ctype.h>
@@ -148,7 +147,7 @@ int store_url_check_options(const store_url *url, const char *const *known)
 
 /* ---- where a URL leads ------------------------------------------------------------------------------------------- */
 
-/* Steps to the next segment of a path and tells its length; 0 at the end. */
+/* Steps to the next segment of a path and returns its length; 0 at the end. */
 static size_t next_segment(const char **at)
 {
     *at += strspn(*at, "/");
@@ -199,7 +198,7 @@ int shoal_store_url_folder(char **out, const char *url)
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
-/* The bytes of the character that starts here; 0 when it is no UTF-8, a control character, or one that XML lacks. */
+/* The bytes of the character that starts here; 0 if it is not UTF-8, or a control character, or one that XML lacks. */
 static size_t character_bytes(const unsigned char *text)
 {
     uint32_t code = text[0];

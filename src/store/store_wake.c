@@ -1,6 +1,6 @@
 /* Waking those that wait for a key: a table of counters, one chosen by the hash of a name.  Two names may share a
- * counter, which wakes someone for nothing, and never the other way round.  A change of a/b/c counts for "", "a/",
- * "a/b/" and "a/b/c", so that whoever waits for one key is not woken by its neighbours. */
+ * counter, which may wake someone needlessly, but never misses a change.  A change of a/b/c counts for "", "a/", "a/b/"
+ * and "a/b/c", so that a process waiting for one key is not woken by its neighbours. */
 #include "store_internal.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ static void touch_queue(touched *all, const char *key)
     }
 }
 
-/* The longest name first: whoever is woken for all that is below a name, and then asks what it was, must find it. */
+/* The longest name first: a process woken for everything below a name, which then asks what changed, must find it. */
 void store_wake_changed(store_wake *wake, const char *key)
 {
     touched all;
@@ -94,8 +94,8 @@ int store_wake_wait(store_wake *wake, const char *name, uint32_t *seen, int64_t 
         }
         if (base_now() >= deadline)
             return shoal_fail(SHOAL_AGAIN, "nothing changed in time");
-        /* Counted first and then looked again, by the kernel: whoever bumps in between sees the count or the new
-         * word. */
+        /* Counted first; then the kernel compares again: a process that bumps in between sees the count, or we see the
+         * new word. */
         atomic_fetch_add(&wake->waiters[at], 1);
         base_wait_word(&wake->word[at], word, deadline);
         atomic_fetch_sub(&wake->waiters[at], 1);

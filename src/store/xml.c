@@ -20,7 +20,7 @@ typedef struct reading {
     xml_reader *reader;
     void *context;
     int status;
-    bool refused; /* by us, with a message already set */
+    bool refused; /* we stopped it, with a message set */
     int depth;
     size_t path_length[DEPTH_MOST + 1]; /* of the path above each level */
     bool has_children[DEPTH_MOST + 1];
@@ -118,7 +118,7 @@ int xml_read(const char *document, size_t size, xml_reader *reader, void *contex
         document++;
         size--;
     }
-    r.parser = XML_ParserCreate("UTF-8"); /* whatever it says it is: what stores send is */
+    r.parser = XML_ParserCreate("UTF-8"); /* whatever it claims: stores send UTF-8 */
     if (!r.parser)
         return shoal_fail(SHOAL_MEMORY, "out of memory for reading XML");
     XML_SetUserData(r.parser, &r);
