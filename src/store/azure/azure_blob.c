@@ -1,7 +1,7 @@
 /* Blobs in Azure: reading in parallel ranges, writing, removing, listing.
  *
  * The first range of a read tells how large the blob is and which version it is; the others ask for that very version,
- * so that what is put together was there at one moment. */
+ * so that the parts belong together. */
 #include "azure_internal.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "store/xml.h"
 
 enum {
-    RANGE = 8 << 20,       /* bytes asked for at once */
+    RANGE = 8 << 20,       /* bytes requested at once */
     SINGLE_PUT = 64 << 20, /* larger blobs are put in blocks */
 };
 
@@ -38,7 +38,7 @@ typedef struct getting {
     char *into;
 } getting;
 
-/* "bytes 0-8388607/16777216" and "bytes *<slash>0": what is behind the slash; -1 when it is not there. */
+/* "bytes 0-8388607/16777216" and "bytes *<slash>0": the number after the slash; -1 if it is missing. */
 static int64_t whole_size(const http_request *request)
 {
     char text[96], *end = NULL;
@@ -58,7 +58,8 @@ static int64_t content_length(const http_request *request)
     return *end == 0 && size < INT64_MAX / 2 ? size : -1;
 }
 
-/* The headers of the first range are there: makes room for the whole, and has the bytes go to where they belong. */
+/* The headers of the first range have arrived: allocates room for the whole blob, so that the bytes go straight into
+ * place. */
 static int place_first(http_request *request, void *context)
 {
     getting *get = context;
@@ -82,7 +83,7 @@ static int place_first(http_request *request, void *context)
     return status;
 }
 
-/* What is known of a blob of which no byte is asked for, or none is there. */
+/* What is known of a blob of which no byte is wanted, or which is empty. */
 static int get_nothing(getting *get, store_attempt *attempt)
 {
     const azure_call call = {.method = "HEAD",
@@ -195,7 +196,7 @@ static int get_rest(getting *get, store_attempt *attempt)
     const store_parallel work = {
         .store = &get->store->base, .pool = get->store->pool, .context = get, .ask = ask_range, .take = take_range};
     int status = store_parallel_run(&work, (size_t)((get->wanted - 1) / RANGE), attempt);
-    if (status == SHOAL_CONFLICT && !get->range->expected) { /* whoever asked for any version gets the new one */
+    if (status == SHOAL_CONFLICT && !get->range->expected) { /* a caller that accepts any version gets the new one */
         attempt->cause = SHOAL_CAUSE_RACE;
         status = SHOAL_AGAIN;
     }
@@ -247,7 +248,7 @@ int put_azure(shoal_store *self, const char *key, const store_body *body, const 
         status = azure_refusal(store, key, &request, attempt);
     else if (status == SHOAL_OK)
         status = azure_answer_etag(store, key, &request, etag);
-    if (status == SHOAL_ABSENT && expected) /* a version was expected, and there is none */
+    if (status == SHOAL_ABSENT && expected) /* a version was expected, but the blob does not exist */
         status = store_fail(self, key, SHOAL_CONFLICT, "it no longer exists");
     azure_request_release(&request);
     base_free(&name);
@@ -316,7 +317,7 @@ static int read_name(listing *list, const char *text, size_t length, bool encode
     return status;
 }
 
-/* Etags stand here without the quotes that they have everywhere else. */
+/* Etags are written here without the quotes that they have everywhere else. */
 static int read_etag(listing *list, const char *text, size_t length)
 {
     const char *quote = length > 0 && text[0] == '"' ? "" : "\"";
@@ -416,8 +417,8 @@ static int compare_entries(const void *left, const void *right)
 }
 
 /* Servers sort by UTF-16, where characters beyond U+FFFF come before U+E000 to U+FFFF; keys are in the order of UTF-8.
- * The two differ only between keys that have such a character at the same place behind the same start, and such keys
- * are neighbours: when a page ends with one, the next page belongs to it, and what was read is sorted. */
+ * The two differ only between keys that have such a character at the same place after the same start, and such keys are
+ * neighbours: when a page ends with one, the next page belongs to it, and what was read is sorted. */
 int list_azure(shoal_store *self, const char *prefix, const char *after, shoal_listing *page, store_attempt *attempt)
 {
     azure_store *store = (azure_store *)self;

@@ -1,10 +1,10 @@
-/* Blobs of more than 64 MiB are put as blocks, several at once, and a list of them at the end, which is what makes
- * the blob and what carries the condition.  A block that fails for a while is sent again alone.
+/* Blobs of more than 64 MiB are put as blocks, several at once, and a list of them at the end, which creates the blob
+ * and carries the condition.  A block that fails temporarily is sent again by itself.
  *
- * A block is named by the MD5 of its bytes, which the server checks, and by its place.  So a put that was broken off
- * can go on: the server is asked which blocks of this blob are there without a list, and those whose names are those
- * of the bytes to be put are not sent again.  Blocks of other bytes never match, whoever left them.  Azure forgets
- * blocks that are in no list with the next write of the blob, or after a week. */
+ * A block is named by the MD5 of its bytes, which the server checks, and by its place.  So an interrupted put can
+ * continue: the server is asked which blocks of this blob are there without a list, and those whose names match the
+ * bytes to be put are not sent again.  Blocks of other bytes never match, whoever left them.  Azure forgets blocks that
+ * are in no list with the next write of the blob, or after a week. */
 #include "azure_internal.h"
 
 #include <endian.h>
@@ -39,7 +39,7 @@ typedef struct putting {
     size_t block, count;
     block *blocks;
     size_t *missing; /* numbers of those that are to be sent */
-    bool no_md5;     /* OpenSSL was told to do without; then names are random, and nothing is found again */
+    bool no_md5;     /* OpenSSL does not allow it; then names are random, and no block is found again */
 } putting;
 
 static size_t block_size(const putting *put, size_t number)
@@ -146,7 +146,7 @@ static void note_block(void *context, const unsigned char *id, size_t id_size, i
     put->blocks[number].there |= memcmp(put->blocks[number].md5, id, MD5_BYTES) == 0;
 }
 
-/* What an earlier put has left.  Whoever may not ask, or gets no answer, sends everything. */
+/* Finds what an earlier put has left.  Without permission to ask, or without an answer, everything is sent. */
 static void find_blocks(putting *put, store_attempt *attempt)
 {
     http_request request = {0};
@@ -210,7 +210,7 @@ static int put_blocks(putting *put, store_attempt *attempt)
         if (!put->blocks[i].there)
             put->missing[missing++] = i;
     int status = store_parallel_run(&work, missing, attempt);
-    return status == SHOAL_UNKNOWN ? SHOAL_AGAIN : status; /* blocks alone are no blob: nothing was done */
+    return status == SHOAL_UNKNOWN ? SHOAL_AGAIN : status; /* blocks alone are not a blob: nothing was done */
 }
 
 static int write_list(const putting *put, char **out, size_t *size)

@@ -1,4 +1,4 @@
-/* Who we are to Azure, from the environment, in this order:
+/* Credentials for Azure, from the environment, in this order:
  *
  *   AZURE_STORAGE_CONNECTION_STRING        key or signature, and endpoints
  *   AZURE_STORAGE_KEY                      of account AZURE_STORAGE_ACCOUNT, or of the one in the URL
@@ -23,12 +23,12 @@
 #include "base/memory.h"
 #include "base/world.h"
 
-/* The account and key that every emulator has; no secret. */
+/* The account and key that every emulator has; not a secret. */
 static const char emulator_account[] = "devstoreaccount1";
 static const char emulator_key[] =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-enum { REFRESH_PAUSE = 10 }; /* seconds until a service that gave no token is asked again while the old one is good */
+enum { REFRESH_PAUSE = 10 }; /* seconds until a service that gave no token is asked again, if the old one is valid */
 
 static const char *environment(const char *name)
 {
@@ -114,7 +114,7 @@ static int read_setting(azure_credentials *out, char **protocol, char **suffix, 
     const char *equals = memchr(text, '=', length);
     size_t name = equals ? (size_t)(equals - text) : length, size = equals ? length - name - 1 : 0;
     const char *value = equals ? equals + 1 : NULL;
-    if (!equals) /* the text itself is not shown: it may be a part of a key */
+    if (!equals) /* the text itself is not shown: it may be part of a key */
         return shoal_fail(SHOAL_DENIED, "a part of AZURE_STORAGE_CONNECTION_STRING is not name=value");
 #define IS(word) (name == sizeof word - 1 && strncasecmp(text, word, name) == 0)
     if (IS("AccountName"))
@@ -168,7 +168,7 @@ int azure_connection_string(azure_credentials *out, const char *text)
     if (status == SHOAL_OK)
         status = default_endpoints(out, protocol ? protocol : "https", suffix ? suffix : "core.windows.net");
     if (status == SHOAL_OK && out->key)
-        base_secret_free(&out->sas); /* a key allows all that a signature does */
+        base_secret_free(&out->sas); /* a key permits everything a signature does */
     base_free(&protocol);
     base_free(&suffix);
     return status;
@@ -319,7 +319,7 @@ static bool is_good(const azure_credentials *who)
     return who->identity.token && base_now() < who->identity.end;
 }
 
-/* Waits until whoever asks for a token is done. */
+/* Waits until the thread that asks for a token is done. */
 static int wait_for_other(azure_credentials *who, store_attempt *attempt)
 {
     uint32_t seen = atomic_load(&who->identity.refreshes);
@@ -332,8 +332,8 @@ static int wait_for_other(azure_credentials *who, store_attempt *attempt)
     return shoal_fail(SHOAL_AGAIN, "timed out waiting for a token");
 }
 
-/* Makes sure that there is a token.  While the old one is good nobody waits for another thread that asks for a new one,
- * and a service that fails is asked again only after a pause. */
+/* Makes sure that there is a token.  While the old one is valid nobody waits for another thread that asks for a new
+ * one, and a failing service is asked again only after a pause. */
 static int have_token(azure_credentials *who, store_attempt *attempt)
 {
     int status = SHOAL_OK;
@@ -342,7 +342,7 @@ static int have_token(azure_credentials *who, store_attempt *attempt)
     bool due = !is_good(who) || base_now() >= who->identity.refresh_at;
     if (status == SHOAL_OK && due && !who->identity.refreshing)
         status = refresh(who, attempt);
-    if (status < 0 && is_good(who)) { /* the old one is good for a while yet */
+    if (status < 0 && is_good(who)) { /* the old one is still valid for a while */
         attempt->cause = SHOAL_CAUSE_NONE;
         attempt->retry_after = 0;
         status = SHOAL_OK;
@@ -383,7 +383,7 @@ static int from_variables(azure_credentials *out, const char *account)
     return status;
 }
 
-/* Endpoints of their own override those of the connection string. */
+/* Separate variables for endpoints override the connection string. */
 static int custom_endpoints(azure_credentials *out)
 {
     const char *blob = environment("AZURE_STORAGE_BLOB_ENDPOINT"), *queue = environment("AZURE_STORAGE_QUEUE_ENDPOINT");

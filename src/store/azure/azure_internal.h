@@ -1,7 +1,7 @@
 /* What the files of the Azure store share.
  *
  * One request is described by an azure_call, made ready by azure_prepare (URL, headers, signature), sent by
- * azure_perform, and what the server refused is put into words by azure_refusal. */
+ * azure_perform, and azure_refusal explains what the server rejected. */
 #ifndef AZURE_INTERNAL_H
 #define AZURE_INTERNAL_H
 
@@ -12,7 +12,7 @@
 
 /* ---- credentials (azure_credentials.c) --------------------------------------------------------------------------- */
 
-/* Who we are, and where the services are.  One of key, sas or identity. */
+/* Credentials, and where the services are.  One of key, sas or identity. */
 typedef struct azure_credentials {
     char *account;
     char *blob_endpoint, *queue_endpoint; /* "https://acct.blob.core.windows.net", no slash at the end */
@@ -20,9 +20,9 @@ typedef struct azure_credentials {
     base_secret *sas;                     /* "sv=...&sig=...", without a question mark */
     struct {
         bool used;
-        bool guessed;               /* nothing says that there is one: it is what is tried last */
+        bool guessed;               /* nothing says that there is one: it is tried last */
         char *url;                  /* where tokens are asked for */
-        base_secret *header;        /* what that wants to hear, as a header, or NULL */
+        base_secret *header;        /* the header it requires, or NULL */
         http_pool *pool;            /* may ask metadata services */
         pthread_mutex_t lock;       /* of the rest */
         base_secret *token;         /* or NULL */
@@ -32,15 +32,15 @@ typedef struct azure_credentials {
     } identity;
 } azure_credentials;
 
-/* Reads the environment for `account`, which the URL names.  SHOAL_DENIED with a sentence that says what to set. */
+/* Reads the environment for `account`, which the URL names.  SHOAL_DENIED with a message that says what to set. */
 int azure_credentials_init(azure_credentials *out, const char *account);
 void azure_credentials_release(azure_credentials *credentials);
-/* Sets *out to "Authorization: Bearer ..." with a token that is good for some minutes, asking for one when needed. */
+/* Sets *out to "Authorization: Bearer ..." with a token that is valid for some minutes, requesting one if needed. */
 int azure_token_header(azure_credentials *credentials, base_secret **out, store_attempt *attempt);
 
 /* For tests: the same without the environment.  `text` is a connection string. */
 int azure_connection_string(azure_credentials *out, const char *text);
-/* Reads the answer of a metadata service: the token and the seconds it is good for; `now` is in seconds since 1970. */
+/* Reads the answer of a metadata service: the token and the seconds it is valid for; `now` is in seconds since 1970. */
 int azure_token_read(base_secret **token, double *seconds, const char *answer, size_t size, int64_t now);
 
 /* ---- requests (azure_request.c) ---------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ typedef struct azure_store {
 
 extern const char azure_version[];
 
-/* Makes a request ready to be sent; signed again each time, since a signature is good for a quarter of an hour. */
+/* Makes a request ready to be sent; signed again each time, because a signature is valid for a quarter of an hour. */
 int azure_prepare(azure_store *store, const azure_call *call, http_request *out, store_attempt *attempt);
 /* Prepares and sends one request.  SHOAL_OK: there is an answer or a cause in `out`. */
 int azure_perform(azure_store *store, const azure_call *call, http_request *out, store_attempt *attempt);
@@ -136,7 +136,7 @@ int azure_blocks_read(const char *document, size_t size, azure_found_block *foun
 int azure_answer_etag(azure_store *store, const char *key, const http_request *request, shoal_etag *etag);
 
 /* Reads a page of a listing into `page`, keys that start with `prefix` and come after `after`; *marker is what the
- * server wants to hear for the next page, NULL at the end.  For tests, too. */
+ * server expects for the next page, NULL at the end.  For tests, too. */
 int azure_list_read(const char *document, size_t size, int64_t now, const char *prefix, const char *after,
                     shoal_listing *page, char **marker, bool *last_is_high);
 

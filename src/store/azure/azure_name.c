@@ -2,8 +2,7 @@
  *
  * Keys are stored under their own names, so that other programs find them, but for the backslash, which Azure turns
  * into a slash.  It is written as '[', U+F05C, '1', and what would look so as '[', U+F05C, '0'.  That keeps the order
- * of the keys, since '[' is the character before it, and touches no name that anybody uses: U+F05C is for private
- * use. */
+ * of the keys, since '[' is the character before it, and changes no name in common use: U+F05C is for private use. */
 #include "azure_internal.h"
 
 #include <ctype.h>
@@ -63,7 +62,7 @@ int azure_blob_key(char **out, const char *name, size_t length)
     return SHOAL_OK;
 }
 
-/* A start that people recognise, and 128 bits of SHA-256 of container and queue that make it the only one. */
+/* A recognisable start, and 128 bits of SHA-256 of container and queue that make it unique. */
 void azure_queue_name(char out[AZURE_QUEUE_NAME], const char *container, const char *queue)
 {
     enum { READABLE = 28, HASH_BYTES = 16 };

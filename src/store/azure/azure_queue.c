@@ -171,7 +171,7 @@ int push_azure(shoal_store *self, const char *queue, const store_body *body, sto
             status = push_document(store, queue, name, document, attempt);
     }
     if (status < 0 && status != SHOAL_UNKNOWN &&
-        *blob) { /* nobody will ever ask for it; the message stays the push's */
+        *blob) { /* nobody will ever ask for it; the message is still that of the push */
         char message[1024];
         snprintf(message, sizeof message, "%s", shoal_error());
         remove_body(store, queue, blob, attempt);
@@ -276,7 +276,7 @@ static int deliver_message(azure_store *store, const char *queue, const azure_me
     return status;
 }
 
-/* What is no message is named once and removed, since nobody could ever finish it.  Should that fail, it is met
+/* What is not a message is reported once and removed, because nobody could ever finish it.  If that fails, it is met
  * again. */
 static void drop_broken(azure_store *store, const char *queue, const azure_message *from, store_attempt *attempt)
 {
@@ -344,7 +344,7 @@ static int read_receipt(azure_store *store, const char *queue, const shoal_messa
     return SHOAL_OK;
 }
 
-/* A queue that is not there has no message that could be held. */
+/* A queue that does not exist has no message that could be held. */
 static int lost_with_queue(azure_store *store, const char *queue, int status)
 {
     return status == SHOAL_ABSENT ? store_fail(&store->base, queue, SHOAL_LOST, "the queue no longer exists") : status;
@@ -397,7 +397,7 @@ int finish_azure(shoal_store *self, const char *queue, shoal_message *message, s
                              .kind = SHOAL_REQUEST_QUEUE};
     status = azure_perform(store, &call, &request, attempt);
     if (status == SHOAL_OK && !azure_succeeded(&request)) {
-        /* Azure says so of a message that another has taken, too; nobody has while the lease lasts. */
+        /* Azure also says so of a message that another has taken; nobody has while the lease lasts. */
         bool gone = strcmp(azure_error_code(&request, code, sizeof code), "MessageNotFound") == 0 &&
                     base_now() < message->lease_ends;
         if (!(gone && attempt->doubt)) /* otherwise it was removed by the attempt whose answer was lost */

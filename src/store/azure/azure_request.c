@@ -18,7 +18,7 @@ const char azure_version[] = "2021-12-02";
 
 /* ---- making a request ready -------------------------------------------------------------------------------------- */
 
-/* Now as HTTP writes dates, whatever language the program speaks. */
+/* The present time as an HTTP date, whatever the locale. */
 static void date_text(char out[40], time_t now)
 {
     static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
@@ -30,7 +30,7 @@ static void date_text(char out[40], time_t now)
              t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
 }
 
-/* Replaces *inout by the same with `more` behind it; wiped, since it may hold a signature. */
+/* Appends `more` to *inout; the old text is wiped, because it may hold a signature. */
 static int append_wiped(char **inout, const char *separator, const char *more)
 {
     char *longer = NULL;
@@ -82,7 +82,7 @@ static int build_url(const azure_store *store, const azure_call *call, char **ou
     return status;
 }
 
-/* Where the path starts in a URL: behind the server's name. */
+/* Where the path starts in a URL: after the server's name. */
 static const char *path_of(const char *url)
 {
     const char *server = strstr(url, "://");
@@ -229,7 +229,7 @@ const char *azure_error_code(const http_request *request, char *buffer, size_t r
     return buffer;
 }
 
-/* What a code means, when more is to be said than its status does. */
+/* What a code means, where the status alone does not say enough. */
 typedef struct meaning {
     const char *code;
     int status;
@@ -282,7 +282,7 @@ static const meaning *find_meaning(const char *code)
     return NULL;
 }
 
-/* When the server's clock and ours differ by more than it bears, that is the reason.  0 when they agree. */
+/* By how much the server's clock and ours differ, if that is more than it tolerates; 0 otherwise. */
 static double clock_difference(const http_request *request)
 {
     char buffer[64];
@@ -309,7 +309,7 @@ static void signature_end(char out[32], const base_secret *sas)
     out[length] = 0;
 }
 
-/* Which credentials were not believed, and what may be wrong with them. */
+/* Which credentials were rejected, and what may be wrong with them. */
 static void explain_failed_authentication(const azure_store *store, const http_request *request, char *out, size_t room)
 {
     double off = clock_difference(request);
@@ -355,7 +355,7 @@ int azure_refusal(azure_store *store, const char *key, const http_request *reque
     int status = http_passing(request, attempt);
     if (status < 0) {
         if (strcmp(code, "ServerBusy") == 0)
-            status = SHOAL_AGAIN; /* it was turned away at the door */
+            status = SHOAL_AGAIN; /* it was rejected before anything was done */
         snprintf(sentence, sizeof sentence, "%s",
                  attempt->cause == SHOAL_CAUSE_THROTTLED ? "there are too many requests" : "the server failed");
         return fail_with_code(store, key, status, request, code, sentence);

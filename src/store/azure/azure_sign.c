@@ -45,7 +45,7 @@ static int compare_pairs(const void *left, const void *right)
     return strcmp(((const azure_pair *)left)->name, ((const azure_pair *)right)->name);
 }
 
-/* Adds name:value for every pair, sorted, each with `before` in front and `behind` behind it. */
+/* Adds name:value for every pair, sorted, each between `before` and `behind`. */
 static int add_pairs(char **inout, const azure_pair *pairs, size_t count, const char *before, const char *behind)
 {
     azure_pair sorted[2 * AZURE_PAIRS + 4];

@@ -34,7 +34,7 @@ static int split_url(azure_store *store, char **account, char **rest, const stor
     return status;
 }
 
-/* Names that Azure refuses in ways that are hard to understand, and that would change the meaning of the URL. */
+/* Names that Azure rejects with obscure errors, and that would change the meaning of the URL. */
 static int check_names(const azure_store *store, const char *account)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -72,7 +72,7 @@ static int make_container(azure_store *store, store_attempt *attempt)
     return status;
 }
 
-/* One cheap question.  Some signatures may use a container but not ask about it: then the first use will tell. */
+/* One cheap request.  Some signatures may use a container but not query it: then the first use will tell. */
 static int find_container(azure_store *store, const shoal_store_options *options, store_attempt *attempt)
 {
     const azure_call call = {

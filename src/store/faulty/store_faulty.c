@@ -1,10 +1,9 @@
-/* A store that fails as it is told to, around any other: what the layers above are tested with.
+/* A store that fails on purpose, around any other, to test the layers above.
  *
  *     mem:jobs?faults=seed:7,before:0.05,after:0.05/cut,delay:0.1/20ms
  *
- * It stands below the layer that tries again, as a bad network would.  What a call meets is drawn from the seed and the
- * number of the call, so the same calls in the same order meet the same faults.  docs/store.md, "Faults", explains
- * each.
+ * It is below the layer that retries, as a bad network would be.  What a call meets is drawn from the seed and the
+ * number of the call, so the same calls in the same order meet the same faults. docs/store.md, "Faults", explains each.
  *
  * Stale reads and forgetting need to know what was there before.  Only then are changes made one at a time, with a read
  * before each. */
@@ -78,7 +77,7 @@ static int forget_last(faulty_store *self, double seconds)
     return status;
 }
 
-/* Decides what a call meets.  SHOAL_OK: it is to be made, and *out tells what then. */
+/* Decides what a call meets.  SHOAL_OK: make it, and *out says what happens then. */
 static int meet_faults(fate *out, faulty_store *self, const char *key, bool writes, store_attempt *attempt)
 {
     const fault_spec *spec = &self->spec;

@@ -92,7 +92,7 @@ static void show_changed(const past *past, shoal_listing *page, int64_t since)
     page->count = kept;
 }
 
-/* Adds what has been removed.  Only to the first page, since nobody but the store knows where others begin. */
+/* Adds what has been removed.  Only to the first page, because only the store knows where others begin. */
 static int show_removed(const past *past, shoal_listing *page, const char *prefix, const char *after, int64_t since)
 {
     int status = SHOAL_OK;
@@ -187,7 +187,7 @@ static int undo_finish(const past_change *change, shoal_store *store)
     return store->class->push(store, change->name, &body, &attempt);
 }
 
-/* Failures of the store, unlike those of memory, are no failures of a store that fails on purpose. */
+/* Failures of the store, unlike those of memory, do not count as failures of a store that fails on purpose. */
 static int undo(const past_change *change, shoal_store *store, shoal_etag *version)
 {
     int status = change->what == PAST_BLOB   ? undo_blob(change, store, version)

@@ -1,5 +1,5 @@
-/* Bodies too large for the index, a file each.  folder_internal.h tells in which order things happen and why nothing is
- * lost or left behind when a writer is killed in between. */
+/* Bodies too large for the index, one file each. folder_internal.h tells in which order things happen and why nothing
+ * is lost or left behind when a writer is killed in between. */
 #include "folder_internal.h"
 
 #include <dirent.h>
@@ -24,7 +24,7 @@ static void body_name(char name[NAME_LETTERS + 1], int64_t number)
     snprintf(name, NAME_LETTERS + 1, "%016" PRIx64, (uint64_t)number);
 }
 
-/* The number a file in bodies/ is named by; 0 when it is none of ours. */
+/* The number that names a file in bodies/; 0 if it is not one of ours. */
 static int64_t body_number(const char *name)
 {
     char *end = NULL;
@@ -111,7 +111,7 @@ int folder_body_write(folder_store *self, folder_body *body, const store_body *f
     return status;
 }
 
-/* The next number.  It is handed out again should the transaction not be committed. */
+/* The next number.  It is handed out again if the transaction is not committed. */
 static int next_number(folder_store *self, int64_t *out, const char *key)
 {
     folder_connection *writer = self->writer;
@@ -240,7 +240,7 @@ int folder_garbage_add(folder_store *self, int64_t number, const char *key)
         return status;
     sqlite3_bind_int64(statement, 1, number);
     status = folder_step(self->writer, QUERY_GARBAGE_ADD, key);
-    /* Should this not be committed, they stay on the list until a store is opened. */
+    /* If this is not committed, they stay on the list until a store is opened. */
     for (int64_t gone; status == SHOAL_OK && (gone = next_forgettable(self));)
         status = forget_body(self, gone, key);
     return status;
@@ -316,7 +316,7 @@ static int sweep_temporary(folder_store *self, const char *name)
 {
     int descriptor = openat(self->temp_folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (descriptor < 0)
-        return SHOAL_OK; /* its writer was quicker, or it is not ours to judge */
+        return SHOAL_OK; /* its writer was quicker, or we can't tell */
     if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
         unlinkat(self->temp_folder, name, 0);
     close(descriptor);

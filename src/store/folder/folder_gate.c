@@ -1,8 +1,8 @@
 /* The gate that writers pass one at a time.  SQLite's own way of waiting, trying again after pauses, starves writers;
  * here they sleep until it is their turn.
  *
- * The lock is flock on the file `gate` and nothing else: the kernel gives it back when its holder dies.  All that makes
- * it quick and fair are hints in shared memory, which may be wrong at any time at the price of a few milliseconds.
+ * The lock is flock on the file `gate` and nothing else: the kernel gives it back when its holder dies.  Hints in
+ * shared memory make it quick and fair; they may be wrong at any time, which costs a few milliseconds.
  *
  * A process may pass again and again while others wait, for a turn of a millisecond: handing over at every put would
  * cost a switch of processes each.  Then it lets another pass first.  Who waits is woken the next time the gate opens;
@@ -19,12 +19,12 @@
 
 static const int64_t TURN = 1000000;            /* nanoseconds that a process may pass again while others wait */
 static const int64_t YIELD_MOST = 3000000;      /* that it lets others go first */
-static const int64_t EAGER_MOST = 10000000;     /* of sleep until woken, in case whoever should wake was killed */
+static const int64_t EAGER_MOST = 10000000;     /* of sleep until woken, in case our waker was killed */
 static const int64_t PATIENT_MOST = 1000000;    /* of sleep until the end of a turn */
-static const int64_t STOPPED_AFTER = 200000000; /* of waiting until someone stopped is looked for, and between looks */
-static const int64_t HINT_MOST = 500000000;     /* a time that is further ahead is no hint but rubbish */
+static const int64_t STOPPED_AFTER = 200000000; /* of waiting until we look for a stopped process, and between looks */
+static const int64_t HINT_MOST = 500000000;     /* a time further ahead is garbage, not a hint */
 static const int64_t CROWD_STEP = 400000;       /* of sleep until woken for each that waits where many do */
-enum { CROWD = 4 };                             /* that many wait are many */
+enum { CROWD = 4 };                             /* this many waiters count as many */
 
 /* ---- among the threads of a handle ------------------------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ static bool lock_writer(folder_store *self, int64_t deadline)
         return true;
     while (atomic_exchange(&self->writer_lock, 2) != 0) {
         if (base_now() >= deadline)
-            return false; /* the 2 that stays costs whoever unlocks a needless wake */
+            return false; /* the 2 that stays costs the unlocking thread a needless wake */
         base_wait_word(&self->writer_lock, 2, deadline);
     }
     return true;
@@ -130,12 +130,12 @@ static int sleep_at_gate(folder_store *self, const char *key, bool eager, store_
         uint32_t seen = atomic_load(&shared->released);
         int64_t until = now + gate_patience(shared, eager);
         int error;
-        /* Said first and tried then, so that whoever opens the gate in between sees it. */
+        /* Announced before trying, so that a process that opens the gate in between sees it. */
         raise_until(&shared->wanted_until, until, now);
         if (eager)
             raise_until(&shared->eager_until, until, now);
         if (try_lock(self, &error)) {
-            raise_until(&shared->eager_until, until, now); /* who waited is seldom the only one */
+            raise_until(&shared->eager_until, until, now); /* a waiter is seldom alone */
             return SHOAL_OK;
         }
         if (error)
@@ -189,7 +189,7 @@ int folder_enter(folder_store *self, const char *key, store_attempt *attempt)
     atomic_fetch_add(&shared->passed, 1);
     if (atomic_load(&shared->holder) != self->token) {
         atomic_store(&shared->holder, self->token);
-        base_wake_word(&shared->holder, INT_MAX); /* whoever let us pass may wait for its next turn */
+        base_wake_word(&shared->holder, INT_MAX); /* the process that let us pass may wait for its next turn */
         self->turn_began = base_now();
     }
     if (atomic_load(&shared->committing))
@@ -232,7 +232,7 @@ bool folder_announce_for_the_dead(folder_store *self)
     int error;
     if (!atomic_load(&self->shared->committing))
         return false;
-    if (self->gate < 0 || !lock_writer(self, 0)) /* who only reads can't tell the others */
+    if (self->gate < 0 || !lock_writer(self, 0)) /* a reader can't tell the others */
         return true;
     if (try_lock(self, &error)) {
         if (atomic_load(&self->shared->committing))

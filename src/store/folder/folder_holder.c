@@ -1,7 +1,7 @@
-/* Who holds a lock that is in the way, by what the kernel tells in /proc/locks; and waking it when it is stopped.
+/* Finds the process that holds a lock, from /proc/locks, and wakes it if it is stopped.
  *
  * A process that was stopped (Ctrl-Z, SIGSTOP, a batch system) between entering the gate and leaving it would freeze
- * all others.  It is sent SIGCONT: it goes on, lets go a moment later, and nothing is lost, neither its work nor
+ * all others.  It is sent SIGCONT: it continues, lets go a moment later, and nothing is lost, neither its work nor
  * ours.  Killing it would also open the gate, but costs what the process was doing. */
 #include "folder_internal.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The bytes of index.db-shm that SQLite locks for a while; the one behind them every process holds as long as it is
+/* The bytes of index.db-shm that SQLite locks for a while; every process holds the byte after them while it is
  * there. */
 enum { SHM_FIRST = 120, SHM_LAST = 127 };
 
@@ -22,7 +22,7 @@ typedef struct lock_line {
     unsigned long inode;
 } lock_line;
 
-/* "3: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF"; false for what waits ("->") and what is no such line. */
+/* "3: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF"; false for waiters ("->") and for other lines. */
 static bool parse_lock(lock_line *out, const char *line)
 {
     char last[24] = "";
@@ -42,7 +42,7 @@ static char process_state(long process)
     if (file)
         fclose(file);
     text[size] = '\0';
-    const char *name_end = strrchr(text, ')'); /* the name before it may hold anything */
+    const char *name_end = strrchr(text, ')'); /* the name before it may contain anything */
     return name_end && name_end[1] == ' ' ? name_end[2] : '?';
 }
 
@@ -87,7 +87,7 @@ void folder_wake_holder(const char *kind, const struct stat *file, pid_t *holder
             *state = found;
         }
         if (found == 'T' && has_open(lock.process, file))
-            kill((pid_t)lock.process, SIGCONT); /* whether it helped shows when the lock is tried again */
+            kill((pid_t)lock.process, SIGCONT); /* the next attempt at the lock shows whether it helped */
     }
     if (locks)
         fclose(locks);

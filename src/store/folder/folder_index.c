@@ -1,9 +1,9 @@
 /* The index of an embedded store: SQLite in WAL mode, its statements, transactions, and what its errors mean to a
  * caller.
  *
- * A handle has one connection that writes, used only by whoever is inside the gate, and as many that read as there are
- * readers at once; those never wait for a writer.  Checkpoints happen inside the gate too: with nobody writing
- * meanwhile they reach the end of the log, which then starts over instead of growing. */
+ * A handle has one connection that writes, used only inside the gate, and one for each concurrent reader; those never
+ * wait for a writer.  Checkpoints happen inside the gate too: with nobody writing meanwhile they reach the end of the
+ * log, which then starts over instead of growing. */
 #include "folder_internal.h"
 
 #include <errno.h>
@@ -23,9 +23,9 @@ enum {
     WRITER_CACHE_KIB = 8192
 };
 static const int64_t BUSY_PAUSE = 200000;       /* nanoseconds between two tries for a lock of SQLite's */
-static const int64_t STOPPED_AFTER = 200000000; /* until someone stopped is looked for */
+static const int64_t STOPPED_AFTER = 200000000; /* until we look for a stopped process */
 static const int64_t CHECKPOINT_WAIT = 500000000;
-static const int64_t TICK_MOST = 20000000; /* between two times that files are given */
+static const int64_t TICK_MOST = 20000000; /* between two timestamps that a file system distinguishes */
 
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS state(name TEXT PRIMARY KEY, value) WITHOUT ROWID;INSERT OR IGNORE INTO state "
@@ -94,7 +94,7 @@ static int fail_index(folder_connection *connection, int code, const char *key, 
         if (code == SQLITE_IOERR_SHORT_READ || code == SQLITE_IOERR_CORRUPTFS || code == SQLITE_IOERR_DATA)
             return store_fail(&self->store, key, SHOAL_BROKEN, "%s/index.db is truncated or damaged", self->root);
         break;
-    case SQLITE_ERROR: /* no such table, say: somebody else's database, or half of ours */
+    case SQLITE_ERROR: /* for example no such table: another program's database, or half of ours */
         return store_fail(&self->store, key, SHOAL_BROKEN, "%s/index.db was not created by shoal, or is damaged (%s)",
                           self->root, sqlite3_errmsg(connection->db));
     default: break;
@@ -191,7 +191,7 @@ static bool is_immutable(const folder_store *self)
            faccessat(self->root_folder, "index.db-wal", F_OK, 0) != 0;
 }
 
-/* When the database was last changed; false when nobody can tell. */
+/* When the database was last changed; false if that can't be told. */
 static bool read_time(const folder_store *self, struct timespec *out)
 {
     struct stat info;
@@ -210,7 +210,7 @@ static void note_time(folder_connection *connection)
     connection->just_written |= age >= 0 && age < TICK_MOST;
 }
 
-/* Without locks a writer may come and go while the database is read, and pages of two versions be seen as one. */
+/* Without locks a writer may come and go while the database is read, and pages of two versions may be mixed. */
 static int check_unchanged(folder_connection *connection, int status)
 {
     struct timespec now;
@@ -450,8 +450,8 @@ static int check_format(folder_connection *connection)
     return SHOAL_OK;
 }
 
-/* Leases are counted on a clock that starts with the machine.  When that has started anew they all are void, as they
- * would be by now on any clock that had gone on, or soon. */
+/* Leases are counted on a clock that starts with the machine.  After a restart all of them are void, as they would be
+ * by now, or soon, on a clock that kept running. */
 static int void_old_leases(folder_store *self, folder_change *change, store_attempt *attempt)
 {
     folder_connection *writer = self->writer;

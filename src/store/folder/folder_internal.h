@@ -1,4 +1,4 @@
-/* The embedded store's own parts, and how they hang together.
+/* The parts of the embedded store, and how they fit together.
  *
  *     store_folder.c    the class: blobs, listing, waiting, opening and closing
  *     folder_queue.c    the class: queues
@@ -54,15 +54,15 @@ enum {
 
 /* ---- what processes share (the file wake) ------------------------------------------------------------------------ */
 
-/* All of it is hints, to be worth something after any process was killed at any moment, and after the machine was
- * switched off.  Times are on the machine's clock; one too far ahead is of an earlier start and means nothing. */
+/* All of these are hints, which must stay useful after any process was killed at any moment, and after a power cut.
+ * Times are on the machine's clock; one too far ahead is from an earlier boot and means nothing. */
 typedef struct folder_shared {
     store_wake wake;
     _Atomic uint32_t released;    /* counts times the gate was opened while someone waited; those sleep on it */
     _Atomic uint32_t holder;      /* the handle that passed the gate last; who lets others go first sleeps on it */
     _Atomic uint32_t committing;  /* not 0 while a change may be committed and not yet announced */
-    _Atomic uint32_t waiters;     /* about how many wait at the gate: too many after one was killed */
-    _Atomic int64_t eager_until;  /* someone who was not yet woken in vain waits until then */
+    _Atomic uint32_t waiters;     /* roughly how many wait at the gate: too many after one was killed */
+    _Atomic int64_t eager_until;  /* a waiter that was not yet woken in vain waits until then */
     _Atomic int64_t wanted_until; /* anyone does */
     _Atomic int64_t looked_at;    /* when one of them last looked for a holder that is stopped */
     _Atomic uint32_t passed;      /* counts times the gate was passed */
@@ -110,11 +110,11 @@ typedef struct folder_connection {
     sqlite3_stmt *statement[QUERIES];
     store_attempt *attempt; /* of the call that uses it: how long SQLite may wait for a lock */
     int64_t next_look;      /* when it looks for a stopped holder of a lock next */
-    pid_t blocker;          /* who was found in the way; 0 when nobody was */
+    pid_t blocker;          /* the process found holding it; 0 for none */
     char blocker_state;
     bool immutable;          /* reads without locks, for one call */
     struct timespec written; /* when the database that is read so was last changed */
-    bool just_written;       /* so lately that a change since may bear the same time */
+    bool just_written;       /* so recently that a later change may have the same time */
     int error;               /* errno of the last step */
     bool full;               /* the transaction failed since the disk is full */
     bool unsure; /* its commit failed in a way that may yet come to light as done, after the machine went down */
@@ -125,8 +125,8 @@ typedef struct folder_store {
     char *root; /* absolute, without links */
     bool sync;  /* sync=full */
     bool read_only;
-    bool no_links; /* none is followed to the folder or in it: the folder must be where it was looked for */
-    pid_t process; /* that opened it: a forked child must not use it */
+    bool no_links;                                     /* no link is followed to the folder or in it */
+    pid_t process;                                     /* that opened it: a forked child must not use it */
     int root_folder, bodies_folder, temp_folder, gate; /* descriptors, or -1 */
     folder_shared *shared;                             /* NULL when a reader may not map it */
     uint32_t token;                                    /* of this handle at the gate */
@@ -149,7 +149,7 @@ typedef struct folder_store {
 /* ---- where (folder_place.c) -------------------------------------------------------------------------------------- */
 
 /* Finds the store a path lies in: sets root, *rest (base_alloc'd) and *found.  When there is none, root is the path
- * itself and rest is "".  SHOAL_USAGE, SHOAL_DENIED or SHOAL_SYSTEM with a sentence. */
+ * itself and rest is "".  SHOAL_USAGE, SHOAL_DENIED or SHOAL_SYSTEM with a message. */
 int folder_find(folder_store *self, char **rest, bool *found, const char *path);
 /* Refuses a file system, that of the root or of the nearest folder above it, where locks can't be relied on. */
 int folder_check_disk(const folder_store *self);
@@ -157,7 +157,7 @@ int folder_check_disk(const folder_store *self);
 int folder_check_within(const folder_store *self, const char *folder);
 /* The same for a disk of the kind `magic`, as statfs calls it; NULL when it is fine, else what it is called. */
 const char *folder_disk_refused(long magic);
-/* Makes the folder and those above it, and checks that it holds nothing but what a store may. */
+/* Creates the folder and those above it, and checks that it holds only what a store may. */
 int folder_make_root(folder_store *self);
 /* Opens the root, and the gate unless only to read. */
 int folder_open_root(folder_store *self);
@@ -177,17 +177,18 @@ void folder_spare_restore(const folder_store *self);
  * at the attempt's deadline. */
 int folder_enter(folder_store *self, const char *key, store_attempt *attempt);
 void folder_leave(folder_store *self);
-/* Between these two whoever dies may have left a change that nobody was told of; the next to enter tells everybody. */
+/* A process that dies between these two may leave a change that nobody was told of; the next to enter tells
+ * everybody. */
 void folder_announce_begin(folder_store *self);
 void folder_announce_end(folder_store *self, const char *key);
-/* Tells everybody, if someone died in between and nobody came since; false when nobody was in between, dead or
+/* Tells everybody if a process died in between and none came since; false if no process was in between, dead or
  * alive. */
 bool folder_announce_for_the_dead(folder_store *self);
 
-/* Looks who holds a lock of a kind ("FLOCK", or "POSIX" on SQLite's shared memory) on a file, and wakes it when it is
- * stopped.  Sets the process, 0 when none can be seen from here, and the letter of its state. */
+/* Finds out who holds a lock of a kind ("FLOCK", or "POSIX" on SQLite's shared memory) on a file, and wakes it when it
+ * is stopped.  Sets the process, 0 when none can be seen from here, and the letter of its state. */
 void folder_wake_holder(const char *kind, const struct stat *file, pid_t *holder, char *state);
-/* SHOAL_AGAIN with the cause, and a sentence about who is in the way. */
+/* SHOAL_AGAIN with the cause, and a message that names the process in the way. */
 int folder_fail_busy(folder_store *self, const char *key, store_attempt *attempt, pid_t holder, char state);
 
 /* ---- the index (folder_index.c) ---------------------------------------------------------------------------------- */
@@ -201,7 +202,7 @@ void folder_index_close(folder_store *self);
 
 /* A connection for reading; it goes back by folder_reader_return, with all its statements reset.  That answers
  * `status`, what came of the reading, or SHOAL_AGAIN when it was done without locks and a writer came meanwhile: then
- * it may be rubbish. */
+ * it may be garbage. */
 int folder_reader(folder_store *self, folder_connection **out, store_attempt *attempt);
 int folder_reader_return(folder_store *self, folder_connection **connection, int status);
 
@@ -235,7 +236,7 @@ int folder_transact_inside(folder_store *self, folder_change *change, store_atte
 
 /* An id that was never used in this store: 64 random bits of the handle and a counter. */
 void folder_fresh_id(folder_store *self, unsigned char id[FOLDER_ID_BYTES]);
-/* Two letters a byte, and NUL. */
+/* Two hex digits for each byte, and NUL. */
 /* SHOAL_USAGE in a forked child, SHOAL_DENIED for a write to a store opened for reading. */
 int folder_check_use(const folder_store *self, const char *key, bool writes);
 
@@ -249,7 +250,7 @@ typedef struct folder_body {
     int descriptor;
     char name[2 * FOLDER_ID_BYTES + 1]; /* in temp */
     int64_t number;
-    unsigned char *joined; /* both parts of a small body behind each other, when there are two */
+    unsigned char *joined; /* both parts of a small body, joined, if there are two */
 } folder_body;
 
 /* Writes a large body to a temporary; does nothing for a small one. */
@@ -258,7 +259,7 @@ int folder_body_write(folder_store *self, folder_body *body, const store_body *f
 /* Within a transaction: gives a large body its number and its name. */
 int folder_body_place(folder_store *self, folder_body *body, const char *key);
 /* Takes the name away after the transaction failed; the gate must still be held, since the number is free again.  If
- * the commit may yet turn out as done the file stays where the row would look for it. */
+ * the commit may still turn out to be done, the file stays where the row would look for it. */
 void folder_body_unplace(folder_store *self, folder_body *body, bool unsure);
 /* Binds number and bytes to a statement. */
 void folder_body_bind(const folder_body *body, sqlite3_stmt *statement, int number_at, int bytes_at);
@@ -276,8 +277,7 @@ int folder_garbage_add(folder_store *self, int64_t number, const char *key);
 void folder_garbage_unlink(folder_store *self, int64_t number);
 /* Unlinks all that is on the list; `inside` tells that the gate is held. */
 int folder_garbage_sweep(folder_store *self, bool inside, store_attempt *attempt);
-/* Removes what dead writers left, at open, with the gate held; after a new start of the machine also what it may have
- * left by going down. */
+/* Removes what dead writers left, at open, with the gate held; after a reboot also what the crash may have left. */
 int folder_sweep(folder_store *self, bool fresh_boot, store_attempt *attempt);
 
 /* A column with a body's number; 0 for none. */

@@ -1,7 +1,7 @@
 /* Which folder a URL means, what is refused and why, and how a new store is made.
  *
- * A store is made under its gate, and the marker that makes a folder a store comes last: whoever is killed before
- * leaves a folder with nothing but a store's own names in it, which the next one makes a store of. */
+ * A store is made under its gate, and the marker that makes a folder a store comes last: a process killed before that
+ * leaves a folder with only a store's files in it, which the next one completes. */
 #include "folder_internal.h"
 
 #include <dirent.h>
@@ -194,7 +194,7 @@ int folder_check_disk(const folder_store *self)
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
-/* Brings the names in a folder to the disk, when that is asked for. */
+/* Flushes the names in a folder to the disk, if requested. */
 static int sync_folder(const folder_store *self, const char *path)
 {
     int descriptor = self->sync ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -207,7 +207,7 @@ static int sync_folder(const folder_store *self, const char *path)
     return status;
 }
 
-/* Makes the folders of a path, and brings the name of each to the disk. */
+/* Creates the folders of a path, and flushes the name of each to the disk. */
 static int make_folders(const folder_store *self, const char *path)
 {
     base_making making;
@@ -224,7 +224,7 @@ static int make_folders(const folder_store *self, const char *path)
     return status;
 }
 
-/* What may lie in a folder that becomes a store: nothing, or what is left when making one was cut short. */
+/* What a folder that becomes a store may hold: nothing, or what an interrupted creation left. */
 static bool is_store_file(const char *name)
 {
     static const char *const names[] = {".",
@@ -295,8 +295,8 @@ int folder_read_marker(const folder_store *self)
     return SHOAL_OK;
 }
 
-/* Its bytes are on the disk before its name is, whatever is asked for: an empty marker after an outage would lock
- * everybody out of a store whose index is sound. */
+/* Its bytes are on the disk before its name, whatever `sync` says: an empty marker after an outage would lock everybody
+ * out of a store whose index is intact. */
 int folder_write_marker(const folder_store *self)
 {
     char text[256];
@@ -343,7 +343,7 @@ int folder_map_shared(folder_store *self)
     }
     if (descriptor >= 0)
         close(descriptor);
-    if (error && !self->read_only) /* who only reads can do without, and looks now and then instead of being woken */
+    if (error && !self->read_only) /* a reader can do without, and polls instead of being woken */
         return fail_path(self->root, error, "can't use its file 'wake'");
     return SHOAL_OK;
 }
@@ -378,6 +378,6 @@ void folder_spare_restore(const folder_store *self)
     if (descriptor < 0)
         return;
     if (fstat(descriptor, &info) == 0 && info.st_size < SPARE_BYTES && posix_fallocate(descriptor, 0, SPARE_BYTES) != 0)
-        (void)!ftruncate(descriptor, 0); /* too little would be of no use */
+        (void)!ftruncate(descriptor, 0); /* less would be useless */
     close(descriptor);
 }

@@ -1,8 +1,8 @@
-/* Queues of the embedded store: a row a message.  `visible` is the moment from which a message may be taken: when it
- * was pushed or given back, or when the lease of whoever took it last ends; the earliest is taken first.
+/* Queues of the embedded store: one row for each message. `visible` is the moment from which a message may be taken:
+ * when it was pushed or given back, or when the lease of whoever took it last ends; the earliest is taken first.
  *
  * A lease that has ended is lost, whether or not another has taken the message meanwhile: so what a caller sees never
- * depends on who came first. */
+ * depends on the order of events. */
 #include "folder_internal.h"
 
 #include <inttypes.h>
@@ -69,7 +69,7 @@ static int fail_empty(folder_store *self, const char *queue)
     return store_fail(&self->store, queue, SHOAL_ABSENT, "no message is available");
 }
 
-/* Whether there is anything to take, asked without passing the gate: many look into an empty queue. */
+/* Whether there is a message to take, without passing the gate: empty queues are polled often. */
 static int look_first(folder_store *self, const char *queue, store_attempt *attempt)
 {
     folder_connection *reader = NULL;

@@ -1,5 +1,5 @@
-/* dir:/path, the embedded store: a folder of this machine that any number of processes share.  folder_internal.h tells
- * how it is laid out, and why what was acknowledged is there whatever happens to the processes. */
+/* dir:/path, the embedded store: a folder of this machine that any number of processes share. folder_internal.h
+ * explains its layout, and why acknowledged writes survive whatever happens to the processes. */
 #include "folder_internal.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { BODY_TRIES = 100 };
 static const double CLOSE_PATIENCE = 1;    /* seconds that closing waits for the gate */
-static const double LOOK_FOR_THE_DEAD = 1; /* seconds between looks whether a writer died before it told */
+static const double LOOK_FOR_THE_DEAD = 1; /* seconds between checks whether a writer died before announcing a change */
 static const double LOOK_UNMAPPED = 0.1;   /* seconds between looks of a reader that can't be woken */
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -33,7 +33,7 @@ static int fail_absent_blob(const folder_store *self)
     return shoal_fail(SHOAL_ABSENT, "there is no store at %s%s", self->root, file ? ": it is a file" : "");
 }
 
-/* All that makes the folder a store, the marker last. */
+/* Creates everything that makes the folder a store, the marker last. */
 static int create_parts(folder_store *self, store_attempt *attempt)
 {
     int status = folder_open_parts(self);
@@ -42,7 +42,7 @@ static int create_parts(folder_store *self, store_attempt *attempt)
     return status == SHOAL_OK ? folder_write_marker(self) : status;
 }
 
-/* With the gate held: makes the store if it is to be, opens it, and cleans up after the dead. */
+/* With the gate held: creates the store if requested, opens it, and cleans up after dead processes. */
 static int open_inside(folder_store *self, bool create, store_attempt *attempt)
 {
     bool fresh_boot = false;
@@ -71,7 +71,7 @@ static int open_found(folder_store *self, bool create, store_attempt *attempt)
     if (status == SHOAL_OK) {
         status = open_inside(self, create, attempt);
         if (status == SHOAL_SYSTEM &&
-            folder_spare_release(self)) { /* so that a full disk keeps nobody from making room */
+            folder_spare_release(self)) { /* so that a full disk does not prevent removing things */
             folder_index_close(self);
             status = open_inside(self, create, attempt);
         } else if (status == SHOAL_OK) {
@@ -250,7 +250,7 @@ static int get_folder(shoal_store *base, const char *key, const store_range *ran
         status = read_large(self, key, range, &found, out);
         if (status != SHOAL_ABSENT)
             break;
-        /* Replaced after the row was read: the row is another by now, or the body is really gone. */
+        /* Replaced after the row was read: the row has changed by now, or the body is really gone. */
         if (found.number == missing)
             return store_fail(base, key, SHOAL_BROKEN, "its body is missing from %s/bodies", self->root);
         missing = found.number;
@@ -391,14 +391,14 @@ static int remove_folder(shoal_store *base, const char *key, store_attempt *atte
 
 /* ---- listing ----------------------------------------------------------------------------------------------------- */
 
-/* The first key a page may have: the first that has the prefix, or the first behind `after`, which is it with a NUL
- * more. */
+/* The first key a page may have: the first that has the prefix, or the first after `after`, which is `after` and a
+ * NUL. */
 static void bind_bounds(sqlite3_stmt *statement, const char *prefix, const char *after, char *last, size_t length)
 {
     bool behind = after && strcmp(after, prefix) >= 0;
     const char *first = behind ? after : prefix;
     memcpy(last, prefix, length);
-    last[length] = (char)0xff; /* no byte of UTF-8 is as great */
+    last[length] = (char)0xff; /* no byte of UTF-8 is this large */
     sqlite3_bind_blob(statement, 1, first, (int)(strlen(first) + (behind ? 1 : 0)), SQLITE_STATIC);
     sqlite3_bind_blob(statement, 2, last, (int)length + 1, SQLITE_STATIC);
 }
@@ -454,7 +454,7 @@ static int list_folder(shoal_store *base, const char *prefix, const char *after,
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 /* Sleeps until a word changes.  A writer that was killed or stopped between its commit and telling of it is noticed by
- * the next writer; should there be none, by a look now and then at one word of memory. */
+ * the next writer; if there is none, by an occasional look at one word of memory. */
 static int wait_folder(shoal_store *base, const char *prefix, uint32_t *seen, int64_t deadline)
 {
     folder_store *self = (folder_store *)base;
@@ -473,7 +473,7 @@ static int wait_folder(shoal_store *base, const char *prefix, uint32_t *seen, in
         if (status != SHOAL_AGAIN || until == deadline)
             return status;
         if (folder_announce_for_the_dead(self))
-            return SHOAL_OK; /* there may have been a change, which nobody but us may be able to tell of */
+            return SHOAL_OK; /* there may have been a change that only we can announce */
     }
 }
 

@@ -28,7 +28,7 @@
 
 enum { PIPE_NOTE_MOST = 64 * 1024, PIPE_NONCE_BYTES = 33 };
 
-/* How an end hears of things.  Called from threads of the link; must not wait for the link. */
+/* How an end is notified.  Called from threads of the link; must not wait for the link. */
 typedef struct pipe_events {
     void (*heard)(void *context, const char *note); /* a note; ends with NUL */
     void (*closed)(void *context,
@@ -53,7 +53,7 @@ typedef struct pipe_server_options {
     /* Where the rows of the job are, when that is another one: pipe:SOCKET?store=data, read only; or NULL. */
     shoal_store *data;
     /* Of the store it shows what belongs to this job and no more, of the other one this key; NULL: all of it.  Both
-     * texts stay as long as the server. */
+     * texts must live as long as the server. */
     const char *job, *data_key;
     const char *nonce; /* what the far end's hello must repeat: 32 hex digits */
     pipe_events events;

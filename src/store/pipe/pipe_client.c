@@ -64,7 +64,7 @@ static void advance_call(pipe_connection *self, pipe_calling *call, uint32_t sta
         base_wake_word(&call->word, INT_MAX);
 }
 
-/* Nobody serves the link: one of those that sleep is to. */
+/* Nobody serves the link: wake one of the sleepers to do so. */
 static void nudge(pipe_connection *self)
 {
     pipe_calling *each = self->calls;
@@ -283,8 +283,8 @@ int pipe_call_begin(pipe_connection *self, pipe_calling *call)
     return status;
 }
 
-/* Waits until a call is so far.  Whoever waits while nobody serves the link does so, for all: the one thread that is to
- * be woken by an answer is the one that waits for it. */
+/* Waits until a call has come that far.  A thread that waits while nobody serves the link serves it for all: the one
+ * thread that is to be woken by an answer is the one that waits for it. */
 static bool reached(pipe_connection *self, pipe_calling *call, uint32_t state, int64_t deadline)
 {
     bool looked = false;         /* also when it is too late to wait: what came may not have been looked at */

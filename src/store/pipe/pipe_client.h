@@ -1,8 +1,8 @@
 /* A worker's side of the pipe store: a connection to the hub of its machine, and calls that wait for their answers.
  *
- * There is no thread for it: of those who wait for answers one serves the link, for all of them.  Any thread makes
- * calls; several may be under way at once, from one thread too: pipe_call_begin, then pipe_call_end, which waits.  A
- * connection that broke stays so; whoever asks next makes a new one. */
+ * There is no thread for it: one of the threads that wait for answers serves the link for all of them.  Any thread
+ * makes calls; several may be under way at once, from one thread too: pipe_call_begin, then pipe_call_end, which waits.
+ * A broken connection stays broken; the next caller makes a new one. */
 #ifndef PIPE_CLIENT_H
 #define PIPE_CLIENT_H
 
@@ -38,7 +38,7 @@ typedef struct pipe_calling {
     uint32_t stream;
     bool waits; /* is among those that are under way */
     size_t have;
-    bool lost, surely; /* the link broke; and surely the server has not heard it */
+    bool lost, surely; /* the link broke; and the server has certainly not received it */
     char why[512];
     bool sleeps; /* its caller does, and may be asked to serve the link */
     _Atomic uint32_t word;

@@ -28,7 +28,7 @@ typedef enum pipe_kind {
 } pipe_kind;
 
 enum {
-    PIPE_MORE = 1,      /* of a note: it goes on in the next one */
+    PIPE_MORE = 1,      /* of a note: it continues in the next one */
     PIPE_ASK_CREDIT = 1 /* of a body: tell by a credit when this has been taken */
 };
 
@@ -42,8 +42,8 @@ typedef struct pipe_frame {
 /* Writes the header of a frame whose payload is these bytes. */
 void pipe_frame_write(unsigned char out[PIPE_FRAME_BYTES], const pipe_frame *frame);
 
-/* Reads the frame that starts here: the bytes it takes, 0 when more of them are needed, or -1 when this is no frame,
- * *why saying so.  A header that can't be one is told from as few bytes as can tell. */
+/* Reads the frame that starts here: the bytes it takes, 0 when more of them are needed, or -1 if this is not a frame,
+ * and *why says why.  An impossible header is recognised from as few bytes as possible. */
 int pipe_frame_read(pipe_frame *out, const void *bytes, size_t size, const char **why);
 
 #endif

@@ -34,7 +34,7 @@ typedef struct worker {
     struct ask *asks;
 } worker;
 
-/* Who gets a body while it comes. */
+/* The readers of a body while it arrives. */
 typedef struct reader {
     struct reader *next;
     worker *worker;
@@ -179,7 +179,7 @@ static int new_body(body **out, pipe_hub *self, const pipe_request *request, uin
     return SHOAL_OK;
 }
 
-/* It is whole: it stays as long as there is room. */
+/* It is complete: it stays while there is room. */
 static void keep_body(pipe_hub *self, body *whole)
 {
     if (!whole->indexed)
@@ -494,7 +494,8 @@ static const pipe_link_events worker_events = {
 
 /* ---- from the server --------------------------------------------------------------------------------------------- */
 
-/* Sends the head of an answer to who asked, if it still wants it; all of its body, or the length of what follows. */
+/* Sends the head of an answer to the worker that asked, if it still wants it; all of its body, or the length of what
+ * follows. */
 static void answer_worker(ask *ask, const void *head, size_t size, const void *body, uint64_t body_size)
 {
     pipe_message message = {.stream = ask->stream, .head = head, .head_size = size, .body_size = body_size};

@@ -2,7 +2,7 @@
  *
  * Frames are planned, written by one call of the system, and only then counted as sent, so that bytes which the system
  * did not take can still be dropped, and a short frame that comes meanwhile still goes first.  Of a frame that was cut
- * the rest is copied, and goes before all else: nobody's memory is looked at after its message was dropped. */
+ * the rest is copied, and goes before all else: no memory is read after its message was dropped. */
 #include "pipe_link_internal.h"
 
 #include <endian.h>
@@ -122,7 +122,7 @@ static int add_piece(pipe_link *link, pipe_sending *sender, const void *bytes, s
     return SHOAL_OK;
 }
 
-/* Makes a place in the ring, behind all others. */
+/* Adds a place at the end of the ring. */
 static int add_sender(pipe_sending **out, pipe_link *link, const pipe_message *message)
 {
     pipe_sending *sender = NULL;
@@ -264,7 +264,7 @@ static void keep_rest(pipe_link *link, const struct planned *frame, size_t taken
         memcpy(link->rest, frame->brief->bytes + taken, link->rest_size);
         return;
     }
-    /* Written so that nobody's bytes are needed any more: what is left of the header, then of the payload. */
+    /* Written so that the caller's bytes are no longer needed: what is left of the header, then of the payload. */
     size_t in_header = taken < PIPE_FRAME_BYTES ? PIPE_FRAME_BYTES - taken : 0;
     size_t in_payload = link->rest_size - in_header;
     const pipe_piece *piece = frame->piece;

@@ -349,7 +349,7 @@ static void hear(pipe_link *self, const pipe_frame *frame)
     }
 }
 
-/* Understands what was read; what is no whole frame yet stays. */
+/* Handles what was read; an incomplete frame stays. */
 static void understand(pipe_link *self)
 {
     size_t at = 0;

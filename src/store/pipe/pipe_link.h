@@ -1,6 +1,6 @@
 /* Many messages at once over one pair of file descriptors, or one socket.
  *
- * A *message* has a stream (a number that the one who asks chooses; the answer has the same), a head of some hundred
+ * A *message* has a stream (a number chosen by the side that asks; the answer has the same), a head of some hundred
  * bytes, and a body of any length.  There are two lanes.  Heads, notes, pings and credits go first, each in one frame;
  * bodies follow in turns of a frame a stream, and of their bytes no more are under way than the *window* allows: what
  * was sent and is not yet covered by the credit that the far end gives.  The window is twice what the link was seen to
@@ -45,8 +45,9 @@ typedef struct pipe_link_events {
     /* A message.  When `body` is not NULL it is all there; otherwise body_size bytes, not 0, follow by calls of
      * `body`. */
     void (*head)(void *context, uint32_t stream, const void *head, size_t size, const void *body, uint64_t body_size);
-    /* The next bytes of a body, of which the link knows no end: who gets too many calls pipe_link_fail.  False: they
-     * are not yet taken, and pipe_link_taken will tell; until then the other end sends no more than its window. */
+    /* The next bytes of a body, whose end the link does not know: a receiver that gets too many calls pipe_link_fail.
+     * False: they are not yet taken, and pipe_link_taken will tell; until then the other end sends no more than its
+     * window. */
     bool (*body)(void *context, uint32_t stream, const void *bytes, size_t size);
     void (*cancelled)(void *context, uint32_t stream);
     void (*closed)(void *context, const char *why); /* once; nothing comes after it */
@@ -121,7 +122,7 @@ int pipe_loop_new(pipe_loop **out);
 int pipe_loop_add(pipe_loop *loop, pipe_link *link);
 /* Calls `ready` whenever this descriptor is readable. */
 void pipe_loop_watch(pipe_loop *loop, int descriptor, void (*ready)(void *context), void *context);
-/* `after`, which may be NULL, is called behind each turn, when no event is under way; a closed link is then no longer
+/* `after`, which may be NULL, is called after each turn, when no event is in progress; a closed link is then no longer
  * served. */
 int pipe_loop_start(pipe_loop *loop, void (*after)(void *context), void *context);
 /* Without a thread: takes one turn in the calling one, waiting for at most so long.  One thread at a time. */

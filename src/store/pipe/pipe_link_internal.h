@@ -9,7 +9,7 @@
 
 enum { PIPE_READ_BYTES = 256 * 1024, PIPE_HELLO_MOST = 256 };
 
-/* In the length of a head: its body follows in frames of its own. */
+/* In the length of a head: its body follows in separate frames. */
 #define PIPE_BODY_FOLLOWS 0x80000000u
 
 /* A frame of the first lane, ready to go. */
@@ -71,7 +71,7 @@ struct pipe_link {
     int64_t next_ping, hello_due;
     bool ended; /* the event has been sent */
 
-    /* Shared; all below is behind the lock. */
+    /* Shared; the lock guards everything below. */
     pthread_mutex_t lock;
     bool said, greeted;  /* our hello, and the other end's */
     _Atomic bool failed; /* nothing is sent or read any more */
@@ -106,7 +106,7 @@ void pipe_lane_flush(pipe_link *link);
 bool pipe_lane_stuck(const pipe_link *link);
 /* Frees all that waits, and releases its bytes. */
 void pipe_lane_clear(pipe_link *link);
-/* The far end has taken so many bytes of bodies in all. */
+/* The far end has accepted this many bytes of bodies in total. */
 bool pipe_lane_credited(pipe_link *link, uint64_t count);
 
 /* Marks the link as failed, with a reason unless there is one already.  The lock is held. */

@@ -137,7 +137,7 @@ static void serve_links(pipe_loop *self, double *next)
     if (self->polls[0].revents) {
         while (read(self->wake, &ignored, sizeof ignored) > 0)
             ;
-        atomic_store(&self->waking, false); /* behind it: who wakes from here on writes again */
+        atomic_store(&self->waking, false); /* after it: a thread that wakes us from here on writes again */
     }
     *next = 1;
     for (size_t i = 0; i < count; i++) {

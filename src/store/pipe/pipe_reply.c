@@ -132,8 +132,8 @@ void pipe_reply(pipe_server *self, pipe_task *task, pipe_answer *answer, shoal_b
         if (is_wanted(self, task))
             sent = send_answer(self, task, answer, NULL, NULL, 0);
     }
-    /* Remembered behind the answer, so that whoever is told "the same as that" has been told that; and while the task
-     * is still known, so that whoever asks for the same finds one or the other. */
+    /* Remembered after the answer, so that a client told "the same as that" has been told that; and while the task is
+     * still known, so that a request for the same finds one or the other. */
     if (sent && gets && size > PIPE_SHORT_MOST)
         remember_version(self, stream, &answer->etag);
     pthread_mutex_lock(&self->lock);

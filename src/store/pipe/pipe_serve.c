@@ -1,5 +1,5 @@
 /* What the server does for each call: one attempt at the store, made with the raw calls of its class, so that frames
- * and put ids pass as they are and who asked decides what to do next.
+ * and put ids pass unchanged and the caller decides what to do next.
  *
  * Of the store the far end sees what belongs to its job, and of the store of the rows the one key they are in: every
  * name goes through pipe_full_name, and every key of a listing through is_shown. */
@@ -20,8 +20,8 @@ static shoal_store *store_of(const pipe_server *self, const pipe_task *task)
     return task->request.data ? self->options.data : self->options.store;
 }
 
-/* Each segment by itself is as the rules of keys say.  What starts with ".shoal" may come: queues made of blobs by who
- * asks. */
+/* Each segment by itself is as the rules of keys say.  What starts with ".shoal" may come: queues that the caller makes
+ * of blobs. */
 static int check_name(const char *name, bool whole)
 {
     char segment[SHOAL_KEY_MOST + 1];
@@ -49,7 +49,7 @@ static int full_name(char out[PIPE_FULL_NAME], const shoal_store *store, const c
     return status;
 }
 
-/* Whether a name is ID, or below it, behind `start`. */
+/* Whether a name is ID, or below it, after `start`. */
 static bool belongs(const char *name, const char *start, const char *id)
 {
     size_t length = strlen(start), more = strlen(id);

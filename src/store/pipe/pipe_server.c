@@ -16,7 +16,7 @@
 #include "store/pipe/pipe_server_internal.h"
 
 enum {
-    REQUESTS_MOST = 2048, /* at once: more is no honest far end */
+    REQUESTS_MOST = 2048, /* at once: an honest far end sends no more */
     DISCARDS_MOST = 500,  /* at once: a hub, which waits for none of them, does not count them; more are left undone */
     THREADS_NEAR = 4      /* of a store that is not far itself */
 };
@@ -190,7 +190,7 @@ void pipe_task_begin(pipe_server *self, pipe_task *task)
         pipe_task_delegate(self, task);
 }
 
-/* Room for a body; SHOAL_AGAIN when there are too many already, so that who asks tries again. */
+/* Room for a body; SHOAL_AGAIN when there are too many already, so that the caller retries. */
 static int make_task_room(pipe_server *self, pipe_task *task, uint64_t size)
 {
     bool has_body = task->request.call == PIPE_PUT || task->request.call == PIPE_PUSH;
@@ -291,7 +291,7 @@ static void unqueue(pipe_task_queue *queue, const pipe_task *task)
     *queue = rest;
 }
 
-/* Forgets a task that does not run; one that does answers nobody.  The lock is held. */
+/* Forgets a task that is not running; a running one answers nobody.  The lock is held. */
 static void forget_task(pipe_server *self, pipe_task *task)
 {
     if (task->state == TASK_RUNS) {

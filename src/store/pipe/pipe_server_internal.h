@@ -1,9 +1,9 @@
 /* The server's insides, shared by pipe_server.c (the link, the requests that are under way, threads), pipe_serve.c
  * (what each call does), pipe_reply.c (answers) and pipe_waits.c (those that wait for a change).
  *
- * A request is a *task* from its first byte until it is answered.  Whoever has set its state to TASK_RUNS, or was
- * handed it so, is the only one to touch it, and ends it by a reply; in every other state it belongs to the lock, and
- * may be gone when that is let go. */
+ * A request is a *task* from its first byte until it is answered.  The thread that has set its state to TASK_RUNS, or
+ * was handed it in that state, is the only one to touch it, and ends it by a reply; in every other state it belongs to
+ * the lock, and may be gone when that is let go. */
 #ifndef PIPE_SERVER_INTERNAL_H
 #define PIPE_SERVER_INTERNAL_H
 
@@ -33,7 +33,7 @@ typedef enum pipe_task_state {
 /* A request that is not yet answered. */
 typedef struct pipe_task {
     struct pipe_task *next, *before; /* among all */
-    struct pipe_task *queued;        /* behind it in its queue */
+    struct pipe_task *queued;        /* after it in its queue */
     pipe_task_state state;
     bool bulky;     /* was queued until there is room for its answer */
     bool cancelled; /* while it ran */
@@ -57,7 +57,7 @@ struct pipe_server {
     bool closed; /* the event was sent; of the loop's thread, and of free after it */
     int64_t bodies_most;
 
-    pthread_mutex_t lock; /* taken behind the link's, never before it */
+    pthread_mutex_t lock; /* taken after the link's lock, never before it */
     pthread_cond_t work;
     bool stop;
     pipe_task *tasks;
@@ -117,8 +117,8 @@ int pipe_watch_join(pipe_server *self);
 void pipe_watch_hide(pipe_server *self);
 /* And when these have ended, too, it leaves. */
 void pipe_watch_leave(pipe_server *self);
-/* A request of this server has changed the store: whoever waits for that, at any server of the same store, is answered
- * by the calling thread. */
+/* A request of this server has changed the store: the calling thread answers everyone who waits for that, at any server
+ * of the same store. */
 void pipe_watch_changed(pipe_server *self);
 /* A PIPE_WAIT. */
 void pipe_wait_begin(pipe_server *self, pipe_task *task);

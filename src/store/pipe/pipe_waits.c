@@ -1,4 +1,4 @@
-/* Those who wait at a server for a change: PIPE_WAIT, and gets that are patient.
+/* Requests that wait at a server for a change: PIPE_WAIT, and gets that await their key.
  *
  * All servers of one store have a *watch* together.  Whoever changes the store for one of them looks at once who waits
  * for that, at all of them: no other thread need be woken.  What other processes change is noticed by the watch's own
@@ -17,7 +17,7 @@ static const double LULL =
 struct pipe_watch {
     struct pipe_watch *next;
     shoal_store *store;
-    int users;            /* servers that have it; behind watches_lock */
+    int users;            /* servers that have it; guarded by watches_lock */
     pthread_mutex_t lock; /* of the list; taken before a server's */
     pipe_server *servers; /* those that are told */
     bool stop;
@@ -234,7 +234,7 @@ int pipe_watch_join(pipe_server *self)
     return status;
 }
 
-/* Nobody is left: its thread ends. */
+/* No server is left: its thread ends. */
 static void end_watch(struct pipe_watch *watch)
 {
     struct pipe_watch **place = &watches;

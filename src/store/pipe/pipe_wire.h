@@ -1,8 +1,8 @@
 /* Requests and answers of the pipe store as bytes: what travels in the heads of a link's messages.
  *
  * Each call of a store class is one request and one answer.  Times travel as seconds that are left, since clocks
- * differ; failures with their sentence, since whoever is told of it should read what the store said.  Reading is pure,
- * and refuses what writing does not write. */
+ * differ; failures with their sentence, so that the caller sees the store's own message.  Reading is pure, and refuses
+ * what writing does not write. */
 #ifndef PIPE_WIRE_H
 #define PIPE_WIRE_H
 
@@ -70,13 +70,13 @@ typedef struct pipe_answer {
     char marker[PIPE_MARKER_MOST];
     uint32_t seen; /* wait */
     bool wakes;    /* describe */
-    bool counts; /* the store counts its requests itself: whoever asks through the pipe does not count them once more */
+    bool counts;   /* the store counts its requests itself: clients of the pipe do not count them again */
     double forgets;
     char store[PIPE_MESSAGE_MOST];
 } pipe_answer;
 
 void pipe_request_write(base_writer *out, const pipe_request *request);
-/* False when these bytes are no request.  All that is of no use to the call is zero. */
+/* False if these bytes are not a request.  Fields that the call does not use are zero. */
 bool pipe_request_read(pipe_request *out, const void *bytes, size_t size);
 void pipe_answer_write(base_writer *out, pipe_call call, const pipe_answer *answer);
 bool pipe_answer_read(pipe_answer *out, pipe_call call, const void *bytes, size_t size);

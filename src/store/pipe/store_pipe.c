@@ -153,7 +153,7 @@ static int ask_server(pipe_store *self, pipe_calling *call, store_attempt *attem
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* Splits the path behind the socket that is on it. */
+/* Splits the path after the socket that is on it. */
 static int find_socket(char **socket, char **rest, const store_url *url)
 {
     size_t length = strlen(url->rest);
@@ -508,8 +508,7 @@ static int drop_pipe(shoal_store *base, const char *queue, store_attempt *attemp
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-/* Waits where the store is.  When the link breaks nobody can tell what changed meanwhile: the caller is to look, and
- * learns more. */
+/* Waits where the store is.  When the link breaks it is unknown what changed meanwhile: the caller looks again. */
 static int wait_pipe(shoal_store *base, const char *name, uint32_t *seen, int64_t deadline)
 {
     store_attempt attempt = {.deadline = deadline};
@@ -622,7 +621,7 @@ static void expect_pipe(shoal_store *base, const char *key)
     bool enough = self->expected >= EXPECTED_MOST || find_expectation(self, key);
     pthread_mutex_unlock(&self->lock);
     if (enough || begin_expectation(&fresh, self, key) < 0)
-        return; /* whoever awaits it learns why */
+        return; /* the call that awaits it learns why */
     pthread_mutex_lock(&self->lock);
     add_expectation(self, fresh);
     pthread_mutex_unlock(&self->lock);
@@ -725,7 +724,7 @@ static int discard_pipe(shoal_store *base, const char *key)
     fill_request(&request, self, PIPE_DISCARD, key,
                  &(store_attempt){.deadline = base_time_after(base_now(), EXPECT_SECONDS), .number = 1});
     if (use_connection(&shared, self, NULL) < 0)
-        return SHOAL_OK; /* whatever is not removed is found by who looks for it */
+        return SHOAL_OK; /* what is not removed is found by the next one that looks */
     (void)pipe_call_post(shared->connection, &request);
     release_connection(self, shared);
     return SHOAL_OK;

@@ -242,7 +242,7 @@ static int renew(s3_chain *chain, int64_t deadline)
     return status;
 }
 
-/* Waits until whoever fetches is done. */
+/* Waits until the fetching thread is done. */
 static int wait_for_other(s3_chain *chain, int64_t deadline)
 {
     uint32_t seen = atomic_load(&chain->attempts);

@@ -1,4 +1,4 @@
-/* What an answer that is no success means to a caller, and the sentence a person gets.
+/* What an unsuccessful answer means to a caller, and its message.
  *
  * S3 tells what is wrong by a code in an XML document; an answer to HEAD has none, and its status has to do.  Servers
  * other than AWS's have the same codes, mostly. */
@@ -34,7 +34,7 @@ void s3_error_parse(s3_error *out, const char *text, size_t size)
 {
     memset(out, 0, sizeof *out);
     if (text && size > 0)
-        (void)xml_read(text, size, read_element, out); /* what is no document leaves the status to speak */
+        (void)xml_read(text, size, read_element, out); /* without a document the status decides */
 }
 
 /* The document, completed by what headers tell. */
@@ -93,7 +93,7 @@ static int fail_region(s3_store *self, const s3_request *request, const s3_error
                       error->region, more);
 }
 
-/* Refusals by code, with sentences of their own. */
+/* Rejections by code, each with its own message. */
 static const struct refusal {
     const char *code;
     int status;
@@ -120,7 +120,7 @@ static const struct refusal {
     {"InvalidBucketName", SHOAL_USAGE, "the server does not accept a bucket of that name"},
 };
 
-/* Codes that pass by themselves, whatever their HTTP status. */
+/* Codes of temporary failures, whatever their HTTP status. */
 static int fail_passing(s3_store *self, const s3_request *request, const s3_error *error, store_attempt *attempt,
                         const char *more)
 {

@@ -4,9 +4,9 @@
  *     s3_open.c          addresses, the bucket, and the probe for conditional writes
  *     s3_request.c       one signed request, or many at once
  *     s3_parts.c         large bodies in parts
- *     s3_error.c         what an answer that is no success means
+ *     s3_error.c         what an unsuccessful answer means
  *     s3_list.c          the documents that list keys
- *     s3_credentials.c   who we are: the chain of places where keys may be, and their renewal
+ *     s3_credentials.c   credentials: the chain of places where keys may be, and their renewal
  *     s3_profile.c       the files below ~/.aws
  *     s3_metadata.c      keys of instance and container roles
  *     s3_sign.c          Signature Version 4 */
@@ -149,8 +149,8 @@ void s3_add_condition(const s3_store *self, s3_request *request, const shoal_eta
 void s3_add_range(s3_request *request, int64_t offset, int64_t length);
 /* Signs the request as of now. */
 int s3_prepare(s3_store *self, s3_request *request, int64_t deadline);
-/* Signs and makes the request.  SHOAL_OK: there is an answer, be it a refusal.  SHOAL_AGAIN or SHOAL_UNKNOWN for what
- * passes by itself. */
+/* Signs and makes the request.  SHOAL_OK: there is an answer, perhaps a rejection.  SHOAL_AGAIN or SHOAL_UNKNOWN for
+ * temporary failures. */
 int s3_perform(s3_store *self, s3_request *request, store_attempt *attempt);
 /* Frees the answer, and what the request was signed with; it can be made again. */
 void s3_request_release(s3_request *request);
@@ -165,16 +165,16 @@ typedef struct s3_error {
 } s3_error;
 
 void s3_error_parse(s3_error *out, const char *text, size_t size);
-/* SHOAL_OK when there is an answer other than one that passes by itself. */
+/* SHOAL_OK if there is an answer that is not a temporary failure. */
 int s3_judge(s3_store *self, const s3_request *request, store_attempt *attempt);
-/* The status and the sentence for an answer other than success. */
+/* The status and the message for an unsuccessful answer. */
 int s3_fail(s3_store *self, const s3_request *request, store_attempt *attempt);
-/* Whether it is the key that is not there, rather than the bucket. */
+/* Whether the key does not exist, rather than the bucket. */
 bool s3_is_about_key(const s3_request *request);
 
 /* ---- listing (s3_list.c) ----------------------------------------------------------------------------------------- */
 
-/* Reads a page; *token, base_alloc'd, is where the next one goes on, NULL after the last. */
+/* Reads a page; *token, base_alloc'd, is where the next one continues, NULL after the last. */
 int s3_list_parse(shoal_listing *page, char **token, const char *text, size_t size, int64_t now);
 
 /* ---- large bodies (s3_parts.c) ----------------------------------------------------------------------------------- */
@@ -190,8 +190,8 @@ enum {
 /* Gets `size` bytes from `offset` of that version, in several ranges at once. */
 int s3_get_parts(s3_store *self, const char *key, int64_t offset, char *to, size_t size, const shoal_etag *etag,
                  store_attempt *attempt);
-/* Puts a body in parts, and goes on with an earlier put of the same bytes that was killed; nothing of it stays when
- * that fails. */
+/* Puts a body in parts, and continues an earlier put of the same bytes that was killed; if it fails, nothing of it
+ * stays. */
 int s3_put_parts(s3_store *self, const char *key, const store_body *body, shoal_etag *etag, store_attempt *attempt);
 
 /* ---- uploads that were broken off (s3_uploads.c) ----------------------------------------------------------------- */
@@ -202,7 +202,7 @@ int s3_find_upload(s3_store *self, const char *key, char **out, store_attempt *a
 typedef void s3_found_part(void *context, int64_t number, int64_t size, const char *etag);
 int s3_list_parts(s3_store *self, const char *key, const char *upload, s3_found_part *found, void *context,
                   store_attempt *attempt);
-/* The documents.  *next is the part that the next page comes after, 0 behind the last. */
+/* The documents.  *next is the part that the next page comes after, 0 after the last. */
 int s3_upload_parse(char **out, const char *key, const char *text, size_t size);
 int s3_parts_parse(int64_t *next, s3_found_part *found, void *context, const char *text, size_t size);
 

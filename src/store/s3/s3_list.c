@@ -1,7 +1,7 @@
 /* The documents that list keys (ListObjectsV2).
  *
- * Keys are asked for in percent-encoding, since some that others wrote can't be in XML; whether a server complied
- * stands in the document, perhaps behind the keys, so they are decoded at the end. */
+ * Keys are asked for in percent-encoding, since some that others wrote can't be in XML; the document says whether a
+ * server complied, perhaps after the keys, so they are decoded at the end. */
 #include "s3_internal.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Keys of a role that a machine or a container has, from the metadata service beside it.
  *
- * On an instance that is a conversation of three requests (IMDSv2): a token, the name of the role, its keys.  A
- * machine that is none of Amazon's has no such service, and must learn so soon: the caller's deadline is short. */
+ * On an instance that is a conversation of three requests (IMDSv2): a token, the name of the role, its keys.  Other
+ * machines have no such service, and must find out soon: the caller's deadline is short. */
 #include "s3_internal.h"
 
 #include <ctype.h>
@@ -20,7 +20,7 @@ enum { ANSWER_MOST = 64 << 10, TRIES = 3 };
 
 /* ---- the document ------------------------------------------------------------------------------------------------ */
 
-/* A reader of JSON that needs no memory of its own, so that no secret is left in any. */
+/* A JSON reader that allocates no memory, so that no secret is left in any. */
 typedef struct json {
     char *at, *end;
 } json;
@@ -158,7 +158,7 @@ static void release_request(http_request *request)
     http_request_release(request);
 }
 
-/* Asks, and once more after an answer that passes by itself.  SHOAL_ABSENT: nobody is there.  SHOAL_OK: 200. */
+/* Asks, and once more after a temporary failure.  SHOAL_ABSENT: nobody is there.  SHOAL_OK: 200. */
 static int ask_service(http_request *request, http_pool *pool, const char *what, int64_t deadline)
 {
     int status = SHOAL_OK;
@@ -177,12 +177,12 @@ static int ask_service(http_request *request, http_pool *pool, const char *what,
         return status;
     if (request->status == 0)
         return shoal_fail(SHOAL_ABSENT, "no metadata service answers (%s)", request->trouble);
-    /* What refuses is no service of Amazon's, or has no role for us: the next place in the chain may have keys. */
+    /* A service that refuses is not Amazon's, or has no role for us: the next place in the chain may have keys. */
     return shoal_fail(request->status == 429 || request->status >= 500 ? SHOAL_AGAIN : SHOAL_ABSENT,
                       "the metadata service answered %d to the request for %s", request->status, what);
 }
 
-/* Gets `address` and what stands behind it, with a header that proves we may; *out is the caller's to release. */
+/* Gets `address` followed by `more`, with a header that authorises us; *out is the caller's to release. */
 static int ask_for(http_request *out, http_pool *pool, const char *address, const char *header, const char *proof,
                    const char *what, int64_t deadline)
 {
@@ -248,7 +248,7 @@ int s3_metadata_instance(s3_keys *out, http_pool *pool, int64_t deadline)
     return status;
 }
 
-/* What a container proves itself with: a variable, or a file that is written anew now and then. */
+/* A container's authorisation: a variable, or a file that is rewritten now and then. */
 static int read_proof(char **out)
 {
     const char *path = getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");

@@ -1,8 +1,8 @@
-/* Finding the server, the bucket, and out whether the server can be trusted with conditional writes.
+/* Finds the server and the bucket, and tests whether the server honours conditional writes.
  *
- * AWS honours If-None-Match and If-Match; of servers that only speak its protocol some ignore them, and answer 200 to
- * a put that must not be done.  On such a server two workers would both believe to be the first.  So any endpoint but
- * AWS's own is tried before it is used, on a key of the store's own. */
+ * AWS honours If-None-Match and If-Match; of servers that only speak its protocol some ignore them, and answer 200 to a
+ * put that must not be done.  On such a server two workers would both believe they were first.  So any endpoint but
+ * AWS's own is tested before it is used, on an internal key of the store. */
 #include "s3_internal.h"
 
 #include <ctype.h>
@@ -88,7 +88,7 @@ static int parse_endpoint(endpoint *out, const char *text)
         path_length--;
     snprintf(out->host, sizeof out->host, "%.*s", (int)length, host);
     snprintf(out->path, sizeof out->path, "%.*s", (int)path_length, path);
-    /* A port that goes without saying is not in the header, and so must not be signed. */
+    /* A default port is not in the header, and so must not be signed. */
     bool usual = digits == 0 || atoi(port + 1) == (plain ? 80 : 443);
     snprintf(out->port, sizeof out->port, "%.*s", usual ? 0 : (int)digits + 1, port);
     for (char *c = out->host; *c; c++)
@@ -120,7 +120,7 @@ int s3_choose_endpoint(s3_store *self, const store_url *url, const s3_profile *p
              strncmp(self->region, "cn-", 3) == 0 ? ".cn" : "");
     if (style && strcmp(style, "path") != 0 && strcmp(style, "host") != 0)
         return shoal_fail(SHOAL_USAGE, "%s: style must be path or host, not '%s'", url->text, style);
-    /* The certificate of *.s3.amazonaws.com does not hold for a name with a dot. */
+    /* The certificate of *.s3.amazonaws.com is not valid for a name with a dot. */
     bool host_style = style ? strcmp(style, "host") == 0 : !given && !strchr(self->bucket, '.');
     int status = parse_endpoint(&at, given ? given : usual);
     self->custom = !base_text_ends(at.host, ".amazonaws.com") && !base_text_ends(at.host, ".amazonaws.com.cn");
@@ -183,7 +183,8 @@ static int make_bucket(s3_store *self, store_attempt *attempt)
     s3_request_release(&request);
     if (!refused || status == SHOAL_AGAIN)
         return status;
-    /* Somebody may have made it since: then it is there, ours or not.  Otherwise the refusal's is the sentence. */
+    /* Somebody may have created it since: then it exists, ours or not.  Otherwise the message is that of the
+ * rejection. */
     char message[1024];
     snprintf(message, sizeof message, "%s", shoal_error());
     return check_bucket(self, attempt) == SHOAL_OK ? SHOAL_OK : shoal_fail(status, "%s", message);

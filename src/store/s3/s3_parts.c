@@ -1,10 +1,10 @@
 /* Large bodies in parts: ranges of a get at once, and multipart uploads.
  *
- * A multipart upload takes effect when it is completed, as a whole; until then its parts lie around and cost money,
- * so a failure of any kind is followed by an attempt to abort it.  Who is killed can't do that: so the next put of
- * the key goes on with the upload that it finds, if all its parts are parts of the same body, by their MD5, which is
- * what the server calls them.  Parts of two bodies are never mixed: completing names each by its MD5.  Conditions
- * are not for multipart uploads: some servers ignore them there. */
+ * A multipart upload takes effect when it is completed, as a whole; until then its parts lie around and cost money, so
+ * a failure of any kind is followed by an attempt to abort it.  A killed process can't do that: so the next put of the
+ * key continues the upload that it finds, if all its parts are parts of the same body, by their MD5, which is what the
+ * server calls them.  Parts of two bodies are never mixed: completing names each by its MD5.  Conditions are not for
+ * multipart uploads: some servers ignore them there. */
 #include "s3_internal.h"
 
 #include <stdio.h>
@@ -100,8 +100,7 @@ static int take_range(void *context, size_t item, http_request *http, bool asked
     if (part && asked) {
         status = s3_judge(job->self, part, attempt);
         if (status == SHOAL_OK && (part->http.status == 412 || part->http.status == 416)) {
-            /* It was replaced between two ranges.  The whole get has to begin anew, which is the layer's above to
-             * do. */
+            /* It was replaced between two ranges.  The whole get must start again, which is up to the layer above. */
             attempt->cause = SHOAL_CAUSE_RACE;
             status = store_fail(&job->self->store, job->key, SHOAL_CONFLICT, "it was replaced while being read");
         } else if (status == SHOAL_OK && part->http.status != 206) {
@@ -316,7 +315,7 @@ static int end_upload(putting *job, shoal_etag *etag, store_attempt *attempt)
     return status;
 }
 
-/* As good as can be, and without touching the message of what went wrong. */
+/* Best effort, and without changing the message of what went wrong. */
 static void abort_upload(putting *job)
 {
     char message[1024];
@@ -333,7 +332,7 @@ static void abort_upload(putting *job)
 
 /* ---- going on ---------------------------------------------------------------------------------------------------- */
 
-/* MD5 as an etag has it; "" where OpenSSL was told to do without. */
+/* MD5 as an etag has it; "" if OpenSSL does not allow it. */
 static void name_body(char out[2 * EVP_MAX_MD_SIZE + 1], const store_body *body)
 {
     unsigned char hash[EVP_MAX_MD_SIZE];
@@ -368,7 +367,8 @@ static void note_part(void *context, int64_t number, int64_t size, const char *e
     snprintf(part->etag.text, sizeof part->etag.text, "%.*s", (int)sizeof part->etag.text - 1, name);
 }
 
-/* One that another put has begun is left: that one may still be at it, and whoever puts the same again goes on. */
+/* An upload that another put has started is left alone: it may still be in progress, and the next put of the same bytes
+ * continues it. */
 static void abort_own_upload(putting *job)
 {
     if (job->upload && !job->adopted)
@@ -383,7 +383,8 @@ static void forget_upload(putting *job)
     job->kept = 0;
 }
 
-/* What an earlier put of the same bytes has left.  Whoever may not ask, or gets no answer, begins anew. */
+/* What an earlier put of the same bytes has left.  Without permission to ask, or without an answer, the upload starts
+ * again. */
 static void find_upload(putting *job, store_attempt *attempt)
 {
     store_attempt asking = {.deadline = attempt->deadline};

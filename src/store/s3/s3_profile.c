@@ -5,7 +5,7 @@
  *     aws_secret_access_key = ...
  *     region = eu-central-1
  *
- * They are written by hand and by many programs, so whatever is not understood is passed over; values with the line's
+ * They are written by hand and by many programs, so whatever is not understood is ignored; values with the line's
  * indent greater than none belong to nested settings and are passed over, too. */
 #include "s3_internal.h"
 
@@ -59,7 +59,7 @@ static bool heading_is(span line, const char *name, bool config)
     return strlen(name) == text.size && memcmp(text.start, name, text.size) == 0;
 }
 
-/* What stands in front of " #" or " ;". */
+/* The text before " #" or " ;". */
 static span without_comment(span value)
 {
     for (size_t i = 1; i < value.size; i++)

@@ -42,7 +42,7 @@ void s3_add_range(s3_request *request, int64_t offset, int64_t length)
     s3_add_header(request, "Range", request->range);
 }
 
-/* The headers that prove who asks go to the end of the request's own. */
+/* The authentication headers go after the request's own. */
 static int add_proof(s3_store *self, s3_request *request, const s3_signing *signing)
 {
     s3_signature signature = {0};

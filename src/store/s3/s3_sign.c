@@ -1,7 +1,7 @@
-/* Signature Version 4, by which AWS and what speaks its protocols know who asks.
+/* Signature Version 4, by which AWS and compatible servers authenticate requests.
  *
- * What is signed and what is sent must be the same bytes.  So whoever asks hands over path and query as they are, not
- * encoded, and sends what comes back: the signer alone encodes and sorts.  Everything here is a function of its
+ * What is signed and what is sent must be the same bytes.  So the caller passes path and query as they are, not
+ * encoded, and sends what comes back: only the signer encodes and sorts.  Everything here is a function of its
  * arguments, the time included; docs.aws.amazon.com calls the steps "canonical request", "string to sign" and
  * "signature". */
 #include "s3_internal.h"
@@ -76,7 +76,7 @@ static bool hmac(unsigned char out[32], const void *key, size_t key_size, const 
     return HMAC(EVP_sha256(), key, (int)key_size, (const unsigned char *)message, strlen(message), out, &size) != NULL;
 }
 
-/* The key of a day, a region and a service, so that one that leaks opens no other, and then the text. */
+/* The key of a day, a region and a service, so that a leaked one opens no other, and then the text. */
 static int sign_text(char out[S3_HASH_TEXT], const s3_signing *signing, const char *to_sign)
 {
     unsigned char key[32];

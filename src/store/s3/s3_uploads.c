@@ -1,4 +1,4 @@
-/* Multipart uploads that nobody has ended, as the server lists them: where a put that was broken off can go on. */
+/* Unfinished multipart uploads, as the server lists them: where an interrupted put can continue. */
 #include "s3_internal.h"
 
 #include <stdio.h>

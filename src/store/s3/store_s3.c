@@ -1,8 +1,8 @@
-/* S3, and what speaks its protocol: one attempt each at what is asked of a bucket.  s3_internal.h tells where the rest
+/* S3, and what speaks its protocol: one attempt each at what is asked of a bucket. s3_internal.h says where the rest
  * is.
  *
- * Etags are kept without their quotes.  On most servers they are made from the content, so the same bytes written
- * twice have the same etag; who must tell them apart writes frames. */
+ * Etags are kept without their quotes.  On most servers they are made from the content, so the same bytes written twice
+ * have the same etag; callers that must tell them apart write frames. */
 #include "s3_internal.h"
 
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static int read_version(s3_store *self, const s3_request *request, shoal_blob *o
     return s3_read_etag(self, request, &out->etag);
 }
 
-/* Answers to a get or its like that are no success. */
+/* Unsuccessful answers to a get or a similar request. */
 static int fail_get(s3_store *self, const s3_request *request, const store_range *range, store_attempt *attempt)
 {
     int status = s3_fail(self, request, attempt);

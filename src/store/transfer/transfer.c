@@ -138,7 +138,7 @@ static void *copy_all(void *from_start)
     return NULL;
 }
 
-/* A moment so many milliseconds from now, on the clock of the conditions. */
+/* The time this many milliseconds from now, on the clock of the condition variables. */
 static struct timespec milliseconds_from_now(long milliseconds)
 {
     struct timespec until;

@@ -42,7 +42,7 @@ typedef struct transfer_options {
     void (*on_stoppable)(void *context, bool stoppable);
     /* About ten times a second, or for every thousand keys that are removed; by the caller's thread. */
     void (*on_progress)(void *context, const transfer_counts *so_far);
-    /* After a stop a request hangs.  Called by a thread of its own, and may end the process: what has no final name yet
+    /* After a stop a request hangs.  Called by a separate thread, and may end the process: what has no final name yet
      * is for the next call to find.  If it returns, the request is waited for. */
     void (*on_hang)(void *context);
     void *context;
@@ -79,7 +79,7 @@ int transfer_copy(transfer_report *report, const char *from_url, const char *to_
 /* Removes keys, and with `recursive` all below them. */
 int transfer_remove(transfer_report *report, const char *const *urls, int count, const transfer_options *options);
 
-/* The bytes of keys, one behind the other, to a file, which may be a pipe or /dev/stdout. */
+/* The bytes of keys, one after another, to a file, which may be a pipe or /dev/stdout. */
 int transfer_stream(const char *const *urls, int count, const char *path, double patience);
 /* Whether a path is a pipe or a device, which is written to rather than replaced. */
 bool transfer_is_stream(const char *path);
@@ -87,7 +87,7 @@ bool transfer_is_stream(const char *path);
 /* One key of a listing.  Keys come in the order of their bytes, so those of one segment follow each other. */
 typedef struct transfer_listed {
     const shoal_entry *entry;
-    const char *name; /* the key from behind what the URL names, as part of the entry's key */
+    const char *name; /* the part of the entry's key after what the URL names */
     size_t segment;   /* bytes of the name's first segment, its '/' included */
     bool starts;      /* the key before has another first segment */
 } transfer_listed;

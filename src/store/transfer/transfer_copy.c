@@ -1,5 +1,5 @@
-/* Copying one blob or file: is it there already, reading it from one end, writing it to the other, reading it
- * back.  Called by the threads of transfer.c; each has a buffer of its own. */
+/* Copying one blob or file: is it there already, reading it from one end, writing it to the other, reading it back.
+ * Called by the threads of transfer.c, each with its own buffer. */
 #include "transfer_internal.h"
 
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include "base/crc.h"
 #include "base/memory.h"
 
-/* shoal_fail with the name of a blob, or of a file when there is no store, in front. */
+/* shoal_fail, preceded by the name of a blob, or of a file if there is no store. */
 static int fail_about(const store_place *store, const char *name, int status, const char *format, ...)
     SHOAL_PRINTF(4, 5);
 
@@ -354,7 +354,7 @@ static void end_large(transfer *self, large_file *large, char *buffer)
     }
     if (status < 0)
         transfer_record_failure(self, status);
-    transfer_free_large(&large, true); /* what there is of it is where the next run goes on */
+    transfer_free_large(&large, true); /* the next run continues from what there is of it */
 }
 
 static int begin_large(transfer *self, transfer_entry **inout, char *buffer)
@@ -412,7 +412,7 @@ static int fetch_piece(transfer *self, large_file *large, int64_t piece, char *b
     return SHOAL_OK;
 }
 
-/* Takes a large file off the list when nobody works on it any more and nothing of it will be begun. */
+/* Takes a large file off the list when nobody works on it any more and no more of it will be started. */
 static bool unlist_if_over(transfer *self, large_file *large)
 {
     large_file **link = &self->large;
@@ -442,7 +442,7 @@ void transfer_copy_piece(transfer *self, large_file *large, int64_t piece, char 
 
 /* ---- one of them ------------------------------------------------------------------------------------------------- */
 
-/* Takes the entry out of *inout when others are to go on with it. */
+/* Takes the entry out of *inout if others continue with it. */
 int transfer_copy_entry(transfer *self, transfer_entry **inout, char *buffer)
 {
     transfer_entry *entry = *inout;

@@ -103,7 +103,7 @@ static int part_path(char **out, const char *target)
     return base_format(out, "%.*s" TRANSFER_PART_NAME "%016" PRIx64, (int)folder, target, hash);
 }
 
-/* Whoever has the lock may be about to end, killed a moment ago or done with a small file: that is waited for. */
+/* The process with the lock may be about to end, just killed or done with a small file: wait for that. */
 static int lock_soon(int descriptor)
 {
     enum { WAITS = 200 };

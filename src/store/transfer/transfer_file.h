@@ -25,10 +25,10 @@ int transfer_map(transfer_mapping *out, const char *path);
 int transfer_map_descriptor(transfer_mapping *out, int descriptor, const char *name);
 void transfer_unmap(transfer_mapping *mapping);
 
-/* A file that is being written.  It lies beside its target as .shoal-part-HASH, where a later run finds it and goes on;
- * a lock keeps two runs from writing one.  Without a target it has no name at all. */
+/* A file that is being written.  It lies beside its target as .shoal-part-HASH, where a later run finds it and
+ * continues; a lock keeps two runs from writing the same one.  Without a target it has no name at all. */
 typedef struct transfer_part {
-    char *path, *target, *name; /* the part, the file behind all links, and what the caller called it */
+    char *path, *target, *name; /* the part, the file with all links resolved, and the name that the caller gave */
     int descriptor;
 } transfer_part;
 

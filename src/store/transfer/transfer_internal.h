@@ -36,7 +36,7 @@ typedef struct large_file {
     struct large_file *next;
     transfer_entry *entry;
     transfer_part part;
-    int64_t pieces, next_piece, left; /* left: neither done nor in hand */
+    int64_t pieces, next_piece, left; /* left: neither done nor being copied */
     int in_hand;
     bool *done;
     uint32_t *crc; /* of each piece */
@@ -52,7 +52,7 @@ typedef struct transfer {
     pthread_cond_t changed;       /* any of what follows */
     transfer_entry *first, *last; /* not begun */
     size_t waiting;
-    large_file *large;          /* begun, with pieces that nobody has in hand, or that are in hand */
+    large_file *large;          /* started, with pieces that are waiting or being copied */
     int busy, alive;            /* threads that have something in hand; that have not ended */
     bool closed;                /* nothing will be added */
     bool stopping;              /* nothing is to be begun */
@@ -92,7 +92,7 @@ void transfer_record_failure(transfer *self, int status);
 /* Copies a blob or file, or begins to; what it can't finish alone it takes out of *entry and puts into
  * self->large.  The buffer has TRANSFER_PIECE bytes. */
 int transfer_copy_entry(transfer *self, transfer_entry **entry, char *buffer);
-/* Fetches a piece that was taken in hand.  Whoever has the last one ends the whole. */
+/* Fetches a piece that was taken.  The thread with the last piece completes the file. */
 void transfer_copy_piece(transfer *self, large_file *large, int64_t piece, char *buffer);
 /* `keep` leaves its part for the next run. */
 void transfer_free_large(large_file **large, bool keep);
@@ -103,7 +103,7 @@ void transfer_free_large(large_file **large, bool keep);
 int transfer_add_keys(transfer *self, const store_place *from, const char *target, bool recursive);
 /* The same of a file or of all files in a folder. */
 int transfer_add_files(transfer *self, const char *path, const char *target);
-/* One file whose content has no name of its own. */
+/* One file whose content has no separate name. */
 int transfer_add_unnamed(transfer *self, const char *path, const char *target);
 
 /* Says of a key that is not there whether there is something below it: what -r "takes" or "removes"; `more` ends the

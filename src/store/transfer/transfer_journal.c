@@ -1,4 +1,4 @@
-/* A file of 16-byte marks behind a line that says what it is, and the same marks in a hash table.  See the header. */
+/* A file of 16-byte marks after a line that says what it is, and the same marks in a hash table.  See the header. */
 #include "transfer_journal.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* What a transfer has done, so that the same command goes on where it was stopped.
+/* What a transfer has done, so that the same command continues where it was stopped.
  *
  *     transfer_journal *journal = NULL;
  *     transfer_journal_open(&journal, "dir:/tmp/st/jobs", "/home/me/out");

@@ -18,8 +18,8 @@ int transfer_check_key(const char *key, const char *path);
  * folder.  `relative` is the end of the key that becomes the path. */
 int transfer_check_path(const char *key, const char *relative);
 
-/* How files that are not whole yet are called, with 16 hexadecimal digits behind it; no key is fetched to such a name,
- * and no such file is put. */
+/* The name of incomplete files, followed by 16 hexadecimal digits; no key is fetched to such a name, and no such file
+ * is put. */
 #define TRANSFER_PART_NAME ".shoal-part-"
 bool transfer_is_part(const char *name);
 

@@ -45,8 +45,8 @@ static int remove_batch(removal *self, int64_t count)
     return status;
 }
 
-/* Keys are listed a batch ahead of their removal: a listing goes on behind what it has shown, whatever becomes of
- * that. */
+/* Keys are listed a batch ahead of their removal: a listing continues after what it has shown, even if that is
+ * removed. */
 static int remove_listed(removal *self, store_keys *keys)
 {
     const shoal_entry *entry = NULL;

@@ -187,7 +187,7 @@ static int compare_names(const FTSENT **a, const FTSENT **b)
     return (next_a > next_b) - (next_a < next_b);
 }
 
-/* SHOAL_INVALID, with a sentence, for what is no file; *file is false for what needs no mention. */
+/* SHOAL_INVALID, with a message, for what is not a file; *file is false for what needs no mention. */
 static int check_node(const FTSENT *node, bool *file)
 {
     struct stat info;
