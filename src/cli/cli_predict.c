@@ -1,5 +1,5 @@
-/* shoal predict: what a model that was found before says of rows.  Which learner it is of, the model itself tells; what
- * there is to write is all that the predictors of learners give. */
+/* shoal predict: applies a trained model to rows.  The model says which learner it belongs to, and that decides what
+ * can be written. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -210,9 +210,9 @@ static int run_predict(void *from_main, const char *const *word, int words)
 
 static const char *description[] = {
     NULL, /* what models there are: cli_predict_prepare */
-    "Of centres at the same distance the one with the lowest number wins. Any data file whose rows are centres is a "
-    "model of kmeans, too, such as what --centres wrote.",
-    "What is written has the bits that the learner itself would give, whatever the number of threads and the kernel.",
+    "A row that is equally near to several centres gets the lowest number. Any data file whose rows are centres is a "
+    "model of kmeans, too, such as one that --centres wrote.",
+    "The results have the same bits as the learner's own, whatever the number of threads and the kernel.",
     NULL,
 };
 
@@ -252,23 +252,25 @@ void cli_predict_prepare(void)
             add_output(*face, output);
     learn_say_more(&text, "Applies MODEL, which ");
     add_names(&text, "shoal ", " or ", false);
-    learn_say_more(&text, " wrote with --model, to the rows of DATA. The model says which learner it is of, and that "
-                          "decides what there is to write: ");
+    learn_say_more(&text, " wrote with --model, to the rows of DATA. The model knows its learner, which decides what "
+                          "can be written: ");
     add_outputs(&text);
-    learn_say_more(&text, ". DATA is any file or URL that the learners read, with the columns the model was found "
-                          "with; for ");
+    learn_say_more(&text,
+                   ". DATA is any file or URL that the learners read. Columns are matched by name when the model "
+                   "and DATA both have names, otherwise by position; a target column of ");
     add_names(&text, "", " and ", true);
-    learn_say_more(&text, " without the one with the labels.");
+    learn_say_more(&text, " may still be there, and is left out.");
     if (text.status < 0)
         abort();
     description[0] = text.text;
 }
 
 static const learn_example examples[] = {
-    {"shoal predict model.safetensors new.npy --labels labels.npy", "label new rows"},
-    {"shoal predict centres.npy new.csv --distances distances.npy --quiet", "how far each row is from its centre"},
-    {"shoal predict spam.safetensors new.csv --probabilities p.npy", "how sure a classifier is"},
-    {"shoal predict autoencoder.safetensors patches.npy --features features.npy", "the hidden layer, as new columns"},
+    {"shoal predict model.safetensors new.npy --labels labels.npy", "classify or cluster new rows"},
+    {"shoal predict centres.npy new.csv --distances distances.npy --quiet", "the distance of each row from its centre"},
+    {"shoal predict spam.safetensors new.csv --probabilities p.npy", "the probability of each class"},
+    {"shoal predict autoencoder.safetensors patches.npy --features features.npy",
+     "the hidden activations, as new columns"},
     {NULL, NULL},
 };
 

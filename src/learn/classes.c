@@ -223,8 +223,7 @@ int learn_scan_read(learn_scanned *out, const shoal_partial *merged, const shoal
     if (labels > LEARN_CLASSES_MOST)
         return shoal_fail(SHOAL_INVALID,
                           "column %" PRId64
-                          ", which is to hold the labels, has more than %d different values; --target names another "
-                          "column",
+                          ", the target, has more than %d different values; choose another with --target",
                           target + 1, LEARN_CLASSES_MOST);
     for (int64_t i = 0; i < labels; i++) {
         shoal_key key;
@@ -233,8 +232,7 @@ int learn_scan_read(learn_scanned *out, const shoal_partial *merged, const shoal
     }
     if (labels < 2)
         return shoal_fail(SHOAL_INVALID,
-                          "column %" PRId64
-                          ", which is to hold the labels, is %g in every row; two classes are the least",
+                          "column %" PRId64 ", the target, is %g in every row; at least two classes are needed",
                           target + 1, labels > 0 ? out->label[0] : NAN);
     out->classes = labels;
     out->greatest = shoal_max_value(shoal_partial_values_const(merged, LEARN_SCAN_GREATEST)[0]);

@@ -1,4 +1,4 @@
-/* What learners that tell classes share: the column of the labels, the scan that finds which labels there are, the
+/* What classifiers share: the target column, the scan that finds which labels there are, the
  * class of a row, and deciding for one.
  *
  *     round 0   learn_scan_layout, learn_scan        labels, weights, and whether all is finite

@@ -1,4 +1,4 @@
-/* What the faces of learners that tell classes share.  See classes_face.h. */
+/* What the faces of classifiers share.  See classes_face.h. */
 #include "learn/classes_face.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@ void learn_classes_annotate(shoal_result *facts, const learn_ended *ended)
 
 /* ---- applying a model -------------------------------------------------------------------------------------------- */
 
-const char learn_classes_hint[] = ": leave out the column with the labels";
+const char learn_classes_hint[] = ": leave out the target column";
 
 /* How many rows have the label. */
 static int64_t count_rows(const shoal_result *result, double class)

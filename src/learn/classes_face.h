@@ -1,4 +1,4 @@
-/* What the faces of learners that tell classes share.  See face.h and classes.h. */
+/* What the faces of classifiers share.  See face.h and classes.h. */
 #ifndef LEARN_CLASSES_FACE_H
 #define LEARN_CLASSES_FACE_H
 
@@ -20,11 +20,11 @@
             .help = "a weight for each row, finite and at least 0, as any data file of one column or one row"          \
     }
 
-/* The row of plan_options that says how many classes to count on; `field` is of the learner's config. */
+/* The row of plan_options for the expected number of classes; `field` is of the learner's config. */
 #define LEARN_CLASSES_EXPECTED(config, field)                                                                          \
     {                                                                                                                  \
         "classes", 0, SHOAL_OPTION_COUNT, offsetof(config, field), "N",                                                \
-            .help = "different labels that the data have", .fallback = "2", .least = 2, .most = LEARN_CLASSES_MOST     \
+            .help = "number of classes in the data", .fallback = "2", .least = 2, .most = LEARN_CLASSES_MOST           \
     }
 
 /* A face's annotate: the columns are those of the rows that a model labels. */

@@ -64,7 +64,7 @@ typedef enum learn_output_kind {
     LEARN_TENSOR,  /* the tensor of the result that has the output's name, as .npy */
     LEARN_MODEL,   /* the model: safetensors of the face's parts */
     LEARN_PICTURE, /* what `draw` gives, as .png */
-    LEARN_APPLIED, /* what the model says of the rows it was learnt from: a tensor of the prediction, as .npy */
+    LEARN_APPLIED, /* the model's prediction for the rows it was trained on, as .npy */
     LEARN_RESULT,  /* all there is: .npy when that is one tensor, or .safetensors */
 } learn_output_kind;
 
@@ -101,14 +101,14 @@ typedef struct learn_applied {
     char *const *class_names;          /* words that the classes stand for; NULL when they are numbers */
     int64_t clusters;                  /* of models whose labels are numbers of clusters; else 0 */
     bool linear;                       /* of networks: the outputs are not squashed */
-    double *values[LEARN_VALUES_MOST]; /* what config points to and whoever has this frees */
+    double *values[LEARN_VALUES_MOST]; /* what config points to; the owner of this frees them */
     bool wanted[LEARN_OUTPUTS_MOST];   /* which outputs, in the order of the predictor's list */
 } learn_applied;
 
 typedef struct learn_predictor {
     const shoal_algorithm *algorithm;
-    const learn_output *outputs; /* tensors of its result; help goes behind "kmeans: " */
-    /* Reads a model.  `model` is NULL when the file at `path` is no safetensors, for which only a face that says
+    const learn_output *outputs; /* tensors of its result; help follows "kmeans: " */
+    /* Reads a model.  `model` is NULL when the file at `path` is not safetensors, for which only a face that says
      * takes_rows is asked. */
     int (*load)(learn_applied *out, const learn_model_file *model, const char *path);
     /* Optional.  The same of what a run has just found. */
@@ -158,7 +158,7 @@ typedef struct learn_face {
     const shoal_option *plan_options; /* of the config, for `shoal plan` alone: what only a run finds out, such as
                                                     * the number of classes; NULL for none */
     const learn_output *outputs;
-    int classes_most; /* labels are those of classes, and so many of them at most; 0: any numbers */
+    int classes_most; /* labels are classes, at most this many; 0: any numbers */
     bool runs_code;   /* what people wrote: a command, or a module */
     bool keeps_part;  /* a stop leaves a result, which is written */
     const char *kept; /* "centres and labels are those": said of iteration N after a stop */
@@ -168,7 +168,7 @@ typedef struct learn_face {
     /* Optional.  The file that the run starts from, and the option that named it; NULL for none. */
     const char *(*start_file)(const char **option, const void *config, const learn_inputs *inputs);
     /* Optional.  Sets what depends on the rows, and reads the start, into config; what that then points to is in
-     * `values`, which whoever has them frees. */
+     * `values`, which the caller frees. */
     int (*settle)(void *config, double *values[4], const learn_inputs *inputs, const learn_rows *rows);
     /* Optional.  Starts from values in memory, which have as many columns as the rows. */
     int (*start_from)(void *config, const double *values, int64_t rows);
@@ -198,7 +198,7 @@ extern const learn_face *const learn_faces[];
 const learn_face *learn_face_find(const char *learner);
 /* The learner that an algorithm is, or is the predictor of; NULL when there is none. */
 const learn_face *learn_face_of_algorithm(const char *algorithm);
-/* All algorithms that there are, those of predictors included, ended by NULL: what workers know. */
+/* All algorithms, those of predictors included, ended by NULL: what workers know. */
 const shoal_algorithm *const *learn_algorithms(void);
 /* The one with that name; NULL when there is none. */
 const shoal_algorithm *learn_algorithm_find(const char *name);

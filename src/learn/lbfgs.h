@@ -80,7 +80,7 @@ typedef struct learn_lbfgs {
     learn_line line;
 } learn_lbfgs;
 
-/* An accepted point, as it is kept: x, g and d, one behind the other, `parameters` doubles each. */
+/* An accepted point, as it is kept: x, g and d, one after another, `parameters` doubles each. */
 typedef struct learn_past {
     int count;                                           /* oldest first; the newest is where the line search starts */
     const double *iterate[LEARN_LBFGS_HISTORY_MOST + 1]; /* each x, g, d */
@@ -95,7 +95,7 @@ typedef struct learn_lbfgs_answer {
 
 /* SHOAL_USAGE for options that make no sense. */
 int learn_lbfgs_start(learn_lbfgs *machine, const learn_lbfgs_options *options);
-/* Whether it is one that this file can have made for so many parameters and a past of so many iterates, which is the
+/* Whether this file can have made it for this number of parameters and of past iterates, which is the
  * lesser of machine->accepted and history + 1; for what came from elsewhere. */
 bool learn_lbfgs_good(const learn_lbfgs *machine, int64_t parameters, int past);
 /* Takes value and gradient at x (not finite counts as +infinity) and replaces x by the next point.  `workspace` has

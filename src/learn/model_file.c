@@ -79,7 +79,7 @@ static void put_real(entries *self, const char *key, double value)
     put_copy(self, key, text);
 }
 
-/* What is not finite says nothing, and is left out. */
+/* Values that are not finite are left out. */
 static void put_number(entries *self, const shoal_number *number)
 {
     if (!isfinite(number->value))
@@ -198,8 +198,8 @@ int learn_model_file_open(learn_model_file *out, const char *path)
     if (out->learner)
         return SHOAL_OK;
     learn_model_file_close(out);
-    return shoal_fail(SHOAL_INVALID, "%s: no model: its metadata name no learner, and it has no tensor 'centres'",
-                      path);
+    return shoal_fail(SHOAL_INVALID,
+                      "%s: not a model: its metadata do not name a learner, and it has no tensor 'centres'", path);
 }
 
 int learn_model_file_open_as(learn_model_file *out, const char *path, const char *learner)
@@ -259,9 +259,9 @@ static int fail_shape(const learn_model_file *model, const char *name, const dat
     char right[96], wrong[200] = "";
     format_shape(right, sizeof right, rank, wanted, names);
     if (!found)
-        return shoal_fail(SHOAL_INVALID, "%s: no tensor '%s' of %s in it", model->path, name, right);
+        return shoal_fail(SHOAL_INVALID, "%s: there is no tensor '%s' of %s", model->path, name, right);
     format_shape(wrong, sizeof wrong, found->rank, found->shape, NULL);
-    return shoal_fail(SHOAL_INVALID, "%s: no tensor '%s' of %s in it: it is %s", model->path, name, right, wrong);
+    return shoal_fail(SHOAL_INVALID, "%s: tensor '%s' has shape %s, not %s", model->path, name, wrong, right);
 }
 
 /* Copies a tensor as float64; its values may lie at any address. */
@@ -330,7 +330,7 @@ static int fail_entry(const learn_model_file *model, const char *key, const char
 {
     const char *text = learn_model_file_text(model, key);
     if (!text)
-        return shoal_fail(SHOAL_INVALID, "%s: its metadata have no '%s', which is %s", model->path, key, wanted);
+        return shoal_fail(SHOAL_INVALID, "%s: its metadata lack '%s', which must be %s", model->path, key, wanted);
     return shoal_fail(SHOAL_INVALID, "%s: '%s' is '%s' in its metadata, not %s", model->path, key, text, wanted);
 }
 

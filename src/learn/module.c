@@ -22,7 +22,7 @@ typedef struct model_head {
     int64_t round; /* of the module's own, which one that is asked for again keeps */
     int64_t sums, numbers;
     learn_window window;
-    double values[]; /* numbers of them; then the parameters, with a NUL behind them */
+    double values[]; /* numbers of them; then the parameters, followed by a NUL */
 } model_head;
 
 static const char *params_of(const model_head *model)
@@ -340,7 +340,7 @@ static int update_module(shoal_round **next, shoal_result **result, const shoal_
     return status;
 }
 
-/* How many rounds a module makes that has an update, only that knows; of what it does to a row there is the least: an
+/* Only a module with an update knows how many rounds it makes; its work per row is taken as the least: an
  * addition a value. */
 static int cost_module(shoal_cost *out, const void *config, const shoal_shape *shape)
 {

@@ -16,7 +16,7 @@ typedef struct list {
 
 struct shoal_params {
     json_t *object;
-    list *lists;  /* one for each member of the object, empty for what is no list of numbers */
+    list *lists;  /* one for each member of the object, empty for what is not a list of numbers */
     char **texts; /* numbers as options read them; NULL until they are asked for */
     size_t count;
     _Atomic(const char *) misused, wanted; /* one that was asked for as something else than it is, and as what */
@@ -102,7 +102,7 @@ void learn_params_free(shoal_params **inout)
     base_free(inout);
 }
 
-/* Whoever asked can't be told, for it wants a value; learn_params_check tells. */
+/* The caller wants a value and can't be given an error; learn_params_check reports it. */
 static void note_misuse(const shoal_params *params, const char *name, const char *wanted)
 {
     shoal_params *noted = (shoal_params *)params;

@@ -1,6 +1,6 @@
 /* Columns of mean 0 and standard deviation 1.  See standardise.h.
  *
- * Rows are gone through twice: for the least, the greatest and the sum of every column, then for the squared distances
+ * Rows are read twice: for the least, the greatest and the sum of every column, then for the squared distances
  * from its mean.  The squares are taken of values times a power of two that brings them near 1, so that they neither
  * overflow nor vanish. */
 #include "learn/standardise.h"
@@ -34,7 +34,7 @@ typedef struct share {
     double *row;
 } share;
 
-/* What the first time through tells of a column. */
+/* What the first pass finds out about a column. */
 typedef struct column_centre {
     double mean, scale;
     double unit; /* the power of two that brings its values near 1 */

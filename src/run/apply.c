@@ -100,7 +100,7 @@ static int load_model(run_applied *out, const run_application *application)
         return status;
     out->face = plain ? find_face_of_rows() : learn_face_find(model.learner);
     if (!out->face || !out->face->predictor)
-        status = shoal_fail(SHOAL_INVALID, "%s: a model of '%s', a learner that this program does not have",
+        status = shoal_fail(SHOAL_INVALID, "%s: a model of '%s', a learner this program does not know",
                             application->model, plain ? "rows" : model.learner);
     if (status == SHOAL_OK)
         status = check_outputs(out->face, application);

@@ -281,7 +281,7 @@ def test_start():
          "columns", 1),
         ([narrow, "--start",
           start], "a model of 5 hidden units and 25 columns, but --hidden is 5 and the data has 16 columns", 1),
-        ([path, "--start", start, "--tied"], "a decoder of its own can't be --tied", 1),
+        ([path, "--start", start, "--tied"], "a separate decoder can't be --tied", 1),
         ([path, "--start", start, "--activation", "tanh"], "are logistic, those of --activation tanh", 2),
         ([path, "--start", start, "--output",
           "linear"], "was found with --output auto, which is not --output linear", 2),
@@ -383,7 +383,7 @@ def test_bad_input():
                f"--sparsity must be greater than 0 and less than 1, not {sparsity}", 2)
     refuse(path, [*hidden, "--sparsity-weight", -1], "--sparsity-weight must be at least 0", 2)
     refuse(path, [*hidden, "--weight-decay", -1e-4], "--weight-decay must be at least 0", 2)
-    refuse(path, [*hidden, "--activation", "relu"], "--activation relu needs a --sparsity-weight of its own", 2)
+    refuse(path, [*hidden, "--activation", "relu"], "--activation relu needs an explicit --sparsity-weight", 2)
     refuse(path, [*hidden, "--activation", "relu", "--sparsity-weight", 0.1, "--sparsity", 0.1],
            "relu units have no mean "
            "activation to aim at", 2)

@@ -179,14 +179,14 @@ def logistic_models_of_a_run():
 def logistic_models_that_lie():
     np.save("x.npy", rows(10, 4))
     good = {"classes": np.arange(3.0), "weights": rows(3, 4), "intercept": np.zeros(3)}
-    cases = [("classes", np.zeros((3, 1)), "no tensor 'classes' of one dimension in it: it is 3 x 1"),
-             ("classes", np.zeros(1), "tensor 'classes' has one value, but there are always two classes or more"),
-             ("classes", np.zeros(2), "no tensor 'weights' of 1 x columns in it: it is 3 x 4"),
-             ("weights", rows(2, 4), "no tensor 'weights' of 3 x columns in it: it is 2 x 4"),
-             ("weights", np.zeros((3, 0)), "no tensor 'weights' of 3 x columns in it: it is 3 x 0"),
+    cases = [("classes", np.zeros((3, 1)), "tensor 'classes' has shape 3 x 1, not one dimension"),
+             ("classes", np.zeros(1), "tensor 'classes' has one value; at least two classes are needed"),
+             ("classes", np.zeros(2), "tensor 'weights' has shape 3 x 4, not 1 x columns"),
+             ("weights", rows(2, 4), "tensor 'weights' has shape 2 x 4, not 3 x columns"),
+             ("weights", np.zeros((3, 0)), "tensor 'weights' has shape 3 x 0, not 3 x columns"),
              ("weights", np.full((3, 4), np.inf), "tensor 'weights': row 1, column 1 is infinite, not a finite number"),
-             ("intercept", np.zeros(2), "no tensor 'intercept' of 3 in it: it is 2"),
-             ("intercept", None, "no tensor 'intercept' of 3 in it")]
+             ("intercept", np.zeros(2), "tensor 'intercept' has shape 2, not 3"),
+             ("intercept", None, "there is no tensor 'intercept' of 3")]
     for name, value, sentence in cases:
         tensors = {key: tensor for key, tensor in {**good, name: value}.items() if tensor is not None}
         write_model("m.safetensors", {"learner": "logistic"}, **tensors)
@@ -250,14 +250,14 @@ def autoencoder_features_of_a_run():
 @apart.test
 def autoencoder_models_that_lie():
     np.save("x.npy", rows(10, 6))
-    cases = [({}, {"encoder_bias": np.zeros(3)}, "no tensor 'encoder.bias' of 4 in it: it is 3"),
-             ({}, {"encoder_weight": np.zeros(6)}, "no tensor 'encoder.weight' of rows x columns in it: it is 6"),
+    cases = [({}, {"encoder_bias": np.zeros(3)}, "tensor 'encoder.bias' has shape 3, not 4"),
+             ({}, {"encoder_weight": np.zeros(6)}, "tensor 'encoder.weight' has shape 6, not rows x columns"),
              ({"option.activation": "cubic"}, {},
               "'option.activation' is 'cubic' in its metadata, not one of logistic, tanh, relu"),
              ({"option.precision": None}, {},
-              "its metadata have no 'option.precision', which is one of auto, float32, float64"),
+              "its metadata lack 'option.precision', which must be one of auto, float32, float64"),
              ({"scale": "nan"}, {}, "'scale' is 'nan' in its metadata, not a number"),
-             ({"shift": None}, {}, "its metadata have no 'shift', which is a number")]
+             ({"shift": None}, {}, "its metadata lack 'shift', which must be a number")]
     for entries, tensors, sentence in cases:
         metadata = {key: text for key, text in about(**entries).items() if text is not None}
         write_model("m.safetensors", metadata, **{"encoder_weight": rows(4, 6), "encoder_bias": np.zeros(4), **tensors})
@@ -541,13 +541,13 @@ def what_does_not_fit_is_told():
     write_model("m.safetensors", {"learner": "kmeans"}, centres=rows(2, 3))
     refuses(1, "x.npy has 4 columns, but m.safetensors is a model for 3", "m.safetensors", "x.npy")
     write_model("m.safetensors", {"learner": "forest"}, trees=rows(2, 3))
-    refuses(1, "m.safetensors: a model of 'forest', a learner that this program does not have", "m.safetensors",
+    refuses(1, "m.safetensors: a model of 'forest', a learner this program does not know", "m.safetensors",
             "x.npy")
     write_model("m.safetensors", {"version": "1"}, trees=rows(2, 3))
-    refuses(1, "m.safetensors: no model: its metadata name no learner, and it has no tensor 'centres'", "m.safetensors",
-            "x.npy")
+    refuses(1, "m.safetensors: not a model: its metadata do not name a learner, and it has no tensor 'centres'",
+            "m.safetensors", "x.npy")
     write_model("m.safetensors", {"learner": "kmeans"}, trees=rows(2, 3))
-    refuses(1, "m.safetensors: no tensor 'centres' of rows x columns in it", "m.safetensors", "x.npy")
+    refuses(1, "m.safetensors: there is no tensor 'centres' of rows x columns", "m.safetensors", "x.npy")
     write_model("m.safetensors", {"learner": "kmeans"}, centres=rows(2, 4))
     with open("m.safetensors", "rb") as file:
         whole = file.read()

@@ -826,7 +826,7 @@ static void test_bad_options(void **state)
     }
     config = default_config(3);
     config.activation = SHOAL_RELU;
-    expect_refusal(try_start(&config, &shape), SHOAL_USAGE, "--activation relu needs a --sparsity-weight of its own");
+    expect_refusal(try_start(&config, &shape), SHOAL_USAGE, "--activation relu needs an explicit --sparsity-weight");
     config.sparsity_weight = 0.1;
     check(try_start(&config, &shape));
     config.sparsity = 0.2;
@@ -864,7 +864,7 @@ static void test_bad_start(void **state)
     config.start_columns = COLUMNS;
     check(try_start(&config, &shape));
     config.tied = true;
-    expect_refusal(try_start(&config, &shape), SHOAL_INVALID, "a decoder of its own can't be --tied");
+    expect_refusal(try_start(&config, &shape), SHOAL_INVALID, "a separate decoder can't be --tied");
     static double bad[ROWS];
     bad[2] = NAN;
     config.tied = false;

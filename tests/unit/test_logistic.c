@@ -411,7 +411,7 @@ static void test_data_that_is_refused(void **state)
     refuse(bad, 4, 2, NULL, &config, SHOAL_INVALID, "row 4, column 1 is not a number");
     memcpy(bad, good, sizeof bad);
     bad[3] = bad[7] = 0;
-    refuse(bad, 4, 2, NULL, &config, SHOAL_INVALID, "column 2, which is to hold the labels, is 0 in every row");
+    refuse(bad, 4, 2, NULL, &config, SHOAL_INVALID, "column 2, the target, is 0 in every row");
     refuse(good, 8, 1, NULL, &config, SHOAL_INVALID, "a column of labels and at least one other");
     weights[2] = -1;
     refuse(good, 4, 2, weights, &config, SHOAL_INVALID, "the weight of row 3 is -1");
@@ -437,7 +437,7 @@ static void test_options_that_are_refused(void **state)
         const char *part;
     } wrong[] = {{{.target = 3, .history = 1}, "--target: there is no column 3"},
                  {{.target = -3, .history = 1}, "--target: there is no column -3"},
-                 {{.l1 = -1, .history = 1}, "--l1 is a finite number and at least 0, not -1"},
+                 {{.l1 = -1, .history = 1}, "--l1 must be finite and at least 0, not -1"},
                  {{.l2 = NAN, .history = 1}, "--l2"},
                  {{.tolerance = INFINITY, .history = 1}, "--tolerance"},
                  {{.iterations = -1, .history = 1}, "--iterations"},
@@ -460,7 +460,7 @@ static void test_models_that_are_no_start(void **state)
     refuse(good, 4, 2, NULL, &config, SHOAL_INVALID, "is for 2 columns, but the data has 1 beside the labels");
     config.start_columns = 1;
     config.start_classes_count = 3;
-    refuse(good, 4, 2, NULL, &config, SHOAL_INVALID, "is none to start from");
+    refuse(good, 4, 2, NULL, &config, SHOAL_INVALID, "cannot be a start");
     config.start_outputs = 3;
     refuse(good, 4, 2, NULL, &config, SHOAL_INVALID, "the labels are not the 3 classes");
     config.start_outputs = 1;

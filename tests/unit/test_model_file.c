@@ -135,16 +135,16 @@ static void tensors_of_another_shape_are_told(void **state)
     (void)state;
     open_model(&model, path);
     assert_says(learn_model_file_matrix(&values, &four, &three, &model, "encoder.weight"), path,
-                "no tensor 'encoder.weight' of 4 x 3 in it");
+                "there is no tensor 'encoder.weight' of 4 x 3");
     assert_says(learn_model_file_matrix(&values, &any, &four, &model, "weights"), path,
-                "no tensor 'weights' of rows x 4 in it: it is 2 x 3");
+                "tensor 'weights' has shape 2 x 3, not rows x 4");
     assert_says(learn_model_file_matrix(&values, &four, &none, &model, "weights"), path,
-                "no tensor 'weights' of 4 x columns in it: it is 2 x 3");
+                "tensor 'weights' has shape 2 x 3, not 4 x columns");
     assert_says(learn_model_file_matrix(&values, &any, &none, &model, "bias"), path,
-                "no tensor 'bias' of rows x columns in it: it is 2");
+                "tensor 'bias' has shape 2, not rows x columns");
     assert_says(learn_model_file_vector(&values, &any, &model, "weights"), path,
-                "no tensor 'weights' of one dimension in it: it is 2 x 3");
-    assert_says(learn_model_file_vector(&values, &three, &model, "bias"), path, "no tensor 'bias' of 3 in it: it is 2");
+                "tensor 'weights' has shape 2 x 3, not one dimension");
+    assert_says(learn_model_file_vector(&values, &three, &model, "bias"), path, "tensor 'bias' has shape 2, not 3");
     assert_true(any == 0 && none == 0 && three == 3 && four == 4);
     assert_null(values);
     learn_model_file_close(&model);
@@ -168,7 +168,7 @@ static void entries_of_another_kind_are_told(void **state)
     assert_says(learn_model_file_number(&number, &model, "shift"), path,
                 "'shift' is '1e999' in its metadata, not a number");
     assert_says(learn_model_file_number(&number, &model, "none"), path,
-                "its metadata have no 'none', which is a number");
+                "its metadata lack 'none', which must be a number");
     assert_says(learn_model_file_truth(&truth, &model, "tied"), path,
                 "'tied' is 'yes' in its metadata, not true or false");
     assert_int_equal(learn_model_file_choice(&choice, &model, "activation", choices), SHOAL_OK);
@@ -176,7 +176,7 @@ static void entries_of_another_kind_are_told(void **state)
     assert_says(learn_model_file_choice(&choice, &model, "scale", choices), path,
                 "'scale' is 'much' in its metadata, not one of logistic, tanh");
     assert_says(learn_model_file_choice(&choice, &model, "none", choices), path,
-                "its metadata have no 'none', which is one of logistic, tanh");
+                "its metadata lack 'none', which must be one of logistic, tanh");
     learn_model_file_close(&model);
 }
 
@@ -232,12 +232,12 @@ static void files_that_are_no_models_are_told(void **state)
     (void)state;
     assert_int_equal(data_safetensors_write(path, &tensor, 1, NULL, 0), SHOAL_OK);
     assert_says(learn_model_file_open(&model, path), path,
-                "no model: its metadata name no learner, and it has no tensor 'centres'");
+                "not a model: its metadata do not name a learner, and it has no tensor 'centres'");
     assert_null(model.file);
     assert_int_equal(data_safetensors_write(path, &empty, 1, NULL, 0), SHOAL_OK);
     open_model(&model, path);
     assert_says(learn_model_file_matrix(&values, &rows, &columns, &model, "centres"), path,
-                "no tensor 'centres' of rows x columns in it: it is 0 x 4");
+                "tensor 'centres' has shape 0 x 4, not rows x columns");
     learn_model_file_close(&model);
     assert_int_equal(learn_model_file_open(&model, "/nowhere/m"), SHOAL_SYSTEM);
 }

@@ -94,7 +94,7 @@ static int check_sparsity(const shoal_autoencoder_config *config)
                               "--sparsity: relu units have no mean activation to aim at; their sparsity has a weight "
                               "alone, --sparsity-weight");
         if (config->sparsity_weight == sparsity_weight_fallback)
-            return shoal_fail(SHOAL_USAGE, "--activation relu needs a --sparsity-weight of its own, the weight of the "
+            return shoal_fail(SHOAL_USAGE, "--activation relu needs an explicit --sparsity-weight, the weight of the "
                                            "mean activations' sum: 0 for none, or 0.01, say; " SPARSITY_WEIGHT
                                            " is for logistic and tanh units");
         return SHOAL_OK;
@@ -138,7 +138,7 @@ static int check_start(const shoal_autoencoder_config *config, const shoal_shape
             (long long)config->start_hidden, (long long)config->start_columns, (long long)config->hidden,
             (long long)shape->columns);
     if (config->tied && config->start_decoder)
-        return shoal_fail(SHOAL_INVALID, "--start: a model with a decoder of its own can't be --tied");
+        return shoal_fail(SHOAL_INVALID, "--start: a model with a separate decoder can't be --tied");
     return SHOAL_OK;
 }
 
@@ -158,7 +158,7 @@ static int check_config(const shoal_autoencoder_config *config, const shoal_shap
     if (status == SHOAL_OK &&
         (config->seed < 0 || config->activation < SHOAL_LOGISTIC || config->activation > SHOAL_RELU ||
          config->output < 0 || config->precision < 0 || config->output > SHOAL_OUTPUT_LINEAR || config->precision > 2))
-        status = shoal_fail(SHOAL_USAGE, "--seed, --activation, --output or --precision is none that there is");
+        status = shoal_fail(SHOAL_USAGE, "--seed, --activation, --output or --precision is out of range");
     return status == SHOAL_OK ? check_start(config, shape) : status;
 }
 

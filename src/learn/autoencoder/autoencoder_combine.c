@@ -71,7 +71,7 @@ static autoencoder_terms terms_of(const sums_view *sums, const autoencoder_own *
     autoencoder_place place = autoencoder_place_of(own);
     autoencoder_terms terms = {.error = *sums->error / (2 * (double)rows)};
     double slope;
-    if (own->weight_decay > 0) /* encoder and decoder lie one behind the other */
+    if (own->weight_decay > 0) /* encoder and decoder lie one after another */
         terms.decay = own->weight_decay / 2 * squares(x, place.encoder_bias);
     for (int64_t j = 0; autoencoder_is_sparse(own) && j < own->hidden; j++)
         terms.divergence += own->sparsity_weight * divergence(&slope, own, sums->activity[j] / (double)rows);

@@ -11,7 +11,7 @@
 
 #include "learn/gradient/gradient.h"
 
-/* At most so many weights in one layer; everything derived from it fits 64 bits by far. */
+/* The most weights in one layer; everything derived from it fits 64 bits by far. */
 #define AUTOENCODER_WEIGHTS_MOST ((int64_t)1 << 31)
 
 typedef enum autoencoder_scaling { AUTOENCODER_AS_IT_IS, AUTOENCODER_AUTO, AUTOENCODER_GIVEN } autoencoder_scaling;
@@ -102,12 +102,12 @@ int autoencoder_plan(gradient_plan *out, void **own, size_t *own_bytes, const sh
 /* Whether a plan is the one for these options, but for the guesses of sizes. */
 bool autoencoder_is_plan(const gradient_plan *plan, const autoencoder_own *own, const shoal_shape *shape);
 
-/* Rows of one grain that hold no finite number, or one beyond float32 where it is to be one; for other learners of this
- * folder. Keeps the first in a RECORD cell, and says what is wrong with it. */
+/* Rows of one grain that hold a value that is not finite, or too large for float32 where that is used; for other
+ * learners of this folder.  Keeps the first in a RECORD cell, and says what is wrong with it. */
 void autoencoder_bad_cell(shoal_cell *cell);
 int autoencoder_note_bad(shoal_partial *partial, int cell, const shoal_grain *grain, bool wide, double *scratch);
 int autoencoder_refuse_bad(const shoal_partial *merged, int cell);
-enum { AUTOENCODER_SCAN_RUN = 1024 }; /* values looked at together; so many float64 of scratch */
+enum { AUTOENCODER_SCAN_RUN = 1024 }; /* values looked at together, and float64 of scratch */
 
 /* ---- autoencoder_map.c ------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* The first round: are all values numbers that the network can reproduce, and what is done to them before they go in.
  *
- * The first value that is wrong, in reading order, is what the whole run ends with, whoever finds it. */
+ * The run fails with the first bad value in reading order, whoever finds it. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -211,7 +211,7 @@ static int set_scale(autoencoder_own *own)
     return SHOAL_OK;
 }
 
-/* Groups are laid out one behind the other; sizes only have to be right within some powers of two. */
+/* Groups are laid out one after another; sizes only have to be right within some powers of two. */
 static void plan_group(gradient_plan *plan, int group, int64_t count, double size, bool narrow)
 {
     if (group < 0)

@@ -14,7 +14,7 @@
 
 static const shoal_option inputs[] = {
     {"start", 0, SHOAL_OPTION_TEXT, offsetof(learn_inputs, start), "MODEL",
-     .help = "start from what an earlier run wrote with --model, for as many columns and hidden units"},
+     .help = "start from a model that an earlier run wrote with --model, with the same columns and hidden units"},
     LEARN_STANDARDISE,
     {0},
 };
@@ -41,7 +41,7 @@ static bool has_linear_outputs(int output, int activation)
     return output == SHOAL_OUTPUT_LINEAR || (output == SHOAL_OUTPUT_AUTO && activation == SHOAL_RELU);
 }
 
-/* Weights that were found with other units are no start.  A model from elsewhere may not tell its outputs. */
+/* Weights found with other units can't be a start.  A model from elsewhere may lack its kind of outputs. */
 static int check_units(const learn_model_file *model, const shoal_autoencoder_config *config, const char *path)
 {
     const char *const *activations = learn_option_choices(shoal_autoencoder.options, "activation");
@@ -94,10 +94,9 @@ static int settle(void *into, double *values[4], const learn_inputs *given, cons
 /* ---- after the run ----------------------------------------------------------------------------------------------- */
 
 static const learn_output outputs[] = {
-    {"model", 'm', "FILE.safetensors", "write encoder and decoder, and how they were found, for shoal predict",
-     LEARN_MODEL},
-    {"features", 'f', "FILE.npy",
-     "write what the hidden layer makes of each row: H columns, in the precision of the run", LEARN_APPLIED},
+    {"model", 'm', "FILE.safetensors", "write the model: encoder and decoder, for shoal predict", LEARN_MODEL},
+    {"features", 'f', "FILE.npy", "write the hidden activations of each row: H columns, in the precision of the run",
+     LEARN_APPLIED},
     {"picture", 0, "FILE.png", "write the input that each hidden unit prefers as small grey images side by side",
      LEARN_PICTURE},
     {0},
@@ -106,7 +105,7 @@ static const learn_output outputs[] = {
 static const char *const parts[] = {"encoder.weight", "encoder.bias", "decoder.weight",
                                     "decoder.bias",   "activity",     NULL};
 
-/* Patches are too small to be seen as they are: so many pixels across at least. */
+/* Patches are too small to be seen as they are: they are drawn at least this many pixels wide. */
 enum { IMAGE_PIXELS = 32 };
 
 /* The input of norm 1 that excites unit i most is its weights divided by their norm (Ng, "Sparse autoencoder").  Each
@@ -168,8 +167,7 @@ static int tell(shoal_result *facts, const learn_ended *ended)
 /* ---- applying a model -------------------------------------------------------------------------------------------- */
 
 static const learn_output predictions[] = {
-    {"features", 'f', "FILE.npy", "write what the hidden layer makes of each row: a column for each hidden unit",
-     LEARN_TENSOR},
+    {"features", 'f', "FILE.npy", "write the hidden activations of each row, one column per hidden unit", LEARN_TENSOR},
     {0},
 };
 
@@ -314,14 +312,14 @@ static const learn_probe probe = {
 };
 
 static const char *const description[] = {
-    "Trains a network of one hidden layer to give back what goes in. The cost is half the mean squared error of a "
+    "Trains a network with one hidden layer to reconstruct its input. The cost is half the mean squared error of a "
     "row, plus --weight-decay times half the squared weights, plus --sparsity-weight times the divergence of each "
     "hidden unit's mean activation, over all rows, from --sparsity: the sparse autoencoder of Stanford's notes. What "
-    "the hidden units come to prefer are features of the data. DATA is any file that shoal data info reads, or the URL "
+    "the hidden units respond to are features of the data. DATA is any file that shoal data info reads, or the URL "
     "of a .npy blob in a store; shoal data patches cuts one from images.",
-    "Logistic outputs reach 0 to 1 and tanh outputs -1 to 1: data outside has to be mapped there by --scale, or "
-    "--output linear reaches all. relu units have no mean activation to aim at: their sparsity is --sparsity-weight "
-    "times the sum of the mean activations.",
+    "Logistic outputs lie between 0 and 1, tanh outputs between -1 and 1: map other data there with --scale, or use "
+    "--output linear. relu units have no target activation: their sparsity term is --sparsity-weight times the sum of "
+    "the mean activations.",
     "The result depends on the data, the options under Learning, where it starts and --grain alone. The number of "
     "threads or workers and the kernel never change one bit of it.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the files are written from the best "
@@ -342,7 +340,7 @@ static const learn_example examples[] = {
      "rows of any range, such as patches that were centred and whitened"},
     {"shoal autoencoder rows.npy --hidden 50 --activation relu --sparsity-weight 0.01 --tied",
      "another kind of network"},
-    {"shoal autoencoder rows.npy --start model.safetensors --model more.safetensors", "go on from an earlier model"},
+    {"shoal autoencoder rows.npy --start model.safetensors --model more.safetensors", "continue from an earlier model"},
     {"shoal autoencoder rows.npy --hidden 30 --workers local:4 --json", "with four processes, any of which may die"},
     {NULL, NULL},
 };
@@ -356,7 +354,7 @@ static const learn_example plan_examples[] = {
 
 const learn_face learn_autoencoder = {
     .algorithm = &shoal_autoencoder,
-    .summary = "learn features of rows by a network that gives them back",
+    .summary = "learn features with a network that reconstructs its rows",
     .synopsis = "--hidden H [options]",
     .description = description,
     .examples = examples,

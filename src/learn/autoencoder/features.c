@@ -1,4 +1,4 @@
-/* Features: what the hidden layer of a trained autoencoder makes of each row, in one round.  The operations are those
+/* Features: the hidden activations of a trained autoencoder for each row, in one round.  The operations are those
  * of training, so the bits are the same. */
 #include <math.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@ static const shoal_option options[] = {
      .help = "share of the greatest variance of a column that is added to all variances; scikit-learn's var_smoothing",
      .fallback = "1e-9", .least = 0, .most = INFINITY},
     {"priors", 0, SHOAL_OPTION_CHOICE, offsetof(bayes_config, priors), "WHICH",
-     .help = "how likely a class is before a row is seen: data: its share of the rows; uniform: all alike",
+     .help = "prior probability of each class: its share of the rows (data), or the same for all (uniform)",
      .fallback = "data", .choices = priors},
     {0},
 };
@@ -28,7 +28,7 @@ static const char *phase_name(const bayes_model *model)
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
-/* Doubles behind a model. */
+/* Doubles after a model. */
 static int64_t doubles_of(const bayes_model *model)
 {
     int64_t table = model->classes * model->columns;
@@ -97,9 +97,9 @@ static int start(shoal_round **out, const void *untyped, const shoal_shape *shap
                           .uniform = config->priors == BAYES_PRIORS_UNIFORM,
                           .smoothing = config->smoothing};
     if (!(config->smoothing >= 0 && isfinite(config->smoothing)))
-        return shoal_fail(SHOAL_USAGE, "--smoothing is a finite number and at least 0, not %g", config->smoothing);
+        return shoal_fail(SHOAL_USAGE, "--smoothing must be finite and at least 0, not %g", config->smoothing);
     if (config->priors != BAYES_PRIORS_DATA && config->priors != BAYES_PRIORS_UNIFORM)
-        return shoal_fail(SHOAL_USAGE, "--priors is data or uniform");
+        return shoal_fail(SHOAL_USAGE, "--priors must be data or uniform");
     int status = learn_target_place(&header.target, config->target, shape, BAYES_CALLED);
     return status == SHOAL_OK ? new_round(out, &header) : status;
 }
@@ -149,7 +149,7 @@ static int check(const shoal_algorithm *self, const shoal_round *round, const sh
     (void)self;
     return is_good(round, shape)
                ? SHOAL_OK
-               : shoal_fail(SHOAL_BROKEN, "round %" PRId64 " is none of naive Bayes for these rows", round->number);
+               : shoal_fail(SHOAL_BROKEN, "round %" PRId64 " is not a naive Bayes round for these rows", round->number);
 }
 
 static const double *values_of(const shoal_result *result, const char *name)
@@ -157,7 +157,7 @@ static const double *values_of(const shoal_result *result, const char *name)
     return shoal_result_tensor(result, name)->values;
 }
 
-/* How many classes there are only the data tell. */
+/* Only the data tell how many classes there are. */
 static int check_result(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
                         const shoal_shape *shape)
 {
@@ -176,7 +176,7 @@ static int check_result(const shoal_algorithm *self, const shoal_result *result,
                    are_finite(values_of(result, "priors"), count, 0) &&
                    are_finite(values_of(result, "counts"), count, 0)
                ? SHOAL_OK
-               : shoal_fail(SHOAL_BROKEN, "the result is no model of naive Bayes for these rows");
+               : shoal_fail(SHOAL_BROKEN, "the result is not a naive Bayes model for these rows");
 }
 
 static int broken(const shoal_round *round)
@@ -256,7 +256,7 @@ static int fill_class(const bayes_arrays *to, const bayes_model *model, int64_t 
         double mean = bayes_sum(digits, table, at, unit[k], bits) / weight;
         if (!(weight > 0 && isfinite(weight) && isfinite(mean) && isfinite(low) && isfinite(high) && low <= high))
             return SHOAL_BROKEN;
-        /* What rounding makes of a column that is constant is that constant. */
+        /* The mean of a constant column is that constant, whatever rounding says. */
         mean = mean < low ? low : mean > high ? high : mean;
         double farther = high - mean > mean - low ? high - mean : mean - low;
         double bound = weight_greatest * (farther * farther);

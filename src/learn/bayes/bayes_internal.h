@@ -1,6 +1,6 @@
 /* What the files of Gaussian naive Bayes share.
  *
- * bayes.c has options, rounds and the result; sums.c adds rows to sums that are the same whoever adds them; predict.c
+ * bayes.c has options, rounds and the result; sums.c adds rows to sums that do not depend on the order; predict.c
  * applies a model; face.c is what people see.  docs/learn/bayes.md has the definitions. */
 #ifndef BAYES_INTERNAL_H
 #define BAYES_INTERNAL_H
@@ -24,7 +24,7 @@ extern const shoal_algorithm bayes_algorithm;
 
 enum { BAYES_SCAN, BAYES_MEANS, BAYES_VARIANCES, BAYES_PHASES };
 
-/* What travels with every round.  Arrays of doubles lie behind it: see bayes_arrays_of.  A *table* has a row for each
+/* What travels with every round.  Arrays of doubles follow it: see bayes_arrays_of.  A *table* has a row for each
  * class and a column for each of the data, so that the target has a place, too: in sums it is where weights are added
  * up. */
 typedef struct bayes_model {
@@ -49,7 +49,7 @@ bayes_arrays bayes_arrays_of(const bayes_model *model);
 
 /* ---- sums.c ------------------------------------------------------------------------------------------------------ */
 
-/* Bits of a digit of the sums over so many rows. */
+/* Bits of a digit of the sums over this many rows. */
 int bayes_bits(int64_t rows);
 /* The power of two that brings values of up to `bound` below 2^bits. */
 double bayes_unit(double bound, int bits);

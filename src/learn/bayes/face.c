@@ -26,7 +26,8 @@ static void learnt(void *config, const shoal_result *result)
 /* ---- after the run ----------------------------------------------------------------------------------------------- */
 
 static const learn_output outputs[] = {
-    {"model", 'm', "FILE.safetensors", "write means, variances, priors and classes for shoal predict", LEARN_MODEL},
+    {"model", 'm', "FILE.safetensors", "write the model: means, variances, priors and classes, for shoal predict",
+     LEARN_MODEL},
     {0},
 };
 
@@ -103,12 +104,12 @@ static const learn_probe probe = {.shape = {{4, "2"}, {32, "2"}, {64, "10"}, {25
 static const shoal_option plan_options[] = {LEARN_CLASSES_EXPECTED(bayes_config, expected_classes), {0}};
 
 static const char *const description[] = {
-    "Finds the mean and the variance of every column among the rows of each label, and how frequent each label is: "
-    "Gaussian naive Bayes, which takes columns for independent inside a class. A row is then most likely of the class "
-    "whose prior times the product of normal densities is greatest. That is scikit-learn's GaussianNB. Labels are any "
-    "finite numbers, of at most 1,000 different values. DATA is any file that shoal data info reads, or the URL of a "
+    "Finds the mean and the variance of every column in each class, and how frequent each class is: Gaussian naive "
+    "Bayes, which assumes that columns are independent within a class. A row then most likely belongs to the class "
+    "whose prior times the product of normal densities is greatest. That is scikit-learn's GaussianNB. Classes are "
+    "numbers or words, at most 1,000 different ones. DATA is any file that shoal data info reads, or the URL of a "
     ".npy blob in a store, and holds the target in one of its columns, or --target names a file with it.",
-    "It takes three rounds: labels, means, variances. The result depends on the data, the options under Learning and "
+    "It takes three rounds: classes, means, variances. The result depends on the data, the options under Learning and "
     "the weights of rows alone. The number of threads or workers, the grain and the kernel never change one bit of it.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in; nothing is written before the last, a "
     "sentence on stderr says so, and the exit code is 130.",
@@ -116,10 +117,10 @@ static const char *const description[] = {
 };
 
 static const learn_example examples[] = {
-    {"shoal bayes iris.csv --target species --model iris.safetensors", "learn to tell a column of a text file"},
-    {"shoal predict iris.safetensors new.csv --labels labels.npy", "label new rows by it"},
+    {"shoal bayes iris.csv --target species --model iris.safetensors", "train on a column of a text file"},
+    {"shoal predict iris.safetensors new.csv --labels labels.npy", "classify new rows"},
     {"shoal bayes images.idx.gz --target labels.idx.gz --smoothing 0.01", "the target in a file of its own"},
-    {"shoal bayes rows.npy --priors uniform --json", "classes count alike, however frequent they are"},
+    {"shoal bayes rows.npy --priors uniform --json", "equal priors, however frequent the classes are"},
     {"shoal bayes rows.npy --workers local:4 --model m.safetensors", "with four processes, any of which may die"},
     {NULL, NULL},
 };
@@ -132,7 +133,7 @@ static const learn_example plan_examples[] = {
 
 const learn_face learn_bayes = {
     .algorithm = &bayes_algorithm,
-    .summary = "learn to tell labels by Gaussian naive Bayes",
+    .summary = "train a Gaussian naive Bayes classifier",
     .synopsis = "[options]",
     .description = description,
     .examples = examples,

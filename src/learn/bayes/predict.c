@@ -68,7 +68,7 @@ static int check_config(const bayes_predict_config *config, const shoal_shape *s
 {
     if (!config->classes || !config->means || !config->variances || !config->priors ||
         !is_size(config->classes_count, config->columns))
-        return shoal_fail(SHOAL_INVALID, "%" PRId64 " classes of %" PRId64 " columns are no model of naive Bayes",
+        return shoal_fail(SHOAL_INVALID, "%" PRId64 " classes of %" PRId64 " columns are not a naive Bayes model",
                           config->classes_count, config->columns);
     if (config->columns != shape->columns)
         return shoal_fail(SHOAL_INVALID, "the model is for %" PRId64 " columns, but the data has %" PRId64,
@@ -129,7 +129,7 @@ static int start(shoal_round **out, const void *untyped, const shoal_shape *shap
     return SHOAL_OK;
 }
 
-/* Whatever numbers a forged model has lead to labels of its own, and to no harm. */
+/* A forged model may hold any numbers: they lead to wrong labels, and to no harm. */
 static int check(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
 {
     const predict_model *model = round->model;
@@ -142,7 +142,7 @@ static int check(const shoal_algorithm *self, const shoal_round *round, const sh
         lay_out(&expected, model);
     return good && learn_layout_is(&round->layout, &expected)
                ? SHOAL_OK
-               : shoal_fail(SHOAL_BROKEN, "round %" PRId64 " holds no model of naive Bayes for these rows",
+               : shoal_fail(SHOAL_BROKEN, "round %" PRId64 " does not hold a naive Bayes model for these rows",
                             round->number);
 }
 

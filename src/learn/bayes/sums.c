@@ -1,4 +1,4 @@
-/* Sums of naive Bayes, which are the same whoever adds the rows, in whatever order and grains.
+/* Sums of naive Bayes, which are the same in whatever order and grains rows are added.
  *
  * A value v of a column whose |v| is at most B becomes a whole number before it is added, row by row: with a unit u, a
  * power of two for which B u < 2^b, it is

@@ -26,7 +26,7 @@ typedef struct exec_form {
     int64_t shape[EXEC_RANK_MOST];
 } exec_form;
 
-/* The model: this, and the params with a NUL behind them. */
+/* The model: this, and the params followed by a NUL. */
 typedef struct exec_model {
     int32_t runs; /* 0 in round 0 */
     int32_t collect;
@@ -179,7 +179,7 @@ static void forget_exec(void **prepared)
 
 /* ---- mapping ----------------------------------------------------------------------------------------------------- */
 
-/* A single number that is to be joined with others is an axis of one. */
+/* A single number that is joined with others counts as an axis of length one. */
 static exec_form form_of(const exec_answer *answer, bool collect)
 {
     exec_form form = {.type = (int32_t)answer->type, .rank = answer->rank};
@@ -356,7 +356,7 @@ static size_t scratch_exec(const shoal_round *round, const void *prepared, const
 /* ---- what comes of it -------------------------------------------------------------------------------------------- */
 
 /* Most answers are as long as the first one, so that one record holds them whole; if that is empty, perhaps as long as
- * their grain.  Records lie one behind the other: a multiple of what is aligned. */
+ * their grain.  Records lie one after another: a multiple of what is aligned. */
 static int64_t choose_part_bytes(const exec_form *form, int64_t rows_per_grain)
 {
     double bytes = (double)shoal_type_size((shoal_type)form->type);
@@ -374,7 +374,7 @@ static int take_form(exec_form *out, int64_t *values, const shoal_partial *merge
         memcpy(out, shoal_partial_record_at(merged, CELL_FORM, 0, NULL), sizeof *out);
     return good && count_values(values, out, collect)
                ? SHOAL_OK
-               : shoal_fail(SHOAL_BROKEN, "a round of exec found a first answer that can't be");
+               : shoal_fail(SHOAL_BROKEN, "a round of exec found an impossible first answer");
 }
 
 static int begin_run(shoal_round **next, const exec_model *before, const shoal_partial *merged,

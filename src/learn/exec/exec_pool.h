@@ -24,12 +24,12 @@ typedef struct exec_pool_options {
 } exec_pool_options;
 
 int exec_pool_new(exec_pool **out, const exec_pool_options *options);
-/* Starts programs beforehand until there are so many, so that they get ready while something else is done. */
+/* Starts programs ahead of time until there are this many, so that they get ready meanwhile. */
 int exec_pool_ready(exec_pool *pool, int programs);
 int exec_pool_ask(exec_answer *out, exec_program **by, exec_pool *pool, const shoal_grain *grain);
-/* The whole life of a program of its own: one grain, one answer, the end of its input, its end. */
+/* The whole life of a separate program: one grain, one answer, the end of its input, its end. */
 int exec_pool_probe(exec_answer *out, exec_program **by, exec_pool *pool, const shoal_grain *grain);
-/* For who finds fault with an answer: fails with a message that says so as the others do. */
+/* For callers that find fault with an answer: fails with a message like the others. */
 int exec_pool_fail(const exec_pool *pool, const exec_program *by, const shoal_grain *grain, const char *what);
 void exec_pool_give_back(exec_pool *pool, exec_program **program);
 /* Ends all programs; those that have not ended a second after their input did are killed. */

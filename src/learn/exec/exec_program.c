@@ -362,7 +362,7 @@ static int check_silent(exec_program *program)
     return got == 0 ? fail_ended(program) : SHOAL_OK;
 }
 
-/* Hands out the answer, and leaves in the buffer only what came behind it. */
+/* Hands out the answer, and leaves in the buffer only what came after it. */
 static int take_answer(exec_answer *out, exchange *self)
 {
     exec_program *program = self->program;

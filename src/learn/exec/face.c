@@ -1,4 +1,4 @@
-/* What people see of programs and modules of their own, which `shoal run` runs.  See learn/face.h. */
+/* What people see of their own programs and modules, which `shoal run` runs.  See learn/face.h. */
 #include "learn/face.h"
 
 #include <math.h>

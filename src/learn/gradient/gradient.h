@@ -26,7 +26,7 @@ enum { GRADIENT_GROUPS_MOST = 10 };
 
 /* Sums that are alike in size. */
 typedef struct gradient_group {
-    int64_t first, count; /* of the sums; groups lie one behind the other and cover all */
+    int64_t first, count; /* of the sums; groups lie one after another and cover all */
     double size;          /* a guess of the greatest sum of one grain, for the first round */
     int64_t narrow;       /* 1 when its sums are float32 inside a grain, so that fewer digits will do */
 } gradient_group;
@@ -50,7 +50,7 @@ typedef struct gradient_sums gradient_sums;
 void gradient_add32(gradient_sums *sums, int group, const float *values);
 void gradient_add64(gradient_sums *sums, int group, const double *values);
 
-/* What a learner of this kind provides.  `own` is a struct of its own without pointers, `own_bytes` long, that travels
+/* What a learner of this kind provides.  `own` is its own struct, without pointers, `own_bytes` long, that travels
  * with every round: options, shape, what the scan found. */
 typedef struct gradient_class {
     /* Round 0: which cells the scan fills, and filling them for one grain. */

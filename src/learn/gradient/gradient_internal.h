@@ -8,7 +8,7 @@
 enum { GRADIENT_SCAN, GRADIENT_DESCEND };
 enum { GRADIENT_CELL_SUMS = 0, GRADIENT_CELL_GREATEST = 1 }; /* of a descending round */
 
-/* The head of a model; behind it `own`, filled up to a multiple of 8 bytes, and, in a descending round, the point. */
+/* The head of a model; after it `own`, filled up to a multiple of 8 bytes, and, in a descending round, the point. */
 typedef struct gradient_model {
     int64_t phase;
     int64_t own_bytes;

@@ -41,7 +41,7 @@ static bool has_room(double greatest, double quantum, int64_t grains)
     return greatest / quantum * (double)grains <= 0x1p62;
 }
 
-/* Notes the greatest value; false when there is no use in adding, since the round will be asked for again. */
+/* Notes the greatest value; false when adding is useless, since the round will be repeated. */
 static bool note_greatest(gradient_sums *sums, int group, double greatest)
 {
     shoal_max_raise(sums->greatest, group, greatest);

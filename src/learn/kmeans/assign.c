@@ -21,7 +21,7 @@ typedef struct queue {
     int32_t *own;     /* place of that centre, or -1 */
     int32_t *row;
     int count;
-    int64_t places; /* the first so many centres of the pack are looked at */
+    int64_t places; /* how many centres of the pack are looked at, from the first */
 } queue;
 
 typedef struct tiling {

@@ -27,7 +27,7 @@ static float *bounds_of(const assigning *a, int64_t row)
     return a->bounds + row * a->rows->view->model->k;
 }
 
-/* What is stored for a centre that is no nearer than `distance` now. */
+/* What is stored for a centre that is at least `distance` away now. */
 static float stored(const assigning *a, int64_t centre, float distance)
 {
     return (distance + a->pack->travel_least[centre]) * (1 - 0x1p-22f);

@@ -137,7 +137,7 @@ static int check_round(const shoal_round *round, const shoal_shape *shape, bool 
 {
     if (is_ours(round, shape, predicts))
         return SHOAL_OK;
-    return shoal_fail(SHOAL_BROKEN, "round %lld holds no model of k-means for these %lld rows of %lld columns",
+    return shoal_fail(SHOAL_BROKEN, "round %lld does not hold a k-means model for these %lld rows of %lld columns",
                       (long long)round->number, (long long)shape->rows, (long long)shape->columns);
 }
 

@@ -104,14 +104,14 @@ static const learn_output outputs[] = {
     {"centres", 'c', "FILE.npy", "write the centres: float64, K rows; with --standardise in standardised units",
      LEARN_TENSOR},
     {"labels", 'l', "FILE.npy", "write the cluster of each row: int32, from 0", LEARN_TENSOR},
-    {"model", 'm', "FILE.safetensors", "write the centres and how they were found, for shoal predict", LEARN_MODEL},
+    {"model", 'm', "FILE.safetensors", "write the model: the centres and the options, for shoal predict", LEARN_MODEL},
     {"picture", 0, "FILE.png", "write the centres as small grey images side by side", LEARN_PICTURE},
     {0},
 };
 
 static const char *const parts[] = {"centres", NULL};
 
-/* The seed has an entry of its own, as models always had it. */
+/* The seed has its own entry, as models always had it. */
 static void annotate(shoal_result *facts, const learn_ended *ended)
 {
     const shoal_kmeans_config *config = ended->config;
@@ -232,16 +232,16 @@ static const char *const description[] = {
     "temporary name and renamed when whole, so an old file stays until the new one is there.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the files are written from what has "
     "been found so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and "
-    "nothing is written. While the first centres are still sought there is nothing to write.",
+    "nothing is written. Before the first centres are found there is nothing to write.",
     NULL,
 };
 
 static const learn_example examples[] = {
     {"shoal kmeans data.npy -k 100", "cluster with all cores and print a summary"},
     {"shoal kmeans data.npy -k 100 --centres centres.npy --labels labels.npy", "keep the result"},
-    {"shoal kmeans train-images-idx3-ubyte.gz -k 64 --picture centres.png", "look at the centres of small images"},
+    {"shoal kmeans train-images-idx3-ubyte.gz -k 64 --picture centres.png", "draw the centres of small images"},
     {"shoal kmeans iris.csv -k 3 --drop-column species --runs 10 --json", "the best of ten runs, for a script"},
-    {"shoal kmeans data.npy --init centres.npy --iterations 1", "one more step from given centres"},
+    {"shoal kmeans data.npy --init centres.npy --iterations 1", "one more iteration from given centres"},
     {"shoal kmeans data.npy -k 100 --workers local:4 --centres centres.npy",
      "with four processes, any of which may die"},
     {"shoal kmeans az://acct/box/data.npy -k 100 --store az://acct/box/jobs --detach", "for workers on other machines"},

@@ -15,21 +15,20 @@ static const shoal_option kmeans_options[] = {
     {"clusters", 'k', SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, k), "K", "number of clusters", NULL, 1,
      .most = INT32_MAX},
     {"init", 0, SHOAL_OPTION_TEXT, offsetof(shoal_kmeans_config, init), "HOW",
-     "first centres: kmeans++, parallel (k-means||), random, a file of K rows, or auto (kmeans++ up to K = 50, "
-     "parallel above)",
+     "first centres: kmeans++, parallel (k-means||), random, a file of K rows, a model, or auto (kmeans++ up to "
+     "K = 50, parallel above)",
      .fallback = "auto"},
-    {"iterations", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, iterations), "N", "most updates of the centres",
-     "300", 0, .most = INT32_MAX},
+    {"iterations", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, iterations), "N",
+     "maximum number of iterations", "300", 0, .most = INT32_MAX},
     {"tolerance", 0, SHOAL_OPTION_REAL, offsetof(shoal_kmeans_config, tolerance), "T",
      "stop when the centres' squared movement is at most T times the mean variance of the columns", "1e-4", 0,
      .most = INFINITY},
     {"runs", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, runs), "N",
      "independent runs with different first centres; the best is kept", "1", 1, .most = KMEANS_RUNS_MOST},
-    {"seed", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, seed), "N", "seed of all random choices", "0", 0,
-     .most = 0x1p53},
+    {"seed", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, seed), "N", "random seed", "0", 0, .most = 0x1p53},
     {"empty", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_kmeans_config, empty), "HOW",
-     "what an empty cluster does: take the farthest row, keep its centre, or split the largest cluster", "farthest", 0,
-     0, .choices = empty_choices},
+     "what to do with an empty cluster: move it to the farthest row, keep its centre, or split the largest cluster",
+     "farthest", 0, 0, .choices = empty_choices},
     {0}};
 
 static const kmeans_phase *const phases[KMEANS_PHASES] = {

@@ -72,7 +72,7 @@ typedef struct kmeans_model {
     int64_t extra_bytes; /* of the phase's own section */
 } kmeans_model;
 
-/* The arrays behind the header. */
+/* The arrays after the header. */
 typedef struct kmeans_view {
     kmeans_model *model;
     double *origin, *inverse; /* columns; inverse = 1 / quantum of the column's sums, 0 for wide columns */
@@ -182,7 +182,7 @@ void kmeans_rows_init(kmeans_rows *rows, const struct kmeans_prepared *prepared,
 const void *kmeans_rows_raw(const kmeans_rows *rows, int64_t i);
 /* z of row i, float32. */
 void kmeans_rows_centre(float *out, const kmeans_rows *rows, int64_t i);
-/* z of rows i .. i + count - 1, one behind the other; count is at most KMEANS_ORIGIN_COPIES. */
+/* z of rows i .. i + count - 1, one after another; count is at most KMEANS_ORIGIN_COPIES. */
 void kmeans_rows_centre_run(float *out, const kmeans_rows *rows, int64_t i, int count);
 /* The definition: squared distance of row i to a centre, in units. */
 double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *centre);

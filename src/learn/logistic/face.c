@@ -10,7 +10,7 @@
 static const shoal_option inputs[] = {
     LEARN_CLASSES_INPUTS,
     {"start", 0, SHOAL_OPTION_TEXT, offsetof(learn_inputs, start), "MODEL",
-     .help = "start from what an earlier run wrote with --model, for the same columns and classes"},
+     .help = "start from a model that an earlier run wrote with --model; its columns are matched by name"},
     LEARN_STANDARDISE,
     {0},
 };
@@ -56,8 +56,8 @@ static void learnt(void *into, const shoal_result *result)
 /* ---- after the run ----------------------------------------------------------------------------------------------- */
 
 static const learn_output outputs[] = {
-    {"model", 'm', "FILE.safetensors",
-     "write weights, intercept and classes, and how they were found, for shoal predict", LEARN_MODEL},
+    {"model", 'm', "FILE.safetensors", "write the model: weights, intercept and classes, for shoal predict",
+     LEARN_MODEL},
     {0},
 };
 
@@ -96,8 +96,7 @@ static int load(learn_applied *out, const learn_model_file *model, const char *p
     config->probabilities = out->wanted[PROBABILITIES];
     int status = learn_model_file_vector(&out->values[0], &config->classes_count, model, "classes");
     if (status == SHOAL_OK && config->classes_count < 2)
-        status = shoal_fail(SHOAL_INVALID,
-                            "%s: tensor 'classes' has one value, but there are always two classes or more", path);
+        status = shoal_fail(SHOAL_INVALID, "%s: tensor 'classes' has one value; at least two classes are needed", path);
     if (status == SHOAL_OK)
         config->outputs = config->classes_count == 2 ? 1 : config->classes_count;
     if (status == SHOAL_OK)
@@ -144,14 +143,14 @@ static const shoal_option plan_options[] = {
 };
 
 static const char *const description[] = {
-    "Finds weights of the columns that tell the label of a row: logistic regression for two classes, softmax "
-    "regression for more. It minimises the sum over rows of -log(probability of the row's label), plus l2/2 times the "
-    "squared weights, plus l1 times the absolute weights; the intercept is free of both. That is scikit-learn's "
-    "objective with C = 1 / l2. Labels are any finite numbers, of at most 1,000 different values. DATA is any file "
+    "Trains a classifier: logistic regression for two classes, softmax regression for more. It minimises the sum over "
+    "rows of -log(probability of the row's class), plus l2/2 times the squared weights, plus l1 times the absolute "
+    "weights; the intercept is not penalised. That is scikit-learn's objective with C = 1 / l2. Classes are numbers or "
+    "words, at most 1,000 different ones. DATA is any file "
     "that shoal data info reads, or the URL of a .npy blob in a store, and holds the target in one of its columns, or "
     "--target names a file with it.",
-    "Columns of very different size make the search long: it helps to scale them alike beforehand. On data that a "
-    "plane separates there is no minimum without l2 or l1: then the weights grow until --iterations ends it.",
+    "Columns of very different scale slow the search down: use --standardise. If a plane separates the classes, there "
+    "is no minimum without l2 or l1, and the weights grow until --iterations stops the run.",
     "The result depends on the data, the options under Learning, the weights of rows, where it starts and --grain "
     "alone. The number of threads or workers and the kernel never change one bit of it.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the model is written from the best "
@@ -161,11 +160,11 @@ static const char *const description[] = {
 };
 
 static const learn_example examples[] = {
-    {"shoal logistic digits.csv --target class --model digits.safetensors", "learn to tell a column of a text file"},
-    {"shoal predict digits.safetensors new.csv --labels labels.npy", "label new rows by it"},
+    {"shoal logistic digits.csv --target class --model digits.safetensors", "train on a column of a text file"},
+    {"shoal predict digits.safetensors new.csv --labels labels.npy", "classify new rows"},
     {"shoal logistic images.idx.gz --target labels.idx.gz --l2 100", "the target in a file of its own"},
-    {"shoal logistic rows.npy --l2 0 --l1 5", "few weights, the others exactly 0"},
-    {"shoal logistic rows.npy --start model.safetensors --model better.safetensors", "go on from an earlier model"},
+    {"shoal logistic rows.npy --l2 0 --l1 5", "a sparse model: most weights are exactly 0"},
+    {"shoal logistic rows.npy --start model.safetensors --model better.safetensors", "continue from an earlier model"},
     {"shoal logistic rows.npy --workers local:4 --json", "with four processes, any of which may die"},
     {NULL, NULL},
 };
@@ -178,7 +177,7 @@ static const learn_example plan_examples[] = {
 
 const learn_face learn_logistic = {
     .algorithm = &shoal_logistic,
-    .summary = "learn to tell labels by logistic or softmax regression",
+    .summary = "train a logistic or softmax classifier",
     .synopsis = "[options]",
     .description = description,
     .examples = examples,

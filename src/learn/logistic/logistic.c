@@ -30,9 +30,9 @@ static const shoal_option logistic_options[] = {
     {"l1", 0, SHOAL_OPTION_REAL, offsetof(shoal_logistic_config, l1), "X",
      "weight of the sum of absolute weights, which makes many of them exactly 0", "0", 0, .most = INFINITY},
     {"no-intercept", 0, SHOAL_OPTION_FLAG, offsetof(shoal_logistic_config, no_intercept), NULL,
-     .help = "no constant beside the weighted columns"},
-    {"iterations", 0, SHOAL_OPTION_COUNT, offsetof(shoal_logistic_config, iterations), "N", "most steps of L-BFGS",
-     "1000", 0, .most = INT32_MAX},
+     .help = "fit no intercept"},
+    {"iterations", 0, SHOAL_OPTION_COUNT, offsetof(shoal_logistic_config, iterations), "N",
+     "maximum number of L-BFGS iterations", "1000", 0, .most = INT32_MAX},
     {"tolerance", 0, SHOAL_OPTION_REAL, offsetof(shoal_logistic_config, tolerance), "T",
      "stop when no component of the mean row's gradient, for centred and scaled columns, exceeds T", "1e-4", 0,
      .most = INFINITY},
@@ -65,14 +65,15 @@ static int check_config_numbers(const shoal_logistic_config *config)
     } least_0[] = {{"--l1", config->l1}, {"--l2", config->l2}, {"--tolerance", config->tolerance}};
     for (size_t i = 0; i < sizeof least_0 / sizeof *least_0; i++)
         if (!(least_0[i].value >= 0 && isfinite(least_0[i].value)))
-            return shoal_fail(SHOAL_USAGE, "%s is a finite number and at least 0, not %g", least_0[i].name,
+            return shoal_fail(SHOAL_USAGE, "%s must be finite and at least 0, not %g", least_0[i].name,
                               least_0[i].value);
     if (config->iterations < 0)
-        return shoal_fail(SHOAL_USAGE, "--iterations is at least 0, not %" PRId64, config->iterations);
+        return shoal_fail(SHOAL_USAGE, "--iterations must be at least 0, not %" PRId64, config->iterations);
     if (config->history < 1 || config->history > LEARN_LBFGS_HISTORY_MOST)
-        return shoal_fail(SHOAL_USAGE, "--history is 1 to %d, not %" PRId64, LEARN_LBFGS_HISTORY_MOST, config->history);
+        return shoal_fail(SHOAL_USAGE, "--history must be 1 to %d, not %" PRId64, LEARN_LBFGS_HISTORY_MOST,
+                          config->history);
     if (config->precision < 0 || config->precision > 2)
-        return shoal_fail(SHOAL_USAGE, "--precision is auto, float32 or float64");
+        return shoal_fail(SHOAL_USAGE, "--precision must be auto, float32 or float64");
     return SHOAL_OK;
 }
 
@@ -84,7 +85,7 @@ static int check_start(const shoal_logistic_config *config, const shoal_shape *s
         config->start_classes_count > SHOAL_LOGISTIC_CLASSES_MOST ||
         config->start_outputs != logistic_outputs(config->start_classes_count))
         return shoal_fail(SHOAL_INVALID,
-                          "a model of %" PRId64 " rows of weights and %" PRId64 " classes is none to start from",
+                          "a model of %" PRId64 " rows of weights and %" PRId64 " classes cannot be a start",
                           config->start_outputs, config->start_classes_count);
     if (config->start_columns != shape->columns - 1)
         return shoal_fail(SHOAL_INVALID,
@@ -398,7 +399,7 @@ static int check_logistic(const shoal_algorithm *self, const shoal_round *round,
     return gradient_check(&logistic_class, round, shape);
 }
 
-/* How many classes there are only the data tell. */
+/* Only the data tell how many classes there are. */
 static int check_result_logistic(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
                                  const shoal_shape *shape)
 {
@@ -410,7 +411,7 @@ static int check_result_logistic(const shoal_algorithm *self, const shoal_result
                    learn_result_has(result, "weights", SHOAL_FLOAT64, 2, size) &&
                    learn_result_has(result, "intercept", SHOAL_FLOAT64, 1, size)
                ? SHOAL_OK
-               : shoal_fail(SHOAL_BROKEN, "the result is no model of logistic regression for these rows");
+               : shoal_fail(SHOAL_BROKEN, "the result is not a logistic regression model for these rows");
 }
 
 /* Two products with the data: outputs, and what each row adds to the gradient.  How many classes there are is only

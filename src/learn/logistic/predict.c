@@ -54,8 +54,8 @@ static int check_config(const shoal_logistic_predict_config *config, const shoal
         config->classes_count > SHOAL_LOGISTIC_CLASSES_MOST ||
         config->outputs != logistic_outputs(config->classes_count))
         return shoal_fail(SHOAL_INVALID,
-                          "%" PRId64 " rows of %" PRId64 " weights for %" PRId64 " classes are no model of logistic "
-                          "regression",
+                          "%" PRId64 " rows of %" PRId64 " weights for %" PRId64 " classes are not a logistic "
+                          "regression model",
                           config->outputs, config->columns, config->classes_count);
     if (config->columns != shape->columns)
         return shoal_fail(SHOAL_INVALID, "the model is for %" PRId64 " columns, but the data has %" PRId64,
@@ -117,7 +117,7 @@ static int check_predict(const shoal_algorithm *self, const shoal_round *round, 
         lay_out_predict(&expected, model);
     return good && learn_layout_is(&round->layout, &expected)
                ? SHOAL_OK
-               : shoal_fail(SHOAL_BROKEN, "round %" PRId64 " holds no model of logistic regression for these rows",
+               : shoal_fail(SHOAL_BROKEN, "round %" PRId64 " does not hold a logistic regression model for these rows",
                             round->number);
 }
 
