@@ -113,7 +113,7 @@ SHOAL_API double shoal_data_mean(const shoal_data *data, int64_t column);
 SHOAL_API bool shoal_data_is_resident(const shoal_data *data);
 
 /* Sets *out to rows first .. first+count-1.  `scratch` has room for them (count * columns * size) and may be
- * NULL when the data set is resident; *out stays valid as long as the data set and scratch do.  SHOAL_USAGE for rows
+ * NULL when the data set is resident; *out stays valid while the data set and scratch do.  SHOAL_USAGE for rows
  * that are not there, counted from 0, or when scratch is needed and NULL. */
 SHOAL_API int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t count, void *scratch);
 

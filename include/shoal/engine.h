@@ -45,7 +45,7 @@ typedef struct shoal_report {
 } shoal_report;
 
 /* Called after every round, from the thread that called shoal_run. `next` is the round about to start, or NULL
- * at the end; its step, objective and change tell how far things are. `seconds` since the run began. */
+ * at the end; its step, objective and change show the progress. `seconds` since the run began. */
 typedef void shoal_progress(void *context, const shoal_round *done, const shoal_round *next, int64_t rows,
                             double seconds);
 
@@ -62,7 +62,7 @@ typedef struct shoal_run_options {
      * rows from a store lie in a temporary file when they take more; 0: half of what is free. */
     int64_t memory;
     const char *code;      /* the folder with the files that the run brings along; NULL for none */
-    const char *code_hash; /* tells what the learner runs, a module or a command, from all others: ranks, and who
+    const char *code_hash; /* identifies what the learner runs, a module or a command: ranks, and who
                              * resumes, must have the same; NULL for a learner that is all of shoal's */
     shoal_progress *progress;
     void *progress_context;
@@ -72,7 +72,7 @@ typedef struct shoal_run_options {
     int64_t verify;            /* ranks compare the hash of their models every so many rounds; 0: never */
     double checkpoint_seconds; /* write the round to `checkpoint` every so many seconds, by rank 0; 0: never */
     const char *checkpoint;    /* a file, or the URL of a blob in a store; NULL: no checkpoints */
-    bool resume; /* go on with what `checkpoint` has, if it is there; without it, one that is there is refused */
+    bool resume;               /* continue from `checkpoint` if it exists; without this, one that exists is refused */
 } shoal_run_options;
 
 /* Runs `algorithm` to its end.  `weights` has one value a row, or is NULL.  report and options may be NULL.  *report is

@@ -20,7 +20,7 @@ extern "C" {
 typedef struct shoal_exec_config {
     const char *params; /* a JSON object for the programs' SHOAL_PARAMS; NULL: {} */
     bool collect;       /* join the answers along their first axis instead of adding them */
-    double timeout;     /* seconds that a program may take for a grain; 0: for ever */
+    double timeout;     /* seconds that a program may take for a grain; 0: no limit */
 } shoal_exec_config;
 
 SHOAL_API extern const shoal_algorithm shoal_exec;

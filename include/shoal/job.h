@@ -11,7 +11,7 @@
  *     status = shoal_job_follow(&result, NULL, store, id, NULL);                            // wherever it is wanted
  *
  * The result's bits are those of shoal_run.  Any process may die at any moment, the one that submitted the job
- * included; whoever is left goes on, and a job without workers waits for the next one.  docs/engine-store.md tells how,
+ * included; the others continue, and a job without workers waits for the next one.  docs/engine-store.md explains how,
  * and why it is right. */
 #ifndef SHOAL_JOB_H
 #define SHOAL_JOB_H
@@ -33,7 +33,7 @@ enum {
     SHOAL_JOB_NAME_MOST = SHOAL_JOB_ID_BYTES - 18, /* letters of a name, which 16 digits and a '-' follow in an id */
     SHOAL_JOB_SLICES_MOST = 65536,
     SHOAL_JOB_KEEP_ROUNDS_MOST = 1 << 30,
-    SHOAL_JOB_WORKERS_MOST = 4096,  /* that are wanted of whoever starts them */
+    SHOAL_JOB_WORKERS_MOST = 4096,  /* that can be asked for */
     SHOAL_JOB_SLOTS_MOST = 1 << 20, /* that are expected in all */
 };
 #define SHOAL_JOB_LEASE_LEAST 1.0 /* seconds */
@@ -126,7 +126,7 @@ typedef struct shoal_worker_options {
     int (*load)(const shoal_algorithm **out, int file);
     /* Files and folder stores of this machine are read only below these folders, and other stores only below these
      * URLs, with commas between ("%2C" in a URL is one of its own); NULL: nothing but `store`, "/": any file.  With
-     * `spec` any store that is no folder is read, too. */
+     * `spec` any store that is not a folder is read, too. */
     const char *data_root;
     /* Bytes it may use: a job that needs more is refused, and slices that do not fit are let go and brought again;
      * 0: three quarters of the machine's memory, or of what its control group allows where that is less. */
@@ -183,7 +183,7 @@ typedef struct shoal_follow_options {
 } shoal_follow_options;
 
 /* Waits for the end of a job.  SHOAL_OK with the result; the failure that ended it, with its message; SHOAL_STOPPED
- * when it stands still or was cancelled and can go on (shoal_job_resume), with a message that says why; SHOAL_ABSENT
+ * when it stopped or was cancelled and can be resumed (shoal_job_resume), with a message that says why; SHOAL_ABSENT
  * when there is no such job. report and options may be NULL; *report is filled also on failure. */
 SHOAL_API int shoal_job_follow(shoal_result **out, shoal_job_report *report, shoal_store *store, const char *id,
                                const shoal_follow_options *options);
@@ -193,7 +193,7 @@ SHOAL_API int shoal_job_follow(shoal_result **out, shoal_job_report *report, sho
 typedef enum shoal_job_state {
     SHOAL_JOB_RUNNING, /* has no end yet, whether or not it has workers */
     SHOAL_JOB_DONE,
-    SHOAL_JOB_FAILED,    /* can be resumed once the cause is mended */
+    SHOAL_JOB_FAILED,    /* can be resumed after fixing the cause */
     SHOAL_JOB_CANCELLED, /* can be resumed */
 } shoal_job_state;
 

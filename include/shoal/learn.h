@@ -70,7 +70,7 @@ SHOAL_API const shoal_layout *shoal_partial_layout(const shoal_partial *partial)
  * cell. */
 SHOAL_API int64_t *shoal_partial_values(shoal_partial *partial, int cell);
 SHOAL_API const int64_t *shoal_partial_values_const(const shoal_partial *partial, int cell);
-/* Memory of a ROW cell for row `row`, counted in the whole data set; the rows of one grain lie one behind the other. */
+/* Memory of a ROW cell for row `row`, counted in the whole data set; the rows of one grain are contiguous. */
 SHOAL_API void *shoal_partial_row(shoal_partial *partial, int cell, int64_t row);
 /* Adds a record.  Equal keys with equal bytes are one record. */
 SHOAL_API int shoal_partial_record(shoal_partial *partial, int cell, shoal_key key, const void *bytes);
@@ -197,7 +197,7 @@ SHOAL_API void *shoal_result_add(shoal_result *result, const char *name, shoal_t
 SHOAL_API void shoal_result_set(shoal_result *result, const char *name, double value);
 SHOAL_API void shoal_result_set_whole(shoal_result *result, const char *name, int64_t value);
 SHOAL_API void shoal_result_set_truth(shoal_result *result, const char *name, bool value);
-/* A tensor or number by its name; NULL, and NaN, when there is none of that name, or no result. */
+/* A tensor or number by its name; NULL, and NaN, when nothing has that name, or no result. */
 SHOAL_API const shoal_tensor *shoal_result_tensor(const shoal_result *result, const char *name);
 SHOAL_API double shoal_result_number(const shoal_result *result, const char *name);
 /* Moves a ROW cell of the merged partial into a tensor of the result without copying.  SHOAL_BROKEN when it has another

@@ -46,7 +46,7 @@ struct shoal_ranks {
      * then they do not overlap. */
     void (*sum)(shoal_ranks *self, int64_t *out, const int64_t *in, size_t count);
     void (*max)(shoal_ranks *self, int64_t *out, const int64_t *in, size_t count);
-    /* `bytes` bytes of every rank, one behind the other in the order of ranks, on every rank. */
+    /* `bytes` bytes of every rank, one after another in the order of ranks, on every rank. */
     void (*gather)(shoal_ranks *self, void *out, const void *in, size_t bytes);
     /* The same where rank i has bytes[i] of them; `bytes` has an entry for each rank and is the same on all. */
     void (*gather_some)(shoal_ranks *self, void *out, const size_t *bytes, const void *in);

@@ -30,7 +30,7 @@ extern "C" {
 typedef struct shoal_request shoal_request;
 typedef struct shoal_outcome shoal_outcome;
 
-/* What whoever asked for a run hears of it while it goes.  All are called from the thread that runs it, and may be
+/* What the caller hears of a run while it goes.  All are called from the thread that runs it, and may be
  * NULL. */
 typedef struct shoal_watcher {
     void *context;
@@ -67,7 +67,7 @@ SHOAL_API int shoal_request_file(shoal_request *request, const char *name, const
  * to other machines.  SHOAL_USAGE for requests with "workers" that do not name it. */
 SHOAL_API int shoal_request_program(shoal_request *request, const char *path);
 /* Binds the run to this process: local workers end with it, even if it is killed, and hear none of its terminal's
- * signals; nothing of the run is noted on this machine; and no message tells how the job could go on.  The job stays in
+ * signals; nothing of the run is noted on this machine; and no message says how to resume the job.  The job stays in
  * the store that the request names, for the caller to remove. */
 SHOAL_API void shoal_request_bind(shoal_request *request);
 SHOAL_API void shoal_request_watch(shoal_request *request, const shoal_watcher *watcher);
@@ -88,7 +88,7 @@ SHOAL_API const shoal_result *shoal_outcome_result(const shoal_outcome *outcome)
 SHOAL_API const shoal_report *shoal_outcome_report(const shoal_outcome *outcome);
 /* The job's name in its store; "" when it ran in this process. */
 SHOAL_API const char *shoal_outcome_job(const shoal_outcome *outcome);
-/* After SHOAL_STOPPED: the command that goes on with the job; NULL when there is nothing to go on with. */
+/* After SHOAL_STOPPED: the command that resumes the job; NULL when there is nothing to resume. */
 SHOAL_API const char *shoal_outcome_resume(const shoal_outcome *outcome);
 
 #ifdef __cplusplus

@@ -17,14 +17,14 @@
  *     dir:/path  or  /path        a folder of this machine; any number of processes
  *     az://ACCOUNT/CONTAINER      Azure Blob and Queue Storage
  *     s3://BUCKET                 S3 and what speaks its protocol
- *     pipe:/path/of/a/socket      the store of whoever started the agent that serves this socket, through its ssh
+ *     pipe:/path/of/a/socket      the store of the user who started the agent that serves this socket, through its ssh
  *
- * and may go on with a prefix: keys of az://acct/data/team are below team/ in that container.  Every store keeps the
+ * and may have a prefix: keys of az://acct/data/team are below team/ in that container.  Every store keeps the
  * promises below; one conformance suite (tests/conform) proves them of each.
  *
  * Promises  - What a call acknowledged is there for every process that asks afterwards: get, list, take.  - A put is
  * seen whole or not at all.  A conditional put is won by exactly one of its racers.  - Listing is in the order of the
- * keys' bytes.  - A message is held by one taker at a time, for as long as its lease lasts and is extended; a message
+ * keys' bytes.  - A message is held by one taker at a time, while its lease lasts or is extended; a message
  * that nobody
  *  finishes is delivered again, for ever.  Order is not promised, and after a lost answer a message may be there twice.
  *  - A call returns soon after its deadline.  Until then it tries again, with growing random pauses or after the time
@@ -194,7 +194,7 @@ SHOAL_API int shoal_store_discard(shoal_store *store, const char *key, int64_t d
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */
 
-/* A framed blob starts with 48 bytes that tell what it is: magic, version, kind, length, the writer's random 128-bit
+/* A framed blob starts with 48 bytes that say what it is: magic, version, kind, length, the writer's random 128-bit
  * put id, and CRC32C of body and frame.  `kind` is four letters, SHOAL_KIND('m','o','d','l'). */
 #define SHOAL_KIND(a, b, c, d)                                                                                         \
     ((uint32_t)(unsigned char)(a) | (uint32_t)(unsigned char)(b) << 8 | (uint32_t)(unsigned char)(c) << 16 |           \
@@ -209,7 +209,7 @@ SHOAL_API int shoal_store_put_framed(shoal_store *store, const char *key, uint32
 SHOAL_API int shoal_store_get_framed(shoal_store *store, const char *key, uint32_t kind, shoal_blob *out,
                                      int64_t deadline);
 /* The same if its body has `most` bytes or fewer, and memory is taken for no more: SHOAL_MEMORY otherwise, and then
- * out->whole tells the bytes of the blob, frame and all; it is 0 after any other failure. */
+ * out->whole is the number of bytes of the blob, including the frame; it is 0 after any other failure. */
 SHOAL_API int shoal_store_get_framed_within(shoal_store *store, const char *key, uint32_t kind, int64_t most,
                                             shoal_blob *out, int64_t deadline);
 /* shoal_store_await of a framed blob. */

@@ -1,7 +1,7 @@
 """What runs on a worker: reads slices of rows from standard input, calls the function, answers on standard output.
 
 It is sent there as a file and started as `python3 shoal_far.py`, so it uses nothing of this package, and of Python only
-what versions since 3.6 have.  Beside it lie task.pickle, which tells what to call and how rows become what the function
+what versions since 3.6 have.  Beside it lie task.pickle, which says what to call and how rows become what the function
 expects, params.pickle, and the function's source.  Slices and answers are .npy arrays; an answer is a pickle, as bytes:
 
     ("result", rows, value)                                     what the function returned

@@ -95,7 +95,7 @@ def places():
     """Where the library may be, best first."""
     here = pathlib.Path(__file__).resolve().parent
     if os.environ.get("SHOAL_LIBRARY"):
-        return [os.environ["SHOAL_LIBRARY"]]  # whoever names one wants no other
+        return [os.environ["SHOAL_LIBRARY"]]  # a library that is named is the only one that is tried
     files = [here / "libshoal.so", here.parents[1] / "build" / "libshoal.so"]
     installed = ctypes.util.find_library("shoal")
     return [str(file) for file in files if file.exists()] + ([installed] if installed else [])

@@ -1,4 +1,4 @@
-"""One line that tells how far things are: rewritten in place in a terminal and in a notebook, and a new line now and
+"""One line of progress: rewritten in place in a terminal and in a notebook, and a new line now and
 then
 where standard error goes to a file."""
 import os

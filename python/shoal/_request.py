@@ -11,9 +11,9 @@ from shoal._run import Result, check, data_of, in_thread
 class Request:
     """A learner, its options as the command line names them, and what it is given in memory.
 
-    options: texts, numbers, or lists for what may be given several times; None is left out
+    options: texts, numbers, or lists for what may be given several times; None is skipped
     rows, weights, start: arrays, C-contiguous and of the library's types
-    files: names, and bytes that a command of one's own finds under them on workers
+    files: names, and bytes that the user's command finds under them on workers
     program: the path of shoal, for workers
     fail: makes an exception of a status and the library's sentence"""
 
@@ -31,7 +31,7 @@ class Request:
         return in_thread(lambda: self._run(take), self.stop, progress, line or (lambda: self.doing))
 
     def _run(self, take):
-        """All in one thread: the library's messages belong to it, and what it reads stays alive as long as it runs."""
+        """All in one thread: the library's messages belong to it, and what it reads stays alive while it runs."""
         request, outcome = ctypes.c_void_p(), ctypes.c_void_p()
         try:
             with contextlib.nullcontext() if self.rows is None else data_of(self.rows) as data:

@@ -25,7 +25,7 @@ class Result:
         self.handle = handle
 
     def array(self, name):
-        """A copy, or None when there is none of that name."""
+        """A copy, or None when nothing has that name."""
         found = library.shoal_result_tensor(self.handle, name.encode())
         if not found:
             return None

@@ -80,7 +80,7 @@ def more_file(thing):
         return module_file(thing)
     path = pathlib.Path(thing)
     if not path.is_file():
-        raise ValueError(f"send: {thing} is no file")
+        raise ValueError(f"send: {thing} is not a file")
     return path.name, path.read_bytes()
 
 

@@ -33,7 +33,7 @@ def nearest_type(array, name):
         return dtype
     if dtype == np.float16:
         return np.dtype("float32")
-    if dtype.kind in "fOUS":  # wider floats, Python's objects, numbers as text: numpy says what is no number
+    if dtype.kind in "fOUS":  # wider floats, Python's objects, numbers as text: numpy says what is not a number
         return np.dtype("float64")
     raise ValueError(f"{name} has values of type {array.dtype}, but shoal needs numbers")
 

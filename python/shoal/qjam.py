@@ -49,7 +49,7 @@ TYPES = {np.dtype(name) for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "
 class NumpyMatrixDataSet:
     """An array, matrix or list of numbers, whose first axis is cut into slices.
 
-    It may not change as long as this exists: it is written to a file when it is first used, and read from there
+    It must not change while this exists: it is written to a file when it is first used, and read from there
     again."""
 
     def __init__(self, matrix):
@@ -58,7 +58,7 @@ class NumpyMatrixDataSet:
         try:
             self.matrix = np.asarray(matrix)
         except ValueError as error:
-            raise ValueError(f"the data set is no array: {error}") from None
+            raise ValueError(f"the data set is not an array: {error}") from None
         if self.matrix.ndim == 0:
             raise ValueError(
                 "a data set is needed that has rows: an array, a matrix, a list of numbers or a NumpyMatrixDataSet, "
@@ -113,7 +113,7 @@ class RemoteWorker:
         found = HOST.fullmatch(str(host))
         if not found or (found[3] and found[1] != "slurm"):
             raise ValueError(
-                f"{host!r} is no host: 'corn10', 'me@corn10' and 'corn10:8' are, and so are 'local' and 'slurm:64'")
+                f"{host!r} is not a host: 'corn10', 'me@corn10' and 'corn10:8' are, and so are 'local' and 'slurm:64'")
         self.host, self.count, self.query, self.ssh = found[1], int(found[2] or 1), found[3], ssh
 
     def __repr__(self):
@@ -213,7 +213,7 @@ class Master:
         return files
 
     def _answers(self, files, source, dataset):
-        """Runs the job, in a store of its own that goes with it; the answers are pickles, one behind the other."""
+        """Runs the job, in a store of its own that goes with it; the answers are pickles, one after another."""
         from shoal._request import Request  # which needs the library: who only names hosts does not
         rows = self.slice_rows or dataset.rows_per_slice()
         program = _program.find()

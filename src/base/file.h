@@ -28,7 +28,7 @@ typedef struct base_output base_output;
 
 int base_output_open(base_output **out, const char *path);
 int base_output_write(base_output *output, const void *bytes, size_t size);
-/* The stream behind it, for printf and libraries that write to a FILE; errors are found at commit. */
+/* Its stream, for printf and libraries that write to a FILE; errors are found at commit. */
 FILE *base_output_stream(base_output *output);
 int base_output_commit(base_output **output);
 /* The same for what must outlive a crash of the machine: it is on the disk before the rename, and so is its name at the

@@ -6,10 +6,10 @@
  *     status = base_mapped_check(mapped, descriptor, "data.npy");    // was what was summed all the file's?
  *     base_mapped_close(&mapped);
  *
- * Whoever reads a page that the file no longer has gets SIGBUS.  Here that signal puts zeros in the place of the whole
- * mapping and notes that it is lost, so that the reader goes on and whoever uses what it found asks first.  The handler
- * is the whole process's, from the first mapping on; each further one sees that it is still there.  What is about other
- * addresses goes to whatever handled SIGBUS before, and so a handler that is installed later should do. */
+ * Reading a page that the file no longer has raises SIGBUS.  The handler here replaces the whole mapping by zeros and
+ * notes that it is lost, so that the reader continues, and the caller asks before using what it found.  The handler is
+ * installed for the whole process with the first mapping; each further mapping checks that it is still there.  A signal
+ * for another address goes to the handler before it, as a handler that is installed later should do, too. */
 #ifndef BASE_MAPPED_H
 #define BASE_MAPPED_H
 

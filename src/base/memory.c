@@ -88,7 +88,7 @@ static void *allocate(size_t bytes)
     size_t rounded;
     if (!may_allocate() || !base_add(&rounded, bytes, alignment - 1))
         return NULL;
-    /* The system promises more than it has and kills whoever takes it at its word: ask first. */
+    /* The system promises more memory than it has and kills a process that uses it: ask first. */
     if (bytes >= ASK_FROM && (int64_t)bytes > base_memory_available())
         return NULL;
     rounded = (rounded / alignment + (rounded < alignment)) * alignment;

@@ -305,7 +305,7 @@ int base_options_default(void *settings, const base_option_group *groups)
 
 /* ---- finding an option ------------------------------------------------------------------------------------------- */
 
-/* Names that people know from other programs.  They mean the option only where there is no option of that name and the
+/* Names that people know from other programs.  They mean the option only where no option has that name and the
  * command has the one they stand for; help does not show them. */
 static const struct alias {
     const char *name, *option;

@@ -46,7 +46,7 @@ int base_open_temporary(const char **folder);
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* What stands behind the last '/'. */
+/* What follows the last '/'. */
 const char *base_path_name(const char *path);
 
 #endif

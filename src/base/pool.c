@@ -220,7 +220,7 @@ static void *thread_main(void *argument)
 }
 
 /* Signals are for the thread that made the pool, so that a handler never runs while its data are in use elsewhere;
- * those that an instruction causes come to whoever executes it, and a profiler samples every thread. */
+ * those that an instruction causes come to the thread that executes it, and a profiler samples every thread. */
 static int start_thread(member *self)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF};

@@ -6,7 +6,7 @@
  *     base_pool_free(&pool);
  *
  * Items are dealt out in contiguous runs, one run a thread, so that a thread sees the same rows every
- * time; whoever is done first steals half of the longest run that is left.  The calling thread works too.
+ * time; a thread that is done steals half of the longest run that remains.  The calling thread works too.
  * Signals come to other threads than the pool's, but for those that an instruction causes (SIGSEGV, SIGBUS, ...).
  * A task that fails stops the rest; its status and message become the call's.  Every thread computes
  * with the default floating-point environment. */

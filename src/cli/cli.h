@@ -4,8 +4,7 @@
  * groups of options, and a function.  main.c reads the command line into the verb's settings, calls the function and
  * turns its answer into an exit code; the function never exits, and prints only its result.
  *
- * Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a job stopped that can go on, 130 stopped by a signal before it was
- * done. */
+ * Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a job stopped that can be resumed, 130 stopped by a signal. */
 #ifndef CLI_H
 #define CLI_H
 
@@ -34,14 +33,15 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_WRONG_USAGE = 2, CLI_RESUMABLE = 3, CLI
 enum { CLI_WORDS_MOST = 2 };
 
 typedef struct cli_verb {
-    const char *name;                 /* "kmeans"; "data info" is two words on the command line */
-    const char *summary;              /* one line without a full stop */
-    const char *word[CLI_WORDS_MOST]; /* names of the arguments that are no options: "DATA"; "FILE..." is one or more */
-    int words_least;                  /* how many of them must be there */
-    bool words_in_synopsis;           /* it shows them itself, and run() counts them: not every use has the same */
-    const char *synopsis;             /* the rest of the usage line: "-k K [options]" */
-    const char *const *description;   /* paragraphs, ended by NULL: help has the first, the manual all */
-    const learn_example *examples;    /* ended by a row without a command */
+    const char *name;    /* "kmeans"; "data info" is two words on the command line */
+    const char *summary; /* one line without a full stop */
+    const char
+        *word[CLI_WORDS_MOST];      /* names of the arguments that are not options: "DATA"; "FILE..." is one or more */
+    int words_least;                /* how many of them must be there */
+    bool words_in_synopsis;         /* it shows them itself, and run() counts them: not every use has the same */
+    const char *synopsis;           /* the rest of the usage line: "-k K [options]" */
+    const char *const *description; /* paragraphs, ended by NULL: help has the first, the manual all */
+    const learn_example *examples;  /* ended by a row without a command */
     const base_option_group *options;
     size_t settings_size;   /* of the struct the options fill; it starts with a cli_common */
     bool of_ranks;          /* several ranks run it together (run/ranks.h) */

@@ -1,5 +1,5 @@
 /* shoal store bench: what a store can do, as a planner needs it: latency of get, put and take, bandwidth of 1 to 16
- * connections, and how soon what was put is seen by whoever waits for it.
+ * connections, and how soon a put is seen by a process that waits for it.
  * plan/measure/measure_store.h measures, this prints. */
 #include "store_verb.h"
 

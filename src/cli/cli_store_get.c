@@ -92,7 +92,7 @@ const cli_verb cli_store_get = {
 };
 
 static const char *const cat_description[] = {
-    "Writes the bytes of keys to standard output, one behind the other, as they are.", NULL};
+    "Writes the bytes of keys to standard output, one after another, unchanged.", NULL};
 static const learn_example cat_examples[] = {
     {"shoal store cat ./st/jobs/1/spec", "show what a key holds"},
     {NULL, NULL},

@@ -66,7 +66,7 @@ static int show_key(const settings *settings, const char *key, const char *name,
     return SHOAL_OK;
 }
 
-/* Keys that go on with a slash are one folder, shown when its first key comes. */
+/* Keys that continue with a slash are one folder, shown when its first key comes. */
 static int show_listed(void *context, const transfer_listed *listed)
 {
     const settings *settings = context;
@@ -173,7 +173,7 @@ static int run_du(void *from_main, const char *const *word, int words)
 /* ---- the verbs --------------------------------------------------------------------------------------------------- */
 
 static const char *const ls_description[] = {
-    "Lists the keys below URL in the order of their bytes, one level of them: names that go on with '/' are shown "
+    "Lists the keys below URL in the order of their bytes, one level of them: names that continue with '/' are shown "
     "once, with the slash. With -r every key is shown. A URL that names a key shows that key.",
     "URL is the path of a folder or dir:PATH, az://ACCOUNT/CONTAINER/PREFIX or s3://BUCKET/PREFIX; docs/store.md "
     "explains them and where credentials come from.",

@@ -19,7 +19,7 @@ FILE *cli_summary_stream(const run_file *outputs)
     return run_files_have_stdout(outputs) ? stderr : stdout;
 }
 
-/* Prints a path behind the ones before it. */
+/* Prints a path after those before it. */
 static void print_path(FILE *stream, const char **before, const char *path)
 {
     if (!path)

@@ -1,4 +1,4 @@
-/* The line on a terminal that tells how far a run is.  It is rewritten in place, at most ten times a second, and
+/* The line of progress on a terminal.  It is rewritten in place, at most ten times a second, and
  * gone at the end; when stderr is no terminal nothing is written at all. */
 #include "cli.h"
 

@@ -27,7 +27,7 @@ static void discard_all(void)
             rmdir(*path);
 }
 
-/* Ends the process by the signal itself, so that whoever waits for it (a shell's loop, say) knows why. */
+/* Ends the process by the signal itself, so that the parent (a shell's loop, say) knows why. */
 static void die_by(int number)
 {
     sigset_t set;
@@ -84,7 +84,7 @@ void cli_signals_start(void)
     handle(SIGTERM, handle_stop);
     handle(SIGHUP, handle_stop);
     handle(SIGPIPE, handle_pipe);
-    signal(SIGCHLD, SIG_DFL); /* if whoever started us ignored it, the ends of our own children would not be told */
+    signal(SIGCHLD, SIG_DFL); /* if our parent ignored it, we would not hear of the ends of our own children */
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error of write, which has a message */
 }
 

@@ -5,23 +5,23 @@
 
 static const shoal_option rows[] = {
     {"recursive", 'r', SHOAL_OPTION_FLAG, offsetof(transfer_options, recursive), NULL,
-     .help = "everything below a name, under the same names"},
+     .help = "copy everything below a name, under the same names"},
     {"verify", 0, SHOAL_OPTION_FLAG, offsetof(transfer_options, verify), NULL,
      .help = "read back what was written and compare checksums (CRC32C)"},
-    {"jobs", 'j', SHOAL_OPTION_COUNT, offsetof(transfer_options, jobs), "N", .help = "how many to move at once",
-     .fallback = "8", .least = 1, .most = 256},
+    {"jobs", 'j', SHOAL_OPTION_COUNT, offsetof(transfer_options, jobs), "N",
+     .help = "number of copies at the same time", .fallback = "8", .least = 1, .most = 256},
     {0},
 };
 static const shoal_option target_rows[] = {
     {"create", 0, SHOAL_OPTION_FLAG, offsetof(transfer_options, create), NULL,
-     .help = "make the container or bucket when it is not there; a folder needs no such leave"},
+     .help = "create the container or bucket if it does not exist; folders are always created"},
     {"if-absent", 0, SHOAL_OPTION_FLAG, offsetof(transfer_options, if_absent), NULL,
-     .help = "never replace: a key that has other content already is a failure"},
+     .help = "never replace: fail for a key that has other content"},
     {0},
 };
 static const shoal_option store_rows[] = {
     {"deadline", 0, SHOAL_OPTION_REAL, offsetof(cli_store_settings, patience), "SECONDS",
-     .help = "how long to try one request again while the trouble may pass", .fallback = "60", .least = 0.001},
+     .help = "how long to retry one request", .fallback = "60", .least = 0.001},
     {0},
 };
 const shoal_option *const cli_store_options = store_rows;

@@ -21,7 +21,7 @@ void cli_transfer_follow(transfer_options *options, cli_progress *progress, bool
 int cli_transfer_print(transfer_report *report, const char *what, const cli_print_settings *print,
                        cli_progress *progress, int status);
 
-/* run_protect_secrets for several.  What is no URL has its sentence from whoever opens it. */
+/* run_protect_secrets for several.  What is not a URL is refused when it is opened. */
 void cli_stores_protect(const char *const *urls, int count);
 /* {"get": 12, ...}, and the price of the requests. */
 void cli_json_put_counts(json_t **object, const shoal_store_counts *counts);

@@ -27,7 +27,7 @@ static int read_open(char **out, size_t *size, int file, const char *path)
     if (fstat(file, &about) < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
     if (!S_ISREG(about.st_mode))
-        return shoal_fail(SHOAL_USAGE, "%s is no plain file", path);
+        return shoal_fail(SHOAL_USAGE, "%s is not a plain file", path);
     if (about.st_size > JOB_CODE_BYTES_MOST)
         return shoal_fail(SHOAL_USAGE, "%s: %lld bytes are more than can be sent", path, (long long)about.st_size);
     int status = base_alloc(out, (size_t)about.st_size + 1, 1, path);
@@ -163,7 +163,7 @@ static bool is_file_here(const char *word)
     return word[0] && word[0] != '/' && !leads_up(word) && stat(word, &about) == 0 && S_ISREG(about.st_mode);
 }
 
-/* Words as a shell has them, but for variables and the like: what is no file is not sent. */
+/* Words as a shell has them, but for variables and the like: only files are sent. */
 static int send_words(run_code *code, const char *command)
 {
     char *word = NULL;

@@ -190,7 +190,7 @@ int run_compile(char **out, const char *source)
     int status = base_user_path(&cache, BASE_CACHE, NULL, "a module in C needs a cache");
     if (status == SHOAL_OK)
         status = write_headers(&include, cache);
-    if (status == SHOAL_OK) /* a name that starts with a dash is no option */
+    if (status == SHOAL_OK) /* so that a name that starts with a dash is not an option */
         status = base_format(&from, "%s%s", source[0] == '-' ? "./" : "", source);
     if (status == SHOAL_OK)
         status = hash_source(hex, from, include);

@@ -1,7 +1,7 @@
 /* What a run is asked to do, from the command line to the job's spec: one structure.
  *
  * Its options are groups of tables (run_request_groups), so that a command line, a program (shoal_request_set) and what
- * a job kept of itself (kept_request.h) fill it alike.  The learner's own options lie behind it, as large as they
+ * a job kept of itself (kept_request.h) fill it alike.  The learner's own options follow it, as large as they
  * are. */
 #ifndef RUN_REQUEST_H
 #define RUN_REQUEST_H
@@ -116,14 +116,14 @@ int run_request_init(shoal_request *request, const learn_face *face);
 enum { RUN_GROUPS_MOST = 12 };
 
 /* The groups of options of a request for this learner that lies at `offset`; returns how many there are.  What `groups`
- * points to lasts as long as the process. */
+ * points to lasts until the process ends. */
 int run_request_groups(base_option_group groups[RUN_GROUPS_MOST], const learn_face *face, size_t offset);
 
 /* Whether the options ask for workers. */
 bool run_on_workers(const run_workers_options *options);
 /* SHOAL_USAGE for what can be refused before anything is read or met. */
 int run_workers_check(const run_workers_options *options);
-/* A refusal of the library begins with the field it is about; whoever typed an option is told of that. */
+/* A refusal of the library begins with the field it is about; the user is told the option instead. */
 int run_blame_option(int status);
 
 /* ---- its files --------------------------------------------------------------------------------------------------- */

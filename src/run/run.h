@@ -7,7 +7,7 @@
 /* On the threads of this process, or on ranks. */
 int run_here(shoal_outcome *outcome);
 /* On workers: submits and follows.  Then outcome->result is there, or away.detached is set.  SHOAL_STOPPED with
- * away.resume when the job stopped and can go on. */
+ * away.resume when the job stopped and can be resumed. */
 int run_away_from_here(shoal_outcome *outcome);
 /* Goes on with the job that is in outcome->jobs and that away names by its id and the hash of its spec. */
 int run_resumed(shoal_outcome *outcome);

@@ -13,7 +13,7 @@ them.  A host sees neither the repository nor the /tmp and the home of this mach
 it has its
 own.  It starts each time with an empty home.  Needs root and Debian's iproute2, openssh-server and openssh-client;
 where
-these can't be had isolate() exits with 77.
+these are not available isolate() exits with 77.
 """
 import contextlib
 import ctypes
@@ -252,7 +252,7 @@ class Host:
             self.rate(None)
 
     def limit_cpu(self, percent):
-        """Of one core, for all that will be started there; False where control groups can't be had."""
+        """Of one core, for all that will be started there; False where control groups are not available."""
         group = f"{CPU_GROUPS}/shoal-test-{os.urandom(8).hex()}"
         try:
             os.mkdir(group)

@@ -5,7 +5,7 @@ threads engine.
 
     test_hosts_faults.py PATH_TO_shoal [CASE...]
 
-Needs root and sshd (see hosts.py); skipped (77) where these can't be had.
+Needs root and sshd (see hosts.py); skipped (77) where these are not available.
 """
 import os
 import signal
@@ -81,7 +81,7 @@ def workers_are_killed(far):
 def one_is_slow(far):
     """It has a tenth of a core and a thin link."""
     if not far[1].limit_cpu(10):
-        print("control groups can't be had: only the link is slow")
+        print("control groups are not available: only the link is slow")
     job = job_of(far, "slow")
     with far[1].slow_link("20mbit"):
         job.start()

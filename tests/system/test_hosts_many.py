@@ -3,7 +3,7 @@
 
     test_hosts_many.py PATH_TO_shoal [CASE...]
 
-Needs root and sshd (see hosts.py); skipped (77) where these can't be had.
+Needs root and sshd (see hosts.py); skipped (77) where these are not available.
 """
 import os
 import subprocess

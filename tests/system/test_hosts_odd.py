@@ -5,7 +5,7 @@ What can work does; what can't is named in a sentence, at once, and the job goes
 
     test_hosts_odd.py PATH_TO_shoal [CASE...]
 
-Needs root and sshd (see hosts.py); skipped (77) where these can't be had.
+Needs root and sshd (see hosts.py); skipped (77) where these are not available.
 """
 import os
 import pty

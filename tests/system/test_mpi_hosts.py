@@ -6,7 +6,7 @@ way.
     test_mpi_hosts.py PATH_TO_shoal [CASE...]
 
 Needs root, sshd and network namespaces (hosts.py), a launcher of MPI and the plug-in for it; skipped (77) where these
-can't be had.
+are not available.
 """
 import os
 import signal

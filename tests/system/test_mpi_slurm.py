@@ -6,7 +6,7 @@ on the way.
     test_mpi_slurm.py PATH_TO_shoal [CASE...]
 
 Needs root, Slurm and munge (slurm.py), and the plug-in of an MPI that it can start: of Open MPI by PMIx, of MPICH by
-PMI-2; skipped (77) where these can't be had.
+PMI-2; skipped (77) where these are not available.
 """
 import json
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # The Python package on hosts behind real sshds (see hosts.py), which have nothing but a shell, Python and numpy.
 #   test_python_hosts.py PATH_TO_shoal [TEST...]
-# Needs root; skipped (77) where hosts can't be had.  Prints one line for each failure and "N passed, M failed" at the
+# Needs root; skipped (77) without hosts.  Prints one line for each failure and "N passed, M failed" at the
 # end.
 import hosts
 

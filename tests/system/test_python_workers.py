@@ -330,7 +330,7 @@ def test_hosts():
     specs = qjam.worker_specs([RemoteWorker(name) for name in names])
     check("workers of one host together", specs == ["slurm:9?time=3", "local:3", "ssh:a:2,b:3,me@c.d:1,[::1]:2"], specs)
     for name in ("", "-oProxyCommand=x", "a b", "a,b", "a:0", "a:x", "a?x=1", "a;b", "ä", "a\n"):
-        raises(f"no host: {name!r}", ValueError, "is no host", lambda: RemoteWorker(name))
+        raises(f"no host: {name!r}", ValueError, "is not a host", lambda: RemoteWorker(name))
     cases = [("no workers", r"^a Master needs at least one worker$", lambda: Master([])),
              ("two ssh commands", r"^all workers of a Master use one ssh command",
               lambda: Master([RemoteWorker("a", ssh="x")], ssh="y")),
@@ -338,13 +338,15 @@ def test_hosts():
              ("slice_rows", r"^slice_rows must be a whole number", lambda: Master(["a"], slice_rows=0)),
              ("no mapfunc", r"^module math has no function called mapfunc$",
               lambda: Master(["a"]).run(math, None, [1])),
-             ("send", r"^send: /nowhere is no file$", lambda: Master(["a"], send=["/nowhere"]).run(count, None, [1])),
+             ("send", r"^send: /nowhere is not a file$",
+              lambda: Master(["a"], send=["/nowhere"]).run(count, None, [1])),
              ("no data set", r"^a data set is needed that has rows", lambda: Master(["a"]).run(count, None, None)),
              ("an empty one", r"^the data set has the shape \(0,\): there is nothing",
               lambda: Master(["a"]).run(count, None, [])),
              ("rows of objects", r"^the data set has values of type object",
               lambda: Master(["a"]).run(count, None, [object()])),
-             ("rows that differ", r"^the data set is no array", lambda: Master(["a"]).run(count, None, [[1], [1, 2]]))]
+             ("rows that differ", r"^the data set is not an array",
+              lambda: Master(["a"]).run(count, None, [[1], [1, 2]]))]
     for what, pattern, call in cases:
         raises(what, ValueError, pattern, call)
     os.environ["SHOAL_PROGRAM"] = "/nowhere/shoal"

@@ -457,7 +457,7 @@ def usage(folder):
         ("run needs MODULE and DATA, or --exec COMMAND and DATA", []),
         ("run needs MODULE and DATA, or --exec COMMAND and DATA", ["--exec", "cat"]),
         ("run needs MODULE and DATA, or --exec COMMAND and DATA", ["d.npy"]),
-        ("with --exec there is no MODULE", ["--exec", "cat", "m.c", "d.npy"]),
+        ("--exec takes the place of MODULE", ["--exec", "cat", "m.c", "d.npy"]),
         ("--weights is for modules", ["--exec", "cat", "d.npy", "--weights", "d.npy"]),
         ("--send and --collect need --exec", ["m.c", "d.npy", "--collect"]),
         ("--out x.txt: the name must end in .npy or .safetensors", ["--exec", "cat", "d.npy", "-o", "x.txt"]),

@@ -4,7 +4,7 @@
 
     test_slurm.py PATH_TO_shoal [CASE...]
 
-Needs root, Slurm and munge, and for the arrays Azurite (./dev deps test); skipped (77) where these can't be had.
+Needs root, Slurm and munge, and for the arrays Azurite (./dev deps test); skipped (77) where these are not available.
 """
 import os
 import shutil

@@ -186,7 +186,7 @@ static void test_no_memory(void **state)
     assert_int_equal(out.status, SHOAL_MEMORY);
     base_writer_release(&out);
     base_write_u8(&out, 1);
-    base_write_reserve(&out, SIZE_MAX / 2); /* can't be had */
+    base_write_reserve(&out, SIZE_MAX / 2); /* more than there is */
     assert_int_equal(out.status, SHOAL_MEMORY);
     assert_null(base_write_room(&out, 1));
     base_writer_release(&out);

@@ -20,7 +20,7 @@ typedef struct exec_pool exec_pool;
 typedef struct exec_pool_options {
     const char *code;   /* the folder that has `command` and `files` */
     const char *params; /* JSON */
-    double timeout;     /* seconds a grain; 0: for ever */
+    double timeout;     /* seconds a grain; 0: no limit */
 } exec_pool_options;
 
 int exec_pool_new(exec_pool **out, const exec_pool_options *options);
