@@ -268,6 +268,7 @@ void cli_predict_prepare(void)
 static const learn_example examples[] = {
     {"shoal predict model.safetensors new.npy --labels labels.npy", "classify or cluster new rows"},
     {"shoal predict centres.npy new.csv --distances distances.npy --quiet", "the distance of each row from its centre"},
+    {"shoal predict spam.safetensors test.csv --score", "accuracy, log loss and confusion matrix on known rows"},
     {"shoal predict spam.safetensors new.csv --probabilities p.npy", "the probability of each class"},
     {"shoal predict autoencoder.safetensors patches.npy --features features.npy",
      "the hidden activations, as new columns"},

@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "data/data_place.h"
 #include "data/data_transform.h"
 #include "learn/exact.h"
 
@@ -213,6 +214,11 @@ int learn_standardise_measure(learn_schema *schema, shoal_data *data, int64_t ta
     const int64_t row_bytes = columns * (int64_t)shoal_type_size(shoal_data_type(data));
     measuring self = {.data = data, .columns = columns, .at_once = AT_ONCE_BYTES / (row_bytes + 1) + 1};
     base_pool *pool = NULL;
+    if (data_place_of(data).kind == DATA_IN_BLOB)
+        return shoal_fail(SHOAL_USAGE,
+                          "--standardise: the rows of %s stay in their store; fetch them first with shoal "
+                          "store get",
+                          shoal_data_path(data));
     if (shoal_data_rows(data) > LEARN_STANDARDISE_ROWS_MOST)
         return shoal_fail(SHOAL_USAGE, "%s: --standardise takes at most %" PRId64 " rows", shoal_data_path(data),
                           LEARN_STANDARDISE_ROWS_MOST);

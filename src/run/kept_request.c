@@ -59,6 +59,9 @@ static json_t *json_outputs(const shoal_request *request)
     return object;
 }
 
+/* A spec is read by every worker. */
+enum { SETTINGS_MOST = 16 << 20 };
+
 int run_kept_text(char **out, const shoal_outcome *outcome)
 {
     const shoal_request *request = outcome->request;
@@ -81,6 +84,13 @@ int run_kept_text(char **out, const shoal_outcome *outcome)
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(object);
     int status = text ? base_copy_text(out, text) : shoal_fail(SHOAL_MEMORY, "out of memory for the job's settings");
+    if (status == SHOAL_OK && strlen(text) > SETTINGS_MOST) {
+        base_free(out);
+        status = shoal_fail(SHOAL_USAGE,
+                            "%s: what a job keeps of its columns (names, means) takes %zu bytes, more than %d; use "
+                            "fewer --columns, or data without names",
+                            outcome->data_name, strlen(text), SETTINGS_MOST);
+    }
     free(text);
     return status;
 }

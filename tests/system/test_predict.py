@@ -430,6 +430,9 @@ def starts_of_standardised_models():
     shoal("kmeans", *words, "-k", 3, "--standardise", "--model", "k.safetensors", "--labels", "l.npy", "--quiet")
     shoal("predict", "k.safetensors", *words, "--labels", "p.npy", "--quiet")
     assert (np.load("l.npy") == np.load("p.npy")).all()
+    shoal("store", "put", "--create", "x.npy", f"dir:{os.getcwd()}/box/")
+    done = shoal("kmeans", f"dir:{os.getcwd()}/box/x.npy", "-k", 2, "--standardise", code=2)
+    assert "stay in their store; fetch them first with shoal store get" in done.stderr, done.stderr
     X[7, 1] = np.inf
     np.save("bad.npy", X)
     done = shoal("kmeans", "bad.npy", "-k", 2, "--standardise", code=1)
@@ -526,6 +529,8 @@ def words_as_classes():
             if "--detach" in words:
                 shoal("job", "resume", learner, "--store", f"dir:{learner}", "--workers", "local:1", "--quiet")
             assert schema_of("m.safetensors")["classes"] == sorted(set(animals)), learner
+        told = json.loads(shoal(learner, "x.csv", "--json").stdout)
+        assert told["class_names"] == sorted(set(animals)), told
         told = json.loads(shoal("predict", "m.safetensors", "x.csv", "--score", "--json").stdout)
         assert told["classes"] == told["score"]["known"] == sorted(set(animals)), told
         assert told["score"]["accuracy"] > 0.95 and sum(told["counts"]) == 400, told
