@@ -184,29 +184,52 @@ static int take_any_cell(double *out, text_field *field, row_seen *seen, text_re
     return SHOAL_OK;
 }
 
+/* Nearly all rows: takes the bare numbers that a line begins with, and returns how many there are. */
+static int64_t take_bare_numbers(double *out, text_field *field, const text_reader *reader)
+{
+    const int64_t fields = reader->fields;
+    const char delimiter = reader->delimiter;
+    int64_t count = 0;
+    for (text_field next; count < fields && !field->last; count++) {
+        if (!take_number(&out[count], &next, field->next, delimiter))
+            break;
+        field->last = next.last;
+        field->next = next.next;
+    }
+    return count;
+}
+
+/* One field, whatever it holds and wherever it goes. */
+static int parse_field(double *out, text_field *field, row_seen *seen, text_reader *reader, int64_t index)
+{
+    const char *at = field->next;
+    const int64_t place = reader->place[index];
+    if (place >= 0 && (place != reader->target || reader->words.ended) &&
+        take_number(&out[place], field, at, reader->delimiter))
+        return SHOAL_OK;
+    if (place >= 0)
+        return take_any_cell(&out[place], field, seen, reader, at, index);
+    if (!data_text_take_field(field, at, reader->end, reader->delimiter))
+        return INCOMPLETE;
+    seen->extra_lines += field->quoted ? data_text_count_newlines(field->text, field->text + field->length) : 0;
+    return SHOAL_OK;
+}
+
 /* Parses the line at reader->at into `out`, and moves past it only if that succeeds. */
 static int parse_row(text_reader *reader, double *out)
 {
     text_field field = {.next = reader->at};
     row_seen seen = {0};
-    const int64_t slow = reader->words.ended ? -1 : reader->target; /* its cells may be words */
-    for (int64_t i = 0; !field.last; i++) {
-        const char *at = field.next;
-        if (i == reader->fields)
-            return fail_ragged(reader, reader->line + seen.extra_lines, i + 1);
-        const int64_t place = reader->place[i];
-        if (place < 0) {
-            if (!data_text_take_field(&field, at, reader->end, reader->delimiter))
-                return INCOMPLETE;
-            seen.extra_lines += field.quoted ? data_text_count_newlines(field.text, field.text + field.length) : 0;
-        } else if (place == slow || !take_number(&out[place], &field, at, reader->delimiter)) {
-            int status = take_any_cell(&out[place], &field, &seen, reader, at, i);
-            if (status != SHOAL_OK)
-                return status;
-        }
-        if (field.last && i + 1 < reader->fields)
-            return fail_ragged(reader, reader->line, i + 1);
+    int64_t done = reader->all_in_order ? take_bare_numbers(out, &field, reader) : 0;
+    for (; !field.last; done++) {
+        if (done == reader->fields)
+            return fail_ragged(reader, reader->line + seen.extra_lines, done + 1);
+        int status = parse_field(out, &field, &seen, reader, done);
+        if (status != SHOAL_OK)
+            return status;
     }
+    if (done < reader->fields)
+        return fail_ragged(reader, reader->line, done);
     if (seen.missing > 0 && reader->missing == 0) {
         reader->missing_line = seen.missing_line;
         reader->missing_field = seen.missing_field;

@@ -31,6 +31,7 @@ typedef struct text_reader {
     bool may_be_header;   /* a first line that counts as a row with a typing error */
     int64_t kept;         /* fields that become columns */
     int64_t *place;       /* of each field, the column that it becomes, or -1 */
+    bool all_in_order;    /* field i becomes column i, for all, and none may hold words */
     int64_t target;       /* the column that may hold words, or -1 */
     data_words words;     /* of it */
     char *word;           /* room for one of them */

@@ -163,6 +163,9 @@ int data_text_choose_columns(text_reader *reader, const shoal_data_options *opti
         reader->place[i] = -1;
     for (int64_t i = 0; i < chosen.count && status == SHOAL_OK; i++)
         reader->place[chosen.columns[i]] = i;
+    reader->all_in_order = chosen.target < 0 && chosen.count == reader->fields;
+    for (int64_t i = 0; i < chosen.count && status == SHOAL_OK; i++)
+        reader->all_in_order &= chosen.columns[i] == i;
     reader->kept = chosen.count;
     reader->target = reader->data->target = chosen.target;
     base_free(&chosen.columns);
