@@ -58,7 +58,7 @@ enum {
     SHOAL_MISSING_KEEP    /* all become, or stay, NaN */
 };
 
-/* How to read what a file does not say of itself.  All zero means: find out.
+/* How to read a file, where the file itself does not say.  All zero means: detect it.
  *
  * A list of columns has names of the header, numbers from 1, or from -1 backwards, and ranges such as 3-7, with commas
  * between.  Numbers count the columns of the file, whatever is left out. */
@@ -76,12 +76,12 @@ typedef struct shoal_data_options {
     int64_t memory;           /* decode into a temporary file above this many bytes; 0 means half of what is free */
 } shoal_data_options;
 
-/* Opens a data set by its path ("-" is standard input) or by a "gen:" address.  The format is found from the content,
+/* Opens a data set by its path ("-" is standard input) or "gen:" address.  The format is detected from the content,
  * never from the name; a file is raw if the options say so.  SHOAL_USAGE for options that do not fit the format,
- * SHOAL_INVALID for content that does not, SHOAL_SYSTEM when the file can't be read. */
+ * SHOAL_INVALID for invalid content, SHOAL_SYSTEM if the file can't be read. */
 SHOAL_API int shoal_data_open(shoal_data **out, const char *path, const shoal_data_options *options);
 
-/* Wraps rows that the caller keeps alive and unchanged; nothing is copied. */
+/* Wraps rows in memory, which must stay alive and unchanged; nothing is copied. */
 SHOAL_API int shoal_data_wrap(shoal_data **out, const void *values, int64_t rows, int64_t columns, shoal_type type);
 
 SHOAL_API void shoal_data_free(shoal_data **data);
@@ -117,12 +117,11 @@ SHOAL_API bool shoal_data_is_resident(const shoal_data *data);
  * that are not there, counted from 0, or when scratch is needed and NULL. */
 SHOAL_API int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t count, void *scratch);
 
-/* To be called when rows were read and before anything is made of them: SHOAL_INVALID, naming the file, when it has
- * shrunk or could not be read any more since it was opened, so that some of the rows may have been zeros.  Files of
- * values are mapped, and so that this is a failure and not the end of the process, opening one sees to it that a
- * handler of SIGBUS is in front of whatever handles that signal.  It looks after those files alone and hands on what
- * else there is; a program that installs a handler while a data set is open should do the same.  Engines check by
- * themselves. */
+/* Call this after reading rows and before using what was computed from them: SHOAL_INVALID, naming the file, if it has
+ * shrunk or become unreadable since it was opened, so that some rows may have been read as zeros.  Files of values are
+ * mapped; to make this a failure and not the end of the process, opening one installs a SIGBUS handler in front of
+ * the existing one.  It handles those files only and passes on everything else; a program that installs its own handler
+ * while a data set is open should do the same.  Engines check by themselves. */
 SHOAL_API int shoal_data_check(const shoal_data *data);
 
 /* Converts `count` values of any type to float64, each rounded to nearest (only 64-bit integers round). */

@@ -38,8 +38,8 @@ static int check_options(const char *path, const shoal_data_options *options)
 static int check_options_fit(const shoal_data *data, const shoal_data_options *options)
 {
     if ((options->rows || options->columns || options->type) && !data->format->takes_shape)
-        return shoal_fail(SHOAL_USAGE, "%s: rows, columns and type are for raw files; %s data say their own",
-                          data->path, data->format->name);
+        return shoal_fail(SHOAL_USAGE, "%s: rows, columns and type are for raw files, and this is %s", data->path,
+                          data->format->name);
     if (options->header == SHOAL_HEADER_YES && data->format != &data_text)
         return shoal_fail(SHOAL_USAGE, "%s: --header is for text files, and this is %s", data->path,
                           data->format->name);
@@ -58,7 +58,7 @@ static int open_source(shoal_data *data, data_source *source, data_hint *hint)
     if (!data->format)
         data->format = find_format(hint);
     if (!data->format)
-        return shoal_fail(SHOAL_INVALID, "%s: not npy, IDX or text; if it holds plain values, say its columns and type",
+        return shoal_fail(SHOAL_INVALID, "%s: not npy, IDX or text; if it holds plain values, give --cols and --type",
                           data->path);
     return SHOAL_OK;
 }
@@ -318,11 +318,10 @@ int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t c
         return SHOAL_OK;
     }
     if (!data->format->make_rows)
-        return shoal_fail(
-            SHOAL_USAGE,
-            "%s: the rows lie in a store, and a run of a learner is all that fetches them from there; for anything "
-            "else fetch them first with shoal store get",
-            data->path);
+        return shoal_fail(SHOAL_USAGE,
+                          "%s: the rows are in a store, and only runs of learners fetch them from there; for anything "
+                          "else fetch them first with shoal store get",
+                          data->path);
     if (!scratch && count > 0)
         return shoal_fail(SHOAL_USAGE, "%s: %s rows are made when they are read, which needs scratch memory",
                           data->path, data->format->name);

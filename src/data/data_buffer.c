@@ -1,7 +1,7 @@
 /* Memory that becomes an unnamed temporary file when it grows past its limit.  See data_internal.h.
  *
  * Both kinds are mappings, so growing is mremap and copies nothing.  The file lies in $TMPDIR, else
- * /var/tmp, else /tmp; it has no name, so nothing is left behind however the process ends. */
+ * /var/tmp, else /tmp; it has no name, so nothing remains however the process ends. */
 #include "data_internal.h"
 
 #include <errno.h>
@@ -138,7 +138,7 @@ void data_buffer_trim(data_buffer *buffer)
         return;
     void *smaller = mremap(buffer->bytes, buffer->capacity, capacity, MREMAP_MAYMOVE);
     if (smaller == MAP_FAILED)
-        return; /* the room stays reserved, which is no error */
+        return; /* the room stays reserved, which is not an error */
     buffer->bytes = smaller;
     buffer->capacity = capacity;
     if (data_buffer_is_file(buffer))

@@ -29,7 +29,7 @@ data_table_columns data_columns_of(const shoal_data *data)
     return (data_table_columns){data->path, data->columns, data->names, data->name_offsets};
 }
 
-/* ---- what is no column ------------------------------------------------------------------------------------------- */
+/* ---- what is not a column ---------------------------------------------------------------------------------------- */
 
 static int list_names(char **out, const data_table_columns *table)
 {

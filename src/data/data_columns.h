@@ -19,7 +19,8 @@ typedef struct data_chosen {
     int64_t target; /* which of `columns` is the target; -1: none */
 } data_chosen;
 
-/* SHOAL_USAGE names what is no column, and those there are.  A target that is no column is none. */
+/* SHOAL_USAGE for a name or number that is not a column, with the columns there are.  A target that is not a column
+ * is no target. */
 int data_columns_choose(data_chosen *out, const data_table_columns *table, const shoal_data_options *options);
 /* Chooses columns of a data set that has them all. */
 int data_columns_apply(shoal_data **data, const shoal_data_options *options);

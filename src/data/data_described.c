@@ -1,7 +1,7 @@
 /* Rows that lie in a store and are never read here: a data set with a shape and a place, and no values.  See
  * data_place.h.
  *
- * Whoever reads them fetches ranges of bytes and takes them for rows, so only layouts that need no decoding will do. */
+ * Readers fetch ranges of bytes and use them as rows, so only layouts that need no decoding are supported. */
 #include "data/data_place.h"
 
 #include <stdio.h>
@@ -91,14 +91,14 @@ static int describe_raw(shoal_data *data, const described *state, const shoal_da
     if (!base_multiply(&row_bytes, (size_t)options->columns, shoal_type_size(type)))
         return shoal_fail(SHOAL_USAGE, "%s: %lld columns are too many", data->path, (long long)options->columns);
     if (rows == 0 && (uint64_t)state->size % row_bytes != 0)
-        return shoal_fail(SHOAL_INVALID, "%s: %lld bytes are no whole number of rows of %zu bytes", data->path,
+        return shoal_fail(SHOAL_INVALID, "%s: %lld bytes are not a whole number of rows of %zu bytes", data->path,
                           (long long)state->size, row_bytes);
     rows = rows ? rows : (uint64_t)state->size / row_bytes;
     int status = data_set_shape(data, rows, (uint64_t)options->columns, type);
     return status == SHOAL_OK ? base_format(&data->detail, "raw, in a store") : status;
 }
 
-/* As with files, bytes that are missing or left over mean that the description is wrong. */
+/* As for files, missing or extra bytes mean that the description is wrong. */
 static int check_size(const shoal_data *data, const described *state)
 {
     int64_t bytes = data->rows * (int64_t)data_row_bytes(data);

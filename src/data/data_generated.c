@@ -203,7 +203,7 @@ static int take_pair(struct generator *generator, char *pair, const char *path)
         [WHOLE] = "a whole number", [REAL] = "a number", [TYPE] = "float32, float64 or an integer type up to 32 bits"};
     char *equals = strchr(pair, '=');
     if (!equals)
-        return shoal_fail(SHOAL_USAGE, "%s: \"%s\" is no key=value", path, pair);
+        return shoal_fail(SHOAL_USAGE, "%s: \"%s\" is not key=value", path, pair);
     *equals = '\0';
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (strcmp(pair, keys[i].name) != 0 || (keys[i].for_blobs && !generator->recipe->has_blobs))
@@ -215,7 +215,7 @@ static int take_pair(struct generator *generator, char *pair, const char *path)
             return shoal_fail(SHOAL_USAGE, "%s: %s=%s is not %s", path, pair, equals + 1, expected[keys[i].kind]);
         return SHOAL_OK;
     }
-    return shoal_fail(SHOAL_USAGE, "%s: gen:%s knows no key \"%s\"; it has rows, cols, seed, low, high, type%s", path,
+    return shoal_fail(SHOAL_USAGE, "%s: gen:%s has no key \"%s\", only rows, cols, seed, low, high, type%s", path,
                       generator->recipe->name, pair, generator->recipe->has_blobs ? ", centres, spread" : "");
 }
 

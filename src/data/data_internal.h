@@ -52,7 +52,7 @@ typedef struct data_source {
     size_t head_size;                    /* the first bytes, read ahead to recognise the format */
     unsigned char head[DATA_HEAD_BYTES]; /* handed out again by data_source_read */
     struct data_gunzip *gunzip;          /* NULL for what is not compressed */
-    const unsigned char *memory;         /* the content itself, when it is no file; else NULL */
+    const unsigned char *memory;         /* the content itself, if it is not a file; otherwise NULL */
     size_t memory_size;
 } data_source;
 
@@ -83,8 +83,8 @@ typedef struct data_npy_header {
     bool has_descr, has_order, has_shape;
 } data_npy_header;
 
-/* For arrays that come one behind the other: how many bytes the header takes, as far as its first `size` bytes
- * tell.  While that is more than `size`, so many are needed to go on.  0 for what is no npy. */
+/* For arrays that follow one another: how many bytes the header takes, as far as its first `size` bytes show.  While
+ * that is more than `size`, that many bytes are needed to continue.  0 if this is not npy. */
 size_t data_npy_header_next(const unsigned char *head, size_t size);
 /* Reads a header, `size` bytes of which are there; `name` is what messages call it. */
 int data_npy_parse(data_npy_header *out, const void *bytes, size_t size, const char *name);
@@ -92,7 +92,7 @@ int data_npy_parse(data_npy_header *out, const void *bytes, size_t size, const c
 /* Reads no more than the header, and sets the shape; the source is then at the values.  *fortran is false where the
  * order of one column is meant. */
 int data_npy_describe(shoal_data *data, bool *swapped, bool *fortran, data_source *source);
-/* The bytes a header takes that starts like this, or some more; 0 for what is no npy. */
+/* An upper bound for the bytes of a header that starts like this; 0 if this is not npy. */
 size_t data_npy_header_bytes(const unsigned char *head, size_t size);
 
 /* ---- data_zlib.c ------------------------------------------------------------------------------------------------- */
@@ -109,7 +109,7 @@ size_t data_npy_header_write(char out[DATA_NPY_HEADER_ROOM], shoal_type type, in
 
 /* shoal_data_write in a format such as "csv.gz"; the path's ending says which when it is NULL. */
 int data_write_as(shoal_data *data, const char *path, const char *format);
-/* Whether there is such a format, or such an ending, for who wants to know before there are data. */
+/* Checks that the format, or the ending of the path, is a known one, before there is any data to write. */
 int data_write_check(const char *path, const char *format);
 
 /* ---- data_sink.c: output, gzipped where wanted ------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ struct data_format {
     const char *name;
     bool takes_shape;     /* the options rows, columns and type apply */
     bool chooses_columns; /* it reads only the columns that are asked for; of others they are chosen afterwards */
-    bool without_file;    /* the address is no path, so there is no source */
+    bool without_file;    /* the address is not a path, so there is no source */
     /* Whether this format is meant.  Asked first without a head; a format that answers true then sees the
      * file's bytes as they are, compressed or not.  The first format in the list to say true is taken. */
     bool (*recognise)(const data_hint *hint);
@@ -182,7 +182,7 @@ struct shoal_data {
 
 enum { DATA_SHOWN_BYTES = 40 }; /* of a text in a message */
 
-/* Lets go of the mapped file, if there is one. */
+/* Unmaps the file, if one is mapped. */
 void data_unmap(shoal_data *data);
 
 /* A data set with nothing but a path and an empty buffer; see shoal_data_options for `memory`. */
@@ -190,7 +190,7 @@ int data_new(shoal_data **out, const char *path, int64_t memory);
 /* What opening does after the format: chooses columns, finds the target, and sees to missing values.  On failure *data
  * is what it was, or part of the way. */
 int data_refine(shoal_data **data, const shoal_data_options *options);
-/* From now on messages, and jobs, call it by this name: rows in memory that were read from somewhere. */
+/* Renames a data set in messages and jobs: for rows in memory that were read from somewhere. */
 int data_rename(shoal_data *data, const char *path);
 /* Checks and sets what a header claims.  SHOAL_INVALID for no rows, no columns, or more bytes than fit 63 bits. */
 int data_set_shape(shoal_data *data, uint64_t rows, uint64_t columns, shoal_type type);
@@ -223,7 +223,7 @@ const char *data_kept(const shoal_data *data);
 /* ---- data_number.c: numbers as text, whatever the locale --------------------------------------------------------- */
 
 /* Parses the decimal number, "nan" or "inf" that `text` starts with, rounded to nearest, and returns its end; NULL
- * when there is none.  The text must end with a byte that is no part of a number, such as NUL. */
+ * if there is none.  The text must end with a byte that can't be part of a number, such as NUL. */
 const char *data_number_parse(double *out, const char *text);
 /* Whether the whole of a text is one number. */
 bool data_is_number(const char *text, size_t length);

@@ -1,7 +1,7 @@
 /* Lending rows to other processes.  See data_lend.h.
  *
- * They lie in a file that has no name, in memory or, if they were too large for it, on a disk; both sides have it as
- * the data set's buffer, so that everything else takes them for rows that were decoded. */
+ * They lie in an unnamed file, in memory or, if too large for it, on disk; both sides use it as the data set's buffer,
+ * so that to everything else they are decoded rows. */
 #include "data/data_lend.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static size_t values_bytes(const shoal_data *data)
 
 /* ---- lending ----------------------------------------------------------------------------------------------------- */
 
-/* The pages that lie in memory wholly below `end`, and that nobody will look at again. */
+/* Releases the whole pages of this range, which will not be read again. */
 static void drop_pages(unsigned char *start, unsigned char *end)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = ((uintptr_t)start + page - 1) / page * page,
@@ -33,8 +33,8 @@ static void drop_pages(unsigned char *start, unsigned char *end)
         (void)madvise((void *)first, last - first, MADV_DONTNEED);
 }
 
-/* Copies the rows; those of the data set's own buffer are given back as they are copied, so that they are never
- * there twice. */
+/* Copies the rows; pages of the data set's own buffer are released as they are copied, so that the rows are never in
+ * memory twice. */
 static int copy_values(int file, shoal_data *data)
 {
     const size_t size = values_bytes(data), step = (size_t)16 << 20;

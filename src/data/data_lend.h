@@ -9,15 +9,15 @@
 
 #include <shoal/data.h>
 
-/* Moves the rows of a data set that hands out its own (shoal_data_is_resident) to where others can map them:
- * *descriptor, which the data set has open until it is freed.  What they were decoded into is given back while they
- * are copied; rows that lie in a temporary file are not copied.  Of wrapped rows the caller's may go afterwards.  On
- * failure the rows may be gone: free the data set. */
+/* Moves the rows of a resident data set (shoal_data_is_resident) to where other processes can map them: *descriptor,
+ * which the data set keeps open until it is freed.  The memory they were decoded into is released while they are
+ * copied; rows in a temporary file are not copied.  The caller may free rows that were wrapped.  On failure the rows
+ * may be gone: free the data set. */
 int data_lend(int *descriptor, shoal_data *data);
-/* All that is known of the data set but its values; *out is the caller's, by base_free. */
+/* Everything about the data set except its values; the caller frees *out with base_free. */
 int data_lent_describe(void **out, size_t *size, const shoal_data *data);
-/* The same data set, with the rows that are lent at `path`, which the lender may close from then on.  SHOAL_DENIED
- * or SHOAL_SYSTEM when they can't be seen from here, SHOAL_BROKEN when it is not what was lent. */
+/* The same data set, with the rows that are lent at `path`, which the lender may close afterwards.  SHOAL_DENIED
+ * or SHOAL_SYSTEM if they can't be accessed from here, SHOAL_BROKEN if they are not what was lent. */
 int data_borrow(shoal_data **out, const void *note, size_t size, const char *path);
 
 #endif

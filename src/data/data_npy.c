@@ -81,7 +81,7 @@ static int take_dimension(npy_parser *parser, uint64_t *out)
             __builtin_add_overflow(value, (uint64_t)(*parser->at - '0'), &value))
             return fail_header(parser, "a dimension needs more than 64 bits");
     if (parser->at == start)
-        return fail_header(parser, *start == '-' ? "a dimension is negative" : "a dimension is no whole number");
+        return fail_header(parser, *start == '-' ? "a dimension is negative" : "a dimension is not a whole number");
     if (*parser->at == 'L') /* Python 2 wrote its long integers so */
         parser->at++;
     *out = value;
@@ -91,11 +91,11 @@ static int take_dimension(npy_parser *parser, uint64_t *out)
 static int take_shape(npy_parser *parser, npy_header *header)
 {
     if (!take_char(parser, '('))
-        return fail_header(parser, "the shape is no tuple");
+        return fail_header(parser, "the shape is not a tuple");
     bool comma = true;
     while (!take_char(parser, ')')) {
         if (!comma)
-            return fail_header(parser, "the shape is no tuple");
+            return fail_header(parser, "the shape is not a tuple");
         if (header->rank == DATA_NPY_RANK_MOST)
             return fail_header(parser, "there are more than 64 dimensions");
         int status = take_dimension(parser, &header->shape[header->rank++]);
@@ -104,7 +104,7 @@ static int take_shape(npy_parser *parser, npy_header *header)
         comma = take_char(parser, ',');
     }
     if (header->rank == 1 && !comma)
-        return fail_header(parser, "the shape is no tuple");
+        return fail_header(parser, "the shape is not a tuple");
     return SHOAL_OK;
 }
 
@@ -133,7 +133,7 @@ static int take_descr(npy_parser *parser, npy_header *header)
     if (*parser->at == '[')
         return shoal_fail(SHOAL_INVALID, "%s: the array holds %s", parser->path, refusal('V'));
     if (!take_string(parser, &text, &length))
-        return fail_header(parser, "the type is no text");
+        return fail_header(parser, "the type is not text");
     if (data_type_parse(&header->type, &header->swapped, text, length))
         return SHOAL_OK;
     size_t marked = length > 0 && strchr("<>=|", text[0]) ? 1 : 0;
@@ -169,17 +169,17 @@ static int take_entry(npy_parser *parser, npy_header *header)
             continue;
         bool *seen = (bool *)((char *)header + entries[i].seen);
         if (*seen)
-            return fail_header(parser, "a key is there twice");
+            return fail_header(parser, "a key is repeated");
         *seen = true;
         return entries[i].take(parser, header);
     }
-    return fail_header(parser, "there is a key that is not known");
+    return fail_header(parser, "there is an unknown key");
 }
 
 static int parse_dict(npy_parser *parser, npy_header *header)
 {
     if (!take_char(parser, '{'))
-        return fail_header(parser, "it is no dict");
+        return fail_header(parser, "it is not a dict");
     bool comma = true;
     while (!take_char(parser, '}')) {
         if (!comma)

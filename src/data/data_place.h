@@ -1,4 +1,4 @@
-/* Where the rows of a data set lie as they are, so that someone else can fetch them without reading the data set. */
+/* Where the rows of a data set are stored, so that other processes can read them from there. */
 #ifndef DATA_PLACE_H
 #define DATA_PLACE_H
 
@@ -22,15 +22,15 @@ typedef struct data_place {
 
 data_place data_place_of(const shoal_data *data);
 
-/* What is known of a blob. */
+/* A blob of a store. */
 typedef struct data_blob {
     const char *url, *key, *etag;
     int64_t size;
 } data_blob;
 
-/* How many of a blob's first bytes describing takes, more or less, when it starts like this. */
+/* Roughly how many of a blob's first bytes data_describe needs, if it starts like this. */
 size_t data_describe_bytes(const void *head, size_t size);
-/* A data set that can be described and not read, from the first bytes of a blob: .npy, or raw as the options say. */
+/* A data set with a shape but no values, from the first bytes of a blob: .npy, or raw as the options say. */
 int data_describe(shoal_data **out, const data_blob *blob, const void *head, size_t head_size,
                   const shoal_data_options *options);
 

@@ -1,4 +1,4 @@
-/* Raw files: values one after the other, row by row, with nothing else.  Their shape and type come from the
+/* Raw files: values one after another, row by row, with nothing else.  Their shape and type come from the
  * options; a type may say its byte order (">f4"). */
 #include "data_internal.h"
 
@@ -15,9 +15,10 @@ static bool recognise_raw(const data_hint *hint)
 static int count_rows(uint64_t *rows, const data_source *source, size_t row_bytes)
 {
     if (!source->mappable)
-        return shoal_fail(SHOAL_USAGE, "%s: say how many rows to read, since this is no plain file", source->path);
+        return shoal_fail(SHOAL_USAGE, "%s: use --rows to say how many rows to read: this is not a plain file",
+                          source->path);
     if (source->file_size % row_bytes != 0)
-        return shoal_fail(SHOAL_INVALID, "%s: %zu bytes are no whole number of rows of %zu bytes", source->path,
+        return shoal_fail(SHOAL_INVALID, "%s: %zu bytes are not a whole number of rows of %zu bytes", source->path,
                           source->file_size, row_bytes);
     *rows = source->file_size / row_bytes;
     return SHOAL_OK;

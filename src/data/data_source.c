@@ -78,7 +78,7 @@ static int start_next_member(data_source *source)
     if (stream->avail_in == 0)
         return SHOAL_OK;
     if (*stream->next_in != 0x1f)
-        return shoal_fail(SHOAL_INVALID, "%s: bytes that are no gzip data follow the gzip data", source->path);
+        return shoal_fail(SHOAL_INVALID, "%s: data after the end of the gzip data", source->path);
     inflateReset(stream);
     gunzip->in_member = true;
     return SHOAL_OK;
@@ -110,8 +110,7 @@ static int read_gunzip(size_t *got, data_source *source, void *out, size_t size)
                 break;
         if (stream->avail_in == 0 && gunzip->input_ended) {
             if (gunzip->in_member)
-                status =
-                    shoal_fail(SHOAL_INVALID, "%s: the gzip data end too early: the file is cut off", source->path);
+                status = shoal_fail(SHOAL_INVALID, "%s: the gzip data ends early: the file is cut off", source->path);
             break;
         }
         if (!gunzip->in_member) {

@@ -41,8 +41,7 @@ int data_table_read(data_table *out, const char *name, FILE *file, const char *w
     *out = (data_table){.name = name};
     int status = base_read_whole(&out->text, &length, fileno(file), SIZE_MOST, what); /* leaves room for a newline */
     if (status == SHOAL_INVALID)
-        shoal_fail(status, "%s is larger than %d MiB, so it is no %s", name, SIZE_MOST >> 20,
-                   what + (strncmp(what, "a ", 2) == 0 ? 2 : 0));
+        shoal_fail(status, "%s is larger than %d MiB, so it is not %s", name, SIZE_MOST >> 20, what);
     else if (status == SHOAL_SYSTEM)
         shoal_fail_errno(status, errno, "%s can't be read", name);
     return status == SHOAL_OK ? start(out, length) : status;
@@ -76,7 +75,7 @@ static int check_line(const data_table *table, const char *line, const char *sto
         const unsigned char c = (unsigned char)*line;
         step = base_text_next(&plain, line);
         if ((c < ' ' && c != '\t') || c == 0x7f)
-            return shoal_fail(SHOAL_INVALID, "%s: line %lld holds a control character, so this is no table of text",
+            return shoal_fail(SHOAL_INVALID, "%s: line %lld holds a control character, so this is not a table of text",
                               table->name, (long long)table->line);
         if (c >= 0x80 && step == 1)
             return shoal_fail(SHOAL_INVALID, "%s: line %lld is not UTF-8", table->name, (long long)table->line);
@@ -107,7 +106,7 @@ static int split_line(data_table *table, const char *line, const char *stop)
         if (!data_text_take_field(&field, field.next, stop + 1, ','))
             return shoal_fail(SHOAL_INVALID, "%s: line %lld: a quote is not closed", table->name, number);
         if (!field.quoted && field.length && *field.text == '"')
-            return shoal_fail(SHOAL_INVALID, "%s: line %lld: text behind the closing quote of '%.*s'", table->name,
+            return shoal_fail(SHOAL_INVALID, "%s: line %lld: text after the closing quote of '%.*s'", table->name,
                               number, (int)strcspn(field.text + 1, "\""), field.text + 1);
         table->field[table->fields++] = cut_field(&field);
     }

@@ -33,7 +33,7 @@ int data_table_init(data_table *out, const char *name, const char *text, size_t 
 int data_table_read(data_table *out, const char *name, FILE *file, const char *what);
 void data_table_release(data_table *table);
 /* Takes the next row apart.  False at the end, or when *status is a failure: SHOAL_INVALID names the line that has a
- * control character, is no UTF-8, has too many fields, or a quote that is not closed, or not where the field ends. */
+ * control character, is not UTF-8, has too many fields, or a quote that is not closed, or not where the field ends. */
 bool data_table_next(int *status, data_table *table);
 
 #endif

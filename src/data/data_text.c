@@ -44,7 +44,7 @@ static int grow_chunk(text_reader *reader)
     return SHOAL_OK;
 }
 
-/* Moves what is left to the front and reads on behind it. */
+/* Moves what is left to the front and reads more after it. */
 static int fill_chunk(text_reader *reader)
 {
     size_t left = (size_t)(reader->end - reader->at), got;

@@ -22,7 +22,7 @@ static const char *find_closing_quote(const char *at, const char *end)
     return NULL;
 }
 
-/* The delimiter or line end behind a field, or `end`. */
+/* The delimiter or line end after a field, or `end`. */
 static const char *find_field_end(const char *at, const char *end, char delimiter)
 {
     while (*at != delimiter && !is_newline(*at) && !(delimiter == ' ' && *at == '\t') && (*at || at < end))
@@ -30,7 +30,7 @@ static const char *find_field_end(const char *at, const char *end, char delimite
     return at;
 }
 
-/* Notes what comes behind a field whose text ends at `at`.  False when the chunk ends first. */
+/* Notes what follows a field whose text ends at `at`.  False if the chunk ends first. */
 static bool finish_field(text_field *field, const char *at, const char *end, char delimiter)
 {
     at = skip_blanks(at, delimiter);

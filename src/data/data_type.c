@@ -80,8 +80,7 @@ int shoal_type_parse(shoal_type *out, const char *name)
     shoal_type type;
     if (!data_type_parse(&type, &swapped, name, strlen(name)))
         return shoal_fail(SHOAL_USAGE,
-                          "\"%s\" is no type; there are float32, float64, int8 to int64, uint8 to uint64 and bool",
-                          name);
+                          "\"%s\" is not a type; use float32, float64, int8 to int64, uint8 to uint64 or bool", name);
     if (swapped)
         return shoal_fail(SHOAL_USAGE, "type \"%s\" does not have this machine's byte order", name);
     *out = type;

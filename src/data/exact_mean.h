@@ -7,7 +7,7 @@
 /* Every finite double is a multiple of 2^-1074 below 2^1024; 2^62 of them take 62 bits more. */
 enum { EXACT_MEAN_DIGITS = 68 };
 
-/* All zero is no value. */
+/* All zero: no values yet. */
 typedef struct exact_mean {
     int64_t
         digit[EXACT_MEAN_DIGITS]; /* digit d stands for 2^(32 d - 1074); each has 32 bits and what is to be carried */

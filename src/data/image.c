@@ -85,7 +85,7 @@ static int open_plain(FILE **out, int64_t *bytes, const char *path)
     }
     if (!*out) {
         close(descriptor);
-        return shoal_fail(SHOAL_SYSTEM, "%s: can't read: it is no plain file", path);
+        return shoal_fail(SHOAL_SYSTEM, "%s: can't read: it is not a plain file", path);
     }
     *bytes = (int64_t)info.st_size;
     return SHOAL_OK;
@@ -146,7 +146,7 @@ static int check_finite(const double *values, int64_t count, const data_image *i
 {
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(values[i]))
-            return shoal_fail(SHOAL_INVALID, "%s: image %lld, row %lld, column %lld: %s is no finite number",
+            return shoal_fail(SHOAL_INVALID, "%s: image %lld, row %lld, column %lld: %s is not a finite number",
                               image->path, (long long)cut->image + 1, (long long)(cut->top + y) + 1,
                               (long long)(cut->left + i / image->channels) + 1, isnan(values[i]) ? "nan" : "inf");
     return SHOAL_OK;

@@ -35,10 +35,11 @@ static int set_shape(data_image *out, const data_npy_header *header, const char 
     const int sides = rank - channels, first = sides - 2;
     size_t all = 1;
     if (sides < 2 || sides > 3 || (channels && shape[rank - 1] != 1 && shape[rank - 1] != 3))
-        return shoal_fail(SHOAL_INVALID,
-                          "%s: an array of %d dimensions%s is no image: height x width, images x height x width, or "
-                          "one of these x 3 for colours is",
-                          path, rank, channels ? " with so many channels" : "");
+        return shoal_fail(
+            SHOAL_INVALID,
+            "%s: an array of %d dimensions%s is not an image: height x width, images x height x width, or "
+            "one of these x 3 for colours would be",
+            path, rank, channels ? " with so many channels" : "");
     for (int i = 0; i < rank; i++)
         if (shape[i] < 1 || shape[i] > INT32_MAX || !base_multiply(&all, all, (size_t)shape[i]) || all > INT64_MAX / 8)
             return shoal_fail(SHOAL_INVALID, "%s: images of an impossible shape", path);

@@ -40,13 +40,13 @@ static int read_preparation(data_whitening *how, const data_patches_request *req
         return shoal_fail(SHOAL_USAGE, "--save-whitening: nothing is whitened without --whiten or --whiten-pca");
     if (request->normalise && request->range)
         return shoal_fail(SHOAL_USAGE,
-                          "--normalise and --range: --normalise means 0.1:0.9; for another range say --centre --range");
+                          "--normalise and --range: --normalise means 0.1:0.9; for another range use --centre --range");
     how->centre = request->centre || request->normalise;
     how->range = request->range || request->normalise;
     how->low = 0.1;
     how->high = 0.9;
     if (request->range && !base_parse_range(&how->low, &how->high, request->range))
-        return shoal_fail(SHOAL_USAGE, "--range: '%s' is no range LOW:HIGH, such as 0.1:0.9", request->range);
+        return shoal_fail(SHOAL_USAGE, "--range: '%s' is not a range LOW:HIGH, such as 0.1:0.9", request->range);
     return read_epsilon(&how->epsilon, request);
 }
 
@@ -56,7 +56,7 @@ static int check_patch_shape(data_patches *self)
     data_whitening *how = &self->how;
     if (self->request->use && (how->size != size || how->channels != channels))
         return shoal_fail(SHOAL_USAGE,
-                          "%s is for %s patches of %" PRId64 " x %" PRId64 ": say --size %" PRId64 " and --%s",
+                          "%s is for %s patches of %" PRId64 " x %" PRId64 ": use --size %" PRId64 " and --%s",
                           self->request->use, how->channels == 3 ? "coloured" : "grey", how->size, how->size, how->size,
                           how->channels == 3 ? "colour" : "grey");
     how->size = size;

@@ -118,7 +118,7 @@ static int check_cover(data_tensors *file, const unsigned char *values, size_t s
         covered += tensor->bytes;
     }
     if (covered != size)
-        return shoal_fail(SHOAL_INVALID, "%s: %zu bytes behind the last tensor", file->path, size - covered);
+        return shoal_fail(SHOAL_INVALID, "%s: %zu bytes after the last tensor", file->path, size - covered);
     return SHOAL_OK;
 }
 
@@ -127,9 +127,9 @@ static int check_metadata(data_tensors *file, json_t *metadata)
     const char *key;
     json_t *value;
     if (!json_is_object(metadata))
-        return shoal_fail(SHOAL_INVALID, "%s: its metadata are no object", file->path);
+        return shoal_fail(SHOAL_INVALID, "%s: its metadata is not an object", file->path);
     json_object_foreach(metadata, key, value) if (!json_is_string(value)) return shoal_fail(
-        SHOAL_INVALID, "%s: metadata '%s' are no string", file->path, key);
+        SHOAL_INVALID, "%s: metadata '%s' is not a string", file->path, key);
     file->metadata = metadata;
     return SHOAL_OK;
 }
@@ -168,15 +168,16 @@ static int read_all(data_tensors *file, const unsigned char *bytes, size_t size)
         return shoal_fail(SHOAL_INVALID, "%s: too short to be a safetensors file", file->path);
     memcpy(&length, bytes, LENGTH_BYTES);
     if (length > HEADER_MOST || length > size - LENGTH_BYTES)
-        return shoal_fail(SHOAL_INVALID,
-                          "%s: no safetensors file, or cut short: its header claims %llu bytes, but the file has %zu",
-                          file->path, (unsigned long long)length, size);
+        return shoal_fail(
+            SHOAL_INVALID,
+            "%s: not a safetensors file, or cut short: its header claims %llu bytes, but the file has %zu", file->path,
+            (unsigned long long)length, size);
     file->header = json_loadb((const char *)bytes + LENGTH_BYTES, (size_t)length, JSON_REJECT_DUPLICATES, &error);
     if (!file->header && (error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory))
         return fail_memory(file->path);
     if (!json_is_object(file->header))
-        return shoal_fail(SHOAL_INVALID, "%s: its header is no JSON object%s%s", file->path, file->header ? "" : ": ",
-                          file->header ? "" : error.text);
+        return shoal_fail(SHOAL_INVALID, "%s: its header is not a JSON object%s%s", file->path,
+                          file->header ? "" : ": ", file->header ? "" : error.text);
     return read_entries(file, bytes + LENGTH_BYTES + length, size - LENGTH_BYTES - (size_t)length);
 }
 

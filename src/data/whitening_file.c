@@ -74,7 +74,7 @@ static int read_metadata(data_whitening *out, const data_tensors *file, const ch
     out->whiten = zca ? DATA_WHITEN_ZCA : DATA_WHITEN_PCA;
     if (!says(file, "kind", "whitening") || (!zca && !pca) || (out->channels != 1 && out->channels != 3) ||
         out->columns < 1 || out->columns > DATA_WHITEN_COLUMNS_MOST)
-        return shoal_fail(SHOAL_INVALID, "%s: no whitening, as --save-whitening writes it", path);
+        return shoal_fail(SHOAL_INVALID, "%s: not a whitening as --save-whitening writes it", path);
     return SHOAL_OK;
 }
 
@@ -104,7 +104,7 @@ int data_whitening_load(data_whitening *out, const char *path)
         out->middle = range[2];
         out->reach = range[3];
         if (status == SHOAL_OK && !(out->reach > 0 && out->low < out->high))
-            status = shoal_fail(SHOAL_INVALID, "%s: its tensor 'range' is no range", path);
+            status = shoal_fail(SHOAL_INVALID, "%s: its tensor 'range' is not a range", path);
     }
     data_safetensors_close(&file);
     if (status < 0)

@@ -16,7 +16,7 @@ typedef struct run_columns {
     learn_schema schema; /* of the rows as the learner sees them */
     const char *model;   /* whose columns the rows must have: the file that `schema` is from; NULL: theirs are noted */
     int64_t target;      /* the column of the target from 1; 0 for none */
-    bool target_file;    /* the target was read from a file, and is no column of DATA */
+    bool target_file;    /* the target was read from a file and is not a column of DATA */
     /* Of rows that a model is applied to: the truth that predictions are compared with. */
     bool wants_known, needs_known; /* if there is any; there must be */
     double *known;                 /* one a row; NULL for none */

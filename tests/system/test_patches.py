@@ -577,7 +577,7 @@ def wrong_input_is_told_in_a_sentence():
                                      ["a.png", "o.npy", "--use-whitening", "w.safetensors", "--centre", "--size",
                                       "4"]), (2, ["w.safetensors is for grey patches of 4 x 4"],
                                               ["a.png", "o.npy", "--use-whitening", "w.safetensors"
-                                               ]), (1, ["a.png: no safetensors file, or cut short: its header claims"],
+                                               ]), (1, ["a.png: not a safetensors file, or cut short: its header"],
                                                     ["b.png", "o.npy", "--use-whitening", "a.png", "--size", "4"
                                                      ]), (1, ["absent.safetensors"],
                                                           ["b.png", "o.npy", "--use-whitening", "absent.safetensors"]),

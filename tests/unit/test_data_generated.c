@@ -138,9 +138,9 @@ static void test_wrong_addresses(void **state)
         {"gen:uniform?rows=3", "needs cols="},
         {"gen:uniform?cols=3", "needs rows="},
         {"gen:uniform?rows=0&cols=3", "needs rows="},
-        {"gen:uniform?rows=3&cols=3&sed=1", "knows no key \"sed\""},
-        {"gen:uniform?rows=3&cols=3&centres=1", "knows no key \"centres\""},
-        {"gen:uniform?rows=3&cols=3&seed", "\"seed\" is no key=value"},
+        {"gen:uniform?rows=3&cols=3&sed=1", "has no key \"sed\""},
+        {"gen:uniform?rows=3&cols=3&centres=1", "has no key \"centres\""},
+        {"gen:uniform?rows=3&cols=3&seed", "\"seed\" is not key=value"},
         {"gen:uniform?rows=3&cols=3&rows=4", "\"rows\" is given twice"},
         {"gen:uniform?rows=-3&cols=3", "rows=-3 is not a whole number"},
         {"gen:uniform?rows=1.5&cols=3", "rows=1.5 is not a whole number"},
@@ -157,7 +157,8 @@ static void test_wrong_addresses(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuse(cases[i].address, SHOAL_USAGE, cases[i].part);
     refuse("gen:uniform?rows=18446744073709551615&cols=3", SHOAL_INVALID, "63 bits");
-    refuse_with("gen:uniform?rows=3&cols=3", &(shoal_data_options){.rows = 3}, SHOAL_USAGE, "say their own");
+    refuse_with("gen:uniform?rows=3&cols=3", &(shoal_data_options){.rows = 3}, SHOAL_USAGE,
+                "are for raw files, and this is generated");
 }
 
 int main(void)

@@ -21,12 +21,12 @@ static void test_what_does_not_fit(void **state)
     (void)state;
     const char *path = write_file("w.bin", "0123456789", 10);
     refuse_with(path, &(shoal_data_options){.columns = 3, .type = "u1"}, SHOAL_INVALID,
-                "10 bytes are no whole number of rows of 3 bytes");
+                "10 bytes are not a whole number of rows of 3 bytes");
     refuse_with(path, &(shoal_data_options){.rows = 4, .columns = 3, .type = "u1"}, SHOAL_INVALID,
                 "take 12 bytes, but the file holds 10");
     refuse_with(path, &(shoal_data_options){.rows = 3, .columns = 3, .type = "u1"}, SHOAL_INVALID,
                 "take 9 bytes, but the file holds 10");
-    refuse_with(path, &(shoal_data_options){.columns = 2, .type = "u3"}, SHOAL_USAGE, "\"u3\" is no type");
+    refuse_with(path, &(shoal_data_options){.columns = 2, .type = "u3"}, SHOAL_USAGE, "\"u3\" is not a type");
     refuse_with(path, &(shoal_data_options){.columns = 2}, SHOAL_USAGE, "needs its number of columns and its type");
     refuse_with(path, &(shoal_data_options){.type = "u1"}, SHOAL_USAGE, "needs its number of columns and its type");
     refuse_with(path, &(shoal_data_options){.rows = -1}, SHOAL_USAGE, "can't be negative");

@@ -56,11 +56,11 @@ static void test_broken_gzip(void **state)
     unsigned char bytes[256];
     size_t size = load_gzip(bytes, sizeof bytes - 8);
     for (size_t cut = 3; cut < size; cut++)
-        refuse(write_file("cut.gz", bytes, cut), SHOAL_INVALID, "cut.gz: the gzip data end too early");
+        refuse(write_file("cut.gz", bytes, cut), SHOAL_INVALID, "cut.gz: the gzip data ends early");
     memset(bytes + size, 0, 8);
     expect_content(write_file("padded.gz", bytes, size + 8), "1,2\n3,4\n5,6\n", 12, 100);
     bytes[size] = 'x';
-    refuse(write_file("more.gz", bytes, size + 1), SHOAL_INVALID, "more.gz: bytes that are no gzip data follow");
+    refuse(write_file("more.gz", bytes, size + 1), SHOAL_INVALID, "more.gz: data after the end of the gzip data");
     bytes[size - 5] ^= 1; /* the checksum */
     refuse(write_file("sum.gz", bytes, size), SHOAL_INVALID, "sum.gz: corrupt gzip data");
 }

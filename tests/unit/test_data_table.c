@@ -48,9 +48,9 @@ static void what_is_no_table_is_told_by_line(void **state)
     char many[2 * DATA_TABLE_FIELDS + 1];
     memset(many, ',', sizeof many);
     assert_string_equal(ROWS("a\n\"b\n"), "t.csv: line 2: a quote is not closed");
-    assert_string_equal(ROWS("a\n\n\"b\"c,d\n"), "t.csv: line 3: text behind the closing quote of 'b'");
-    assert_string_equal(ROWS("a\rb\n"), "t.csv: line 1 holds a control character, so this is no table of text");
-    assert_string_equal(ROWS("a\0b\n"), "t.csv: line 1 holds a control character, so this is no table of text");
+    assert_string_equal(ROWS("a\n\n\"b\"c,d\n"), "t.csv: line 3: text after the closing quote of 'b'");
+    assert_string_equal(ROWS("a\rb\n"), "t.csv: line 1 holds a control character, so this is not a table of text");
+    assert_string_equal(ROWS("a\0b\n"), "t.csv: line 1 holds a control character, so this is not a table of text");
     assert_string_equal(ROWS("a\nb\xff\n"), "t.csv: line 2 is not UTF-8");
     assert_string_equal(ROWS("a\nb\xc3"), "t.csv: line 2 is not UTF-8");
     assert_string_equal(ROWS("\xff\xfe"
@@ -75,7 +75,7 @@ static void files_are_read_up_to_a_size(void **state)
     assert_int_equal(ftruncate(fileno(file), 17 << 20), 0);
     rewind(file);
     assert_int_equal(data_table_read(&table, "t.csv", file, "a table of prices"), SHOAL_INVALID);
-    assert_string_equal(shoal_error(), "t.csv is larger than 16 MiB, so it is no table of prices");
+    assert_string_equal(shoal_error(), "t.csv is larger than 16 MiB, so it is not a table of prices");
     data_table_release(&table);
     rewind(file);
     base_memory_fail_after(0);

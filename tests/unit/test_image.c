@@ -132,7 +132,7 @@ static void values_that_are_not_finite_are_told(void **state)
     assert_int_equal(data_image_cut(out, &image, &(data_cut){.image = 0, .size = 2}, scratch), SHOAL_OK);
     assert_int_equal(data_image_cut(out, &image, &(data_cut){.image = 1, .left = 1, .size = 2}, scratch),
                      SHOAL_INVALID);
-    assert_string_equal(shoal_error(), "x.npy: image 2, row 2, column 3: inf is no finite number");
+    assert_string_equal(shoal_error(), "x.npy: image 2, row 2, column 3: inf is not a finite number");
 }
 
 /* Any start of a file must end in a sentence that names it, and no memory may stay. */
@@ -247,7 +247,7 @@ static void other_files_are_refused(void **state)
     assert_int_equal(data_image_load(&image, write_text("a.png", ""), DATA_IMAGE_GREY), SHOAL_INVALID);
     assert_non_null(strstr(shoal_error(), "the file is empty"));
     assert_int_equal(data_image_load(&image, test_folder, DATA_IMAGE_GREY), SHOAL_SYSTEM);
-    assert_non_null(strstr(shoal_error(), "no plain file"));
+    assert_non_null(strstr(shoal_error(), "not a plain file"));
     assert_int_equal(data_image_load(&image, file_path("absent"), DATA_IMAGE_GREY), SHOAL_SYSTEM);
     append_gzip("a.npy", "no array", 8);
     assert_int_equal(data_image_load(&image, file_path("a.npy"), DATA_IMAGE_GREY), SHOAL_INVALID);

@@ -292,7 +292,7 @@ static void rows_in_a_store(void **state)
     assert_int_equal(shoal_data_columns(data), COLUMNS);
     assert_int_equal(shoal_data_type(data), SHOAL_FLOAT32);
     assert_false(shoal_data_is_resident(data));
-    EXPECT_FAIL(shoal_data_read(&rows, data, 0, 1, scratch), SHOAL_USAGE, "the rows lie in a store");
+    EXPECT_FAIL(shoal_data_read(&rows, data, 0, 1, scratch), SHOAL_USAGE, "the rows are in a store");
     EXPECT_FAIL(shoal_data_read(&rows, data, 0, 1, NULL), SHOAL_USAGE, "shoal store get");
     data_place place = data_place_of(data);
     assert_int_equal(place.kind, DATA_IN_BLOB);
@@ -361,7 +361,7 @@ static void what_is_no_use_in_a_store(void **state)
         {{.type = "f4"}, SHOAL_USAGE, "csv", "number of columns and their type"},
         {{.columns = 3, .type = "f3"}, SHOAL_USAGE, "csv", "f3"},
         {{.columns = 3, .type = ">f4"}, SHOAL_INVALID, "csv", "other byte order"},
-        {{.columns = 5, .type = "u1"}, SHOAL_INVALID, "csv", "no whole number of rows"},
+        {{.columns = 5, .type = "u1"}, SHOAL_INVALID, "csv", "not a whole number of rows"},
         {{.columns = 3, .rows = 3, .type = "u1"}, SHOAL_INVALID, "csv", "take 9 bytes, and there are 6"},
         {{.columns = -3, .type = "u1"}, SHOAL_USAGE, "csv", "negative"},
         {{.columns = 3, .type = "u1"}, SHOAL_USAGE, "good", "this is npy"},

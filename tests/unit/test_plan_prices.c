@@ -128,17 +128,17 @@ static void what_is_wrong_is_named_by_line(void **state)
     refused("t.csv: line 3 has 6 fields, and the header 7", HEADER "a,b,c,1,2,3,4\na,b,d,1,2,3\n");
     refused("t.csv: line 2 has 8 fields, and the header 7", HEADER "a,b,c,1,2,3,4,5\n");
     refused("t.csv: line 2: a quote is not closed", HEADER "a,b,\"c,1,2,3,4\n");
-    refused("t.csv: line 2: text behind the closing quote of 'c'", HEADER "a,b,\"c\"d,1,2,3,4\n");
+    refused("t.csv: line 2: text after the closing quote of 'c'", HEADER "a,b,\"c\"d,1,2,3,4\n");
     refused("t.csv: line 2: machine is empty", HEADER "a,b,,1,2,3,4\n");
     refused("t.csv: line 2: region is empty", HEADER "a,\"\",c,1,2,3,4\n");
     refused("t.csv: line 2: machine 'c/d' has a '/', which patterns are made of", HEADER "a,b,c/d,1,2,3,4\n");
     refused("t.csv: line 2: cloud is longer than 23 bytes: 'aaaaaaaaaaaaaaaaaaaaaaaa...'",
             HEADER "aaaaaaaaaaaaaaaaaaaaaaaa,b,c,1,2,3,4\n");
     refused("t.csv: line 2 is not UTF-8", HEADER "a,b,\xff\xc3,1,2,3,4\n");
-    refused("t.csv: line 2 holds a control character, so this is no table of text", HEADER "a,b,\033c,1,2,3,4\n");
+    refused("t.csv: line 2 holds a control character, so this is not a table of text", HEADER "a,b,\033c,1,2,3,4\n");
     refused("t.csv: this is UTF-16 text; save it as UTF-8", "\xff\xfe"
                                                             "c");
-    refused_bytes("t.csv: line 1 holds a control character, so this is no table of text", "clo\0ud,region", 13);
+    refused_bytes("t.csv: line 1 holds a control character, so this is not a table of text", "clo\0ud,region", 13);
     refused("t.csv: line 2: c has no price, neither usd_per_hour nor usd_per_hour_spot", HEADER "a,b,c,1,2,,\n");
 }
 
@@ -181,7 +181,7 @@ static void files_that_can_not_be_read_are_told(void **state)
     assert_int_equal(plan_prices_read(&prices, "/tmp"), SHOAL_SYSTEM);
     assert_string_equal(shoal_error(), "/tmp can't be read: Is a directory");
     assert_int_equal(plan_prices_read(&prices, "/dev/zero"), SHOAL_INVALID);
-    assert_string_equal(shoal_error(), "/dev/zero is larger than 16 MiB, so it is no table of prices");
+    assert_string_equal(shoal_error(), "/dev/zero is larger than 16 MiB, so it is not a table of prices");
     assert_null(prices);
 }
 

@@ -127,10 +127,10 @@ static void headers_that_lie_are_refused(void **state)
         size_t values;
         const char *says;
     } bad[] = {
-        {"", 0, "no JSON object"},
-        {"[]", 0, "no JSON object"},
-        {"{", 0, "no JSON object"},
-        {"{}", 1, "1 bytes behind the last tensor"},
+        {"", 0, "not a JSON object"},
+        {"[]", 0, "not a JSON object"},
+        {"{", 0, "not a JSON object"},
+        {"{}", 1, "1 bytes after the last tensor"},
         {"{\"a\":1}", 0, "tensor 'a' has type ''"},
         {"{\"a\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[0,2]}}", 2, "tensor 'a' has type 'F16'"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,4]}}", 4, "takes 4 bytes, but its shape says 3"},
@@ -143,7 +143,7 @@ static void headers_that_lie_are_refused(void **state)
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[-4],\"data_offsets\":[0,4]}}", 4, "impossible shape"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4.0],\"data_offsets\":[0,4]}}", 4, "impossible shape"},
         {"{\"a\":{\"dtype\":\"F64\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", 0, "impossible shape"},
-        {"{\"a\":{\"dtype\":\"F64\",\"shape\":[99999999999999999999],\"data_offsets\":[0,0]}}", 0, "no JSON object"},
+        {"{\"a\":{\"dtype\":\"F64\",\"shape\":[99999999999999999999],\"data_offsets\":[0,0]}}", 0, "not a JSON object"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}", 1, "no shape of at most"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":{},\"data_offsets\":[0,1]}}", 1, "no shape of at most"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2, "does not start where"},
@@ -156,8 +156,8 @@ static void headers_that_lie_are_refused(void **state)
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
          "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
          2, "duplicate"},
-        {"{\"__metadata__\":7}", 0, "metadata are no object"},
-        {"{\"__metadata__\":{\"a\":7}}", 0, "metadata 'a' are no string"},
+        {"{\"__metadata__\":7}", 0, "metadata is not an object"},
+        {"{\"__metadata__\":{\"a\":7}}", 0, "metadata 'a' is not a string"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

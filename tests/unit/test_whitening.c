@@ -180,7 +180,7 @@ static void files_that_are_no_whitening_are_refused(void **state)
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         const char *truth = metadata[lies[i].row].text;
         metadata[lies[i].row].text = lies[i].text;
-        refuse_file(tensors, 3, metadata, "no whitening");
+        refuse_file(tensors, 3, metadata, "not a whitening");
         metadata[lies[i].row].text = truth;
     }
     metadata[2].text = "2";
@@ -188,7 +188,7 @@ static void files_that_are_no_whitening_are_refused(void **state)
     metadata[2].text = "1";
     refuse_file(tensors, 1, metadata, "no tensor 'matrix'");
     tensors[2].values = empty;
-    refuse_file(tensors, 3, metadata, "'range' is no range");
+    refuse_file(tensors, 3, metadata, "'range' is not a range");
     tensors[2].values = good;
     tensors[1].values = bad;
     refuse_file(tensors, 3, metadata, "'matrix' is not finite");
