@@ -90,25 +90,23 @@ static void print_site(FILE *stream, const plan_calibrated_site *entry)
     format_small_time(a, sizeof a, site->get);
     format_small_time(b, sizeof b, site->put);
     format_small_time(c, sizeof c, site->wait);
-    fprintf(stream, "%s\nlatency    get %s, put %s, %s until who waits for it is told\n",
+    fprintf(stream, "%s\nlatency    get %s, put %s, %s until a waiting worker sees a put\n",
             entry->date ? "" : " (assumed)", a, b, c);
     format_bytes_a_second(a, sizeof a, site->read);
     format_bytes_a_second(b, sizeof b, site->write);
     format_bytes_a_second(c, sizeof c, site->account);
     format_bytes_a_second(d, sizeof d, site->account_write > 0 ? site->account_write : site->account);
-    fprintf(stream, "bandwidth  read %s, write %s with one connection of at most %.0f; %s and %s for all together\n", a,
+    fprintf(stream, "bandwidth  read %s, write %s with one connection (at most %.0f); %s and %s for all together\n", a,
             b, site->connections, c, d);
     format_small_time(a, sizeof a, site->start);
-    fprintf(stream, "start      %s to submit a job, start local workers and end them\n", a);
+    fprintf(stream, "start      %s to submit a job, start local workers and stop them\n", a);
     format_small_time(a, sizeof a, site->sync);
     format_small_time(b, sizeof b, site->crowd);
-    fprintf(
-        stream,
-        "rounds     %s besides their work, %s for each further worker here, %.1f requests of a worker; times differ "
-        "by %.1f%%\n",
-        a, b, site->requests, 100 * site->straggle);
+    fprintf(stream,
+            "rounds     %s of overhead, %s per further worker here, %.1f requests per worker; times differ by %.1f%%\n",
+            a, b, site->requests, 100 * site->straggle);
     if (site->get_price > 0 || site->put_price > 0)
-        fprintf(stream, "prices     $%.4f for 10,000 gets, $%.4f for 10,000 puts\n", 1e4 * site->get_price,
+        fprintf(stream, "prices     $%.4f per 10,000 gets, $%.4f per 10,000 puts\n", 1e4 * site->get_price,
                 1e4 * site->put_price);
 }
 

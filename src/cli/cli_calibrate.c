@@ -13,26 +13,26 @@ typedef struct settings {
 
 static const shoal_option rows[] = {
     {"store", 's', SHOAL_OPTION_LIST, offsetof(settings, request.stores), "URL",
-     .help = "a store to measure: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET; may be given several times; a "
-             "folder of this user, where jobs usually are, when left out"},
+     .help = "store to measure: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET; may be repeated (default: the folder "
+             "that jobs of this user use)"},
     {"learner", 'l', SHOAL_OPTION_LIST, offsetof(settings, request.learners), "NAME",
-     .help =
-         "a learner to measure, such as kmeans; may be given several times; all that can be measured when left out"},
+     .help = "learner to measure, such as kmeans; may be repeated (default: all that can be measured)"},
     {"workers", 'w', SHOAL_OPTION_COUNT, offsetof(settings, request.workers), "N",
-     .help = "the most workers that are started to see what a round takes; 1, 2 and 4 are tried in any case",
-     .fallback = "4", .least = 1, .most = 256},
+     .help = "largest number of workers to measure rounds with; 1, 2 and 4 are always tried", .fallback = "4",
+     .least = 1, .most = 256},
     {"seconds", 0, SHOAL_OPTION_REAL, offsetof(settings, request.seconds), "N",
-     .help = "how long all measurements may take, about", .fallback = "45", .least = 1, .most = 86400},
+     .help = "time for all measurements, about", .fallback = "45", .least = 1, .most = 86400},
     {"out", 'o', SHOAL_OPTION_TEXT, offsetof(settings, request.out), "FILE",
-     .help = "where measurements are kept; $XDG_CONFIG_HOME/shoal/calibration.json, or below ~/.config, when left out"},
-    {"fresh", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.fresh), NULL, .help = "forget what was measured before"},
+     .help = "file to keep measurements in (default: $XDG_CONFIG_HOME/shoal/calibration.json, or below ~/.config)"},
+    {"fresh", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.fresh), NULL,
+     .help = "discard what was measured before"},
     {0},
 };
 static const shoal_option history_rows[] = {
     {"history", 0, SHOAL_OPTION_FLAG, offsetof(settings, history), NULL,
-     .help = "measure nothing; list what was predicted of runs and what happened"},
+     .help = "measure nothing; list the runs, what was predicted and what happened"},
     {"refit", 0, SHOAL_OPTION_FLAG, offsetof(settings, refit), NULL,
-     .help = "measure nothing; fit what is kept to the runs that happened"},
+     .help = "measure nothing; fit the calibration to the runs that happened"},
     {0},
 };
 static const shoal_option *const options = rows, *const history_options = history_rows;
@@ -80,11 +80,11 @@ static int check_calibrate_settings(const settings *settings)
     if (!settings->history && !settings->refit)
         return SHOAL_OK;
     if (settings->history && settings->refit)
-        return shoal_fail(SHOAL_USAGE, "--history and --refit: one at a time");
+        return shoal_fail(SHOAL_USAGE, "--history and --refit cannot be combined");
     if (settings->history && settings->request.out)
-        return shoal_fail(SHOAL_USAGE, "--history writes nothing: leave out --out");
+        return shoal_fail(SHOAL_USAGE, "--history writes nothing: omit --out");
     if (settings->request.stores.count || settings->request.learners.count || settings->request.fresh)
-        return shoal_fail(SHOAL_USAGE, "%s measures nothing: leave out %s", which,
+        return shoal_fail(SHOAL_USAGE, "%s measures nothing: omit %s", which,
                           settings->request.stores.count     ? "--store"
                           : settings->request.learners.count ? "--learner"
                                                              : "--fresh");
@@ -109,26 +109,26 @@ static int run_calibrate(void *from_main, const char *const *word, int words)
 }
 
 static const char *const description[] = {
-    "Measures in under a minute what shoal plan needs to know of this machine and of a store: how fast learners are, "
-    "with one thread and with all; latency and bandwidth of the store; and what a round of workers that meet there "
-    "takes besides its work. What was measured anew takes the place of what was there, in "
-    "~/.config/shoal/calibration.json; the rest stays.",
-    "The machine should have nothing else to do. What is written to a store lies below a random name, and is removed "
-    "at the end. A folder is made when it is not there; a container or bucket is not.",
-    "Every run of a learner tells what was predicted and what happened. --history lists both, with the median and the "
-    "worst error; --refit fits what is kept to the runs that happened, whose data may be easier or harder than "
-    "generated ones.",
+    "Measures in under a minute what shoal plan needs to know about this machine and a store: the speed of learners "
+    "with one thread and with all; latency and bandwidth of the store; and the overhead of a round of workers that "
+    "meet there. New figures replace the old ones in ~/.config/shoal/calibration.json; the rest stays.",
+    "The machine should be idle. If other programs use the processor, calibrate waits a few seconds for them, then "
+    "measures processor time, says so, and makes the intervals of predictions wider. Whatever it writes to a store "
+    "is below a random name and is removed at the end. A missing folder is created; a container or bucket is not.",
+    "Every run of a learner then prints what was predicted and what happened. --history lists both, with the median "
+    "and the worst error; --refit fits the calibration to the runs that happened, whose data may be easier or harder "
+    "than generated rows.",
     NULL,
 };
 static const learn_example examples[] = {
-    {"shoal calibrate", "this machine, and a folder as the store"},
+    {"shoal calibrate", "this machine, with a folder as the store"},
     {"shoal calibrate --store az://acct/box --learner kmeans", "another store, and one learner"},
     {"shoal calibrate --history", "how good predictions were"},
     {NULL, NULL},
 };
 const cli_verb cli_calibrate = {
     .name = "calibrate",
-    .summary = "measure what plans need to know of this machine and its stores",
+    .summary = "measure this machine and its stores for plans",
     .synopsis = "[options]",
     .description = description,
     .examples = examples,

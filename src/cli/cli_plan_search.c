@@ -25,46 +25,46 @@ enum { OBJECTIVE_AUTO = 0 };
 
 static const shoal_option search_rows[] = {
     {"space", 0, SHOAL_OPTION_TEXT, AT(space), "SPACE.json",
-     .help = "what there is to choose from: machines, how many of them, and other parameters"},
+     .help = "the configurations: machines, how many of them, and other parameters"},
     {"run", 0, SHOAL_OPTION_TEXT, AT(run), "COMMAND",
-     .help = "what to run, by /bin/sh; {machine}, {count} and other parameters stand for their values"},
-    {"timeout", 0, SHOAL_OPTION_TEXT, AT(timeout), "TIME", .help = "ends a command that takes longer: 30m, 2h"},
+     .help = "command to run, by /bin/sh; {machine}, {count} and other parameters are replaced by their values"},
+    {"timeout", 0, SHOAL_OPTION_TEXT, AT(timeout), "TIME", .help = "stop a command that takes longer: 30m, 2h"},
     {"from", 0, SHOAL_OPTION_TEXT, AT(from), "RESULTS.csv",
      .help = "trials that were made elsewhere: machine,count,seconds and, if known, cost and outcome"},
     {"journal", 0, SHOAL_OPTION_TEXT, AT(journal), "FILE",
-     .help = "where trials are kept; beside the space, as SPACE.trials.jsonl, when left out"},
+     .help = "file that keeps the trials (default: SPACE.trials.jsonl, next to the space)"},
     {"prices", 0, SHOAL_OPTION_TEXT, AT(prices), "PRICES.csv",
-     .help = "price table to find machines in; this program has a small one"},
-    {"spot", 0, SHOAL_OPTION_FLAG, AT(spot), NULL, .help = "count spot prices"},
+     .help = "price table to find machines in (default: a small one in this program)"},
+    {"spot", 0, SHOAL_OPTION_FLAG, AT(spot), NULL, .help = "use spot prices"},
     {0},
 };
 static const shoal_option goal_rows[] = {
     {"objective", 0, SHOAL_OPTION_CHOICE, AT(objective), "WHAT",
-     .help = "what is to be least: time, cost or cost*time of a run; auto: cost where there is a deadline, otherwise "
-             "time",
+     .help = "what to minimise: time, cost or cost*time of a run (auto: cost with a deadline, otherwise time)",
      .fallback = "auto", .choices = objectives},
-    {"deadline", 0, SHOAL_OPTION_TEXT, AT(deadline), "TIME", .help = "what a run may take: 30m, 2h, 1d"},
-    {"budget", 0, SHOAL_OPTION_TEXT, AT(budget), "MONEY", .help = "what a run may cost: 5usd"},
-    {"least", 0, SHOAL_OPTION_COUNT, AT(least), "N", .help = "trials before it may stop by itself", .fallback = "6",
-     .least = 1, .most = 1e6},
-    {"trials", 0, SHOAL_OPTION_COUNT, AT(trials), "N", .help = "trials at most, with those that are told or taken over",
-     .least = 1, .most = 1e6},
+    {"deadline", 0, SHOAL_OPTION_TEXT, AT(deadline), "TIME", .help = "a run must take no longer: 30m, 2h, 1d"},
+    {"budget", 0, SHOAL_OPTION_TEXT, AT(budget), "MONEY", .help = "a run must cost no more: 5usd"},
+    {"least", 0, SHOAL_OPTION_COUNT, AT(least), "N", .help = "at least N trials before it stops by itself",
+     .fallback = "6", .least = 1, .most = 1e6},
+    {"trials", 0, SHOAL_OPTION_COUNT, AT(trials), "N",
+     .help = "at most N trials, including those of --from and of the journal", .least = 1, .most = 1e6},
     {"improvement", 0, SHOAL_OPTION_REAL, AT(improvement), "SHARE",
-     .help = "stops when less than this is expected to be gained; 0: never", .fallback = "0.1", .least = 0, .most = 1},
-    {"seed", 0, SHOAL_OPTION_COUNT, AT(seed), "N", .help = "of the quasi-random starts", .fallback = "1", .least = 0,
-     .most = 1e15},
+     .help = "stop when the expected gain is less than this share (0: never)", .fallback = "0.1", .least = 0,
+     .most = 1},
+    {"seed", 0, SHOAL_OPTION_COUNT, AT(seed), "N", .help = "seed of the quasi-random first trials", .fallback = "1",
+     .least = 0, .most = 1e15},
     {0},
 };
 static const shoal_option output_rows[] = {
     {"json", 0, SHOAL_OPTION_FLAG, AT(json), NULL, .help = "print one JSON object at the end instead of the table"},
-    {"quiet", 'q', SHOAL_OPTION_FLAG, AT(quiet), NULL, .help = "no table and no notes, only what came of it"},
+    {"quiet", 'q', SHOAL_OPTION_FLAG, AT(quiet), NULL, .help = "print only the result, no table and no notes"},
     {0},
 };
 static const shoal_option *const search_options = search_rows, *const goal_options = goal_rows,
                                  *const output_options = output_rows;
 static const base_option_group groups[] = {
     {"Search", &search_options, 0},
-    {"What is best", &goal_options, 0},
+    {"What to minimise", &goal_options, 0},
     {"Output", &output_options, 0},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
@@ -94,7 +94,7 @@ static int check_search_settings(const settings *from)
     if (!from->run && !from->from)
         return shoal_fail(
             SHOAL_USAGE,
-            "plan search needs --run COMMAND to try configurations, or --from RESULTS.csv to say what to try next");
+            "plan search needs --run COMMAND to try configurations, or --from RESULTS.csv to print what to try next");
     if (!from->run && (from->journal || from->timeout))
         return shoal_fail(SHOAL_USAGE, "%s needs --run", from->journal ? "--journal" : "--timeout");
     return SHOAL_OK;
@@ -148,11 +148,11 @@ static int say_end(const settings *from, const plan_session *session)
 
 static int say_stopped(const settings *from, plan_session *session)
 {
-    snprintf(session->stopped, sizeof session->stopped, "a signal came");
+    snprintf(session->stopped, sizeof session->stopped, "interrupted");
     if (from->json)
         cli_search_print_json(session);
     const plan_search_journal *journal = session->journal;
-    fprintf(stderr, "shoal: stopped; %" PRId64 " trial%s kept in %s, and the same command goes on from there\n",
+    fprintf(stderr, "shoal: interrupted; %" PRId64 " trial%s kept in %s; run the same command to resume\n",
             journal->trials, journal->trials == 1 ? " is" : "s are", journal->path);
     return CLI_INTERRUPTED;
 }
@@ -206,20 +206,20 @@ static int run_plan_search(void *from_main, const char *const *word, int words)
 
 static const char *const description[] = {
     "Finds the configuration with the least time or cost for a command by trying a few of them. Each trial runs the "
-    "command with values filled in for {machine}, {count} and whatever else the space names; a model of all trials so "
-    "far says which one to try next, and when more would gain little.",
-    "A trial takes as long as its command runs. A command can tell better: if its last lines on standard output are "
-    "seconds=NUMBER or cost=NUMBER, these count. One that fails or takes longer than --timeout is a trial, too, from "
-    "which the search learns.",
-    "Every trial is in the journal before the next one starts. The same command again goes on from there, whatever "
-    "ended the last one. What commands print is beside the journal, in a folder.",
-    "With --from and without --run it only says what to try next.",
+    "command with values filled in for {machine}, {count} and the other parameters of the space; a model of all trials "
+    "so far chooses which one to try next, and stops when more would gain little.",
+    "The time of a trial is that of its command, unless the command knows better: if its last lines on standard output "
+    "are seconds=NUMBER or cost=NUMBER, these count. The search also learns from commands that fail or exceed "
+    "--timeout.",
+    "Every trial is written to the journal before the next one starts. Run the same command again to resume, whatever "
+    "ended the last one. The output of the commands is kept in a folder next to the journal.",
+    "With --from and without --run it only prints what to try next.",
     NULL,
 };
 static const learn_example examples[] = {
     {"shoal plan search --space space.json --run './job {machine} {count}' --objective cost --deadline 2h",
-     "the cheapest that takes two hours at most"},
-    {"shoal plan search --space space.json --from results.csv", "what to try next, after what is in a table"},
+     "the cheapest configuration that takes at most two hours"},
+    {"shoal plan search --space space.json --from results.csv", "what to try next, given the trials of a table"},
     {NULL, NULL},
 };
 const cli_verb cli_plan_search = {

@@ -31,10 +31,9 @@ static int check_paper(const cli_plan_asked *asked, bool local)
 {
     const cli_plan_settings *set = asked->settings;
     if (strcmp(asked->algorithm->name, "kmeans") != 0)
-        return shoal_fail(SHOAL_USAGE, "--model paper: the paper has a model of k-means only, not of %s",
-                          asked->algorithm->name);
+        return shoal_fail(SHOAL_USAGE, "--model paper: the paper models k-means only, not %s", asked->algorithm->name);
     if (set->machines || set->prices)
-        return shoal_fail(SHOAL_USAGE, "--model paper: its machines are all alike: --price instead of %s",
+        return shoal_fail(SHOAL_USAGE, "--model paper: all its machines are alike: use --price instead of %s",
                           set->machines ? "--machines" : "--prices");
     const given ignored[] = {{"--workers local", local},
                              {"--type", set->type != 0},
@@ -55,7 +54,7 @@ static int check_paper(const cli_plan_asked *asked, bool local)
                              {"--straggle", set->straggle != NULL},
                              {0}};
     const char *name = first_given(ignored);
-    return name ? shoal_fail(SHOAL_USAGE, "%s: the paper's model knows nothing of that; leave it out", name) : SHOAL_OK;
+    return name ? shoal_fail(SHOAL_USAGE, "%s has no effect with --model paper: omit it", name) : SHOAL_OK;
 }
 
 /* What is said of money, where nobody says what a machine costs. */
@@ -67,7 +66,7 @@ static int check_prices(const cli_plan_settings *set)
                             {0}};
     const bool known = set->model == CLI_PLAN_PAPER || set->machines || set->prices || set->price;
     const char *name = known ? NULL : first_given(priced);
-    return name ? shoal_fail(SHOAL_USAGE, "%s: what does a machine cost? --machines or --price says it", name)
+    return name ? shoal_fail(SHOAL_USAGE, "%s needs the price of a machine: use --machines or --price", name)
                 : SHOAL_OK;
 }
 
@@ -75,15 +74,15 @@ static int check_crew(const cli_plan_settings *set, bool local)
 {
     bool machines = set->machines || set->prices;
     if (set->spot && !machines)
-        return shoal_fail(SHOAL_USAGE, "--spot: which machines? --machines says it");
+        return shoal_fail(SHOAL_USAGE, "--spot needs --machines");
     if (local && machines)
-        return shoal_fail(SHOAL_USAGE, "--workers local: are processes of this machine, and %s names others",
+        return shoal_fail(SHOAL_USAGE, "--workers local: means processes of this machine, but %s names others",
                           set->machines ? "--machines" : "--prices");
     if (machines && set->price)
-        return shoal_fail(SHOAL_USAGE, "--price: %s says what machines cost; leave out one of them",
+        return shoal_fail(SHOAL_USAGE, "--price: %s already has prices; use one of them",
                           set->machines ? "--machines" : "--prices");
     if (is_other(set->replace, "30s") && !set->spot && !set->losses)
-        return shoal_fail(SHOAL_USAGE, "--replace: no worker is lost unless --losses says how often");
+        return shoal_fail(SHOAL_USAGE, "--replace has no effect without --losses or --spot");
     return SHOAL_OK;
 }
 
@@ -95,14 +94,13 @@ static int check_store_option(const char *store)
     if (!store)
         return SHOAL_OK;
     if (!*store)
-        return shoal_fail(SHOAL_USAGE, "--store needs the URL of a store, or a kind of it: dir, az, s3");
+        return shoal_fail(SHOAL_USAGE, "--store needs a URL or a kind of store: dir, az, s3");
     plan_calibration_name(name, sizeof name, store);
     name[strcspn(name, ":")] = '\0';
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
         if (strcmp(name, schemes[i]) == 0)
             return SHOAL_OK;
-    return shoal_fail(SHOAL_USAGE,
-                      "--store %s: there is no kind of store called '%s'; there are dir, az, s3, ssh, slurm", store,
+    return shoal_fail(SHOAL_USAGE, "--store %s: unknown kind of store '%s'; use dir, az, s3, ssh or slurm", store,
                       name);
 }
 

@@ -115,7 +115,7 @@ static void print_best(const plan_session *session, const plan_trial_record *bes
     printf("why        the %s of %" PRId64 " trial%s%s", adjective(session), session->trials,
            session->trials == 1 ? "" : "s", limits);
     if (done < session->trials)
-        printf("; %" PRId64 " did not get done", session->trials - done);
+        printf("; %" PRId64 " failed", session->trials - done);
     putchar('\n');
 }
 
@@ -142,15 +142,15 @@ static void print_expected(const plan_session *session)
     plan_expected expected = plan_session_expect(session);
     int64_t left = session->space->list.candidates - session->trials;
     if (left <= 0)
-        printf("model      everything was tried\n");
+        printf("model      every configuration was tried\n");
     if (expected.candidate < 0)
         return;
     plan_search_label(label, session->space, expected.candidate);
     format_value(value, session, expected.value);
     format_value(low, session, expected.low);
     format_value(high, session, expected.high);
-    printf("model      of the %" PRId64 " not tried it expects most of %s: %s (%s to %s in 90%% of cases)\n", left,
-           label, value, low, high);
+    printf("model      of the %" PRId64 " not tried, %s looks best: %s (90%% interval %s to %s)\n", left, label, value,
+           low, high);
 }
 
 void cli_search_print_end(const plan_session *session)

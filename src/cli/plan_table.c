@@ -148,7 +148,7 @@ static void cell_remark(char *out, const table *table, const plan_option *option
                given = table->plan->request->threads > 0;
     const char *remark = !option->fits        ? "too little memory"
                          : !option->in_time   ? "too late"
-                         : !option->in_budget ? "too dear"
+                         : !option->in_budget ? "too expensive"
                          : !usual             ? ""
                          : given              ? "as given"
                                               : "default";

@@ -197,7 +197,7 @@ static int read_entries(reader *in, plan_calibration *out, const json_t *object,
     if (!json_is_array(list))
         return fail_at_field(in, name, list ? "is not a list" : "is missing");
     if (json_array_size(list) > (size_t)most)
-        return shoal_fail(SHOAL_INVALID, "%s: '%s' has %zu entries; %d are the most", in->path, name,
+        return shoal_fail(SHOAL_INVALID, "%s: '%s' has %zu entries; at most %d are allowed", in->path, name,
                           json_array_size(list), most);
     for (size_t i = 0; i < json_array_size(list) && status == SHOAL_OK; i++)
         status = read(in, out, (int)i, json_array_get(list, i));
@@ -211,8 +211,8 @@ static int read_object(plan_calibration *out, const json_t *object, const char *
     if (!json_is_object(object) || !json_is_integer(version))
         return shoal_fail(SHOAL_INVALID, "%s: this is not a calibration: it has no 'version'", path);
     if (json_integer_value(version) != VERSION)
-        return shoal_fail(SHOAL_INVALID, "%s: this is a calibration of version %lld, and this program reads version %d",
-                          path, (long long)json_integer_value(version), VERSION);
+        return shoal_fail(SHOAL_INVALID, "%s: calibration of version %lld; this program reads version %d", path,
+                          (long long)json_integer_value(version), VERSION);
     int status = read_fields(&in, top_fields, object, out);
     if (status == SHOAL_OK)
         status = read_entries(&in, out, object, "paces", PLAN_PACES_MOST, read_pace);

@@ -189,8 +189,8 @@ int plan_calibration_set_site(plan_calibration *calibration, const plan_calibrat
     while (at < calibration->sites && strcmp(calibration->site[at].store, site->store) != 0)
         at++;
     if (at == PLAN_SITES_MOST)
-        return shoal_fail(SHOAL_USAGE, "a calibration holds at most %d stores: there is no place for %s",
-                          PLAN_SITES_MOST, site->store);
+        return shoal_fail(SHOAL_USAGE, "a calibration holds at most %d stores: no room for %s", PLAN_SITES_MOST,
+                          site->store);
     calibration->site[at] = *site;
     calibration->sites += at == calibration->sites;
     return SHOAL_OK;
@@ -203,8 +203,8 @@ int plan_calibration_set_pace(plan_calibration *calibration, const shoal_pace *p
                                        strcmp(calibration->pace[at].phase, pace->phase) != 0))
         at++;
     if (at == PLAN_PACES_MOST)
-        return shoal_fail(SHOAL_USAGE, "a calibration holds at most %d paces: there is no place for %s of %s",
-                          PLAN_PACES_MOST, pace->phase, pace->learner);
+        return shoal_fail(SHOAL_USAGE, "a calibration holds at most %d paces: no room for %s of %s", PLAN_PACES_MOST,
+                          pace->phase, pace->learner);
     calibration->pace[at] = *pace;
     calibration->paces += at == calibration->paces;
     return SHOAL_OK;

@@ -47,7 +47,7 @@ static int open_plain(int *out, const char *path, int flags)
         return SHOAL_OK;
     }
     close(file);
-    return shoal_fail(SHOAL_INVALID, "%s: no plain file, as the history has to be", path);
+    return shoal_fail(SHOAL_INVALID, "%s: the history must be a regular file", path);
 }
 
 /* True when the lock is held; file systems that know no locks go without. */

@@ -60,13 +60,12 @@ int plan_history_learn(plan_calibration *calibration, int64_t *used, int64_t *co
     *used = 0;
     *count = history.count;
     if (status == SHOAL_OK && history.count == 0)
-        status = shoal_fail(SHOAL_INVALID, "%s: there are no runs to refit from yet", history.path);
+        status = shoal_fail(SHOAL_INVALID, "%s: no runs to refit from yet", history.path);
     if (status == SHOAL_OK)
         status = plan_history_refit(calibration, used, history.run, history.count);
     if (status == SHOAL_OK && *used == 0)
-        status =
-            shoal_fail(SHOAL_INVALID, "%s: none of the %" PRId64 " runs tells anything of what the calibration has",
-                       history.path, history.count);
+        status = shoal_fail(SHOAL_INVALID, "%s: none of the %" PRId64 " runs can be used for a refit", history.path,
+                            history.count);
     plan_history_release(&history);
     return status;
 }

@@ -83,8 +83,7 @@ int plan_history_line_write(char **out, size_t *size, const plan_run *run)
     char *text = well ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(object);
     if (!text)
-        return shoal_fail(SHOAL_INVALID, "a run of %s has numbers or names that no line of the history can hold",
-                          run->learner);
+        return shoal_fail(SHOAL_INVALID, "a run of %s has figures or names that the history cannot hold", run->learner);
     int status = base_format(out, "%s\n", text);
     *size = status == SHOAL_OK ? strlen(*out) : 0;
     free(text);

@@ -29,10 +29,10 @@ static int find_shape(plan *plan)
     if (!path) {
         if (request->shape.rows > 0 && request->shape.columns > 0)
             return SHOAL_OK;
-        return shoal_fail(SHOAL_USAGE, "say how large the data are: DATA, or --rows and --cols");
+        return shoal_fail(SHOAL_USAGE, "how large are the data? Give DATA, or --rows and --cols");
     }
     if (request->shape.rows > 0 || request->shape.columns > 0)
-        return shoal_fail(SHOAL_USAGE, "%s says how large it is: --rows and --cols are for data that are not here",
+        return shoal_fail(SHOAL_USAGE, "--rows and --cols: %s has its own size; they are for data that are not here",
                           path);
     double began = base_seconds();
     int status = request->data ? SHOAL_OK : shoal_data_open(&plan->own, path, NULL);
@@ -54,7 +54,7 @@ static int check_rounds(plan *plan)
     if (rounds > 0 || plan->cost.phases == 0)
         return SHOAL_OK; /* the estimate refuses what says nothing at all */
     if (plan->request->rounds <= 0)
-        return shoal_fail(SHOAL_USAGE, "%s ends when it likes: --rounds says after how many rounds that will be",
+        return shoal_fail(SHOAL_USAGE, "%s decides itself when to end: use --rounds N to say after how many rounds",
                           plan->request->algorithm->name);
     plan->cost.rounds = plan->request->rounds;
     plan->cost.phase[plan->cost.phases - 1].rounds = (double)plan->request->rounds;
@@ -99,7 +99,7 @@ static int find_job(plan *plan)
     const shoal_shape *shape = &plan->shape;
     int status = find_shape(plan);
     if (status == SHOAL_OK && !plan->request->algorithm->cost)
-        status = shoal_fail(SHOAL_USAGE, "%s does not say what it costs, so nothing can be planned",
+        status = shoal_fail(SHOAL_USAGE, "%s does not report its cost, so it cannot be planned",
                             plan->request->algorithm->name);
     if (status == SHOAL_OK)
         status = plan->request->algorithm->cost(&plan->cost, plan->request->config, shape);
@@ -143,7 +143,8 @@ static int find_machines(plan *plan)
         return SHOAL_OK;
     if (pattern && is_table(pattern)) {
         if (table)
-            return shoal_fail(SHOAL_USAGE, "--machines %s and --prices %s are two price tables", pattern, table);
+            return shoal_fail(SHOAL_USAGE, "--machines %s and --prices %s are both price tables: use one", pattern,
+                              table);
         table = pattern;
         pattern = NULL;
     }
@@ -163,7 +164,7 @@ static void find_start(plan *plan)
         crew->start = plan->request->start;
     else if (plan->question.machines) {
         crew->start = 60;
-        note_assumed(plan, "a machine is there after 60 s (--start)");
+        note_assumed(plan, "a machine starts within 60 s (--start)");
     } else if (plan->request->workers.local)
         crew->start = plan->question.site.start;
 }
@@ -293,7 +294,7 @@ static void find_site(plan *plan)
         site->straggle = request->straggle;
     if (plan->question.machines) {
         site->error = hypot(site->error, OTHER_MACHINES);
-        note_assumed(plan, "a core of these machines is as fast as one of this (--speed)");
+        note_assumed(plan, "a core of these machines is as fast as one of this machine (--speed)");
     }
 }
 
@@ -375,7 +376,7 @@ static int find_paces(plan *plan)
                                             .seconds = PROBE,
                                             .stop = meter->stop});
         if (status == SHOAL_INVALID && plan->data)
-            status = shoal_fail(status, "%s: of the rows that were tried: %s", plan->request->path, shoal_error());
+            status = shoal_fail(status, "%s: in the rows that were tried: %s", plan->request->path, shoal_error());
         plan->probed = status == SHOAL_OK;
         for (int i = 0; i < question->paces; i++)
             plan->tried_whole |= plan->pace[i].rounds > 0;
@@ -392,7 +393,7 @@ static int find_paces(plan *plan)
     if (status == SHOAL_ABSENT) {
         char text[160];
         snprintf(text, sizeof text,
-                 "measuring %s on this machine for some seconds; shoal calibrate does it once and for all",
+                 "measuring %s on this machine for a few seconds; `shoal calibrate` does it once for all plans",
                  plan->request->algorithm->name);
         meter->note(text);
         plan->measured_now = true;
@@ -413,7 +414,7 @@ static int read_plan_calibration(plan *plan)
     if (status == SHOAL_OK)
         status = plan_calibration_read(&plan->kept, path);
     if (status == SHOAL_INVALID)
-        status = shoal_fail(status, "%s; shoal calibrate --fresh makes a new one", shoal_error());
+        status = shoal_fail(status, "%s; run `shoal calibrate --fresh` to replace it", shoal_error());
     plan->calibration = status == SHOAL_OK ? &plan->kept : NULL;
     base_free(&path);
     return status == SHOAL_ABSENT ? SHOAL_OK : status;
@@ -474,7 +475,7 @@ static int find_question(plan *plan)
     if (plan->machines.machines * plan->question.workers_count > OPTIONS_MOST)
         return shoal_fail(
             SHOAL_USAGE,
-            "%lld machines times %lld numbers of workers are too many to look at: fewer --machines or --workers",
+            "%lld machines times %lld numbers of workers are too many to compare: use fewer --machines or --workers",
             (long long)plan->machines.machines, (long long)plan->question.workers_count);
     return find_paces(plan);
 }

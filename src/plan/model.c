@@ -66,7 +66,7 @@ static int check_question(const shoal_plan_job *job, const shoal_site *site, con
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && status == SHOAL_OK; i++)
         status = check_amount(sizes[i].name, sizes[i].value, sizes[i].least);
     if (status == SHOAL_OK && job->cost->phases == 0 && job->cost->rounds <= 0)
-        status = shoal_fail(SHOAL_USAGE, "%s does not say what it costs, so nothing can be planned", job->learner);
+        status = shoal_fail(SHOAL_USAGE, "%s does not report its cost, so it cannot be planned", job->learner);
     return status;
 }
 
@@ -224,7 +224,7 @@ static int add_phase(shoal_estimate *out, double *variance, double requests[2], 
     const shoal_pace *own = find_pace(pace, paces, all->job->learner, phase->name);
     if (!own)
         return shoal_fail(SHOAL_USAGE,
-                          "nothing is known of how fast %s is here (its phase '%s'): shoal calibrate --learner %s",
+                          "the speed of %s is unknown here (its phase '%s'): run `shoal calibrate --learner %s`",
                           all->job->learner, phase->name, all->job->learner);
     double rounds = all->job->known_rounds || own->rounds <= 0 ? phase->rounds : fmin(phase->rounds, own->rounds);
     round_parts round = round_of(all, phase, own);

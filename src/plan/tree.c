@@ -48,7 +48,7 @@ static int choose_fan(double *out, bool *all_above, const char *reduce, double s
         if (*out >= 2)
             return SHOAL_OK;
     }
-    return shoal_fail(SHOAL_USAGE, "--reduce: '%.40s' is none of auto, flat, two-level and tree:F, as in tree:8",
+    return shoal_fail(SHOAL_USAGE, "--reduce: '%.40s' is not one of auto, flat, two-level and tree:F, as in tree:8",
                       reduce);
 }
 

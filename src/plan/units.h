@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Reads "30s", "90m" (or "90min"), "2h", "1d", several of them one behind the other ("1h30m"), or a plain number of
+/* Reads "30s", "90m" (or "90min"), "2h", "1d", several of them one after another ("1h30m"), or a plain number of
  * seconds.  More than nothing and at most 100 years.  SHOAL_USAGE with a sentence that starts with `called`, such as
  * "--deadline". */
 int plan_parse_duration(double *seconds, const char *called, const char *text);

@@ -43,8 +43,8 @@ static void tell_formula(char *out, size_t size, const plan *plan)
                         plan->paper.write > 0 ? "(B + B2 / 2)" : "B", plan->formula);
     plan_format_duration(time, fastest->estimate.seconds);
     if (fastest->estimate.seconds < plan->optimum.estimate.seconds)
-        snprintf(out + used, size - (size_t)used, "; of those that were asked for %lld take least, %s",
-                 (long long)fastest->workers, time);
+        snprintf(out + used, size - (size_t)used, "; of those listed, %lld take least, %s", (long long)fastest->workers,
+                 time);
 }
 
 /* The best of those with workers, or of those without. */
@@ -113,10 +113,10 @@ int plan_nothing_meets(const plan *plan)
         const plan_option *last = &choice->option[choice->options - 1];
         if (last->fits)
             return shoal_fail(SHOAL_INVALID,
-                              "nothing would ever end: workers are lost faster than the work gets done (--losses %g)",
+                              "no run would ever end: workers are lost faster than the work gets done (--losses %g)",
                               question->crew.losses);
         return shoal_fail(SHOAL_INVALID,
-                          "nothing has enough memory: a machine needs %.3g GiB with %lld workers: more --workers, or "
+                          "no machine has enough memory: each needs %.3g GiB with %lld workers; use more --workers or "
                           "larger --machines",
                           last->memory / 1073741824.0, (long long)last->workers);
     }

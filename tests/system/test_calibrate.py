@@ -161,14 +161,14 @@ def a_damaged_file_is_not_overwritten():
 
 @apart.test
 def wrong_input_is_told_before_anything_is_measured():
-    can = "those that can be measured are kmeans, logistic, bayes, autoencoder"
-    refuses(2, "--learner: there is no learner 'kmaens'; did you mean 'kmeans'?", "--learner", "kmaens")
-    refuses(2, f"--learner: there is no learner 'sort'; {can}", "--learner", "kmeans", "--learner", "sort")
+    can = "use one of kmeans, logistic, bayes, autoencoder"
+    refuses(2, "--learner: unknown learner 'kmaens'; did you mean 'kmeans'?", "--learner", "kmaens")
+    refuses(2, f"--learner: unknown learner 'sort'; {can}", "--learner", "kmeans", "--learner", "sort")
     refuses(2, "--store needs the URL of a store", "--store", "")
-    refuses(2, "--store mem:x: workers of their own processes can't meet in such a store", "--store", "mem:x")
-    refuses(2, "--history and --refit: one at a time", "--history", "--refit")
-    refuses(2, "--history writes nothing: leave out --out", "--history", "--out", "x.json")
-    refuses(2, "--refit measures nothing: leave out --learner", "--refit", "--learner", "kmeans")
+    refuses(2, "--store mem:x: separate processes can't meet in such a store", "--store", "mem:x")
+    refuses(2, "--history and --refit cannot be combined", "--history", "--refit")
+    refuses(2, "--history writes nothing: omit --out", "--history", "--out", "x.json")
+    refuses(2, "--refit measures nothing: omit --learner", "--refit", "--learner", "kmeans")
     refuses(2, "--out needs a file", "--out", "")
     refuses(2, "--workers must be at least 1, not 0", "--workers", 0)
     os.mkdir("folder")
@@ -227,10 +227,10 @@ def history_tells_of_runs():
     assert empty["runs"] == [] and empty["median_error"] is None, empty
     refuses(
         1,
-        f"{os.getcwd()}/config/shoal/calibration.json: there is no calibration to refit yet: shoal calibrate makes one",
+        f"{os.getcwd()}/config/shoal/calibration.json: no calibration to refit: run `shoal calibrate` first",
         "--refit")
     calibrate("--seconds", 1, "--learner", "kmeans")
-    refuses(1, f"{os.getcwd()}/state/shoal/history.jsonl: there are no runs to refit from yet", "--refit")
+    refuses(1, f"{os.getcwd()}/state/shoal/history.jsonl: no runs to refit from yet", "--refit")
     for rows in (20000, 40000):
         shoal("kmeans", f"gen:uniform?rows={rows}&cols=16", "-k", 20, "--iterations", 10, "--tolerance", 0, "--quiet")
     listed = json.loads(calibrate("--history", "--json").stdout)

@@ -233,18 +233,18 @@ def wrong_spaces_are_told():
     here = {"machines": ["small", "large"], "count": [1, 2]}
     told = "space.json: "
     cases = [
-        ('{"machines": ["small"],\n "count": [1,]}', told + "line 2: no JSON: "), ('', told + "line 1: no JSON: "),
-        ('{"count": 1, "count": 2}', told + "line 1: no JSON: duplicate object key"),
+        ('{"machines": ["small"],\n "count": [1,]}', told + "line 2: not JSON: "), ('', told + "line 1: not JSON: "),
+        ('{"count": 1, "count": 2}', told + "line 1: not JSON: duplicate object key"),
         ('[]', told + 'must be an object, such as {"machines": ["c7i.large"], "count": [2, 4, 8]}'),
-        ({"count": [1]}, told + 'there are no "machines": a list of names, or a pattern such as "aws:us-east-1/c7i.*"'),
-        ({**here, "machines": []}, told + 'there are no "machines": '),
+        ({"count": [1]}, told + '"machines" is missing: a list of names, or a pattern such as "aws:us-east-1/c7i.*"'),
+        ({**here, "machines": []}, told + '"machines" is missing: '),
         ({**here, "machines": 7}, told + '"machines" must have names, patterns, or objects with a "name"'),
         ({**here, "machines": ["smal"]},
          told + '"machines": smal: prices.csv has no such machine; the nearest is small'),
         ({**here, "machines": "x:nowhere/*"}, told + '"machines": x:nowhere/*: '),
         ({**here, "machines": ["small", "small"]}, told + '"machines" has small twice'),
         ({**here, "machines": ["medium"]},
-         told + 'medium is in x:here and in x:there: say which, such as "x:here/medium"'),
+         told + 'medium is ambiguous: it is in x:here and in x:there; write "x:here/medium"'),
         ({**here, "machines": [""]}, told + '"machines": '),
         ({**here, "machines": [{"vcpus": 2}]}, told + '"machines": entry 1 has no "name"'),
         ({**here, "machines": [{"name": "mine"}]}, told + 'machine mine has no price: give it "usd_per_hour"'),
@@ -259,7 +259,7 @@ def wrong_spaces_are_told():
         ({**here, "machines": [{"name": "a" * 100, "usd_per_hour": 1}]}, told + "the machine's name aaaa"),
         ({**here, "count": 0}, told + '"count" has 0; it must be 1 to 1000000'),
         ({**here, "count": [2, -4]}, told + '"count" has -4; it must be 1 to 1000000'),
-        ({**here, "count": [1.5]}, told + '"count" has 1.5, which is no whole number'),
+        ({**here, "count": [1.5]}, told + '"count" has 1.5, which is not a whole number'),
         ({**here, "count": [2, 4, 2]}, told + '"count" has 2 twice'),
         ({**here, "count": "1..4,3"}, told + '"count" has 3 twice'),
         ({**here, "count": "4..1"}, told + '"count" has the range 4..1, '),
@@ -268,10 +268,10 @@ def wrong_spaces_are_told():
         ({**here, "count": ["2"]}, told + '"count" must be a number, a list of them, or a range such as "2..16"'),
         ({**here, "count": []}, told + '"count" is an empty list'),
         ({**here, "count": {}}, told + '"count" must be a number'),
-        ({**here, "counts": [1]}, told + 'there is no "counts"; did you mean "count"?'),
-        ({**here, "machine": [1]}, told + 'there is no "machine"; did you mean "machines"?'),
-        ({**here, "a b": [1]}, told + '"a b" is no name for a parameter'),
-        ({**here, "cost": [1]}, told + 'a parameter can\'t be called "cost", which trials have'),
+        ({**here, "counts": [1]}, told + 'unknown name "counts"; did you mean "count"?'),
+        ({**here, "machine": [1]}, told + 'unknown name "machine"; did you mean "machines"?'),
+        ({**here, "a b": [1]}, told + '"a b" is not a parameter name'),
+        ({**here, "cost": [1]}, told + 'a parameter can\'t be called "cost": trials have a field of that name'),
         ({**here, "batch": [1, "a"]},
          told + '"batch" must be a list of numbers, or one of texts; its entry 2 is something else'),
         ({**here, "batch": [None]},
@@ -279,10 +279,10 @@ def wrong_spaces_are_told():
         ({**here, "batch": [1, 1.0]}, told + '"batch" has 1 twice'),
         ({**here, "mode": ["a", ""]}, told + '"mode" has an empty text'),
         ({**here, "features": ["speed"]},
-         told + '"features" names speed, which is no parameter and no number of a machine'),
+         told + '"features" names speed, which is neither a parameter nor a number of a machine'),
         ({**here, "features": "count"}, told + '"features" must be a list of names'),
         ({**here, "machines": [{"name": "mine", "usd_per_hour": 1}],
-          "features": ["vcpus"]}, told + '"features" names vcpus, which nobody told of machine mine'),
+          "features": ["vcpus"]}, told + '"features" names vcpus, which machine mine does not have'),
         ({**here, "count": "1..9000", "batch": "1..9000"}, told + "there are more than 10000 configurations"),
         ({**here, "mode": [str(i) + "x" for i in range(17)]},
          told + '"mode" has 17 values that are known by their names alone; 16 is the most'),
@@ -405,7 +405,7 @@ def failures_are_trials():
             assert row["outcome"] == "done"
     assert done.stderr.count("| too small") == 3 and "first" not in done.stderr, done.stderr
     assert done.stdout.count("(exit code 3 after ") == 3 and done.stdout.count("(signal 9 after ") == 1, done.stdout
-    assert "; 4 did not get done" in done.stdout and "best       1 of large: 1.0 s" in done.stdout, done.stdout
+    assert "; 4 failed" in done.stdout and "best       1 of large: 1.0 s" in done.stdout, done.stdout
 
 
 @apart.test
@@ -415,7 +415,7 @@ def nothing_that_works_is_told():
     found = json.loads(done.stdout)
     assert found["best"] is None and found["trials"] and all(trial["outcome"] == "failed" for trial in found["trials"])
     assert done.stderr.endswith(
-        f"shoal: none of the {len(found['trials'])} trials got done; the last: exit code 7\n"), done.stderr
+        f"shoal: all {len(found['trials'])} trials failed; the last: exit code 7\n"), done.stderr
 
 
 @apart.test
@@ -450,7 +450,7 @@ def time_outs_end_everything_the_command_started():
     assert pids
     processes.wait_until(lambda: all(processes.state(pid) in ("", "Z") for pid in pids), 300,
                          "the end of what was killed")
-    assert done.stderr.endswith("shoal: none of the 2 trials got done; the last: timed out\n"), done.stderr
+    assert done.stderr.endswith("shoal: all 2 trials failed; the last: timed out\n"), done.stderr
 
 
 @apart.test
@@ -492,7 +492,7 @@ def goes_on_like(reference):
     before = len(journal("cut.jsonl")) - 1
     done = shoal(*words("--objective", "cost", "--journal", "cut.jsonl"))
     assert pathlib.Path("cut.jsonl").read_bytes() == pathlib.Path(reference).read_bytes()
-    assert f"shoal: took over {before} trials from cut.jsonl\n" in done.stderr, done.stderr
+    assert f"shoal: resumed with {before} trials from cut.jsonl\n" in done.stderr, done.stderr
     return done
 
 
@@ -523,7 +523,7 @@ def a_signal_keeps_what_is_done():
     out, error = running.communicate(timeout=300)
     assert running.returncode == 130, error
     assert error.endswith(
-        "shoal: stopped; 3 trials are kept in cut.jsonl, and the same command goes on from there\n"), error
+        "shoal: interrupted; 3 trials are kept in cut.jsonl; run the same command to resume\n"), error
     processes.wait_until(lambda: processes.state(command) in ("", "Z"), 300, "the command's end")
     assert len(journal("cut.jsonl")) == 4
     os.unlink("waiting")
@@ -531,7 +531,7 @@ def a_signal_keeps_what_is_done():
     running, command = start_waiting("--json")
     running.terminate()
     out, error = running.communicate(timeout=300)
-    assert running.returncode == 130 and json.loads(out)["stopped_because"] == "a signal came" and len(
+    assert running.returncode == 130 and json.loads(out)["stopped_because"] == "interrupted" and len(
         json.loads(out)["trials"]) == 3, (out, error)
     goes_on_like("whole.jsonl")
 
@@ -547,7 +547,7 @@ def a_line_that_was_cut_off_is_dropped():
         pathlib.Path("cut.jsonl").write_bytes(text)
         done = shoal(*words("--objective", "cost", "--journal", "cut.jsonl"))
         assert pathlib.Path("cut.jsonl").read_bytes() == whole, text
-        assert ("shoal: cut.jsonl: the last line was cut off and is dropped\n"
+        assert ("shoal: cut.jsonl: the last line was incomplete and is dropped\n"
                 in done.stderr) == bool(text), (text, done.stderr)
 
 
@@ -561,7 +561,7 @@ def lines_can_be_removed_and_a_last_newline_too():
     gone = json.loads(lines.pop(3))
     path.write_text("\n".join(lines))
     done = shoal(*words("--objective", "cost", "--improvement", 0))
-    assert "took over 11 trials" in done.stderr and "cut off" not in done.stderr, done.stderr
+    assert "resumed with 11 trials" in done.stderr and "incomplete" not in done.stderr, done.stderr
     header, *trials = journal()
     assert [json.loads(line) for line in lines] == [header, *trials[:-1]]
     assert (trials[-1]["machine"], trials[-1]["count"], trials[-1]["trial"]) == (gone["machine"], gone["count"],
@@ -575,7 +575,7 @@ def journals_of_something_else_are_left_alone():
     prepare()
     shoal(*words("--objective", "cost"))
     kept = pathlib.Path("space.trials.jsonl").read_bytes()
-    tail = "; --journal names another file, or move this one away"
+    tail = "; use --journal to name another file, or move this one away"
     refuses(2, "space.trials.jsonl has the trials of a search with another objective" + tail,
             *words("--objective", "time"))
     refuses(2, "space.trials.jsonl has the trials of a search with another command" + tail,
@@ -589,15 +589,16 @@ def journals_of_something_else_are_left_alone():
     prepare()
     for text in ("not mine\n", "not mine", "{}\n", '{"journal": 7}\n', "\n", "\0" * 5000):
         write("other.jsonl", text)
-        refuses(1, "other.jsonl: is no journal of a search, and is left alone; --journal names another",
+        refuses(1, "other.jsonl: not the journal of a search; use --journal to name another file",
                 *words("--journal", "other.jsonl"))
         assert pathlib.Path("other.jsonl").read_text() == text
     lines = kept.decode().splitlines(keepends=True)
-    for at, line, sentence in ((2, "{\n", "line 3: no JSON"), (2, lines[1],
+    for at, line, sentence in ((2, "{\n", "line 3: not JSON"), (2, lines[1],
                                                                "line 3 has the configuration of line 2 again"),
                                (1, '{"machine":"small","count":3}\n', 'line 2: no "count" that space.json has'),
-                               (1, '{"machine":"small","count":4}\n', "line 2: no outcome, or no seconds"),
-                               (1, lines[1].replace('"seconds":', '"seconds":-'), "line 2: no outcome, or no seconds")):
+                               (1, '{"machine":"small","count":4}\n', "line 2: outcome or seconds are missing"),
+                               (1, lines[1].replace('"seconds":', '"seconds":-'),
+                                "line 2: outcome or seconds are missing")):
         write("damaged.jsonl", "".join([*lines[:at], line, *lines[at + 1:]]))
         before = pathlib.Path("damaged.jsonl").read_text()
         done = shoal(*words("--journal", "damaged.jsonl", "--objective", "cost"), code=1)
@@ -614,7 +615,7 @@ def journals_that_cannot_be_written_are_told():
     refuses(1, "nowhere/j.jsonl: can't write the journal: No such file or directory",
             *words("--journal", "nowhere/j.jsonl"))
     refuses(1, ".: can't write the journal: Is a directory", *words("--journal", "."))
-    refuses(2, "/dev/null: is no plain file, and can't be a journal", *words("--journal", "/dev/null"))
+    refuses(2, "/dev/null: a journal must be a regular file", *words("--journal", "/dev/null"))
     write("full.output", "a file where the folder should be")
     done = shoal(*words("--journal", "full.jsonl"), code=1)
     assert "full.output/1.stdout.txt: can't write: Not a directory" in done.stderr, done.stderr
@@ -651,7 +652,7 @@ def trials_from_elsewhere_are_taken_as_told():
           "2030,1,small,,,monday\n 300 , 4,large,done, 0.01 ,\n\"1\",8,\"large\",failed,,x\n500,2,medium,timed out,,\n")
     done = shoal(*words("--from", "results.csv", "--json", "--objective", "cost", run=None))
     found = json.loads(done.stdout)
-    assert done.stderr == "shoal: results.csv: not looked at: date\n", done.stderr
+    assert done.stderr == "shoal: results.csv: columns that are ignored: date\n", done.stderr
     assert [(t["machine"], t["count"], t["seconds"], t["outcome"])
             for t in found["trials"]] == [("small", 1, 2030, "done"), ("large", 4, 300, "done"),
                                           ("large", 8, 1, "failed"), ("medium", 2, 500, "timed out")]
@@ -673,7 +674,7 @@ def wrong_results_are_told_by_line():
     prepare()
     head = "machine,count,seconds\n"
     for text, sentence in (
-        ("", ": there are no trials in it"), (head, ": there are no trials in it"), ("machine,seconds\nsmall,3\n",
+        ("", ": it has no trials"), (head, ": it has no trials"), ("machine,seconds\nsmall,3\n",
                                                                                      ": line 1 has no column count"),
         ("machine,count\nsmall,3\n", ": line 1 has no column seconds"), ("machine,count,seconds,count\n",
                                                                          ": line 1 has the column count twice"),
@@ -682,16 +683,16 @@ def wrong_results_are_told_by_line():
                                                                         ": line 2: space.json has no count x"),
         (head + "small\n",
          ": line 2: space.json has no count that is empty"), (head + "small,1,-3\n",
-                                                              ": line 2: seconds '-3' is no number more than 0"),
+                                                              ": line 2: seconds '-3' is not a number above 0"),
         (head + "small,1,\n",
-         ": line 2: seconds '' is no number more than 0"), (head + "small,1,nan\n",
-                                                            ": line 2: seconds 'nan' is no number more than 0"),
+         ": line 2: seconds '' is not a number above 0"), (head + "small,1,nan\n",
+                                                            ": line 2: seconds 'nan' is not a number above 0"),
         (head + "small,1,3\n\nlarge,1,3\nsmall,1.0,4\n",
          ": line 5 has the configuration of line 2 again"), (head + "small,1,3,4\n",
                                                              ": line 2 has 4 fields, more than the 3 of the first"),
         ("machine,count,seconds,outcome\nsmall,1,3,lost\n",
-         ": line 2: outcome 'lost' is none of done, failed and timed out"),
-        ("machine,count,seconds,cost\nsmall,1,3,free\n", ": line 2: cost 'free' is no number more than 0")):
+         ": line 2: outcome 'lost' is not one of done, failed and timed out"),
+        ("machine,count,seconds,cost\nsmall,1,3,free\n", ": line 2: cost 'free' is not a number above 0")):
         write("results.csv", text)
         done = shoal(*words("--from", "results.csv", "--json", run=None), code=1)
         assert done.stderr == f"shoal: results.csv{sentence}\n", (text, done.stderr)
@@ -705,7 +706,7 @@ def wrong_usage_is_told():
     prepare()
     here = ("plan", "search")
     refuses(2, "plan search needs --space SPACE.json", *here)
-    refuses(2, "plan search needs --run COMMAND to try configurations, or --from RESULTS.csv to say what to try next",
+    refuses(2, "plan search needs --run COMMAND to try configurations, or --from RESULTS.csv to print what to try next",
             *words(run=None))
     refuses(2, "--journal needs --run", *words("--from", "x", "--journal", "y", run=None))
     refuses(2, "--deadline: 'soon' is no duration, such as 30s, 90m, 2h, 1d or 1h30m", *words("--deadline", "soon"))

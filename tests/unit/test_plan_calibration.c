@@ -149,7 +149,7 @@ static void refuses(const char *what, const char *with, const char *sentence)
 static void test_damaged(void **state)
 {
     (void)state;
-    refuses("\"version\": 1", "\"version\": 2", "this is a calibration of version 2, and this program reads version 1");
+    refuses("\"version\": 1", "\"version\": 2", "calibration of version 2; this program reads version 1");
     refuses("\"version\": 1,", "", "this is not a calibration: it has no 'version'");
     refuses("\"threads\": 8", "\"threads\": -8", "'threads' is not a number of threads");
     refuses("\"threads\": 8", "\"threads\": 8.5", "'threads' is not a number of threads");

@@ -308,7 +308,7 @@ static void test_no_plain_file(void **state)
     assert_int_equal(plan_history_add(folder, &run), SHOAL_SYSTEM); /* a folder */
     assert_says(folder);
     assert_int_equal(plan_history_read(&found, &count, &damaged, folder, 0), SHOAL_INVALID);
-    assert_says("no plain file");
+    assert_says("must be a regular file");
     assert_int_equal(plan_history_read(&found, &count, &damaged, "/dev/zero", 0), SHOAL_INVALID);
     snprintf(path, sizeof path, "%s/pipe", folder);
     assert_int_equal(mkfifo(path, 0600), 0);

@@ -405,7 +405,7 @@ static void test_refuses(void **state)
     refuses(&run, "--bandwidth");
     run = usual(4);
     run.job.cost = &unknown;
-    refuses(&run, "does not say what it costs");
+    refuses(&run, "does not report its cost");
     run = usual(4);
     run.job.learner = "logistic";
     refuses(&run, "shoal calibrate --learner logistic");

@@ -76,7 +76,7 @@ static int64_t run(int64_t *order, int64_t *best, const world *w, plan_search_op
         order[count++] = next;
         assert_int_equal(plan_search_tell(search, &w->trial[next]), SHOAL_OK);
     }
-    assert_memory_equal(why, "stops: ", 7);
+    assert_memory_equal(why, "stop: ", 6);
     *best = plan_search_best(search);
     plan_search_free(&search);
     assert_null(search);

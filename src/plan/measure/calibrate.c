@@ -157,13 +157,11 @@ static int find_learner(const shoal_algorithm **out, const char *name)
         return SHOAL_OK;
     }
     if (learn_algorithm_find(name))
-        return shoal_fail(SHOAL_USAGE, "--learner %s: it can't be measured by itself; those that can are %s", name,
-                          list);
+        return shoal_fail(SHOAL_USAGE, "--learner %s cannot be measured; use one of %s", name, list);
     const char *near = base_nearest(name, names, count);
     if (near)
-        return shoal_fail(SHOAL_USAGE, "--learner: there is no learner '%s'; did you mean '%s'?", name, near);
-    return shoal_fail(SHOAL_USAGE, "--learner: there is no learner '%s'; those that can be measured are %s", name,
-                      list);
+        return shoal_fail(SHOAL_USAGE, "--learner: unknown learner '%s'; did you mean '%s'?", name, near);
+    return shoal_fail(SHOAL_USAGE, "--learner: unknown learner '%s'; use one of %s", name, list);
 }
 
 static int choose_learners(calibrating *self)
@@ -205,15 +203,14 @@ static int choose_stores(calibrating *self)
     if (named->count == 0)
         return make_store_folder(self);
     if (named->count > STORES_MOST)
-        return shoal_fail(SHOAL_USAGE, "--store: %d at a time are the most", STORES_MOST);
+        return shoal_fail(SHOAL_USAGE, "--store: at most %d at a time", STORES_MOST);
     for (int i = 0; i < named->count; i++) {
         char name[sizeof self->kept->site->store];
         plan_calibration_name(name, sizeof name, named->text[i]);
         if (!*named->text[i])
             return shoal_fail(SHOAL_USAGE, "--store needs the URL of a store");
         if (strcmp(name, "mem") == 0 || strcmp(name, "pipe") == 0)
-            return shoal_fail(SHOAL_USAGE, "--store %s: workers of their own processes can't meet in such a store",
-                              named->text[i]);
+            return shoal_fail(SHOAL_USAGE, "--store %s: separate processes can't meet in such a store", named->text[i]);
         self->url[self->stores++] = named->text[i];
     }
     return SHOAL_OK;
@@ -247,7 +244,7 @@ static int claim_kept(calibrating *self)
     if (!same && kept->paces > 0) {
         char line[256];
         snprintf(line, sizeof line,
-                 "what was measured on %s (%d threads, kernel %s) is forgotten: this is another machine", kept->host,
+                 "discarded what was measured on %s (%d threads, kernel %s): this is another machine", kept->host,
                  kept->threads, kept->kernel);
         note_calibrating(self, line);
     }
@@ -485,8 +482,7 @@ int plan_recalibrate(plan_calibration *kept, char **path, const char *out, int64
     if (status == SHOAL_OK)
         status = plan_calibration_read(kept, *path);
     if (status == SHOAL_ABSENT)
-        status =
-            shoal_fail(SHOAL_INVALID, "%s: there is no calibration to refit yet: shoal calibrate makes one", *path);
+        status = shoal_fail(SHOAL_INVALID, "%s: no calibration to refit: run `shoal calibrate` first", *path);
     if (status == SHOAL_OK)
         status = plan_history_learn(kept, used, count);
     return status == SHOAL_OK ? plan_calibration_write(*path, kept) : status;

@@ -132,11 +132,11 @@ static int run_task(outcome *out, const task *task)
     shoal_outcome_free(&from);
     shoal_request_free(&request);
     if (removed < 0)
-        return shoal_fail(removed, "%s: a job to measure it could not be removed: %s", task->url, shoal_error());
+        return shoal_fail(removed, "%s: could not remove a job that measured it: %s", task->url, shoal_error());
     if (*task->stop)
         return shoal_fail(SHOAL_STOPPED, "stopped");
     if (status != SHOAL_OK)
-        return shoal_fail(status < 0 ? status : SHOAL_SYSTEM, "%s: a job to measure it stopped: %s", task->url, why);
+        return shoal_fail(status < 0 ? status : SHOAL_SYSTEM, "%s: a job that measured it failed: %s", task->url, why);
     return SHOAL_OK;
 }
 

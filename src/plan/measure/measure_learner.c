@@ -330,7 +330,7 @@ int plan_measure_learner(shoal_pace *pace, int *paces, double *thread_loss, cons
     *paces = 0;
     *thread_loss = NAN;
     if (!face || face->algorithm != algorithm || !face->probe)
-        return shoal_fail(SHOAL_USAGE, "%s can't be measured by itself", algorithm->name);
+        return shoal_fail(SHOAL_USAGE, "%s cannot be measured", algorithm->name);
     int status = base_alloc(&self, 1, sizeof *self, "measurements");
     if (status < 0)
         return status;

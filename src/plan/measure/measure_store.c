@@ -420,8 +420,8 @@ static int remove_all_put(bench *self)
     int dropped = shoal_store_drop(self->store.store, self->prefix, shoal_after(self->store.patience));
     status = status < 0 ? status : dropped;
     if (status < 0)
-        status = shoal_fail(status, "%s: what the bench left at %s could not be removed: %s", self->store.url,
-                            self->prefix, shoal_error());
+        status = shoal_fail(status, "%s: could not remove what the bench left at %s: %s", self->store.url, self->prefix,
+                            shoal_error());
     return status;
 }
 

@@ -188,10 +188,10 @@ static bool stops(plan_search *search, double gain)
         return false;
     const double percent = 100 * expected;
     if (search->best < 0)
-        snprintf(search->why, sizeof search->why, "stops: the chance that any other %s is %.2g%%", goal_of(search),
+        snprintf(search->why, sizeof search->why, "stop: the chance that any other %s is %.2g%%", goal_of(search),
                  percent);
     else
-        snprintf(search->why, sizeof search->why, "stops: %s expected to gain %.2g%%", search->method->left, percent);
+        snprintf(search->why, sizeof search->why, "stop: %s expected to gain %.2g%%", search->method->left, percent);
     return true;
 }
 
@@ -200,9 +200,9 @@ int64_t search_choose(plan_search *search)
     const int64_t candidates = search->space->candidates, most = search->options.most;
     if (search->trials == candidates || (most > 0 && search->trials >= most)) {
         snprintf(search->why, sizeof search->why,
-                 search->trials == candidates ? "stops: all were tried"
-                 : search->trials == 1        ? "stops: one was tried"
-                                              : "stops: %lld were tried",
+                 search->trials == candidates ? "stop: all were tried"
+                 : search->trials == 1        ? "stop: one was tried"
+                                              : "stop: %lld were tried",
                  (long long)search->trials);
         return -1;
     }
@@ -219,7 +219,7 @@ int64_t search_choose(plan_search *search)
     if (stops(search, gain))
         return -1;
     if (search->best >= 0)
-        snprintf(search->why, sizeof search->why, "expects to gain %.2g%%", 100 * gain);
+        snprintf(search->why, sizeof search->why, "expected gain %.2g%%", 100 * gain);
     else
         snprintf(search->why, sizeof search->why, "none %s yet: this one may", goal_of(search));
     return chosen;

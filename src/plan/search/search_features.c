@@ -263,7 +263,7 @@ static int check_known(const plan_search_space *space)
                             : is_named(space, "price") && !(space->candidate[first].dollars_per_hour > 0) ? "price"
                                                                                                           : NULL;
         if (lacks)
-            return shoal_fail(SHOAL_INVALID, "%s: \"features\" names %s, which nobody told of machine %s", space->path,
+            return shoal_fail(SHOAL_INVALID, "%s: \"features\" names %s, which machine %s does not have", space->path,
                               lacks, known->name);
     }
     return SHOAL_OK;
@@ -288,7 +288,7 @@ static int check_wanted(const plan_search_space *space)
             known = json_object_get(space->machines.machine[i].own, name) && is_own_feature(name, true);
         if (!known)
             return shoal_fail(SHOAL_INVALID,
-                              "%s: \"features\" names %s, which is no parameter and no number of a machine",
+                              "%s: \"features\" names %s, which is neither a parameter nor a number of a machine",
                               space->path, name);
     }
     return SHOAL_OK;

@@ -114,14 +114,14 @@ static int read_journal_trial(plan_search_journal *journal, const plan_search_sp
     int named = outcome ? plan_search_outcome_named(outcome) : -1;
     trial.seconds = json_number_value(json_object_get(object, "seconds"));
     if (named < 0 || !(trial.seconds > 0) || !isfinite(trial.seconds))
-        return damaged(journal, line, "no outcome, or no seconds");
+        return damaged(journal, line, "outcome or seconds are missing");
     trial.outcome = (plan_outcome)named;
     trial.exit_code = (int)json_integer_value(json_object_get(object, "exit"));
     trial.signal_sent = (int)json_integer_value(json_object_get(object, "signal"));
     if (json_is_true(json_object_get(object, "cost_told")))
         trial.told_dollars = json_number_value(json_object_get(object, "cost"));
     if (!isnan(trial.told_dollars) && !(trial.told_dollars > 0))
-        return damaged(journal, line, "a cost that is none");
+        return damaged(journal, line, "the cost is not a number");
     snprintf(trial.why, sizeof trial.why, "%s", why ? why : "");
     snprintf(trial.said, sizeof trial.said, "%s", said ? said : "");
     for (int64_t i = 0; i < journal->trials; i++)
@@ -164,7 +164,7 @@ static int check_header(const plan_search_journal *journal, json_t *found, const
                  {"prices", "other prices"}};
     const char *kind = json_string_value(json_object_get(found, "journal"));
     if (!kind || strcmp(kind, magic) != 0)
-        return shoal_fail(SHOAL_INVALID, "%s: is no journal of a search, and is left alone; --journal names another",
+        return shoal_fail(SHOAL_INVALID, "%s: not the journal of a search; use --journal to name another file",
                           journal->path);
     if (json_integer_value(json_object_get(found, "version")) != VERSION)
         return shoal_fail(SHOAL_INVALID, "%s: was written by another version of this program", journal->path);
@@ -173,10 +173,10 @@ static int check_header(const plan_search_journal *journal, json_t *found, const
     for (size_t i = 0; i < sizeof parts / sizeof *parts && status == SHOAL_OK; i++) {
         json_t *had = json_object_get(found, parts[i].key), *now = json_object_get(wanted, parts[i].key);
         if (had != now && !json_equal(had, now)) /* neither may be there */
-            status =
-                shoal_fail(SHOAL_USAGE,
-                           "%s has the trials of a search with %s; --journal names another file, or move this one away",
-                           journal->path, parts[i].what);
+            status = shoal_fail(
+                SHOAL_USAGE,
+                "%s has the trials of a search with %s; use --journal to name another file, or move this one away",
+                journal->path, parts[i].what);
     }
     json_decref(wanted);
     return status;
@@ -216,9 +216,9 @@ static int read_journal_file(char **out, size_t *size, const plan_search_journal
     if (fstat(journal->descriptor, &info) < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", journal->path);
     if (!S_ISREG(info.st_mode))
-        return shoal_fail(SHOAL_USAGE, "%s: is no plain file, and can't be a journal", journal->path);
+        return shoal_fail(SHOAL_USAGE, "%s: a journal must be a regular file", journal->path);
     if (info.st_size > BYTES_MOST)
-        return shoal_fail(SHOAL_INVALID, "%s: is too large for a journal", journal->path);
+        return shoal_fail(SHOAL_INVALID, "%s: too large for a journal", journal->path);
     int status = base_alloc(out, (size_t)info.st_size + 1, 1, "the journal");
     if (status < 0)
         return status;
@@ -252,11 +252,10 @@ static int read_journal_lines(plan_search_journal *journal, const plan_search_pu
         bool broken = false;
         status = read_journal_line(journal, purpose, text + at, next - at - (newline != NULL), line, &broken);
         if (broken && line == 1 && !(size < 4096 && strncmp(text, "{\"journal\":", size < 11 ? size : 11) == 0))
-            return shoal_fail(SHOAL_INVALID,
-                              "%s: is no journal of a search, and is left alone; --journal names another",
+            return shoal_fail(SHOAL_INVALID, "%s: not the journal of a search; use --journal to name another file",
                               journal->path);
         if (broken && next < size)
-            return damaged(journal, line, "no JSON");
+            return damaged(journal, line, "not JSON");
         if (!broken)
             journal->bytes = (int64_t)next;
         journal->cut = broken;

@@ -27,7 +27,7 @@ static int add_machine(reader *self, const plan_machine *known, json_t *own)
         if (strcmp(other->name, known->name) != 0)
             continue;
         if (*known->region && *other->region && strcmp(known->region, other->region) != 0)
-            return shoal_fail(SHOAL_INVALID, "%s: %s is in %s:%s and in %s:%s: say which, such as \"%s:%s/%s\"",
+            return shoal_fail(SHOAL_INVALID, "%s: %s is ambiguous: it is in %s:%s and in %s:%s; write \"%s:%s/%s\"",
                               self->path, known->name, other->cloud, other->region, known->cloud, known->region,
                               other->cloud, other->region, known->name);
         return shoal_fail(SHOAL_INVALID, "%s: \"machines\" has %s twice", self->path, known->name);
@@ -147,9 +147,9 @@ int plan_search_machines_read(plan_search_machines *out, const char *path, json_
 {
     reader self = {.path = path, .terms = terms, .out = out};
     if (!from || (json_is_array(from) && json_array_size(from) == 0))
-        return shoal_fail(
-            SHOAL_INVALID,
-            "%s: there are no \"machines\": a list of names, or a pattern such as \"aws:us-east-1/c7i.*\"", path);
+        return shoal_fail(SHOAL_INVALID,
+                          "%s: \"machines\" is missing: a list of names, or a pattern such as \"aws:us-east-1/c7i.*\"",
+                          path);
     int status = terms->prices ? plan_prices_read(&self.prices, terms->prices) : plan_prices_shipped(&self.prices);
     if (status == SHOAL_OK && !json_is_array(from))
         status = add_any(&self, from);

@@ -101,7 +101,7 @@ static int read_row_candidate(int64_t *out, const results *self)
 static int read_positive(double *out, const results *self, const char *what, const char *text)
 {
     if (!base_parse_real(out, text) || !isfinite(*out) || !(*out > 0))
-        return shoal_fail(SHOAL_INVALID, "%s: line %" PRId64 ": %s '%s' is no number more than 0", self->table.name,
+        return shoal_fail(SHOAL_INVALID, "%s: line %" PRId64 ": %s '%s' is not a number above 0", self->table.name,
                           self->table.line, what, text);
     return SHOAL_OK;
 }
@@ -113,8 +113,9 @@ static int read_row_trial(plan_trial_record *out, const results *self)
     int status = read_row_candidate(&out->candidate, self);
     int named = *outcome ? plan_search_outcome_named(outcome) : PLAN_TRIAL_DONE;
     if (status == SHOAL_OK && named < 0)
-        status = shoal_fail(SHOAL_INVALID, "%s: line %" PRId64 ": outcome '%s' is none of done, failed and timed out",
-                            self->table.name, self->table.line, outcome);
+        status =
+            shoal_fail(SHOAL_INVALID, "%s: line %" PRId64 ": outcome '%s' is not one of done, failed and timed out",
+                       self->table.name, self->table.line, outcome);
     if (status == SHOAL_OK)
         status = read_positive(&out->seconds, self, "seconds", text_of(self, SECONDS));
     if (status == SHOAL_OK && *cost)
@@ -161,7 +162,7 @@ int plan_search_results_read(plan_trial_record **out, int64_t *count, char ignor
     while (status == SHOAL_OK && data_table_next(&status, &self.table))
         status = self.header_fields ? add_results_row(&self) : read_results_header(&self, ignored);
     if (status == SHOAL_OK && self.trials == 0)
-        status = shoal_fail(SHOAL_INVALID, "%s: there are no trials in it", path);
+        status = shoal_fail(SHOAL_INVALID, "%s: it has no trials", path);
     fclose(file);
     data_table_release(&self.table);
     base_free(&self.trial_line);

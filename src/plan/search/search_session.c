@@ -55,7 +55,7 @@ static int take_results(plan_session *session)
     char ignored[256];
     int status = plan_search_results_read(&trial, &count, ignored, session->request->results, session->space);
     if (status == SHOAL_OK && ignored[0])
-        note(session, "%s: not looked at: %s", session->request->results, ignored);
+        note(session, "%s: columns that are ignored: %s", session->request->results, ignored);
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++)
         status = add_trial(session, &trial[i], NULL, NULL);
     base_free(&trial);
@@ -76,7 +76,7 @@ static int take_journal(plan_session *session)
     int64_t taken = 0;
     int status = SHOAL_OK;
     if (journal->cut)
-        note(session, "%s: the last line was cut off and is dropped", journal->path);
+        note(session, "%s: the last line was incomplete and is dropped", journal->path);
     for (int64_t i = 0; i < journal->trials && status == SHOAL_OK; i++) {
         if (is_tried(session, journal->trial[i].candidate))
             continue;
@@ -84,7 +84,7 @@ static int take_journal(plan_session *session)
         taken++;
     }
     if (taken > 0)
-        note(session, "took over %" PRId64 " trial%s from %s", taken, taken == 1 ? "" : "s", journal->path);
+        note(session, "resumed with %" PRId64 " trial%s from %s", taken, taken == 1 ? "" : "s", journal->path);
     return status;
 }
 
@@ -111,7 +111,7 @@ static void tell_waiting(void *context, double seconds)
 static int make_session_folder(const char *path)
 {
     if (mkdir(path, 0777) < 0 && errno != EEXIST)
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make the folder for what the commands print", path);
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't create the folder for the output of commands", path);
     return SHOAL_OK;
 }
 
@@ -149,7 +149,7 @@ static int try_candidate(plan_session *session, int64_t candidate, const char *w
 
 int plan_session_run(plan_session *session)
 {
-    static const char prefix[] = "stops: ";
+    static const char prefix[] = "stop: ";
     for (;;) {
         const char *why = "";
         int64_t next = -1;
@@ -208,7 +208,7 @@ int plan_session_open(plan_session **out, const plan_session_request *request)
     if (status == SHOAL_OK && request->command)
         status = open_journal(session);
     if (status == SHOAL_OK && session->space->alike > 0)
-        note(session, "%s: %" PRId64 " machines have the numbers of another: the model can't tell them apart",
+        note(session, "%s: %" PRId64 " machines have the same figures as another: the model can't tell them apart",
              session->space->path, session->space->alike);
     if (status < 0)
         plan_session_close(&session);

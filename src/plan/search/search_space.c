@@ -100,17 +100,17 @@ static int add_parameter(plan_search_space *space, const char *key, json_t *valu
     static const char *const meant[] = {"machines", "count", "features"};
     for (size_t i = 0; i < sizeof slips / sizeof *slips; i++)
         if (strcmp(key, slips[i]) == 0)
-            return shoal_fail(SHOAL_INVALID, "%s: there is no \"%s\"; did you mean \"%s\"?", space->path, key,
+            return shoal_fail(SHOAL_INVALID, "%s: unknown name \"%s\"; did you mean \"%s\"?", space->path, key,
                               meant[i]);
     if (!is_name(key))
-        return shoal_fail(SHOAL_INVALID, "%s: \"%s\" is no name for a parameter: letters, digits and _ are",
-                          space->path, key);
+        return shoal_fail(SHOAL_INVALID, "%s: \"%s\" is not a parameter name: use letters, digits and _", space->path,
+                          key);
     static const char *const taken[] = {"seconds", "cost",   "outcome", "trial",     "why",
                                         "exit",    "signal", "usd",     "cost_told", "said"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         if (strcmp(key, taken[i]) == 0)
-            return shoal_fail(SHOAL_INVALID, "%s: a parameter can't be called \"%s\", which trials have", space->path,
-                              key);
+            return shoal_fail(SHOAL_INVALID, "%s: a parameter can't be called \"%s\": trials have a field of that name",
+                              space->path, key);
     if (space->dimensions == PLAN_SEARCH_DIMENSIONS_MOST)
         return shoal_fail(SHOAL_INVALID, "%s: there are more than %d parameters", space->path,
                           PLAN_SEARCH_DIMENSIONS_MOST);
@@ -225,7 +225,7 @@ int plan_search_space_read(plan_search_space **out, const char *path, const plan
     if (!space->file && json_error_code(&error) == json_error_cannot_open_file)
         status = shoal_fail(SHOAL_SYSTEM, "%s", error.text);
     else if (!space->file)
-        status = shoal_fail(SHOAL_INVALID, "%s: line %d: no JSON: %s", path, error.line, error.text);
+        status = shoal_fail(SHOAL_INVALID, "%s: line %d: not JSON: %s", path, error.line, error.text);
     else if (!json_is_object(space->file))
         status =
             shoal_fail(SHOAL_INVALID,

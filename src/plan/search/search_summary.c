@@ -126,9 +126,8 @@ int plan_session_check_best(const plan_session *session)
     if (!quick) {
         plan_search_trouble(trouble, &session->trial[session->trials - 1]);
         if (session->trials == 1)
-            return shoal_fail(SHOAL_INVALID, "the only trial did not get done: %s", trouble);
-        return shoal_fail(SHOAL_INVALID, "none of the %" PRId64 " trials got done; the last: %s", session->trials,
-                          trouble);
+            return shoal_fail(SHOAL_INVALID, "the only trial failed: %s", trouble);
+        return shoal_fail(SHOAL_INVALID, "all %" PRId64 " trials failed; the last: %s", session->trials, trouble);
     }
     plan_session_limits(limits, sizeof limits, session, "meets");
     plan_session_describe(fastest, session, quick);

@@ -67,7 +67,7 @@ static int add_number(plan_search_dimension *out, const char *path, double numbe
     if (!isfinite(number))
         return shoal_fail(SHOAL_INVALID, "%s: \"%s\" has a number that is not finite", path, out->name);
     if (is_count && number != floor(number))
-        return shoal_fail(SHOAL_INVALID, "%s: \"count\" has %g, which is no whole number", path, number);
+        return shoal_fail(SHOAL_INVALID, "%s: \"count\" has %g, which is not a whole number", path, number);
     if (is_count && !(number >= 1 && number <= COUNT_MOST))
         return shoal_fail(SHOAL_INVALID, "%s: \"count\" has %g; it must be 1 to %.0f", path, number, COUNT_MOST);
     for (int64_t i = 0; i < out->values; i++)
