@@ -212,7 +212,7 @@ static int assign_whole(int64_t *field, const shoal_option *option, const char *
         if (bytes)
             return shoal_fail(SHOAL_USAGE, "%s: '%s' is not a size such as 4096, 64MB or 1.5GiB", called, text);
         if (!base_parse_real(&real, text))
-            return shoal_fail(SHOAL_USAGE, "%s: %s is not a number", called, text);
+            return shoal_fail(SHOAL_USAGE, "%s: %s is not a number", called, *text ? text : "''");
         return shoal_fail(SHOAL_USAGE, real == floor(real) ? "%s: %s is too large" : "%s: %s is not a whole number",
                           called, text);
     }
@@ -226,7 +226,7 @@ static int assign_real(double *field, const shoal_option *option, const char *ca
 {
     double value = 0;
     if (!base_parse_real(&value, text))
-        return shoal_fail(SHOAL_USAGE, "%s: %s is not a number", called, text);
+        return shoal_fail(SHOAL_USAGE, "%s: %s is not a number", called, *text ? text : "''");
     int status = check_range(option, called, value, text);
     if (status == SHOAL_OK)
         *field = value;

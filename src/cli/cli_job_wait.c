@@ -74,7 +74,7 @@ static int run_wait(void *from_main, const char *const *word, int words)
     if (status == SHOAL_DENIED || status == SHOAL_SYSTEM)
         status = run_jobs_open(&jobs, &settings->jobs, RUN_JOBS_READ);
     if (status == SHOAL_OK)
-        status = run_jobs_find(id, &jobs, word[0]);
+        status = run_jobs_find_running(id, &jobs, word[0]);
     if (status == SHOAL_OK)
         status = wait_for(settings, &jobs, id);
     run_jobs_close(&jobs);

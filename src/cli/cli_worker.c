@@ -62,8 +62,8 @@ static const char *const description[] = {
     "a job brings, and opens files of this machine and stores other than its own only below --data-root. It refuses a "
     "job whose spec was written by another version, or by a machine whose arithmetic gives other bits, or that needs "
     "more than --memory; the job is not harmed, and the others are served.",
-    "It exits 0 when its job has ended or it left, 1 when it can't do the work, and 3 when the store went away while "
-    "the job can go on.",
+    "It exits 0 when its job is done or it left, 1 when the job failed or it can't do the work, and 3 when the store "
+    "went away and the job can be resumed.",
     NULL,
 };
 

@@ -179,6 +179,22 @@ int run_jobs_find(char id[SHOAL_JOB_ID_BYTES], const run_jobs *jobs, const char 
     return status;
 }
 
+int run_jobs_find_running(char id[SHOAL_JOB_ID_BYTES], const run_jobs *jobs, const char *text)
+{
+    shoal_job_id *ids = NULL;
+    int64_t count = 0, running = 0;
+    int status = text ? SHOAL_OK : shoal_job_list(&ids, &count, jobs->store, run_jobs_deadline(jobs));
+    for (int64_t i = 0; i < count && status == SHOAL_OK && count > 1; i++) {
+        shoal_job *job = NULL;
+        if (shoal_job_describe(&job, jobs->store, ids[i].text, 0, run_jobs_deadline(jobs)) == SHOAL_OK &&
+            job->state == SHOAL_JOB_RUNNING && running++ == 0)
+            strcpy(id, ids[i].text);
+        shoal_job_free(&job);
+    }
+    shoal_job_list_free(&ids);
+    return status < 0 || running == 1 ? status : run_jobs_find(id, jobs, text);
+}
+
 int run_jobs_open_one(run_jobs *out, char id[SHOAL_JOB_ID_BYTES], const run_jobs_settings *settings,
                       run_jobs_access access, const char *text)
 {

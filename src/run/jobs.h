@@ -35,6 +35,8 @@ int64_t run_jobs_deadline(const run_jobs *jobs);
 /* The job that `text` means: its name, or the start or the end of it, if only one job has that; NULL: the only job
  * there is. */
 int run_jobs_find(char id[SHOAL_JOB_ID_BYTES], const run_jobs *jobs, const char *text);
+/* The same, but NULL means the only job that has not ended, if there is one such. */
+int run_jobs_find_running(char id[SHOAL_JOB_ID_BYTES], const run_jobs *jobs, const char *text);
 /* "shoal job VERB ID", with --store where that is needed, for a shell. */
 int run_jobs_command(char **out, const run_jobs *jobs, const char *verb, const char *id);
 /* A text as one word of a shell's command. */

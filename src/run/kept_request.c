@@ -1,6 +1,7 @@
 /* What a job was submitted with.  See kept_request.h. */
 #include "kept_request.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -307,13 +308,16 @@ static bool may_run(const shoal_job *about, const char *allow_code)
 /* ---- code and rows ----------------------------------------------------------------------------------------------- */
 
 /* Rows that are generated lie nowhere, and those in the job's own store are where this user said. */
-static bool may_read(const char *place, bool in_store, const run_jobs *jobs, const job_roots *roots)
+static int try_reading(const char *place, bool in_store, const run_jobs *jobs, const job_roots *roots)
 {
     shoal_store *store = NULL;
+    struct stat about;
     char *key = NULL;
     int file = -1, status = SHOAL_OK;
     if (strncmp(place, "gen:", 4) == 0)
-        return true;
+        return SHOAL_OK;
+    if (!in_store && stat(place, &about) < 0) /* no option brings it back */
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", place);
     if (in_store)
         status = job_roots_open_store(&store, &key, roots, place, jobs->store, false, run_jobs_deadline(jobs));
     else
@@ -322,7 +326,7 @@ static bool may_read(const char *place, bool in_store, const run_jobs *jobs, con
     shoal_text_free(&key);
     if (file >= 0)
         close(file);
-    return status == SHOAL_OK;
+    return status;
 }
 
 int run_kept_root(char **out, const char *place)
@@ -354,8 +358,13 @@ static int refuse_work(const run_jobs *jobs, const shoal_job *about, const char 
     int status = run_kept_spec(&spec, jobs, about->id, about->spec);
     if (status == SHOAL_OK)
         place = place_of(spec);
-    if (place && may_read(place, spec->source == JOB_RANGES, jobs, roots))
-        place = NULL;
+    if (place) {
+        int read = try_reading(place, spec->source == JOB_RANGES, jobs, roots);
+        if (read != SHOAL_DENIED)
+            place = NULL;
+        if (read < 0 && read != SHOAL_DENIED)
+            status = shoal_fail(read, "job %s: %s", about->id, shoal_error());
+    }
     if (status == SHOAL_OK && !run)
         status = run_code_hashes(&hashes, about);
     if (status == SHOAL_OK && place)
@@ -381,7 +390,7 @@ static void leave_data(json_t *asked, const run_jobs *jobs, const job_roots *roo
     for (size_t i = 0; i < sizeof names / sizeof *names && !refused; i++) {
         json_t *path = json_object_get(data, names[i]);
         const char *text = json_string_value(path);
-        if (text && !may_read(text, run_is_in_store(text), jobs, roots))
+        if (text && try_reading(text, run_is_in_store(text), jobs, roots) == SHOAL_DENIED)
             refused = path;
     }
     if (refused)
@@ -419,8 +428,7 @@ int run_kept_may_load(const run_kept_request *kept, const char *id)
 int run_kept_restrict(run_kept_request *kept, const run_jobs *jobs, const shoal_job *about,
                       const run_workers_options *allowed, const shoal_watcher *watch)
 {
-    bool none = allowed->workers.count == 1 && strcmp(allowed->workers.text[0], "none") == 0;
-    bool starts = allowed->workers.count > 0 && !none && about->state != SHOAL_JOB_DONE;
+    bool starts = allowed->workers.count > 0 && !run_workers_are_none(allowed) && about->state != SHOAL_JOB_DONE;
     job_roots *roots = NULL;
     if (kept->own)
         return SHOAL_OK;
@@ -439,6 +447,19 @@ int run_kept_restrict(run_kept_request *kept, const run_jobs *jobs, const shoal_
         status = refuse_work(jobs, about, allowed->allow_code, roots);
     job_roots_free(&roots);
     return status;
+}
+
+int run_check_hashes(const char *text)
+{
+    for (const char *at = text; *at || at == text;) {
+        size_t length = strcspn(at, ",");
+        if (length != 64 || strspn(at, "0123456789abcdefABCDEF") < 64)
+            return shoal_fail(
+                SHOAL_USAGE,
+                "--allow-code: '%s' should be SHA-256 hashes of 64 hexadecimal digits, separated by commas", text);
+        at += length + (at[length] == ',');
+    }
+    return SHOAL_OK;
 }
 
 int run_code_hashes(char **out, const shoal_job *job)
@@ -482,4 +503,9 @@ int run_worker_command(char **out, const run_jobs *jobs, const shoal_job *about)
     base_free(&root);
     job_spec_free(&spec);
     return status;
+}
+
+bool run_workers_are_none(const run_workers_options *workers)
+{
+    return workers->workers.count == 1 && strcmp(workers->workers.text[0], "none") == 0;
 }

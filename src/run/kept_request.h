@@ -40,6 +40,10 @@ int run_kept_fill(shoal_request *request, const run_kept_request *kept, const ch
 /* "shoal worker --store ... --job ...", with the --data-root and --allow-code that a worker of this job needs when it
  * is started by hand. */
 int run_worker_command(char **out, const run_jobs *jobs, const shoal_job *about);
+/* Whether --workers none was given. */
+bool run_workers_are_none(const run_workers_options *workers);
+/* SHOAL_USAGE when what --allow-code was given is not hashes with commas between. */
+int run_check_hashes(const char *text);
 /* The hashes of all that a job brings along, as --allow-code takes them; "" when that is nothing. */
 int run_code_hashes(char **out, const shoal_job *job);
 /* What --data-root has to be for a file or what a URL names, quoted for a shell. */

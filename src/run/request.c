@@ -253,16 +253,31 @@ int run_blame_option(int status)
     return status;
 }
 
+/* Names the first option that is about workers, where there are none. */
+static int check_unused(const run_workers_options *options)
+{
+    const char *given = options->detach          ? "--detach"
+                        : options->ssh           ? "--ssh"
+                        : options->name          ? "--job"
+                        : options->slices        ? "--slices"
+                        : options->reduce        ? "--reduce"
+                        : options->roles         ? "--roles"
+                        : options->lease > 0     ? "--lease"
+                        : options->keep_rounds   ? "--keep-rounds"
+                        : options->patience > 0  ? "--patience"
+                        : options->worker_memory ? "--worker-memory"
+                                                 : NULL;
+    return given
+               ? shoal_fail(SHOAL_USAGE, "%s needs --workers WHERE or --store URL: it is about runs on workers", given)
+               : SHOAL_OK;
+}
+
 int run_workers_check(const run_workers_options *options)
 {
     launch_ask ask;
     job_tree tree;
-    if (!run_on_workers(options) &&
-        (options->detach || options->ssh || options->name || options->slices || options->reduce || options->roles ||
-         options->lease > 0 || options->keep_rounds || options->patience > 0 || options->worker_memory))
-        return shoal_fail(SHOAL_USAGE, "--detach, --ssh, --job, --slices, --reduce, --roles, --lease, --keep-rounds, "
-                                       "--patience and --worker-memory need --workers WHERE or --store URL: without "
-                                       "them this process does all the work");
+    if (!run_on_workers(options) && check_unused(options) < 0)
+        return SHOAL_USAGE;
     if (launch_ask_for(&ask, &options->workers, NULL, 0) < 0)
         return SHOAL_USAGE;
     if (options->name && job_setup_check_name(options->name) < 0)

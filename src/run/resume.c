@@ -51,6 +51,23 @@ static int upload_missing(shoal_outcome *outcome, const shoal_job *about)
 
 /* ---- the request ------------------------------------------------------------------------------------------------- */
 
+/* What is about workers that are started here means nothing where none are. */
+static int check_resume_options(const run_resume_options *options)
+{
+    const run_workers_options *workers = &options->workers;
+    const bool kernel = options->place.kernel && strcmp(options->place.kernel, "auto") != 0;
+    const char *given = options->place.threads > 0   ? "--threads"
+                        : kernel                     ? "--kernel"
+                        : workers->ssh               ? "--ssh"
+                        : workers->roles             ? "--roles"
+                        : workers->worker_memory > 0 ? "--worker-memory"
+                                                     : NULL;
+    if (run_workers_are_none(workers) && given)
+        return shoal_fail(SHOAL_USAGE, "%s is about workers that are started here, and --workers none starts none",
+                          given);
+    return workers->allow_code ? run_check_hashes(workers->allow_code) : SHOAL_OK;
+}
+
 /* As many workers as the job was started with, unless whoever resumes it says otherwise. */
 static int choose_workers(run_workers_options *workers, const shoal_outcome *outcome, const shoal_job *about)
 {
@@ -64,7 +81,7 @@ static int choose_workers(run_workers_options *workers, const shoal_outcome *out
         workers->as_scaled = true;
         json_array_foreach(before, i, spec) if (json_is_string(spec) && workers->workers.count < SHOAL_TEXTS_MOST)
             workers->workers.text[workers->workers.count++] = json_string_value(spec);
-    } else if (workers->workers.count == 1 && strcmp(workers->workers.text[0], "none") == 0) {
+    } else if (run_workers_are_none(workers)) {
         workers->workers.count = 0;
     }
     int status = run_workers_check(
@@ -178,7 +195,9 @@ int run_resume(shoal_outcome **out, run_jobs *jobs, const char *id, const run_re
     shoal_job *about = NULL;
     run_kept_request *kept = NULL;
     *out = NULL;
-    int status = base_alloc(&kept, 1, sizeof *kept, "a job");
+    int status = check_resume_options(options);
+    if (status == SHOAL_OK)
+        status = base_alloc(&kept, 1, sizeof *kept, "a job");
     if (status == SHOAL_OK)
         status = shoal_job_describe(&about, jobs->store, id, 0, run_jobs_deadline(jobs));
     if (status == SHOAL_OK)

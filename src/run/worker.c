@@ -28,6 +28,7 @@
 #include "kernel/kernel.h"
 #include "learn/face.h"
 #include "learn/module.h"
+#include "kept_request.h"
 #include "request.h"
 
 static const double LEAVE_SECONDS = 0.9;                   /* from the order to leave to the end of the process */
@@ -48,9 +49,9 @@ static const shoal_option work_rows[] = {
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, roles), "ROLES",
      .help = "what it does: map, reduce and last, with commas between", .fallback = "map,reduce,last"},
     {"idle", 0, SHOAL_OPTION_REAL, offsetof(run_worker_options, idle), "SECONDS",
-     .help = "end after so long without a job; never when left out", .least = 0.001},
+     .help = "end after this long without a job (default: never)", .least = 0.001, .most = SHOAL_JOB_PATIENCE_MOST},
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(run_worker_options, patience), "SECONDS",
-     .help = "end after so long without the store; 300 when left out", .least = 0.1},
+     .help = "end after this long without the store (default: 300)", .least = 0.1, .most = SHOAL_JOB_PATIENCE_MOST},
     {"notice", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, notice), "FILE|COMMAND",
      .help =
          "leave when this file appears, or when this command, run once a second, exits 0: the machine is about to go"},
@@ -121,20 +122,6 @@ static int parse_hex(uint64_t *out, const char *text)
     return SHOAL_OK;
 }
 
-/* Hashes with commas between. */
-static int check_hashes(const char *text)
-{
-    for (const char *at = text; *at || at == text;) {
-        size_t length = strcspn(at, ",");
-        if (length != 64 || strspn(at, "0123456789abcdefABCDEF") < 64)
-            return shoal_fail(SHOAL_USAGE,
-                              "--allow-code: '%s' should be SHA-256s of 64 hexadecimal digits, with commas between",
-                              text);
-        at += length + (at[length] == ',');
-    }
-    return SHOAL_OK;
-}
-
 static int check_hash(const char *text)
 {
     if (!base_hex_is(text, 64))
@@ -175,7 +162,7 @@ static int make_options(shoal_worker_options *out, const run_worker_options *wor
     if (status == SHOAL_OK && work->spec)
         status = check_hash(work->spec);
     if (status == SHOAL_OK && work->allow_code)
-        status = check_hashes(work->allow_code);
+        status = run_check_hashes(work->allow_code);
     if (status == SHOAL_OK)
         status = join_roots(&texts->roots, &work->data_roots);
     if (status == SHOAL_OK)
@@ -345,6 +332,19 @@ static void stop_watch(watch *self)
 
 /* ---- working ----------------------------------------------------------------------------------------------------- */
 
+/* Whoever started a worker by hand, for one job, is told when that failed. */
+static int judge_job(shoal_store *store, const shoal_worker_options *options)
+{
+    shoal_job *job = NULL;
+    int status = SHOAL_OK;
+    if (!options->job || options->spec || shoal_job_describe(&job, store, options->job, 0, shoal_after(5)) < 0)
+        return SHOAL_OK;
+    if (job->state == SHOAL_JOB_FAILED)
+        status = shoal_fail(SHOAL_INVALID, "job %s failed: %s", job->id, job->message ? job->message : "unknown cause");
+    shoal_job_free(&job);
+    return status;
+}
+
 /* A removed job has ended like any other; one that is not there for who was started for it has been forgotten by the
  * store, and will be put there again. */
 static int judge_end(run_worker_end *end, shoal_store *store, const shoal_worker_options *options, int status)
@@ -378,6 +378,8 @@ static int work_on_jobs(run_worker_end *end, shoal_store *store, const shoal_wor
         stop_watch(&watch);
         if (status == SHOAL_STOPPED && watch.leaving > 0)
             status = SHOAL_OK;
+        else if (status == SHOAL_OK)
+            status = judge_job(store, options);
     }
     shoal_worker_free(&watch.worker);
     return judge_end(end, store, options, status);

@@ -325,6 +325,26 @@ def a_job_that_waits_says_what_for():
 
 
 @apart.test
+def who_waits_for_the_only_job_that_runs_need_not_name_it():
+    succeeds("kmeans", DATA, *LEARN, "--store", "st", "--workers", "1")
+    submit()
+    fails(3, "no worker has been seen for", "job", "wait", "--store", "st", "--patience", "0.3")
+    submit()
+    fails(2, "there are 3 jobs in st: name one of them", "job", "wait", "--store", "st", "--patience", "0.3")
+
+
+@apart.test
+def a_worker_tells_that_its_job_failed():
+    with open("nan.c", "w") as file:
+        file.write("#include <math.h>\n#include <shoal/module.h>\nstatic void map(double *sum, const double *m, "
+                   "const shoal_rows *rows, const shoal_setting *s) { sum[0] = NAN; }\nSHOAL_MODULE(.map = map);\n")
+    name = succeeds("run", "nan.c", DATA, "--store", "st", "--detach").out.strip()
+    hashes = ",".join(show()["code"].values())
+    done = fails(1, "joins job", "worker", "--store", "st", "--job", name, "--allow-code", hashes)
+    assert f"shoal: job {name} failed: " in done.err and "done: the job failed" in done.err, done.err
+
+
+@apart.test
 def the_dead_are_not_counted():
     submit("--lease", "1")
     worker = start("worker", "--store", SLOW, "--slots", "1")
@@ -602,7 +622,7 @@ def wrong_usage_is_told_in_one_sentence():
     for option in (["--detach"], ["--reduce", "flat"], ["--roles", "split"], ["--slices",
                                                                               "2"], ["--job", "a"], ["--patience",
                                                                                                      "1"]):
-        kmeans(2, "need --workers WHERE or --store URL", *option)
+        kmeans(2, f"{option[0]} needs --workers WHERE or --store URL", *option)
     kmeans(2, "--slices must be at most 12, the grains that the rows make, not 5000", "--store", "st",
            "--slices", "5000")
     kmeans(2, "--workers: 'local:99999' should be local:N with N from 1 to", "--workers", "local:99999")
@@ -635,6 +655,13 @@ def wrong_usage_is_told_in_one_sentence():
     fails(2, "--id: 'xyz' is not 16", "worker", "--store", "st", "--id", "xyz")
     fails(2, "--spec: '12' is not a SHA-256", "worker", "--store", "st", "--spec", "12")
     fails(2, "--data-root", "worker", "--store", "st", "--data-root", "/nowhere")
+    fails(2, "--allow-code: 'xyz' should be SHA-256", "job", "resume", first, "--store", "st", "--allow-code", "xyz")
+    for option in (["--threads", "1"], ["--kernel", "portable"], ["--ssh", "x"], ["--roles", "all"],
+                   ["--worker-memory", "1GiB"]):
+        fails(2, f"{option[0]} is about workers that are started here", "job", "resume", first, "--store", "st",
+              "--workers", "none", *option)
+    fails(2, "--patience must be at most 1000000000, not 1e10", "worker", "--store", "st", "--patience", "1e10")
+    fails(2, "--lease: '' is not a number", "kmeans", DATA, *LEARN, "--store", "st", "--lease", "")
     fails(2, "unknown kind of store 'ftp'", "worker", "--store", "st", "--data-root", "ftp://x")
     fails(1, "there is no job nothing", "worker", "--store", "st", "--job", "nothing")
     wrong = fails(1, "spec", "worker", "--store", "st", "--job", second, "--spec", "0" * 64)

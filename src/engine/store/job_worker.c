@@ -288,8 +288,15 @@ static void leave_job(job_run *run, int status)
         pthread_mutex_lock(&run->worker->lock);
         snprintf(state, sizeof state, "left: %s", run->worker->why);
         pthread_mutex_unlock(&run->worker->lock);
+    } else if (status < 0) {
+        snprintf(state, sizeof state, "failed: %.390s", error);
     } else {
-        snprintf(state, sizeof state, status < 0 ? "failed: %s" : "done", error);
+        bool failed = run->model && run->model->state == SHOAL_JOB_FAILED;
+        bool cancelled = run->model && run->model->state == SHOAL_JOB_CANCELLED;
+        snprintf(state, sizeof state, "done%s",
+                 failed      ? ": the job failed"
+                 : cancelled ? ": the job was cancelled"
+                             : "");
     }
     if (run->beat) {
         job_log(run, "%s", state);
