@@ -95,11 +95,18 @@ static int follow_link(char **path, const char *to)
     return SHOAL_OK;
 }
 
+/* Where a path leads that may be "-". */
+static const char *place_of(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "/dev/stdout" : path;
+}
+
 int base_output_resolve(char **out, const char *path)
 {
     enum { LINKS_MOST = 40 };
     struct stat info;
     char *current = NULL, to[4096];
+    path = place_of(path);
     *out = NULL;
     if (stat(path, &info) == 0) {
         char *real = realpath(path, NULL); /* NULL for a pipe behind /dev/stdout, which has no other name */
@@ -127,10 +134,15 @@ static bool is_plain_or_absent(const char *path)
     return stat(path, &info) < 0 || S_ISREG(info.st_mode);
 }
 
+bool base_output_is_special(const char *path)
+{
+    return strncmp(path, "/dev/", 5) == 0 || !is_plain_or_absent(path);
+}
+
 int base_output_standard(const char *path)
 {
     struct stat file, stream;
-    if (stat(path, &file) < 0)
+    if (stat(place_of(path), &file) < 0)
         return -1;
     for (int descriptor = STDOUT_FILENO; descriptor <= STDERR_FILENO; descriptor++) {
         int flags = fcntl(descriptor, F_GETFL);
@@ -249,6 +261,17 @@ FILE *base_output_stream(base_output *output)
     return output->stream;
 }
 
+int base_output_redirect(base_output *output, const char *path)
+{
+    char *resolved = NULL;
+    int status = base_output_resolve(&resolved, path);
+    if (status < 0)
+        return status;
+    base_free(&output->path);
+    output->path = resolved;
+    return SHOAL_OK;
+}
+
 void base_output_sync_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -326,6 +349,7 @@ int base_output_folders(const char *path)
 
 int base_output_check(const char *path)
 {
+    path = place_of(path);
     if (!is_plain_or_absent(path)) {
         if (access(path, W_OK) == 0) {
             struct stat info;

@@ -8,8 +8,9 @@
  *
  * The temporary lies beside the target (PATH.tmp-PID-RANDOM) and is always our own.  A new file gets the mode the
  * umask leaves, an old one keeps its mode; a symbolic link stays one, and what it points to is replaced or made.
- * Targets that are no plain files, such as a pipe, are written directly; so is what standard output or standard error
- * is, through that very descriptor, since a file that is redirected to must not be replaced under it.
+ * "-" is standard output.  Targets that are not plain files, such as a pipe, are written directly; so is what standard
+ * output or standard error is, through that very descriptor, since a file that is redirected to must not be replaced
+ * under it.
  *
  * "Never half" holds when the program is killed at any moment.  Nothing is forced to the disk before the rename
  * (outputs can be large), so after a crash of the machine it is up to the file system: those that write a file's data
@@ -30,6 +31,8 @@ int base_output_open(base_output **out, const char *path);
 int base_output_write(base_output *output, const void *bytes, size_t size);
 /* Its stream, for printf and libraries that write to a FILE; errors are found at commit. */
 FILE *base_output_stream(base_output *output);
+/* Commits to another path, beside the first one, than it was opened for. */
+int base_output_redirect(base_output *output, const char *path);
 int base_output_commit(base_output **output);
 /* The same for what must outlive a crash of the machine: it is on the disk before the rename, and so is its name at the
  * return. */
@@ -40,6 +43,9 @@ void base_output_discard_all(void);
 /* The file an output path means: absolute, behind all links; its folder's path and its name when it is yet to be made.
  * The path itself when its folder does not exist. */
 int base_output_resolve(char **out, const char *path);
+/* Whether a path is a device, or something there that is not a plain file: its name has no ending that could say what
+ * to write. */
+bool base_output_is_special(const char *path);
 /* 1 or 2 when the path is what standard output or standard error writes to; -1 otherwise. */
 int base_output_standard(const char *path);
 

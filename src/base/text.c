@@ -37,6 +37,15 @@ size_t base_text_next(bool *plain, const char *text)
     return length > 0 ? length : 1;
 }
 
+size_t base_text_letter(uint32_t *out, const char *text)
+{
+    size_t length = decode(out, (const unsigned char *)text);
+    if (length > 0)
+        return length;
+    *out = 0xdc00u + (unsigned char)*text;
+    return 1;
+}
+
 void base_text_clean(char *text)
 {
     char *to = text;

@@ -10,6 +10,9 @@
 /* Bytes of the character that a text, which is not empty, begins with; *plain when people can be shown it.  What is
  * no UTF-8 counts as characters of one byte that can't. */
 size_t base_text_next(bool *plain, const char *text);
+/* Decodes the character that a text, which is not empty, begins with, and returns its bytes.  A byte that is not UTF-8
+ * gives U+DC00 plus that byte (PEP 383). */
+size_t base_text_letter(uint32_t *out, const char *text);
 /* Replaces by '?' what people can't be shown. */
 void base_text_clean(char *text);
 /* Whether nothing would be replaced. */

@@ -13,6 +13,7 @@ typedef struct settings {
     bool json;
     int64_t count;
     const char *format;
+    bool force;
 } settings;
 
 static const shoal_option info_rows[] = {
@@ -27,8 +28,8 @@ static const shoal_option head_rows[] = {
 static const shoal_option convert_rows[] = {
     {"format", 'f', SHOAL_OPTION_TEXT, offsetof(settings, format), "FORMAT",
      .help =
-         "format to write: npy, csv, tsv, txt, idx, raw or bin, text and idx also with .gz as in csv.gz; the ending "
-         "of OUT says which when left out"},
+         "format to write: npy, csv, tsv, txt, idx, raw or bin, text and idx also with .gz as in csv.gz (default: by "
+         "the ending of OUT)"},
     {0},
 };
 static const shoal_option *const info_options = info_rows, *const head_options = head_rows,
@@ -48,6 +49,7 @@ static const base_option_group head_groups[] = {
 };
 static const base_option_group convert_groups[] = {
     {"Output", &convert_options, 0},
+    {"Replacing files", &run_force_options, offsetof(settings, force)},
     {"Reading the data", &run_data_options, offsetof(settings, data)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
@@ -163,17 +165,18 @@ static int run_head(void *from_main, const char *const *word, int words)
 static int run_convert(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
+    run_file outputs[] = {{"OUT", word[1], {.kind = DATA_CONTENT_ARRAY, .format = settings->format, .rank = 2}}, {0}};
+    const run_file inputs[] = {{.name = "IN", .path = word[0]}, {0}};
     shoal_data *data = NULL;
     (void)words;
-    if (strcmp(word[1], "-") == 0)
-        return shoal_fail(SHOAL_USAGE, "OUT: '-' is no file; for standard output say /dev/stdout");
-    int status = data_write_check(word[1], settings->format);
-    if (status < 0 && !settings->format)
-        return shoal_fail(status, "%s; --format names it for a pipe or any other name", shoal_error());
-    if (status == SHOAL_OK)
-        status = base_output_check(word[1]);
+    int status = run_files_check(outputs, inputs, false);
     if (status == SHOAL_OK)
         status = shoal_data_open(&data, word[0], &settings->data);
+    if (status == SHOAL_OK) {
+        outputs[0].content.type = shoal_type_name(shoal_data_type(data));
+        outputs[0].content.columns = shoal_data_columns(data);
+        status = run_files_check_old(outputs, settings->force);
+    }
     if (status == SHOAL_OK)
         status = data_write_as(data, word[1], settings->format);
     shoal_data_free(&data);

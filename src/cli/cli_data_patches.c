@@ -10,7 +10,7 @@
 typedef struct settings {
     cli_common common;
     data_patches_request request;
-    bool grey;
+    bool grey, force;
     int64_t threads;
     cli_print_settings print;
 } settings;
@@ -60,6 +60,7 @@ static const shoal_option *const cutting_options = cutting_rows, *const preparin
 static const base_option_group groups[] = {
     {"Cutting", &cutting_options, 0},
     {"Preparing", &preparing_options, 0},
+    {"Replacing files", &run_force_options, offsetof(settings, force)},
     {"Printing", &cli_print_options, offsetof(settings, print)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
@@ -68,15 +69,25 @@ static const base_option_group groups[] = {
 static int check_files(const settings *settings, const char *out, const char *const *word, int count)
 {
     const data_patches_request *request = &settings->request;
-    const run_file outputs[] = {{"OUT", out}, {"--save-whitening", request->save}, {NULL, NULL}};
+    const run_file outputs[] = {
+        {"OUT",
+         out,
+         {.kind = DATA_CONTENT_ARRAY,
+          .type = type_names[request->type],
+          .rank = 2,
+          .columns = request->size * request->size * (request->colour ? 3 : 1)}},
+        {"--save-whitening", request->save, {.kind = DATA_CONTENT_MODEL, .learner = "whitening"}},
+        {0}};
     run_file *inputs = NULL;
     int status = base_alloc(&inputs, (size_t)count + 2, sizeof *inputs, "a list of files");
     if (status < 0)
         return status;
     for (int i = 0; i < count; i++)
-        inputs[i] = (run_file){"IMAGES", word[i]};
-    inputs[count] = (run_file){"--use-whitening", request->use};
+        inputs[i] = (run_file){.name = "IMAGES", .path = word[i]};
+    inputs[count] = (run_file){.name = "--use-whitening", .path = request->use};
     status = run_files_check(outputs, inputs, settings->print.json);
+    if (status == SHOAL_OK)
+        status = run_files_check_old(outputs, settings->force);
     base_free(&inputs);
     return status;
 }
@@ -136,7 +147,7 @@ static const char *plural(int64_t count)
 
 static int print_patches_summary(const data_patches *made, const cli_print_settings *print, double seconds)
 {
-    const run_file outputs[] = {{"OUT", made->out}, {NULL, NULL}};
+    const run_file outputs[] = {{.name = "OUT", .path = made->out}, {0}};
     FILE *stream = cli_summary_stream(outputs);
     char patches[32], images[32];
     if (print->json)
@@ -186,7 +197,7 @@ static int run_patches(void *from_main, const char *const *word, int words)
 }
 
 static const char *const description[] = {
-    "Cuts random square patches from images and writes them as rows of OUT.npy, ready for shoal autoencoder and shoal "
+    "Cuts random square patches from images and writes them as rows of OUT, ready for shoal autoencoder and shoal "
     "kmeans. IMAGES are PNG and JPEG files, folders of them with all folders below, and .npy arrays: images x height x "
     "width, height x width, or one of these x 3 for colours, of uint8, uint16 or floats.",
     "A patch is drawn from any image with the same chance, whatever its size, and from any place in it with the same "
@@ -199,7 +210,8 @@ static const char *const description[] = {
     "range (--range), in this order. --whiten takes the mean of all patches from each and makes all directions equally "
     "strong but for --epsilon: with covariance U S U', x becomes U (S + epsilon)^-1/2 U' (x - mean).",
     "A file that can't be read, or only in part, fails the command before anything is written; with --skip-broken "
-    "such files are left out and named. In folders only files that end with .png, .jpg or .jpeg are taken. Links to "
+    "such files are left out and named. In folders files that end with .png, .jpg or .jpeg are taken, or .npy arrays "
+    "if there are no such files. Links to "
     "files are followed there, links to folders are not.",
     NULL,
 };
@@ -213,7 +225,7 @@ static const learn_example examples[] = {
 const cli_verb cli_data_patches = {
     .name = "data patches",
     .summary = "cut random patches from images",
-    .word = {"IMAGES...", "OUT.npy"},
+    .word = {"IMAGES...", "OUT"},
     .words_least = 2,
     .synopsis = "[options]",
     .description = description,

@@ -9,6 +9,7 @@ typedef struct settings {
     run_jobs_settings jobs;
     run_place run;
     run_workers_options workers;
+    bool force;
     cli_print_settings print;
 } settings;
 
@@ -44,6 +45,7 @@ static const shoal_option *const worker_options = worker_rows;
 static const base_option_group groups[] = {
     {"Workers", &worker_options, 0},
     {"Jobs that were submitted elsewhere", &run_foreign_options, offsetof(settings, workers)},
+    {"Output", &run_force_options, offsetof(settings, force)},
     {"Printing", &cli_print_options, offsetof(settings, print)},
     {"Store", &run_jobs_options, offsetof(settings, jobs)},
     {"Help", &cli_common_options, offsetof(settings, common)},
@@ -62,6 +64,7 @@ static int run_resume_verb(void *from_main, const char *const *word, int words)
     const run_resume_options options = {.place = settings->run,
                                         .workers = settings->workers,
                                         .json = settings->print.json,
+                                        .force = settings->force,
                                         .watch = cli_watcher(&watch)};
     int status = run_jobs_open(&jobs, &settings->jobs, RUN_JOBS_WRITE);
     if (status == SHOAL_OK)

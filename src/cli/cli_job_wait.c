@@ -108,7 +108,7 @@ typedef struct result_settings {
     cli_common common;
     run_jobs_settings jobs;
     const char *folder, *tensor, *output;
-    bool json;
+    bool force, json;
 } result_settings;
 
 static const shoal_option result_rows[] = {
@@ -116,7 +116,8 @@ static const shoal_option result_rows[] = {
      .help = "write every tensor of the result as NAME.npy into this folder, which is made if it is not there"},
     {"tensor", 0, SHOAL_OPTION_TEXT, offsetof(result_settings, tensor), "NAME",
      .help = "write this tensor, to what --output names"},
-    {"output", 0, SHOAL_OPTION_TEXT, offsetof(result_settings, output), "FILE.npy", .help = "where --tensor goes"},
+    {"output", 0, SHOAL_OPTION_TEXT, offsetof(result_settings, output), "FILE",
+     .help = "where --tensor goes: .npy, .csv, .tsv, .txt or .idx; '-' prints it"},
     {"json", 0, SHOAL_OPTION_FLAG, offsetof(result_settings, json), NULL,
      .help = "print the numbers as one JSON object"},
     {0},
@@ -124,6 +125,7 @@ static const shoal_option result_rows[] = {
 static const shoal_option *const result_options = result_rows;
 static const base_option_group result_groups[] = {
     {"Output", &result_options, 0},
+    {"Replacing files", &run_force_options, offsetof(result_settings, force)},
     {"Store", &run_jobs_options, offsetof(result_settings, jobs)},
     {"Help", &cli_common_options, offsetof(result_settings, common)},
     {0},
@@ -183,21 +185,24 @@ static void print_result_text(const shoal_result *result)
 static int run_result(void *from_main, const char *const *word, int words)
 {
     const result_settings *settings = from_main;
+    const run_file outputs[] = {{"--output", settings->output, {.kind = DATA_CONTENT_ARRAY}}, {0}}, inputs[] = {{0}};
     char id[SHOAL_JOB_ID_BYTES];
     shoal_result *result = NULL;
     run_jobs jobs = {0};
     (void)words;
     if (!settings->tensor != !settings->output)
-        return shoal_fail(SHOAL_USAGE, "--tensor NAME and --output FILE.npy go together");
-    int status = run_jobs_open_one(&jobs, id, &settings->jobs, RUN_JOBS_READ, word[0]);
+        return shoal_fail(SHOAL_USAGE, "--tensor NAME and --output FILE go together");
+    int status = run_files_check(outputs, inputs, settings->json);
+    if (status == SHOAL_OK)
+        status = run_jobs_open_one(&jobs, id, &settings->jobs, RUN_JOBS_READ, word[0]);
     if (status == SHOAL_OK)
         status = shoal_job_result(&result, jobs.store, id, learn_algorithms(), run_jobs_deadline(&jobs));
     if (status == SHOAL_STOPPED)
         status = say_stopped();
     if (status == SHOAL_OK && settings->tensor)
-        status = run_tensor_write(settings->output, result, settings->tensor);
+        status = run_tensor_write(settings->output, result, settings->tensor, settings->force);
     if (status == SHOAL_OK && settings->folder)
-        status = run_tensors_write(settings->folder, result);
+        status = run_tensors_write(settings->folder, result, settings->force);
     if (status == SHOAL_OK && settings->json)
         status = print_json(id, result);
     else if (status == SHOAL_OK && !settings->tensor)

@@ -124,6 +124,7 @@ static const shoal_option *const constant_options = constant_rows;
 static const shoal_option output_rows[] = {
     {"picture", 0, SHOAL_OPTION_TEXT, AT(picture), "FILE.svg",
      .help = "draw time and cost against workers, and against each other"},
+    {"force", 0, SHOAL_OPTION_FLAG, AT(force), NULL, .help = "replace FILE.svg whatever it holds"},
     {"all", 0, SHOAL_OPTION_FLAG, AT(all), NULL, .help = "print every row of the table"},
     {"json", 0, SHOAL_OPTION_FLAG, AT(json), NULL, .help = "print one JSON object instead of the table"},
     {0},
@@ -151,10 +152,13 @@ static void note_measuring(const char *text)
 static int make_plan(const cli_plan_asked *asked)
 {
     const cli_plan_settings *set = asked->settings;
-    const run_file outputs[] = {{"--picture", set->picture}, {0}}, inputs[] = {{"DATA", asked->path}, {0}};
+    const run_file outputs[] = {{"--picture", set->picture, {.kind = DATA_CONTENT_CHART}}, {0}},
+                   inputs[] = {{.name = "DATA", .path = asked->path}, {0}};
     plan_request request = {0};
     plan *plan = NULL;
     int status = run_files_check(outputs, inputs, set->json);
+    if (status == SHOAL_OK)
+        status = run_files_check_old(outputs, set->force);
     if (status == SHOAL_OK)
         status = cli_plan_read(&request, asked);
     request.meter = (plan_meter){plan_measure_probe, plan_measure_learner, note_measuring, cli_signals_stop()};

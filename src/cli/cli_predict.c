@@ -22,6 +22,7 @@ typedef struct settings {
     cli_common common;
     const char *outputs[OUTPUTS_MOST];
     scoring scoring;
+    bool force;
     shoal_data_options data;
     run_place run;
     run_ranks_options ranks;
@@ -70,6 +71,7 @@ static const shoal_option *const scoring_options = scoring_rows;
 static const base_option_group groups[] = {
     {"Output", &output_options, offsetof(settings, outputs)},
     {"Scoring", &scoring_options, offsetof(settings, scoring)},
+    {"Replacing files", &run_force_options, offsetof(settings, force)},
     {"Reading the data", &run_data_options, offsetof(settings, data)},
     {"Running", &run_place_options, offsetof(settings, run)},
     {"Ranks", &run_engine_options, offsetof(settings, ranks)},
@@ -162,7 +164,7 @@ static int print_predict_summary(const run_applied *applied, const run_score *sc
 static int run_predict(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
-    const run_file sources[] = {{"MODEL", word[0]}, {"DATA", word[1]}, {0}};
+    const run_file sources[] = {{.name = "MODEL", .path = word[0]}, {.name = "DATA", .path = word[1]}, {0}};
     run_file written[OUTPUTS_MOST + 1] = {0};
     char option[OUTPUTS_MOST][RUN_NAME_BYTES];
     const char *names[OUTPUTS_MOST + 1] = {0};
@@ -173,7 +175,7 @@ static int run_predict(void *from_main, const char *const *word, int words)
     (void)words;
     for (int i = 0; output_rows[i].name; i++) {
         snprintf(option[i], sizeof option[i], "--%s", output_rows[i].name);
-        written[i] = (run_file){option[i], settings->outputs[i]};
+        written[i] = (run_file){option[i], settings->outputs[i], {.kind = DATA_CONTENT_ARRAY}};
         names[i] = output_rows[i].name;
     }
     int status = kernel_choose(&set, settings->run.kernel);
@@ -191,6 +193,7 @@ static int run_predict(void *from_main, const char *const *word, int words)
                                                     .reading = settings->data,
                                                     .place = settings->run,
                                                     .ranks = settings->ranks,
+                                                    .force = settings->force,
                                                     .names = names,
                                                     .paths = settings->outputs,
                                                     .watch = cli_watcher(&watch)});

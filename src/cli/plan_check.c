@@ -2,11 +2,9 @@
  * gives one believes that it counts.  See plan_verb.h. */
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/option.h"
 #include "plan/units.h"
-#include "base/path.h"
 #include "plan_verb.h"
 
 typedef struct given {
@@ -104,15 +102,6 @@ static int check_store_option(const char *store)
                       name);
 }
 
-/* It is drawn as SVG, whatever the file is called. */
-static int check_picture(const char *path)
-{
-    const char *dot = path ? strrchr(base_path_name(path), '.') : NULL;
-    if (!dot || strcasecmp(dot, ".svg") == 0)
-        return SHOAL_OK;
-    return shoal_fail(SHOAL_USAGE, "--picture %s: plans are drawn as .svg", path);
-}
-
 /* What says how large the data are. */
 static int check_data(const cli_plan_asked *asked)
 {
@@ -139,9 +128,7 @@ int cli_plan_check(const cli_plan_asked *asked, bool local)
         status = check_crew(set, local);
     if (status == SHOAL_OK)
         status = check_prices(set);
-    if (status == SHOAL_OK)
-        status = check_store_option(set->store);
-    return status == SHOAL_OK ? check_picture(set->picture) : status;
+    return status == SHOAL_OK ? check_store_option(set->store) : status;
 }
 
 /* ---- the request ------------------------------------------------------------------------------------------------- */

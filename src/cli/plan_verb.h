@@ -30,7 +30,7 @@ typedef struct cli_plan_settings {
     bool no_probe;
     /* Output. */
     const char *picture;
-    bool json, all;
+    bool json, all, force;
 } cli_plan_settings;
 
 /* What the learner of a plan is. */

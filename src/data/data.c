@@ -214,6 +214,16 @@ int data_set_shape(shoal_data *data, uint64_t rows, uint64_t columns, shoal_type
     return SHOAL_OK;
 }
 
+void data_note_image(shoal_data *data, const uint64_t *shape, int rank)
+{
+    const bool colour = rank == 4 && shape[3] == 3;
+    if (rank != 3 && !colour)
+        return;
+    data->image.height = (int64_t)shape[1];
+    data->image.width = (int64_t)shape[2];
+    data->image.channels = colour ? 3 : 1;
+}
+
 bool data_fold_shape(uint64_t *columns, const uint64_t *shape, int rank)
 {
     size_t product = 1;

@@ -163,6 +163,9 @@ struct shoal_data {
     char *detail;
     int64_t rows, columns;
     shoal_type type;
+    struct {
+        int64_t height, width, channels;
+    } image;                     /* that a row is, when the file says so; else zeros */
     const unsigned char *values; /* row 0, when resident; else NULL */
     base_mapped *mapped;         /* the whole file, when `values` point into it; else NULL */
     int mapped_file;             /* its descriptor, or -1 */
@@ -194,6 +197,8 @@ int data_refine(shoal_data **data, const shoal_data_options *options);
 int data_rename(shoal_data *data, const char *path);
 /* Checks and sets what a header claims.  SHOAL_INVALID for no rows, no columns, or more bytes than fit 63 bits. */
 int data_set_shape(shoal_data *data, uint64_t rows, uint64_t columns, shoal_type type);
+/* Notes that rows are images: of HxW or HxWx3 values. */
+void data_note_image(shoal_data *data, const uint64_t *shape, int rank);
 /* Folds the dimensions after the first into columns; *columns is 1 for one dimension.  False when that overflows. */
 bool data_fold_shape(uint64_t *columns, const uint64_t *shape, int rank);
 /* Reads a type such as "float32", "f4", "<f8" or "|b1"; false when it is none of ours.  *swapped says that its

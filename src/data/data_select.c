@@ -230,6 +230,7 @@ static int rearrange(shoal_data *data, const int64_t *columns, int64_t count)
     data->names = names;
     data->name_offsets = offsets;
     data->columns = count;
+    memset(&data->image, 0, sizeof data->image); /* values in another order are another image */
     return SHOAL_OK;
 }
 

@@ -6,18 +6,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/text.h"
 
 enum { BLOCK_BYTES = 1 << 20, TEXT_BYTES = 64 << 10, NPY_ALIGNMENT = 64 };
 
 typedef struct writer {
     const struct encoding *encoding;
     data_sink sink;
-    shoal_data *data;
     const char *path;
-    void *scratch; /* room for a block of rows */
-    char *text;    /* of TEXT_BYTES; NULL unless the encoding is text */
+    shoal_type type;
+    int rank; /* as .npy and IDX have it */
+    const int64_t *shape;
+    int64_t rows, columns;   /* the same with all dimensions after the first as columns */
+    const shoal_data *names; /* which has the names of the columns; NULL for none */
+    data_codes words;
+    size_t letters; /* of the longest word, in .npy */
+    void *scratch;  /* room for a block of rows */
+    char *text;     /* of TEXT_BYTES; NULL unless the encoding is text */
     size_t text_used;
 } writer;
 
@@ -26,6 +34,7 @@ struct encoding {
     const char *ending;
     bool may_gzip;
     char delimiter; /* text only */
+    bool has_words; /* it can hold words as well as numbers */
     /* Writes what comes before the rows.  Fails before anything is written if the data do not fit. */
     int (*begin)(writer *writer);
     int (*add_rows)(writer *writer, const void *rows, int64_t count);
@@ -33,14 +42,13 @@ struct encoding {
 
 /* ---- npy --------------------------------------------------------------------------------------------------------- */
 
-size_t data_npy_header_write(char text[DATA_NPY_HEADER_ROOM], shoal_type type, int rank, const int64_t *shape)
+static size_t print_npy_header(char text[DATA_NPY_HEADER_ROOM], const char *descr, int rank, const int64_t *shape)
 {
     enum { ROOM = DATA_NPY_HEADER_ROOM, PREFIX = 10 };
     static const char prefix[PREFIX] = "\x93NUMPY\x01";
     memcpy(text, prefix, PREFIX);
     size_t used = PREFIX;
-    used += (size_t)snprintf(text + used, ROOM - used, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-                             data_type_descr(type));
+    used += (size_t)snprintf(text + used, ROOM - used, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
     for (int i = 0; i < rank; i++)
         used += (size_t)snprintf(text + used, ROOM - used, "%lld,%s", (long long)shape[i], i + 1 < rank ? " " : "");
     if (rank > 1)
@@ -54,15 +62,14 @@ size_t data_npy_header_write(char text[DATA_NPY_HEADER_ROOM], shoal_type type, i
     return total;
 }
 
-static int write_npy_header(data_sink *sink, shoal_type type, int rank, const int64_t *shape)
+size_t data_npy_header_write(char text[DATA_NPY_HEADER_ROOM], shoal_type type, int rank, const int64_t *shape)
 {
-    char text[DATA_NPY_HEADER_ROOM];
-    return data_sink_write(sink, text, data_npy_header_write(text, type, rank, shape));
+    return print_npy_header(text, data_type_descr(type), rank, shape);
 }
 
 static int count_bytes(size_t *bytes, const char *path, shoal_type type, int rank, const int64_t *shape)
 {
-    if (rank < 0 || rank > 64 || (unsigned)type >= SHOAL_TYPES)
+    if (rank < 0 || rank > DATA_NPY_RANK_MOST || (unsigned)type >= SHOAL_TYPES)
         return shoal_fail(SHOAL_USAGE, "%s: an npy array has a type and up to 64 dimensions", path);
     *bytes = shoal_type_size(type);
     for (int i = 0; i < rank; i++)
@@ -72,32 +79,71 @@ static int count_bytes(size_t *bytes, const char *path, shoal_type type, int ran
     return SHOAL_OK;
 }
 
-int shoal_npy_write(const char *path, const void *values, shoal_type type, int rank, const int64_t *shape)
+/* Counts the letters of the longest word; numpy has no words of none. */
+static size_t count_letters(const data_codes *words)
 {
-    data_sink sink = {0};
-    size_t bytes;
-    int status = count_bytes(&bytes, path, type, rank, shape);
-    if (status == SHOAL_OK)
-        status = data_sink_open(&sink, path, false);
-    if (status == SHOAL_OK)
-        status = write_npy_header(&sink, type, rank, shape);
-    if (status == SHOAL_OK)
-        status = data_sink_write(&sink, values, bytes);
-    if (status == SHOAL_OK)
-        status = data_sink_commit(&sink);
-    data_sink_close(&sink);
-    return status;
+    size_t most = 1;
+    for (int64_t i = 0; i < words->count; i++) {
+        size_t letters = 0;
+        uint32_t letter;
+        for (const char *at = words->word[i]; *at; letters++)
+            at += base_text_letter(&letter, at);
+        most = letters > most ? letters : most;
+    }
+    return most;
 }
 
 static int begin_npy(writer *writer)
 {
-    int64_t shape[2] = {writer->data->rows, writer->data->columns};
-    return write_npy_header(&writer->sink, writer->data->type, 2, shape);
+    char text[DATA_NPY_HEADER_ROOM], descr[32];
+    snprintf(descr, sizeof descr, "%s", data_type_descr(writer->type));
+    if (writer->words.word) {
+        writer->letters = count_letters(&writer->words);
+        snprintf(descr, sizeof descr, "%cU%zu", __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>', writer->letters);
+    }
+    return data_sink_write(&writer->sink, text, print_npy_header(text, descr, writer->rank, writer->shape));
+}
+
+/* The word that a value is the code of. */
+static int find_word(const char **out, const writer *writer, const void *values, int64_t index)
+{
+    double code;
+    const char *at = (const char *)values + (size_t)index * shoal_type_size(writer->type);
+    shoal_convert_float64(&code, at, writer->type, 1);
+    if (!(code >= 0) || code >= (double)writer->words.count || code != (double)(int64_t)code)
+        return shoal_fail(SHOAL_INVALID, "%s: %g is not the number of one of the %lld classes", writer->path, code,
+                          (long long)writer->words.count);
+    *out = writer->words.word[(int64_t)code];
+    return SHOAL_OK;
+}
+
+/* numpy has words as UCS-4 of one length, with zeros at their ends. */
+static int add_word_npy(writer *writer, const char *word)
+{
+    size_t used = 0;
+    int status = SHOAL_OK;
+    for (; used < writer->letters && status == SHOAL_OK; used++) {
+        uint32_t letter = 0;
+        if (*word)
+            word += base_text_letter(&letter, word);
+        status = data_sink_write(&writer->sink, &letter, sizeof letter);
+    }
+    return status;
 }
 
 static int add_rows_plain(writer *writer, const void *rows, int64_t count)
 {
-    return data_sink_write(&writer->sink, rows, (size_t)count * data_row_bytes(writer->data));
+    int64_t values = count * writer->columns;
+    const char *word = "";
+    int status = SHOAL_OK;
+    if (!writer->words.word)
+        return data_sink_write(&writer->sink, rows, (size_t)values * shoal_type_size(writer->type));
+    for (int64_t i = 0; i < values && status == SHOAL_OK; i++) {
+        status = find_word(&word, writer, rows, i);
+        if (status == SHOAL_OK)
+            status = add_word_npy(writer, word);
+    }
+    return status;
 }
 
 /* ---- raw --------------------------------------------------------------------------------------------------------- */
@@ -126,23 +172,24 @@ static unsigned char idx_code(shoal_type type)
 
 static int begin_idx(writer *writer)
 {
-    const shoal_data *data = writer->data;
-    if (!idx_code(data->type))
-        return shoal_fail(SHOAL_USAGE, "%s: IDX can't hold %s; .npy can", writer->path, shoal_type_name(data->type));
-    if (data->rows > UINT32_MAX || data->columns > UINT32_MAX)
-        return shoal_fail(SHOAL_USAGE, "%s: IDX counts rows and columns in 32 bits; .npy has more", writer->path);
-    bool flat = data->columns == 1;
-    unsigned char header[12] = {0, 0, idx_code(data->type), flat ? 1 : 2};
-    for (int i = 0; i < 4; i++) {
-        header[4 + i] = (unsigned char)(data->rows >> (24 - 8 * i));
-        header[8 + i] = (unsigned char)(data->columns >> (24 - 8 * i));
+    enum { RANK_MOST = 255 };
+    const int rank = writer->columns == 1 ? 1 : writer->rank; /* labels are a row of values, as MNIST has them */
+    const int64_t one = writer->rows, *shape = rank == 1 ? &one : writer->shape;
+    unsigned char header[4 + 4 * RANK_MOST] = {0, 0, idx_code(writer->type), (unsigned char)rank};
+    if (!idx_code(writer->type))
+        return shoal_fail(SHOAL_USAGE, "%s: IDX can't hold %s; .npy can", writer->path, shoal_type_name(writer->type));
+    for (int i = 0; i < rank; i++) {
+        if (shape[i] > UINT32_MAX)
+            return shoal_fail(SHOAL_USAGE, "%s: IDX counts rows and columns in 32 bits; .npy has more", writer->path);
+        for (int byte = 0; byte < 4; byte++)
+            header[4 + 4 * i + byte] = (unsigned char)(shape[i] >> (24 - 8 * byte));
     }
-    return data_sink_write(&writer->sink, header, flat ? 8 : 12);
+    return data_sink_write(&writer->sink, header, (size_t)(4 + 4 * rank));
 }
 
 static int add_rows_idx(writer *writer, const void *rows, int64_t count)
 {
-    size_t size = shoal_type_size(writer->data->type), values = (size_t)count * (size_t)writer->data->columns;
+    size_t size = shoal_type_size(writer->type), values = (size_t)count * (size_t)writer->columns;
     if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && size > 1) {
         data_swap_bytes(writer->scratch, rows, values, size);
         rows = writer->scratch;
@@ -194,9 +241,9 @@ static bool names_make_a_header(const shoal_data *data)
 
 static int begin_text(writer *writer)
 {
-    shoal_data *data = writer->data;
+    const shoal_data *data = writer->names;
     int status = base_alloc(&writer->text, TEXT_BYTES, 1, "text output");
-    if (status < 0 || !names_make_a_header(data))
+    if (status < 0 || !data || !names_make_a_header(data))
         return status;
     for (int64_t i = 0; status == SHOAL_OK && i < data->columns; i++) {
         status = add_name(writer, shoal_data_column_name(data, i));
@@ -206,27 +253,40 @@ static int begin_text(writer *writer)
     return status < 0 ? status : flush_text(writer);
 }
 
+static int add_value_text(writer *writer, const void *rows, int64_t index)
+{
+    const char *word = "";
+    int status = SHOAL_OK;
+    if (writer->words.word) {
+        status = find_word(&word, writer, rows, index);
+        return status < 0 ? status : add_name(writer, word);
+    }
+    if (writer->text_used + DATA_NUMBER_CHARS > TEXT_BYTES)
+        status = flush_text(writer);
+    if (status == SHOAL_OK)
+        writer->text_used += data_number_print(writer->text + writer->text_used, rows, writer->type, index);
+    return status;
+}
+
 static int add_rows_text(writer *writer, const void *rows, int64_t count)
 {
-    int64_t columns = writer->data->columns, values = count * columns;
+    int64_t columns = writer->columns, values = count * columns;
     int status = SHOAL_OK;
     for (int64_t i = 0; status == SHOAL_OK && i < values; i++) {
-        if (writer->text_used + DATA_NUMBER_CHARS > TEXT_BYTES)
-            if ((status = flush_text(writer)) < 0)
-                break;
-        writer->text_used += data_number_print(writer->text + writer->text_used, rows, writer->data->type, i);
-        status = add_char(writer, (i + 1) % columns == 0 ? '\n' : writer->encoding->delimiter);
+        status = add_value_text(writer, rows, i);
+        if (status == SHOAL_OK)
+            status = add_char(writer, (i + 1) % columns == 0 ? '\n' : writer->encoding->delimiter);
     }
     return status < 0 ? status : flush_text(writer);
 }
 
-/* ---- copying a data set ------------------------------------------------------------------------------------------ */
+/* ---- formats ----------------------------------------------------------------------------------------------------- */
 
 static const struct encoding encodings[] = {
-    {".npy", false, 0, begin_npy, add_rows_plain},   {".csv", true, ',', begin_text, add_rows_text},
-    {".tsv", true, '\t', begin_text, add_rows_text}, {".txt", true, ' ', begin_text, add_rows_text},
-    {".idx", true, 0, begin_idx, add_rows_idx},      {".raw", false, 0, begin_raw, add_rows_plain},
-    {".bin", false, 0, begin_raw, add_rows_plain},
+    {".npy", false, 0, true, begin_npy, add_rows_plain},   {".csv", true, ',', true, begin_text, add_rows_text},
+    {".tsv", true, '\t', true, begin_text, add_rows_text}, {".txt", true, ' ', true, begin_text, add_rows_text},
+    {".idx", true, 0, false, begin_idx, add_rows_idx},     {".raw", false, 0, false, begin_raw, add_rows_plain},
+    {".bin", false, 0, false, begin_raw, add_rows_plain},
 };
 
 static bool ends_in(const char *text, size_t length, const char *ending)
@@ -235,47 +295,36 @@ static bool ends_in(const char *text, size_t length, const char *ending)
     return length >= wanted && memcmp(text + length - wanted, ending, wanted) == 0;
 }
 
-/* By the ending of the path, or by a format such as "csv.gz", which is an ending without its point. */
+/* Whether a name is that of the encoding: an ending of a path, or a format such as "csv", which has no point. */
+static bool is_named(const struct encoding *encoding, const char *name, size_t length, bool format)
+{
+    if (format)
+        return length == strlen(encoding->ending + 1) && ends_in(name, length, encoding->ending + 1);
+    return length > strlen(encoding->ending) && ends_in(name, length, encoding->ending);
+}
+
+/* By the ending of the path, or by a format such as "csv.gz".  Standard output has text, devices and pipes .npy. */
 static int find_encoding(const struct encoding **out, bool *gzip, const char *path, const char *format)
 {
-    const char *name = format ? format : path;
+    const char *name = format                         ? format
+                       : strcmp(path, "-") == 0       ? "-.csv"
+                       : base_output_is_special(path) ? "-.npy"
+                                                      : path;
     size_t length = strlen(name);
     *gzip = ends_in(name, length, ".gz");
     length -= *gzip ? 3 : 0;
     for (size_t i = 0; i < sizeof encodings / sizeof *encodings; i++) {
-        const char *ending = encodings[i].ending;
-        bool fits =
-            format ? length == strlen(ending + 1) && ends_in(name, length, ending + 1) : ends_in(name, length, ending);
-        if (fits && (encodings[i].may_gzip || !*gzip)) {
+        if (is_named(&encodings[i], name, length, format) && (encodings[i].may_gzip || !*gzip)) {
             *out = &encodings[i];
             return SHOAL_OK;
         }
     }
     if (format)
         return shoal_fail(SHOAL_USAGE,
-                          "%s: there is no format '%s', only npy, raw, bin, csv, tsv, txt, idx, csv.gz, tsv.gz, "
+                          "%s: unknown format '%s'; formats are npy, raw, bin, csv, tsv, txt, idx, csv.gz, tsv.gz, "
                           "txt.gz and idx.gz",
                           path, format);
-    return shoal_fail(SHOAL_USAGE,
-                      "%s: the name's ending chooses the format: .npy .raw .bin .csv .tsv .txt .idx, the last four "
-                      "also with .gz",
-                      path);
-}
-
-static int copy_rows(writer *writer)
-{
-    shoal_data *data = writer->data;
-    size_t row_bytes = data_row_bytes(data);
-    int64_t block = row_bytes < BLOCK_BYTES ? (int64_t)(BLOCK_BYTES / row_bytes) : 1;
-    int status = base_alloc(&writer->scratch, (size_t)block, row_bytes, "a block of rows");
-    for (int64_t first = 0; status == SHOAL_OK && first < data->rows; first += block) {
-        int64_t count = data->rows - first < block ? data->rows - first : block;
-        const void *rows;
-        status = shoal_data_read(&rows, data, first, count, writer->scratch);
-        if (status == SHOAL_OK)
-            status = writer->encoding->add_rows(writer, rows, count);
-    }
-    return status == SHOAL_OK ? shoal_data_check(data) : status;
+    return shoal_fail(SHOAL_USAGE, "%s: the name must end in " DATA_ARRAY_ENDINGS, path);
 }
 
 int data_write_check(const char *path, const char *format)
@@ -285,6 +334,80 @@ int data_write_check(const char *path, const char *format)
     return find_encoding(&encoding, &gzip, path, format);
 }
 
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+/* Opens the file and writes what comes before the rows. */
+static int begin_writing(writer *writer, const char *format)
+{
+    bool gzip;
+    int status = find_encoding(&writer->encoding, &gzip, writer->path, format);
+    if (status == SHOAL_OK && writer->words.word && !writer->encoding->has_words)
+        return shoal_fail(SHOAL_USAGE,
+                          "%s: %s files hold numbers, but these classes are words; .npy and .csv hold both",
+                          writer->path, writer->encoding->ending);
+    if (status == SHOAL_OK)
+        status = data_sink_open(&writer->sink, writer->path, gzip);
+    return status == SHOAL_OK ? writer->encoding->begin(writer) : status;
+}
+
+/* Writes rows in blocks: those in memory at `values`, or those of the data set when that is NULL. */
+static int copy_rows(writer *writer, const void *values, shoal_data *data)
+{
+    size_t row_bytes = (size_t)writer->columns * shoal_type_size(writer->type);
+    int64_t block = row_bytes > 0 && row_bytes < BLOCK_BYTES ? (int64_t)(BLOCK_BYTES / row_bytes) : 1;
+    int status = base_alloc(&writer->scratch, (size_t)block, row_bytes + 1, "a block of rows");
+    for (int64_t first = 0; status == SHOAL_OK && first < writer->rows; first += block) {
+        int64_t count = writer->rows - first < block ? writer->rows - first : block;
+        const void *rows = values ? (const char *)values + (size_t)first * row_bytes : NULL;
+        if (!values)
+            status = shoal_data_read(&rows, data, first, count, writer->scratch);
+        if (status == SHOAL_OK)
+            status = writer->encoding->add_rows(writer, rows, count);
+    }
+    return status == SHOAL_OK && data ? shoal_data_check(data) : status;
+}
+
+static int write_rows(writer *writer, const char *format, const void *values, shoal_data *data)
+{
+    fenv_t callers; /* digits are chosen by rounding to nearest, whatever the caller does */
+    fegetenv(&callers);
+    base_default_arithmetic();
+    int status = begin_writing(writer, format);
+    if (status == SHOAL_OK)
+        status = copy_rows(writer, values, data);
+    if (status == SHOAL_OK)
+        status = data_sink_commit(&writer->sink);
+    data_sink_close(&writer->sink);
+    fesetenv(&callers);
+    base_free(&writer->text);
+    base_free(&writer->scratch);
+    return status;
+}
+
+int data_array_write(const char *path, const data_array *array)
+{
+    size_t bytes;
+    int status = count_bytes(&bytes, path, array->type, array->rank, array->shape);
+    if (status < 0)
+        return status;
+    writer writer = {.path = path,
+                     .type = array->type,
+                     .rank = array->rank,
+                     .shape = array->shape,
+                     .rows = array->rank > 0 ? array->shape[0] : 1,
+                     .columns = 1,
+                     .words = array->words};
+    for (int i = 1; i < array->rank; i++)
+        writer.columns *= array->shape[i];
+    return write_rows(&writer, array->format, array->values ? array->values : "", NULL);
+}
+
+int shoal_npy_write(const char *path, const void *values, shoal_type type, int rank, const int64_t *shape)
+{
+    return data_array_write(
+        path, &(data_array){.values = values, .type = type, .rank = rank, .shape = shape, .format = "npy"});
+}
+
 int shoal_data_write(shoal_data *data, const char *path)
 {
     return data_write_as(data, path, NULL);
@@ -292,23 +415,13 @@ int shoal_data_write(shoal_data *data, const char *path)
 
 int data_write_as(shoal_data *data, const char *path, const char *format)
 {
-    writer writer = {.data = data, .path = path};
-    bool gzip;
-    fenv_t callers; /* digits are chosen by rounding to nearest, whatever the caller does */
-    fegetenv(&callers);
-    base_default_arithmetic();
-    int status = find_encoding(&writer.encoding, &gzip, path, format);
-    if (status == SHOAL_OK)
-        status = data_sink_open(&writer.sink, path, gzip);
-    if (status == SHOAL_OK)
-        status = writer.encoding->begin(&writer);
-    if (status == SHOAL_OK)
-        status = copy_rows(&writer);
-    if (status == SHOAL_OK)
-        status = data_sink_commit(&writer.sink);
-    data_sink_close(&writer.sink);
-    fesetenv(&callers);
-    base_free(&writer.text);
-    base_free(&writer.scratch);
-    return status;
+    const int64_t shape[] = {data->rows, data->columns};
+    writer writer = {.path = path,
+                     .type = data->type,
+                     .rank = 2,
+                     .shape = shape,
+                     .rows = data->rows,
+                     .columns = data->columns,
+                     .names = data};
+    return write_rows(&writer, format, NULL, data);
 }

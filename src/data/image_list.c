@@ -30,17 +30,21 @@ static int append(data_image_list *list, char *path)
     return status;
 }
 
-static bool is_named_image(const char *name)
+/* What to take from a folder. */
+typedef enum wanted { PICTURES, ARRAYS } wanted;
+
+static bool is_wanted(const char *name, wanted wanted)
 {
     const char *ending = strrchr(name, '.');
-    return ending &&
-           (strcasecmp(ending, ".png") == 0 || strcasecmp(ending, ".jpg") == 0 || strcasecmp(ending, ".jpeg") == 0);
+    if (!ending || wanted == ARRAYS)
+        return ending && strcmp(ending, ".npy") == 0;
+    return strcasecmp(ending, ".png") == 0 || strcasecmp(ending, ".jpg") == 0 || strcasecmp(ending, ".jpeg") == 0;
 }
 
-static int add_folder(data_image_list *list, const char *folder);
+static int add_folder(data_image_list *list, const char *folder, wanted wanted);
 
-/* One entry of a folder.  What went away meanwhile is not there, and a link that leads nowhere is no image. */
-static int add_entry(data_image_list *list, const char *folder, const char *name)
+/* One entry of a folder.  Files that vanish meanwhile and links that lead nowhere are passed over. */
+static int add_entry(data_image_list *list, const char *folder, const char *name, wanted wanted)
 {
     struct stat info, behind;
     char *path = NULL;
@@ -48,8 +52,8 @@ static int add_entry(data_image_list *list, const char *folder, const char *name
     int status = base_format(&path, "%s%s%s", folder, slash, name);
     if (status == SHOAL_OK && lstat(path, &info) == 0) {
         if (S_ISDIR(info.st_mode))
-            status = add_folder(list, path);
-        else if (is_named_image(name) && stat(path, &behind) == 0 && S_ISREG(behind.st_mode)) {
+            status = add_folder(list, path, wanted);
+        else if (is_wanted(name, wanted) && stat(path, &behind) == 0 && S_ISREG(behind.st_mode)) {
             status = append(list, path);
             path = NULL;
         }
@@ -58,7 +62,7 @@ static int add_entry(data_image_list *list, const char *folder, const char *name
     return status;
 }
 
-static int add_folder(data_image_list *list, const char *folder)
+static int add_folder(data_image_list *list, const char *folder, wanted wanted)
 {
     DIR *stream = opendir(folder);
     int status = SHOAL_OK;
@@ -72,7 +76,7 @@ static int add_folder(data_image_list *list, const char *folder)
             break;
         }
         if (entry->d_name[0] != '.')
-            status = add_entry(list, folder, entry->d_name);
+            status = add_entry(list, folder, entry->d_name, wanted);
     }
     closedir(stream);
     return status;
@@ -96,9 +100,11 @@ int data_image_list_add(data_image_list *list, const char *path)
         int status = base_copy_text(&copy, path);
         return status < 0 ? status : append(list, copy);
     }
-    int status = add_folder(list, path);
+    int status = add_folder(list, path, PICTURES);
+    if (status == SHOAL_OK && list->count == before) /* arrays beside pictures may be results of earlier runs */
+        status = add_folder(list, path, ARRAYS);
     if (status == SHOAL_OK && list->count == before)
-        return shoal_fail(SHOAL_INVALID, "%s: no file of this folder ends with .png, .jpg or .jpeg", path);
+        return shoal_fail(SHOAL_INVALID, "%s: no file in this folder ends with .png, .jpg, .jpeg or .npy", path);
     if (status == SHOAL_OK)
         qsort(list->paths + before, (size_t)(list->count - before), sizeof *list->paths, compare);
     return status;

@@ -1,9 +1,9 @@
 /* The files that a command line of images means: files as they are named, and all PNG and JPEG files of folders.
  *
  * In a folder the name counts (.png, .jpg or .jpeg in any case; none that starts with a dot), in folders below too;
- * arrays are left alone there, since the results of earlier runs may lie beside the images.  A folder's files come in
- * the order of the bytes of their paths, whatever the file system says.  Links to files are followed, links to folders
- * are not. */
+ * arrays (.npy) are taken only where there are no pictures, since beside these the results of earlier runs may lie.  A
+ * folder's files come in the order of the bytes of their paths, whatever the file system says.  Links to files are
+ * followed, links to folders are not. */
 #ifndef DATA_IMAGE_LIST_H
 #define DATA_IMAGE_LIST_H
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "array.h"
 #include "base/option.h"
 #include "base/text.h"
 
@@ -71,11 +72,10 @@ static int check_patch_shape(data_patches *self)
 static int check_patches_target(const char *path)
 {
     struct stat info;
-    size_t length = strlen(path);
-    bool special = stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
-    if (special || (length > 4 && strcmp(path + length - 4, ".npy") == 0))
+    bool folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    if (!folder && data_write_check(path, NULL) == SHOAL_OK)
         return SHOAL_OK;
-    return shoal_fail(SHOAL_USAGE, "%s: the last name is the file to write, and must end with .npy", path);
+    return shoal_fail(SHOAL_USAGE, "%s: the last name is the file to write, and must end in " DATA_ARRAY_ENDINGS, path);
 }
 
 int data_patches_open(data_patches *self, const data_patches_request *request, const char *out)
@@ -126,10 +126,26 @@ static int prepare_patches(data_patches *self, base_pool *pool)
 static int write_patches(const data_patches *self)
 {
     const int64_t shape[] = {self->options.count, data_patch_columns(&self->options)};
-    int status = shoal_npy_write(self->out, self->rows.bytes, self->options.type, 2, shape);
+    int status = data_array_write(
+        self->out, &(data_array){.values = self->rows.bytes, .type = self->options.type, .rank = 2, .shape = shape});
     if (status == SHOAL_OK && self->request->save)
         status = data_whitening_save(&self->how, self->request->save);
     return status;
+}
+
+/* A folder may hold the file that is to be written. */
+static int check_apart(const data_patches *self)
+{
+    struct stat out, image;
+    if (stat(self->out, &out) < 0 || !S_ISREG(out.st_mode))
+        return SHOAL_OK;
+    for (int64_t i = 0; i < self->images.count; i++)
+        if (stat(self->images.paths[i], &image) == 0 && image.st_dev == out.st_dev && image.st_ino == out.st_ino)
+            return shoal_fail(SHOAL_USAGE,
+                              "OUT %s is one of the images, %s: an input is never overwritten; write to "
+                              "another file",
+                              self->out, self->images.paths[i]);
+    return SHOAL_OK;
 }
 
 int data_patches_make(data_patches *self, const char *const *images, int count, int threads)
@@ -138,6 +154,8 @@ int data_patches_make(data_patches *self, const char *const *images, int count, 
     int status = SHOAL_OK;
     for (int i = 0; status == SHOAL_OK && i < count; i++)
         status = data_image_list_add(&self->images, images[i]);
+    if (status == SHOAL_OK)
+        status = check_apart(self);
     if (status == SHOAL_OK)
         status = base_pool_new(&pool, threads);
     if (status == SHOAL_OK)

@@ -1,24 +1,33 @@
-/* PNG contact sheets by libpng.  See picture.h.  libpng leaves by longjmp, so everything that must survive it lives in
+/* Contact sheets by libpng.  See picture.h.  libpng leaves by longjmp, so everything that must survive it lives in
  * a struct that the function calling setjmp only points to. */
 #include "picture.h"
 
 #include <math.h>
+#include <openssl/evp.h>
 #include <png.h>
 #include <setjmp.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include <shoal/error.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 
-enum { GAP = 2, GAP_GREY = 255, PIXELS_MOST = 1000000 /* a side; libpng's own limit for readers */ };
+enum {
+    GROUP_BYTES = 3 * 1024,
+    GAP = 2,
+    GAP_GREY = 255,
+    PIXELS_MOST = 1000000 /* a side; libpng's own limit for readers */
+};
 
 typedef struct writer {
     const char *path;
     const data_sheet *sheet;
     int64_t across, down; /* images */
-    int64_t zoom;
+    int64_t scale;
+    int channels;
     int64_t image_width, image_height; /* pixels */
     int64_t width, height;             /* pixels */
     double least, range;
@@ -27,6 +36,10 @@ typedef struct writer {
     png_structp png;
     png_infop info;
     char reason[128]; /* what libpng said */
+    /* For an SVG file, in which the bytes of the PNG stand as base64: those that do not make a group yet. */
+    bool svg;
+    unsigned char group[GROUP_BYTES];
+    size_t grouped;
 } writer;
 
 /* Images in a line so that the sheet is about as wide as high. */
@@ -43,13 +56,14 @@ static int64_t choose_across(const writer *out)
 static int plan(writer *out)
 {
     const data_sheet *sheet = out->sheet;
-    out->zoom = sheet->zoom > 0 ? sheet->zoom : 1;
-    if (sheet->images < 1 || sheet->height < 1 || sheet->width < 1 || sheet->height > PIXELS_MOST / out->zoom ||
-        sheet->width > PIXELS_MOST / out->zoom)
-        return shoal_fail(SHOAL_USAGE, "%s: a picture of %lld images of %lldx%lld can't be made", out->path,
-                          (long long)sheet->images, (long long)sheet->height, (long long)sheet->width);
-    out->image_width = sheet->width * out->zoom;
-    out->image_height = sheet->height * out->zoom;
+    out->scale = sheet->scale > 0 ? sheet->scale : 1;
+    out->channels = sheet->channels == 3 ? 3 : 1;
+    if (sheet->images < 1 || sheet->height < 1 || sheet->width < 1 || sheet->height > PIXELS_MOST / out->scale ||
+        sheet->width > PIXELS_MOST / out->scale)
+        return shoal_fail(SHOAL_USAGE, "%s: can't draw %lld images of %lldx%lld", out->path, (long long)sheet->images,
+                          (long long)sheet->height, (long long)sheet->width);
+    out->image_width = sheet->width * out->scale;
+    out->image_height = sheet->height * out->scale;
     out->across = choose_across(out);
     out->down = (sheet->images - 1) / out->across + 1;
     if (out->across > PIXELS_MOST || out->down > PIXELS_MOST)
@@ -65,7 +79,7 @@ static int plan(writer *out)
 
 static void find_range(writer *out)
 {
-    int64_t count = out->sheet->images * out->sheet->height * out->sheet->width;
+    int64_t count = out->sheet->images * out->sheet->height * out->sheet->width * out->channels;
     double least = INFINITY, greatest = -INFINITY;
     for (int64_t i = 0; i < count; i++) {
         least = fmin(least, out->sheet->values[i]);
@@ -79,7 +93,7 @@ static void find_range(writer *out)
     out->range = greatest / 2 - least / 2; /* halves: the whole range may overflow */
 }
 
-static unsigned char grey(const writer *out, double value)
+static unsigned char shade(const writer *out, double value)
 {
     double share = out->range > 0 ? (value / 2 - out->least / 2) / out->range : 0;
     return (unsigned char)(share >= 1 ? 255 : share > 0 ? lrint(share * 255) : 0); /* NaN is black */
@@ -90,16 +104,17 @@ static void fill_line(writer *out, int64_t y)
 {
     const data_sheet *sheet = out->sheet;
     int64_t within = (y - GAP) % (out->image_height + GAP), band = (y - GAP) / (out->image_height + GAP);
-    for (int64_t x = 0; x < out->width; x++)
-        out->line[x] = GAP_GREY;
+    memset(out->line, GAP_GREY, (size_t)(out->width * out->channels));
     if (y < GAP || within >= out->image_height)
         return;
     for (int64_t i = 0; i < out->across && band * out->across + i < sheet->images; i++) {
         int64_t image = band * out->across + i;
-        const double *row = sheet->values + (image * sheet->height + within / out->zoom) * sheet->width;
-        unsigned char *pixels = out->line + GAP + i * (out->image_width + GAP);
+        const double *row =
+            sheet->values + (image * sheet->height + within / out->scale) * sheet->width * out->channels;
+        unsigned char *pixels = out->line + (GAP + i * (out->image_width + GAP)) * out->channels;
         for (int64_t x = 0; x < out->image_width; x++)
-            pixels[x] = grey(out, row[x / out->zoom]);
+            for (int c = 0; c < out->channels; c++)
+                *pixels++ = shade(out, row[x / out->scale * out->channels + c]);
     }
 }
 
@@ -108,6 +123,27 @@ static void on_error(png_structp png, png_const_charp text)
     writer *out = png_get_error_ptr(png);
     snprintf(out->reason, sizeof out->reason, "%s", text);
     png_longjmp(png, 1);
+}
+
+static bool flush_group(writer *out)
+{
+    unsigned char text[GROUP_BYTES / 3 * 4 + 1];
+    int length = EVP_EncodeBlock(text, out->group, (int)out->grouped);
+    out->grouped = 0;
+    return base_output_write(out->output, text, (size_t)length) == SHOAL_OK;
+}
+
+static void on_write(png_structp png, png_bytep bytes, size_t size)
+{
+    writer *out = png_get_io_ptr(png);
+    bool good = out->svg || base_output_write(out->output, bytes, size) == SHOAL_OK;
+    for (size_t i = 0; out->svg && i < size && good; i++) {
+        out->group[out->grouped++] = bytes[i];
+        if (out->grouped == GROUP_BYTES)
+            good = flush_group(out);
+    }
+    if (!good)
+        png_error(png, "the file can't be written");
 }
 
 static void on_warning(png_structp png, png_const_charp text)
@@ -134,9 +170,10 @@ static int encode(writer *out)
 {
     if (setjmp(png_jmpbuf(out->png)))
         return SHOAL_SYSTEM;
-    png_init_io(out->png, base_output_stream(out->output));
-    png_set_IHDR(out->png, out->info, (png_uint_32)out->width, (png_uint_32)out->height, 8, PNG_COLOR_TYPE_GRAY,
-                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_write_fn(out->png, out, on_write, NULL);
+    png_set_IHDR(out->png, out->info, (png_uint_32)out->width, (png_uint_32)out->height, 8,
+                 out->channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(out->png, out->info);
     for (int64_t y = 0; y < out->height; y++) {
         fill_line(out, y);
@@ -146,14 +183,31 @@ static int encode(writer *out)
     return SHOAL_OK;
 }
 
+/* The picture as one image inside an SVG file. */
+static int encode_svg(writer *out)
+{
+    FILE *stream = base_output_stream(out->output);
+    fprintf(stream,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%lld\" height=\"%lld\" viewBox=\"0 0 %lld %lld\">\n"
+            "<image width=\"%lld\" height=\"%lld\" style=\"image-rendering: pixelated\" "
+            "href=\"data:image/png;base64,",
+            (long long)out->width, (long long)out->height, (long long)out->width, (long long)out->height,
+            (long long)out->width, (long long)out->height);
+    int status = encode(out);
+    if (status == SHOAL_OK && !flush_group(out))
+        status = SHOAL_SYSTEM;
+    fputs("\"/>\n</svg>\n", stream);
+    return status;
+}
+
 int data_picture_write(const char *path, const data_sheet *sheet)
 {
-    writer out = {.path = path, .sheet = sheet};
+    writer out = {.path = path, .sheet = sheet, .svg = base_text_ends(path, ".svg")};
     int status = plan(&out);
     if (status < 0)
         return status;
     find_range(&out);
-    if ((status = base_alloc(&out.line, (size_t)out.width, 1, "a picture")) < 0)
+    if ((status = base_alloc(&out.line, (size_t)out.width, (size_t)out.channels, "a picture")) < 0)
         return status;
     out.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &out, on_error, on_warning, NULL, on_alloc, on_free);
     out.info = out.png ? png_create_info_struct(out.png) : NULL;
@@ -163,7 +217,7 @@ int data_picture_write(const char *path, const data_sheet *sheet)
     }
     if ((status = base_output_open(&out.output, path)) < 0)
         goto done;
-    if (encode(&out) < 0)
+    if ((out.svg ? encode_svg(&out) : encode(&out)) < 0)
         status = ferror(base_output_stream(out.output))
                      ? base_output_commit(&out.output) /* knows the file's own error */
                      : shoal_fail(SHOAL_MEMORY, "%s: can't make the picture: %s", path, out.reason);

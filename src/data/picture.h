@@ -1,7 +1,9 @@
-/* Contact sheets: rows of numbers shown as small grey images side by side in one PNG.
+/* Contact sheets: rows of numbers shown as small images side by side in one picture.
  *
- *     data_sheet sheet = {centres, 100, 28, 28, .columns = 0};
- *     data_picture_write("centres.png", &sheet); */
+ *     data_sheet sheet = {.values = centres, .images = 100, .height = 28, .width = 28};
+ *     data_picture_write("centres.png", &sheet);
+ *
+ * A name that ends in .svg gets the same pixels in an SVG file, which every browser shows. */
 #ifndef DATA_PICTURE_H
 #define DATA_PICTURE_H
 
@@ -9,11 +11,14 @@
 #include <stdint.h>
 
 typedef struct data_sheet {
-    const double *values; /* images * height * width, finite; the least is shown black, the greatest white */
+    /* images * height * width * channels, finite; the least is shown black, the greatest white or full colour. */
+    const double *values;
     int64_t images, height, width;
+    int channels;    /* 3: red, green and blue of a pixel side by side; 0 or 1: grey */
     int64_t columns; /* images side by side; 0 makes the sheet roughly square */
-    int64_t zoom;    /* pixels across a value, 0 for 1 */
+    int64_t scale;   /* pixels across a value; 0 for 1 */
     bool centred;    /* 0 is shown as middle grey */
+    bool guessed;    /* nothing says that the images have this shape (picture_shape.h) */
 } data_sheet;
 
 /* Writes the sheet under a temporary name and renames it into place.  SHOAL_USAGE when it would be too large. */

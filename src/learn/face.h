@@ -61,11 +61,11 @@ typedef struct learn_ended {
 /* ---- what it gives ----------------------------------------------------------------------------------------------- */
 
 typedef enum learn_output_kind {
-    LEARN_TENSOR,  /* the tensor of the result that has the output's name, as .npy */
+    LEARN_TENSOR,  /* the tensor of the result that has the output's name, as an array */
     LEARN_MODEL,   /* the model: safetensors of the face's parts */
-    LEARN_PICTURE, /* what `draw` gives, as .png */
-    LEARN_APPLIED, /* the model's prediction for the rows it was trained on, as .npy */
-    LEARN_RESULT,  /* all there is: .npy when that is one tensor, or .safetensors */
+    LEARN_PICTURE, /* what `draw` gives, as .png or .svg */
+    LEARN_APPLIED, /* the model's prediction for the rows it was trained on, as an array */
+    LEARN_RESULT,  /* all there is: an array when that is one tensor, or .safetensors */
 } learn_output_kind;
 
 /* A file that a run can write: an option that names it, and what it holds. */
@@ -74,6 +74,10 @@ typedef struct learn_output {
     char letter;      /* short name of the option, or 0 */
     const char *argument, *help;
     learn_output_kind kind;
+    /* Of an array, as far as it is known before the run: a file that holds anything else is not replaced. */
+    const char *type; /* "int32" */
+    int rank;
+    bool as_wide_as_data; /* it has the columns of the rows */
 } learn_output;
 
 enum { LEARN_OUTPUTS_MOST = 6 };

@@ -162,13 +162,58 @@ static int settle_schema(run_applied *self, const run_application *application)
     return status;
 }
 
+/* The words that an output of the model is written in: labels of classes that are words. */
+static data_codes words_of(const run_applied *self, const learn_output *output)
+{
+    const bool labels = self->face->classes_most > 0 && strcmp(output->name, "labels") == 0;
+    return labels ? (data_codes){(const char *const *)self->schema.classes, self->schema.classes_count}
+                  : (data_codes){0};
+}
+
+/* What the model gives, and where it goes. */
+static void list_applied_outputs(run_files *out, const run_applied *self, const run_application *application)
+{
+    const learn_output *outputs = self->face->predictor->outputs;
+    *out = (run_files){0};
+    for (int i = 0; outputs[i].name; i++) {
+        snprintf(out->name[i], sizeof out->name[i], "--%s", outputs[i].name);
+        out->file[i] = (run_file){.name = out->name[i],
+                                  .path = path_of(application, outputs[i].name),
+                                  .content = run_output_content(&outputs[i], NULL, self->model.columns)};
+        if (words_of(self, &outputs[i]).word)
+            out->file[i].content.type = "words";
+    }
+}
+
+static int check_applied_outputs(const run_applied *self, const run_application *application)
+{
+    run_files files;
+    int status = SHOAL_OK;
+    list_applied_outputs(&files, self, application);
+    for (const run_file *file = files.file; file->name && status == SHOAL_OK; file++) /* which may be of words */
+        if (file->path)
+            status = data_content_check_name(file->name, file->path, &file->content);
+    return status == SHOAL_OK ? run_files_check_old(files.file, application->force) : status;
+}
+
 static int write_applied_outputs(const run_applied *self, const run_application *application)
 {
     double started = base_seconds();
+    const learn_output *outputs = self->face->predictor->outputs;
+    run_files files;
+    run_moved moved = {0};
     int status = SHOAL_OK;
-    for (int i = 0; application->names[i] && status == SHOAL_OK; i++)
-        if (application->paths[i])
-            status = run_write_tensor(application->paths[i], self->outcome->result, application->names[i]);
+    list_applied_outputs(&files, self, application);
+    for (int i = 0; outputs[i].name && status == SHOAL_OK; i++) {
+        const data_codes words = words_of(self, &outputs[i]);
+        char *place = NULL;
+        if (files.file[i].path)
+            status = run_file_place(&place, &moved, &files.file[i], application->force);
+        if (place)
+            status = run_write_tensor(place, self->outcome->result, outputs[i].name, &words);
+        base_free(&place);
+    }
+    status = run_moved_tell(&moved, status);
     self->outcome->write_seconds = base_seconds() - started;
     return status;
 }
@@ -199,6 +244,8 @@ int run_apply(run_applied *out, const run_application *application)
         status = run_load(out->outcome);
     if (status == SHOAL_OK)
         status = check_columns(out, application);
+    if (status == SHOAL_OK && run_is_first())
+        status = check_applied_outputs(out, application);
     if (status < 0)
         return status;
     const learn_rows rows = run_rows_of(out->outcome);

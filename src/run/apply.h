@@ -12,6 +12,7 @@ typedef struct run_application {
     shoal_data_options reading;
     run_place place;
     run_ranks_options ranks;
+    bool force;               /* outputs replace whatever has their names */
     const char *const *names; /* outputs that there are, over all learners, ended by NULL */
     const char *const *paths; /* where each goes; NULL: nowhere */
     shoal_watcher watch;

@@ -13,17 +13,42 @@
 static void add_run_file(run_files *out, int *count, const char *dashes, const char *name, const char *path)
 {
     snprintf(out->name[*count], RUN_NAME_BYTES, "%s%s", dashes, name);
-    out->file[*count] = (run_file){out->name[*count], path};
+    out->file[*count] = (run_file){.name = out->name[*count], .path = path};
     ++*count;
+}
+
+data_content run_output_content(const learn_output *output, const char *learner, int64_t columns)
+{
+    static const data_content_kind kinds[] = {[LEARN_TENSOR] = DATA_CONTENT_ARRAY,
+                                              [LEARN_APPLIED] = DATA_CONTENT_ARRAY,
+                                              [LEARN_MODEL] = DATA_CONTENT_MODEL,
+                                              [LEARN_PICTURE] = DATA_CONTENT_PICTURE,
+                                              [LEARN_RESULT] = DATA_CONTENT_RESULT};
+    return (data_content){.kind = kinds[output->kind],
+                          .type = output->type,
+                          .rank = output->rank,
+                          .columns = output->rank == 1         ? 1
+                                     : output->as_wide_as_data ? columns
+                                                               : 0,
+                          .learner = learner};
+}
+
+void run_request_outputs_for(run_files *out, const shoal_request *request, int64_t columns)
+{
+    int count = 0;
+    *out = (run_files){0};
+    for (int i = 0; request->face->outputs[i].name; i++) {
+        const learn_output *output = &request->face->outputs[i];
+        add_run_file(out, &count, "--", output->name, request->output[i]);
+        out->file[i].content = run_output_content(output, request->algorithm->name, columns);
+    }
+    add_run_file(out, &count, "--", "trace", request->trace.trace);
+    out->file[count - 1].content.kind = DATA_CONTENT_TRACE;
 }
 
 void run_request_outputs(run_files *out, const shoal_request *request)
 {
-    int count = 0;
-    *out = (run_files){0};
-    for (int i = 0; request->face->outputs[i].name; i++)
-        add_run_file(out, &count, "--", request->face->outputs[i].name, request->output[i]);
-    add_run_file(out, &count, "--", "trace", request->trace.trace);
+    run_request_outputs_for(out, request, 0);
 }
 
 void run_request_inputs(run_files *out, const shoal_request *request)
@@ -52,7 +77,7 @@ void run_request_inputs(run_files *out, const shoal_request *request)
 static int is_same_file(bool *same, const char *output, const char *other)
 {
     struct stat a, b;
-    bool has_a = stat(output, &a) == 0;
+    bool has_a = stat(output, &a) == 0 && strcmp(output, "-") != 0;
     bool has_b = strcmp(other, "-") == 0 ? fstat(STDIN_FILENO, &b) == 0 : stat(other, &b) == 0;
     *same = false;
     if ((has_a && !S_ISREG(a.st_mode)) || base_output_standard(output) >= 0)
@@ -90,6 +115,8 @@ int run_files_apart(const run_file *output, const run_file *list, const run_file
 static bool is_stdout(const char *path)
 {
     struct stat out, file, null;
+    if (strcmp(path, "-") == 0)
+        path = "/dev/stdout";
     if (fstat(STDOUT_FILENO, &out) < 0 || stat(path, &file) < 0 || file.st_dev != out.st_dev ||
         file.st_ino != out.st_ino)
         return false;
@@ -101,14 +128,14 @@ int run_files_check(const run_file *outputs, const run_file *inputs, bool json)
     for (const run_file *output = outputs; output->name; output++) {
         if (!output->path)
             continue;
-        if (strcmp(output->path, "-") == 0)
-            return shoal_fail(SHOAL_USAGE, "%s: '-' is no file; for standard output say /dev/stdout", output->name);
         if (json && is_stdout(output->path))
             return shoal_fail(SHOAL_USAGE, "%s %s is standard output, which --json prints to: write to another file",
                               output->name, output->path);
         int status = run_files_apart(output, outputs, output, ": each output needs its own");
         if (status == SHOAL_OK)
-            status = run_files_apart(output, inputs, NULL, ", which would be lost: write to another");
+            status = run_files_apart(output, inputs, NULL, ": an input is never overwritten; write to another file");
+        if (status == SHOAL_OK)
+            status = data_content_check_name(output->name, output->path, &output->content);
         if (status == SHOAL_OK)
             status = base_output_check(output->path);
         if (status < 0)
@@ -116,6 +143,45 @@ int run_files_check(const run_file *outputs, const run_file *inputs, bool json)
     }
     return SHOAL_OK;
 }
+
+int run_files_check_old(const run_file *outputs, bool force)
+{
+    int status = SHOAL_OK;
+    for (; outputs->name && status == SHOAL_OK && !force; outputs++)
+        if (outputs->path)
+            status = data_content_check_old(outputs->name, outputs->path, &outputs->content);
+    return status;
+}
+
+int run_file_place(char **out, run_moved *moved, const run_file *output, bool force)
+{
+    int status = force ? SHOAL_OK : data_content_check_old(output->name, output->path, &output->content);
+    if (status != SHOAL_USAGE)
+        return status == SHOAL_OK ? base_copy_text(out, output->path) : status;
+    status = data_content_beside(out, output->path);
+    if (status == SHOAL_OK && !moved->sentence)
+        status = base_format(&moved->sentence,
+                             "%s %s: a file that holds something else took this name during the run, so it was left "
+                             "alone and %s written instead",
+                             output->name, output->path, *out);
+    return status;
+}
+
+int run_moved_tell(run_moved *moved, int status)
+{
+    if (moved->sentence && status == SHOAL_OK)
+        status = shoal_fail(SHOAL_SYSTEM, "%s", moved->sentence);
+    base_free(&moved->sentence);
+    return status;
+}
+
+static const shoal_option force_rows[] = {
+    {"force", 0, SHOAL_OPTION_FLAG, 0, NULL,
+     .help = "replace output files whatever they hold; without it a file is replaced only by more of the same: the "
+             "same format, type and number of dimensions"},
+    {0},
+};
+const shoal_option *const run_force_options = force_rows;
 
 bool run_files_have_stdout(const run_file *files)
 {

@@ -24,7 +24,7 @@ static int name_checkpoint(shoal_outcome *outcome)
     if (status < 0 || !run_is_first())
         return status;
     run_request_outputs(&outputs, outcome->request);
-    return run_files_apart(&(run_file){"the checkpoint", outcome->checkpoint}, outputs.file, NULL,
+    return run_files_apart(&(run_file){.name = "the checkpoint", .path = outcome->checkpoint}, outputs.file, NULL,
                            ": each needs its own");
 }
 

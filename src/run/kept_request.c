@@ -20,7 +20,9 @@
 /* The same file from any folder. */
 static json_t *json_path(const char *path)
 {
-    char *here = path[0] == '/' || run_is_in_store(path) || strncmp(path, "gen:", 4) == 0 ? NULL : getcwd(NULL, 0);
+    char *here = path[0] == '/' || strcmp(path, "-") == 0 || run_is_in_store(path) || strncmp(path, "gen:", 4) == 0
+                     ? NULL
+                     : getcwd(NULL, 0);
     char *whole = NULL;
     json_t *text = NULL;
     if (base_format(&whole, "%s%s%s", here ? here : "", here ? "/" : "", path) == SHOAL_OK)
@@ -72,7 +74,9 @@ int run_kept_text(char **out, const shoal_outcome *outcome)
     base_json_put(&object, "options", base_json_options(outcome->algorithm->options, outcome->config));
     base_json_put(&object, "data", json_data(outcome));
     base_json_put(&object, "outputs", json_outputs(request));
-    if (request->picture.shape || request->picture.columns)
+    if (request->force)
+        base_json_put(&object, "force", json_true());
+    if (request->picture.shape || request->picture.columns || request->picture.scale)
         base_json_put(&object, "more", base_json_options(data_picture_options, &request->picture));
     if (learn_schema_says_more(&outcome->columns_used.schema))
         base_json_put(&object, "schema", learn_schema_json(&outcome->columns_used.schema));
@@ -125,6 +129,7 @@ int run_kept_fill(shoal_request *request, const run_kept_request *kept, const ch
         request->inputs.target = text_in(data, "target");
     for (int i = 0; request->face->outputs[i].name; i++)
         request->output[i] = text_in(outputs, request->face->outputs[i].name);
+    request->force = kept->own && json_is_true(json_object_get(kept->asked, "force"));
     request->trace.trace = text_in(outputs, "trace");
     request->trace.tensorboard = text_in(outputs, "tensorboard");
     int status = base_json_take_options(&request->reading, run_data_options, data);

@@ -15,25 +15,39 @@
 #include "run.h"
 #include "kept_request.h"
 
-int run_outputs_check(const shoal_request *request)
+int run_outputs_check_names(const shoal_request *request)
 {
-    for (int i = 0; request->face->outputs[i].name; i++) {
-        const char *path = request->output[i];
-        if (!path || request->face->outputs[i].kind != LEARN_RESULT || base_text_ends(path, ".npy") ||
-            base_text_ends(path, ".safetensors") || strncmp(path, "/dev/", 5) == 0)
-            continue;
-        return shoal_fail(SHOAL_USAGE, "--%s %s: the name must end in .npy or .safetensors",
-                          request->face->outputs[i].name, path);
-    }
-    return SHOAL_OK;
+    run_files outputs;
+    int status = SHOAL_OK;
+    run_request_outputs(&outputs, request);
+    for (const run_file *output = outputs.file; output->name && status == SHOAL_OK; output++)
+        if (output->path)
+            status = data_content_check_name(output->name, output->path, &output->content);
+    return status;
 }
 
-int run_write_tensor(const char *path, const shoal_result *result, const char *name)
+int run_outputs_check_old(const shoal_outcome *outcome)
+{
+    run_files outputs;
+    run_request_outputs_for(&outputs, outcome->request, outcome->columns);
+    return run_files_check_old(outputs.file, outcome->request->force);
+}
+
+static int write_tensor(const char *path, const shoal_tensor *tensor, const data_codes *words)
+{
+    return data_array_write(path, &(data_array){.values = tensor->values,
+                                                .type = tensor->type,
+                                                .rank = tensor->rank,
+                                                .shape = tensor->shape,
+                                                .words = words ? *words : (data_codes){0}});
+}
+
+int run_write_tensor(const char *path, const shoal_result *result, const char *name, const data_codes *words)
 {
     const shoal_tensor *tensor = shoal_result_tensor(result, name);
     if (!tensor)
         SHOAL_BUG("the result has no %s", name);
-    return shoal_npy_write(path, tensor->values, tensor->type, tensor->rank, tensor->shape);
+    return write_tensor(path, tensor, words);
 }
 
 static int write_safetensors(const char *path, const shoal_outcome *outcome)
@@ -49,7 +63,7 @@ static int write_safetensors(const char *path, const shoal_outcome *outcome)
     return data_safetensors_write(path, tensors, result->tensors, metadata, sizeof metadata / sizeof metadata[0]);
 }
 
-/* The one tensor there is as .npy, or all of them as .safetensors. */
+/* The one tensor there is as an array, or all of them as .safetensors. */
 static int write_result(const char *path, const char *name, const shoal_outcome *outcome)
 {
     const shoal_tensor *tensor = &outcome->result->tensor[0];
@@ -58,7 +72,7 @@ static int write_result(const char *path, const char *name, const shoal_outcome 
     if (outcome->result->tensors != 1)
         return shoal_fail(SHOAL_USAGE, "--%s %s: the result has %d tensors: write them to a .safetensors file", name,
                           path, outcome->result->tensors);
-    return shoal_npy_write(path, tensor->values, tensor->type, tensor->rank, tensor->shape);
+    return write_tensor(path, tensor, NULL);
 }
 
 static int write_picture(const char *path, const shoal_outcome *outcome)
@@ -66,7 +80,7 @@ static int write_picture(const char *path, const shoal_outcome *outcome)
     const learn_ended ended = run_ended(outcome);
     data_sheet sheet = {0};
     double *images = NULL;
-    int status = data_picture_find(&sheet, &outcome->request->picture, outcome->columns);
+    int status = data_picture_find(&sheet, &outcome->request->picture, outcome->columns, outcome->data);
     if (status == SHOAL_OK)
         status = outcome->face->draw(&sheet, &images, &ended);
     if (status == SHOAL_OK)
@@ -79,7 +93,7 @@ static int write_output(const shoal_outcome *outcome, const learn_output *output
 {
     const learn_ended ended = run_ended(outcome);
     switch (output->kind) {
-    case LEARN_TENSOR: return run_write_tensor(path, outcome->result, output->name);
+    case LEARN_TENSOR: return run_write_tensor(path, outcome->result, output->name, NULL);
     case LEARN_MODEL: return learn_model_file_write(path, outcome->face, &ended);
     case LEARN_PICTURE: return write_picture(path, outcome);
     case LEARN_RESULT: return write_result(path, output->name, outcome);
@@ -120,37 +134,68 @@ static int write_applied(shoal_outcome *outcome, const learn_output *output, con
     if (status == SHOAL_OK)
         status = run_apply_ended(&result, outcome, &ended, output->name);
     if (status == SHOAL_OK && run_is_first())
-        status = run_write_tensor(path, result, output->name);
+        status = run_write_tensor(path, result, output->name, NULL);
     shoal_result_free(&result);
     return status;
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-static int write_run_outputs(shoal_outcome *outcome)
+/* Writes one output.  All ranks are needed for those that take a run, and only the first has a file. */
+static int write_placed(run_moved *moved, shoal_outcome *outcome, const learn_output *output, const run_file *file)
 {
-    const learn_output *outputs = outcome->face->outputs;
-    int status = SHOAL_OK;
-    for (int i = 0; outputs[i].name && status == SHOAL_OK && run_is_first(); i++)
-        if (outcome->request->output[i])
-            status = write_output(outcome, &outputs[i], outcome->request->output[i]);
-    for (int i = 0; outputs[i].name && status == SHOAL_OK; i++)
-        if (outputs[i].kind == LEARN_APPLIED)
-            status = write_applied(outcome, &outputs[i], outcome->request->output[i]);
+    char *place = NULL;
+    int status = file->path && run_is_first() ? run_file_place(&place, moved, file, outcome->request->force) : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = output->kind == LEARN_APPLIED ? write_applied(outcome, output, place)
+                                               : write_output(outcome, output, place);
+    base_free(&place);
     return status;
 }
 
-/* The trace comes last: a file of it that is there tells that the others are. */
+static int write_run_outputs(run_moved *moved, shoal_outcome *outcome)
+{
+    const learn_output *outputs = outcome->face->outputs;
+    run_files files;
+    int status = SHOAL_OK;
+    run_request_outputs_for(&files, outcome->request, outcome->columns);
+    for (int i = 0; outputs[i].name && status == SHOAL_OK && run_is_first(); i++)
+        if (files.file[i].path && outputs[i].kind != LEARN_APPLIED)
+            status = write_placed(moved, outcome, &outputs[i], &files.file[i]);
+    for (int i = 0; outputs[i].name && status == SHOAL_OK; i++)
+        if (outputs[i].kind == LEARN_APPLIED)
+            status = write_placed(moved, outcome, &outputs[i], &files.file[i]);
+    return status;
+}
+
+/* Where the trace goes, which has been written under another name until now. */
+static int place_trace(run_moved *moved, shoal_outcome *outcome)
+{
+    const run_file file = {"--trace", outcome->request->trace.trace, {.kind = DATA_CONTENT_TRACE}};
+    char *place = NULL;
+    if (!outcome->trace.output)
+        return SHOAL_OK;
+    int status = run_file_place(&place, moved, &file, outcome->request->force);
+    if (status == SHOAL_OK && strcmp(place, file.path) != 0)
+        status = base_output_redirect(outcome->trace.output, place);
+    base_free(&place);
+    return status;
+}
+
+/* The trace comes last: once its file is there, so are the others. */
 int run_finish(shoal_outcome *outcome)
 {
     double started = base_seconds();
-    int status = write_run_outputs(outcome);
+    run_moved moved = {0};
+    int status = write_run_outputs(&moved, outcome);
     if (!run_is_first())
         return status;
+    if (status == SHOAL_OK)
+        status = place_trace(&moved, outcome);
     if (status == SHOAL_OK)
         status = run_trace_commit(&outcome->trace, shoal_result_number(outcome->result, "objective"));
     outcome->write_seconds = base_seconds() - started;
     if (status == SHOAL_OK && outcome->checkpoint && !outcome->report.stopped)
         status = shoal_checkpoint_remove(outcome->checkpoint);
-    return run_away_close(outcome, status);
+    return run_away_close(outcome, run_moved_tell(&moved, status));
 }

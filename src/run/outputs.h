@@ -2,11 +2,17 @@
 #ifndef RUN_OUTPUTS_H
 #define RUN_OUTPUTS_H
 
+#include "data/array.h"
 #include "outcome.h"
 
-/* Refuses an output whose name says no format. */
-int run_outputs_check(const shoal_request *request);
-/* Writes a tensor of the result as .npy. */
-int run_write_tensor(const char *path, const shoal_result *result, const char *name);
+/* What an output will hold, for rows of so many columns, or 0 when that is unknown. */
+data_content run_output_content(const learn_output *output, const char *learner, int64_t columns);
+/* Refuses names that do not say a format. */
+int run_outputs_check_names(const shoal_request *request);
+/* Refuses, before the work, to replace files that hold something else. */
+int run_outputs_check_old(const shoal_outcome *outcome);
+/* Writes a tensor of the result in the format that the path's ending names (data/array.h); `words` are what its values
+ * stand for, or NULL. */
+int run_write_tensor(const char *path, const shoal_result *result, const char *name, const data_codes *words);
 
 #endif

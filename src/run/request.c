@@ -21,7 +21,7 @@ size_t run_request_size(const learn_face *face)
 enum { FACES_MOST = 32 };
 
 /* The outputs of each learner as a table of options: made once, since several threads may ask for them. */
-static shoal_option output_rows[FACES_MOST][LEARN_OUTPUTS_MOST + 1];
+static shoal_option output_rows[FACES_MOST][LEARN_OUTPUTS_MOST + 2];
 static const shoal_option *output_tables[FACES_MOST];
 static pthread_once_t output_tables_made = PTHREAD_ONCE_INIT;
 
@@ -31,7 +31,8 @@ static void make_output_tables(void)
         const learn_output *outputs = learn_faces[at]->outputs;
         if (at >= FACES_MOST)
             SHOAL_BUG("there are more learners than tables of outputs");
-        for (int i = 0; outputs[i].name; i++) {
+        int i = 0;
+        for (; outputs[i].name; i++) {
             if (i >= LEARN_OUTPUTS_MOST)
                 SHOAL_BUG("%s has too many outputs", learn_faces[at]->algorithm->name);
             output_rows[at][i] = (shoal_option){.name = outputs[i].name,
@@ -41,6 +42,8 @@ static void make_output_tables(void)
                                                 .argument = outputs[i].argument,
                                                 .help = outputs[i].help};
         }
+        output_rows[at][i] = *run_force_options;
+        output_rows[at][i].offset = offsetof(shoal_request, force) - offsetof(shoal_request, output);
         output_tables[at] = output_rows[at];
     }
 }

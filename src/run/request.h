@@ -11,6 +11,7 @@
 #include <shoal/run.h>
 
 #include "base/option.h"
+#include "data/content.h"
 #include "learn/face.h"
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
@@ -88,6 +89,7 @@ struct shoal_request {
     shoal_data_options reading;
     learn_inputs inputs;
     const char *output[LEARN_OUTPUTS_MOST]; /* paths, in the order of the face's list */
+    bool force;                             /* outputs replace whatever has their names */
     data_picture_settings picture;
     run_trace_options trace;
     run_place place;
@@ -132,11 +134,12 @@ int run_blame_option(int status);
 typedef struct run_file {
     const char *name; /* "--centres", "DATA" */
     const char *path;
+    data_content content; /* of an output: what will be written, as far as it is known */
 } run_file;
 
 enum { RUN_FILES_MOST = LEARN_OUTPUTS_MOST + 4, RUN_NAME_BYTES = 40 };
 
-/* Files that a request names, in the order in which they are told; a row without a name ends them. */
+/* Files that a request names, in the order in which they are shown; a row without a name ends them. */
 typedef struct run_files {
     run_file file[RUN_FILES_MOST];
     char name[RUN_FILES_MOST][RUN_NAME_BYTES];
@@ -144,12 +147,30 @@ typedef struct run_files {
 
 /* What it writes: the learner's outputs and the trace; --tensorboard is a folder and not among them. */
 void run_request_outputs(run_files *out, const shoal_request *request);
+/* The same once the rows are known: `columns` is how many they have. */
+void run_request_outputs_for(run_files *out, const shoal_request *request, int64_t columns);
 /* What it reads. */
 void run_request_inputs(run_files *out, const shoal_request *request);
 
-/* Checks files before the work; both lists end with a row without a name.  No two outputs may be one file, none may be
- * an input, all must be writable, and with `json` none may be stdout, which has the object. */
+/* Checks files before the work; both lists end with a row without a name.  The names of outputs must say a format, no
+ * two may be one file, none may be an input, all must be writable, and with `json` none may be stdout, which has the
+ * object. */
 int run_files_check(const run_file *outputs, const run_file *inputs, bool json);
+/* Refuses outputs whose names are taken by files that hold something else, unless `force`. */
+int run_files_check_old(const run_file *outputs, bool force);
+
+/* Outputs that were written beside their paths, since other files took these during the run. */
+typedef struct run_moved {
+    char *sentence; /* about the first of them; NULL for none */
+} run_moved;
+
+/* Where an output goes at the end of the run: to its path, or beside it when a file has appeared there that may not be
+ * replaced, which is noted in *moved.  The caller frees *out. */
+int run_file_place(char **out, run_moved *moved, const run_file *output, bool force);
+/* Once all is written: SHOAL_SYSTEM, with where to look, if something was moved; `status` otherwise. */
+int run_moved_tell(run_moved *moved, int status);
+
+extern const shoal_option *const run_force_options; /* of a bool: --force */
 /* Refuses an output that is one of the files of a list; `why` ends the sentence. */
 int run_files_apart(const run_file *output, const run_file *list, const run_file *end, const char *why);
 /* Whether one of them is stdout itself. */

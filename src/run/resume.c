@@ -121,8 +121,9 @@ static int make_resuming_request(shoal_outcome **out, const shoal_job *about, co
     request->watch = options->watch;
     if (algorithm == face->algorithm)
         status = run_kept_fill(request, kept, about->id);
+    request->force |= options->force;
     if (status == SHOAL_OK)
-        status = run_outputs_check(request);
+        status = run_outputs_check_names(request);
     if (status == SHOAL_OK)
         status = run_outcome_new(out, request);
     if (status < 0)

@@ -10,7 +10,7 @@ typedef struct run_resume_options {
     const char *learner; /* that the job must be of; NULL: any */
     run_place place;
     run_workers_options workers;
-    bool json;
+    bool json, force;
     const char *program;
     shoal_watcher watch;
 } run_resume_options;

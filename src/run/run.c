@@ -1,6 +1,7 @@
 /* A run from the request to its outputs.  See run.h and shoal/run.h. */
 #include "run.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -47,7 +48,7 @@ static int check_learner(const shoal_request *request)
         status = check_rows(request);
     if (status == SHOAL_OK)
         status = data_picture_check(&request->picture, picture_of(request));
-    return status == SHOAL_OK ? run_outputs_check(request) : status;
+    return status;
 }
 
 int run_check(const shoal_request *request)
@@ -90,16 +91,34 @@ static int settle(shoal_outcome *outcome)
     return status;
 }
 
+/* A shape that nobody asked for is told: another one may show more. */
+static int find_picture(const shoal_outcome *outcome)
+{
+    data_sheet sheet = {0};
+    char line[160];
+    int status = data_picture_find(&sheet, &outcome->request->picture, outcome->columns, outcome->data);
+    if (status == SHOAL_OK && sheet.guessed && run_is_first()) {
+        snprintf(
+            line, sizeof line,
+            "--picture: the %lld columns of the data are drawn as images of %lldx%lld; --picture-shape HxW chooses "
+            "another shape",
+            (long long)outcome->columns, (long long)sheet.height, (long long)sheet.width);
+        run_warn(outcome, line);
+    }
+    return status;
+}
+
 /* Rows, start and picture: what depends on the data. */
 static int prepare_run(shoal_outcome *outcome)
 {
     const shoal_request *request = outcome->request;
-    data_sheet sheet = {0};
     int status = run_load(outcome);
     if (status == SHOAL_OK)
         status = settle(outcome);
     if (status == SHOAL_OK && picture_of(request))
-        status = data_picture_find(&sheet, &request->picture, outcome->columns);
+        status = find_picture(outcome);
+    if (status == SHOAL_OK && run_is_first())
+        status = run_outputs_check_old(outcome);
     return status;
 }
 

@@ -9,10 +9,23 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/array.h"
+#include "data/content.h"
 
-static int write_tensor(const char *path, const shoal_tensor *tensor)
+static int write_tensor(const char *option, const char *path, const shoal_tensor *tensor, bool force)
 {
-    return shoal_npy_write(path, tensor->values, tensor->type, tensor->rank, tensor->shape);
+    const data_content content = {.kind = DATA_CONTENT_ARRAY,
+                                  .type = shoal_type_name(tensor->type),
+                                  .rank = tensor->rank,
+                                  .columns = tensor->rank == 1   ? 1
+                                             : tensor->rank == 2 ? tensor->shape[1]
+                                                                 : 0};
+    int status = force ? SHOAL_OK : data_content_check_old(option, path, &content);
+    if (status < 0)
+        return status;
+    return data_array_write(
+        path,
+        &(data_array){.values = tensor->values, .type = tensor->type, .rank = tensor->rank, .shape = tensor->shape});
 }
 
 /* A name from the store must not lead out of the folder, nor be one that can't be shown. */
@@ -21,7 +34,7 @@ static bool is_file_name(const char *name)
     return *name && *name != '.' && !strchr(name, '/') && base_text_is_clean(name);
 }
 
-int run_tensors_write(const char *folder, const shoal_result *result)
+int run_tensors_write(const char *folder, const shoal_result *result, bool force)
 {
     int status = SHOAL_OK;
     if (mkdir(folder, 0777) < 0 && errno != EEXIST)
@@ -30,11 +43,11 @@ int run_tensors_write(const char *folder, const shoal_result *result)
         const shoal_tensor *tensor = &result->tensor[i];
         char *path = NULL;
         if (!is_file_name(tensor->name))
-            return shoal_fail(SHOAL_INVALID, "the result has a tensor called '%s', which is no name for a file",
+            return shoal_fail(SHOAL_INVALID, "the result has a tensor called '%s', which is not a name for a file",
                               tensor->name);
         status = base_format(&path, "%s/%s.npy", folder, tensor->name);
         if (status == SHOAL_OK)
-            status = write_tensor(path, tensor);
+            status = write_tensor("--out", path, tensor, force);
         base_free(&path);
     }
     return status;
@@ -50,8 +63,8 @@ static int fail_no_tensor(const shoal_result *result, const char *name)
     return shoal_fail(SHOAL_USAGE, "--tensor: the result has no '%s', but %s", name, *names ? names : "none at all");
 }
 
-int run_tensor_write(const char *path, const shoal_result *result, const char *name)
+int run_tensor_write(const char *path, const shoal_result *result, const char *name, bool force)
 {
     const shoal_tensor *tensor = shoal_result_tensor(result, name);
-    return tensor ? write_tensor(path, tensor) : fail_no_tensor(result, name);
+    return tensor ? write_tensor("--output", path, tensor, force) : fail_no_tensor(result, name);
 }

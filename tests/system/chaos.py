@@ -276,7 +276,8 @@ class Chaos:
 
 def output_files(chaos, name):
     """What a run of this name writes."""
-    return [f"{chaos.folder}/{name}.{output}" for output in chaos.outputs]
+    endings = {"model": "safetensors"}
+    return [f"{chaos.folder}/{name}.{output}.{endings.get(output, 'npy')}" for output in chaos.outputs]
 
 
 def output_words(chaos, files):

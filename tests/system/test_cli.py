@@ -138,8 +138,120 @@ def wrong_usage_exits_2_with_a_hint():
     fails(2, ["--init: 'kmeanspp'", "did you mean kmeans++?"], "kmeans", "x.npy", "-k", 3, "--init", "kmeanspp")
     fails(2, ["--picture-shape", "4x4"], "kmeans", "x.npy", "-k", 3, "--picture", "p.png", "--picture-shape", "4x4")
     fails(2, ["--picture-shape", "4by1"], "kmeans", "x.npy", "-k", 3, "--picture", "p.png", "--picture-shape", "4by1")
-    numpy.save("seven.npy", blobs(columns=7))
-    fails(2, "7 columns make no square", "kmeans", "seven.npy", "-k", 3, "--picture", "p.png")
+
+
+@test
+def endings_choose_the_format():
+    numpy.save("x.npy", blobs())
+    kmeans = ["kmeans", "x.npy", "-k", 3, "--quiet"]
+    succeeds(*kmeans, "--labels", "l.npy", "--centres", "c.npy")
+    labels, centres = numpy.load("l.npy"), numpy.load("c.npy")
+    for ending, delimiter in ((".csv", ","), (".tsv", "\t"), (".txt", " "), (".csv.gz", ",")):
+        succeeds(*kmeans, "--labels", "l" + ending, "--centres", "c" + ending)
+        assert (numpy.loadtxt("l" + ending, delimiter=delimiter) == labels).all()
+        assert (numpy.loadtxt("c" + ending, delimiter=delimiter) == centres).all()
+    succeeds(*kmeans, "--labels", "l.idx")
+    assert open("l.idx", "rb").read() == b"\0\0\x0c\1" + struct.pack(">I", 60) + labels.astype(">i4").tobytes()
+    assert succeeds(*kmeans, "--labels", "-") == open("l.csv").read()
+    assert succeeds("predict", "c.csv", "x.npy", "--quiet", "--labels", "-") == open("l.csv").read()
+    lines = succeeds(*kmeans, "--trace", "-").splitlines()
+    assert all("phase" in json.loads(line) for line in lines)
+    succeeds(*kmeans, "--picture", "p.svg")
+    assert "<image " in open("p.svg").read() and "data:image/png;base64,iVBORw0KGgo" in open("p.svg").read()
+    assert succeeds("data", "convert", "l.idx", "-") == open("l.csv").read()
+    succeeds("data", "convert", "x.npy", "/dev/stdout", stdout=open("plain", "wb"))
+    assert (numpy.load("plain") == numpy.load("x.npy")).all()
+    for option, wrong, ending in (("--labels", "l", ".idx"), ("--labels", "l.png", ".npy"),
+                                  ("--centres", "c.npz", ".tsv"), ("--model", "m.npy", ".safetensors"),
+                                  ("--picture", "p.jpg", ".png or .svg"),
+                                  ("--trace", "t.csv", ".jsonl"), ("--model", "-", ".safetensors")):
+        fails(2, [option, wrong, "the name must end in", ending], *kmeans, option, wrong)
+    fails(2, ["--labels l.foo", "must end in"], "predict", "c.npy", "x.npy", "--labels", "l.foo")
+    fails(2, ["OUT o.foo", "must end in"], "data", "convert", "x.npy", "o.foo")
+    fails(2, ["--out o.foo", "must end in .safetensors, .npy"], "run", "--exec", "cat", "x.npy", "-o", "o.foo")
+    fails(2, ["--picture p.png", "must end in .svg"], "plan", "kmeans", "--rows", 10, "--cols", 2, "-k", 2, "--picture",
+          "p.png")
+
+
+@test
+def only_more_of_the_same_is_replaced():
+    numpy.save("x.npy", blobs())
+    numpy.save("truth.npy", numpy.arange(60))
+    write("truth.csv", "row,animal\n1,cat\n")
+    write("notes.txt", "buy milk\n")
+    write("other.svg", "not a picture")
+    for name in ("empty.npy", "empty.csv"):
+        write(name, "")
+    kmeans = ["kmeans", "x.npy", "-k", 3, "--quiet"]
+    every = ["--labels", "l.csv", "--centres", "c.npy", "--model", "m.safetensors", "--picture", "p.png", "--trace",
+             "t.jsonl"]
+    for _ in range(2):
+        succeeds(*kmeans, *every)
+    succeeds(*kmeans, "--labels", "empty.npy", "--centres", "empty.csv")
+    before = {name: open(name, "rb").read() for name in os.listdir(".")}
+    for option, old, holds in (("--labels", "truth.npy", "int64 with 1 dimension, not int32"),
+                               ("--labels", "truth.csv", "words in 2 columns"), ("--labels", "c.npy", "float64"),
+                               ("--centres", "l.csv", "numbers in 1 column, not numbers in 4 columns"),
+                               ("--labels", "notes.txt", "words in 2 columns"),
+                               ("--picture", "other.svg", "words in 1 column, not such a picture")):
+        fails(2, [option, old, "the file holds", holds, "--force"], *kmeans, option, old)
+    fails(2, ["--distances truth.npy", "not float64", "--force"], "predict", "c.npy", "x.npy", "--distances",
+          "truth.npy")
+    fails(2, ["OUT truth.npy", "int64 with 1 dimension, not float32 with 2 dimensions", "--force"], "data", "convert",
+          "x.npy", "truth.npy")
+    numpy.save("labelled.npy", numpy.c_[numpy.load("x.npy"), numpy.arange(60) % 2])
+    fails(2, ["--model m.safetensors", "tensors of kmeans, not tensors of bayes", "--force"], "bayes", "labelled.npy",
+          "--model", "m.safetensors")
+    assert all(open(name, "rb").read() == content for name, content in before.items())
+    succeeds(*kmeans, "--labels", "truth.npy", "--force")
+    assert numpy.load("truth.npy").dtype == numpy.int32
+    succeeds("data", "convert", "x.npy", "truth.csv", "--force")
+    # An input stays whatever is given, under all of its names.
+    os.link("x.npy", "hard.npy")
+    os.symlink("x.npy", "soft.npy")
+    for name in ("x.npy", "./x.npy", "hard.npy", "soft.npy"):
+        fails(2, [name, "DATA x.npy", "never overwritten"], *kmeans, "--centres", name, "--force")
+        fails(2, [name, "IN x.npy", "never overwritten"], "data", "convert", "x.npy", name, "--force")
+
+
+@test
+def a_file_that_appears_during_the_run_is_kept():
+    running = Running("kmeans", *LONG, "--labels", "l.csv", "--centres", "c.npy")
+    running.wait_for("run")
+    write("l.csv", "name,animal\nTom,cat\n")
+    running.process.send_signal(signal.SIGINT)
+    done = running.finish()
+    assert done.code == 1 and "--labels l.csv" in done.err and "l-2.csv written instead" in done.err, done.err
+    assert open("l.csv").read() == "name,animal\nTom,cat\n"
+    assert len(open("l-2.csv").read().splitlines()) == 20000 and numpy.load("c.npy").shape == (200, 24)
+
+
+@test
+def pictures_have_any_shape():
+    def picture(data, *options):
+        done = run("kmeans", data, "-k", 4, "--picture", "p.png", *options)
+        assert done.code == 0, done.err
+        with open("p.png", "rb") as file:
+            head = file.read(26)
+        width, height, _, kind = struct.unpack(">IIBB", head[16:])
+        return width, height, {0: "grey", 2: "colour"}[kind], done.err
+
+    gap, random = 2, numpy.random.default_rng(1)
+    for shape, size, kind in (((64,), (32, 32), "grey"), ((192,), (32, 32), "colour"), ((5, 7), (35, 25), "grey"),
+                              ((4, 9, 3), (36, 16), "colour"), ((40, 30), (30, 40), "grey")):
+        numpy.save("x.npy", random.random((20, *shape)))
+        told = picture("x.npy", "--picture-columns", 4)
+        assert told == (gap + 4 * (size[0] + gap), 2 * gap + size[1], kind, ""), (shape, told)
+    numpy.save("x.npy", random.random((20, 12)))
+    told = picture("x.npy", "--picture-columns", 1, "--picture-scale", 2)
+    assert told[:3] == (2 * gap + 8, gap + 4 * (6 + gap), "grey") and "drawn as images of 3x4" in told[3], told
+    assert picture("x.npy", "--picture-columns", 1, "--picture-scale", 1, "--picture-shape", "2x2x3")[2:] == ("colour",
+                                                                                                           "")
+    assert picture("x.npy", "--picture-shape", "2x2")[2] == "colour"
+    numpy.save("x.npy", random.random((20, 13)))
+    assert "images of 1x13" in picture("x.npy")[3]
+    for wrong in ("2x2", "4by1", "13", "1x13x3", "1x13x2", "x", "1x13x"):
+        fails(2, ["--picture-shape", wrong], "kmeans", "x.npy", "-k", 3, "--picture", "p.png", "--picture-shape", wrong)
 
 
 @test
@@ -182,7 +294,7 @@ def files_of_one_run_are_apart():
     # A checkpoint is removed when all is written, and would take the output with it.
     fails(2, ["checkpoint ./o.npy", "--centres o.npy", "same file"], *kmeans, "--centres", "o.npy", "--checkpoint", 9,
           "--checkpoint-file", "./o.npy")
-    fails(2, ["kmeans.checkpoint", "--labels", "same file"], *kmeans, "--labels", "kmeans.checkpoint", "--resume")
+    fails(2, ["l.npy", "--labels", "same file"], *kmeans, "--labels", "l.npy", "--checkpoint-file", "l.npy", "--resume")
     fails(2, ["t.npy", "--out", "same file"], "run", "--exec", "cat", "x.npy", "-o", "t.npy", "--resume",
           "--checkpoint-file", "t.npy")
     fails(1, ["x.npy", "no checkpoint"], *kmeans, "--checkpoint", 9, "--checkpoint-file", "x.npy")
@@ -383,9 +495,10 @@ def outputs_are_tried_before_the_work():
     os.mkdir("folder")
     huge = "gen:uniform?rows=200000000&cols=100&seed=1"
     for option in ("--labels", "--centres", "--model", "--picture", "--trace"):
-        fails(1, ["nowhere/o", "No such file"], "kmeans", huge, "-k", 3, option, "nowhere/o")
+        output = "nowhere/o." + {"--model": "safetensors", "--picture": "png", "--trace": "jsonl"}.get(option, "npy")
+        fails(1, [output, "No such file"], "kmeans", huge, "-k", 3, option, output)
         fails(1, "folder", "kmeans", huge, "-k", 3, option, "folder")
-    fails(1, "nowhere/o", "predict", "x.npy", huge, "--labels", "nowhere/o")
+    fails(1, "nowhere/o.npy", "predict", "x.npy", huge, "--labels", "nowhere/o.npy")
     fails(1, "nowhere/o.npy", "data", "convert", huge, "nowhere/o.npy")
 
 
@@ -406,7 +519,7 @@ def a_file_over_the_limit_is_an_error():
 
     write("labels.npy", "old")
     fails(1, ["labels.npy", "too large"], "kmeans", "gen:blobs?rows=40000&cols=2&seed=1&centres=3", "-k", 3, "--quiet",
-          "--labels", "labels.npy", preexec_fn=limit)
+          "--force", "--labels", "labels.npy", preexec_fn=limit)
     assert open("labels.npy").read() == "old"
 
 
@@ -464,7 +577,7 @@ def every_output_is_what_it_says():
     assert metadata["iterations"] == str(report["iterations"]) and metadata["version"]
     with open("p.png", "rb") as file:
         head = file.read(24)
-    assert head[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", head[16:]) == (2 + 3 * 6, 2 + 2 * 6)
+    assert head[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", head[16:]) == (2 + 3 * 34, 2 + 2 * 34)
     with open("t.jsonl") as file:
         trace = [json.loads(line) for line in file]
     assert [line["round"] for line in trace] == list(range(report["rounds"])), trace
@@ -625,18 +738,14 @@ def data_verbs_show_and_convert():
     succeeds("data", "convert", "x.npy", "y.csv.gz")
     assert gzip.open("y.csv.gz").read().count(b"\n") in (3, 4)
     assert json.loads(succeeds("data", "info", "y.csv.gz", "--json"))["rows"] == 3
-    before = open("x.npy", "rb").read()
     done = run("data", "convert", "x.csv", "x.what")
     assert done.code in (1, 2) and "x.what" in done.err and not os.path.exists("x.what"), done.err
-    succeeds("data", "convert", "x.npy", "x.npy")
-    assert open("x.npy", "rb").read() == before
     lines = succeeds("data", "convert", "x.csv", "/dev/stdout", "--format", "tsv")
     assert lines.splitlines()[:2] == ["a\tb\tname", "1\t2.5\t7"], lines
     succeeds("data", "convert", "x.csv", "named", "--format", "csv.gz")
     assert gzip.open("named").read().startswith(b"a,b,name\n1,2.5,7\n")
     fails(2, ["named.npy", "npy.gz"], "data", "convert", "x.csv", "named.npy", "--format", "npy.gz")
-    fails(2, ["there is no format '.csv'"], "data", "convert", "x.csv", "named.npy", "--format", ".csv")
-    fails(2, ["/dev/stdout", "--format"], "data", "convert", "x.csv", "/dev/stdout")
+    fails(2, ["unknown format '.csv'"], "data", "convert", "x.csv", "named.npy", "--format", ".csv")
     data = subprocess.run([SHOAL, "data", "head", "-"], stdin=open("x.npy", "rb"), capture_output=True, text=True)
     assert data.stdout.startswith("1\t2.5\t7\n"), data
 
@@ -698,7 +807,7 @@ def a_signal_ends_the_run_after_the_round():
 def a_run_stopped_before_there_are_centres_writes_nothing():
     write("c.npy", "old")
     data = "gen:uniform?rows=100000&cols=64&seed=5"
-    running = Running("kmeans", data, "-k", 2000, "--init", "kmeans++", "--centres", "c.npy")
+    running = Running("kmeans", data, "-k", 2000, "--init", "kmeans++", "--centres", "c.npy", "--force")
     running.wait_for("scan")
     running.process.send_signal(signal.SIGINT)
     done = running.finish()
@@ -736,7 +845,7 @@ def poll(what, condition):
 @test
 def a_second_signal_ends_it_at_once_and_leaves_nothing():
     write("t.jsonl", "old")
-    process = subprocess.Popen([SHOAL, "kmeans", *LONG, "--trace", "t.jsonl", "--centres", "c.npy"],
+    process = subprocess.Popen([SHOAL, "kmeans", *LONG, "--trace", "t.jsonl", "--centres", "c.npy", "--force"],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     temporary = f"t.jsonl.tmp-{process.pid}-"
 
@@ -758,7 +867,7 @@ def a_second_signal_ends_it_at_once_and_leaves_nothing():
 @test
 def a_conversion_that_is_interrupted_leaves_nothing():
     write("out.csv", "old")
-    process = subprocess.Popen([SHOAL, "data", "convert", "gen:uniform?rows=100000000&cols=10", "out.csv"],
+    process = subprocess.Popen([SHOAL, "data", "convert", "gen:uniform?rows=100000000&cols=10", "out.csv", "--force"],
                                stderr=subprocess.PIPE)
     poll("writing", lambda: any(name.startswith("out.csv.tmp-") and os.path.getsize(name) for name in os.listdir(".")))
     process.send_signal(signal.SIGINT)

@@ -29,7 +29,7 @@ def fails(*arguments):
 def fill():
     with open("labels.npy", "w") as file:
         file.write("old")
-    fails("kmeans", DATA, "-k", "3", "--quiet", "--labels", "labels.npy")
+    fails("kmeans", DATA, "-k", "3", "--quiet", "--force", "--labels", "labels.npy")
     assert open("labels.npy").read() == "old" and os.listdir(".") == ["labels.npy"], os.listdir(".")
     for name in ("out.csv", "out.csv.gz", "out.npy", "out.idx"):
         fails("data", "convert", DATA, name)

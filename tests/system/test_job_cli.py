@@ -440,7 +440,7 @@ def a_signal_stops_the_starter_and_the_job_can_go_on():
     os.mkdir("found")
     with open("found/centres.npy", "w") as old:
         old.write("old")
-    starter = start("kmeans", DATA, *LONG, *outputs("found"), "--store", SLOW, "--workers", "local:2")
+    starter = start("kmeans", DATA, *LONG, *outputs("found"), "--force", "--store", SLOW, "--workers", "local:2")
     pids = at_work(2)
     round_is(5)
     began = time.monotonic()
@@ -855,20 +855,21 @@ def a_store_can_not_say_which_files_are_written():
     fails(3, "no worker", "kmeans", DATA, *LEARN, "--store", "st", "--patience", "0.2", "--quiet", *outputs)
     name = jobs()[0]["id"]
     succeeds("store", "get", f"st/jobs/{name}/spec", "original")
-    rewrite_settings(name, outputs={"centres": os.path.abspath("victim"), "trace": os.path.abspath("victim2")})
+    rewrite_settings(name, outputs={"centres": os.path.abspath("victim.npy"),
+                                    "trace": os.path.abspath("victim2.jsonl")})
     stranger = {"XDG_STATE_HOME": os.path.abspath("other")}
-    with open("victim", "w") as file:
+    with open("victim.npy", "w") as file:
         file.write("mine")
     done = succeeds("job", "resume", "--store", "st", "--workers", "local:1", env=stranger)
-    assert "not written" in done.err and os.path.abspath("victim") in done.err, done.err
-    assert open("victim").read() == "mine" and not os.path.exists("victim2")
+    assert "not written" in done.err and os.path.abspath("victim.npy") in done.err, done.err
+    assert open("victim.npy").read() == "mine" and not os.path.exists("victim2.jsonl")
     fails(1, f"job {name} is not what it was: someone has replaced its spec", "job", "resume", "--store", "st")
-    succeeds("job", "resume", "--store", "st", "--write-outputs", env=stranger)
-    same("expected/centres.npy", "victim")
+    succeeds("job", "resume", "--store", "st", "--write-outputs", "--force", env=stranger)
+    same("expected/centres.npy", "victim.npy")
     succeeds("store", "put", "original", f"st/jobs/{name}/spec")
-    os.remove("victim2")
+    os.remove("victim2.jsonl")
     succeeds("job", "resume", "--store", "st")
-    assert not os.path.exists("victim2")
+    assert not os.path.exists("victim2.jsonl")
     same("expected/centres.npy", "found/centres.npy")
     assert os.listdir("state/shoal/request") == [f"{name}.request"]
     succeeds("job", "remove", name, "--store", "st")

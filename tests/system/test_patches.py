@@ -512,13 +512,13 @@ def wrong_input_is_told_in_a_sentence():
     steep = bytearray(open("w.safetensors", "rb").read())
     steep[-16 * 16 * 8:] = np.full(16 * 16, 1e60).tobytes()  # the matrix comes last
     open("steep.safetensors", "wb").write(steep)
-    for code, says, words in ((2, ["IMAGES"], []), (2, ["OUT"], ["a.png"]), (2, ["b.png", "must end with .npy"],
+    for code, says, words in ((2, ["IMAGES"], []), (2, ["OUT"], ["a.png"]), (2, ["b.png", "must end in .npy"],
                                                                              ["a.png", "b.png"]),
                               (2, ["OUT", "IMAGES",
                                    "same file"], ["a.png", "flat.npy",
                                                   "flat.npy"]), (1, ["absent.png",
                                                                      "No such file"], ["absent.png", "o.npy"]),
-                              (1, ["none: no file of this folder"], ["none", "o.npy"]), (2, ["pipe: is neither"],
+                              (1, ["none: no file in this folder"], ["none", "o.npy"]), (2, ["pipe: is neither"],
                                                                                          ["pipe", "o.npy"]),
                               (1, ["nowhere/o.npy"], ["a.png",
                                                       "nowhere/o.npy"]), (2, ["--size",
@@ -589,6 +589,19 @@ def wrong_input_is_told_in_a_sentence():
                                                                      "uint8"]), (2, ["standard output"],
                                                                                  ["a.png", "/dev/stdout", "--json"])):
         fails(code, says, *words)
+
+
+@apart.test
+def a_folder_may_hold_arrays_instead_of_pictures():
+    os.mkdir("arrays")
+    np.save("arrays/a.npy", np.full((3, 9, 9), 0.25))
+    words = ["--size", "4", "--count", "5", "--quiet"]
+    assert run("arrays", "o.csv", *words).returncode == 0
+    assert (np.loadtxt("o.csv", delimiter=",") == 0.25).all()
+    fails(2, ["OUT arrays/a.npy is one of the images", "never overwritten"], "arrays", "arrays/a.npy", "--force",
+          *words)
+    fails(2, ["OUT o.csv", "numbers in 16 columns, not numbers in 9 columns", "--force"], "arrays", "o.csv", "--size",
+          "3")
 
 
 @apart.test

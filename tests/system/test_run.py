@@ -460,7 +460,7 @@ def usage(folder):
         ("--exec takes the place of MODULE", ["--exec", "cat", "m.c", "d.npy"]),
         ("--weights is for modules", ["--exec", "cat", "d.npy", "--weights", "d.npy"]),
         ("--send and --collect need --exec", ["m.c", "d.npy", "--collect"]),
-        ("--out x.txt: the name must end in .npy or .safetensors", ["--exec", "cat", "d.npy", "-o", "x.txt"]),
+        ("--out x.jpg: the name must end in .safetensors, .npy, ", ["--exec", "cat", "d.npy", "-o", "x.jpg"]),
         ("--out d.npy and DATA d.npy are the same file", ["--exec", "cat", "d.npy", "-o", "d.npy"]),
         ("--params: line 1", ["--exec", "cat", "d.npy", "-p", "{1}"]),
         ("--params: the module asks for 'rate' as a number",
@@ -478,7 +478,7 @@ def usage(folder):
     folder.fails(1, "bad.json: ", run=["run", "--exec", "cat", "d.npy", "-p", "bad.json"])
     folder.fails(1, "none.py: can't read",
                  run=["run", "--exec", "cat", "d.npy", "--send", "none.py", "--workers", "local:1"])
-    assert not os.path.exists(folder("x.txt"))
+    assert not os.path.exists(folder("x.jpg"))
 
 
 @test

@@ -1,6 +1,8 @@
 /* Writing: every format reads back as it was, headers are numpy's to the byte, and failures leave nothing behind. */
 #include "data_support.h"
 
+#include "data/array.h"
+
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -144,9 +146,71 @@ static void test_wrong_names(void **state)
     shoal_data *data = open_data("gen:uniform?rows=2&cols=2");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_int_equal(shoal_data_write(data, file_path(names[i])), SHOAL_USAGE);
-        assert_non_null(strstr(shoal_error(), "ending chooses the format"));
+        assert_non_null(strstr(shoal_error(), "the name must end in .npy, .csv,"));
     }
     shoal_data_free(&data);
+}
+
+static int write_array(const char *name, const void *values, shoal_type type, int rank, const int64_t *shape)
+{
+    return data_array_write(file_path(name),
+                            &(data_array){.values = values, .type = type, .rank = rank, .shape = shape});
+}
+
+static void expect_text(const char *name, const char *expected)
+{
+    char text[256];
+    text[read_whole_file(text, sizeof text - 1, file_path(name))] = '\0';
+    assert_string_equal(text, expected);
+}
+
+/* Text has the dimensions after the first side by side, as reading folds them; .npy and IDX keep them. */
+static void test_arrays(void **state)
+{
+    (void)state;
+    static const int32_t values[] = {1, -2, 3, 4, 5, 6};
+    unsigned char bytes[64];
+    assert_int_equal(write_array("a.csv", values, SHOAL_INT32, 3, (int64_t[]){2, 1, 3}), SHOAL_OK);
+    expect_text("a.csv", "1,-2,3\n4,5,6\n");
+    assert_int_equal(write_array("a.txt", values, SHOAL_INT32, 1, (int64_t[]){2}), SHOAL_OK);
+    expect_text("a.txt", "1\n-2\n");
+    assert_int_equal(write_array("a.tsv", values, SHOAL_INT32, 0, NULL), SHOAL_OK);
+    expect_text("a.tsv", "1\n");
+    assert_int_equal(write_array("a.csv", values, SHOAL_INT32, 2, (int64_t[]){0, 3}), SHOAL_OK);
+    expect_text("a.csv", "");
+    assert_int_equal(write_array("a.csv", NULL, SHOAL_INT32, 2, (int64_t[]){3, 0}), SHOAL_OK);
+    expect_text("a.csv", "");
+    assert_int_equal(write_array("a.idx", values, SHOAL_INT32, 3, (int64_t[]){1, 2, 3}), SHOAL_OK);
+    assert_int_equal(read_whole_file(bytes, sizeof bytes, file_path("a.idx")), 4 + 3 * 4 + 6 * 4);
+    assert_memory_equal(bytes, "\0\0\x0c\3\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\1\xff\xff\xff\xfe", 24);
+    assert_int_equal(write_array("a.idx", values, SHOAL_INT32, 0, NULL), SHOAL_OK);
+    assert_int_equal(read_whole_file(bytes, sizeof bytes, file_path("a.idx")), 4 + 4 + 4);
+    assert_int_equal(write_array("a.jpg", values, SHOAL_INT32, 0, NULL), SHOAL_USAGE);
+}
+
+/* Codes are written as what they stand for; numpy has words as UCS-4 of one length. */
+static void test_words(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"cat", "a \"b\"", "\xc3\xa9\xff"};
+    static const double codes[] = {2, 0, 1};
+    static const int64_t shape[] = {3};
+    data_array array = {codes, SHOAL_FLOAT64, 1, shape, {words, 3}, NULL};
+    unsigned char bytes[256];
+    assert_int_equal(data_array_write(file_path("w.csv"), &array), SHOAL_OK);
+    expect_text("w.csv", "\xc3\xa9\xff\ncat\n\"a \"\"b\"\"\"\n");
+    assert_int_equal(data_array_write(file_path("w.npy"), &array), SHOAL_OK);
+    assert_int_equal(read_whole_file(bytes, sizeof bytes, file_path("w.npy")), 128 + 3 * 5 * 4);
+    assert_non_null(strstr((char *)bytes + 10, "'descr': '<U5', "));
+    static const uint32_t letters[] = {0xe9, 0xdcff, 0, 0, 0, 'c', 'a', 't', 0, 0, 'a', ' ', '"', 'b', '"'};
+    assert_memory_equal(bytes + 128, letters, sizeof letters);
+    int files = count_files();
+    assert_int_equal(data_array_write(file_path("w.idx"), &array), SHOAL_USAGE);
+    assert_non_null(strstr(shoal_error(), ".idx files hold numbers, but these classes are words"));
+    array.words.count = 2;
+    assert_int_equal(data_array_write(file_path("v.csv"), &array), SHOAL_INVALID);
+    assert_non_null(strstr(shoal_error(), "2 is not the number of one of the 2 classes"));
+    assert_int_equal(count_files(), files);
 }
 
 /* A data set may be written over the file it is read from. */
@@ -195,7 +259,8 @@ int main(void)
         cmocka_unit_test(test_every_format),   cmocka_unit_test(test_other_types),
         cmocka_unit_test(test_names_are_kept), cmocka_unit_test(test_text_as_written),
         cmocka_unit_test(test_wrong_names),    cmocka_unit_test(test_over_itself),
-        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_full_disk),      cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests_name("data_write", tests, folder_setup, folder_teardown);
 }

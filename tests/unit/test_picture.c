@@ -109,7 +109,7 @@ static void extreme_values_have_a_shade(void **state)
 static void small_images_can_be_enlarged(void **state)
 {
     static const double values[2] = {-1, 0.5};
-    const data_sheet sheet = {.values = values, .images = 1, .height = 1, .width = 2, .zoom = 3, .centred = true};
+    const data_sheet sheet = {.values = values, .images = 1, .height = 1, .width = 2, .scale = 3, .centred = true};
     (void)state;
     assert_int_equal(data_picture_write(path, &sheet), SHOAL_OK);
     pixels read = load();
@@ -133,7 +133,7 @@ static void what_does_not_fit_is_refused(void **state)
         {.values = &value, .images = INT64_MAX, .height = 1, .width = 1},
         {.values = &value, .images = 1, .height = INT64_MAX, .width = 1},
         {.values = &value, .images = 1, .height = 1000000, .width = 1},
-        {.values = &value, .images = 1, .height = 500001, .width = 1, .zoom = 2},
+        {.values = &value, .images = 1, .height = 500001, .width = 1, .scale = 2},
         {.values = &value, .images = 1000000, .height = 1, .width = 1, .columns = 1},
     };
     (void)state;

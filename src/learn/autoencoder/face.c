@@ -94,19 +94,16 @@ static int settle(void *into, double *values[4], const learn_inputs *given, cons
 /* ---- after the run ----------------------------------------------------------------------------------------------- */
 
 static const learn_output outputs[] = {
-    {"model", 'm', "FILE.safetensors", "write the model: encoder and decoder, for shoal predict", LEARN_MODEL},
-    {"features", 'f', "FILE.npy", "write the hidden activations of each row: H columns, in the precision of the run",
-     LEARN_APPLIED},
-    {"picture", 0, "FILE.png", "write the input that each hidden unit prefers as small grey images side by side",
-     LEARN_PICTURE},
+    {"model", 'm', "FILE.safetensors", "write the model: encoder and decoder, for shoal predict", .kind = LEARN_MODEL},
+    {"features", 'f', "FILE", "write the hidden activations of each row: H columns, in the precision of the run",
+     .kind = LEARN_APPLIED, .rank = 2},
+    {"picture", 0, "FILE", "draw the input that each hidden unit prefers as small images side by side: .png or .svg",
+     .kind = LEARN_PICTURE},
     {0},
 };
 
 static const char *const parts[] = {"encoder.weight", "encoder.bias", "decoder.weight",
                                     "decoder.bias",   "activity",     NULL};
-
-/* Patches are too small to be seen as they are: they are drawn at least this many pixels wide. */
-enum { IMAGE_PIXELS = 32 };
 
 /* The input of norm 1 that excites unit i most is its weights divided by their norm (Ng, "Sparse autoencoder").  Each
  * image is scaled by its own greatest magnitude, so that a unit of small weights is seen as well as one of large
@@ -115,7 +112,6 @@ static int draw(data_sheet *sheet, double **images, const learn_ended *ended)
 {
     const shoal_tensor *encoder = shoal_result_tensor(ended->result, "encoder.weight");
     int64_t hidden = encoder->shape[0], columns = encoder->shape[1];
-    int64_t side = sheet->height > sheet->width ? sheet->height : sheet->width;
     int status = base_alloc(images, (size_t)(hidden * columns), sizeof **images, "a picture");
     for (int64_t i = 0; status == SHOAL_OK && i < hidden; i++) {
         const double *weights = (const double *)encoder->values + i * columns;
@@ -125,7 +121,6 @@ static int draw(data_sheet *sheet, double **images, const learn_ended *ended)
         for (int64_t k = 0; k < columns && most > 0; k++)
             (*images)[i * columns + k] = weights[k] / most;
     }
-    sheet->zoom = (IMAGE_PIXELS + side - 1) / side;
     sheet->centred = true;
     sheet->values = *images;
     sheet->images = hidden;
@@ -167,7 +162,8 @@ static int tell(shoal_result *facts, const learn_ended *ended)
 /* ---- applying a model -------------------------------------------------------------------------------------------- */
 
 static const learn_output predictions[] = {
-    {"features", 'f', "FILE.npy", "write the hidden activations of each row, one column per hidden unit", LEARN_TENSOR},
+    {"features", 'f', "FILE", "write the hidden activations of each row, one column per hidden unit",
+     .kind = LEARN_TENSOR, .rank = 2},
     {0},
 };
 

@@ -27,7 +27,7 @@ static void learnt(void *config, const shoal_result *result)
 
 static const learn_output outputs[] = {
     {"model", 'm', "FILE.safetensors", "write the model: means, variances, priors and classes, for shoal predict",
-     LEARN_MODEL},
+     .kind = LEARN_MODEL},
     {0},
 };
 
@@ -51,9 +51,10 @@ static void summarise(learn_lines *lines, const learn_ended *ended)
 
 enum { LABELS, PROBABILITIES };
 static const learn_output predictions[] = {
-    [LABELS] = {"labels", 'l', "FILE.npy", "the most probable class: float64", LEARN_TENSOR},
-    [PROBABILITIES] = {"probabilities", 'p', "FILE.npy", "the probability of each class for each row, too",
-                       LEARN_TENSOR},
+    [LABELS] = {"labels", 'l', "FILE", "the most probable class: float64", .kind = LEARN_TENSOR, .type = "float64",
+                .rank = 1},
+    [PROBABILITIES] = {"probabilities", 'p', "FILE", "the probability of each class for each row, too",
+                       .kind = LEARN_TENSOR, .type = "float64", .rank = 2},
     {0},
 };
 

@@ -7,8 +7,8 @@
 #include "learn/module.h"
 
 static const learn_output outputs[] = {
-    {"out", 'o', "FILE", "write the result: FILE.npy, or FILE.safetensors; without it the numbers are printed",
-     LEARN_RESULT},
+    {"out", 'o', "FILE", "write the result, as .safetensors when it has several tensors (default: print the numbers)",
+     .kind = LEARN_RESULT},
     {0},
 };
 

@@ -101,11 +101,13 @@ static int start_from(void *into, const double *centres, int64_t rows)
 /* ---- after the run ----------------------------------------------------------------------------------------------- */
 
 static const learn_output outputs[] = {
-    {"centres", 'c', "FILE.npy", "write the centres: float64, K rows; with --standardise in standardised units",
-     LEARN_TENSOR},
-    {"labels", 'l', "FILE.npy", "write the cluster of each row: int32, from 0", LEARN_TENSOR},
-    {"model", 'm', "FILE.safetensors", "write the model: the centres and the options, for shoal predict", LEARN_MODEL},
-    {"picture", 0, "FILE.png", "write the centres as small grey images side by side", LEARN_PICTURE},
+    {"centres", 'c', "FILE", "write the centres: float64, K rows; with --standardise in standardised units",
+     .kind = LEARN_TENSOR, .type = "float64", .rank = 2, .as_wide_as_data = true},
+    {"labels", 'l', "FILE", "write the cluster of each row: int32, from 0", .kind = LEARN_TENSOR, .type = "int32",
+     .rank = 1},
+    {"model", 'm', "FILE.safetensors", "write the model: the centres and the options, for shoal predict",
+     .kind = LEARN_MODEL},
+    {"picture", 0, "FILE", "draw the centres as small images side by side: .png or .svg", .kind = LEARN_PICTURE},
     {0},
 };
 
@@ -159,10 +161,10 @@ static void summarise(learn_lines *lines, const learn_ended *ended)
 
 enum { LABELS, DISTANCES };
 static const learn_output predictions[] = {
-    [LABELS] = {"labels", 'l', "FILE.npy", "write the number of the nearest centre of each row: int32, from 0",
-                LEARN_TENSOR},
-    [DISTANCES] = {"distances", 'd', "FILE.npy", "write the distance of each row to its nearest centre: float64",
-                   LEARN_TENSOR},
+    [LABELS] = {"labels", 'l', "FILE", "write the number of the nearest centre of each row: int32, from 0",
+                .kind = LEARN_TENSOR, .type = "int32", .rank = 1},
+    [DISTANCES] = {"distances", 'd', "FILE", "write the distance of each row to its nearest centre: float64",
+                   .kind = LEARN_TENSOR, .type = "float64", .rank = 1},
     {0},
 };
 

@@ -57,7 +57,7 @@ static void learnt(void *into, const shoal_result *result)
 
 static const learn_output outputs[] = {
     {"model", 'm', "FILE.safetensors", "write the model: weights, intercept and classes, for shoal predict",
-     LEARN_MODEL},
+     .kind = LEARN_MODEL},
     {0},
 };
 
@@ -82,10 +82,11 @@ static void summarise(learn_lines *lines, const learn_ended *ended)
 
 enum { LABELS, PROBABILITIES };
 static const learn_output predictions[] = {
-    [LABELS] = {"labels", 'l', "FILE.npy", "the most probable class: float64", LEARN_TENSOR},
-    [PROBABILITIES] = {"probabilities", 'p', "FILE.npy",
+    [LABELS] = {"labels", 'l', "FILE", "the most probable class: float64", .kind = LEARN_TENSOR, .type = "float64",
+                .rank = 1},
+    [PROBABILITIES] = {"probabilities", 'p', "FILE",
                        "write the probability of each class for each row: float64, a column for each class",
-                       LEARN_TENSOR},
+                       .kind = LEARN_TENSOR, .type = "float64", .rank = 2},
     {0},
 };
 
