@@ -135,6 +135,30 @@ def labels_from_a_file_of_their_own():
 
 
 @apart.test
+def named_and_standardised_columns():
+    X = rows(1500)
+    words = np.where(X[:, 0] + X[:, 1] > 1, "near", "far")
+
+    def save_named(path, order):
+        with open(path, "w", encoding="ascii") as file:
+            print("kind", *(f"c{i}" for i in order), sep=",", file=file)
+            for word, row in zip(words, X):
+                print(word, *row[order], sep=",", file=file)
+
+    save_named("x.csv", np.arange(9))
+    save_named("moved.csv", np.arange(9)[::-1])
+    known = ["--target", "kind", "--iterations", 8]
+    files = {"--model": "m.safetensors"}
+    mpi.Work("logistic", "x.csv", *known, "--standardise", files=files).agrees(another(0), 3)
+    mpi.alone("logistic", "x.csv", *known, "--standardise", "--model", "first.safetensors", "--quiet")
+    mpi.Work("logistic", "moved.csv", *known, "--start", "first.safetensors", files=files).agrees(another(1), 4)
+    work = mpi.Work("predict", "first.safetensors", "moved.csv", "--score", files={"--probabilities": "p.npy"})
+    for number, ranks in enumerate((2, 3)):
+        done = work.agrees(another(number), ranks)
+        assert without_times(done.out) == without_times(work.printed) and "accuracy" in done.out, done
+
+
+@apart.test
 def modules_and_programs():
     np.save("x.npy", rows(2000, 4) * [1, 1e3, 1e6, 1e9])
     X = rows(2000, 4)

@@ -37,7 +37,7 @@ static const shoal_option logistic_options[] = {
      "stop when no component of the mean row's gradient, for centred and scaled columns, exceeds T", "1e-4", 0,
      .most = INFINITY},
     {"history", 0, SHOAL_OPTION_COUNT, offsetof(shoal_logistic_config, history), "M",
-     "steps that L-BFGS remembers to know the curvature", "20", 1, .most = LEARN_LBFGS_HISTORY_MOST},
+     "iterations that L-BFGS remembers", "20", 1, .most = LEARN_LBFGS_HISTORY_MOST},
     {"precision", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_logistic_config, precision), "TYPE",
      "of the products with the data; losses and sums are float64 in any case; auto is float64", "auto", 0, 0,
      .choices = precisions},
