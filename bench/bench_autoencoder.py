@@ -293,9 +293,8 @@ def sgemm_rate(m, n, k, seconds):
 
 
 def measure_rates(bench, net, rates):
-    """What the machine can do at this moment; the best seen so far counts.  Squares, and the shapes of this net:
-    forwards (rows x
-    columns by columns x hidden) and as the gradient has it (columns x rows by rows x hidden)."""
+    """What the machine can do at this moment; the best seen so far counts. Squares, and the shapes of this net:
+    forwards (rows x columns by columns x hidden) and as the gradient has it (columns x rows by rows x hidden)."""
     c, h = net.columns, net.hidden
     for name, shape in {"squares of 2,048": (2048, 2048, 2048), "forwards": (ROWS, h, c),
                         "gradient": (c, h, ROWS)}.items():

@@ -3,10 +3,9 @@
 
     ./dev bench engine [--quick] [--only WORD] [--rounds N] [--markdown]
 
-A table on stdout, everything in bench/results/engine.json.  --quick takes a minute: fewer and shorter runs.  --only
-keeps the
-groups whose name has WORD in it (overhead, rounds, requests, many), --markdown prints the last results as
-bench/README.md has them.  Nothing here fails when a bar is missed: the table says so.
+A table on stdout, everything in bench/results/engine.json. --quick takes a minute: fewer and shorter runs. --only keeps
+the groups whose name has WORD in it (overhead, rounds, requests, many), --markdown prints the last results as
+bench/README.md has them. Nothing here fails when a bar is missed: the table says so.
 """
 import argparse
 import contextlib
@@ -52,7 +51,7 @@ class Bench:
         return done.stdout
 
     def kmeans(self, work, *words):
-        """One run: what it says, with the seconds of the whole process, and those that are in no round."""
+        """One run: what it says, with the seconds of the whole process, and those outside rounds."""
         began = time.perf_counter()
         about = json.loads(self.run("kmeans", *work, *words, "--json"))
         about["process"] = time.perf_counter() - began
@@ -103,7 +102,7 @@ def bench_overhead(bench):
         beside.append(theirs["beside"])
     bench.add("overhead", f"{name}: rounds of 2 workers / of 2 threads", "", ratios, 1.15,
               f"{statistics.median(spent):.3f} s / {statistics.median(threads):.3f} s")
-    bench.add("overhead", "the same: start and end, all that is in no round", "s", beside, 0.5)
+    bench.add("overhead", "the same: start and end, everything outside rounds", "s", beside, 0.5)
 
 
 # ---- rounds without work ---------------------------------------------------------------------------------------------
@@ -147,9 +146,8 @@ def bench_rounds(bench):
 
 
 def requests_a_round(bench, store, workers, shape):
-    """Of a worker, from the difference of a short and a long job, so that joining and leaving do not count.  The lease
-    is so
-    long that nobody renews it."""
+    """Of a worker, from the difference of a short and a long job, so that joining and leaving do not count. The lease
+    is so long that nobody renews it."""
     found = []
     for runs in (2, bench.few(8, 4)):
         about = bench.job(tiny_work(workers, runs), store, workers, "--threads", 1, "--reduce", shape, "--lease", 3000)
@@ -208,11 +206,11 @@ def bench_many(bench):
     watch.join()
     requests = about["show"]["requests"]
     bench.add(
-        "many", f"memory (PSS) of {workers} workers and whoever started them", "MiB", [watch.most / MIB], 2048,
+        "many", f"memory (PSS) of {workers} workers and their starter", "MiB", [watch.most / MIB], 2048,
         f"{watch.processes} processes at most, {about['show']['round']:,} rounds, "
         f"whole command {about['process']:.1f} s"
     )
-    bench.add("many", "the same: requests that had to be made again", "", [requests["again"]], 0,
+    bench.add("many", "the same: retried requests", "", [requests["again"]], 0,
               f"of {requests['all']:,}")
 
 
@@ -240,7 +238,7 @@ def own_rows(folder, quick):
     def idle(workers, runs):
         return lambda program: idle_round(Bench(program, tempfile.mkdtemp(dir=folder), quick, 1), workers, runs)[0]
     yield [(f"{name}: rounds of 2 workers", "s", heavy(lambda about: about["seconds"]["run"])),
-           ("the same: start and end, all that is in no round", "s", heavy(lambda about: about["beside"])),
+           ("the same: start and end, everything outside rounds", "s", heavy(lambda about: about["beside"])),
            ("a round without work, 2 workers in a folder", "ms", idle(2, 400)),
            ("a round without work, 16 workers in a folder", "ms", idle(16, 200))]
 

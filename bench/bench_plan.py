@@ -3,10 +3,9 @@
 
     ./dev bench plan [--quick] [--only WORD] [--markdown]
 
-A table on stdout, everything in bench/results/plan.json.  --quick runs four of the jobs once; --only keeps the groups
-whose
-name has WORD in it (runs, paper, search), --markdown prints the last results as bench/README.md has them.  Nothing here
-fails when a bar is missed: the table says so.
+A table on stdout, everything in bench/results/plan.json. --quick runs four of the jobs once; --only keeps the groups
+whose name has WORD in it (runs, paper, search), --markdown prints the last results as bench/README.md has them. Nothing
+here fails when a bar is missed: the table says so.
 """
 import argparse
 import json

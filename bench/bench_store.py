@@ -63,9 +63,8 @@ class Bench:
         return path
 
     def add(self, group, work, unit, figures, bar=None, against=None):
-        """A row of the table.  figures: program -> one figure a round, more is better; the bar is for the ratio of
-        shoal to
-        `against`, round by round, or for shoal's own figure when there is none."""
+        """A row of the table. figures: program -> one figure a round, more is better; the bar is for the ratio of shoal
+        to `against`, round by round, or for shoal's own figure when there is none."""
         ratios = [ours / theirs for ours, theirs in zip(figures["shoal"], figures[against])] if against else []
         row = {"group": group, "work": work, "unit": unit, "against": against, "bar": bar, "figures": figures,
                "medians": {who: statistics.median(found) for who, found in figures.items()},
@@ -439,7 +438,7 @@ def print_latency(found):
     print("`shoal store bench` of a folder:\n")
     print("| 4 KiB | median, ms | 99th percentile, ms |\n|---|---:|---:|")
     for name, text in [("get", "get"), ("put", "put"), ("take", "take"),
-                       ("seen", "put until who waits for it has seen it")]:
+                       ("seen", "put until a waiting reader has seen it")]:
         print(f"| {text} | {found[name]['median_ms']:.3f} | {found[name]['p99_ms']:.3f} |")
     print()
 

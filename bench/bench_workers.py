@@ -3,11 +3,10 @@
 
     ./dev bench workers [--quick] [--only WORD] [--rounds N] [--markdown]
 
-Hosts are network namespaces of this machine, each with an sshd (tests/system/hosts.py), which takes root.  A table on
-stdout, everything in bench/results/workers.json.  --quick takes two minutes: fewer and shorter runs.  --only keeps the
-groups whose
-name has WORD in it (rounds, pipe, start), --markdown prints the last results as bench/README.md has them.  Nothing here
-fails when a bar is missed: the table says so.
+Hosts are network namespaces of this machine, each with an sshd (tests/system/hosts.py), which takes root. A table on
+stdout, everything in bench/results/workers.json. --quick takes two minutes: fewer and shorter runs. --only keeps the
+groups whose name has WORD in it (rounds, pipe, start), --markdown prints the last results as bench/README.md has them.
+Nothing here fails when a bar is missed: the table says so.
 """
 import argparse
 import contextlib

@@ -1,17 +1,14 @@
 """Jobs under chaos: workers and whoever started them are killed, stopped, told to leave and joined by others, at
-random,
-while a job runs; its outputs must be those of the threads engine, byte by byte.
+random, while a job runs; its outputs must be those of the threads engine, byte by byte.
 
     chaos.main(make_store, seconds)        # in a test_job_chaos_STORE.py, which says where jobs meet
 
     test_job_chaos_STORE.py PATH_TO_shoal [--seconds N] [--seed N]
 
-Jobs run one after the other until the seconds are over (a faster machine runs more of them).  All chance comes from the
+Jobs run one after the other until the seconds are over (a faster machine runs more of them). All chance comes from the
 seed, which a failure prints and SHOAL_CHAOS_SEED gives too; a replay makes the same choices, though not at the very
-same
-moments.  This process adopts the workers of a starter that was killed, so all there is to kill is among its
-descendants,
-and none of them may be left in the end.
+same moments. This process adopts the workers of a starter that was killed, so all there is to kill is among its
+descendants, and none of them may be left in the end.
 """
 import argparse
 import collections
@@ -39,9 +36,8 @@ FORGETS = 7  # seconds after which what a server acknowledged has been written t
 
 class Chaos:
     """Where jobs meet (`url`, with the variables that opening it takes), the work, what comes out of it, by the names
-    of options, and
-    what was done to it so far.  `server` can be killed and started again; None: the store has none, or none that
-    survives it."""
+    of options, and what was done to it so far. `server` can be killed and started again; None: the store has none, or
+    none that survives it."""
 
     def __init__(self, shoal, folder, url, variables, work, server=None, verb="kmeans", outputs=("centres", "labels")):
         self.shoal, self.folder, self.url, self.work, self.server = shoal, folder, url, work, server
@@ -133,8 +129,7 @@ class Chaos:
 
     def end_starter(self, random):
         """Kills it, or tells it to stop, and resumes the job with other workers; but not while the store could forget
-        all
-        of a job that then nobody would know any more."""
+        all of a job that then nobody would know any more."""
         if self.server and self.is_fragile():
             return
         gently = random.random() < 0.3
@@ -171,9 +166,8 @@ class Chaos:
         self.there_since = None
 
     def strike(self, random):
-        """Something happens to the workers, and every other time one is killed.  The kinds are drawn as from a pack of
-        cards, so
-        that none is left out for long."""
+        """Something happens to the workers, and every other time one is killed. The kinds are drawn as from a pack of
+        cards, so that none is left out for long."""
         if not self.pack:
             self.pack = 4 * [self.kill_worker] + 2 * [self.stop_worker] + [self.dismiss_worker, self.join_worker]
             random.shuffle(self.pack)
@@ -197,9 +191,8 @@ class Chaos:
         return self.job
 
     def disturb(self, random, is_over):
-        """Until the job has ended or the time is over.  Strikes come at random, about one a second; starter and server
-        end now
-        and then; and there are never few workers for long."""
+        """Until the job has ended or the time is over. Strikes come at random, about one a second; starter and server
+        end now and then; and there are never few workers for long."""
         began = time.monotonic()
         due = {self.strike: began, self.end_starter: began + random.uniform(1, 6), self.refill: began + 2}
         again = {self.strike: lambda: random.expovariate(1.25), self.refill: lambda: 1,

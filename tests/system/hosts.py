@@ -7,13 +7,10 @@
         far[1].heal()
 
 Nothing of this can meet another test that runs at the same time: bridge, addresses, names and process ids exist only in
-the
-namespaces that isolate() makes, and all processes in there end with the test, however it ends, since the kernel kills
-them.  A host sees neither the repository nor the /tmp and the home of this machine, unless it is told what is shared;
-it has its
-own.  It starts each time with an empty home.  Needs root and Debian's iproute2, openssh-server and openssh-client;
-where
-these are not available isolate() exits with 77.
+the namespaces that isolate() makes, and all processes in there end with the test, however it ends, since the kernel
+kills them. A host sees neither the repository nor the /tmp and the home of this machine, unless it is told what is
+shared; it has its own. It starts each time with an empty home. Needs root and Debian's iproute2, openssh-server and
+openssh-client; where these are not available isolate() exits with 77.
 """
 import contextlib
 import ctypes
@@ -49,8 +46,7 @@ def skip(why):
 
 def isolate(*programs):
     """Returns in a process of which nothing outside can be seen; the one that called waits for its end, with which all
-    its
-    descendants end.  `programs` are needed besides."""
+    its descendants end. `programs` are needed besides."""
     missing = [program for program in [*PROGRAMS, *programs] if not find(program)]
     if missing:
         skip(f"{', '.join(missing)} not found (./dev deps test)")
@@ -290,9 +286,8 @@ class Host:
 
 
 class Hosts:
-    """`far[1]` to `far[count]`.  `hidden` are folders of this machine in whose place each host has its own, besides
-    /root,
-    /tmp and /dev/shm.  ssh_config has nothing that keeps ssh from asking for a password."""
+    """`far[1]` to `far[count]`. `hidden` are folders of this machine in whose place each host has its own, besides
+    /root, /tmp and /dev/shm. ssh_config has nothing that keeps ssh from asking for a password."""
 
     def __init__(self, folder, count, hidden=(peers.ROOT,)):
         self.folder, self.ssh_config, self.forwards, self.all = folder, f"{folder}/ssh_config", [], []

@@ -1,6 +1,5 @@
 """What the tests of the Python package share: a place of their own, checks, and scripts that use the package, run to
-their end, on
-a terminal, or as cells of a notebook.
+their end, on a terminal, or as cells of a notebook.
 
 Called with the program's path; libshoal.so is taken from beside it.  Importing this ends the test with 77 where it
 can't run."""

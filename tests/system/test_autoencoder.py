@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # The sparse autoencoder through the program: the cost of Stanford's notes in numpy, the minimum that SciPy finds, the
-# same bytes
-# whatever computes them, and a sentence for every bad input.
+# same bytes whatever computes them, and a sentence for every bad input.
 #   test_autoencoder.py PATH_TO_shoal
 # Prints one line for each failure and "N passed, M failed" at the end.
 import itertools
@@ -420,8 +419,7 @@ def write_model(path, metadata, tensors):
 
 def test_diverged():
     # The only way down is to let the unit grow, and on that way the output is beyond all numbers after a step of 1e-97:
-    # column 1 is
-    # 1e100, and the weight from the unit to column 2 is 1e150.
+    # column 1 is 1e100, and the weight from the unit to column 2 is 1e150.
     path, start = save(np.array([[1e100, (1 + i / 64) * 1e-100] for i in range(64)])), fresh(".safetensors")
     tensors = {
         "encoder.weight": [[0.0, 0.0]], "encoder.bias": [1e-300], "decoder.weight": [[0.0], [1e150]],

@@ -3,9 +3,8 @@
 
     test_data_in_store.py PATH_TO_shoal [NAME...]
 
-On a folder, and on Azurite where it is installed.  A blob that is replaced, gone or no matrix that can be used where it
-lies is told
-in one sentence.
+On a folder, and on Azurite where it is installed. A blob that is replaced, gone or no matrix that can be used where it
+lies is told in one sentence.
 """
 import contextlib
 import os

@@ -6,9 +6,9 @@
     test_gradient_jobs.py PATH_TO_shoal [NAME...]
 
 Their rounds keep an optimiser's history for whoever leads next (docs/engine-store.md, "kept"): it is lost, damaged and
-exchanged here, and leaders are killed at any write.  Every test runs in a process and an empty folder of its own,
-several at a time: most of
-them wait most of the time.  Workers on other machines: test_gradient_hosts.py; at random: test_job_chaos_gradient.py.
+exchanged here, and leaders are killed at any write. Every test runs in a process and an empty folder of its own,
+several at a time: most of them wait most of the time. Workers on other machines: test_gradient_hosts.py; at random:
+test_job_chaos_gradient.py.
 """
 import contextlib
 import json

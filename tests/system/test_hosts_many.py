@@ -48,8 +48,7 @@ def beside_local_ones(far):
 
 def data_goes_once(far):
     """The rows go once to a host, whose four workers share them, and not again for the next job on the same rows; so
-    does the
-    program."""
+    does the program."""
     work = rows_of(far)
     size = os.path.getsize(work[0])
     sent = []

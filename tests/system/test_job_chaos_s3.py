@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # Seconds: 35
-"""Jobs that meet in Ceph's radosgw under chaos, with rows that workers generate themselves.  See chaos.py.  Skipped
-(77)
+"""Jobs that meet in Ceph's radosgw under chaos, with rows that workers generate themselves. See chaos.py. Skipped (77)
 where Ceph is not installed."""
 import contextlib
 

@@ -6,8 +6,7 @@
     test_job_cli.py PATH_TO_shoal [NAME...]
 
 Every test runs in a process and an empty folder of its own, which also has the user's state and cache, several at a
-time: most of them wait most of the time.  What a job finds is compared with what the same command finds without
-workers,
+time: most of them wait most of the time. What a job finds is compared with what the same command finds without workers,
 by bytes.
 """
 import contextlib

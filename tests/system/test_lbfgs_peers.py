@@ -1,11 +1,10 @@
 #!/usr/bin/python3
 # L-BFGS beside liblbfgs and SciPy's L-BFGS-B on the classical test functions: the same minima with as few evaluations.
 #   test_lbfgs_peers.py PATH_TO_shoal [--table]
-# All start at the same points, remember ten pairs and keep their own defaults otherwise.  Counted are the evaluations
-# until a point
-# was evaluated that is good enough by a rule; their own rules to stop are turned off (lbfgs_peers.c).  --table prints
-# the table of
-# docs/learn/gradient.md.  Prints one line for each failure and "N passed, M failed" at the end.
+# All start at the same points, remember ten pairs and keep their own defaults otherwise. Counted are the evaluations
+# until a point was evaluated that is good enough by a rule; their own rules to stop are turned off (lbfgs_peers.c).
+# --table prints the table of docs/learn/gradient.md. Prints one line for each failure and "N passed, M failed" at the
+# end.
 import ctypes
 import pathlib
 import sys

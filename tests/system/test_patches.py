@@ -5,8 +5,7 @@
     test_patches.py PATH_TO_shoal [NAME...]
 
 Pictures of every kind are written here, by Pillow or by hand, and every patch must be the square of its image that a
-search of all
-squares finds.  Whitening must be numpy's.  Parts that need ../shared/data say when it is absent.
+search of all squares finds. Whitening must be numpy's. Parts that need ../shared/data say when it is absent.
 """
 import io
 import json

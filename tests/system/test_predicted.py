@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 # Labels: quick
 """After a run the summary and --json tell what was predicted and what happened, and one line goes into the history;
-nothing of that can fail
-a run.
+nothing of that can fail a run.
 
     test_predicted.py PATH_TO_shoal [NAME...]
 
 The calibration is written here, with paces that make what is predicted a matter of counting: a round of each phase
-takes a time of its own
-and nothing else takes any.
+takes a time of its own and nothing else takes any.
 """
 import json
 import math

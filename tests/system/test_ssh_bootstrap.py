@@ -6,9 +6,8 @@ stand-in for ssh.
     test_ssh_bootstrap.py PATH_TO_shoal [NAME...]
 
 The stand-in is a script that runs the command on this machine, as another "host" with a home and a TMPDIR of its own,
-after doing whatever a test wants to see survived.  So no test needs root, but for those with full disks and the like,
-which are
-left out without it.  Every test runs in a process and an empty folder of its own, several at a time.
+after doing whatever a test wants to see survived. So no test needs root, but for those with full disks and the like,
+which are left out without it. Every test runs in a process and an empty folder of its own, several at a time.
 """
 import contextlib
 import json

@@ -6,8 +6,8 @@ killed.
     test_tensorboard.py PATH_TO_shoal [NAME...]
 
 Files are read by Google's protocol buffers, from descriptions made here of the fields that TensorBoard's event.proto
-and summary.proto
-have, and by a reader of frames of our own; where build/peers has the npm package tfrecord, by that one too.
+and summary.proto have, and by a reader of frames of our own; where build/peers has the npm package tfrecord, by that
+one too.
 """
 import glob
 import json
