@@ -1,4 +1,4 @@
-/* Ranks that are threads of this process, so that what runs in step can be tested without MPI.
+/* Ranks that are threads of this process, so that code that runs in step can be tested without MPI.
  *
  *     static void body(shoal_ranks *ranks, void *context) { ... }            // on a thread of its own for each rank
  *     ranks_here_end end = ranks_here_run(4, body, &context, NULL);
@@ -39,7 +39,7 @@ typedef struct ranks_here_end {
 /* All of it may be zero, for ranks that are as fast as they are. */
 typedef struct ranks_here_options {
     int slow_rank;      /* sleeps before each of its calls ... */
-    int slow_us;        /* ... for so many microseconds; 0: nobody does */
+    int slow_us;        /* ... for this many microseconds; 0: nobody does */
     int64_t abort_call; /* in this collective call, counted from 1, abort_rank aborts instead; 0: never */
     int abort_rank;
 } ranks_here_options;

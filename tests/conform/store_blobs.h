@@ -60,7 +60,7 @@ static void test_what_was_put_is_there_for_every_handle(void **state)
         succeed(shoal_store_remove(writer, key, SOON));
         expect(SHOAL_ABSENT, shoal_store_get(reader, key, &blob, SOON));
         assert_int_equal(listed_size(reader, "own/", key), -1);
-        succeed(shoal_store_remove(writer, key, SOON)); /* once more is no failure */
+        succeed(shoal_store_remove(writer, key, SOON)); /* once more is not a failure */
     }
     shoal_store_close(&writer);
     shoal_store_close(&reader);
@@ -163,7 +163,7 @@ static void test_put_if_absent_is_won_by_one_of_32_processes(void **state)
     race_for_absent_keys("absent-p", true);
 }
 
-/* A counter that knows how much each racer added, so that whoever lost an answer can look. */
+/* A counter that knows how much each racer added, so that a racer that lost an answer can look. */
 typedef struct counter {
     int64_t total, added[RACERS_MOST];
 } counter;
@@ -190,7 +190,7 @@ static int put_counter(shoal_store *store, bool framed, const counter *counter, 
                : shoal_store_put(store, "counter/plain", counter, sizeof *counter, etag, NULL, SOON);
 }
 
-/* Adds 1 to the counter so many times.  What was acknowledged counts; what is unclear is looked up. */
+/* Adds 1 to the counter that many times.  What was acknowledged counts; what is unclear is looked up. */
 static int role_count(shoal_store *store, int index, const char *argument, FILE *out)
 {
     bool framed = argument[0] == 'f';

@@ -318,7 +318,7 @@ static int hold_one(shoal_store *store, const char *queue, shoal_message *messag
                              : shoal_store_finish(store, queue, message, SOON);
         /* Later it may have been another who finished it, between a lost answer and the next try. */
         finished = status == SHOAL_OK && manner != 8 && shoal_now() < ends;
-        if (status == SHOAL_UNKNOWN) /* it may be gone or not: whoever gets it next finishes it */
+        if (status == SHOAL_UNKNOWN) /* it may be gone or not: the next one to get it finishes it */
             status = SHOAL_OK;
     }
     fprintf(out, "held %d %d %" PRId64 " %" PRId64 " %" PRId64 " %d\n", number, index, from, until, message->deliveries,

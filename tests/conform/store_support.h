@@ -67,8 +67,8 @@ static const char *program;
             fail_msg("%s: gave %d, not %s: %s", #call, got_, #status, shoal_error());                                  \
     } while (0)
 
-/* How often to do something of so many requests: `full` times where that is quick, fewer where it would take more than
- * a thirtieth of the budget. */
+/* How often to do something that takes this many requests: `full` times where that is quick, fewer where it would take
+ * more than a thirtieth of the budget. */
 static int amount(int full, int least, double requests)
 {
     double affordable = here.budget / 30 / (here.latency * requests);
@@ -152,7 +152,7 @@ static shoal_store *open_small_pages(int keys)
     return open_url(url);
 }
 
-/* A queue's name that is dropped behind the tests. */
+/* A queue's name that is dropped after the tests. */
 static const char *use_queue(const char *name)
 {
     if (here.queue_count == QUEUES_MOST)

@@ -134,14 +134,14 @@ static void test_pauses_grow_and_retry_after_is_honoured(void **state)
     assert_true(elapsed >= 0.3 * (double)(attempts - 1));
     shoal_store_close(&store);
 
-    store = open_with("throttle:1/3600s"); /* there is no use in waiting for the deadline, then */
+    store = open_with("throttle:1/3600s"); /* then waiting for the deadline is pointless */
     started = shoal_now();
     expect(SHOAL_AGAIN, shoal_store_get(store, "later", &blob, shoal_after(20)));
     assert_true(shoal_now() - started < INT64_C(10000000000));
     assert_int_equal(shoal_store_counted(store).causes[SHOAL_CAUSE_THROTTLED], 1);
     shoal_store_close(&store);
 
-    store = open_with("before:1/unreachable"); /* 50 ms, 100 ms, 200 ms... at most: 1.2 s is no time for fifty */
+    store = open_with("before:1/unreachable"); /* 50 ms, 100 ms, 200 ms... at most: 1.2 s is too short for fifty */
     expect(SHOAL_AGAIN, shoal_store_get(store, "later", &blob, shoal_after(1.2)));
     assert_in_range(shoal_store_counted(store).causes[SHOAL_CAUSE_UNREACHABLE], 2, 50);
     shoal_store_close(&store);

@@ -357,7 +357,7 @@ typedef struct knowledge {
     unsigned char pushed[WRITERS][MESSAGES], finished[WRITERS][MESSAGES]; /* 1 perhaps, 2 surely */
 } knowledge;
 
-/* What a writer tells, before and after each thing it does. */
+/* What a writer reports, before and after each thing it does. */
 typedef struct report {
     enum { PUTS, PUT, REMOVES, REMOVED, PUSHES, PUSHED, FINISHES, FINISHED } what;
     uint32_t key, number, writer;

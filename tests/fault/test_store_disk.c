@@ -155,7 +155,7 @@ static void on_a_small_disk(void)
     ensure_sound();
 }
 
-/* A store can't be made where there is no room for it, and nothing of it stays in the way. */
+/* A store can't be made where there is no room for it, and nothing of it is left in the way. */
 static void on_a_full_disk(void)
 {
     shoal_store *store = NULL;

@@ -320,7 +320,7 @@ static void note(pid_t process, const call *call, int64_t result)
     }
 }
 
-/* Finds the paths of a call as long as they are what it means. */
+/* Finds the paths of a call while they are what it means. */
 static void read_paths(pid_t process, call *call)
 {
     call->path[0] = call->to[0] = '\0';
@@ -501,7 +501,7 @@ static bool is_state(shoal_store *store, const world *state)
     return same && messages == state->messages;
 }
 
-/* In a child: opens what is left and compares.  Whoever was told that the store is there need not make it. */
+/* In a child: opens what is left and compares.  A caller that was told that the store exists need not create it. */
 static void verify(int acknowledged)
 {
     shoal_store *store = NULL;

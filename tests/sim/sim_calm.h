@@ -34,7 +34,7 @@ enum { SIM_ROUNDS_TO_RECOVER = 5, SIM_ROUNDS_AFTER = 25 };
 /* What it took. */
 typedef struct sim_calm_figures {
     double seconds;        /* from the first worker's start to the result */
-    double round_seconds;  /* of one round, as long as nothing new begins: the median of the second half */
+    double round_seconds;  /* of one round, while nothing new begins: the median of the second half */
     double round_requests; /* of one worker in one round, leases apart: the average of the second half */
     int64_t requests;      /* of the whole job */
     /* With trouble: */
@@ -45,7 +45,7 @@ typedef struct sim_calm_figures {
     double after_requests;
     int64_t troubled;    /* rounds that began in it */
     double recovering;   /* the longest of the first SIM_ROUNDS_TO_RECOVER rounds that began after it */
-    double back_seconds; /* the average of the SIM_ROUNDS_AFTER rounds behind these */
+    double back_seconds; /* the average of the SIM_ROUNDS_AFTER rounds after these */
     int64_t slow;        /* of both, those that took more than one and a half times the pace */
 } sim_calm_figures;
 

@@ -39,7 +39,7 @@ typedef struct scenario {
     int workers;
     bool split_roles, any_job;
     double arrive_within; /* seconds in which they come */
-    double skew;          /* clocks are off by up to so many seconds */
+    double skew;          /* clocks are off by up to this many seconds */
     /* what befalls them */
     int kills, pauses, leaves, joins;
     double event_every; /* seconds between two of these, on average */
@@ -586,7 +586,7 @@ static void new_id(void)
     snprintf(story.id, sizeof story.id, "job-%d", ++story.attempt);
 }
 
-/* Someone submits the job, whoever dies meanwhile. */
+/* Someone submits the job, even if others die meanwhile. */
 static void submit_job(void)
 {
     double hour = 3600;
@@ -984,7 +984,7 @@ static void play_poison(void)
     snprintf(row, sizeof row, "row");
     if (!strstr(follower->message, row))
         sim_fail("a poisoned job does not name the rows: %s", follower->message);
-    sim_work_now.poison_most = 0; /* mended */
+    sim_work_now.poison_most = 0; /* fixed */
     everyone_ends();
     must_be(shoal_job_resume(story.outside, story.id, shoal_after(100)), SHOAL_OK, "resuming");
     follower = follow(300);
@@ -1054,8 +1054,8 @@ static void play_usual(void)
     bool loses_ends = story.scene.cloud.forgets > 0 || story.scene.story == STORY_DAMAGE;
     for (int lives = 0; loses_ends && lives < 9; lives++) /* an end that was made again may be lost again */
         if (follower->status == SHOAL_STOPPED) {
-            /* The end of the job was forgotten or damaged, and its marker is gone: whoever looks for any job does not
-             * find it. */
+            /* The end of the job was forgotten or damaged, and its marker is gone: a worker that looks for any job does
+             * not find it. */
             must_be(shoal_job_resume(story.outside, story.id, shoal_after(100)), SHOAL_OK, "resuming");
             follower = follow(300);
             direct(follower);

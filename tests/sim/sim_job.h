@@ -13,9 +13,9 @@ typedef enum sim_story {
     STORY_PAUSES,    /* processes are stopped for a while */
     STORY_ELASTIC,   /* workers come and go */
     STORY_STARTER,   /* who submits dies in the middle */
-    STORY_CANCEL,    /* the job is cancelled, and goes on later */
+    STORY_CANCEL,    /* the job is cancelled, and resumed later */
     STORY_REMOVE,    /* the job is removed, and another one made under the same workers */
-    STORY_POISON,    /* rows that kill whoever maps them */
+    STORY_POISON,    /* rows that kill the worker that maps them */
     STORY_FORGETS,   /* the store forgets its last seconds */
     STORY_DESERTED,  /* every worker dies; others come later */
     STORY_CROWD,     /* as many workers as the paper had, and more than there is work for */

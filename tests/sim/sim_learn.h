@@ -10,7 +10,7 @@ typedef struct sim_work {
     double map_row, map_grain; /* seconds */
     double update;
     double straggler;    /* chance that a grain takes twenty times as long */
-    int64_t poison_row;  /* whoever maps this row dies; -1 for none */
+    int64_t poison_row;  /* the worker that maps this row dies; -1 for none */
     int64_t poison_most; /* how often, at most */
 } sim_work;
 

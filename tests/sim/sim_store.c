@@ -396,7 +396,7 @@ static const char *word_of(int status)
     }
 }
 
-/* The way back, with so many bytes. */
+/* The way back, with this many bytes. */
 static int answer(const request *request, int status, size_t bytes)
 {
     sim_serve(false);

@@ -42,9 +42,9 @@ sim_cloud *sim_cloud_new(const sim_cloud_options *options);
 void sim_cloud_free(sim_cloud **cloud);
 /* A handle of the calling process. */
 int sim_store_open(shoal_store **out, sim_cloud *cloud);
-/* Goes back to what it was so many seconds ago. */
+/* Goes back to what it was this many seconds ago. */
 void sim_cloud_forget(sim_cloud *cloud, double seconds);
-/* Nobody reaches it for so many seconds. */
+/* Nobody reaches it for this many seconds. */
 void sim_cloud_cut(sim_cloud *cloud, double seconds);
 /* No more faults from now on. */
 void sim_cloud_calm(sim_cloud *cloud);

@@ -1,7 +1,7 @@
 /* Threads that pass one baton.  See sim_world.h.
  *
- * There is no scheduler thread: who is about to wait picks the next one and hands the baton over.  All that is static
- * here is touched by its holder alone. */
+ * There is no scheduler thread: a thread about to wait picks the next one and hands the baton over.  Only the baton's
+ * holder touches what is static here. */
 #include "sim_world.h"
 
 #include <pthread.h>
@@ -33,7 +33,7 @@ enum {
 };
 
 static const int64_t SECOND = 1000000000;
-static const int64_t START = 1000 * SECOND; /* so that a moment ago is no negative time */
+static const int64_t START = 1000 * SECOND; /* so that a moment ago is not a negative time */
 
 typedef enum thread_state { READY, WAITING, JOINING, ENDED } thread_state;
 
@@ -436,7 +436,7 @@ static void join_sim(base_thread *thread)
 
 static const base_world world = {now_sim, wait_sim, wake_sim, random_sim, start_sim, join_sim};
 
-/* Whoever looks at the time behind the world's back gets its time all the same. */
+/* A caller that bypasses the world's clock still gets its time. */
 #ifndef UNDER_THREAD_SANITIZER
 int clock_gettime(clockid_t clock, struct timespec *out)
 {

@@ -54,7 +54,7 @@ typedef struct sim_process sim_process;
 sim_process *sim_process_start(const sim_nature *nature, void (*run)(void *context), void *context);
 /* Ends all its threads where they stand.  Does not return when it is the caller's own. */
 void sim_process_kill(sim_process *process);
-/* None of its threads runs for so many seconds, as after SIGSTOP. */
+/* None of its threads runs for this many seconds, as after SIGSTOP. */
 void sim_process_pause(sim_process *process, double seconds);
 /* Whether all its threads have ended, by themselves or because it was killed. */
 bool sim_process_ended(const sim_process *process);

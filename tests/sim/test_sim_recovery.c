@@ -1,6 +1,6 @@
 /* How soon a job is back at its pace when a disturbance has ended, on stores that have to be asked: seed after seed,
- * workers are killed and stopped and answers are slow for a while, and the rounds behind that are measured against
- * those before it.
+ * workers are killed and stopped and answers are slow for a while, and the rounds after that are measured against those
+ * before it.
  *
  *     test_sim_recovery [SEEDS]       more of them than a run of the tests tries */
 #include <setjmp.h>
@@ -14,9 +14,9 @@
 
 #include "sim_calm.h"
 
-/* How long rounds may take on average once five have passed, in those before the disturbance; and how many of the
- * first thirty may take one and a half times as long or more: whoever was killed last has to be missed first, then
- * to be buried, and who came last brings its rows. */
+/* How long rounds may take on average once five have passed, in those before the disturbance; and how many of the first
+ * thirty may take one and a half times as long or more: the one killed last has to be missed first, then to be retired,
+ * and the one that came last loads its rows. */
 static const double BACK_MOST = 1.5;
 enum { SLOW_MOST = 12 };
 

@@ -17,7 +17,7 @@
 #include "sim_store.h"
 #include "sim_world.h"
 
-/* Who is killed loses what it had in memory, which is no leak. */
+/* A killed process loses what it had in memory, which is not a leak. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

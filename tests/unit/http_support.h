@@ -112,7 +112,7 @@ static void *serve(void *context)
             on = server.answer(own->socket, &request);
         }
         free(request.body);
-        if (request.skipped && !on) /* a reset: whoever sends may otherwise wait for room that never comes */
+        if (request.skipped && !on) /* a reset: a sender may otherwise wait for room that never comes */
             connect(own->socket, &(struct sockaddr){.sa_family = AF_UNSPEC}, sizeof(struct sockaddr));
         if (!on)
             break;
@@ -167,7 +167,7 @@ static int start_server(void **state)
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
     (void)state;
-    signal(SIGPIPE, SIG_IGN); /* the server writes to whoever has gone */
+    signal(SIGPIPE, SIG_IGN); /* the server writes to a client that has gone */
     server.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (bind(server.listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(server.listener, 64) != 0 ||
         getsockname(server.listener, (struct sockaddr *)&address, &length) != 0)

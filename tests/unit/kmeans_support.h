@@ -200,7 +200,7 @@ static inline void hand_prepare(hand_run *run, int set, const shoal_round *round
     hand_check(run->algorithm->prepare(&run->prepared[set], round, &run->shape, &run->crew));
     run->is_prepared[set] = true;
     size_t bytes = run->algorithm->scratch_bytes(round, run->prepared[set], &run->shape);
-    base_free(&run->scratch[set].memory); /* always anew, so that the sanitizer sees any byte too many */
+    base_free(&run->scratch[set].memory); /* allocated each time, so that the sanitizer sees any byte too many */
     hand_check(base_alloc(&run->scratch[set].memory, bytes, 1, "scratch"));
     run->scratch[set].bytes = bytes;
     run->scratch[set].counters = run->counters;

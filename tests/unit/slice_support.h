@@ -1,5 +1,5 @@
 /* Running a learner over several slices, as a worker of a job does, for tests: each slice maps on one mapper, and what
- * travels between workers (rounds, partials) can be had as bytes. */
+ * travels between workers (rounds, partials) is available as bytes. */
 #ifndef SLICE_SUPPORT_H
 #define SLICE_SUPPORT_H
 

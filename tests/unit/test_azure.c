@@ -526,7 +526,7 @@ static void test_a_blob_that_is_replaced(void **state)
     assert_string_equal(blob.etag.text, "\"new\"");
     assert_true(shoal_store_counted(store).causes[SHOAL_CAUSE_RACE] >= 1);
     shoal_blob_release(&blob);
-    shoal_etag old = {"\"old\""}; /* who asked for that very version hears that it is gone */
+    shoal_etag old = {"\"old\""}; /* a caller that asked for that very version learns that it is gone */
     calls = 0;
     assert_int_equal(shoal_store_get_range(store, "key", 0, LARGE, &old, NULL, &blob, shoal_after(20)), SHOAL_CONFLICT);
     shoal_store_close(&store);
@@ -897,7 +897,7 @@ static void *put_once(void *store)
 }
 
 /* While the old token is good, a service that fails is not asked for every request, and one that hangs holds up only
- * who asks it. */
+ * its caller. */
 static void test_a_token_that_is_due(void **state)
 {
     (void)state;

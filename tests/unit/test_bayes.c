@@ -28,7 +28,7 @@ static double any(uint64_t index)
 }
 
 /* Columns of different size; one lies so far from 0 that squares of its values say nothing of its variance.  Labels are
- * no numbers from 0. */
+ * not numbers from 0. */
 static void make_rows(int64_t target)
 {
     for (int64_t i = 0; i < ROWS; i++) {

@@ -78,8 +78,8 @@ static void test_reading_back(void **state)
     assert_false(base_reader_done(&in)); /* something is left */
 }
 
-/* Whatever is missing, the reader says so, and hands out zeros from then on.  Each length lies in memory of its own, so
- * that the address sanitizer sees a byte too many. */
+/* The reader reports whatever is missing, and returns zeros from then on.  Each length is allocated separately, so that
+ * the address sanitizer sees a byte too many. */
 static void test_every_truncation(void **state)
 {
     (void)state;

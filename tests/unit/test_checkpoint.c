@@ -127,7 +127,7 @@ static void expect_same(const engine_checkpoint *a, const engine_checkpoint *b)
 static void expect_refused(const void *bytes, size_t size, const char *words)
 {
     engine_checkpoint out;
-    unsigned char *copy = malloc(size ? size : 1); /* so that a sanitizer sees what lies behind its end */
+    unsigned char *copy = malloc(size ? size : 1); /* so that a sanitizer sees accesses beyond its end */
     memcpy(copy, bytes, size);
     EXPECT_FAIL(engine_checkpoint_decode(&out, copy, size, "the-place"), SHOAL_BROKEN, words);
     assert_non_null(strstr(shoal_error(), "the-place"));
@@ -506,7 +506,7 @@ static void test_stores(void **state)
     assert_int_equal(page.count, 0);
     shoal_listing_release(&page);
     shoal_store_close(&made);
-    shoal_store *held = open_store("mem:checkpoints"); /* lasts as long as someone has it open */
+    shoal_store *held = open_store("mem:checkpoints"); /* exists while someone has it open */
     live("mem:checkpoints/a/b");
     shoal_store_close(&held);
 }

@@ -299,7 +299,7 @@ static void test_gzip_and_temporary_file(void **state)
     refuse(file_path("g.npy.gz"), SHOAL_INVALID, "take 24 bytes, but the file holds 25 or more");
 }
 
-/* As arrays come one behind the other in a stream: what was written is read back, also byte by byte. */
+/* As arrays come one after another in a stream: what was written is read back, also byte by byte. */
 static void test_headers_of_a_stream(void **state)
 {
     static const int64_t shape[4] = {7, 0, 3, INT64_MAX};

@@ -1,5 +1,5 @@
 /* src/data/data_table.c: rows of text are taken apart as the reader of numbers does it, whatever ends their lines, and
- * what is no table is told by line. */
+ * what is not a table is reported by line. */
 #include "data_support.h"
 
 #include "base/memory.h"
@@ -10,7 +10,7 @@ static const char *rows_of(const char *text, size_t length)
 {
     static char out[1024];
     data_table table;
-    char *mine = malloc(length); /* of this size exactly, so that a sanitizer sees what is read behind it */
+    char *mine = malloc(length); /* of this size exactly, so that a sanitizer sees reads beyond it */
     memcpy(mine, text, length);
     int status = data_table_init(&table, "t.csv", mine, length);
     free(mine);

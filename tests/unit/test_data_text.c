@@ -1,4 +1,4 @@
-/* Text files: delimiters, headers, quotes, line ends, columns left out, and what each wrong file is told. */
+/* Text files: delimiters, headers, quotes, line ends, columns left out, and the message for each wrong file. */
 #include "data_support.h"
 
 #include <math.h>
@@ -148,7 +148,7 @@ static void test_words(void **state)
     data = open_with(write_text("k.csv", "10,1\n9,2\nten,3\n"), &(shoal_data_options){.target = "1"});
     assert_string_equal(shoal_data_word(data, 0), "10");
     EXPECT_VALUES(data, 3, 2, 0, 1, 1, 2, 2, 3);
-    /* What is no column is no error here. */
+    /* What is not a column is not an error here. */
     data = open_with(write_text("k.csv", "1,2\n3,4\n"), &(shoal_data_options){.target = "labels.csv"});
     assert_int_equal(shoal_data_target(data), -1);
     shoal_data_free(&data);

@@ -45,7 +45,7 @@ typedef struct toy_model {
 /* What maps saw, for the tests; nothing of it enters a result. */
 static struct {
     atomic_int carried, not_carried, prepared, forgotten, misaligned, wrong;
-    atomic_int scattered; /* grains whose values do not lie in their place behind grain 0's */
+    atomic_int scattered; /* grains whose values do not lie in their place after grain 0's */
 } seen;
 
 static _Atomic(const void *) first_values; /* of grain 0; of use with one thread */
@@ -275,7 +275,7 @@ static uint64_t digest_of(const shoal_partial *merged, uint64_t digest, int64_t 
         const shoal_cell *c = &layout->cell[cell];
         int64_t values =
             c->kind == SHOAL_CELL_WIDE || c->kind == SHOAL_CELL_SUM || c->kind == SHOAL_CELL_MAX ? c->count : 0;
-        bool changes = strcmp(c->name, "changes") == 0; /* how much was saved is no part of a result */
+        bool changes = strcmp(c->name, "changes") == 0; /* how much was saved is not part of a result */
         for (int64_t i = 0; i < values && !changes; i++) {
             const int64_t *of = shoal_partial_values_const(merged, cell);
             int bits = shoal_wide_bits(c->carried ? 2 * rows : rows);

@@ -155,7 +155,7 @@ static void folders_that_can_not_be_are_told(void **state)
     assert_int_equal(run_events_check("/"), geteuid() == 0 ? SHOAL_OK : SHOAL_SYSTEM);
 }
 
-/* A disk that is full in the midst of an event: nothing is written behind the half, and the end tells it. */
+/* A disk that is full in the midst of an event: nothing is written after the half, and the end reports it. */
 static void a_failure_is_kept_for_the_end(void **state)
 {
     const run_event_value value = {"x", 1};

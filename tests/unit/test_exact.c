@@ -122,7 +122,7 @@ static void merge(sum *into, const sum *from)
         into->range[i] = into->range[i] > from->range[i] ? into->range[i] : from->range[i];
 }
 
-/* The sum of values, those before `cut` and those behind it apart, in rounds until all have room. */
+/* The sum of values, those before `cut` and those after it separately, in rounds until all have room. */
 static double sum_of(const double *values, int count, int cut, int *rounds)
 {
     learn_window window = learn_window_usual();
@@ -206,7 +206,7 @@ static void digits_do_not_overflow(void **state)
     (void)state;
     clear(&all);
     add(&all, &window, (const double[]){0x1.fffffffffffffp127}, 1);
-    for (int i = 0; i < 30; i++) { /* as if so many grains had added the same */
+    for (int i = 0; i < 30; i++) { /* as if this many grains had added the same */
         sum twice = all;
         merge(&all, &twice);
     }

@@ -115,7 +115,7 @@ static void both_sides_may_write_at_once(void **state)
     assert_no_children();
 }
 
-/* What it says on the way is no answer. */
+/* What it says on the way is not an answer. */
 #define NPY(shape) "\\223NUMPY\\001\\000\\106\\000{'descr': '<i4', 'fortran_order': False, 'shape': " shape
 #define ONE NPY("(), }              \\n") "\\007\\000\\000\\000"
 
@@ -139,7 +139,7 @@ static void a_program_need_not_read(void **state)
     assert_no_children();
 }
 
-/* Writing to who does not read any more is no failure, and no signal. */
+/* Writing to a reader that is gone is neither a failure nor a signal. */
 static void a_program_may_close_its_input(void **state)
 {
     enum { ROWS = 1 << 19 };

@@ -8,7 +8,7 @@
 
 #include "forged.h"
 
-/* Values for one word: small ones, its neighbours, powers of two and what lies below them, what is no number. */
+/* Values for one word: small ones, its neighbours, powers of two and what lies below them, what is not a number. */
 static const forgery lies[] = {
     {.which = 0, .number = 0},  {.which = 0, .number = 1},  {.which = 0, .number = 2},  {.which = 0, .number = 9},
     {.which = 0, .number = 97}, {.which = 1, .number = 1},  {.which = 1, .number = 2},  {.which = 2, .number = 1},

@@ -20,7 +20,7 @@ typedef struct own {
 } own;
 
 static own now;             /* what start makes a learner of */
-static int64_t values_left; /* so many points have a finite value, and those after them none */
+static int64_t values_left; /* this many points have a finite value, and those after them none */
 
 static void scan_layout(shoal_layout *layout, const void *mine, const shoal_shape *shape)
 {

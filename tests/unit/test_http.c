@@ -176,7 +176,7 @@ static void test_an_answer(void **state)
     http_request_release(&request);
 }
 
-/* Two parts are sent one behind the other, with their length told before, and nothing waits for "100 Continue". */
+/* Two parts are sent one after another, with their length announced, and nothing waits for "100 Continue". */
 static void test_bodies_are_sent(void **state)
 {
     (void)state;
@@ -290,7 +290,7 @@ static void test_failures_are_told_apart(void **state)
     close(gone);
 }
 
-/* A kept connection that the server closes instead of answering: what reads is asked again, what writes is told. */
+/* A kept connection that the server closes instead of answering: reads are repeated, writes are reported. */
 static void test_a_connection_that_was_closed(void **state)
 {
     (void)state;

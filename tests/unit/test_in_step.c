@@ -254,7 +254,7 @@ static void test_all_fail_alike(void **state)
     }
 }
 
-/* Who was only told to stop, by the alarm of another, has nothing to say when that one has. */
+/* A rank that was only stopped by another's alarm has nothing to report if that one has. */
 static void test_the_real_failure_counts(void **state)
 {
     (void)state;
@@ -448,7 +448,7 @@ static void test_threads_that_were_asked_for(void **state)
     assert_int_equal(of.shares[0].all, 9);
 }
 
-/* A launcher that gives each rank a core of its own has shared them out already. */
+/* A launcher that gives each rank its own core has divided them already. */
 static void test_ranks_with_a_core_each(void **state)
 {
     (void)state;

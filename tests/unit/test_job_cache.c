@@ -93,7 +93,7 @@ static void comes_back(void **state)
     EXPECT_FAIL(job_cache_new(&cache, "x", -1), SHOAL_USAGE, "can't have -1 bytes");
 }
 
-/* What reads it goes on, and asks afterwards. */
+/* Readers continue, and ask afterwards. */
 static void shrinks_while_it_is_used(void **state)
 {
     (void)state;

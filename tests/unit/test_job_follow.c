@@ -1,4 +1,4 @@
-/* src/engine/store/job_follow.c: a follower whose store went back behind what it has seen, and what others put
+/* src/engine/store/job_follow.c: a follower whose store went back to before what it has seen, and what others put
  * there. */
 #include "job_support.h"
 
@@ -122,7 +122,7 @@ static void a_job_that_is_done_can_be_resumed(void **state)
     shoal_store_close(&store);
 }
 
-/* Keys that are no job's are passed over, as long as a key can be and with whatever is in them. */
+/* Keys that belong to no job are passed over, as long as a key can be and whatever they contain. */
 static void jobs_are_found_among_other_keys(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void jobs_are_found_among_other_keys(void **state)
     shoal_job_id *ids = NULL;
     int64_t count = 0;
     char odd[SHOAL_KEY_MOST + 1] = "jobs/";
-    memset(odd + 5, 'a', SHOAL_KEY_MOST - 6); /* before the job's, with no room behind it */
+    memset(odd + 5, 'a', SHOAL_KEY_MOST - 6); /* before the job's, with no room after it */
     EXPECT_OK(shoal_store_put(store, odd, "", 0, NULL, NULL, soon()));
     odd[5] = 'z';
     EXPECT_OK(shoal_store_put(store, odd, "", 0, NULL, NULL, soon()));

@@ -29,7 +29,7 @@ static void slow_rounds_do_not_count(void **state)
     for (int i = 0; i < JOB_GUESS_ROUNDS - 1; i++)
         job_guess_learn(&guess, 8);
     assert_near(job_guess_early(&guess), 0.1);
-    job_guess_learn(&guess, 8); /* rounds that stay longer are believed in the end */
+    job_guess_learn(&guess, 8); /* rounds that stay longer are eventually believed */
     assert_near(job_guess_early(&guess), 8);
 }
 
@@ -42,7 +42,7 @@ static void the_quickest_is_an_exception(void **state)
     assert_true(job_guess_early(&guess) > 0.99 && job_guess_early(&guess) < 1.03);
 }
 
-/* Each round takes so many seconds; a phase is a letter. */
+/* Each round takes this many seconds; a phase is a letter. */
 static void tell(job_trailer *out, const char *phases, const double *seconds)
 {
     *out = (job_trailer){0};

@@ -1,5 +1,5 @@
-/* A store that forgot what a worker has is told again; a job that was removed stays removed, also when its removal was
- * so long ago that nothing tells of it any more. */
+/* A store that forgot what a worker has is told again; a job that was removed stays removed, even if its removal was so
+ * long ago that no trace of it is left. */
 #include "job_alone.h"
 #include "scripted_world.h"
 
@@ -80,7 +80,7 @@ static void a_model_that_was_forgotten_is_put_back(void **state)
     assert_null(run->next);
 }
 
-/* The mark of a removed job goes after a day, and whoever slept as long finds nothing at all. */
+/* The mark of a removed job goes after a day, and a worker that slept that long finds nothing at all. */
 static void a_job_that_is_gone_for_long_stays_gone(void **state)
 {
     job_run *run = &((alone *)*state)->run;

@@ -60,7 +60,7 @@ static int begin(void **state)
     return 0;
 }
 
-/* A slice's partial, as if so many of its rows had been mapped, from one of them on: its sums are 10^slice. */
+/* A slice's partial, as if this many of its rows had been mapped, from one of them on: its sums are 10^slice. */
 static void map_rows(job_run *run, int64_t slice, int64_t from, int64_t rows)
 {
     static const int64_t worth[SLICES] = {1, 10, 100, 1000};

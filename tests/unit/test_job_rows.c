@@ -201,7 +201,7 @@ static void files_that_change(void **state)
     shoal_store_close(&store);
 }
 
-/* Rows that are not there any more read as zeros, and whoever has mapped them is told. */
+/* Rows that no longer exist read as zeros, and the code that mapped them is told. */
 static void files_that_shrink(void **state)
 {
     (void)state;

@@ -247,7 +247,7 @@ static void sources(void **state)
     shoal_store_close(&near);
 }
 
-/* A path that JSON can't hold is no place, and only a name. */
+/* A path that JSON can't hold is not a place but only a name. */
 static void odd_paths(void **state)
 {
     (void)state;
@@ -557,7 +557,7 @@ static void data_that_changed(void **state)
     EXPECT_FAIL(job_setup_upload(store, spec, data, job_weights, NULL, soon()), SHOAL_INVALID,
                 "memory: rows 751 to 1000 changed since the job was made");
     fill_values();
-    EXPECT_OK(job_setup_upload(store, spec, data, job_weights, NULL, soon())); /* mended */
+    EXPECT_OK(job_setup_upload(store, spec, data, job_weights, NULL, soon())); /* fixed */
     expect_uploaded(store, spec);
     job_spec_free(&spec);
     spec = announced(store, data, job_weights, 4);

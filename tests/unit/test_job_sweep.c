@@ -49,7 +49,7 @@ static void one_model_is_older_than_what_may_be_lost(void **state)
     }
 }
 
-/* Who comes to lead knows of no checkpoints but those that it finds. */
+/* A new leader only knows the checkpoints that it finds. */
 static void who_leads_next_keeps_them(void **state)
 {
     alone *all = *state;

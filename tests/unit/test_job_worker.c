@@ -455,14 +455,14 @@ static void put_large_model(shoal_store *store, const char *id, shoal_job_state 
 {
     size_t size = 33 << 20;
     unsigned char *bytes = calloc(size, 1);
-    bytes[8] = 1; /* behind the content's length: its number and its kind */
+    bytes[8] = 1; /* after the content's length: its number and its kind */
     bytes[16] = (unsigned char)kind;
     EXPECT_OK(
         shoal_store_put_framed(store, job_key_model(id, 1).text, JOB_KIND_MODEL, bytes, size, NULL, NULL, soon()));
     free(bytes);
 }
 
-/* Who can't hold a model leaves the job to those that can, and the model where it is, whoever put it. */
+/* A worker that can't hold a model leaves the job to those that can, and the model where it is. */
 static void a_model_that_is_too_large(void **state)
 {
     (void)state;

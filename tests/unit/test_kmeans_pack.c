@@ -38,7 +38,7 @@ static void pack_centres(const kernel_set *kernel, int64_t columns)
     assert_false(all.pack.bytes || all.pack.far);
 }
 
-/* By the kernel that assigns rows of so many columns. */
+/* By the kernel that assigns rows of this many columns. */
 static float score_of(const kernel_set *kernel, int64_t place, int64_t columns)
 {
     const kmeans_pack *pack = &all.pack;

@@ -354,7 +354,7 @@ static void test_who_does_not_leave_is_ended(void **state)
     launch_crew_free(&workers);
 }
 
-/* SIGTERM waits until a process goes on. */
+/* SIGTERM waits until a process continues. */
 static void test_who_is_stopped_leaves(void **state)
 {
     story self = {.script = "trap 'exit 0' TERM; kill -STOP $$; exec sleep 100"};

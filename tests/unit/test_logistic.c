@@ -32,7 +32,7 @@ typedef struct rows {
     shoal_shape shape;
 } rows;
 
-/* Columns of different size and place; the target in the middle has `classes` labels, which are no numbers from 0. */
+/* Columns of different size and place; the target in the middle has `classes` labels, which are not numbers from 0. */
 static void make_rows(rows *out, int64_t target, int classes)
 {
     for (int64_t i = 0; i < ROWS; i++) {

@@ -162,7 +162,7 @@ static void take_bus_plain(int number)
     _exit(number == SIGBUS ? TAKEN_PLAIN : 1);
 }
 
-/* Reads behind the end of a file that nobody told base_mapped of, beside one that it knows. */
+/* Reads beyond the end of a file that base_mapped does not know, beside one that it knows. */
 static void read_elsewhere(void)
 {
     int file = make_file();

@@ -321,7 +321,7 @@ static void test_wide_bits(void **state)
     assert_int_equal(shoal_wide_bits(3), 60);
     assert_int_equal(shoal_wide_bits(1 << 20), 42);
     assert_int_equal(shoal_wide_bits((1 << 20) + 1), 41);
-    for (int64_t rows = 1; rows < INT64_MAX / 3; rows *= 3) /* so many digits fit an int64 */
+    for (int64_t rows = 1; rows < INT64_MAX / 3; rows *= 3) /* this many digits fit an int64 */
         assert_true((__int128)rows << shoal_wide_bits(rows) <= (__int128)1 << 62);
 }
 

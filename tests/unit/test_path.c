@@ -113,7 +113,7 @@ static void removing_follows_no_links(void **state)
     base_remove_folder(at("gone"));
     assert_int_equal(mode_of(at("gone")), -1);
     assert_int_equal(access(at("kept/file"), F_OK), 0);
-    base_remove_folder(at("gone")); /* it is no more, and that is fine */
+    base_remove_folder(at("gone")); /* it no longer exists, which is fine */
 }
 
 static void expect_path(base_place place, const char *name, const char *wanted)

@@ -815,7 +815,7 @@ static void stop_peer(peer *self)
     pipe_link_free(&self->link);
 }
 
-/* A slow link: passes on 4 KiB, and sleeps as long as that takes at 4 MB/s. */
+/* A slow link: forwards 4 KiB, then sleeps as long as that takes at 4 MB/s. */
 typedef struct strait {
     int from, to;
     pthread_t thread;
@@ -846,7 +846,7 @@ static void wait_until(_Atomic uint32_t *word, uint32_t least)
     }
 }
 
-/* Short questions are answered while megabytes come through a slow link, and not behind them. */
+/* Short questions are answered while megabytes come through a slow link, and not after them. */
 static void test_a_lease_is_quick_on_a_slow_link_under_load(void **state)
 {
     enum { QUESTIONS = 10 };

@@ -1,6 +1,5 @@
-/* src/plan/calibration*.c: what is written is read again; a file that is damaged is told by its entry, wherever the
- * damage is; a store is found under its own name, its account or its scheme, and assumed where it was never measured.
- */
+/* src/plan/calibration*.c: what is written is read again; a damaged file is reported by its entry, wherever the damage
+ * is; a store is found under its own name, its account or its scheme, and assumed where it was never measured. / */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -251,7 +251,7 @@ static void test_damaged_file(void **state)
     assert_int_equal(read_all(&found, &damaged, 0), 2);
     assert_int_equal(damaged, 3);
     base_free(&found);
-    /* What comes behind the one that was cut short is a line of its own. */
+    /* What comes after the truncated line is a separate line. */
     assert_int_equal(plan_history_add(file, &run), SHOAL_OK);
     assert_int_equal(read_all(&found, &damaged, 0), 3);
     assert_int_equal(damaged, 3);

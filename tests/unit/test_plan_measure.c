@@ -141,7 +141,7 @@ static int count_entries(const char *below)
     return count - 2; /* . and .. */
 }
 
-/* The folder that stands for a store is there while it is measured, and a stop is heard as long as it is. */
+/* The folder that stands for a store is there while it is measured, and a stop is noticed all the while. */
 static void a_stopped_calibration_writes_nothing(void **state)
 {
     plan_calibration *kept = NULL;
@@ -165,7 +165,7 @@ static void a_stopped_calibration_writes_nothing(void **state)
     base_free(&kept);
 }
 
-/* What takes too long is left out, and that is told: usual figures stand in for it. */
+/* What takes too long is left out and reported: usual figures take its place. */
 static void a_calibration_ends_in_time(void **state)
 {
     plan_calibration *kept = NULL;

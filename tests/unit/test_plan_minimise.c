@@ -56,7 +56,7 @@ static double powell(const double *x, void *context)
     return pow(x[0] + 10 * x[1], 2) + 5 * pow(x[2] - x[3], 2) + pow(x[1] - 2 * x[2], 4) + 10 * pow(x[0] - x[3], 4);
 }
 
-/* McKinnon 1998: Nelder and Mead's simplex collapses onto the origin, which is no minimum, from the right start. */
+/* McKinnon 1998: Nelder and Mead's simplex collapses onto the origin, which is not a minimum, from the right start. */
 static double mckinnon(const double *x, void *context)
 {
     ((task *)context)->calls++;

@@ -191,7 +191,7 @@ static void check_labels_apart(const drawing *d)
 
 static drawing drawn;
 
-/* As whoever chooses does. */
+/* As the chooser does. */
 static void mark_front(const plan_picture *picture)
 {
     plan_tradeoff *outcome = calloc((size_t)picture->points, sizeof *outcome);

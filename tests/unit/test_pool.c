@@ -120,7 +120,7 @@ typedef struct uneven {
     atomic_int first_thread; /* who had item 0 */
 } uneven;
 
-/* Item 0 ends only when all others are done: whoever holds it must be robbed of the rest of its run. */
+/* Item 0 ends only when all others are done: the thread that holds it must be robbed of the rest of its run. */
 static int wait_for_the_others(void *context, int64_t item, int thread)
 {
     uneven *job = context;
@@ -194,7 +194,7 @@ static int fail_always(void *context, int64_t item, int thread)
     return shoal_fail(item % 2 ? SHOAL_INVALID : SHOAL_SYSTEM, "%s", item % 2 ? "odd" : "even");
 }
 
-/* Of several failures one is told, its message and its status together. */
+/* One of several failures is reported, its message together with its status. */
 static void test_one_of_many_failures(void **state)
 {
     (void)state;

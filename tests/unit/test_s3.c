@@ -550,7 +550,7 @@ static _Atomic(const char *) told_status, told_headers, told_body;
 static atomic_int times, requests; /* how often it is still told; how many came that were not HEAD */
 static char seen_authorization[512], seen_hash[128], seen_target[2048];
 
-/* The bucket is there; everything else gets the answer under test so many times, and then a plain success. */
+/* The bucket is there; everything else gets the answer under test that many times, and then a plain success. */
 static reply scripted(const exchange *asked)
 {
     if (strcmp(asked->method, "HEAD") == 0 && !strchr(asked->target + 1, '/'))
