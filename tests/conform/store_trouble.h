@@ -103,9 +103,12 @@ static void test_each_cause_is_told_apart(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         shoal_store *store = open_with(rows[i].faults);
         shoal_blob blob = {0};
-        expect(SHOAL_AGAIN, shoal_store_get(store, "cause", &blob, shoal_after(0.1)));
-        /* A fault that lets a server be asked may meet the deadline there, which is another cause. */
+        /* A fault that lets a server be asked may meet the deadline there, which is another cause: on a busy machine
+         * even every time at first. */
         bool asks = strncmp(rows[i].faults, "after", 5) == 0 || strncmp(rows[i].faults, "cut", 3) == 0;
+        for (int tries = 1; tries == 1 || (asks && tries < 20 && !shoal_store_counted(store).causes[rows[i].cause]);
+             tries++)
+            expect(SHOAL_AGAIN, shoal_store_get(store, "cause", &blob, shoal_after(0.1)));
         if (!asks && (!strstr(shoal_error(), shoal_cause_name(rows[i].cause)) || !strstr(shoal_error(), "cause")))
             fail_msg("'%s' does not say '%s'", shoal_error(), shoal_cause_name(rows[i].cause));
         shoal_store_counts counts = shoal_store_counted(store);
