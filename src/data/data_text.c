@@ -90,16 +90,20 @@ static void advise_to_drop(char *out, size_t size, const text_reader *reader, in
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
     const char *name = reader->names ? reader->data->names + reader->names[field] : "";
-    if (*name && strlen(name) <= DATA_SHOWN_BYTES && strspn(name, plain) == strlen(name))
-        snprintf(out, size, "; --drop-column %s leaves the column out", name);
+    char called[DATA_SHOWN_BYTES + 1];
+    if (*name && strlen(name) < sizeof called && strspn(name, plain) == strlen(name))
+        strcpy(called, name);
     else
-        snprintf(out, size, "; --drop-column %lld leaves the column out", (long long)field + 1);
+        snprintf(called, sizeof called, "%lld", (long long)field + 1);
+    snprintf(out, size, "; --drop-column %s leaves the column out%s%s%s", called,
+             reader->target >= 0 ? ", --target " : "", reader->target >= 0 ? called : "",
+             reader->target >= 0 ? " makes it the target" : "");
 }
 
 static int fail_field(const text_reader *reader, int64_t line, int64_t index, const text_field *field)
 {
     const shoal_data *data = reader->data;
-    char place[TEXT_PLACE_BYTES], advice[96] = "";
+    char place[TEXT_PLACE_BYTES], advice[96 + 2 * DATA_SHOWN_BYTES] = "";
     data_text_name_place(place, reader, line, index);
     int shown = field->length < DATA_SHOWN_BYTES ? (int)field->length : DATA_SHOWN_BYTES;
     if (memchr(field->text, ',', field->length))

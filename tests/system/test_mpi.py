@@ -159,6 +159,24 @@ def named_and_standardised_columns():
 
 
 @apart.test
+def words_and_missing_values():
+    """Ranks of a host share rows that one of them read: words, means and rows left out are those of a run alone."""
+    X = rows(600, 3)
+    words = np.where(X[:, 0] > 0.5, "oak", np.where(X[:, 1] > 0.5, "ash", "fir"))
+    cells = [[f"{value!r}" for value in row] for row in X.tolist()]
+    for i in range(5, 600, 50):
+        cells[i][i % 3] = "NA"
+    text = "".join(f"{a},{word},{b},{c}\n" for (a, b, c), word in zip(cells, words))
+    with open("x.csv", "w") as file:
+        file.write("a,kind,b,c\n" + text)
+    np.save("w.npy", np.arange(600) % 5 / 2)
+    for number, missing in enumerate(("mean", "drop")):
+        work = mpi.Work("logistic", "x.csv", "--target", "kind", "--columns", "c,a,b", "--missing", missing,
+                        "--weights", "w.npy", "--iterations", 10, files={"--model": "m.safetensors"})
+        work.agrees(another(number), 3)
+
+
+@apart.test
 def modules_and_programs():
     np.save("x.npy", rows(2000, 4) * [1, 1e3, 1e6, 1e9])
     X = rows(2000, 4)

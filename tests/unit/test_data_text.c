@@ -170,6 +170,8 @@ static void test_words_that_are_refused(void **state)
                 &(shoal_data_options){.target = "kind", .drop_columns = "kind"}, SHOAL_USAGE, "which is the target");
     refuse_with(write_text("k.csv", "x,y,z\n1,2,3\n"), &(shoal_data_options){.target = "", .keep_columns = "x,y"},
                 SHOAL_USAGE, "name it with --target");
+    refuse_with(write_text("k.csv", "kind,x\na,1\nb,2\n"), &(shoal_data_options){.target = ""}, SHOAL_INVALID,
+                "\"a\" is not a number; --drop-column kind leaves the column out, --target kind makes it the target");
     refuse_with(write_text("k.csv", "x,x\n1,2\n"), &(shoal_data_options){.target = "x"}, SHOAL_USAGE,
                 "columns 1 and 2 are both called \"x\"");
 }
