@@ -284,7 +284,7 @@ static void digits(void **state)
         for (int place = 0; place < 64; place += 21) {
             char old = hash[10 + place];
             hash[10 + place] = wrong[i];
-            EXPECT_FAIL(job_spec_decode(&back, spec->id, bytes, size), SHOAL_BROKEN, "something that is no digit");
+            EXPECT_FAIL(job_spec_decode(&back, spec->id, bytes, size), SHOAL_BROKEN, "contains a non-hex character");
             hash[10 + place] = old;
         }
     EXPECT_OK(job_spec_decode(&back, spec->id, bytes, size));

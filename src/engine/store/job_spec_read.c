@@ -195,7 +195,7 @@ static void read_hashes(job_spec *spec, fields *in, const char *name, size_t off
     }
     for (int64_t i = 0; i < spec->slices; i++)
         if (!base_hex_read((char *)&spec->slice[i] + offset, BASE_HASH_SIZE, text + i * 2 * BASE_HASH_SIZE)) {
-            fail_field(in, name, "has something that is no digit");
+            fail_field(in, name, "contains a non-hex character");
             return;
         }
 }
