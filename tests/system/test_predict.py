@@ -536,6 +536,15 @@ def words_as_classes():
         told = json.loads(shoal("predict", "m.safetensors", "x.csv", "--score", "--json").stdout)
         assert told["classes"] == told["score"]["known"] == sorted(set(animals)), told
         assert told["score"]["accuracy"] > 0.95 and sum(told["counts"]) == 400, told
+        shoal("predict", "m.safetensors", "x.csv", "--labels", f"{learner}.csv", "--quiet")
+        shoal("predict", "m.safetensors", "x.csv", "--labels", f"{learner}.npy", "--quiet")
+        written = np.load(f"{learner}.npy")
+        assert (written == animals).mean() == told["score"]["accuracy"] and written.dtype.kind == "U", written
+        with open(f"{learner}.csv") as file:
+            assert file.read().split() == list(written), learner
+        again = shoal("predict", "m.safetensors", "x.csv", "--drop-column", "animal", "--score", "--target",
+                      f"{learner}.csv").stdout
+        assert "\naccuracy   100.00%: 400 of 400 rows\n" in again, again  # what was written is read as known classes
         assert "\nclasses    ant: 40 rows, bee: 40 rows" in shoal("predict", "m.safetensors", "x.csv").stdout
         shoal("predict", "m.safetensors", "x.csv", "--labels", "l.npy", "--quiet")
         found = np.load("l.npy")

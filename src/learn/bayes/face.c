@@ -51,10 +51,8 @@ static void summarise(learn_lines *lines, const learn_ended *ended)
 
 enum { LABELS, PROBABILITIES };
 static const learn_output predictions[] = {
-    [LABELS] = {"labels", 'l', "FILE", "the most probable class: float64", .kind = LEARN_TENSOR, .type = "float64",
-                .rank = 1},
-    [PROBABILITIES] = {"probabilities", 'p', "FILE", "the probability of each class for each row, too",
-                       .kind = LEARN_TENSOR, .type = "float64", .rank = 2},
+    [LABELS] = {"labels", 'l', "FILE", "the same", .kind = LEARN_TENSOR, .type = "float64", .rank = 1},
+    [PROBABILITIES] = {"probabilities", 'p', "FILE", "the same", .kind = LEARN_TENSOR, .type = "float64", .rank = 2},
     {0},
 };
 

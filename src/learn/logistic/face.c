@@ -82,11 +82,11 @@ static void summarise(learn_lines *lines, const learn_ended *ended)
 
 enum { LABELS, PROBABILITIES };
 static const learn_output predictions[] = {
-    [LABELS] = {"labels", 'l', "FILE", "the most probable class: float64", .kind = LEARN_TENSOR, .type = "float64",
-                .rank = 1},
+    [LABELS] = {"labels", 'l', "FILE", "the most probable class: float64, or words", .kind = LEARN_TENSOR,
+                .type = "float64", .rank = 1},
     [PROBABILITIES] = {"probabilities", 'p', "FILE",
-                       "write the probability of each class for each row: float64, a column for each class",
-                       .kind = LEARN_TENSOR, .type = "float64", .rank = 2},
+                       "write the probability of each class: float64, one column per class", .kind = LEARN_TENSOR,
+                       .type = "float64", .rank = 2},
     {0},
 };
 
