@@ -83,7 +83,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="fewer and shorter runs")
     parser.add_argument("--turns", type=int, help="how often the programs take turns (8; quick: 4)")
     parser.add_argument("--row", default="", help="only rows whose name has this in it")
-    parser.add_argument("--folder", help="where files are made; the usual place of temporary files when left out")
+    parser.add_argument("--folder", help="where files are made (default: the usual place of temporary files)")
     options = parser.parse_args()
     bench = importlib.import_module(f"bench_{options.name}")
     if not hasattr(bench, "own_rows"):

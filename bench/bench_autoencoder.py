@@ -554,7 +554,7 @@ def main():
     parser.add_argument("--only", default="", help="only groups whose name has this in it: " + ", ".join(GROUPS))
     parser.add_argument("--rounds", type=int, help="how often the programs take turns (3; quick: 1)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="where the program is")
-    parser.add_argument("--folder", help="where files are made; the usual place of temporary files when left out")
+    parser.add_argument("--folder", help="where files are made (default: the usual place of temporary files)")
     parser.add_argument("--markdown", action="store_true",
                         help="print the last results as Markdown and measure nothing")
     options = parser.parse_args()

@@ -28,7 +28,7 @@ static const shoal_option rows[] = {
      .fallback = "10", .least = 1, .most = 1e6},
     {"least", 0, SHOAL_OPTION_COUNT, AT(least), "N", .help = "runs before one may stop by itself", .fallback = "6",
      .least = 1, .most = 1e6},
-    {"objective", 0, SHOAL_OPTION_CHOICE, AT(objective), "WHAT", .help = "what is to be least", .fallback = "cost",
+    {"objective", 0, SHOAL_OPTION_CHOICE, AT(objective), "WHAT", .help = "what to minimise", .fallback = "cost",
      .choices = objectives},
     {"deadline", 0, SHOAL_OPTION_REAL, AT(deadline), "SECONDS", .help = "what a run may take", .most = 1e9},
     {"budget", 0, SHOAL_OPTION_REAL, AT(budget), "DOLLARS", .help = "what a run may cost", .most = 1e9},

@@ -32,7 +32,7 @@ static const shoal_option cutting_rows[] = {
     {"skip-broken", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.skip_broken), NULL,
      .help = "leave out files that can't be read, and say which, instead of failing"},
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(settings, threads), "N",
-     .help = "threads to decode with; all cores this process may use when left out; never changes the result",
+     .help = "number of threads; never changes the result", .default_text = "all cores this process may use",
      .least = 1, .most = SHOAL_THREADS_MOST},
     {0},
 };
@@ -48,7 +48,7 @@ static const shoal_option preparing_rows[] = {
     {"whiten-pca", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.whiten_pca), NULL,
      .help = "whiten, and leave the columns as principal components, the strongest first"},
     {"epsilon", 0, SHOAL_OPTION_TEXT, offsetof(settings, request.epsilon), "E",
-     .help = "added to the variances when whitening, so that faint noise is not made strong; 0.1 when left out"},
+     .help = "added to the variances when whitening, so that faint noise is not amplified", .default_text = "0.1"},
     {"save-whitening", 0, SHOAL_OPTION_TEXT, offsetof(settings, request.save), "FILE.safetensors",
      .help = "write the mean and the matrix of the whitening, and all that --use-whitening needs"},
     {"use-whitening", 0, SHOAL_OPTION_TEXT, offsetof(settings, request.use), "FILE.safetensors",

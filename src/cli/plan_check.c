@@ -133,7 +133,7 @@ int cli_plan_check(const cli_plan_asked *asked, bool local)
 
 /* ---- the request ------------------------------------------------------------------------------------------------- */
 
-/* A number whose 0 means something, so that one that was not given is no number. */
+/* A number whose 0 means something, so that one that was not given is NaN. */
 static int read_option_real(double *out, const char *name, const char *text, double most)
 {
     double value = NAN;

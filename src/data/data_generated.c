@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/option.h"
 #include "base/random.h"
 
 static const char scheme[] = "gen:";
@@ -211,6 +212,10 @@ static int take_pair(struct generator *generator, char *pair, const char *path)
         if (generator->keys_given & 1u << i)
             return shoal_fail(SHOAL_USAGE, "%s: \"%s\" is given twice", path, pair);
         generator->keys_given |= 1u << i;
+        double number = 0;
+        if (keys[i].kind == WHOLE && base_parse_real(&number, equals + 1) && number < 0)
+            return shoal_fail(SHOAL_USAGE, "%s: %s= must be at least %d, not %s", path, pair,
+                              strcmp(pair, "seed") == 0 ? 0 : 1, equals + 1);
         if (!set_key(generator, &keys[i], equals + 1))
             return shoal_fail(SHOAL_USAGE, "%s: %s=%s is not %s", path, pair, equals + 1, expected[keys[i].kind]);
         return SHOAL_OK;

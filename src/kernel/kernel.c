@@ -63,7 +63,7 @@ static bool is_known(const char *name)
     return false;
 }
 
-/* `from` is "" or says where the name was found. */
+/* `from` says where the name was found. */
 static int fail_to_choose(const char *from, const char *name)
 {
     char runs[128] = "";
@@ -71,18 +71,18 @@ static int fail_to_choose(const char *from, const char *name)
     for (int i = 0; i < count_sets && used < sizeof runs; i++)
         used += (size_t)snprintf(runs + used, sizeof runs - used, "%s%s", i ? ", " : "", sets[i].name);
     if (is_known(name))
-        return shoal_fail(SHOAL_USAGE, "%skernel set '%s' needs instructions that this CPU does not have: use auto, %s",
-                          from, name, runs);
-    return shoal_fail(SHOAL_USAGE, "%skernel set '%s' does not exist: use auto, %s", from, name, runs);
+        return shoal_fail(SHOAL_USAGE, "%s: '%s' needs instructions that this CPU does not have; use auto, %s", from,
+                          name, runs);
+    return shoal_fail(SHOAL_USAGE, "%s: '%s' is not one of auto, %s", from, name, runs);
 }
 
 int kernel_choose(const kernel_set **out, const char *name)
 {
-    const char *from = "";
+    const char *from = "--kernel";
     pthread_once(&once, build_sets);
     if (!name || !strcmp(name, "auto")) {
         name = getenv("SHOAL_KERNEL");
-        from = "environment variable SHOAL_KERNEL: ";
+        from = "environment variable SHOAL_KERNEL";
     }
     if (!name || !*name || !strcmp(name, "auto")) {
         *out = &sets[count_sets - 1];

@@ -227,7 +227,7 @@ static int note_submitted(array_launch *self, const char *text)
     char line[160], *end = NULL;
     int64_t array = strtoll(text, &end, 10), count = count_slots(self, is_asked);
     if (array <= 0 || (*end != '\0' && *end != '\n' && *end != ';'))
-        return shoal_fail(SHOAL_INVALID, "slurm: sbatch answers '%.40s', which is no number of a job", text);
+        return shoal_fail(SHOAL_INVALID, "slurm: sbatch answers '%.40s', which is not the number of a job", text);
     move_asked(self, SLOT_PENDING, array);
     self->cancelled = false; /* one that comes after all were told to leave must be told, too */
     self->look_pause = FIRST_LOOK;

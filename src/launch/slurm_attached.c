@@ -69,8 +69,8 @@ static void say_of_step(const attached *self, const char *line)
 
 /* ---- asking for nodes -------------------------------------------------------------------------------------------- */
 
-/* What runs beside the allocation: it tells the nodes, one a line, and waits.  The first line has the job's number and
- * "2(x3),1", the tasks on each; the last is a dot. */
+/* What runs beside the allocation: it prints the nodes, one per line, and waits.  The first line has the job's number
+ * and "2(x3),1", the tasks on each; the last is a dot. */
 static const char waiting_shell[] = "echo \"$SLURM_JOB_ID $SLURM_TASKS_PER_NODE\"; scontrol show hostnames "
                                     "\"$SLURM_JOB_NODELIST\"; echo .; exec cat >/dev/null";
 

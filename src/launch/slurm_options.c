@@ -43,8 +43,8 @@ static int fail_unknown(const char *name)
 {
     return shoal_fail(
         SHOAL_USAGE,
-        "--workers slurm: '%s' is no option; there are partition, time, account, qos, constraint, cpus, mem, exclude, "
-        "nodelist, reservation and program",
+        "--workers slurm: unknown option '%s'; there are partition, time, account, qos, constraint, cpus, mem, "
+        "exclude, nodelist, reservation and program",
         name);
 }
 

@@ -176,7 +176,7 @@ static int read_price_number(double *out, const reader *r, const column *c, cons
     }
     double value = 0;
     if (!base_parse_real(&value, text))
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is '%.*s', which is no number", r->table->name,
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is '%.*s', which is not a number", r->table->name,
                           (long long)r->table->line, c->name, SHOWN, text);
     if (!(value > 0) && !(value == 0 && c->blank == BLANK_ZERO)) /* no network and no accelerator can be told by 0 */
         return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is %.*s, and must be greater than 0", r->table->name,

@@ -18,10 +18,10 @@ static const char *const header_choices[] = {"auto", "yes", "no", NULL};
 static const char *const missing_choices[] = {"refuse", "mean", "drop", NULL};
 
 static const shoal_option data_rows[] = {
-    {"rows", 0, SHOAL_OPTION_COUNT, offsetof(shoal_data_options, rows), "N",
-     .help = "raw files: how many rows there are; as many as the file holds when left out"},
-    {"cols", 0, SHOAL_OPTION_COUNT, offsetof(shoal_data_options, columns), "N",
-     .help = "raw files: how many columns a row has", .least = 1},
+    {"rows", 0, SHOAL_OPTION_COUNT, offsetof(shoal_data_options, rows), "N", .help = "raw files: number of rows",
+     .default_text = "as many as the file holds"},
+    {"cols", 0, SHOAL_OPTION_COUNT, offsetof(shoal_data_options, columns), "N", .help = "raw files: number of columns",
+     .least = 1},
     {"type", 0, SHOAL_OPTION_TEXT, offsetof(shoal_data_options, type), "TYPE",
      .help = "raw files: the type of a value, as numpy names it: float32, uint8, i4"},
     {"header", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_data_options, header), "WHEN",
@@ -38,9 +38,9 @@ static const shoal_option data_rows[] = {
              "or drop such rows",
      .fallback = "refuse", .choices = missing_choices},
     {"memory", 0, SHOAL_OPTION_BYTES, offsetof(shoal_data_options, memory), "BYTES",
-     .help = "bytes that decoded, fetched or generated rows may take in memory, such as 500MB or 2GiB; above that "
-             "decoded and fetched rows go to a temporary file and generated rows are made again each round; half of "
-             "what is free when left out"},
+     .help = "memory for decoded, fetched or generated rows, such as 500MB or 2GiB; above that, decoded and fetched "
+             "rows go to a temporary file and generated rows are made again each round",
+     .default_text = "half of what is free"},
     {0},
 };
 

@@ -131,8 +131,8 @@ def wrong_usage_exits_2_with_a_hint():
     fails(2, "--tolerance: 1e-4x is not a number", "kmeans", "x.npy", "-k", 3, "--tolerance", "1e-4x")
     fails(2, "--tolerance must be at least 0, not -1", "kmeans", "x.npy", "-k", 3, "--tolerance", -1)
     fails(2, "--threads must be at least 1, not 0", "kmeans", "x.npy", "-k", 3, "--threads", 0)
-    fails(2, "kernel set 'sse9' does not exist", "kmeans", "x.npy", "-k", 3, "--kernel", "sse9")
-    fails(2, ["SHOAL_KERNEL", "kernel set 'sse9' does not exist"], "kmeans", "x.npy", "-k", 3,
+    fails(2, "--kernel: 'sse9' is not one of auto, portable", "kmeans", "x.npy", "-k", 3, "--kernel", "sse9")
+    fails(2, "variable SHOAL_KERNEL: 'sse9' is not one of auto, portable", "kmeans", "x.npy", "-k", 3,
           env={**os.environ, "SHOAL_KERNEL": "sse9"})
     fails(2, ["--empty: 'keeep'", "did you mean keep?"], "kmeans", "x.npy", "-k", 3, "--empty", "keeep")
     fails(2, ["--init: 'kmeanspp'", "did you mean kmeans++?"], "kmeans", "x.npy", "-k", 3, "--init", "kmeanspp")

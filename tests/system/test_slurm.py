@@ -176,7 +176,7 @@ def array_fails(far, cluster):
     job.ends(3, "nvalid partition")
     job.workers = [f"slurm:2?program={ON_NODES}&colour=red"]
     job.resumes()
-    job.ends(2, "'colour' is no option")
+    job.ends(2, "unknown option 'colour'")
 
 
 ATTACHED = [attached, attached_starter_dies, attached_is_cancelled, attached_waits]

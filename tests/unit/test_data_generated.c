@@ -142,7 +142,7 @@ static void test_wrong_addresses(void **state)
         {"gen:uniform?rows=3&cols=3&centres=1", "has no key \"centres\""},
         {"gen:uniform?rows=3&cols=3&seed", "\"seed\" is not key=value"},
         {"gen:uniform?rows=3&cols=3&rows=4", "\"rows\" is given twice"},
-        {"gen:uniform?rows=-3&cols=3", "rows=-3 is not a whole number"},
+        {"gen:uniform?rows=-3&cols=3", "rows= must be at least 1, not -3"},
         {"gen:uniform?rows=1.5&cols=3", "rows=1.5 is not a whole number"},
         {"gen:uniform?rows=99999999999999999999&cols=3", "is not a whole number"},
         {"gen:uniform?rows=&cols=3", "rows= is not a whole number"},

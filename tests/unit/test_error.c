@@ -97,7 +97,7 @@ static void test_a_bug_aborts_and_says_where(void **state)
     if (child == 0) {
         dup2(ends[1], STDERR_FILENO);
         signal(SIGABRT, SIG_DFL);
-        SHOAL_BUG("%d is no number", 7);
+        SHOAL_BUG("%d is not a number", 7);
     }
     close(ends[1]);
     size_t size = 0;
@@ -107,7 +107,7 @@ static void test_a_bug_aborts_and_says_where(void **state)
     close(ends[0]);
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT);
-    assert_non_null(strstr(text, "7 is no number"));
+    assert_non_null(strstr(text, "7 is not a number"));
     assert_non_null(strstr(text, "test_error.c:"));
 }
 

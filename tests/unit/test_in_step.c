@@ -263,9 +263,9 @@ static void test_the_real_failure_counts(void **state)
             scene of = {0};
             for (int i = 0; i < size; i++) {
                 of.given[i] = i == bad ? SHOAL_INVALID : SHOAL_STOPPED;
-                of.words[i] = i == bad ? "row 7 is no number" : "stopped";
+                of.words[i] = i == bad ? "row 7 is not a number" : "stopped";
             }
-            expect_agreed(&of, size, SHOAL_INVALID, bad, "row 7 is no number");
+            expect_agreed(&of, size, SHOAL_INVALID, bad, "row 7 is not a number");
         }
     scene stopped = {.given = {0, SHOAL_STOPPED, SHOAL_STOPPED}, .words = {"", "stopped", "stopped"}};
     expect_agreed(&stopped, 3, SHOAL_STOPPED, 1, "stopped");

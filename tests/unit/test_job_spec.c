@@ -191,7 +191,7 @@ static void fields(void **state)
         const char *change, *words;
     } cases[] = {
         {JOB_FILE, "{\"format\": null}", "field format is missing"},
-        {JOB_FILE, "{\"format\": 0}", "field format is no whole number from 1 to 1"},
+        {JOB_FILE, "{\"format\": 0}", "field format is not a whole number from 1 to 1"},
         {JOB_FILE, "{\"format\": \"1\"}", "field format"},
         {JOB_FILE, "{\"id\": \"other\"}", "is that of job other"},
         {JOB_FILE, "{\"id\": null}", "field id is missing"},
@@ -203,7 +203,7 @@ static void fields(void **state)
         {JOB_FILE, "{\"fingerprint\": \"0123\"}", "field fingerprint"},
         {JOB_FILE, "{\"shape\": null}", "field shape is missing"},
         {JOB_FILE, "{\"shape\": [1]}", "field shape is no object"},
-        {JOB_FILE, "{\"shape\": {\"rows\": 0}}", "field shape.rows is no whole number"},
+        {JOB_FILE, "{\"shape\": {\"rows\": 0}}", "field shape.rows is not a whole number"},
         {JOB_FILE, "{\"shape\": {\"rows\": -3}}", "field shape.rows"},
         {JOB_FILE, "{\"shape\": {\"rows\": 93.0}}", "field shape.rows"},
         {JOB_FILE, "{\"shape\": {\"rows\": 94}}", "field data.size is too small"},
@@ -246,7 +246,7 @@ static void fields(void **state)
         {JOB_FILE, "{\"reduce\": [5, 1]}", "field reduce makes no tree"},
         {JOB_FILE, "{\"reduce\": \"flat\"}", "field reduce makes no tree"},
         {JOB_FILE, "{\"reduce\": [2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2]}", "field reduce makes no tree"},
-        {JOB_FILE, "{\"lease\": 0.5}", "field lease is no number from 1"},
+        {JOB_FILE, "{\"lease\": 0.5}", "field lease is not a number from 1"},
         {JOB_FILE, "{\"lease\": 1e300}", "field lease"},
         {JOB_FILE, "{\"lease\": \"ten\"}", "field lease"},
         {JOB_FILE, "{\"keep_rounds\": -1}", "field keep_rounds"},

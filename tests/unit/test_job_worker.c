@@ -198,7 +198,7 @@ static void messages_of_strangers(void **state)
         for (int queue = 0; queue < 3; queue++)
             for (int i = 0; i < 8; i++) {
                 job_key name = job_key_of(id, queues[queue]);
-                const char *text = i % 2 ? "-1" : "one that is no number but is long all the same";
+                const char *text = i % 2 ? "-1" : "one that is not a number but is long all the same";
                 EXPECT_OK(shoal_store_push(store, name.text, text, strlen(text), soon()));
                 EXPECT_OK(shoal_store_push(store, name.text, "99999999999999999999", 20, soon()));
                 if (kind == 0)

@@ -150,14 +150,14 @@ static void numbers_that_can_not_be_are_refused(void **state)
     char text[256], sentence[256];
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         snprintf(text, sizeof text, HEADER "a,b,c,1,2,\"%s\",\n", none[i]);
-        snprintf(sentence, sizeof sentence, "t.csv: line 2: usd_per_hour is '%s', which is no number", none[i]);
+        snprintf(sentence, sizeof sentence, "t.csv: line 2: usd_per_hour is '%s', which is not a number", none[i]);
         refused(sentence, text);
     }
     refused("t.csv: line 2: usd_per_hour is -1, and must be greater than 0", HEADER "a,b,c,1,2,-1,\n");
     refused("t.csv: line 2: usd_per_hour is 0, and must be greater than 0", HEADER "a,b,c,1,2,0,\n");
     refused("t.csv: line 2: usd_per_hour_spot is -0.1, and must be greater than 0", HEADER "a,b,c,1,2,1,-0.1\n");
     refused("t.csv: line 2: vcpus is 0.0, and must be greater than 0", HEADER "a,b,c,0.0,2,1,\n");
-    refused("t.csv: line 2: vcpus is '', which is no number", HEADER "a,b,c,,2,1,\n");
+    refused("t.csv: line 2: vcpus is '', which is not a number", HEADER "a,b,c,,2,1,\n");
     refused("t.csv: line 2: vcpus is 1e6, which can't be meant: the most is 100000", HEADER "a,b,c,1e6,2,1,\n");
     refused("t.csv: line 2: memory_gib is 1e300, which can't be meant: the most is 1e+07", HEADER "a,b,c,1,1e300,1,\n");
     refused("t.csv: line 2: usd_per_hour is 89250000, which can't be meant: the most is 1e+06",

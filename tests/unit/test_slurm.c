@@ -562,12 +562,12 @@ static void wrong_options_are_named(void **state)
         {"4?", "OPTION=VALUE"},
         {"4?partition", "'partition' should be OPTION=VALUE"},
         {"4?partition=", "partition has no value"},
-        {"4?wrap=rm", "'wrap' is no option"},
+        {"4?wrap=rm", "unknown option 'wrap'"},
         {"4?time=30&&mem=1", "OPTION=VALUE"},
         {"4?cpus=none", "cpus=none should be a number"},
         {"4?program=shoal", "program=shoal should be a whole path"},
         {"4?mem=1%0a2", "characters it can't have"},
-        {"4?a-name-that-is-longer-than-any-option-there-is=1", "is no option"},
+        {"4?a-name-that-is-longer-than-any-option-there-is=1", "unknown option"},
     };
     slurm_options options;
     (void)state;

@@ -53,7 +53,7 @@ static int64_t take_integer(fields *in, const char *name, int64_t least, int64_t
     char range[96];
     if (value && json_is_integer(value) && json_integer_value(value) >= least && json_integer_value(value) <= most)
         return json_integer_value(value);
-    snprintf(range, sizeof range, "is no whole number from %lld to %lld", (long long)least, (long long)most);
+    snprintf(range, sizeof range, "is not a whole number from %lld to %lld", (long long)least, (long long)most);
     fail_field(in, name, range);
     return least;
 }
@@ -64,7 +64,7 @@ static double take_real(fields *in, const char *name, double least, double most)
     char range[96];
     if (value && json_is_number(value) && json_number_value(value) >= least && json_number_value(value) <= most)
         return json_number_value(value);
-    snprintf(range, sizeof range, "is no number from %g to %g", least, most);
+    snprintf(range, sizeof range, "is not a number from %g to %g", least, most);
     fail_field(in, name, range);
     return least;
 }

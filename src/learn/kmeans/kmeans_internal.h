@@ -194,7 +194,7 @@ void kmeans_rows_values(double *out, const kmeans_rows *rows, int64_t i);
  * cut. */
 static inline int64_t kmeans_rows_whole(const kmeans_rows *rows, double quanta)
 {
-    quanta = quanta < rows->most ? quanta : rows->most; /* and so is what is no number */
+    quanta = quanta < rows->most ? quanta : rows->most; /* and so is NaN */
     return llrint(quanta > -rows->most ? quanta : -rows->most);
 }
 /* Its weight, scaled; 1 when there are no weights. */

@@ -120,7 +120,7 @@ void logistic_forget(void **prepared);
 
 size_t logistic_grain_scratch(const logistic_own *own, const shoal_shape *shape);
 /* Gives the grain's gradient and loss to `sums`: group 0 the weights, then the intercepts if there are any,
- * then the loss, then the weight of rows that are labelled right. */
+ * then the loss, then the weight of rows that are classified correctly. */
 int logistic_grain_sums(gradient_sums *sums, const logistic_own *own, const logistic_prepared *prepared,
                         const shoal_grain *grain, const shoal_scratch *scratch);
 
