@@ -285,7 +285,7 @@ def test_start():
         ([path, "--start", start, "--output",
           "linear"], "was found with --output auto, which is not --output linear", 2),
         ([path, "--start", start, "--seed", 3], "--seed: the first weights are those of --start", 2),
-        ([path, "--start", path], f"{path}: no safetensors file", 1),
+        ([path, "--start", path], f"{path}: not a safetensors file", 1),
     ]:
         result = shoal("autoencoder", *options)
         check(f"start {sentence}", result.returncode == code and sentence in result.stderr,

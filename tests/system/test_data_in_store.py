@@ -75,7 +75,7 @@ def files_that_are_written(what, data, *options):
         f"{what}{number}.{'safetensors' if option == '--model' else 'npy'}" for number, option in enumerate(outputs)
     ]
     places = [word for pair in zip(outputs, written) for word in pair]
-    run(*[data if word == "DATA" else word for word in options], *places, "--quiet")
+    run(*[data if word == "DATA" else word for word in options], *places, "--quiet", "--force")
     return written
 
 

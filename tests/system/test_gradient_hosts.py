@@ -42,8 +42,9 @@ def rounds_done(folder):
 def agrees(folder, learner, far, happens=None):
     """Has a job done by three workers on two hosts, to which something may happen on the way."""
     work = [*LEARNERS[learner], *(["--iterations", 600] if happens else [])]
-    run(folder, learner, *work, "--model", "expected.safetensors", "--quiet", "--threads", 1)
-    job = start(folder, learner, *work, "--model", "found.safetensors", "--quiet", "--store", "st", "--workers",
+    run(folder, learner, *work, "--model", "expected.safetensors", "--quiet", "--force", "--threads", 1)
+    job = start(folder, learner, *work, "--model", "found.safetensors", "--quiet", "--force", "--store", "st",
+                "--workers",
                 "ssh:h1:1,h2:2", "--lease", 3, *far_jobs.ssh_options(far))
     if happens:
         wait_until(lambda: rounds_done(folder) >= 5 or job.poll() is not None, far_jobs.SOON, "round 5")

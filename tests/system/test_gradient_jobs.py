@@ -53,13 +53,13 @@ def same(a, b):
 
 def learn(learner, *words, **options):
     """Runs a learner on its work; the model is found.safetensors."""
-    return run(learner, *LEARNERS[learner], "--model", "found.safetensors", "--quiet", *words, **options)
+    return run(learner, *LEARNERS[learner], "--model", "found.safetensors", "--quiet", "--force", *words, **options)
 
 
 def expect(learner):
     """What one thread finds."""
     make_data(".", run)
-    run(learner, *LEARNERS[learner], "--model", "expected.safetensors", "--quiet", "--threads", 1)
+    run(learner, *LEARNERS[learner], "--model", "expected.safetensors", "--quiet", "--force", "--threads", 1)
 
 
 def agrees():
@@ -141,7 +141,8 @@ def workers_that_meet_at_a_server():
         for learner in LEARNERS:
             make_data(".", run)
             few = ["--iterations", 6]
-            run(learner, *LEARNERS[learner], *few, "--model", "expected.safetensors", "--quiet", "--threads", 1)
+            run(learner, *LEARNERS[learner], *few, "--model", "expected.safetensors", "--quiet", "--force", "--threads",
+                1)
             learn(learner, *few, "--store", store, "--workers", "local:2", "--job", learner, env=env)
             agrees()
             run("job", "remove", learner, "--store", store, env=env)
@@ -275,7 +276,8 @@ for part in range(1 if is_sanitized(SHOAL) else 4):
 
 def kill_starter_and_workers(learner, chance, delay):
     """The job, unless it has ended before."""
-    starter = start(learner, *LEARNERS[learner], "--model", "found.safetensors", "--quiet", "--store", slow(delay),
+    starter = start(learner, *LEARNERS[learner], "--model", "found.safetensors", "--quiet", "--force", "--store",
+                    slow(delay),
                     "--workers", "local:2", "--lease", 1, "--job", f"{learner}-{delay}")
 
     def find_job():

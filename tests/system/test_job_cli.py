@@ -647,7 +647,7 @@ def wrong_usage_is_told_in_one_sentence():
     fails(2, "name one of them", "job", "show", "--store", "st")
     fails(2, "is ambiguous: matches", "job", "show", "kmeans", "--store", "st")
     fails(2, "is not a number of workers from 0 to 4096", "job", "scale", first, "many", "--store", "st")
-    fails(2, "--tensor NAME and --output FILE.npy go together", "job", "result", first, "--tensor", "a", "--store",
+    fails(2, "--tensor NAME and --output FILE go together", "job", "result", first, "--tensor", "a", "--store",
           "st")
     fails(2, "job remove needs ID, --all-done or --all-unstarted", "job", "remove", "--store", "st")
     fails(2, "--roles: 'cook'", "worker", "--store", "st", "--roles", "cook")
@@ -839,10 +839,11 @@ def a_result_can_not_speak_to_a_terminal_or_leave_its_folder():
     for words in ([], ["--json"]):
         done = succeeds("job", "result", "--store", "st", *words)
         assert not set(done.out + done.err) & set("\x1b\x9b\udc9b"), done.out
-    fails(1, "which is no name for a file", "job", "result", "--store", "st", "--out", "found")
+    fails(1, "which is not a name for a file", "job", "result", "--store", "st", "--out", "found")
     rename(b"centres", b"../../x")
     os.makedirs("a/b")
-    fails(1, "a tensor called '../../x', which is no name for a file", "job", "result", "--store", "st", "--out", "a/b")
+    fails(1, "a tensor called '../../x', which is not a name for a file", "job", "result", "--store", "st", "--out",
+          "a/b")
     assert not os.path.exists("x.npy")
 
 
