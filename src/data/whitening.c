@@ -187,7 +187,7 @@ typedef struct applying {
     double *scratch; /* two rows a thread */
 } applying;
 
-/* out = M x for the matrix whose columns lie one behind the other: each value one chain over x in order. */
+/* out = M x for the matrix whose columns are contiguous: each value one chain over x in order. */
 static void multiply(double *restrict out, const double *restrict transposed, const double *restrict x, int64_t n)
 {
     int64_t i = 0;

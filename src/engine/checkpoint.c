@@ -2,7 +2,7 @@
  *
  *     0  magic "shoalckp"     8  version     12  CRC32C of all but these four bytes     16  length of all, 8 bytes
  *    24  identity    56  seconds, rounds; counters; phases, for each: name, seconds, rounds
- *        the round as learn/wire.h has it, then the values of all that it keeps, one behind the other
+ *        the round as learn/wire.h has it, then the values of all that it keeps, one after another
  *
  * The first 24 bytes stay where they are in every version: so one of another version is told from a damaged one, and
  * bytes that are something else are refused before they are read. */
@@ -212,7 +212,7 @@ static int check_plain(const char *path)
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
         return shoal_fail(SHOAL_SYSTEM, "%s: can't be a checkpoint: it is %s", path,
-                          S_ISDIR(info.st_mode) ? "a folder" : "no plain file");
+                          S_ISDIR(info.st_mode) ? "a folder" : "not a plain file");
     if (base_output_standard(path) >= 0)
         return shoal_fail(SHOAL_SYSTEM, "%s: can't be a checkpoint: this program prints into it", path);
     return SHOAL_OK;

@@ -181,7 +181,7 @@ int learn_round_read(shoal_round **out, base_reader *in)
     const void *model = NULL;
     read_round(&read, kept, &model, in);
     if (in->bad)
-        return shoal_fail(SHOAL_BROKEN, "the bytes of a round are not those of a round");
+        return shoal_fail(SHOAL_BROKEN, "malformed round");
     int status = shoal_round_new(&round, read.model_bytes);
     if (status < 0)
         return status;
@@ -326,7 +326,7 @@ static int view_partial(partial_view *view, const shoal_partial *like, base_read
         case SHOAL_CELL_ROW: view->cell[i].values = view_array(in, view->rows, layout->cell[i].bytes); break;
         }
     if (!base_reader_done(in))
-        return shoal_fail(SHOAL_BROKEN, "the bytes of a partial are not those of a partial");
+        return shoal_fail(SHOAL_BROKEN, "malformed partial");
     return SHOAL_OK;
 }
 

@@ -36,7 +36,7 @@ typedef struct plan_run {
 /* The file's path; the caller frees it. */
 int plan_history_path(char **out);
 /* Adds a line, and makes the file and the folders above it where they are missing.  A file of more than 4 MB keeps its
- * newer half, in one step.  SHOAL_INVALID for a path that is no plain file; SHOAL_SYSTEM names the file. */
+ * newer half, in one step.  SHOAL_INVALID for a path that is not a plain file; SHOAL_SYSTEM names the file. */
 int plan_history_add(const char *path, const plan_run *run);
 /* The runs of the last `most` lines (0: all), oldest first; the caller frees them.  *damaged counts those of the lines
  * that were left out.  A file that is not there has none. */

@@ -1,4 +1,4 @@
-/* --trace: one line of JSON for every round.  The file appears when the run is done; a target that is no plain file
+/* --trace: one line of JSON for every round.  The file appears when the run is done; a target that is not a plain file
  * (/dev/stderr, a pipe) is written as rounds go by.  --tensorboard: the same as events, always as rounds go by. */
 #include "trace.h"
 

@@ -1,5 +1,5 @@
 /* Fuzzes the readers of --workers ssh: and --ssh: whatever comes is refused with a sentence or gives hosts that ssh
- * can't take for options, and words that lie one behind the other. */
+ * can't take for options, and words one after another. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

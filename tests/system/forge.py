@@ -96,7 +96,7 @@ WIDTHS = {"u8": 1, "u32": 4, "i64": 8}
 
 
 class Fields(list):
-    """[name, kind, value] one behind the other, as they lie in the bytes.  Kinds: u8, u32, i64, text (its length before
+    """[name, kind, value] one after another, as they lie in the bytes.  Kinds: u8, u32, i64, text (its length before
     it in 32 bits), bytes."""
 
     def at(self, name):

@@ -440,11 +440,11 @@ static void test_places_that_can_not_be(void **state)
     expect_impossible(at("nowhere/x"), SHOAL_SYSTEM, "nowhere/x: can't write");
     expect_impossible(at("text/x"), SHOAL_SYSTEM, "text/x: can't write");
     expect_impossible(at("folder"), SHOAL_SYSTEM, "it is a folder");
-    expect_impossible(at("pipe"), SHOAL_SYSTEM, "it is no plain file");
+    expect_impossible(at("pipe"), SHOAL_SYSTEM, "it is not a plain file");
     expect_impossible("", SHOAL_SYSTEM, "without a name");
-    expect_impossible("/dev/null", SHOAL_SYSTEM, "/dev/null: can't be a checkpoint: it is no plain file");
+    expect_impossible("/dev/null", SHOAL_SYSTEM, "/dev/null: can't be a checkpoint: it is not a plain file");
     expect_not_got(at("folder"), SHOAL_SYSTEM, "it is a folder");
-    expect_not_got(at("pipe"), SHOAL_SYSTEM, "it is no plain file"); /* and does not wait for a writer */
+    expect_not_got(at("pipe"), SHOAL_SYSTEM, "it is not a plain file"); /* and does not wait for a writer */
     expect_not_got(at("text/x"), SHOAL_SYSTEM, "text/x: can't read");
     EXPECT_FAIL(engine_checkpoint_remove(at("folder")), SHOAL_SYSTEM, "folder: can't remove");
     assert_int_equal(count_here(), before);

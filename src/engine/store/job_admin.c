@@ -77,7 +77,7 @@ int job_open(shoal_store *store, const char *id, int64_t deadline)
     return shoal_store_put(store, job_key_open(id).text, "", 0, NULL, NULL, deadline);
 }
 
-/* The dead that are blamed on rows (job_round.c) are forgiven: the cause is said to be mended.  A worker that lives
+/* The dead that are blamed on rows (job_round.c) are forgiven: the user says it is fixed.  A worker that lives
  * writes its record again. */
 static int forgive(shoal_store *store, const char *id, const char *folder, int64_t deadline)
 {

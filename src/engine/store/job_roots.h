@@ -17,7 +17,7 @@ int job_roots_new(job_roots **out, const char *list);
 void job_roots_free(job_roots **roots);
 
 /* Opens a plain file that lies below a folder of the roots, whatever links lead there.  SHOAL_DENIED when it does not,
- * SHOAL_INVALID for what is no plain file, SHOAL_SYSTEM when it can't be read. */
+ * SHOAL_INVALID for what is not a plain file, SHOAL_SYSTEM when it can't be read. */
 int job_roots_open_file(int *out, const job_roots *roots, const char *path);
 
 /* Opens what a URL names for reading; *key as shoal_store_open_at.  SHOAL_DENIED, before anything is opened, unless

@@ -77,7 +77,7 @@ static json_t *data_json(const job_spec *spec)
     return data;
 }
 
-/* All hashes one behind the other, since tens of thousands of short texts would be much longer. */
+/* All hashes one after another, since tens of thousands of short texts would be much longer. */
 static json_t *hashes_json(const job_spec *spec, size_t offset)
 {
     size_t length = (size_t)spec->slices * 2 * BASE_HASH_SIZE;
