@@ -337,6 +337,7 @@ static const struct alias {
     {"sample-weights", "weights", NULL},
     {"output", "out", NULL},
     {"overwrite", "force", NULL},
+    {"scale", "picture-scale", NULL},
 };
 enum { ALIASES = sizeof aliases / sizeof *aliases };
 

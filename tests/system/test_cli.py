@@ -243,7 +243,7 @@ def pictures_have_any_shape():
         told = picture("x.npy", "--picture-columns", 4)
         assert told == (gap + 4 * (size[0] + gap), 2 * gap + size[1], kind, ""), (shape, told)
     numpy.save("x.npy", random.random((20, 12)))
-    told = picture("x.npy", "--picture-columns", 1, "--picture-scale", 2)
+    told = picture("x.npy", "--picture-columns", 1, "--scale", 2)
     assert told[:3] == (2 * gap + 8, gap + 4 * (6 + gap), "grey") and "drawn as images of 3x4" in told[3], told
     assert picture("x.npy", "--picture-columns", 1, "--picture-scale", 1, "--picture-shape", "2x2x3")[2:] == ("colour",
                                                                                                            "")
