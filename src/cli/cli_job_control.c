@@ -14,7 +14,7 @@ typedef struct settings {
 } settings;
 
 static const shoal_option cancel_rows[] = {
-    {"why", 0, SHOAL_OPTION_TEXT, offsetof(settings, why), "TEXT", .help = "what to tell whoever looks at the job",
+    {"why", 0, SHOAL_OPTION_TEXT, offsetof(settings, why), "TEXT", .help = "the reason, for those who look at the job",
      .fallback = "by request"},
     {0},
 };
@@ -62,7 +62,7 @@ static int run_scale(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = run_jobs_scale(&jobs, id, count);
     if (status == SHOAL_OK)
-        printf("job %s is to have %" PRId64 " worker%s\n", id, count, count == 1 ? "" : "s");
+        printf("job %s will have %" PRId64 " worker%s\n", id, count, count == 1 ? "" : "s");
     run_jobs_close(&jobs);
     return status;
 }
@@ -125,8 +125,8 @@ static int run_remove(void *from_main, const char *const *word, int words)
 /* ---- the verbs --------------------------------------------------------------------------------------------------- */
 
 static const char *const scale_description[] = {
-    "Asks whoever started workers for a job, with --workers local:N, to keep N of them from now on: more are started, "
-    "or some leave. It obeys within two seconds. Workers that were started by hand are not touched.",
+    "Asks the process that started a job's workers with --workers to keep N of them from now on: within two seconds "
+    "more are started, or some leave. Workers that were started by hand are not touched.",
     NULL,
 };
 static const learn_example scale_examples[] = {

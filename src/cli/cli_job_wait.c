@@ -18,7 +18,7 @@ typedef struct wait_settings {
 
 static const shoal_option wait_rows[] = {
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(wait_settings, patience), "SECONDS",
-     .help = "give up after so long without any worker or without the store", .fallback = "60",
+     .help = "give up after this long without any worker or without the store", .fallback = "60",
      .least = SHOAL_JOB_PATIENCE_LEAST, .most = SHOAL_JOB_PATIENCE_MOST},
     {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(wait_settings, quiet), NULL, .help = "no progress line"},
     {0},
@@ -83,7 +83,8 @@ static int run_wait(void *from_main, const char *const *word, int words)
 
 static const char *const wait_description[] = {
     "Waits for the end of a job. It exits 0 when the job is done, 1 when it failed, and 3 when it was cancelled or "
-    "nobody works on it, so that it can go on with shoal job resume.",
+    "nobody works on it, so that shoal job resume can resume it. Without ID it waits for the only job that has not "
+    "ended.",
     NULL,
 };
 static const learn_example wait_examples[] = {

@@ -202,7 +202,7 @@ static void say_without(ssh_launch *self, int index, const char *reason)
     if (self->said[index] || !self->base.order->say)
         return;
     self->said[index] = true;
-    snprintf(line, sizeof line, "%.1100s; the job goes on without it", reason);
+    snprintf(line, sizeof line, "%.1100s; the job continues without it", reason);
     self->base.order->say(self->base.order->context, line);
 }
 

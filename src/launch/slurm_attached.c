@@ -357,7 +357,7 @@ static void tick_nodes(attached *self, allocation *allocation, int64_t *hopeful)
         }
         snprintf(self->reason, sizeof self->reason, "%.600s", shoal_error());
         if (!node->said && allocation->count > 1) {
-            snprintf(line, sizeof line, "%.1100s; the job goes on without it", self->reason);
+            snprintf(line, sizeof line, "%.1100s; the job continues without it", self->reason);
             say_of_step(self, line);
         }
         node->said = true;

@@ -43,9 +43,9 @@ static int parse_workers(int64_t *out, part whole, const char *at)
     if (length == 0)
         return SHOAL_OK;
     if (at[0] != ':')
-        return fail_part(whole, "goes on behind the ']'");
+        return fail_part(whole, "has more after the ']'");
     if (length - 1 >= sizeof number)
-        return fail_part(whole, "has no number of workers behind its colon");
+        return fail_part(whole, "has no number of workers after its colon");
     memcpy(number, at + 1, length - 1);
     number[length - 1] = '\0';
     if (!base_parse_count(out, number) || *out < 1 || *out > LAUNCH_WORKERS_MOST)
@@ -82,7 +82,7 @@ static int parse_host(ssh_host *out, part whole)
         return fail_part(whole, "has several colons: an IPv6 address goes into brackets, as [::1]:2");
     size_t length = (size_t)(host_end - host);
     if (!is_made_of(host, length, bracket ? "._-%:" : "._-%+~=") || whole.text[0] == '-' || *host == '-')
-        return fail_part(whole, "is no host");
+        return fail_part(whole, "is not a host");
     if (user + 1 + length >= sizeof out->target)
         return fail_part(whole, "is too long for a host");
     if (at)
@@ -109,7 +109,7 @@ int ssh_hosts_parse(ssh_host **out, int *count, const char *text)
         for (int j = 0; j < i && status == SHOAL_OK; j++)
             if (strcmp(hosts[i].target, hosts[j].target) == 0)
                 status =
-                    shoal_fail(SHOAL_USAGE, "--workers ssh: %s is there twice; %s:%lld asks for so many workers there",
+                    shoal_fail(SHOAL_USAGE, "--workers ssh: %s is there twice; use %s:%lld for that many workers there",
                                hosts[i].target, hosts[i].target, (long long)(hosts[i].workers + hosts[j].workers));
         text += length + (text[length] == ',');
     }

@@ -12,10 +12,10 @@
 
 static const shoal_option rows[] = {
     {"store", 's', SHOAL_OPTION_TEXT, offsetof(run_jobs_settings, store), "URL",
-     .help = "the store that the jobs are in: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET; SHOAL_STORE when left "
-             "out, and without that a folder of this user"},
+     .help = "the store that the jobs are in: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET (default: "
+             "SHOAL_STORE, or a folder of this user)"},
     {"deadline", 0, SHOAL_OPTION_REAL, offsetof(run_jobs_settings, patience), "SECONDS",
-     .help = "how long to try one request again while the trouble may pass", .fallback = "60", .least = 0.001},
+     .help = "how long to retry one request while the trouble may pass", .fallback = "60", .least = 0.001},
     {0},
 };
 const shoal_option *const run_jobs_options = rows;

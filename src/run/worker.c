@@ -36,18 +36,17 @@ static const double NOTICE_EVERY = 1, NOTICE_LONGEST = 10; /* seconds between tw
 
 static const shoal_option work_rows[] = {
     {"job", 'j', SHOAL_OPTION_TEXT, offsetof(run_worker_options, job), "ID",
-     .help = "serve only this job, and end with it; all jobs of the store, one after the other, when left out"},
+     .help = "serve only this job, and end with it (default: all jobs of the store, one after another)"},
     {"slots", 0, SHOAL_OPTION_COUNT, offsetof(run_worker_options, slots), "N",
-     .help =
-         "threads to compute with, and the worker's share of the work; all cores this process may use when left out",
+     .help = "number of threads, and the worker's share of the work (default: all cores this process may use)",
      .least = 1, .most = 4096},
     {"memory", 0, SHOAL_OPTION_BYTES, offsetof(run_worker_options, memory), "BYTES",
      .help =
-         "bytes it may use, such as 4GiB: jobs that need more are refused; three quarters of the machine's memory, or "
-         "of what its control group allows where that is less, when left out",
+         "memory it may use, such as 4GiB; jobs that need more are refused (default: three quarters of the machine's "
+         "memory, or of what its control group allows if that is less)",
      .least = RUN_WORKER_MEMORY_LEAST},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, roles), "ROLES",
-     .help = "what it does: map, reduce and last, with commas between", .fallback = "map,reduce,last"},
+     .help = "what it does: map, reduce, last, or several of them separated by commas", .fallback = "map,reduce,last"},
     {"idle", 0, SHOAL_OPTION_REAL, offsetof(run_worker_options, idle), "SECONDS",
      .help = "end after this long without a job (default: never)", .least = 0.001, .most = SHOAL_JOB_PATIENCE_MOST},
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(run_worker_options, patience), "SECONDS",
@@ -58,22 +57,20 @@ static const shoal_option work_rows[] = {
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, kernel), "NAME",
      .help = "instructions to compute with: auto, portable, avx2, avx512 or vnni", .fallback = "auto"},
     {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, allow_code), "SHA256,...",
-     .help = "serve jobs that bring code, if everything they bring has one of these hashes, as shoal job show tells "
-             "them; none when left out"},
-    {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(run_worker_options, quiet), NULL,
-     .help = "no lines about what it does; errors are still told"},
+     .help = "serve jobs that bring code if everything they bring has one of these hashes, which shoal job show prints "
+             "(default: none)"},
+    {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(run_worker_options, quiet), NULL, .help = "print errors alone"},
     {0},
 };
 static const shoal_option data_rows[] = {
     {"cache", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, cache), "FOLDER",
-     .help = "keep rows that were fetched here, for all workers of this machine; ~/.cache/shoal when left out, "
-             "'none' for nowhere"},
+     .help = "keep fetched rows here, for all workers of this machine, or 'none' (default: ~/.cache/shoal)"},
     {"cache-size", 0, SHOAL_OPTION_BYTES, offsetof(run_worker_options, cache_bytes), "BYTES",
-     .help = "how large that may grow; a tenth of what is free on its disk when left out", .least = 1},
+     .help = "how large that may grow (default: a tenth of what is free on its disk)", .least = 1},
     {"data-root", 0, SHOAL_OPTION_LIST, offsetof(run_worker_options, data_roots), "FOLDER|URL,...",
      .help =
          "jobs may read files and folder stores of this machine that are below these folders, and other stores that "
-         "are below these URLs; may be given several times; nothing but the store itself when left out"},
+         "are below these URLs; may be given several times (default: nothing but the store itself)"},
     {0},
 };
 static const shoal_option launch_rows[] = {
@@ -84,7 +81,7 @@ static const shoal_option launch_rows[] = {
     {"parent", 0, SHOAL_OPTION_COUNT, offsetof(run_worker_options, parent), "PID",
      .help = "end with this process, which must be the one that starts the worker", .least = 1},
     {"id", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, id), "HEX",
-     .help = "the number it goes by, 16 hexadecimal digits; random when left out"},
+     .help = "its number, 16 hexadecimal digits (default: random)"},
     {0},
 };
 
