@@ -23,24 +23,23 @@ static const shoal_option data_rows[] = {
     {"cols", 0, SHOAL_OPTION_COUNT, offsetof(shoal_data_options, columns), "N", .help = "raw files: number of columns",
      .least = 1},
     {"type", 0, SHOAL_OPTION_TEXT, offsetof(shoal_data_options, type), "TYPE",
-     .help = "raw files: the type of a value, as numpy names it: float32, uint8, i4"},
+     .help = "raw files: type of the values, as numpy names it: float32, uint8, i4"},
     {"header", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_data_options, header), "WHEN",
-     .help = "text files: whether the first line holds the names of columns: yes, no, or auto, which compares it with "
-             "the rows below",
+     .help = "text files: whether the first line holds column names; auto compares it with the rows below",
      .fallback = "auto", .choices = header_choices},
     {"columns", 0, SHOAL_OPTION_TEXT, offsetof(shoal_data_options, keep_columns), "LIST",
      .help = "read only these columns, in this order: names, numbers from 1, or from -1 backwards, and ranges such as "
              "3-7, separated by commas"},
     {"drop-column", 0, SHOAL_OPTION_TEXT, offsetof(shoal_data_options, drop_columns), "LIST",
-     .help = "leave these columns out, such as one of text; a list as for --columns"},
+     .help = "leave out these columns, such as an id or a column of text; a list as for --columns"},
     {"missing", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_data_options, missing), "HOW",
-     .help = "missing values (empty cells, NA, N/A, null, ? and NaN): refuse the data, fill in the mean of the column, "
-             "or drop such rows",
+     .help = "what to do about missing values (empty cells, NA, N/A, null, ? and NaN): refuse the data, fill in the "
+             "column's mean, or drop the rows",
      .fallback = "refuse", .choices = missing_choices},
     {"memory", 0, SHOAL_OPTION_BYTES, offsetof(shoal_data_options, memory), "BYTES",
-     .help = "memory for decoded, fetched or generated rows, such as 500MB or 2GiB; above that, decoded and fetched "
-             "rows go to a temporary file and generated rows are made again each round",
-     .default_text = "half of what is free"},
+     .help = "memory limit for decoded, fetched or generated rows, such as 500MB or 2GiB; above it decoded and fetched "
+             "rows go to a temporary file, and generated rows are made again each round",
+     .default_text = "half of the free memory"},
     {0},
 };
 
