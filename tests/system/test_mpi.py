@@ -331,7 +331,7 @@ def words_that_are_no_run():
     """Told once, also where it is not known what ranks should do."""
     first, last = mpi.KINDS[0], mpi.KINDS[-1]
     mpi.refuses(first, 3, 2, "unknown command 'kmean'; did you mean 'kmeans'?", "kmean", "x.npy")
-    mpi.refuses(last, 3, 2, "a verb is missing")
+    mpi.refuses(last, 3, 2, "shoal needs a command, such as kmeans")
     mpi.refuses(last, 3, 2, "unknown option --wrong before the command", "--wrong")
     for kind in mpi.KINDS:
         done = mpi.run(kind, 3, "kmeans", "-h")
