@@ -184,7 +184,7 @@ static int read_row(reader *r)
     if (!base_parse_real(&next.seconds, field_of(r, ELAPSED)) || !isfinite(next.seconds) || next.seconds <= 0)
         return bad_field(r, ELAPSED, "not a number of seconds above 0");
     if (!*field_of(r, WORKLOAD))
-        return bad_field(r, WORKLOAD, "which is no name");
+        return bad_field(r, WORKLOAD, "which is not a name");
     if (r->place[COMPLETED] >= 0 && !parse_truth(&next.completed, field_of(r, COMPLETED)))
         return bad_field(r, COMPLETED, "neither True nor False");
     next.run = r->place[RUN] >= 0 ? field_of(r, RUN) : NULL;

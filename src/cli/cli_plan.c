@@ -1,5 +1,5 @@
-/* shoal plan LEARNER: what a run will take and cost, for every number of workers and every machine, before it is
- * started. */
+/* shoal plan LEARNER: estimates run time and cost before anything is started: of the command itself on this machine, or
+ * of every number of workers on every machine. */
 #include "plan_verb.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ typedef struct function {
     int64_t rounds;
 } function;
 
-/* The settings: this, and behind it the learner's, or a `function`. */
+/* The settings: this, followed by the learner's, or by a `function`. */
 typedef struct settings {
     cli_common common;
     cli_plan_settings plan;

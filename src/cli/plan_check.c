@@ -1,5 +1,5 @@
-/* What the options of `shoal plan LEARNER` spell, and those that say nothing beside others.  These are refused: who
- * gives one believes that it counts.  See plan_verb.h. */
+/* What the options of `shoal plan LEARNER` mean.  One that would have no effect with the others is refused: whoever
+ * gives it believes that it counts.  See plan_verb.h. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* How a plan is told: a table for people, an object for programs, a picture.  See plan_verb.h. */
+/* How a plan is printed: a table for people, an object for programs.  See plan_verb.h. */
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -12,7 +12,7 @@
 
 enum { INDENT = 12 }; /* of what is told below the table */
 
-/* A heading, and text that goes on below itself. */
+/* A heading, and text that continues below itself. */
 static void print_wrapped(FILE *stream, const char *heading, const char *text)
 {
     fprintf(stream, "%-*s", INDENT, heading);

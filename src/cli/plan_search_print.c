@@ -67,7 +67,7 @@ void cli_search_print_trial(const plan_session *session, int64_t index)
     fflush(stdout);
 }
 
-/* The last lines of a file, each behind `prefix`. */
+/* The last lines of a file, each after `prefix`. */
 static void print_tail(FILE *stream, const char *path, const char *prefix, int lines)
 {
     char text[4096];

@@ -1,4 +1,4 @@
-/* The table of a plan: as narrow as what stands in it, so that it fits a terminal.  See plan_verb.h. */
+/* The table of a plan: as narrow as its content, so that it fits a terminal.  See plan_verb.h. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What `shoal plan LEARNER` is asked, and how its answer is told. */
+/* What `shoal plan LEARNER` is asked, and how its answer is printed. */
 #ifndef CLI_PLAN_VERB_H
 #define CLI_PLAN_VERB_H
 

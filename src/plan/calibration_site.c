@@ -108,7 +108,7 @@ static bool is_scheme(const char *word)
 }
 
 /* The name under which a store is kept: its scheme where all stores of this machine are alike, otherwise scheme,
- * account and container. `levels` of what stands behind "://" are part of it. */
+ * account and container. `levels` of what follows "://" are part of it. */
 static void name_store(char *out, size_t size, const char *store, int levels)
 {
     size_t length = 0;

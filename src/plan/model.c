@@ -1,4 +1,4 @@
-/* What a run will take: the model of docs/plan.md, whose symbols are named behind the lines.
+/* What a run will take: the model of docs/plan.md, whose symbols are named in comments.
  *
  * A run is a start, the loading of rows, and rounds.  A round of workers that meet in a store is a chain: fetch the
  * model, map, put the partial, merge level by level, update, put the next model.  Rates are shared by all who fetch or

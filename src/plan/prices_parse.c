@@ -118,10 +118,10 @@ static int complain_missing(const reader *r, const char *name)
         if (strcasecmp(near, columns[i].name) == 0)
             near = NULL; /* another column that is known is not this one misspelt */
     if (near)
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: the column %s is missing; is it '%.*s'?", r->table->name,
-                          (long long)r->table->line, name, SHOWN, near);
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: the column %s is missing; did you mean '%.*s'?",
+                          r->table->name, (long long)r->table->line, name, SHOWN, near);
     return shoal_fail(SHOAL_INVALID,
-                      "%s: line %lld: the column %s is missing from the header, whose fields have commas between",
+                      "%s: line %lld: the column %s is missing from the header, a line of names separated by commas",
                       r->table->name, (long long)r->table->line, name);
 }
 
@@ -129,9 +129,9 @@ static int read_price_header(reader *r)
 {
     int status = SHOAL_OK;
     if (!data_table_next(&status, r->table))
-        return status < 0 ? status
-                          : shoal_fail(SHOAL_INVALID, "%s is empty: a table of prices opens with its columns' names",
-                                       r->table->name);
+        return status < 0
+                   ? status
+                   : shoal_fail(SHOAL_INVALID, "%s is empty: a price table begins with a header", r->table->name);
     r->header_fields = r->table->fields;
     for (int c = 0; c < COLUMNS; c++) {
         r->at[c] = -1;
@@ -139,7 +139,7 @@ static int read_price_header(reader *r)
             if (strcasecmp(trimmed(r->table->field[f]), columns[c].name) != 0)
                 continue;
             if (r->at[c] >= 0)
-                return shoal_fail(SHOAL_INVALID, "%s: line %lld: the column %s is there twice", r->table->name,
+                return shoal_fail(SHOAL_INVALID, "%s: line %lld: the column %s appears twice", r->table->name,
                                   (long long)r->table->line, columns[c].name);
             r->at[c] = f;
         }
@@ -162,7 +162,7 @@ static int read_price_text(char *out, const reader *r, const column *c, const ch
     /* What patterns are made of can't be in the names that they are to match. */
     const char *odd = c->blank == BLANK_REFUSED ? strpbrk(text, ":/,*?") : NULL;
     if (odd)
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s '%s' has a '%c', which patterns are made of",
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s '%s' has a '%c', which has a meaning in patterns",
                           r->table->name, (long long)r->table->line, c->name, text, *odd);
     strcpy(out, text);
     return SHOAL_OK;
@@ -182,8 +182,8 @@ static int read_price_number(double *out, const reader *r, const column *c, cons
         return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is %.*s, and must be greater than 0", r->table->name,
                           (long long)r->table->line, c->name, SHOWN, text);
     if (value > c->most)
-        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is %.*s, which can't be meant: the most is %g",
-                          r->table->name, (long long)r->table->line, c->name, SHOWN, text, c->most);
+        return shoal_fail(SHOAL_INVALID, "%s: line %lld: %s is %.*s, which is too much: the most is %g", r->table->name,
+                          (long long)r->table->line, c->name, SHOWN, text, c->most);
     *out = value * c->unit;
     return SHOAL_OK;
 }
@@ -230,7 +230,7 @@ static int read_machines(reader *r)
         prices->machines++;
     }
     if (status == SHOAL_OK && prices->machines == 0)
-        status = shoal_fail(SHOAL_INVALID, "%s has a header and no machine", r->table->name);
+        status = shoal_fail(SHOAL_INVALID, "%s has a header but no machines", r->table->name);
     return status;
 }
 

@@ -63,7 +63,7 @@ static int pattern_init(pattern *out, const char *text, size_t length)
     *out = (pattern){.cloud = "*", .region = "*"};
     if (length == 0)
         return shoal_fail(SHOAL_USAGE,
-                          "--machines: a pattern is empty; it is CLOUD:REGION/MACHINE, and * stands for all");
+                          "--machines: a pattern is empty: write CLOUD:REGION/MACHINE, where * matches all");
     int status = base_copy_text_n(&out->text, text, length);
     if (status == SHOAL_OK)
         status = base_copy_text_n(&out->parts, text, length);
@@ -85,8 +85,7 @@ static int pattern_init(pattern *out, const char *text, size_t length)
     if (!*out->cloud || !*out->region || !*out->machine)
         return shoal_fail(
             SHOAL_USAGE,
-            "--machines %s has an empty part; it is CLOUD:REGION/MACHINE, where * stands for all, or FILE.csv",
-            out->text);
+            "--machines %s has an empty part: write CLOUD:REGION/MACHINE, where * matches all, or FILE.csv", out->text);
     return SHOAL_OK;
 }
 
@@ -262,10 +261,10 @@ static int complain_machine(const plan_prices *prices, const pattern *p)
     for (int64_t i = 0; i < prices->machines && status == SHOAL_OK; i++) {
         const plan_machine *machine = &prices->machine[i];
         if (strcasecmp(p->machine, machine->region) == 0)
-            return shoal_fail(SHOAL_USAGE, "--machines %s: %s is a region; %s/* stands for all its machines", p->text,
+            return shoal_fail(SHOAL_USAGE, "--machines %s: %s is a region; use %s/* for all its machines", p->text,
                               p->machine, p->text);
         if (strcasecmp(p->machine, machine->cloud) == 0)
-            return shoal_fail(SHOAL_USAGE, "--machines %s: %s is a cloud; %s:* stands for all its machines", p->text,
+            return shoal_fail(SHOAL_USAGE, "--machines %s: %s is a cloud; use %s:* for all its machines", p->text,
                               p->machine, p->machine);
     }
     if (status == SHOAL_OK)
@@ -278,8 +277,8 @@ static int complain_machine(const plan_prices *prices, const pattern *p)
     for (int64_t i = 0; i < prices->machines; i++)
         if (in_region(&prices->machine[i], p))
             list_add(&near, prices->machine[i].name, NEAREST_MOST);
-    return shoal_fail(SHOAL_USAGE, "--machines %s: %s has no such machine, nor one of a similar name; there are %s",
-                      p->text, prices->name, near.text);
+    return shoal_fail(SHOAL_USAGE, "--machines %s: %s has no machine of such a name; it has %s", p->text, prices->name,
+                      near.text);
 }
 
 /* The pattern gave nothing: says why. */

@@ -18,7 +18,7 @@ static const double MINUTE = 60, HOUR = 3600, DAY = 86400;
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Reads one number of plain digits and moves behind it and the spaces that follow. */
+/* Reads one number of plain digits and moves past it and the spaces that follow. */
 static bool read_leading_number(double *out, const char **text)
 {
     char number[64];
@@ -75,10 +75,10 @@ static int parse_duration(double *seconds, const char *called, const char *text,
 {
     double value = 0;
     if (!read_duration(&value, text))
-        return shoal_fail(SHOAL_USAGE, "%s: '%s' is no duration, such as 30s, 90m, 2h, 1d or 1h30m", called, text);
+        return shoal_fail(SHOAL_USAGE, "%s: '%s' is not a duration such as 30s, 90m, 2h, 1d or 1h30m", called, text);
     if (!(value > 0) && !(may_be_nothing && value == 0))
         return shoal_fail(SHOAL_USAGE, "%s: '%s' is %s", called, text,
-                          may_be_nothing ? "less than nothing" : "not more than nothing");
+                          may_be_nothing ? "less than 0" : "not more than 0");
     if (!(value <= 36525 * DAY))
         return shoal_fail(SHOAL_USAGE, "%s: '%s' is more than 100 years", called, text);
     *seconds = value;
@@ -110,20 +110,20 @@ int plan_parse_money(double *dollars, const char *called, const char *text)
         length--;
     double value = 0;
     if (length == 0 || length >= sizeof number)
-        return shoal_fail(SHOAL_USAGE, "%s: '%s' is no sum of money, such as 5usd or $5", called, text);
+        return shoal_fail(SHOAL_USAGE, "%s: '%s' is not an amount of money such as 5usd or $5", called, text);
     memcpy(number, from, length);
     number[length] = '\0';
     if (!base_parse_real(&value, number) || !isfinite(value))
-        return shoal_fail(SHOAL_USAGE, "%s: '%s' is no sum of money in US dollars, such as 5usd or $5", called, text);
+        return shoal_fail(SHOAL_USAGE, "%s: '%s' is not an amount in US dollars such as 5usd or $5", called, text);
     if (!(value > 0))
-        return shoal_fail(SHOAL_USAGE, "%s: '%s' is not more than nothing", called, text);
+        return shoal_fail(SHOAL_USAGE, "%s: '%s' is not more than 0", called, text);
     *dollars = value;
     return SHOAL_OK;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* One digit behind the point while there is only one before it. */
+/* One decimal while there is only one digit before the point. */
 static void format_in(char out[PLAN_UNITS_BYTES], double value, double one_digit_below, const char *unit)
 {
     snprintf(out, PLAN_UNITS_BYTES, value < one_digit_below ? "%.1f %s" : "%.0f %s", value, unit);

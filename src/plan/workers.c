@@ -40,7 +40,7 @@ static int add_part(plan_workers *out, const char *part, size_t length)
     if (dots && (!read_count(&last, dots + 2, end) || last < first))
         return refuse_part(part, length);
     if (last - first >= COUNT_MOST - out->count)
-        return shoal_fail(SHOAL_USAGE, "--workers: '%.*s' makes more than %d numbers of workers to look at",
+        return shoal_fail(SHOAL_USAGE, "--workers: '%.*s' makes more than %d numbers of workers to compare",
                           (int)length, part, COUNT_MOST);
     for (int64_t i = first; i <= last; i++)
         out->number[out->count++] = i;

@@ -304,7 +304,7 @@ def prices_must_be_there_for_what_costs():
     write("prices.csv", PRICES.replace("x,there,medium,4,16,0.3,0.1\n", ""))
     refuses(
         1,
-        'space.json: "machines": nothing: prices.csv has no such machine, nor one of a similar name; there are small, '
+        'space.json: "machines": nothing: prices.csv has no machine of such a name; it has small, '
         'medium, large',
         *words("--objective", "cost", run="true {machine}"))
     write("space.json", {"machines": ["medium", "large"], "count": 1})
@@ -319,12 +319,13 @@ def prices_must_be_there_for_what_costs():
 @apart.test
 def placeholders_are_checked():
     prepare()
-    refuses(2, "--run: {cout} is no parameter of space.json; did you mean {count}?",
+    refuses(2, "--run: {cout} is not a parameter of space.json; did you mean {count}?",
             *words(run="./job {machine} {cout}"))
-    refuses(2, "--run: {print} is no parameter of space.json; {{print}} would be that text itself",
+    refuses(2, "--run: {print} is not a parameter of space.json; write {{print}} for that text itself",
             *words(run="awk '{print}' {machine} {count}"))
-    refuses(2, "--run: the command has no {count}, which has 4 values in space.json", *words(run="./job {machine}"))
-    refuses(2, "--run: the command has no {machine}, which has 3 values in space.json",
+    refuses(2, "--run: the command does not use {count}, which has 4 values in space.json",
+            *words(run="./job {machine}"))
+    refuses(2, "--run: the command does not use {machine}, which has 3 values in space.json",
             *words(run=""" ./job {count}"""))
     prepare({"machines": ["small"], "count": 1})
     refuses(2, "--run: the command is empty", *words(run=" "))
@@ -709,9 +710,9 @@ def wrong_usage_is_told():
     refuses(2, "plan search needs --run COMMAND to try configurations, or --from RESULTS.csv to print what to try next",
             *words(run=None))
     refuses(2, "--journal needs --run", *words("--from", "x", "--journal", "y", run=None))
-    refuses(2, "--deadline: 'soon' is no duration, such as 30s, 90m, 2h, 1d or 1h30m", *words("--deadline", "soon"))
-    refuses(2, "--timeout: '0s' is not more than nothing", *words("--timeout", "0s"))
-    refuses(2, "--budget: '5eur' is no sum of money in US dollars, such as 5usd or $5", *words("--budget", "5eur"))
+    refuses(2, "--deadline: 'soon' is not a duration such as 30s, 90m, 2h, 1d or 1h30m", *words("--deadline", "soon"))
+    refuses(2, "--timeout: '0s' is not more than 0", *words("--timeout", "0s"))
+    refuses(2, "--budget: '5eur' is not an amount in US dollars such as 5usd or $5", *words("--budget", "5eur"))
     shoal(*words("--objective", "fame"), code=2)
     shoal(*words("--trials", 0), code=2)
     shoal(*words("--improvement", 2), code=2)

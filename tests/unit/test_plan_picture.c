@@ -439,7 +439,7 @@ static void what_can_not_be_written_is_told(void **state)
     count = 0;
     points[count++] = (plan_point){"y", 3, INFINITY, 1, 1, 1, 1, 1, false, false};
     assert_int_equal(plan_picture_write(path, &(plan_picture){"t", "w", 0, 0, points, count, NULL}), SHOAL_INVALID);
-    assert_string_equal(shoal_error(), "there is nothing to draw: no configuration comes to an end");
+    assert_string_equal(shoal_error(), "nothing to draw: no configuration ever ends");
     assert_int_equal(plan_picture_write(path, &(plan_picture){"t", "w", 0, 0, points, 0, NULL}), SHOAL_INVALID);
     assert_int_equal(access(path, F_OK), -1);
     plan_four();

@@ -116,14 +116,14 @@ static void dates_are_found_in_names_and_comments(void **state)
 static void what_is_wrong_is_named_by_line(void **state)
 {
     (void)state;
-    refused("t.csv is empty: a table of prices opens with its columns' names", "");
-    refused("t.csv is empty: a table of prices opens with its columns' names", "\n# nothing\n  \n");
-    refused("t.csv has a header and no machine", HEADER);
-    refused("t.csv: line 1: the column usd_per_hour is missing; is it 'usd_per_hours'?",
+    refused("t.csv is empty: a price table begins with a header", "");
+    refused("t.csv is empty: a price table begins with a header", "\n# nothing\n  \n");
+    refused("t.csv has a header but no machines", HEADER);
+    refused("t.csv: line 1: the column usd_per_hour is missing; did you mean 'usd_per_hours'?",
             "cloud,region,machine,vcpus,memory_gib,usd_per_hours,usd_per_hour_spot\na,b,c,1,1,1,1\n");
-    refused("t.csv: line 1: the column cloud is missing from the header, whose fields have commas between",
+    refused("t.csv: line 1: the column cloud is missing from the header, a line of names separated by commas",
             "cloud;region;machine;vcpus;memory_gib;usd_per_hour\n");
-    refused("t.csv: line 1: the column vcpus is there twice",
+    refused("t.csv: line 1: the column vcpus appears twice",
             "cloud,region,machine,vcpus,VCPUS,memory_gib,usd_per_hour\n");
     refused("t.csv: line 3 has 6 fields, and the header 7", HEADER "a,b,c,1,2,3,4\na,b,d,1,2,3\n");
     refused("t.csv: line 2 has 8 fields, and the header 7", HEADER "a,b,c,1,2,3,4,5\n");
@@ -131,7 +131,7 @@ static void what_is_wrong_is_named_by_line(void **state)
     refused("t.csv: line 2: text after the closing quote of 'c'", HEADER "a,b,\"c\"d,1,2,3,4\n");
     refused("t.csv: line 2: machine is empty", HEADER "a,b,,1,2,3,4\n");
     refused("t.csv: line 2: region is empty", HEADER "a,\"\",c,1,2,3,4\n");
-    refused("t.csv: line 2: machine 'c/d' has a '/', which patterns are made of", HEADER "a,b,c/d,1,2,3,4\n");
+    refused("t.csv: line 2: machine 'c/d' has a '/', which has a meaning in patterns", HEADER "a,b,c/d,1,2,3,4\n");
     refused("t.csv: line 2: cloud is longer than 23 bytes: 'aaaaaaaaaaaaaaaaaaaaaaaa...'",
             HEADER "aaaaaaaaaaaaaaaaaaaaaaaa,b,c,1,2,3,4\n");
     refused("t.csv: line 2 is not UTF-8", HEADER "a,b,\xff\xc3,1,2,3,4\n");
@@ -158,9 +158,9 @@ static void numbers_that_can_not_be_are_refused(void **state)
     refused("t.csv: line 2: usd_per_hour_spot is -0.1, and must be greater than 0", HEADER "a,b,c,1,2,1,-0.1\n");
     refused("t.csv: line 2: vcpus is 0.0, and must be greater than 0", HEADER "a,b,c,0.0,2,1,\n");
     refused("t.csv: line 2: vcpus is '', which is not a number", HEADER "a,b,c,,2,1,\n");
-    refused("t.csv: line 2: vcpus is 1e6, which can't be meant: the most is 100000", HEADER "a,b,c,1e6,2,1,\n");
-    refused("t.csv: line 2: memory_gib is 1e300, which can't be meant: the most is 1e+07", HEADER "a,b,c,1,1e300,1,\n");
-    refused("t.csv: line 2: usd_per_hour is 89250000, which can't be meant: the most is 1e+06",
+    refused("t.csv: line 2: vcpus is 1e6, which is too much: the most is 100000", HEADER "a,b,c,1e6,2,1,\n");
+    refused("t.csv: line 2: memory_gib is 1e300, which is too much: the most is 1e+07", HEADER "a,b,c,1,1e300,1,\n");
+    refused("t.csv: line 2: usd_per_hour is 89250000, which is too much: the most is 1e+06",
             HEADER "a,b,c,1,1,89250000,\n");
 }
 
@@ -321,15 +321,13 @@ static void a_pattern_that_matches_nothing_says_what_is_near(void **state)
     assert_string_equal(choose("us-east-1/m7i.large", false),
                         "--machines us-east-1/m7i.large: t.csv has no such machine there, only in aws:eu-west-1");
     assert_string_equal(choose("aws:us-east-1", false),
-                        "--machines aws:us-east-1: us-east-1 is a region; aws:us-east-1/* stands for all its machines");
-    assert_string_equal(choose("aws", false), "--machines aws: aws is a cloud; aws:* stands for all its machines");
-    assert_string_equal(
-        choose("quantum.enormous", false),
-        "--machines quantum.enormous: t.csv has no such machine, nor one of a similar name; there are c7i.large, "
-        "c7i.xlarge, m7i.large, ...");
-    assert_string_equal(
-        choose("*,nothing", false) + strlen("--machines nothing: "),
-        "t.csv has no such machine, nor one of a similar name; there are c7i.large, c7i.xlarge, m7i.large, ...");
+                        "--machines aws:us-east-1: us-east-1 is a region; use aws:us-east-1/* for all its machines");
+    assert_string_equal(choose("aws", false), "--machines aws: aws is a cloud; use aws:* for all its machines");
+    assert_string_equal(choose("quantum.enormous", false),
+                        "--machines quantum.enormous: t.csv has no machine of such a name; it has c7i.large, "
+                        "c7i.xlarge, m7i.large, ...");
+    assert_string_equal(choose("*,nothing", false) + strlen("--machines nothing: "),
+                        "t.csv has no machine of such a name; it has c7i.large, c7i.xlarge, m7i.large, ...");
 }
 
 static void prices_that_are_missing_are_told(void **state)
@@ -343,14 +341,14 @@ static void prices_that_are_missing_are_told(void **state)
 static void empty_parts_are_refused(void **state)
 {
     (void)state;
-#define PARTS "it is CLOUD:REGION/MACHINE, where * stands for all, or FILE.csv"
-    static const char empty[] = "--machines: a pattern is empty; it is CLOUD:REGION/MACHINE, and * stands for all";
+#define PARTS "write CLOUD:REGION/MACHINE, where * matches all, or FILE.csv"
+    static const char empty[] = "--machines: a pattern is empty: write CLOUD:REGION/MACHINE, where * matches all";
     assert_string_equal(choose("", false), empty);
     assert_string_equal(choose("c7i.large,", false), empty);
     assert_string_equal(choose(" , ", false), empty);
-    assert_string_equal(choose("aws:", false), "--machines aws: has an empty part; " PARTS);
-    assert_string_equal(choose(":/", false), "--machines :/ has an empty part; " PARTS);
-    assert_string_equal(choose("aws:/x", false), "--machines aws:/x has an empty part; " PARTS);
+    assert_string_equal(choose("aws:", false), "--machines aws: has an empty part: " PARTS);
+    assert_string_equal(choose(":/", false), "--machines :/ has an empty part: " PARTS);
+    assert_string_equal(choose("aws:/x", false), "--machines aws:/x has an empty part: " PARTS);
 }
 
 /* ---- out of memory ----------------------------------------------------------------------------------------------- */

@@ -469,14 +469,14 @@ static void refuses_what_makes_no_sense(void **state)
     options = usual, options.budget = INFINITY, refuse(&w, options, "budget");
     options = usual, options.least = -1, refuse(&w, options, "negative");
     options = usual, options.objective = (plan_objective)7, refuse(&w, options, "objective");
-    w.space.candidates = 0, refuse(&w, usual, "no candidate"), make_world(&w);
+    w.space.candidates = 0, refuse(&w, usual, "needs candidates"), make_world(&w);
     w.space.candidates = 1 << 30, refuse(&w, usual, "more than"), make_world(&w);
     w.space.features = 17, refuse(&w, usual, "features"), make_world(&w);
     w.candidate[3].feature[1] = 0, refuse(&w, usual, "7 of two: count is 0"), make_world(&w);
     w.candidate[3].feature[1] = NAN, refuse(&w, usual, "count is not a number"), make_world(&w);
     w.candidate[3].dollars_per_hour = 0, refuse(&w, usual, "7 of two has no price"), make_world(&w);
     w.candidate[3].dollars_per_hour = -2, refuse(&w, usual, "price"), make_world(&w);
-    w.candidate[3].count = 1, refuse(&w, usual, "1 of two is there twice, as candidates 1 and 4"), make_world(&w);
+    w.candidate[3].count = 1, refuse(&w, usual, "1 of two appears twice, as candidates 1 and 4"), make_world(&w);
 }
 
 static void refuses_trials_that_make_no_sense(void **state)

@@ -48,7 +48,7 @@ static void what_is_no_duration_is_told(void **state)
         assert_non_null(strstr(shoal_error(), "--deadline: "));
     }
     assert_int_equal(plan_parse_duration(&seconds, "--deadline", "0s"), SHOAL_USAGE);
-    assert_string_equal(shoal_error(), "--deadline: '0s' is not more than nothing");
+    assert_string_equal(shoal_error(), "--deadline: '0s' is not more than 0");
     assert_int_equal(plan_parse_duration(&seconds, "--deadline", "-5"), SHOAL_USAGE);
     assert_int_equal(plan_parse_duration(&seconds, "--deadline", "40000d"), SHOAL_USAGE);
     assert_string_equal(shoal_error(), "--deadline: '40000d' is more than 100 years");
@@ -65,7 +65,7 @@ static void a_pause_may_be_nothing(void **state)
     assert_int_equal(plan_parse_pause(&seconds, "--start", "2m"), SHOAL_OK);
     assert_true(seconds == 120);
     assert_int_equal(plan_parse_pause(&seconds, "--start", "-1"), SHOAL_USAGE);
-    assert_string_equal(shoal_error(), "--start: '-1' is less than nothing");
+    assert_string_equal(shoal_error(), "--start: '-1' is less than 0");
     assert_true(seconds == 120);
 }
 

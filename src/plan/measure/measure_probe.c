@@ -21,7 +21,7 @@ typedef struct probe {
     shoal_shape shape; /* of the rows that are held */
     void *values;
     int stop;     /* told to the run */
-    double until; /* when that is to be */
+    double until; /* when it is set */
     bool whole;   /* the rows that were run were all of the data, and the learner ended by itself */
 } probe;
 

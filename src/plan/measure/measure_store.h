@@ -1,5 +1,5 @@
 /* Measuring a store as a planner needs it: latency of get, put and take, bandwidth of 1 to 16 connections, and how soon
- * what was put is seen by whoever waits for it.  What `shoal store bench` prints and `shoal calibrate` keeps.
+ * what was put is seen by a waiting worker for it.  What `shoal store bench` prints and `shoal calibrate` keeps.
  *
  *     plan_store_measured measured = {0};
  *     int status = plan_measure_store(&measured, url, &settings, &watcher);

@@ -111,7 +111,7 @@ static int sort_points(sheet *s)
             s->step[s->steps++] = p;
     }
     if (s->points == 0)
-        return shoal_fail(SHOAL_INVALID, "there is nothing to draw: no configuration comes to an end");
+        return shoal_fail(SHOAL_INVALID, "nothing to draw: no configuration ever ends");
     qsort(s->step, (size_t)s->steps, sizeof *s->step, by_time);
     name_groups(s);
     return SHOAL_OK;

@@ -23,11 +23,10 @@ static int check_candidate(const plan_candidates *space, int64_t at, const plan_
     const plan_candidate *candidate = &space->candidate[at];
     const long long count = candidate->count;
     if (!isfinite(candidate->dollars_per_hour) || candidate->dollars_per_hour < 0)
-        return shoal_fail(SHOAL_INVALID, "%lld of %s: a price of %g is none", count, candidate_name(candidate),
+        return shoal_fail(SHOAL_INVALID, "%lld of %s: %g is not a price", count, candidate_name(candidate),
                           candidate->dollars_per_hour);
     if (candidate->dollars_per_hour == 0 && (options->objective != PLAN_TIME || options->budget > 0))
-        return shoal_fail(SHOAL_INVALID, "%lld of %s has no price, and what it costs counts", count,
-                          candidate_name(candidate));
+        return shoal_fail(SHOAL_INVALID, "%lld of %s has no price, which cost needs", count, candidate_name(candidate));
     for (int j = 0; j < space->features; j++) {
         const double value = candidate->feature[j];
         const char *feature = space->feature_name[j] ? space->feature_name[j] : "a feature";
@@ -41,7 +40,7 @@ static int check_candidate(const plan_candidates *space, int64_t at, const plan_
     for (int64_t i = 0; i < at; i++)
         if (space->candidate[i].count == candidate->count &&
             strcmp(candidate_name(&space->candidate[i]), candidate_name(candidate)) == 0)
-            return shoal_fail(SHOAL_INVALID, "%lld of %s is there twice, as candidates %lld and %lld", count,
+            return shoal_fail(SHOAL_INVALID, "%lld of %s appears twice, as candidates %lld and %lld", count,
                               candidate_name(candidate), (long long)i + 1, (long long)at + 1);
     return SHOAL_OK;
 }
@@ -51,9 +50,9 @@ static int check_search_options(const plan_search_options *options)
     if (options->objective < PLAN_TIME || options->objective > PLAN_COST_TIME)
         return shoal_fail(SHOAL_USAGE, "a search has no objective of number %d", (int)options->objective);
     if (!(options->deadline >= 0 && isfinite(options->deadline)))
-        return shoal_fail(SHOAL_USAGE, "a deadline of %g seconds is none", options->deadline);
+        return shoal_fail(SHOAL_USAGE, "a deadline cannot be %g seconds", options->deadline);
     if (!(options->budget >= 0 && isfinite(options->budget)))
-        return shoal_fail(SHOAL_USAGE, "a budget of %g dollars is none", options->budget);
+        return shoal_fail(SHOAL_USAGE, "a budget cannot be %g dollars", options->budget);
     if (options->least < 0 || options->most < 0)
         return shoal_fail(SHOAL_USAGE, "a search can't have a negative number of trials");
     if (!(options->improvement >= 0 && options->improvement < 1))
@@ -65,7 +64,7 @@ static int check_search_options(const plan_search_options *options)
 static int check_space(const plan_candidates *space, const plan_search_options *options)
 {
     if (space->candidates < 1)
-        return shoal_fail(SHOAL_USAGE, "there is no candidate to search among");
+        return shoal_fail(SHOAL_USAGE, "a search needs candidates");
     if (space->candidates > CANDIDATES_MOST)
         return shoal_fail(SHOAL_USAGE, "%lld candidates are more than the %d a search can have",
                           (long long)space->candidates, CANDIDATES_MOST);

@@ -11,7 +11,7 @@
  *     plan_search_free(&search);
  *
  * The same space, options and trials give the same next candidate: nothing else is looked at, so a search that was
- * broken off goes on from its trials.  docs/plan-search.md tells how the next one is chosen. */
+ * broken off resumes from its trials.  docs/plan-search.md says how the next one is chosen. */
 #ifndef PLAN_SEARCH_H
 #define PLAN_SEARCH_H
 

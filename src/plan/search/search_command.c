@@ -128,9 +128,9 @@ static int unknown_name(const plan_search_space *space, const piece *name)
     snprintf(typed, sizeof typed, "%.*s", (int)name->length, name->text);
     const char *near = base_nearest(typed, names, space->dimensions);
     if (near)
-        return shoal_fail(SHOAL_USAGE, "--run: {%s} is no parameter of %s; did you mean {%s}?", typed, space->path,
+        return shoal_fail(SHOAL_USAGE, "--run: {%s} is not a parameter of %s; did you mean {%s}?", typed, space->path,
                           near);
-    return shoal_fail(SHOAL_USAGE, "--run: {%s} is no parameter of %s; {{%s}} would be that text itself", typed,
+    return shoal_fail(SHOAL_USAGE, "--run: {%s} is not a parameter of %s; write {{%s}} for that text itself", typed,
                       space->path, typed);
 }
 
@@ -149,12 +149,12 @@ int plan_search_command_check(const plan_search_space *space, const char *comman
             if ((piece.in_quotes || intricate) && !is_plain(space->dimension[which].text[i]))
                 return shoal_fail(SHOAL_USAGE,
                                   "--run: {%s} stands between quotes or in a command with ` or <<, where its value "
-                                  "'%s' can't be quoted: let it stand by itself",
+                                  "'%s' can't be quoted: separate it from other text",
                                   space->dimension[which].name, space->dimension[which].text[i]);
     }
     for (int i = 0; i < space->dimensions; i++)
         if (!used[i] && space->dimension[i].values > 1)
-            return shoal_fail(SHOAL_USAGE, "--run: the command has no {%s}, which has %lld values in %s",
+            return shoal_fail(SHOAL_USAGE, "--run: the command does not use {%s}, which has %lld values in %s",
                               space->dimension[i].name, (long long)space->dimension[i].values, space->path);
     return command[strspn(command, " \t\n")] ? SHOAL_OK : shoal_fail(SHOAL_USAGE, "--run: the command is empty");
 }

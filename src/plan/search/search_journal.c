@@ -226,7 +226,7 @@ static int read_journal_file(char **out, size_t *size, const plan_search_journal
     return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't read", journal->path) : SHOAL_OK;
 }
 
-/* Reads one whole line, the newline excluded.  *broken when it is no JSON. */
+/* Reads one whole line, the newline excluded.  *broken when it is not JSON. */
 static int read_journal_line(plan_search_journal *journal, const plan_search_purpose *purpose, const char *text,
                              size_t length, int64_t line, bool *broken)
 {
@@ -240,7 +240,7 @@ static int read_journal_line(plan_search_journal *journal, const plan_search_pur
     return status;
 }
 
-/* Reads all lines; what is not whole at the end, or no JSON there, is left for the caller to cut off. */
+/* Reads all lines; an incomplete last line, or one that is not JSON, is left for the caller to cut off. */
 static int read_journal_lines(plan_search_journal *journal, const plan_search_purpose *purpose, const char *text,
                               size_t size)
 {

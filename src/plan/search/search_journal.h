@@ -1,4 +1,4 @@
-/* Every trial of a search, one line of JSON each, so that the same command goes on where it was stopped.
+/* Every trial of a search, one line of JSON each, so that the same command resumes where it was stopped.
  *
  *     {"journal":"shoal plan search","version":1,"space":"0f3a...","objective":"cost","command":"./job {machine}",...}
  *     {"trial":1,"machine":"c7i.large","count":4,"outcome":"done","seconds":812.4,"cost":0.0806,"why":"start 1 of 3"}

@@ -33,7 +33,7 @@ typedef struct figures {
     char said[96]; /* the last figure that is none */
 } figures;
 
-/* Reads one word; false when it is no figure's name at all. */
+/* Reads one word; false when it is not the name of a figure. */
 static bool take_figure(figures *out, const char *word)
 {
     bool is_seconds = strncmp(word, "seconds=", 8) == 0, is_cost = strncmp(word, "cost=", 5) == 0;
@@ -47,7 +47,7 @@ static bool take_figure(figures *out, const char *word)
     return true;
 }
 
-/* Takes a line that has figures and nothing else; what `out` has already, from lines behind it, stays. */
+/* Takes a line that has figures and nothing else; what `out` has already, from later lines, stays. */
 static bool take_line(figures *out, char *line)
 {
     figures own = {.seconds = NAN, .dollars = NAN};

@@ -10,7 +10,7 @@
  *     plan_session_close(&session);
  *
  * What was tried is in the journal before anything else is tried, and what to try next follows from that alone: so a
- * search goes on after any end of the program as if nothing had happened. */
+ * search resumes after any end of the program as if nothing had happened. */
 #ifndef PLAN_SEARCH_SESSION_H
 #define PLAN_SEARCH_SESSION_H
 
