@@ -10,6 +10,7 @@
 #include "run/apply.h"
 #include "run/score.h"
 #include "run/ranks.h"
+#include "run/target.h"
 
 enum { OUTPUTS_MOST = 16, FACES_MOST = 32 };
 
@@ -164,7 +165,10 @@ static int print_predict_summary(const run_applied *applied, const run_score *sc
 static int run_predict(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
-    const run_file sources[] = {{.name = "MODEL", .path = word[0]}, {.name = "DATA", .path = word[1]}, {0}};
+    const run_file sources[] = {{.name = "MODEL", .path = word[0]},
+                                {.name = "DATA", .path = word[1]},
+                                {.name = "--target", .path = run_target_file(settings->scoring.target)},
+                                {0}};
     run_file written[OUTPUTS_MOST + 1] = {0};
     char option[OUTPUTS_MOST][RUN_NAME_BYTES];
     const char *names[OUTPUTS_MOST + 1] = {0};

@@ -24,10 +24,11 @@
 
 /* Files and words beside the rows and the learner's own options; a face lists those it takes as options of this. */
 typedef struct learn_inputs {
-    const char *weights; /* a file with a weight for each row */
-    const char *target;  /* what is known of each row: a column, by name or number, or a file */
-    const char *start;   /* a model to start from */
-    bool standardise;    /* columns are brought to mean 0 and standard deviation 1 */
+    const char *weights;   /* a file with a weight for each row */
+    const char *target;    /* what is known of each row: a column, by name or number, or a file */
+    bool target_is_column; /* also if there is a file of that name: a job's own note says so */
+    const char *start;     /* a model to start from */
+    bool standardise;      /* columns are brought to mean 0 and standard deviation 1 */
 } learn_inputs;
 
 /* The row of options of learn_inputs for learners whose columns may be scaled. */

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "function.h"
+#include "target.h"
 
 /* ---- which there are --------------------------------------------------------------------------------------------- */
 
@@ -59,8 +60,7 @@ void run_request_inputs(run_files *out, const shoal_request *request)
     int count = 0;
     *out = (run_files){0};
     add_run_file(out, &count, "", "DATA", request->data);
-    if (request->inputs.target && access(request->inputs.target, F_OK) == 0) /* otherwise it is a column */
-        add_run_file(out, &count, "--", "target", request->inputs.target);
+    add_run_file(out, &count, "--", "target", run_target_file(request->inputs.target));
     add_run_file(out, &count, "--", "weights", request->inputs.weights);
     if (start)
         add_run_file(out, &count, "", option, start);

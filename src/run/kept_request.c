@@ -125,6 +125,7 @@ int run_kept_fill(shoal_request *request, const run_kept_request *kept, const ch
     request->data = text_in(data, "path");
     request->inputs.weights = text_in(data, "weights");
     request->inputs.target = text_in(data, "target_file");
+    request->inputs.target_is_column = !request->inputs.target; /* files are read only where leave_data looked */
     if (!request->inputs.target)
         request->inputs.target = text_in(data, "target");
     for (int i = 0; request->face->outputs[i].name; i++)

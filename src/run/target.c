@@ -403,6 +403,11 @@ static bool is_there(const char *path)
     return strcmp(path, "-") == 0 || stat(path, &about) == 0;
 }
 
+const char *run_target_file(const char *target)
+{
+    return target && is_there(target) ? target : NULL;
+}
+
 static const char *target_of(const shoal_outcome *outcome)
 {
     const char *given = outcome->request->inputs.target;
@@ -419,7 +424,7 @@ void run_target_read(shoal_data_options *reading, const shoal_outcome *outcome)
     if (!text)
         return;
     reading->target = text;
-    reading->need_target = !is_there(text);
+    reading->need_target = outcome->request->inputs.target_is_column || !is_there(text);
 }
 
 static void tell_that_column_counts(const shoal_outcome *outcome, const char *text)

@@ -4,6 +4,8 @@
 
 #include "outcome.h"
 
+/* The target if it names a file that is there, for what may not be overwritten; NULL otherwise. */
+const char *run_target_file(const char *target);
 /* Sets how the target is read, for a run that has one. */
 void run_target_read(shoal_data_options *reading, const shoal_outcome *outcome);
 /* Once the data are open: if their target is not a column, reads one value a row from a file, as a column or as a row

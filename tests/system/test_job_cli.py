@@ -925,6 +925,20 @@ def a_store_can_not_say_what_is_read():
         succeeds(*resume, "--data-root", root, env=stranger)
 
 
+@apart.test
+def a_store_can_not_say_that_a_file_is_the_target():
+    """What the settings call a column stays one, so that a job of others can't have a file of ours uploaded."""
+    with open("secret", "w", encoding="ascii") as file:
+        file.write("1\n2\n" * 20)
+    name = succeeds("bayes", "gen:uniform?rows=40&cols=3&seed=1", "--target", "secret", "--store", "st",
+                    "--detach").out.strip()
+    secret = os.path.abspath("secret")
+    rewrite_settings(name, data={"path": "gen:uniform?rows=40&cols=3&seed=1", "target": secret})
+    succeeds("store", "rm", f"st/jobs/{name}/data/000000")
+    fails(2, f'there is no column "{secret}"', "job", "resume", name, "--store", "st", "--workers", "local:1",
+          "--data-root", os.getcwd(), env={"XDG_STATE_HOME": os.path.abspath("other")})
+
+
 # ---- whoever looks after a job ---------------------------------------------------------------------------------------
 
 def supervisor():

@@ -474,6 +474,12 @@ def scores_of_classes():
         assert f"\nlog loss   {loss:.6g}\n" in summary, summary
         assert "\nconfusion  rows are known classes, columns what the model says\n" in summary, summary
     assert "training accuracy" in shoal("logistic", "train.csv").stdout
+    write_csv("truth.csv", ["known"], labels)
+    os.link("truth.csv", "linked.csv")
+    for known in ("truth.csv", "linked.csv"):
+        refuses(2, f"--labels truth.csv and --target {known} are the same file: an input is never overwritten; "
+                "write to another file", "m.safetensors", "bare.csv", "--score", "--target", known, "--labels",
+                "truth.csv", "--force")
     refuses(2, "--score: bare.csv does not hold the target of m.safetensors, 'digit'; give the known classes with "
             "--target COLUMN|FILE", "m.safetensors", "bare.csv", "--score")
     np.save("y.npy", np.where(np.arange(600) < 5, 12, labels))  # a class that no row of training had
