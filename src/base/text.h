@@ -19,7 +19,7 @@ void base_text_clean(char *text);
 bool base_text_is_clean(const char *text);
 /* "1,204" */
 void base_format_count(char *out, size_t size, int64_t count);
-/* The ending of a noun behind a count: "" for 1, otherwise "s", as in "%d row%s". */
+/* The ending of a noun after a count: "" for 1, otherwise "s", as in "%d row%s". */
 const char *base_plural(int64_t count);
 
 /* Whether a text ends so, and has more than that: ".npy" is the name of no file with this ending. */

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "plan/measure/measure_busy.h"
 #include "plan/units.h"
 
@@ -52,7 +53,7 @@ static void print_machine(FILE *stream, const plan_calibration *calibration)
         strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &parts);
     fputs("machine    ", stream);
     cli_put_text(stream, calibration->host);
-    fprintf(stream, ", %d thread%s, kernel ", threads, threads == 1 ? "" : "s");
+    fprintf(stream, ", %d thread%s, kernel ", threads, base_plural(threads));
     cli_put_text(stream, calibration->kernel);
     fprintf(stream, ", %s\n", date);
     if (threads > 1)

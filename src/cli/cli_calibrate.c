@@ -2,6 +2,7 @@
 #include "calibrate_print.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "plan/measure/calibrate.h"
 
 typedef struct settings {
@@ -70,7 +71,7 @@ static int refit_and_print(plan_calibration *kept, char **path, const settings *
     if (status == SHOAL_OK)
         status = print_kept(kept, *path, settings->print.json);
     if (status == SHOAL_OK && !settings->print.quiet)
-        fprintf(stderr, "refitted from %lld of %lld runs\n", (long long)used, (long long)count);
+        fprintf(stderr, "refitted from %lld of %lld run%s\n", (long long)used, (long long)count, base_plural(count));
     return status;
 }
 

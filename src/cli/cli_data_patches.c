@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/text.h"
 #include "data/patches_file.h"
 
 typedef struct settings {
@@ -99,7 +100,7 @@ static void show_cutting(void *context, const char *doing, int64_t done, int64_t
     if (files > 0 && (!progress->stream || base_seconds() - progress->shown < 0.1))
         return;
     if (files > 0)
-        snprintf(text, sizeof text, "%s: %" PRId64 " of %" PRId64 " files", doing, done, files);
+        snprintf(text, sizeof text, "%s: %" PRId64 " of %" PRId64 " file%s", doing, done, files, base_plural(files));
     else
         snprintf(text, sizeof text, "%s", doing);
     cli_progress_say(progress, text);
@@ -107,7 +108,7 @@ static void show_cutting(void *context, const char *doing, int64_t done, int64_t
 
 /* ---- what is told ------------------------------------------------------------------------------------------------ */
 
-/* Says which files were left out; the caller hears of that even when it asked for quiet. */
+/* Names the files that were left out, even with --quiet. */
 static void tell_broken(const data_patch_report *report)
 {
     for (int64_t i = 0; i < report->why_count; i++)
@@ -140,15 +141,11 @@ static int print_patches_json(const data_patches *made, double seconds)
     return cli_print_json(object);
 }
 
-static const char *plural(int64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static int print_patches_summary(const data_patches *made, const cli_print_settings *print, double seconds)
 {
     const run_file outputs[] = {{.name = "OUT", .path = made->out}, {0}};
     FILE *stream = cli_summary_stream(outputs);
+    const int64_t columns = data_patch_columns(&made->options);
     char patches[32], images[32];
     if (print->json)
         return print_patches_json(made, seconds);
@@ -157,14 +154,14 @@ static int print_patches_summary(const data_patches *made, const cli_print_setti
     base_format_count(patches, sizeof patches, made->options.count);
     base_format_count(images, sizeof images, made->report.images);
     fprintf(stream,
-            "%s %s patch%s of %" PRId64 " x %" PRId64 " pixels from %s image%s: %" PRId64 " columns of %s, %.2f s\n",
+            "%s %s patch%s of %" PRId64 " x %" PRId64 " pixels from %s image%s: %" PRId64 " column%s of %s, %.2f s\n",
             patches, made->options.colour ? "coloured" : "grey", made->options.count == 1 ? "" : "es",
-            made->options.size, made->options.size, images, plural(made->report.images),
-            data_patch_columns(&made->options), shoal_type_name(made->options.type), seconds);
+            made->options.size, made->options.size, images, base_plural(made->report.images), columns,
+            base_plural(columns), shoal_type_name(made->options.type), seconds);
     if (made->report.small)
-        fprintf(stream, "%" PRId64 " smaller image%s left out\n", made->report.small, plural(made->report.small));
+        fprintf(stream, "%" PRId64 " smaller image%s left out\n", made->report.small, base_plural(made->report.small));
     if (made->report.broken)
-        fprintf(stream, "%" PRId64 " broken file%s left out\n", made->report.broken, plural(made->report.broken));
+        fprintf(stream, "%" PRId64 " broken file%s left out\n", made->report.broken, base_plural(made->report.broken));
     return SHOAL_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "run/jobs.h"
 
 typedef struct settings {
@@ -62,7 +63,7 @@ static int run_scale(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = run_jobs_scale(&jobs, id, count);
     if (status == SHOAL_OK)
-        printf("job %s will have %" PRId64 " worker%s\n", id, count, count == 1 ? "" : "s");
+        printf("job %s will have %" PRId64 " worker%s\n", id, count, base_plural(count));
     run_jobs_close(&jobs);
     return status;
 }

@@ -2,6 +2,8 @@
  * undone. */
 #include "store_verb.h"
 
+#include "base/text.h"
+
 typedef struct settings {
     cli_common common;
     cli_store_settings store;
@@ -51,7 +53,7 @@ static int print_removed(const transfer_report *report, const cli_print_settings
     }
     cli_format_bytes(bytes, sizeof bytes, (double)report->bytes);
     if (!print->quiet && report->files > 0)
-        printf("removed %lld key%s, %s\n", (long long)report->files, report->files == 1 ? "" : "s", bytes);
+        printf("removed %lld key%s, %s\n", (long long)report->files, base_plural(report->files), bytes);
     return SHOAL_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "plan/history.h"
 #include "plan/units.h"
 
@@ -58,16 +59,17 @@ static int print_table(const plan_history *history)
         printf("no runs yet\n");
     else if (errors.predicted == 0)
         printf("\n%" PRId64 " run%s, no predictions: run `shoal calibrate` first\n", history->count,
-               history->count == 1 ? "" : "s");
+               base_plural(history->count));
     else
-        printf("\n%" PRId64 " of %" PRId64 " runs were predicted: median error %.1f%%, worst %.1f%%; %" PRId64
+        printf("\n%" PRId64 " of %" PRId64 " run%s predicted: median error %.1f%%, worst %.1f%%; %" PRId64
                " fell within their interval\n",
-               errors.predicted, history->count, 100 * errors.median, 100 * errors.worst, errors.within);
+               errors.predicted, history->count, base_plural(history->count), 100 * errors.median, 100 * errors.worst,
+               errors.within);
     if (errors.poor)
         printf("predictions are not reliable: run `shoal calibrate --refit` to fit them to these runs\n");
     if (history->damaged > 0)
         printf("%" PRId64 " line%s of %s could not be read and %s left out\n", history->damaged,
-               history->damaged == 1 ? "" : "s", history->path, history->damaged == 1 ? "was" : "were");
+               base_plural(history->damaged), history->path, history->damaged == 1 ? "was" : "were");
     return SHOAL_OK;
 }
 

@@ -178,7 +178,7 @@ static void show_workers(FILE *stream, const shoal_job *job)
     if (job->want >= 0)
         fprintf(stream, "; %" PRId64 " wanted", job->want);
     if (job->doubled > 0)
-        fprintf(stream, "; %" PRId64 " pieces done for others", job->doubled);
+        fprintf(stream, "; %" PRId64 " piece%s done for others", job->doubled, base_plural(job->doubled));
     fputs(job->workers > 0 && !job->worker ? "; --workers shows each of them\n" : "\n", stream);
     if (!job->worker || job->workers == 0)
         return;
@@ -210,9 +210,10 @@ void cli_job_show_text(FILE *stream, const shoal_job *job, const char *start)
     show_state(stream, job, start);
     show_rounds(stream, job);
     fprintf(stream, "slices     %" PRId64 ", merged in %" PRId64 " level%s", job->slices, job->levels - 1,
-            job->levels == 2 ? "" : "s");
+            base_plural(job->levels - 1));
     if (job->pieces - job->slices > 1)
-        fprintf(stream, " with %" PRId64 " groups", job->pieces - job->slices - 1);
+        fprintf(stream, " with %" PRId64 " group%s", job->pieces - job->slices - 1,
+                base_plural(job->pieces - job->slices - 1));
     fprintf(stream, "; lease %.3g s\n", job->lease);
     if (job->worker)
         show_requests(stream, &job->requests);

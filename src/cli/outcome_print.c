@@ -19,10 +19,10 @@ FILE *cli_summary_stream(const run_file *outputs)
     return run_files_have_stdout(outputs) ? stderr : stdout;
 }
 
-/* Prints a path after those before it. */
+/* Prints a path after those before it.  Whoever reads standard output sees what was written there. */
 static void print_path(FILE *stream, const char **before, const char *path)
 {
-    if (!path)
+    if (!path || strcmp(path, "-") == 0)
         return;
     fputs(*before, stream);
     cli_put_text(stream, path);
@@ -160,7 +160,7 @@ static void print_away(const run_away *away, FILE *stream)
     fprintf(stream, "job        %s, %lld worker%s", away->id, (long long)report->workers, base_plural(report->workers));
     if (report->lost > 0)
         fprintf(stream, " (%lld lost)", (long long)report->lost);
-    fprintf(stream, ", %s requests", requests);
+    fprintf(stream, ", %s request%s", requests, base_plural(store_counts_requests(&report->requests)));
     if (report->requests.price > 0)
         fprintf(stream, ", $%.4f", report->requests.price);
     fputc('\n', stream);
@@ -405,16 +405,16 @@ static int print_detached(const shoal_outcome *outcome, const cli_print_settings
     return SHOAL_OK;
 }
 
-/* What there is after a signal, or before a run diverged, is written; still it is no success. */
+/* What a run had before a signal, or before it diverged, is written, but the run did not succeed. */
 static int tell_end(const shoal_outcome *outcome)
 {
     double iterations = shoal_result_number(outcome->result, "iterations");
     if (outcome->report.stopped && outcome->face->kept)
-        fprintf(stderr, "shoal: stopped after %.0f iterations; %s of iteration %.0f\n", iterations, outcome->face->kept,
-                iterations);
+        fprintf(stderr, "shoal: stopped after %.0f iteration%s; %s of iteration %.0f\n", iterations,
+                iterations == 1 ? "" : "s", outcome->face->kept, iterations);
     else if (outcome->report.stopped)
-        fprintf(stderr, "shoal: stopped after %" PRId64 " rounds; the result is that of the last one\n",
-                outcome->report.rounds);
+        fprintf(stderr, "shoal: stopped after %" PRId64 " round%s; the result is that of the last one\n",
+                outcome->report.rounds, base_plural(outcome->report.rounds));
     if (outcome->report.stopped)
         return CLI_INTERRUPTED;
     if (shoal_result_number(outcome->result, "diverged") > 0)

@@ -49,7 +49,8 @@ static void print_parts(FILE *stream, const plan *plan)
     char text[512] = "";
     const char *before = "";
     if (estimate->phases > 0)
-        snprintf(text, sizeof text, "%.0f rounds, %s: ", rounds_estimated(estimate),
+        snprintf(text, sizeof text, "%.0f round%s, %s: ", rounds_estimated(estimate),
+                 rounds_estimated(estimate) == 1 ? "" : "s",
                  plan->tried_whole  ? "as a trial of all rows needed"
                  : by_history(plan) ? "as earlier runs needed"
                                     : "if it does not converge earlier");

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "plan/search/search_run.h"
 #include "plan/search/search_summary.h"
 #include "plan/units.h"
@@ -113,7 +114,7 @@ static void print_best(const plan_session *session, const plan_trial_record *bes
     printf("best       %s\n", text);
     plan_session_limits(limits, sizeof limits, session, "that meets");
     printf("why        the %s of %" PRId64 " trial%s%s", adjective(session), session->trials,
-           session->trials == 1 ? "" : "s", limits);
+           base_plural(session->trials), limits);
     if (done < session->trials)
         printf("; %" PRId64 " failed", session->trials - done);
     putchar('\n');

@@ -1,6 +1,7 @@
 /* Options, progress and summaries of the verbs that copy.  See the header. */
 #include "store_verb.h"
 
+#include "base/text.h"
 #include "run/process.h"
 
 static const shoal_option rows[] = {
@@ -101,7 +102,7 @@ static void print_transfer_text(const transfer_report *report, const char *what)
     char bytes[32], rate[32];
     cli_format_bytes(bytes, sizeof bytes, (double)report->bytes);
     cli_format_bytes(rate, sizeof rate, report->seconds > 0 ? (double)report->bytes / report->seconds : 0);
-    printf("%s %lld file%s", what, (long long)report->files, report->files == 1 ? "" : "s");
+    printf("%s %lld file%s", what, (long long)report->files, base_plural(report->files));
     if (report->files)
         printf(", %s in %.2f s (%s/s)", bytes, report->seconds, rate);
     if (report->skipped)

@@ -2,6 +2,7 @@
  *
  * The chosen columns are copied as runs of neighbours, so that leaving out one column of many costs little more than
  * copying the rows. */
+#include "base/text.h"
 #include "data/data_select.h"
 
 #include <inttypes.h>
@@ -168,8 +169,9 @@ static int copy_selected(shoal_data **out, shoal_data *data, const selection *ch
     if (status == SHOAL_OK)
         status = select_facts(&copy->means, &copy->target, data, chosen);
     if (status == SHOAL_OK)
-        status = base_format(&copy->detail, "%s; %" PRId64 " of %" PRId64 " columns, copied",
-                             data->detail ? data->detail : data->format->name, chosen->count, data->columns);
+        status = base_format(&copy->detail, "%s; %" PRId64 " of %" PRId64 " column%s, copied",
+                             data->detail ? data->detail : data->format->name, chosen->count, data->columns,
+                             base_plural(data->columns));
     if (status < 0) {
         shoal_data_free(&copy);
         return status;

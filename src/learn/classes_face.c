@@ -1,4 +1,5 @@
 /* What the faces of classifiers share.  See classes_face.h. */
+#include "base/text.h"
 #include "learn/classes_face.h"
 
 #include <inttypes.h>
@@ -36,7 +37,7 @@ void learn_say_classes(learn_lines *lines, const shoal_result *result, const lea
             learn_say_more(lines, "%s%s", i > 0 ? ", " : "", applied->class_names[i]);
         else
             learn_say_more(lines, "%s%.10g", i > 0 ? ", " : "", applied->classes[i]);
-        learn_say_more(lines, ": %" PRId64 " row%s", rows, rows == 1 ? "" : "s");
+        learn_say_more(lines, ": %" PRId64 " row%s", rows, base_plural(rows));
     }
     if (count > SHOWN)
         learn_say_more(lines, ", and %" PRId64 " more", count - SHOWN);

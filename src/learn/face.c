@@ -1,6 +1,7 @@
 /* What faces share.  See face.h. */
 #include "face.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -76,10 +77,21 @@ static const char *why_ended(const learn_ended *ended)
     return ended->stopped ? "stopped" : ends[end_of(ended->result)].sentence;
 }
 
+void learn_say_sizes(learn_lines *lines, const char *label, int64_t count, double least, double most)
+{
+    const int digits = least == floor(least) && most == floor(most) ? 15 : 10;
+    learn_say(lines, label, "%" PRId64 ", of ", count);
+    if (least != most)
+        learn_say_more(lines, "%.*g to ", digits, least);
+    learn_say_more(lines, "%.*g row%s%s", digits, most, most == 1 ? "" : "s",
+                   least == most && count > 1 ? " each" : "");
+}
+
 void learn_say_descent(learn_lines *lines, const learn_ended *ended)
 {
-    learn_say(lines, "objective", "%.10g after %.0f iterations, %s", shoal_result_number(ended->result, "objective"),
-              shoal_result_number(ended->result, "iterations"), why_ended(ended));
+    const double iterations = shoal_result_number(ended->result, "iterations");
+    learn_say(lines, "objective", "%.10g after %.0f iteration%s, %s", shoal_result_number(ended->result, "objective"),
+              iterations, iterations == 1 ? "" : "s", why_ended(ended));
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */

@@ -219,6 +219,8 @@ const char *const *learn_option_choices(const shoal_option *table, const char *n
 /* What every learner says whose iterations ran out: both options raise what stopped it. */
 #define LEARN_NOT_CONVERGED "not converged: raise --iterations or --tolerance"
 
+/* "clusters   3, of 40 to 60 rows", or "of 50 rows each": how many groups there are, and how large they are. */
+void learn_say_sizes(learn_lines *lines, const char *label, int64_t count, double least, double most);
 /* "objective  0.42 after 30 iterations, converged": the line of a learner that went down a gradient. */
 void learn_say_descent(learn_lines *lines, const learn_ended *ended);
 

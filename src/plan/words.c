@@ -165,7 +165,8 @@ int plan_draw(const char *path, const plan *plan)
     plan_tell_why(why, sizeof why, plan);
     base_format_count(rows, sizeof rows, (int64_t)plan->question.job.rows);
     base_format_count(columns, sizeof columns, (int64_t)plan->question.job.columns);
-    snprintf(title, sizeof title, "%s, %s rows of %s columns", plan->request->algorithm->name, rows, columns);
+    snprintf(title, sizeof title, "%s, %s row%s of %s column%s", plan->request->algorithm->name, rows,
+             base_plural((int64_t)plan->question.job.rows), columns, base_plural((int64_t)plan->question.job.columns));
     status = plan_picture_write(path, &(plan_picture){.title = title,
                                                       .why = why,
                                                       .counted = here ? "threads or processes" : NULL,

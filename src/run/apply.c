@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/text.h"
 #include "load.h"
 #include "outputs.h"
 #include "ranks.h"
@@ -128,8 +129,9 @@ static int check_columns(const run_applied *self, const run_application *applica
         self->face->predictor->hint && outcome->columns == self->model.columns + 1 ? self->face->predictor->hint : "";
     if (outcome->columns == self->model.columns)
         return SHOAL_OK;
-    return shoal_fail(SHOAL_INVALID, "%s has %" PRId64 " columns, but %s is a model for %" PRId64 "%s",
-                      outcome->data_name, outcome->columns, application->model, self->model.columns, hint);
+    return shoal_fail(SHOAL_INVALID, "%s has %" PRId64 " column%s, but %s is a model for %" PRId64 "%s",
+                      outcome->data_name, outcome->columns, base_plural(outcome->columns), application->model,
+                      self->model.columns, hint);
 }
 
 /* A request whose learner is the predictor: its options are the model. */

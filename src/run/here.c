@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "predicted.h"
 #include "ranks.h"
 #include "run.h"
@@ -36,7 +37,7 @@ static void warn_idle(const shoal_outcome *outcome)
     if (report->idle == 0 || !run_is_first())
         return;
     snprintf(line, sizeof line, "%d of %d ranks had nothing to do: there %s only %d grain%s of rows", report->idle,
-             report->ranks, grains == 1 ? "is" : "are", grains, grains == 1 ? "" : "s");
+             report->ranks, grains == 1 ? "is" : "are", grains, base_plural(grains));
     run_warn(outcome, line);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/text.h"
 #include "data/data_internal.h"
 #include "data/data_missing.h"
 #include "data/data_select.h"
@@ -60,8 +61,9 @@ static int load_weights(shoal_outcome *outcome, const char *path)
     if (!(columns == 1 && rows == needed) && !(rows == 1 && columns == needed))
         return shoal_fail(
             SHOAL_INVALID,
-            "%s: %lld rows and %lld columns, but --weights needs one value for each of the %lld rows of %s", path,
-            (long long)rows, (long long)columns, (long long)needed, outcome->data_name);
+            "%s: %lld row%s and %lld column%s, but --weights needs one value for each of the %lld row%s of %s", path,
+            (long long)rows, base_plural(rows), (long long)columns, base_plural(columns), (long long)needed,
+            base_plural(needed), outcome->data_name);
     for (int64_t i = 0; i < needed; i++)
         if (outcome->weights[i] < 0)
             return shoal_fail(SHOAL_INVALID, "%s: row %lld is %g, but a weight is at least 0", path, (long long)(i + 1),

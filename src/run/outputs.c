@@ -115,8 +115,9 @@ static int load_again(shoal_outcome *outcome, const char *option)
         return shoal_fail(status, "--%s: %s", option, shoal_error());
     if (outcome->rows != rows || outcome->columns != columns)
         status = shoal_fail(SHOAL_INVALID,
-                            "%s: now %" PRId64 " rows of %" PRId64 " columns; the job had %" PRId64 " of %" PRId64,
-                            outcome->data_name, outcome->rows, outcome->columns, rows, columns);
+                            "%s: now %" PRId64 " row%s of %" PRId64 " column%s; the job had %" PRId64 " of %" PRId64,
+                            outcome->data_name, outcome->rows, base_plural(outcome->rows), outcome->columns,
+                            base_plural(outcome->columns), rows, columns);
     return status;
 }
 

@@ -313,8 +313,9 @@ void run_score_say(learn_lines *lines, const run_score *score)
     double accuracy = shoal_result_number(facts, "accuracy"), loss = shoal_result_number(facts, "log_loss");
     double unknown = shoal_result_number(facts, "unknown_classes"), error = shoal_result_number(facts, "error");
     if (accuracy >= 0) {
-        learn_say(lines, "accuracy", "%.2f%%: %.0f of %.0f rows", 100 * accuracy, shoal_result_number(facts, "right"),
-                  shoal_result_number(facts, "rows"));
+        const double rows = shoal_result_number(facts, "rows");
+        learn_say(lines, "accuracy", "%.2f%%: %.0f of %.0f row%s", 100 * accuracy, shoal_result_number(facts, "right"),
+                  rows, rows == 1 ? "" : "s");
         if (unknown > 0)
             learn_say(lines, "log loss", "infinite: the model does not know %.0f of the classes", unknown);
         else

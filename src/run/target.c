@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/data_internal.h"
 #include "data/data_missing.h"
 
@@ -271,9 +272,11 @@ static int read_known(known *out, const shoal_outcome *outcome)
         return status;
     if (!fits(out->file, needed))
         return shoal_fail(SHOAL_INVALID,
-                          "%s: %" PRId64 " rows and %" PRId64 " columns, but --target needs one value for each of the "
-                          "%" PRId64 " rows of %s",
-                          out->path, out->file->rows, out->file->columns, needed, outcome->data_name);
+                          "%s: %" PRId64 " row%s and %" PRId64
+                          " column%s, but --target needs one value for each of the "
+                          "%" PRId64 " row%s of %s",
+                          out->path, out->file->rows, base_plural(out->file->rows), out->file->columns,
+                          base_plural(out->file->columns), needed, base_plural(needed), outcome->data_name);
     status = base_alloc(&out->values, (size_t)needed, sizeof *out->values, out->path);
     if (status == SHOAL_OK && !shoal_data_is_resident(out->file))
         status = base_alloc(&scratch, (size_t)needed, shoal_type_size(out->file->type), out->path);

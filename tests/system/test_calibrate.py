@@ -245,7 +245,7 @@ def history_tells_of_runs():
     with open("state/shoal/history.jsonl", "a") as file:
         file.write("{damaged\n")
     text = calibrate("--history").stdout
-    assert "20,000 x 16" in text and "2 of 2 runs were predicted: median error" in text, text
+    assert "20,000 x 16" in text and "2 of 2 runs predicted: median error" in text, text
     assert f"1 line of {os.getcwd()}/state/shoal/history.jsonl could not be read and was left out" in text, text
     before = kept()
     calibrate("--refit")

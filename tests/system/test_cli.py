@@ -590,13 +590,27 @@ def every_output_is_what_it_says():
 def a_summary_is_printed_when_nothing_else_is_asked():
     numpy.save("x.npy", blobs())
     out = succeeds("kmeans", "x.npy", "-k", 3)
-    for text in ("x.npy: 60 rows, 4 columns, float32", "clusters   3, of 20 to 20 rows", "objective", "converged",
+    for text in ("x.npy: 60 rows, 4 columns, float32", "clusters   3, of 20 rows each", "objective", "converged",
                  "time"):
         assert text in out, out
     assert os.listdir(".") == ["x.npy"]
     done = run("kmeans", "x.npy", "-k", 3, "--labels", "/dev/stdout", stdout=open("out", "wb"))
     assert done.code == 0 and "objective" in done.err, "a summary never mixes with an output on stdout"
     assert numpy.load("out").shape == (60,)
+
+
+@test
+def a_summary_counts_one_thing_as_one():
+    numpy.save("x.npy", numpy.array([[0.0], [1.0], [1.5], [9.0]]))
+    done = run("kmeans", "x.npy", "-k", 2, "--seed", 1, "--iterations", 1, "--labels", "-")
+    for text in ("4 rows, 1 column,", "clusters   2, of 1 to 3 rows", "after 1 iteration, "):
+        assert done.code == 0 and text in done.err, done.err
+    assert "wrote" not in done.err, done.err
+    assert "clusters   1, of 4 rows\n" in succeeds("kmeans", "x.npy", "-k", 1)
+    assert "clusters   4, of 1 row each\n" in succeeds("kmeans", "x.npy", "-k", 4)
+    numpy.save("wide.npy", numpy.zeros((4, 2)))
+    fails(1, ["wide.npy: centres of 2 columns, but x.npy has 1"], "kmeans", "x.npy", "--init", "wide.npy")
+    fails(1, ["x.npy: centres of 1 column, but wide.npy has 2"], "kmeans", "wide.npy", "--init", "x.npy")
 
 
 @test

@@ -489,7 +489,7 @@ def wrong_input_is_told():
     refuses(2, "--l2", good, "--l2=nan")
     refuses(2, "--history", good, "--history", 0)
     refuses(2, "known labels are given with --target FILE", good, "--labels", good)
-    refuses(1, "59 rows and 1 columns, but --target needs one value for each of the 60 rows", save(X), "--target",
+    refuses(1, "59 rows and 1 column, but --target needs one value for each of the 60 rows", save(X), "--target",
             save(y[1:]))
     refuses(1, "18 values are missing, the first in row 2; --missing drop leaves out such rows", save(X), "--target",
             save(np.where(y > 0, y, np.nan)))

@@ -1,4 +1,5 @@
 /* What people see of autoencoders.  See learn/face.h. */
+#include "base/text.h"
 #include "learn/face.h"
 
 #include <inttypes.h>
@@ -256,7 +257,7 @@ static double mean_of(const shoal_tensor *features)
 static void summarise_features(learn_lines *lines, const learn_applied *applied, const shoal_result *result)
 {
     const shoal_features_config *config = applied->config;
-    learn_say(lines, "hidden", "%" PRId64 " units, mean activation %.6g", config->hidden,
+    learn_say(lines, "hidden", "%" PRId64 " unit%s, mean activation %.6g", config->hidden, base_plural(config->hidden),
               mean_of(shoal_result_tensor(result, "features")));
 }
 

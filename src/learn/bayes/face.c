@@ -42,7 +42,7 @@ static void summarise(learn_lines *lines, const learn_ended *ended)
         least = fmin(least, count[i]);
         most = fmax(most, count[i]);
     }
-    learn_say(lines, "classes", "%" PRId64 ", of %.10g to %.10g rows", counts->shape[0], least, most);
+    learn_say_sizes(lines, "classes", counts->shape[0], least, most);
     learn_say(lines, "smoothing", "%.4g is added to every variance", shoal_result_number(ended->result, "smoothing"));
     learn_say(lines, "likelihood", "%.10g, as a logarithm", shoal_result_number(ended->result, "log_likelihood"));
 }

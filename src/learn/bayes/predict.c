@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "learn/bayes/bayes_internal.h"
 #include "learn/check.h"
 
@@ -71,8 +72,8 @@ static int check_config(const bayes_predict_config *config, const shoal_shape *s
         return shoal_fail(SHOAL_INVALID, "%" PRId64 " classes of %" PRId64 " columns are not a naive Bayes model",
                           config->classes_count, config->columns);
     if (config->columns != shape->columns)
-        return shoal_fail(SHOAL_INVALID, "the model is for %" PRId64 " columns, but the data has %" PRId64,
-                          config->columns, shape->columns);
+        return shoal_fail(SHOAL_INVALID, "the model is for %" PRId64 " column%s, but the data has %" PRId64,
+                          config->columns, base_plural(config->columns), shape->columns);
     int64_t table = config->classes_count * config->columns;
     int status = check_values("classes", config->classes, config->classes_count, false);
     if (status == SHOAL_OK)

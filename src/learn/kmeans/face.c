@@ -1,4 +1,5 @@
 /* What people see of k-means.  See learn/face.h. */
+#include "base/text.h"
 #include "learn/face.h"
 
 #include <inttypes.h>
@@ -77,13 +78,13 @@ static int settle(void *into, double *values[4], const learn_inputs *given, cons
     if (status < 0)
         return status;
     if (columns != about->columns)
-        return shoal_fail(SHOAL_INVALID, "%s: centres of %" PRId64 " columns, but %s has %" PRId64, config->init,
-                          columns, about->name, about->columns);
+        return shoal_fail(SHOAL_INVALID, "%s: centres of %" PRId64 " column%s, but %s has %" PRId64, config->init,
+                          columns, base_plural(columns), about->name, about->columns);
     if (config->k == 0)
         config->k = rows;
     if (config->k != rows)
-        return shoal_fail(SHOAL_USAGE, "-k is %" PRId64 ", but --init %s has %" PRId64 " rows", config->k, config->init,
-                          rows);
+        return shoal_fail(SHOAL_USAGE, "-k is %" PRId64 ", but --init %s has %" PRId64 " row%s", config->k,
+                          config->init, rows, base_plural(rows));
     config->start = values[0];
     return SHOAL_OK;
 }
@@ -92,7 +93,8 @@ static int start_from(void *into, const double *centres, int64_t rows)
 {
     shoal_kmeans_config *config = into;
     if (config->k != 0 && config->k != rows)
-        return shoal_fail(SHOAL_USAGE, "-k is %" PRId64 ", but the start has %" PRId64 " rows", config->k, rows);
+        return shoal_fail(SHOAL_USAGE, "-k is %" PRId64 ", but the start has %" PRId64 " row%s", config->k, rows,
+                          base_plural(rows));
     config->start = centres;
     config->k = rows;
     return SHOAL_OK;
@@ -139,16 +141,17 @@ static void summarise_sizes(learn_lines *lines, const shoal_result *result)
         least = size[i] < least ? size[i] : least;
         most = size[i] > most ? size[i] : most;
     }
-    learn_say(lines, "clusters", "%" PRId64 ", of %" PRId64 " to %" PRId64 " rows", k, least, most);
+    learn_say_sizes(lines, "clusters", k, (double)least, (double)most);
 }
 
 static void summarise(learn_lines *lines, const learn_ended *ended)
 {
     double computed = (double)ended->counter[0], skipped = (double)ended->counter[1];
+    double iterations = shoal_result_number(ended->result, "iterations");
     bool converged = shoal_result_number(ended->result, "converged") > 0;
     summarise_sizes(lines, ended->result);
-    learn_say(lines, "objective", "%.10g after %.0f iterations, %s", shoal_result_number(ended->result, "objective"),
-              shoal_result_number(ended->result, "iterations"),
+    learn_say(lines, "objective", "%.10g after %.0f iteration%s, %s", shoal_result_number(ended->result, "objective"),
+              iterations, iterations == 1 ? "" : "s",
               converged        ? "converged"
               : ended->stopped ? "stopped"
                                : LEARN_NOT_CONVERGED);

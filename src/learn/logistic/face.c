@@ -3,6 +3,7 @@
 #include <math.h>
 #include <shoal/logistic.h>
 
+#include "base/text.h"
 #include "learn/classes_face.h"
 
 /* ---- before the run ---------------------------------------------------------------------------------------------- */
@@ -71,8 +72,8 @@ static void summarise(learn_lines *lines, const learn_ended *ended)
     int64_t count = weights->shape[0] * weights->shape[1], others = 0;
     for (int64_t i = 0; i < count; i++)
         others += weight[i] != 0;
-    learn_say(lines, "classes", "%.0f; %" PRId64 " weights, %" PRId64 " of them not 0",
-              shoal_result_number(result, "classes"), count, others);
+    learn_say(lines, "classes", "%.0f; %" PRId64 " weight%s, %" PRId64 " of them not 0",
+              shoal_result_number(result, "classes"), count, base_plural(count), others);
     learn_say_descent(lines, ended);
     learn_say(lines, "loss", "%.10g, training accuracy %.2f%%", shoal_result_number(result, "loss"),
               100 * shoal_result_number(result, "accuracy"));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "learn/check.h"
 #include "learn/logistic/logistic_internal.h"
 
@@ -89,9 +90,9 @@ static int check_start(const shoal_logistic_config *config, const shoal_shape *s
                           config->start_outputs, config->start_classes_count);
     if (config->start_columns != shape->columns - 1)
         return shoal_fail(SHOAL_INVALID,
-                          "the model to start from is for %" PRId64 " columns, but the data has %" PRId64
+                          "the model to start from is for %" PRId64 " column%s, but the data has %" PRId64
                           " beside the labels",
-                          config->start_columns, shape->columns - 1);
+                          config->start_columns, base_plural(config->start_columns), shape->columns - 1);
     return SHOAL_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "learn/check.h"
 #include "learn/logistic/logistic_internal.h"
 
@@ -58,8 +59,8 @@ static int check_config(const shoal_logistic_predict_config *config, const shoal
                           "regression model",
                           config->outputs, config->columns, config->classes_count);
     if (config->columns != shape->columns)
-        return shoal_fail(SHOAL_INVALID, "the model is for %" PRId64 " columns, but the data has %" PRId64,
-                          config->columns, shape->columns);
+        return shoal_fail(SHOAL_INVALID, "the model is for %" PRId64 " column%s, but the data has %" PRId64,
+                          config->columns, base_plural(config->columns), shape->columns);
     int status = check_finite("weights", config->weights, config->outputs * config->columns);
     if (status == SHOAL_OK)
         status = check_finite("intercept", config->intercept, config->outputs);

@@ -244,8 +244,8 @@ static int claim_kept(calibrating *self)
     if (!same && kept->paces > 0) {
         char line[256];
         snprintf(line, sizeof line,
-                 "discarded what was measured on %s (%d threads, kernel %s): this is another machine", kept->host,
-                 kept->threads, kept->kernel);
+                 "discarded what was measured on %s (%d thread%s, kernel %s): this is another machine", kept->host,
+                 kept->threads, base_plural(kept->threads), kept->kernel);
         note_calibrating(self, line);
     }
     if (!same)
