@@ -124,18 +124,22 @@ int data_missing_refuse(const shoal_data *data, const data_missing *found)
 
 /* ---- a copy that may be changed ---------------------------------------------------------------------------------- */
 
-/* Rows in a buffer that is this data set's alone. */
+/* Rows in a buffer that is this data set's alone.  Generated rows are then like any others in memory. */
 static int own_rows(shoal_data *data)
 {
-    if (data->values == data->buffer.bytes && !data->buffer.shared)
+    if (data->values && data->values == data->buffer.bytes && !data->buffer.shared)
         return SHOAL_OK;
     const bool limited = data->format != &data_memory && !data->buffer.shared;
     const size_t bytes = (size_t)data->rows * data_row_bytes(data);
     data_buffer copy;
     data_buffer_init(&copy, data->path, limited ? (int64_t)data->buffer.memory_limit : 0);
     int status = data_buffer_reserve(&copy, bytes);
+    const void *read = NULL;
+    if (status == SHOAL_OK)
+        status = shoal_data_read(&read, data, 0, data->rows, copy.bytes);
     if (status == SHOAL_OK) {
-        memcpy(copy.bytes, data->values, bytes);
+        if (read != copy.bytes)
+            memcpy(copy.bytes, read, bytes);
         copy.size = bytes;
         status = shoal_data_check(data);
     }
@@ -147,6 +151,8 @@ static int own_rows(shoal_data *data)
     data_buffer_release(&data->buffer);
     data->buffer = copy;
     data->values = copy.bytes;
+    if (data->format == &data_generated)
+        data->format = &data_memory;
     return SHOAL_OK;
 }
 

@@ -120,10 +120,9 @@ static int fail_missing(const text_reader *reader)
 {
     char place[TEXT_PLACE_BYTES];
     data_text_name_place(place, reader, reader->missing_line, reader->missing_field);
-    return shoal_fail(SHOAL_INVALID,
-                      "%s: %lld value%s missing, the first in %s; --missing mean fills in the mean of the column, "
-                      "--missing drop leaves out such rows",
-                      reader->data->path, (long long)reader->missing, reader->missing == 1 ? " is" : "s are", place);
+    return shoal_fail(SHOAL_INVALID, "%s: %lld value%s missing, the first in %s; %s--missing drop leaves out such rows",
+                      reader->data->path, (long long)reader->missing, reader->missing == 1 ? " is" : "s are", place,
+                      reader->missing_target ? "" : "--missing mean fills in the mean of the column, ");
 }
 
 static int fail_ragged(const text_reader *reader, int64_t line, int64_t fields)
@@ -135,11 +134,11 @@ static int fail_ragged(const text_reader *reader, int64_t line, int64_t fields)
                       (long long)line, (long long)fields, (long long)reader->first_line, (long long)reader->fields);
 }
 
-/* The common case: a bare number.  False leaves the field to take_any_cell. */
+/* The common case: a bare number.  False leaves the field, such as "nan", to take_any_cell. */
 static inline bool take_number(double *out, text_field *field, const char *at, char delimiter)
 {
     const char *behind = data_number_parse(out, skip_blanks(at, delimiter));
-    if (!behind)
+    if (!behind || isnan(*out))
         return false;
     const char *stop = skip_blanks(behind, delimiter);
     const char *newline = stop + (*stop == '\r');
@@ -155,14 +154,17 @@ static inline bool take_number(double *out, text_field *field, const char *at, c
 
 /* What was seen of a row, which counts once all of it is there. */
 typedef struct row_seen {
-    int64_t missing, missing_field; /* cells that hold nothing, and the first of them */
+    int64_t missing, missing_field; /* cells that hold nothing or "nan", and the first of them */
     int64_t missing_line;
-    int64_t extra_lines; /* line ends inside of fields */
+    bool blank, missing_target; /* one of them is not "nan", which is a number to those who want it; is the target's */
+    int64_t extra_lines;        /* line ends inside of fields */
 } row_seen;
 
 static void see_missing(row_seen *seen, double *out, const text_reader *reader, const text_field *field, int64_t index)
 {
     *out = NAN;
+    seen->blank |= !data_text_is_number(field);
+    seen->missing_target |= reader->place[index] == reader->target;
     if (seen->missing++ > 0)
         return;
     seen->missing_field = index;
@@ -176,14 +178,14 @@ static int take_any_cell(double *out, text_field *field, row_seen *seen, text_re
     const bool is_target = reader->place[index] == reader->target;
     if (!data_text_take_field(field, at, reader->end, reader->delimiter))
         return INCOMPLETE;
-    const bool is_missing = data_is_missing(field->text, field->length);
-    if (is_target && !is_missing)
-        return data_text_take_target(out, field, reader, index);
-    if (!is_target && data_text_is_number(field))
+    const bool is_number = data_text_is_number(field);
+    if (is_number)
         data_number_parse(out, field->text);
-    else if (is_missing)
+    if (data_is_missing(field->text, field->length) || (is_number && isnan(*out)))
         see_missing(seen, out, reader, field, index);
-    else
+    else if (is_target)
+        return data_text_take_target(out, field, reader, index);
+    else if (!is_number)
         return fail_field(reader, reader->line + data_text_count_newlines(reader->at, field->text), index, field);
     return SHOAL_OK;
 }
@@ -239,6 +241,8 @@ static int parse_row(text_reader *reader, double *out)
         reader->missing_field = seen.missing_field;
     }
     reader->missing += seen.missing;
+    reader->blank |= seen.blank;
+    reader->missing_target |= seen.missing_target;
     reader->at = field.next;
     reader->line += 1 + seen.extra_lines;
     return SHOAL_OK;
@@ -289,7 +293,7 @@ static int start_text(text_reader *reader)
 static int finish_text(text_reader *reader, const shoal_data_options *options)
 {
     shoal_data *data = reader->data;
-    if (reader->missing > 0 && options->missing == SHOAL_MISSING_REFUSE)
+    if (reader->blank && options->missing == SHOAL_MISSING_REFUSE)
         return fail_missing(reader);
     int status = data_text_finish_target(reader);
     if (status < 0)

@@ -35,9 +35,10 @@ typedef struct text_reader {
     int64_t target;       /* the column that may hold words, or -1 */
     data_words words;     /* of it */
     char *word;           /* room for one of them */
-    int64_t missing;      /* cells that hold nothing */
+    int64_t missing;      /* cells that hold nothing or "nan" */
     int64_t missing_line; /* and where the first of them is */
     int64_t missing_field;
+    bool blank, missing_target; /* one of them is not "nan"; is the target's */
 } text_reader;
 
 /* One field of a line. */

@@ -171,13 +171,13 @@ int64_t learn_column_find(const shoal_data *data, const char *name)
 
 /* ---- while training ---------------------------------------------------------------------------------------------- */
 
-int learn_schema_note(learn_schema *schema, const shoal_data *data, int64_t target)
+int learn_schema_note(learn_schema *schema, const shoal_data *data, int64_t target, bool in_file)
 {
-    const char *name = target >= 0 ? shoal_data_column_name(data, target) : NULL;
+    const char *name = target >= 0 && in_file ? shoal_data_column_name(data, target) : NULL;
     bool distinct = true;
     int status = SHOAL_OK;
     schema->columns = shoal_data_columns(data) - (target >= 0);
-    schema->target_column = target + 1;
+    schema->target_column = in_file ? target + 1 : 0;
     if (name && (status = base_copy_text(&schema->target, name)) == SHOAL_OK)
         base_text_clean(schema->target);
     if (status == SHOAL_OK && learn_columns_named(data))
@@ -406,10 +406,9 @@ static int match_places(int64_t *columns, const learn_schema *schema, const plac
     return status;
 }
 
-int learn_schema_match(int64_t *columns, const learn_schema *schema, const shoal_data *data, const char *data_name,
-                       const char *model)
+int learn_schema_match(int64_t *columns, const learn_schema *schema, const shoal_data *data, int64_t count,
+                       const char *data_name, const char *model)
 {
-    int64_t count = shoal_data_columns(data);
     char **names = NULL;
     place *places = NULL;
     int status = copy_column_names(&names, data, -1);
@@ -418,6 +417,6 @@ int learn_schema_match(int64_t *columns, const learn_schema *schema, const shoal
     if (status == SHOAL_OK)
         status = match_places(columns, schema, places, names, count, data_name, model);
     base_free(&places);
-    free_texts(&names, count);
+    free_texts(&names, shoal_data_columns(data));
     return status;
 }

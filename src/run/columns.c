@@ -80,6 +80,12 @@ static int note_ignored(run_columns *columns, const shoal_data *data, const int6
     return status;
 }
 
+/* How many columns DATA has; a target from a file is put after them. */
+static int64_t own_columns(const shoal_outcome *outcome)
+{
+    return outcome->columns - outcome->columns_used.target_file;
+}
+
 /* ---- choosing columns -------------------------------------------------------------------------------------------- */
 
 static bool in_order(const int64_t *columns, int64_t count)
@@ -187,7 +193,7 @@ static int match_start(shoal_outcome *outcome, const learn_schema *start, const 
     int64_t *columns = NULL, count = start->columns;
     int status = base_alloc(&columns, (size_t)count + 1, sizeof *columns, "columns");
     if (status == SHOAL_OK)
-        status = learn_schema_match(columns, start, outcome->data, outcome->data_name, path);
+        status = learn_schema_match(columns, start, outcome->data, own_columns(outcome), outcome->data_name, path);
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++)
         if (columns[i] == *target)
             status = shoal_fail(SHOAL_USAGE, "--target: '%s' is one of the columns that %s was trained on",
@@ -219,6 +225,26 @@ static int take_start_scaling(shoal_outcome *outcome, learn_schema *start, const
     return SHOAL_OK;
 }
 
+/* Classes are numbers to learners, so a start would take one word for another. */
+static int check_start_classes(const shoal_outcome *outcome, const learn_schema *start, const char *path)
+{
+    const learn_schema *schema = &outcome->columns_used.schema;
+    const int64_t ours = schema->classes_count, theirs = start->classes_count;
+    if (!data_safetensors_is(path) || (ours == 0 && theirs == 0))
+        return SHOAL_OK;
+    if (ours == 0 || theirs == 0)
+        return shoal_fail(SHOAL_USAGE, "--start: the classes of %s are %s, and those of %s are %s", path,
+                          theirs ? "words" : "numbers", outcome->data_name, ours ? "words" : "numbers");
+    for (int64_t i = 0; i < ours || i < theirs; i++) {
+        const int order = i == ours ? 1 : i == theirs ? -1 : strcmp(schema->classes[i], start->classes[i]);
+        if (order != 0) /* the lesser one is not among the other's, which are in order */
+            return shoal_fail(SHOAL_USAGE, "--start: '%s' is a class of %s, but not of %s",
+                              order < 0 ? schema->classes[i] : start->classes[i], order < 0 ? outcome->data_name : path,
+                              order < 0 ? path : outcome->data_name);
+    }
+    return SHOAL_OK;
+}
+
 static int settle_training(shoal_outcome *outcome)
 {
     run_columns *self = &outcome->columns_used;
@@ -230,12 +256,12 @@ static int settle_training(shoal_outcome *outcome)
         status = match_start(outcome, &start, path, &target);
     learn_schema_release(&self->schema);
     if (status == SHOAL_OK)
-        status = learn_schema_note(&self->schema, outcome->data, target);
+        status = learn_schema_note(&self->schema, outcome->data, target, !self->target_file);
     if (status == SHOAL_OK)
         status = note_values(&self->schema, outcome->data, target);
-    if (self->target_file)
-        self->schema.target_column = 0; /* which is not a column of DATA */
     self->target = target + 1;
+    if (status == SHOAL_OK && path)
+        status = check_start_classes(outcome, &start, path);
     if (status == SHOAL_OK && path)
         status = take_start_scaling(outcome, &start, path);
     learn_schema_release(&start);
@@ -333,7 +359,8 @@ static int settle_applying(shoal_outcome *outcome)
         status =
             base_alloc(&columns, (size_t)(all > schema->columns ? all : schema->columns), sizeof *columns, "columns");
     if (status == SHOAL_OK && named)
-        status = learn_schema_match(columns, schema, outcome->data, outcome->data_name, self->model);
+        status =
+            learn_schema_match(columns, schema, outcome->data, own_columns(outcome), outcome->data_name, self->model);
     for (int64_t i = 0; i < all && status == SHOAL_OK && !named; i++)
         if (i != target)
             columns[count++] = i; /* by number, and the model says how many there must be */

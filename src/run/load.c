@@ -155,6 +155,8 @@ static int settle_for_model(shoal_outcome *outcome)
         return shoal_fail(SHOAL_INVALID, "%s: column %" PRId64 " holds text, and %s was trained on numbers",
                           outcome->data_name, column + 1, outcome->columns_used.model);
     outcome->data->target = -1;
+    if (outcome->columns != outcome->columns_used.schema.columns)
+        return SHOAL_OK; /* which whoever applies the model refuses */
     return outcome->request->reading.missing == SHOAL_MISSING_MEAN
                ? data_missing_fill(&outcome->data, outcome->columns_used.schema.fill)
                : SHOAL_OK;

@@ -339,6 +339,57 @@ def a_start_is_matched_by_name():
 
 
 @apart.test
+def a_start_has_the_same_classes():
+    for name, words in (("ants", "ant bee cat"), ("dogs", "bee cat dog"), ("two", "ant bee"), ("numbers", "0 1 2")):
+        classes = words.split()
+        with open(f"{name}.csv", "w") as file:
+            file.write("x,kind\n" + "".join(f"{i % len(classes)}.{i},{classes[i % len(classes)]}\n" for i in range(60)))
+    shoal("logistic", "ants.csv", "--model", "ants.safetensors", "--quiet")
+    for data, sentence in (("dogs", "'ant' is a class of ants.safetensors, but not of dogs.csv"),
+                           ("two", "'cat' is a class of ants.safetensors, but not of two.csv"),
+                           ("numbers", "the classes of ants.safetensors are words, and those of numbers.csv are "
+                            "numbers")):
+        done = shoal("logistic", f"{data}.csv", "--start", "ants.safetensors", code=2)
+        assert f"--start: {sentence}" in done.stderr, done.stderr
+    shoal("logistic", "two.csv", "--model", "two.safetensors", "--quiet")
+    done = shoal("logistic", "ants.csv", "--start", "two.safetensors", code=2)
+    assert "--start: 'cat' is a class of ants.csv, but not of two.safetensors" in done.stderr, done.stderr
+    shoal("logistic", "ants.csv", "--start", "ants.safetensors", "--quiet")
+
+
+@apart.test
+def a_target_from_a_file_is_not_a_column():
+    """One of DATA may be called target, and keeps its name in the model."""
+    write_csv("x.csv", ["a", "target"], rows(40, 1)[:, 0], rows(40, 1, 1)[:, 0])
+    write_csv("turned.csv", ["target", "a"], rows(40, 1, 1)[:, 0], rows(40, 1)[:, 0])
+    np.save("y.npy", (rows(40, 1) + rows(40, 1, 1) * 2 > 0).astype(int))
+    shoal("bayes", "x.csv", "--target", "y.npy", "--model", "m.safetensors", "--quiet")
+    assert schema_of("m.safetensors") == {"columns": 2, "names": ["a", "target"]}, schema_of("m.safetensors")
+    for name in ("x", "turned"):
+        shoal("predict", "m.safetensors", f"{name}.csv", "--labels", f"{name}.npy", "--quiet", "--score", "--target",
+              "y.npy")
+    assert (np.load("x.npy") == np.load("turned.npy")).all()
+
+
+@apart.test
+def means_of_a_model_are_for_its_columns_only():
+    np.savetxt("x.csv", np.hstack([rows(30, 3), np.arange(30)[:, None] % 2]), delimiter=",")
+    shoal("logistic", "x.csv", "--missing", "mean", "--model", "m.safetensors", "--quiet")
+    with open("wide.csv", "w") as file:
+        file.write(",".join(["1"] * 2000) + "\n" + ",".join(["1"] * 1999) + ",\n")
+    refuses(1, "wide.csv has 2000 columns, but m.safetensors is a model for 3", "m.safetensors", "wide.csv",
+            "--missing", "mean")
+
+
+@apart.test
+def rows_without_a_target_are_dropped_from_generated_data():
+    with open("y.csv", "w") as file:
+        file.write("".join(("NA" if i == 7 else str(i % 2)) + "\n" for i in range(60)))
+    done = shoal("logistic", "gen:blobs?rows=60&cols=3", "--target", "y.csv", "--missing", "drop")
+    assert "59 rows" in done.stdout, done.stdout
+
+
+@apart.test
 def schemas_that_lie():
     np.save("x.npy", rows(10, 2))
     for schema, sentence in (("no JSON", "its schema is not a JSON object"),

@@ -31,6 +31,10 @@ static void of_text(void **state)
     data = with(table, SHOAL_MISSING_KEEP);
     assert_int_equal(shoal_data_rows(data), 4);
     shoal_data_free(&data);
+    refuse(write_text("m.csv", "a,b\n1,nan\n2,\n3,-nan\n"), SHOAL_INVALID,
+           "3 values are missing, the first in line 2, column 2 (b);");
+    data = with("a,b\n1,nan\n2,3\n", SHOAL_MISSING_REFUSE); /* which is a number to those who want it */
+    shoal_data_free(&data);
 }
 
 static const char *write_npy(const char *name, const void *values, shoal_type type)
@@ -75,6 +79,8 @@ static void of_the_target(void **state)
     const char *path = write_text("m.csv", "x,kind\n1,cat\n,dog\n3,\n5,cat\n");
     refuse_with(path, &(shoal_data_options){.target = "kind", .missing = SHOAL_MISSING_MEAN}, SHOAL_INVALID,
                 "column 2 (kind) is the target and has missing values");
+    refuse_with(path, &(shoal_data_options){.target = "kind"}, SHOAL_INVALID,
+                "the first in line 3, column 1 (x); --missing drop leaves out such rows"); /* mean would be refused */
     EXPECT_VALUES(open_with(path, &(shoal_data_options){.target = "kind", .missing = SHOAL_MISSING_DROP}), 2, 2, 1, 0,
                   5, 0);
     path = write_text("m.csv", "x,kind\n1,cat\n,dog\n");
@@ -102,6 +108,23 @@ static void dropped_again(void **state)
     assert_int_equal(data->source_rows, 4);
     assert_true(data->gone[0] && data->gone[1] && !data->gone[2] && !data->gone[3]);
     EXPECT_VALUES(data, 2, 2, 5, 6, 7, 8);
+}
+
+static void dropped_from_generated_rows(void **state)
+{
+    shoal_data *all = open_data("gen:uniform?rows=4&cols=2&seed=3"),
+               *some = open_data("gen:uniform?rows=4&cols=2&seed=3");
+    double made[8];
+    const void *rows = NULL;
+    (void)state;
+    assert_int_equal(shoal_data_type(all), SHOAL_FLOAT32);
+    assert_int_equal(data_missing_drop(&some, (const bool[]){false, true, false, false}), SHOAL_OK);
+    assert_int_equal(shoal_data_read(&rows, all, 0, 4, made), SHOAL_OK);
+    assert_int_equal(shoal_data_rows(some), 3);
+    assert_memory_equal(some->values, rows, 2 * sizeof(float));
+    assert_memory_equal(some->values + 2 * sizeof(float), (const float *)rows + 4, 4 * sizeof(float));
+    shoal_data_free(&all);
+    shoal_data_free(&some);
 }
 
 /* ---- means ------------------------------------------------------------------------------------------------------- */
@@ -134,8 +157,13 @@ static void exact_means(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_text),       cmocka_unit_test(of_arrays),   cmocka_unit_test(of_the_target),
-        cmocka_unit_test(dropped_again), cmocka_unit_test(exact_means), cmocka_unit_test(filled_from_elsewhere),
+        cmocka_unit_test(of_text),
+        cmocka_unit_test(of_arrays),
+        cmocka_unit_test(of_the_target),
+        cmocka_unit_test(dropped_again),
+        cmocka_unit_test(dropped_from_generated_rows),
+        cmocka_unit_test(exact_means),
+        cmocka_unit_test(filled_from_elsewhere),
     };
     return cmocka_run_group_tests_name("data_missing", tests, folder_setup, folder_teardown);
 }

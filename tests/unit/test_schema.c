@@ -19,7 +19,7 @@ static learn_schema note(const char *text, int64_t target)
 {
     learn_schema schema = {0};
     shoal_data *data = open_text("noted.csv", text);
-    assert_int_equal(learn_schema_note(&schema, data, target), SHOAL_OK);
+    assert_int_equal(learn_schema_note(&schema, data, target, true), SHOAL_OK);
     shoal_data_free(&data);
     return schema;
 }
@@ -147,13 +147,16 @@ static void columns_are_found_by_name(void **state)
     shoal_data *twice = open_text("twice.csv", "alpha,beta,gamma,beta\n1,2,3,4\n");
     int64_t columns[3];
     (void)state;
-    assert_int_equal(learn_schema_match(columns, &schema, moved, "moved.csv", "m"), SHOAL_OK);
+    assert_int_equal(learn_schema_match(columns, &schema, moved, shoal_data_columns(moved), "moved.csv", "m"),
+                     SHOAL_OK);
     assert_true(columns[0] == 2 && columns[1] == 3 && columns[2] == 1);
     assert_int_equal(learn_column_find(moved, "gamma"), 1);
     assert_int_equal(learn_column_find(moved, "delta"), -1);
-    assert_int_equal(learn_schema_match(columns, &schema, less, "less.csv", "m"), SHOAL_INVALID);
+    assert_int_equal(learn_schema_match(columns, &schema, less, shoal_data_columns(less), "less.csv", "m"),
+                     SHOAL_INVALID);
     assert_string_equal(shoal_error(), "less.csv has no columns 'beta', 'gamma', which m needs");
-    assert_int_equal(learn_schema_match(columns, &schema, twice, "twice.csv", "m"), SHOAL_INVALID);
+    assert_int_equal(learn_schema_match(columns, &schema, twice, shoal_data_columns(twice), "twice.csv", "m"),
+                     SHOAL_INVALID);
     assert_string_equal(shoal_error(), "twice.csv has two columns 'beta', and m needs one");
     shoal_data_free(&moved);
     shoal_data_free(&less);
@@ -167,7 +170,8 @@ static void a_near_name_is_named(void **state)
     shoal_data *data = open_text("near.csv", "petal_lenght,petal_width\n1,2\n");
     int64_t columns[2];
     (void)state;
-    assert_int_equal(learn_schema_match(columns, &schema, data, "near.csv", "m"), SHOAL_INVALID);
+    assert_int_equal(learn_schema_match(columns, &schema, data, shoal_data_columns(data), "near.csv", "m"),
+                     SHOAL_INVALID);
     assert_string_equal(shoal_error(),
                         "near.csv has no column 'petal_length', which m needs; did you mean 'petal_lenght'?");
     shoal_data_free(&data);
@@ -188,9 +192,9 @@ static void every_allocation_may_fail(void **state)
         if (status == SHOAL_OK)
             status = learn_schema_copy(&copy, &schema);
         if (status == SHOAL_OK)
-            status = learn_schema_match(columns, &copy, data, "moved.csv", "m");
+            status = learn_schema_match(columns, &copy, data, shoal_data_columns(data), "moved.csv", "m");
         if (status == SHOAL_OK)
-            status = learn_schema_note(&noted, data, 0);
+            status = learn_schema_note(&noted, data, 0, true);
         base_memory_fail_after(-1);
         learn_schema_release(&schema);
         learn_schema_release(&copy);
