@@ -184,7 +184,8 @@ def a_run_of_each_learner_can_be_followed():
     numpy.save("x.npy", numpy.random.default_rng(1).normal(size=(400, 5)) * 0.1 + 0.5)
     labels = numpy.random.default_rng(2).integers(0, 3, size=(400, 1)).astype(float)
     numpy.save("xy.npy", numpy.hstack([numpy.load("x.npy"), labels]))
-    verbs = {"logistic": ["xy.npy", "--l2", 1], "autoencoder": ["x.npy", "--hidden", 3, "--iterations", 10]}
+    verbs = {"logistic": ["xy.npy", "--l2", 1, "--tolerance", 1e-9],
+             "autoencoder": ["x.npy", "--hidden", 3, "--iterations", 10]}
     for verb, words in verbs.items():
         shoal(verb, *words, "--tensorboard", f"runs/{verb}", "--trace", f"{verb}.jsonl", "--quiet")
         lines = agrees(f"runs/{verb}", f"{verb}.jsonl")
