@@ -14,7 +14,7 @@ static const shoal_option rows[] = {
     {"nonce", 0, SHOAL_OPTION_TEXT, offsetof(settings, nonce), "HEX",
      .help = "32 hexadecimal digits by which whoever started it knows it again"},
     {"cache", 0, SHOAL_OPTION_TEXT, offsetof(settings, cache), "FOLDER",
-     .help = "where its workers keep rows that they fetched, or 'none' (default: ~/.cache/shoal)"},
+     .help = "where its workers keep rows that they fetched, or 'none'", .default_text = "~/.cache/shoal"},
     {0},
 };
 static const shoal_option *const options = rows;

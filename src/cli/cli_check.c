@@ -24,7 +24,7 @@ static const shoal_option rows[] = {
     {"store", 0, SHOAL_OPTION_TEXT, offsetof(settings, store), "URL",
      .help = "also open this store from here and measure a round trip to it"},
     {"ssh", 0, SHOAL_OPTION_TEXT, offsetof(settings, ssh), "COMMAND",
-     .help = "what ssh: calls instead of ssh, such as 'ssh -F FILE' (default: $SHOAL_SSH, or ssh)"},
+     .help = "the command that ssh: uses, such as 'ssh -F FILE'", .default_text = "$SHOAL_SSH, or ssh"},
     {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL, .help = "print one JSON object"},
     {0},
 };

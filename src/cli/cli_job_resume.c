@@ -16,28 +16,29 @@ typedef struct settings {
 static const shoal_option worker_rows[] = {
     {"workers", 0, SHOAL_OPTION_LIST, offsetof(settings, workers.workers), "WHERE",
      .help = "start workers: N or local:N, ssh:HOST[:N],... or slurm:N; may be given several times; 'none' waits for "
-             "workers that are started elsewhere (default: those that you submitted the job with)"},
+             "workers that are started elsewhere",
+     .default_text = "those that you submitted the job with"},
     {"ssh", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.ssh), "COMMAND",
-     .help = "the command that ssh: uses, such as 'ssh -F FILE' (default: as you submitted the job, or $SHOAL_SSH, or "
-             "ssh)"},
+     .help = "the command that ssh: uses, such as 'ssh -F FILE'",
+     .default_text = "as you submitted the job, or $SHOAL_SSH, or ssh"},
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(settings, run.threads), "N",
-     .help = "number of threads of each worker (default: its share of the cores)", .least = 1,
+     .help = "number of threads of each worker", .default_text = "its share of the cores", .least = 1,
      .most = SHOAL_THREADS_MOST},
     {"worker-memory", 0, SHOAL_OPTION_BYTES, offsetof(settings, workers.worker_memory), "BYTES",
-     .help = "memory that each worker may use (default: its share of three quarters of its machine's memory)",
+     .help = "memory that each worker may use", .default_text = "its share of three quarters of its machine's memory",
      .least = RUN_WORKER_MEMORY_LEAST},
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(settings, run.kernel), "NAME",
      .help = "instructions they compute with: auto, portable, avx2, avx512 or vnni", .fallback = "auto"},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.roles), "ROLES",
-     .help = "all: every worker maps and reduces; split: N map, the square root of N reduce, one reduces last "
-             "(default: as you submitted the job)"},
+     .help = "all: every worker maps and reduces; split: N map, the square root of N reduce, one reduces last",
+     .default_text = "as you submitted the job"},
     {"detach", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.detach), NULL,
      .help = "return at once; the workers keep running, and outputs are written when the job is done"},
     {"as-scaled", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.as_scaled), NULL,
      .help = "start as many as shoal job scale last asked for, if it did, rather than those of --workers"},
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(settings, workers.patience), "SECONDS",
-     .help = "give up after this long without any worker or without the store (default: 60 with --workers, a day with "
-             "slurm:, an hour without any)",
+     .help = "give up after this long without any worker or without the store",
+     .default_text = "60 with --workers, a day with slurm:, an hour without any",
      .least = SHOAL_JOB_PATIENCE_LEAST, .most = SHOAL_JOB_PATIENCE_MOST},
     {0},
 };
