@@ -1,11 +1,13 @@
 /* What a run brings along.  See code.h. */
 #include "code.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -219,6 +221,8 @@ void run_code_name(run_code *code)
 /* ---- a folder without workers ------------------------------------------------------------------------------------ */
 
 static const char *const entries[RUN_CODE_LEFTOVERS] = {"command", "files", ""};
+static const char folder_name[] = "shoal-run"; /* then a dash and what mkdtemp makes of six X */
+enum { FOLDER_LENGTH = sizeof folder_name - 1 + 7 };
 
 static int write_folder(const run_code *code)
 {
@@ -235,9 +239,55 @@ static int write_folder(const run_code *code)
     return status;
 }
 
+/* Removes folders of this user whose process was killed: nobody holds their locks any more. */
+static void sweep_code_folders(void)
+{
+    DIR *parent = opendir(base_temporary_folder());
+    for (struct dirent *entry; parent && (entry = readdir(parent)) != NULL;) {
+        struct stat about;
+        const char *random = entry->d_name + strlen(folder_name) + 1;
+        if (strncmp(entry->d_name, folder_name, strlen(folder_name)) != 0 || strlen(entry->d_name) != FOLDER_LENGTH ||
+            random[-1] != '-' || strchr(random, '-'))
+            continue;
+        int folder = openat(dirfd(parent), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (folder < 0)
+            continue;
+        if (fstat(folder, &about) == 0 && about.st_uid == geteuid() && flock(folder, LOCK_EX | LOCK_NB) == 0) {
+            for (int i = 0; entries[i][0]; i++)
+                unlinkat(folder, entries[i], 0);
+            unlinkat(dirfd(parent), entry->d_name, AT_REMOVEDIR);
+        }
+        close(folder);
+    }
+    if (parent)
+        closedir(parent);
+}
+
+/* Makes a folder and locks it, so that no other process takes it for one that is left over; one that does so between
+ * the two removes it, and another is made. */
+static int make_locked_folder(run_code *code)
+{
+    enum { ATTEMPTS = 100 };
+    for (int i = 0; i < ATTEMPTS; i++) {
+        struct stat about;
+        int status = base_make_temporary_folder(&code->folder, folder_name);
+        if (status < 0)
+            return status;
+        code->lock = open(code->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (code->lock >= 0)
+            (void)flock(code->lock, LOCK_EX); /* a file system without locks sweeps nothing */
+        if (code->lock >= 0 && fstat(code->lock, &about) == 0 && about.st_nlink > 0)
+            return SHOAL_OK;
+        base_close(&code->lock);
+        base_free(&code->folder);
+    }
+    return shoal_fail(SHOAL_SYSTEM, "%s: folders vanish as fast as they are made", base_temporary_folder());
+}
+
 int run_code_folder(run_code *code, const shoal_watcher *watch)
 {
-    int status = base_make_temporary_folder(&code->folder, "shoal-run");
+    sweep_code_folders();
+    int status = make_locked_folder(code);
     for (int i = 0; status == SHOAL_OK && i < RUN_CODE_LEFTOVERS; i++)
         status = base_format(&code->leftovers[i], "%s%s%s", code->folder, entries[i][0] ? "/" : "", entries[i]);
     if (status == SHOAL_OK) {
@@ -259,6 +309,8 @@ void run_code_release(run_code *code, const shoal_watcher *watch)
     }
     for (int i = 0; i < 2 * code->count; i++)
         base_free(&code->owned[i]);
+    if (code->folder)
+        base_close(&code->lock);
     base_free(&code->folder);
     code->count = 0;
 }

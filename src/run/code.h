@@ -15,6 +15,7 @@ typedef struct run_code {
     shoal_code file[SHOAL_CODE_MOST];
     char *owned[2 * SHOAL_CODE_MOST]; /* names and bytes of those; no bytes of files that are in the caller's memory */
     char *folder;                     /* of a run without workers; NULL when there is none */
+    int lock;                         /* that folder, open and locked while this process lives */
     char *leftovers[RUN_CODE_LEFTOVERS + 1]; /* that folder, behind all that is in it */
     char hash[2 * BASE_HASH_SIZE + 1];       /* of all files, as text */
 } run_code;
