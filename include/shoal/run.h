@@ -64,7 +64,8 @@ SHOAL_API int shoal_request_start(shoal_request *request, const double *values, 
  * name is copied; the bytes stay the caller's, and must last. */
 SHOAL_API int shoal_request_file(shoal_request *request, const char *name, const void *bytes, size_t size);
 /* The program shoal, which local workers and those who look after detached jobs are processes of, and which is copied
- * to other machines.  SHOAL_USAGE for requests with "workers" that do not name it. */
+ * to other machines.  A run with "workers" ends with SHOAL_USAGE when it is not named, or is another version than this
+ * library. */
 SHOAL_API int shoal_request_program(shoal_request *request, const char *path);
 /* Binds the run to this process: local workers end with it, even if it is killed, and hear none of its terminal's
  * signals; nothing of the run is noted on this machine; and no message says how to resume the job.  The job stays in

@@ -38,8 +38,8 @@ static const shoal_option worker_rows[] = {
      .help = "start as many as shoal job scale last asked for, if it did, rather than those of --workers"},
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(settings, workers.patience), "SECONDS",
      .help = "give up after this long without any worker or without the store",
-     .default_text = "60 with --workers, a day with slurm:, an hour without any",
-     .least = SHOAL_JOB_PATIENCE_LEAST, .most = SHOAL_JOB_PATIENCE_MOST},
+     .default_text = "60 with --workers, a day with slurm:, an hour without any", .least = SHOAL_JOB_PATIENCE_LEAST,
+     .most = SHOAL_JOB_PATIENCE_MOST},
     {0},
 };
 static const shoal_option *const worker_options = worker_rows;

@@ -82,7 +82,8 @@ static const char *const description[] = {
     "same bits; rank 0 alone prints and writes. With --checkpoint, the same command with --resume continues after a "
     "crash, with any number of ranks or threads.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run of a module after the round it is in, and what it has found so "
-    "far is the result; the exit code is 130. A second signal, and the first one with --exec, ends it at once.",
+    "far is the result; the exit code is 130. A second signal, and the first one with --exec on threads, ends it at "
+    "once, which shells show as 130 for Ctrl-C and 143 for SIGTERM.",
     NULL,
 };
 static const learn_example examples[] = {

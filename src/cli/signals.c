@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/parting.h"
+
 static volatile int stop_requested; /* atomic, since threads look at it other than the one that the signal came to */
 static volatile sig_atomic_t stop_allowed;
 static _Atomic(const char *const *) removable;
@@ -18,9 +20,10 @@ static void say(const char *text)
         return; /* nobody listens, and there is nobody else to tell */
 }
 
-/* What is to be gone when the process is: unlink and rmdir may be called in a handler. */
+/* What should be gone with the process: unlink and rmdir may be called in a handler. */
 static void discard_all(void)
 {
+    base_part();
     base_output_discard_all();
     for (const char *const *path = atomic_load(&removable); path && *path; path++)
         if (unlink(*path) < 0)

@@ -107,8 +107,12 @@ const cli_note cli_exit_codes[] = {
     {"2", "Wrong usage: an option or argument is wrong. One line on standard error says which."},
     {"3", "A job on workers stopped before it was done and can be resumed. Standard error says why, and how."},
     {"130", "Stopped by a signal. The first Ctrl-C (or SIGTERM, SIGHUP) stops a run after its round, and what there is "
-            "by then is written; the second ends the program at once. An interrupted copy continues when its command "
-            "is repeated. No file is left half-written."},
+            "by then is written; a job on workers stops with exit code 3. An interrupted copy continues when its "
+            "command is repeated. No file is left half-written."},
+    {"129, 130, 143", "Ended at once by SIGHUP, Ctrl-C or SIGTERM, as shells show it: by the second signal, or by the "
+                      "first one where there is nothing to finish, as in shoal run --exec and shoal data convert. No "
+                      "file is left half-written, and no worker that the command started on this machine is left "
+                      "running."},
     {NULL, NULL},
 };
 

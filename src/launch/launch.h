@@ -65,6 +65,8 @@ typedef struct launch_ask {
     int64_t slots;   /* threads in all, as far as this machine can tell */
     bool local;      /* all are processes of this machine */
     bool far;        /* some do not see this machine's files */
+    bool outlive;    /* some go on when the process that started them is ended by a second signal: tasks of Slurm that
+                      * reach the store by themselves */
     const char
         *through;    /* by what some reach the store through the process that started them: "ssh"; NULL: none does */
     double patience; /* seconds that it may take until one works; an hour when nobody is to be started */

@@ -18,6 +18,7 @@
 
 #include "base/io.h"
 #include "base/memory.h"
+#include "base/parting.h"
 #include "base/spawn.h"
 #include "base/world.h"
 
@@ -100,9 +101,12 @@ static int start_worker(launch_crew *self, int64_t index)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't keep what a worker says");
     slot->leaving = slot->ended = false;
     int status = start(&slot->process, program, all, slot->text, self->options.group);
-    if (status == SHOAL_OK && self->options.started)
+    if (status < 0)
+        return status;
+    base_parting_add(slot->process);
+    if (self->options.started)
         self->options.started(self->options.context, slot->worker);
-    return status;
+    return SHOAL_OK;
 }
 
 /* The last line of what it said, without "shoal: "; "" when it said nothing. */
@@ -197,15 +201,20 @@ static void look_at_worker(launch_crew *self, slot *slot)
     siginfo_t end = {0};
     if (slot->process == 0)
         return;
-    if (waitid(P_PID, (id_t)slot->process, &end, WEXITED | WNOHANG) < 0) {
-        if (errno == ECHILD) { /* whoever embeds us reaps all children: how it ended nobody knows */
-            slot->process = 0;
-            slot->ended = true;
-        }
+    int waited = waitid(P_PID, (id_t)slot->process, &end, WEXITED | WNOHANG | WNOWAIT);
+    if (waited == 0 && end.si_pid == 0)
         return;
-    }
-    if (end.si_pid != 0)
+    if (waited < 0 && errno != ECHILD)
+        return;
+    base_parting_remove(slot->process);
+    if (waited == 0)
+        waited = waitid(P_PID, (id_t)slot->process, &end, WEXITED | WNOHANG);
+    if (waited == 0 && end.si_pid != 0) {
         note_end(self, slot, &end);
+    } else { /* whoever embeds us reaps all children: how it ended nobody knows */
+        slot->process = 0;
+        slot->ended = true;
+    }
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
@@ -359,9 +368,12 @@ void launch_crew_free(launch_crew **crew)
     launch_crew *self = *crew;
     if (!self)
         return;
-    for (int64_t i = 0; i < self->room; i++)
+    for (int64_t i = 0; i < self->room; i++) {
+        if (self->slots[i].process != 0)
+            base_parting_remove(self->slots[i].process);
         if (self->slots[i].text >= 0)
             close(self->slots[i].text);
+    }
     base_free(&self->slots);
     base_free(crew);
 }

@@ -31,7 +31,9 @@ static int slurm_ask(launch_ask *out, const char *rest, const char *store_scheme
     out->slots += options.workers * slurm_options_threads(&options, threads);
     out->local = false;
     out->far = true;
-    if (!slurm_store_is_cloud(store_scheme))
+    if (slurm_store_is_cloud(store_scheme))
+        out->outlive = true;
+    else
         out->through = "slurm";
     slurm_options_release(&options);
     return SHOAL_OK;

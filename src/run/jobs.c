@@ -64,29 +64,6 @@ int run_jobs_state_path(char **out, const char *name)
     return status;
 }
 
-int run_jobs_file_path(char **out, const char *id, const char *kind)
-{
-    char name[SHOAL_JOB_ID_BYTES + 32];
-    snprintf(name, sizeof name, "%s/%s.%s", kind, id, kind);
-    return run_jobs_state_path(out, name);
-}
-
-void run_jobs_forget(const char *id)
-{
-    static const char *const kinds[] = {"log", "request"};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        char *path = NULL;
-        if (run_jobs_file_path(&path, id, kinds[i]) == SHOAL_OK)
-            unlink(path); /* there is one only if the job was submitted or detached here */
-        base_free(&path);
-    }
-}
-
-static bool is_folder(const char *url)
-{
-    return strncmp(url, "dir:", 4) == 0 || !strchr(url, ':');
-}
-
 int run_jobs_open(run_jobs *out, const run_jobs_settings *settings, run_jobs_access access)
 {
     *out = (run_jobs){.named = settings->store != NULL, .patience = settings->patience};
@@ -100,7 +77,7 @@ int run_jobs_open(run_jobs *out, const run_jobs_settings *settings, run_jobs_acc
         base_free(&out->url);
         return status;
     }
-    shoal_store_options options = {.create = access == RUN_JOBS_CREATE && is_folder(out->url),
+    shoal_store_options options = {.create = access == RUN_JOBS_CREATE && run_jobs_is_folder(out->url),
                                    .read_only = access == RUN_JOBS_READ};
     if (options.create && !out->named && strncmp(out->url, "dir:/", 5) == 0)
         status = make_jobs_folders(out->url + 4); /* those above it; the last one is the store's to make */

@@ -47,6 +47,12 @@ int run_jobs_state_path(char **out, const char *name);
 int run_jobs_file_path(char **out, const char *id, const char *kind);
 /* Removes what this machine keeps about a job. */
 void run_jobs_forget(const char *id);
+/* Removes what this machine keeps about jobs that are gone from this store, whose jobs are `ids`, and about those of
+ * folders that have long been gone. */
+void run_jobs_sweep(const run_jobs *jobs, const shoal_job_id *ids, int64_t count);
+bool run_jobs_is_folder(const char *url);
+/* What a store is known by again, however its URL was written: the path of a folder, a URL without its options. */
+int run_jobs_place(char **out, const char *url);
 
 /* "running", "waiting" (for workers), "done", "failed" or "cancelled". */
 const char *run_jobs_state_name(const shoal_job *job);

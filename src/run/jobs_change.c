@@ -62,6 +62,8 @@ int run_jobs_remove_all(const run_jobs *jobs, run_jobs_which which, void (*remov
     shoal_job_id *ids = NULL;
     int64_t count = 0;
     int status = shoal_job_list(&ids, &count, jobs->store, run_jobs_deadline(jobs));
+    if (status == SHOAL_OK)
+        run_jobs_sweep(jobs, ids, count);
     for (int64_t i = 0; i < count && status == SHOAL_OK; i++) {
         shoal_job *job = NULL;
         status = shoal_job_describe(&job, jobs->store, ids[i].text, 0, run_jobs_deadline(jobs));

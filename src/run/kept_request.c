@@ -145,13 +145,28 @@ int run_kept_fill(shoal_request *request, const run_kept_request *kept, const ch
 
 /* ---- the note ---------------------------------------------------------------------------------------------------- */
 
-int run_kept_write(const char *id, const char *spec, const char *asked)
+/* A text as JSON has it, with its quotes. */
+static int spell_json(char **out, const char *text)
 {
-    char *path = NULL, *text = NULL;
+    json_t *value = base_json_text(text);
+    char *spelt = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+    int status = spelt ? base_copy_text(out, spelt) : shoal_fail(SHOAL_MEMORY, "out of memory for a note");
+    free(spelt);
+    json_decref(value);
+    return status;
+}
+
+int run_kept_write(const run_jobs *jobs, const char *id, const char *spec, const char *asked)
+{
+    char *path = NULL, *place = NULL, *store = NULL, *text = NULL;
     base_output *output = NULL;
     int status = run_jobs_file_path(&path, id, "request");
     if (status == SHOAL_OK)
-        status = base_format(&text, "{\"spec\": \"%s\", \"asked\": %s}\n", spec, asked);
+        status = run_jobs_place(&place, jobs->url);
+    if (status == SHOAL_OK)
+        status = spell_json(&store, place);
+    if (status == SHOAL_OK)
+        status = base_format(&text, "{\"spec\": \"%s\", \"store\": %s, \"asked\": %s}\n", spec, store, asked);
     if (status == SHOAL_OK)
         status = base_output_open(&output, path);
     if (status == SHOAL_OK)
@@ -160,6 +175,8 @@ int run_kept_write(const char *id, const char *spec, const char *asked)
         status = base_output_commit(&output);
     base_output_discard(&output);
     base_free(&text);
+    base_free(&store);
+    base_free(&place);
     base_free(&path);
     return status;
 }

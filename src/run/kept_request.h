@@ -22,7 +22,7 @@ typedef struct run_kept_request {
 /* What a run was asked to do as text of JSON, for the job's spec and for the note. */
 int run_kept_text(char **out, const shoal_outcome *outcome);
 /* Leaves the note.  `spec` is the SHA-256 of the job's spec in hex, `asked` the text. */
-int run_kept_write(const char *id, const char *spec, const char *asked);
+int run_kept_write(const run_jobs *jobs, const char *id, const char *spec, const char *asked);
 /* SHOAL_DENIED when this user submitted a job of that name here, and the one in the store is another. */
 int run_kept_find(run_kept_request *out, const shoal_job *about);
 void run_kept_release(run_kept_request *kept);

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/parting.h"
 #include "base/pool.h"
 #include "function.h"
 #include "engine/store/job_setup.h"
@@ -15,6 +16,7 @@
 #include "hosts.h"
 #include "launch/launch.h"
 #include "predicted.h"
+#include "process.h"
 #include "run.h"
 #include "supervisor.h"
 #include "kept_request.h"
@@ -302,6 +304,21 @@ double run_patience(const shoal_outcome *outcome)
     return asked > 0 ? asked : outcome->away.ask->patience;
 }
 
+/* What is said when a second signal ends this process at once, and with it the workers it started, save some. */
+static int write_parting(char **out, const following *self)
+{
+    char *command = NULL;
+    bool outlive = self->outcome->away.ask->outlive;
+    int status = run_jobs_command(&command, self->jobs, outlive ? "cancel" : "resume", self->id);
+    if (status == SHOAL_OK && outlive)
+        status = base_format(out, "shoal: stopped at once; workers that run under Slurm keep working: `%s` ends them\n",
+                             command);
+    else if (status == SHOAL_OK)
+        status = base_format(out, "shoal: stopped at once; resume the job with `%s`\n", command);
+    base_free(&command);
+    return status;
+}
+
 static int follow_with_workers(following *self)
 {
     shoal_outcome *outcome = self->outcome;
@@ -315,10 +332,13 @@ static int follow_with_workers(following *self)
                                     .stop = self->request->watch.stop,
                                     .patience = run_patience(outcome),
                                     .algorithms = learn_algorithms()};
-    char *why = NULL;
+    char *why = NULL, *parting = NULL;
     int status = start_workers(self);
     if (status == SHOAL_OK)
         status = forget_scale(self);
+    if (status == SHOAL_OK)
+        status = write_parting(&parting, self);
+    base_parting_say(parting);
     if (status == SHOAL_OK) {
         status = shoal_job_follow(&outcome->result, &outcome->away.report, self->jobs->store, self->id, &options);
         outcome->away.ended = base_seconds();
@@ -330,6 +350,8 @@ static int follow_with_workers(following *self)
             launch_stop(self->workers, 2);
         launch_free(&self->workers);
     }
+    base_parting_say(NULL);
+    base_free(&parting);
     shoal_store_close(&self->data);
     shoal_text_free(&self->data_key);
     run_doing(outcome, NULL);
@@ -407,9 +429,19 @@ static int note_made(void *context, const shoal_job_made *job)
     const submitting *self = context;
     run_away *away = &self->outcome->away;
     snprintf(away->spec, sizeof away->spec, "%s", job->spec);
-    if (!self->outcome->request->bound)
-        (void)run_kept_write(job->id, job->spec, self->asked); /* where it can't be kept, resume asks */
+    if (!self->outcome->request->bound) /* where it can't be kept, resume asks */
+        (void)run_kept_write(&self->outcome->jobs, job->id, job->spec, self->asked);
     return run_note_source(away, job->source, job->place);
+}
+
+/* Where it costs no request. */
+static void sweep_notes(const run_jobs *jobs)
+{
+    shoal_job_id *ids = NULL;
+    int64_t count = 0;
+    if (shoal_job_list(&ids, &count, jobs->store, run_jobs_deadline(jobs)) == SHOAL_OK)
+        run_jobs_sweep(jobs, ids, count);
+    shoal_job_list_free(&ids);
 }
 
 static int submit(shoal_outcome *outcome)
@@ -449,6 +481,8 @@ static int submit(shoal_outcome *outcome)
     run_may_stop(outcome, false);
     if (status < 0 && !away->id[0])
         run_jobs_forget(id);
+    else if (status == SHOAL_OK && !request->bound && run_jobs_is_folder(outcome->jobs.url))
+        sweep_notes(&outcome->jobs);
     base_free(&text);
     status = run_blame_option(status);
     if (status == SHOAL_INVALID && !strstr(shoal_error(), outcome->data_name)) /* a learner sees rows, not files */
@@ -483,6 +517,8 @@ int run_away_from_here(shoal_outcome *outcome)
     status = base_copy_text(&away->store, outcome->jobs.url);
     if (status == SHOAL_OK)
         status = count_workers(outcome);
+    if (status == SHOAL_OK && away->ask->count > 0)
+        status = run_ask_program(outcome->request->program);
     if (status == SHOAL_OK) /* of hosts behind ssh, who follows the job hears soon enough */
         status = run_hosts_can_start(away->ask, workers->ssh, workers->detach, outcome->request->watch.stop);
     if (status == SHOAL_OK)

@@ -461,6 +461,49 @@ def a_signal_stops_the_starter_and_the_job_can_go_on():
 
 
 @apart.test
+def a_second_signal_leaves_no_worker():
+    """Both come before the first is noticed: the process ends at once, its workers with it, and says how to resume."""
+    starter = start("kmeans", DATA, *LONG, "--store", SLOW, "--workers", "local:2", "--lease", "1")
+    pids = at_work(2)
+    starter.send_signal(signal.SIGSTOP)
+    starter.send_signal(signal.SIGINT)
+    starter.send_signal(signal.SIGTERM)
+    starter.send_signal(signal.SIGCONT)
+    done = end(starter)
+    assert -done.code in (signal.SIGINT, signal.SIGTERM), (done.code, done.err)
+    name = jobs()[0]["id"]
+    resume = f"shoal job resume {name} --store {shlex.quote(SLOW)}"
+    assert done.err.endswith(f"shoal: stopped at once; resume the job with `{resume}`\n"), done.err
+    waits_for("the end of all workers", lambda: not any(alive(pid) for pid in pids))
+    assert jobs()[0]["state"] != "done"
+    succeeds("job", "resume", name, "--store", SLOW)
+
+
+@apart.test
+def notes_of_jobs_that_are_gone_are_removed():
+    """A job may be removed from another machine, or with its folder."""
+    notes = "state/shoal/request"
+    for store, count in (("st", 2), ("other", 1)):
+        for _ in range(count):
+            fails(3, "no worker", "kmeans", DATA, *LEARN, "--store", store, "--patience", "0.2", "--quiet")
+    assert len(os.listdir(notes)) == 3
+    gone, kept = sorted(job["id"] for job in jobs())
+    succeeds("job", "remove", gone, "--store", "st", env={"XDG_STATE_HOME": os.path.abspath("elsewhere")})
+    succeeds("job", "list", "--store", "dir:st")
+    assert len(os.listdir(notes)) == 3, "a job that is being submitted has a note before it can be listed"
+    old = time.time() - 7200
+    for name in os.listdir(notes):
+        os.utime(f"{notes}/{name}", (old, old))
+    shutil.rmtree("other")
+    succeeds("job", "list", "--store", "dir:st")
+    assert f"{gone}.request" not in os.listdir(notes) and f"{kept}.request" in os.listdir(notes), os.listdir(notes)
+    [elsewhere] = [name for name in os.listdir(notes) if name != f"{kept}.request"]
+    os.utime(f"{notes}/{elsewhere}", (0, 0))
+    succeeds("kmeans", DATA, *LEARN, "--store", "st", "--workers", "1")
+    assert elsewhere not in os.listdir(notes) and len(os.listdir(notes)) == 2, os.listdir(notes)
+
+
+@apart.test
 def workers_survive_their_starter():
     reference(*LONG)
     os.mkdir("found")

@@ -572,6 +572,30 @@ def a_module_stops_after_its_round(folder):
 
 
 @test
+def a_command_ends_with_the_first_signal(folder):
+    """By the signal itself, as its shell is told; what a run that is killed leaves behind the next one removes."""
+    folder.save("d.npy", rows_of(500, 2))
+    alive = folder.start("run", "--exec", "touch alive; exec cat >/dev/null", "gen:blobs?rows=1e12&cols=2")
+    waits_for("a command that runs", lambda: os.path.exists(folder("alive")))
+    [kept] = os.listdir(folder("tmp"))
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            process = folder.start("run", "--exec", "touch going; exec sleep 1000", "d.npy")
+            waits_for("a command that runs", lambda: os.path.exists(folder("going")))
+            process.send_signal(number)
+            _, err = process.communicate(timeout=SECONDS)
+            assert process.returncode == -number and not err, (process.returncode, err)
+            os.remove(folder("going"))
+            assert len(os.listdir(folder("tmp"))) == (2 if number == signal.SIGKILL else 1), os.listdir(folder("tmp"))
+        folder.succeeds("run", "--exec", "cat", "--collect", "d.npy", "-q", "-o", "x.npy")
+        assert os.listdir(folder("tmp")) == [kept], "of those that live nothing is removed"
+        assert alive.poll() is None, alive.stderr.read()
+    finally:
+        alive.kill()
+        alive.communicate()
+
+
+@test
 def a_detached_job_writes_its_output(folder):
     folder.save("d.npy", rows_of(500, 2))
     shutil.copy(f"{EXAMPLES}/sum.py", folder.path)

@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <shoal/kmeans.h>
 #include <shoal/run.h>
+#include <shoal/version.h>
+#include <sys/stat.h>
 
 #include "base/path.h"
 #include "run/resume.h"
@@ -345,6 +347,58 @@ static void what_comes_from_two_places_is_refused(void **state)
     shoal_data_free(&data);
 }
 
+static void assert_program_refused(const char *program, const char *sentence)
+{
+    static const double values[] = {0, 1, 2};
+    shoal_data *data = NULL;
+    shoal_outcome *outcome = NULL;
+    shoal_request *request = request_of(
+        "kmeans",
+        (const char *const[][2]){{"clusters", "2"}, {"workers", "local:2"}, {"store", file_path("programs")}, {0}});
+    assert_int_equal(shoal_data_wrap(&data, values, 3, 1, SHOAL_FLOAT64), SHOAL_OK);
+    assert_int_equal(shoal_request_rows(request, data, NULL), SHOAL_OK);
+    assert_int_equal(shoal_request_program(request, program), SHOAL_OK);
+    assert_int_equal(shoal_request_run(&outcome, request), SHOAL_USAGE);
+    assert_string_equal(shoal_error(), sentence);
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
+    shoal_data_free(&data);
+}
+
+/* A script in the place of the program. */
+static void assert_says(const char *script, const char *said)
+{
+    char program[256], sentence[1024];
+    snprintf(program, sizeof program, "%s", file_path("program"));
+    FILE *file = fopen(program, "w");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\n%s\n", script);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(program, 0700), 0);
+    snprintf(sentence, sizeof sentence, "%s is not the program shoal %s, which workers run: `%s --version` prints %s",
+             program, shoal_version(), program, said);
+    assert_program_refused(program, sentence);
+}
+
+static void a_program_that_is_not_shoal_is_refused_before_there_is_a_job(void **state)
+{
+    shoal_store *store = NULL;
+    shoal_job_id *ids = NULL;
+    int64_t count = -1;
+    (void)state;
+    assert_says("exit 0", "nothing");
+    assert_says("echo shoal 0.0.9; sleep 1000", "\"shoal 0.0.9\"");
+    assert_program_refused("/nowhere/shoal",
+                           "can't start /nowhere/shoal, which should be the program shoal: No such file or directory");
+    assert_int_equal(shoal_store_open(&store, file_path("programs"), &(shoal_store_options){0}, shoal_after(60)),
+                     SHOAL_OK);
+    assert_int_equal(shoal_job_list(&ids, &count, store, shoal_after(60)), SHOAL_OK);
+    assert_int_equal(count, 0);
+    shoal_job_list_free(&ids);
+    shoal_store_close(&store);
+    base_remove_folder(file_path("programs"));
+}
+
 /* Whoever may write to a store can leave jobs there that no verb submits. */
 static void a_prediction_that_is_resumed_has_its_result_in_the_store(void **state)
 {
@@ -392,6 +446,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_request_may_change_between_runs, folder_setup, folder_teardown),
         cmocka_unit_test(parameters_are_read_for_every_run),
         cmocka_unit_test(what_comes_from_two_places_is_refused),
+        cmocka_unit_test_setup_teardown(a_program_that_is_not_shoal_is_refused_before_there_is_a_job, folder_setup,
+                                        folder_teardown),
         cmocka_unit_test_setup_teardown(a_prediction_that_is_resumed_has_its_result_in_the_store, folder_setup,
                                         folder_teardown),
     };
