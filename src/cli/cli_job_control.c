@@ -97,6 +97,22 @@ static void print_removed_job(void *context, const char *id)
     printf("removed job %s\n", id);
 }
 
+static void count_removed_job(void *context, const char *id)
+{
+    ++*(int64_t *)context;
+    print_removed_job(NULL, id);
+}
+
+static int remove_all(const run_jobs *jobs, run_jobs_which which)
+{
+    int64_t removed = 0, left = 0;
+    int status = run_jobs_remove_all(&left, jobs, which, count_removed_job, &removed);
+    if (status == SHOAL_OK && removed == 0)
+        printf("no job %s%s\n", which == RUN_JOBS_DONE ? "is done" : "waits for its first worker",
+               left > 0 ? "; shoal job list shows the others" : "");
+    return status;
+}
+
 static int run_remove(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
@@ -109,9 +125,9 @@ static int run_remove(void *from_main, const char *const *word, int words)
         return shoal_fail(SHOAL_USAGE, "job remove needs ID, --all-done or --all-unstarted");
     int status = run_jobs_open(&jobs, &settings->jobs, RUN_JOBS_WRITE);
     if (status == SHOAL_OK && settings->all_done)
-        status = run_jobs_remove_all(&jobs, RUN_JOBS_DONE, print_removed_job, NULL);
+        status = remove_all(&jobs, RUN_JOBS_DONE);
     if (status == SHOAL_OK && settings->all_unstarted)
-        status = run_jobs_remove_all(&jobs, RUN_JOBS_UNSTARTED, print_removed_job, NULL);
+        status = remove_all(&jobs, RUN_JOBS_UNSTARTED);
     if (status == SHOAL_OK && !all) {
         status = run_jobs_find(id, &jobs, word[0]);
         if (status == SHOAL_OK)

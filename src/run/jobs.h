@@ -63,8 +63,8 @@ int run_jobs_scale(const run_jobs *jobs, const char *id, int64_t workers);
 int run_jobs_remove(const run_jobs *jobs, const char *id, bool force);
 /* Which jobs to remove: those that are done; those that no worker is at work on and that have computed no round. */
 typedef enum run_jobs_which { RUN_JOBS_DONE, RUN_JOBS_UNSTARTED } run_jobs_which;
-/* The same for all of a kind; `removed` is told of each. */
-int run_jobs_remove_all(const run_jobs *jobs, run_jobs_which which, void (*removed)(void *context, const char *id),
-                        void *context);
+/* The same for all of a kind; `removed` is called for each, and *left is how many others there are. */
+int run_jobs_remove_all(int64_t *left, const run_jobs *jobs, run_jobs_which which,
+                        void (*removed)(void *context, const char *id), void *context);
 
 #endif

@@ -56,11 +56,12 @@ static bool is_of_kind(const shoal_job *job, run_jobs_which which)
     return job->state == SHOAL_JOB_RUNNING && job->round == 0 && job->live == 0;
 }
 
-int run_jobs_remove_all(const run_jobs *jobs, run_jobs_which which, void (*removed)(void *context, const char *id),
-                        void *context)
+int run_jobs_remove_all(int64_t *left, const run_jobs *jobs, run_jobs_which which,
+                        void (*removed)(void *context, const char *id), void *context)
 {
     shoal_job_id *ids = NULL;
     int64_t count = 0;
+    *left = 0;
     int status = shoal_job_list(&ids, &count, jobs->store, run_jobs_deadline(jobs));
     if (status == SHOAL_OK)
         run_jobs_sweep(jobs, ids, count);
@@ -71,9 +72,14 @@ int run_jobs_remove_all(const run_jobs *jobs, run_jobs_which which, void (*remov
         status = unless_unreadable(status);
         shoal_job_free(&job);
         if (goes)
-            status = run_jobs_remove(jobs, ids[i].text, true);
+            status = run_jobs_remove(jobs, ids[i].text, false);
+        if (goes && status == SHOAL_USAGE) { /* a worker has come since */
+            goes = false;
+            status = SHOAL_OK;
+        }
         if (goes && status == SHOAL_OK)
             removed(context, ids[i].text);
+        *left += !goes;
     }
     shoal_job_list_free(&ids);
     return status;

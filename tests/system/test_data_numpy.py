@@ -47,7 +47,7 @@ def info(path, *options):
 
 
 def convert(source, target, *options, stdin=None):
-    result = shoal("convert", source, folder / target, *options, stdin=stdin)
+    result = shoal("convert", source, folder / target, "--force", *options, stdin=stdin)
     if result.returncode != 0:
         print(result.stderr.decode().strip())
     return folder / target

@@ -581,6 +581,11 @@ def a_job_is_removed_with_all_it_has():
     submit()
     succeeds("job", "remove", "--all-done", "--store", "st")
     assert [job["state"] for job in jobs()] == ["waiting"]
+    nothing = succeeds("job", "remove", "--all-done", "--store", "st").out
+    assert nothing == "no job is done; shoal job list shows the others\n", nothing
+    succeeds("job", "remove", "--all-unstarted", "--store", "st")
+    nothing = succeeds("job", "remove", "--all-unstarted", "--store", "st").out
+    assert nothing == "no job waits for its first worker\n", nothing
 
 
 @apart.test

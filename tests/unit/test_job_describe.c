@@ -3,6 +3,7 @@
 #include "scripted_world.h"
 
 #include "engine/store/job_record.h"
+#include "engine/store/job_admin.h"
 
 enum { MANY = 200, LEFT = 7, SILENT = 5 };
 
@@ -74,6 +75,30 @@ static void many_workers_take_a_few_requests(void **state)
     shoal_store_close(&store);
 }
 
+/* A worker that leaves between the listing and the reading of its record is not lost: its requests count. */
+static void a_worker_that_leaves_meanwhile(void **state)
+{
+    shoal_store *store = open_store("mem:leaving");
+    shoal_data *data = wrapped();
+    job_spec *spec = announced(store, data, NULL, 4);
+    job_worker_keys keys = {0};
+    shoal_job_worker *worker = NULL;
+    int64_t count = 0;
+    (void)state;
+    put_record_at(store, job_key_worker(spec->id, 1).text, 1);
+    EXPECT_OK(job_worker_keys_list(&keys, store, spec->id, soon()));
+    put_record_at(store, job_key_left(spec->id, 1).text, 1);
+    EXPECT_OK(shoal_store_remove(store, job_key_worker(spec->id, 1).text, soon()));
+    EXPECT_OK(job_worker_keys_read(&worker, &count, &keys, store, spec->id, spec->lease, soon()));
+    assert_int_equal(count, 1);
+    assert_true(worker[0].left && !worker[0].alive);
+    base_free(&worker);
+    job_worker_keys_release(&keys);
+    job_spec_free(&spec);
+    shoal_data_free(&data);
+    shoal_store_close(&store);
+}
+
 /* The clock moves by hand, and there is no other thread. */
 static int start_none(base_thread **out, void (*run)(void *context), void *context)
 {
@@ -87,6 +112,7 @@ int main(void)
     world.start = start_none;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(many_workers_take_a_few_requests, job_setup, job_teardown),
+        cmocka_unit_test_setup_teardown(a_worker_that_leaves_meanwhile, job_setup, job_teardown),
     };
     base_world_set(&world);
     return cmocka_run_group_tests(tests, NULL, NULL);

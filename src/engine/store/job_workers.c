@@ -122,22 +122,36 @@ typedef struct reading {
     int64_t deadline;
 } reading;
 
+/* Gets a worker's record, from where it was listed or, if the worker has left since then, from where it is now. */
+static int get_record(shoal_blob *out, bool *left, const reading *all, const job_worker_key *from)
+{
+    int status = SHOAL_ABSENT;
+    *left = from->left;
+    if (!from->left)
+        status = shoal_store_get_framed(all->store, job_key_worker(all->id, from->worker).text, JOB_KIND_WORKER, out,
+                                        all->deadline);
+    if (status != SHOAL_ABSENT)
+        return status;
+    *left = true;
+    return shoal_store_get_framed(all->store, job_key_left(all->id, from->worker).text, JOB_KIND_WORKER, out,
+                                  all->deadline);
+}
+
 /* What is broken, or gone since the listing, is left out. */
 static int read_worker(void *context, int64_t i)
 {
     const reading *all = context;
-    const job_worker_key *from = &all->keys->row[i];
     shoal_job_worker *out = &all->worker[i];
-    job_key key = from->left ? job_key_left(all->id, from->worker) : job_key_worker(all->id, from->worker);
     job_record record;
     shoal_blob blob = {0};
-    int status = shoal_store_get_framed(all->store, key.text, JOB_KIND_WORKER, &blob, all->deadline);
+    bool left = false;
+    int status = get_record(&blob, &left, all, &all->keys->row[i]);
     if (status == SHOAL_OK)
         status = job_record_decode(&record, blob.data, blob.size);
     if (status == SHOAL_OK) {
         copy_record(out, &record);
         out->age = blob.age;
-        out->left = from->left;
+        out->left = left;
         out->alive = !out->left && blob.age <= all->lease;
         all->there[i] = true;
     }
