@@ -45,6 +45,8 @@ MODELS = {
     "logistic": GRADIENT_MODEL + [f"own.{name}" for name in LOGISTIC_OWN],
     "autoencoder": GRADIENT_MODEL + [f"own.{name}" for name in AUTOENCODER_OWN],
     "logistic-predict": ["columns", "outputs", "classes", "probabilities"],
+    "bayes": ["phase", "columns", "target", "classes", "uniform", "smoothing"],
+    "bayes-predict": ["columns", "classes", "probabilities"],
     "features": AUTOENCODER_OWN,
 }
 

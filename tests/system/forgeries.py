@@ -292,7 +292,7 @@ FOR_PEOPLE = ("round.step", "round.objective", "round.change", "round.phase")
 
 def truth_of(real):
     """What may come of a forged truth; what classes there are is known from the data alone."""
-    return OTHER if real.learner == "logistic" else SHAPE
+    return OTHER if real.learner in ("logistic", "bayes") else SHAPE
 
 
 def model_may(real, name):
@@ -671,7 +671,7 @@ def of_real(real, reals, choice, each):
         yield from trailer_forgeries(real, choice, each)
         yield from kept_forgeries(real)
         yield from frame_forgeries(real)
-    if first or real.learner in ("logistic", "autoencoder"):
+    if first or real.learner in ("logistic", "bayes", "autoencoder"):
         yield from code_forgeries(real)
     if first or each > 1:
         yield from message_forgeries(real)

@@ -58,12 +58,14 @@ JOBS = {  # that are submitted as anyone would
     "binary": ["logistic", "binary.csv", *STEPS],
     "softmax": ["logistic", "three.csv", *STEPS, "--weights", "weights.csv"],
     "l1": ["logistic", "binary.csv", *STEPS, "--l1", "1", "--precision", "float32"],
+    "bayes": ["bayes", "three.csv", "--weights", "weights.csv"],
+    "uniform": ["bayes", "binary.csv", "--priors", "uniform"],
     "sparse": ["autoencoder", "rows.csv", "--hidden", "2", *STEPS],
     "tied": ["autoencoder", "rows.csv", "--hidden", "2", *STEPS, "--tied", "--activation", "relu", "--sparsity-weight",
              "0"],
 }
 HONEST = {"kmeans": ["rows.csv", *KMEANS, "--centres"], "logistic": ["three.csv", *STEPS, "--model"],
-          "autoencoder": ["rows.csv", "--hidden", "2", *STEPS, "--model"]}
+          "bayes": ["three.csv", "--model"], "autoencoder": ["rows.csv", "--hidden", "2", *STEPS, "--model"]}
 
 
 class Place:
@@ -128,6 +130,10 @@ def submit_real(place, store):
         "logistic-predict": forge.make_round(
             "logistic-predict", {"columns": 4, "outputs": 3, "classes": 3, "probabilities": 1},
             [0.5, -1, 1, 0.25] * 3 + [0, 0.1, -0.1] + [0, 1, 2],
+            [(b"labels", 4, 0, 8), (b"not finite", 3, 1, 8), (b"probabilities", 4, 0, 24)]),
+        "bayes-predict": forge.make_round(
+            "bayes-predict", {"columns": 4, "classes": 3, "probabilities": 1},
+            [0, 1, 2] + [-1, -1.5, -2] + [0.2, 0.5, 0.8] * 4 + [2, 3, 4] * 4,
             [(b"labels", 4, 0, 8), (b"not finite", 3, 1, 8), (b"probabilities", 4, 0, 24)]),
         "features": forge.make_round(
             "features", {"hidden": 2, "columns": 4, "activation": 1, "wide": 1, "scale": forge.bits(1.0)},
