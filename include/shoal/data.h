@@ -73,6 +73,7 @@ typedef struct shoal_data_options {
                                * column */
     bool need_target;         /* a target that is no column is an error, and not just no target */
     int missing;              /* SHOAL_MISSING_REFUSE, ...; the target is never filled in */
+    bool keep_text;           /* text files: a column of text is not an error, but NaN; see shoal_data_column_text */
     int64_t memory;           /* decode into a temporary file above this many bytes; 0 means half of what is free */
 } shoal_data_options;
 
@@ -96,6 +97,8 @@ SHOAL_API const char *shoal_data_format(const shoal_data *data);
 SHOAL_API const char *shoal_data_detail(const shoal_data *data);
 /* The header's name of a column of a text file, counted from 0; NULL when it has none or there is no such column. */
 SHOAL_API const char *shoal_data_column_name(const shoal_data *data, int64_t column);
+/* With keep_text: for a column of text, the sentence that names its first cell that is not a number; otherwise NULL. */
+SHOAL_API const char *shoal_data_column_text(const shoal_data *data, int64_t column);
 /* Whether the first line of a text file was taken for the names of its columns. */
 SHOAL_API bool shoal_data_has_header(const shoal_data *data);
 /* How many values were missing and were filled in, or went with their rows; and how many rows were left out. */

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "data/data_internal.h"
+#include "data/data_missing.h"
 
 typedef struct settings {
     cli_common common;
@@ -62,7 +63,16 @@ static int64_t value_bytes(const shoal_data *data)
     return shoal_data_rows(data) * shoal_data_columns(data) * (int64_t)shoal_type_size(shoal_data_type(data));
 }
 
-static int info_json(const shoal_data *data)
+static json_t *json_text_columns(const shoal_data *data)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < shoal_data_columns(data); i++)
+        if (shoal_data_column_text(data, i))
+            json_array_append_new(list, json_integer(i + 1));
+    return list;
+}
+
+static int info_json(const shoal_data *data, const data_missing *missing)
 {
     json_t *object = json_object();
     base_json_put(&object, "path", base_json_text(shoal_data_path(data)));
@@ -80,7 +90,44 @@ static int info_json(const shoal_data *data)
                 break;
         base_json_put(&object, "names", names);
     }
+    base_json_put(&object, "text_columns", json_text_columns(data));
+    if (missing->values > 0) {
+        base_json_put(&object, "missing_values", json_integer(missing->values));
+        base_json_put(&object, "missing_rows", json_integer(missing->rows));
+    }
     return cli_print_json(object);
+}
+
+/* Columns of text, which learners can only use as a target. */
+static void print_text_columns(const shoal_data *data)
+{
+    const char *before = "text      ";
+    for (int64_t i = 0; i < shoal_data_columns(data); i++) {
+        if (!shoal_data_column_text(data, i))
+            continue;
+        printf("%scolumn %" PRId64, before, i + 1);
+        before = ", ";
+        if (shoal_data_column_name(data, i)) {
+            fputs(" (", stdout);
+            cli_put_text(stdout, shoal_data_column_name(data, i));
+            fputc(')', stdout);
+        }
+    }
+    if (*before == ',')
+        putchar('\n');
+}
+
+/* A table that no learner would take as it is can still be described. */
+static int open_described(shoal_data **out, data_missing *missing, const char *path, shoal_data_options options)
+{
+    options.keep_text = true;
+    if (options.missing == SHOAL_MISSING_REFUSE)
+        options.missing = SHOAL_MISSING_KEEP;
+    *missing = (data_missing){0};
+    int status = shoal_data_open(out, path, &options);
+    return status == SHOAL_OK && options.missing == SHOAL_MISSING_KEEP && (*out)->format == &data_text
+               ? data_missing_count(missing, *out)
+               : status;
 }
 
 static int run_info(void *from_main, const char *const *word, int words)
@@ -88,11 +135,14 @@ static int run_info(void *from_main, const char *const *word, int words)
     settings *settings = from_main;
     shoal_data *data = NULL;
     (void)words;
-    int status = shoal_data_open(&data, word[0], &settings->data);
-    if (status < 0)
+    data_missing missing;
+    int status = open_described(&data, &missing, word[0], settings->data);
+    if (status < 0) {
+        shoal_data_free(&data);
         return status;
+    }
     if (settings->json) {
-        status = info_json(data);
+        status = info_json(data, &missing);
     } else {
         fputs("path      ", stdout);
         cli_put_text(stdout, shoal_data_path(data));
@@ -110,6 +160,10 @@ static int run_info(void *from_main, const char *const *word, int words)
             }
             putchar('\n');
         }
+        print_text_columns(data);
+        if (missing.values > 0)
+            printf("missing   %" PRId64 " value%s in %" PRId64 " row%s\n", missing.values, base_plural(missing.values),
+                   missing.rows, base_plural(missing.rows));
     }
     shoal_data_free(&data);
     return status;

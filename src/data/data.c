@@ -188,6 +188,7 @@ void shoal_data_free(shoal_data **inout)
     data_buffer_release(&data->buffer);
     base_free(&data->state);
     data_words_free(&data->words, data->words_count);
+    data_words_free(&data->not_numbers, data->columns);
     base_free(&data->means);
     base_free(&data->gone);
     base_free(&data->name_offsets);
@@ -274,6 +275,11 @@ const char *shoal_data_column_name(const shoal_data *data, int64_t column)
     if (column < 0 || column >= data->columns)
         return NULL;
     return data->names ? data->names + data->name_offsets[column] : NULL;
+}
+
+const char *shoal_data_column_text(const shoal_data *data, int64_t column)
+{
+    return data->not_numbers && column >= 0 && column < data->columns ? data->not_numbers[column] : NULL;
 }
 
 bool shoal_data_has_header(const shoal_data *data)

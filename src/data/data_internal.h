@@ -176,6 +176,7 @@ struct shoal_data {
     int64_t target;              /* the column that is known of each row, from 0; -1: none */
     char **words;                /* of the target, in the order of their bytes; NULL when it holds numbers */
     int64_t words_count;         /* of them */
+    char **not_numbers;          /* of columns of text, the sentence that says so; NULL when there are none */
     double *means;               /* what missing values of each column were replaced by; NULL without that */
     int64_t missing;             /* values that were missing and are not any more */
     int64_t source_rows;         /* before rows were left out; 0 when none was */

@@ -60,8 +60,7 @@ static int for_rows(shoal_data *data, void *context,
 typedef struct search {
     const shoal_data *data;
     data_missing found;
-    int64_t in_target; /* of the values */
-    bool *gone;        /* the rows that have any; may be NULL */
+    bool *gone; /* the rows that have any; may be NULL */
 } search;
 
 /* Not 0 when any value is not finite: most pieces have none, and this is all that is done with them. */
@@ -88,13 +87,13 @@ static int search_rows(void *context, const void *rows, int64_t first, int64_t c
     for (int64_t i = 0; i < count; i++) {
         const int64_t before = self->found.values;
         for (int64_t k = 0; k < columns; k++) {
-            if (!isnan(value_at(self->data, rows, i * columns + k)))
+            if (!isnan(value_at(self->data, rows, i * columns + k)) || shoal_data_column_text(self->data, k))
                 continue;
             if (self->found.values++ == 0) {
                 self->found.first_row = first + i;
                 self->found.first_column = k;
             }
-            self->in_target += k == self->data->target;
+            self->found.in_target += k == self->data->target;
         }
         self->found.rows += self->found.values > before;
         if (self->gone)
@@ -111,15 +110,17 @@ int data_missing_count(data_missing *out, shoal_data *data)
     return status;
 }
 
-int data_missing_refuse(const shoal_data *data, const data_missing *found)
+int data_missing_refuse(const shoal_data *data, const data_missing *found, const char *advice)
 {
     const char *name = shoal_data_column_name(data, found->first_column);
-    return shoal_fail(SHOAL_INVALID,
-                      "%s: %" PRId64 " value%s missing, the first in row %" PRId64 ", column %" PRId64
-                      "%s%.*s%s; --missing mean fills in the mean of the column, --missing drop leaves out the %s",
-                      data->path, found->values, found->values == 1 ? " is" : "s are", found->first_row + 1,
-                      found->first_column + 1, name && *name ? " (" : "", DATA_SHOWN_BYTES, name ? name : "",
-                      name && *name ? ")" : "", found->rows == 1 ? "row" : "rows");
+    if (!advice) /* a target is never filled in */
+        advice = found->in_target > 0 ? "--missing drop leaves out such rows"
+                                      : "--missing mean fills in the mean of the column, --missing drop leaves out "
+                                        "such rows";
+    return shoal_fail(
+        SHOAL_INVALID, "%s: %" PRId64 " value%s missing, the first in row %" PRId64 ", column %" PRId64 "%s%.*s%s; %s",
+        data->path, found->values, found->values == 1 ? " is" : "s are", found->first_row + 1, found->first_column + 1,
+        name && *name ? " (" : "", DATA_SHOWN_BYTES, name ? name : "", name && *name ? ")" : "", advice);
 }
 
 /* ---- a copy that may be changed ---------------------------------------------------------------------------------- */

@@ -24,10 +24,11 @@ int data_words_renumber(shoal_data *data, double *values, int64_t count, int64_t
 typedef struct data_missing {
     int64_t values, rows;            /* NaN, and rows that have any */
     int64_t first_row, first_column; /* of the first, from 0 */
+    int64_t in_target;               /* of the values */
 } data_missing;
-/* Counts them; whole numbers have none, and so have rows that can't be read here. */
+/* Counts them; whole numbers have none, and so have columns of text and rows that can't be read here. */
 int data_missing_count(data_missing *out, shoal_data *data);
-/* SHOAL_INVALID: how many values are missing, where the first is, and what to do. */
-int data_missing_refuse(const shoal_data *data, const data_missing *found);
+/* SHOAL_INVALID: how many values are missing, where the first is, and `advice`; NULL: what --missing can do. */
+int data_missing_refuse(const shoal_data *data, const data_missing *found, const char *advice);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "data_internal.h"
+#include "data_words.h"
 
 /* Rows are read this many bytes at a time. */
 enum { AT_ONCE_BYTES = 1 << 20 };
@@ -101,13 +102,18 @@ static int select_names(char **names, size_t **offsets, const shoal_data *data, 
 }
 
 /* What else is known of the columns: the means of the chosen ones, and where the target is now. */
-static int select_facts(double **means, int64_t *target, const shoal_data *data, const selection *chosen)
+static int select_facts(double **means, char ***not_numbers, int64_t *target, const shoal_data *data,
+                        const selection *chosen)
 {
     int status = data->means ? base_alloc(means, (size_t)chosen->count, sizeof **means, "means of columns") : SHOAL_OK;
+    if (status == SHOAL_OK && data->not_numbers)
+        status = base_alloc(not_numbers, (size_t)chosen->count, sizeof **not_numbers, "columns");
     *target = -1;
     for (int64_t i = 0; i < chosen->count && status == SHOAL_OK; i++) {
         if (data->means)
             (*means)[i] = data->means[chosen->columns[i]];
+        if (data->not_numbers && data->not_numbers[chosen->columns[i]])
+            status = base_copy_text(&(*not_numbers)[i], data->not_numbers[chosen->columns[i]]);
         if (chosen->columns[i] == data->target)
             *target = i;
     }
@@ -167,7 +173,7 @@ static int copy_selected(shoal_data **out, shoal_data *data, const selection *ch
     if (status == SHOAL_OK)
         status = select_names(&copy->names, &copy->name_offsets, data, chosen);
     if (status == SHOAL_OK)
-        status = select_facts(&copy->means, &copy->target, data, chosen);
+        status = select_facts(&copy->means, &copy->not_numbers, &copy->target, data, chosen);
     if (status == SHOAL_OK)
         status = base_format(&copy->detail, "%s; %" PRId64 " of %" PRId64 " column%s, copied",
                              data->detail ? data->detail : data->format->name, chosen->count, data->columns,
@@ -209,12 +215,13 @@ static int rearrange(shoal_data *data, const int64_t *columns, int64_t count)
     char *names = NULL;
     size_t *offsets = NULL;
     double *means = NULL;
+    char **not_numbers = NULL;
     int64_t target = -1;
     int status = selection_init(&chosen, data, columns, count);
     if (status == SHOAL_OK)
         status = select_names(&names, &offsets, data, &chosen);
     if (status == SHOAL_OK)
-        status = select_facts(&means, &target, data, &chosen);
+        status = select_facts(&means, &not_numbers, &target, data, &chosen);
     if (status == SHOAL_OK)
         status = select_in_place(data, &chosen);
     base_free(&chosen.runs);
@@ -222,12 +229,15 @@ static int rearrange(shoal_data *data, const int64_t *columns, int64_t count)
         base_free(&names);
         base_free(&offsets);
         base_free(&means);
+        data_words_free(&not_numbers, count);
         return status;
     }
     base_free(&data->names);
     base_free(&data->name_offsets);
     base_free(&data->means);
+    data_words_free(&data->not_numbers, data->columns);
     data->means = means;
+    data->not_numbers = not_numbers;
     data->target = target;
     data->names = names;
     data->name_offsets = offsets;

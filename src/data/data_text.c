@@ -100,7 +100,8 @@ static void advise_to_drop(char *out, size_t size, const text_reader *reader, in
              reader->target >= 0 ? " makes it the target" : "");
 }
 
-static int fail_field(const text_reader *reader, int64_t line, int64_t index, const text_field *field)
+/* "x.csv: line 2, column 5 (species): "cat" is not a number", and what to do. */
+static int describe_field(char **out, const text_reader *reader, int64_t line, int64_t index, const text_field *field)
 {
     const shoal_data *data = reader->data;
     char place[TEXT_PLACE_BYTES], advice[96 + 2 * DATA_SHOWN_BYTES] = "";
@@ -110,10 +111,30 @@ static int fail_field(const text_reader *reader, int64_t line, int64_t index, co
         strcpy(advice, "; decimals need a point, not a comma");
     else if (line == reader->first_line && reader->may_be_header)
         strcpy(advice, "; if this line holds the names of columns, use --header yes");
-    else if (data->buffer.size == 0) /* the first row: no typing error, but a column of text */
+    else if (data->buffer.size == 0 && !reader->keep_text) /* the first row: no typing error, but a column of text */
         advise_to_drop(advice, sizeof advice, reader, index);
-    return shoal_fail(SHOAL_INVALID, "%s: %s: \"%.*s\" is not a number%s", data->path, place, shown, field->text,
-                      advice);
+    return base_format(out, "%s: %s: \"%.*s\" is not a number%s", data->path, place, shown, field->text, advice);
+}
+
+/* A cell that should be a number: an error, or the first of a column of text. */
+static int take_text(text_reader *reader, int64_t index, const text_field *field)
+{
+    const int64_t line = reader->line + data_text_count_newlines(reader->at, field->text);
+    char *sentence = NULL;
+    int status = SHOAL_OK;
+    if (!reader->keep_text) {
+        status = describe_field(&sentence, reader, line, index, field);
+        if (status == SHOAL_OK)
+            status = shoal_fail(SHOAL_INVALID, "%s", sentence);
+        base_free(&sentence);
+        return status;
+    }
+    char ***noted = &reader->data->not_numbers;
+    if (!*noted)
+        status = base_alloc(noted, (size_t)reader->kept, sizeof **noted, "columns");
+    if (status == SHOAL_OK && !(*noted)[reader->place[index]])
+        status = describe_field(&(*noted)[reader->place[index]], reader, line, index, field);
+    return status;
 }
 
 static int fail_missing(const text_reader *reader)
@@ -160,9 +181,8 @@ typedef struct row_seen {
     int64_t extra_lines;        /* line ends inside of fields */
 } row_seen;
 
-static void see_missing(row_seen *seen, double *out, const text_reader *reader, const text_field *field, int64_t index)
+static void see_missing(row_seen *seen, const text_reader *reader, const text_field *field, int64_t index)
 {
-    *out = NAN;
     seen->blank |= !data_text_is_number(field);
     seen->missing_target |= reader->place[index] == reader->target;
     if (seen->missing++ > 0)
@@ -181,12 +201,14 @@ static int take_any_cell(double *out, text_field *field, row_seen *seen, text_re
     const bool is_number = data_text_is_number(field);
     if (is_number)
         data_number_parse(out, field->text);
+    else
+        *out = NAN;
     if (data_is_missing(field->text, field->length) || (is_number && isnan(*out)))
-        see_missing(seen, out, reader, field, index);
+        see_missing(seen, reader, field, index);
     else if (is_target)
         return data_text_take_target(out, field, reader, index);
     else if (!is_number)
-        return fail_field(reader, reader->line + data_text_count_newlines(reader->at, field->text), index, field);
+        return take_text(reader, index, field);
     return SHOAL_OK;
 }
 
@@ -315,8 +337,13 @@ static int finish_text(text_reader *reader, const shoal_data_options *options)
 
 static int open_text(shoal_data *data, data_source *source, const shoal_data_options *options)
 {
-    text_reader reader = {
-        .data = data, .source = source, .line = 1, .delimiter = ',', .header = options->header, .target = -1};
+    text_reader reader = {.data = data,
+                          .source = source,
+                          .line = 1,
+                          .delimiter = ',',
+                          .header = options->header,
+                          .target = -1,
+                          .keep_text = options->keep_text};
     int status = start_text(&reader);
     if (status == SHOAL_OK)
         status = data_text_read_start(&reader);

@@ -38,6 +38,7 @@ typedef struct text_reader {
     int64_t missing;      /* cells that hold nothing or "nan" */
     int64_t missing_line; /* and where the first of them is */
     int64_t missing_field;
+    bool keep_text;             /* columns of text are noted, and not refused */
     bool blank, missing_target; /* one of them is not "nan"; is the target's */
 } text_reader;
 

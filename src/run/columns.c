@@ -347,6 +347,32 @@ static int settle_known(shoal_outcome *outcome, int64_t target)
                       self->schema.target ? self->schema.target : "", self->schema.target ? "'" : "");
 }
 
+/* Columns of text are none of a model's, which says how many there must be. */
+static int choose_by_number(int64_t *columns, int64_t *count, const shoal_outcome *outcome, int64_t target)
+{
+    const char *text = NULL;
+    *count = 0;
+    for (int64_t i = 0; i < outcome->columns; i++) {
+        const char *here = i == target ? NULL : shoal_data_column_text(outcome->data, i);
+        text = text ? text : here;
+        if (i != target && !here)
+            columns[(*count)++] = i;
+    }
+    return text && *count != outcome->columns_used.schema.columns ? shoal_fail(SHOAL_INVALID, "%s", text) : SHOAL_OK;
+}
+
+static int choose_by_name(int64_t *columns, int64_t *count, const shoal_outcome *outcome)
+{
+    const run_columns *self = &outcome->columns_used;
+    *count = self->schema.columns;
+    int status = learn_schema_match(columns, &self->schema, outcome->data, own_columns(outcome), outcome->data_name,
+                                    self->model);
+    for (int64_t i = 0; i < *count && status == SHOAL_OK; i++)
+        if (shoal_data_column_text(outcome->data, columns[i]))
+            status = shoal_fail(SHOAL_INVALID, "%s", shoal_data_column_text(outcome->data, columns[i]));
+    return status;
+}
+
 static int settle_applying(shoal_outcome *outcome)
 {
     const run_columns *self = &outcome->columns_used;
@@ -358,14 +384,8 @@ static int settle_applying(shoal_outcome *outcome)
     if (status == SHOAL_OK)
         status =
             base_alloc(&columns, (size_t)(all > schema->columns ? all : schema->columns), sizeof *columns, "columns");
-    if (status == SHOAL_OK && named)
-        status =
-            learn_schema_match(columns, schema, outcome->data, own_columns(outcome), outcome->data_name, self->model);
-    for (int64_t i = 0; i < all && status == SHOAL_OK && !named; i++)
-        if (i != target)
-            columns[count++] = i; /* by number, and the model says how many there must be */
-    if (named)
-        count = schema->columns;
+    if (status == SHOAL_OK)
+        status = named ? choose_by_name(columns, &count, outcome) : choose_by_number(columns, &count, outcome, target);
     if (status == SHOAL_OK)
         status = use_columns(outcome, columns, count);
     base_free(&columns);

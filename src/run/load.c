@@ -143,8 +143,10 @@ static void choose_reading(shoal_data_options *reading, char number[24], const s
         snprintf(number, 24, "%" PRId64, model->target_column);
         reading->target = number;
     }
-    if (model && reading->missing == SHOAL_MISSING_MEAN)
-        reading->missing = SHOAL_MISSING_KEEP; /* the model's means take their place */
+    if (!model)
+        return;
+    reading->keep_text = true; /* also of columns that the model does not use, and so is what is missing there */
+    reading->missing = SHOAL_MISSING_KEEP;
 }
 
 /* Rows that a model is applied to, once they have its columns. */
@@ -193,13 +195,29 @@ int run_load_alone(shoal_outcome *outcome)
     return status;
 }
 
+static int refuse_missing(const shoal_outcome *outcome, const data_missing *found)
+{
+    const run_columns *columns = &outcome->columns_used;
+    char *advice = NULL;
+    int status = columns->model
+                     ? base_format(&advice,
+                                   columns->schema.fill ? "--missing mean fills in the means that %s was trained with"
+                                                        : "fill in what is missing, or train %s with --missing mean",
+                                   columns->model)
+                     : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = data_missing_refuse(outcome->data, found, advice);
+    base_free(&advice);
+    return status;
+}
+
 int run_explain_missing(const shoal_outcome *outcome, int status)
 {
     char *told = NULL;
     data_missing found = {0};
     if (outcome->data && !outcome->request->rows && base_copy_text(&told, shoal_error()) == SHOAL_OK &&
         data_missing_count(&found, outcome->data) == SHOAL_OK && found.values > 0)
-        status = data_missing_refuse(outcome->data, &found);
+        status = refuse_missing(outcome, &found);
     else if (told)
         status = shoal_fail(status, "%s", told);
     base_free(&told);

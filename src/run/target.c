@@ -185,6 +185,19 @@ static int join_means(shoal_data *joined, const shoal_data *data)
     return SHOAL_OK;
 }
 
+/* The columns of text, of which the target is none. */
+static int join_text(shoal_data *joined, shoal_data *data)
+{
+    if (!data->not_numbers)
+        return SHOAL_OK;
+    int status = base_alloc(&joined->not_numbers, (size_t)joined->columns, sizeof *joined->not_numbers, "columns");
+    if (status < 0)
+        return status;
+    memcpy(joined->not_numbers, data->not_numbers, (size_t)data->columns * sizeof *data->not_numbers);
+    base_free(&data->not_numbers);
+    return SHOAL_OK;
+}
+
 /* What was known of the data beside their values moves to the joined ones. */
 static void move_facts(shoal_data *joined, shoal_data *data, shoal_data *file)
 {
@@ -216,6 +229,8 @@ static int join(shoal_outcome *outcome, const known *from)
         status = join_names(self.joined, outcome->data);
     if (status == SHOAL_OK)
         status = join_means(self.joined, outcome->data);
+    if (status == SHOAL_OK)
+        status = join_text(self.joined, outcome->data);
     if (status == SHOAL_OK)
         status = base_format(&self.joined->detail, "%s; the target is from %s",
                              outcome->data->detail ? outcome->data->detail : "rows", from->path);

@@ -691,6 +691,17 @@ def a_header_is_found_whatever_columns_are_read():
 
 
 @test
+def tables_that_no_learner_takes_are_described():
+    write("mixed.csv", "city,a,b,mayor\nParis,1,nan,Anne\nRome,,?,Roberto\nOslo,5,6,\n")
+    told = succeeds("data", "info", "mixed.csv")
+    assert told.endswith("names     city, a, b, mayor\ntext      column 1 (city), column 4 (mayor)\n"
+                         "missing   3 values in 2 rows\n"), told
+    told = json.loads(succeeds("data", "info", "mixed.csv", "--json"))
+    assert told["text_columns"] == [1, 4] and told["missing_values"] == 3 and told["missing_rows"] == 2, told
+    fails(1, '"Paris" is not a number', "data", "head", "mixed.csv")
+
+
+@test
 def columns_are_chosen_in_any_format():
     X = numpy.arange(60.0).reshape(10, 6)
     numpy.save("x.npy", X)

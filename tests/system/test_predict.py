@@ -389,6 +389,56 @@ def rows_without_a_target_are_dropped_from_generated_data():
     assert "59 rows" in done.stdout, done.stdout
 
 
+def flowers(path, header=True):
+    """Four columns of numbers and two of text, the first and the last."""
+    X, kinds = rows(60, 4) + np.arange(60)[:, None] % 3 * 4, ["iris", "lily", "rose"]
+    with open(path, "w") as file:
+        file.write("id,a,b,c,d,kind\n" if header else "")
+        for i, row in enumerate(X):
+            file.write(f"plant{i}," + ",".join(map(str, row)) + f",{kinds[i % 3]}\n")
+    return X
+
+
+@apart.test
+def columns_of_text_that_a_model_does_not_use_are_left_out():
+    np.save("x.npy", flowers("x.csv"))
+    flowers("plain.csv", header=False)
+    for data, drop, told in (("x.csv", "id,kind", "'id', 'kind'"), ("plain.csv", "1,6", "column 1, column 6")):
+        shoal("kmeans", data, "-k", 3, "--drop-column", drop, "--model", "k.safetensors", "--quiet")
+        shoal("predict", "k.safetensors", "x.npy", "--labels", "expected.npy", "--quiet")
+        done = shoal("predict", "k.safetensors", data, "--labels", "l.npy").stdout
+        assert f"\ncolumns    left out {told}\n" in done, done
+        assert (np.load("l.npy") == np.load("expected.npy")).all()
+    done = shoal("predict", "k.safetensors", "plain.csv", "--drop-column", "2", code=1).stderr
+    assert done.startswith("shoal: plain.csv: line 1, column 1: \"plant0\" is not a number\n"), done
+    shoal("logistic", "x.csv", "--drop-column", "id", "--model", "m.safetensors", "--quiet")
+    assert score("m.safetensors", "x.csv")["accuracy"] == 1
+    np.savetxt("y.csv", np.array(["iris", "lily", "rose"] * 20), fmt="%s")
+    assert score("m.safetensors", "x.csv", "--target", "y.csv")["accuracy"] == 1
+    # What is missing in the model's columns is told first; then what is not a number in them, without false hints.
+    with open("city.csv", "w") as file:
+        file.write("city,x\nParis,1\n")
+    refuses(1, "city.csv has no columns 'a', 'b', 'c' and 1 more, which m.safetensors needs", "m.safetensors",
+            "city.csv")
+    with open("bad.csv", "w") as file:
+        file.write("id,a,b,c,d\nplant1,much,2,3,4\n")
+    refuses(1, "bad.csv: line 2, column 2 (a): \"much\" is not a number", "m.safetensors", "bad.csv")
+
+
+@apart.test
+def missing_values_matter_where_a_model_looks():
+    flowers("x.csv")
+    for words, advice in (([], "fill in what is missing, or train m.safetensors with --missing mean"),
+                          (["--missing", "mean"],
+                           "--missing mean fills in the means that m.safetensors was trained with")):
+        shoal("kmeans", "x.csv", "-k", 3, "--drop-column", "id,kind", "--model", "m.safetensors", "--quiet", *words)
+        with open("gap.csv", "w") as file:
+            file.write("id,a,b,c,d\n,1,2,3,4\nplant1,1,,3,NA\n")
+        refuses(1, f"gap.csv: 2 values are missing, the first in row 2, column 2 (b); {advice}", "m.safetensors",
+                "gap.csv")
+    shoal("predict", "m.safetensors", "gap.csv", "--missing", "mean", "--quiet")
+
+
 @apart.test
 def schemas_that_lie():
     np.save("x.npy", rows(10, 2))

@@ -56,7 +56,7 @@ static void of_arrays(void **state)
     shoal_data *data = open_data(path);
     assert_int_equal(data_missing_count(&found, data), SHOAL_OK);
     assert_true(found.values == 1 && found.rows == 1 && found.first_row == 1 && found.first_column == 0);
-    assert_int_equal(data_missing_refuse(data, &found), SHOAL_INVALID);
+    assert_int_equal(data_missing_refuse(data, &found, NULL), SHOAL_INVALID);
     assert_non_null(strstr(shoal_error(), "1 value is missing, the first in row 2, column 1;"));
     shoal_data_free(&data);
     for (int missing = SHOAL_MISSING_MEAN; missing <= SHOAL_MISSING_DROP; missing++) {

@@ -1,6 +1,8 @@
 /* Text files: delimiters, headers, quotes, line ends, columns left out, and the message for each wrong file. */
 #include "data_support.h"
 
+#include "data/data_select.h"
+
 #include <math.h>
 
 static shoal_data *open_text(const char *text)
@@ -274,6 +276,25 @@ static void test_dropped_columns(void **state)
     refuse_with(write_text("d.csv", "1 2\n"), &(shoal_data_options){.columns = 2}, SHOAL_USAGE, "raw file needs");
 }
 
+static void test_columns_of_text(void **state)
+{
+    (void)state;
+    const char *path = write_text("d.csv", "x,kind,y\n1,cat,2\n3,,4\n5,7,z\n");
+    shoal_data *data = open_with(path, &(shoal_data_options){.keep_text = true, .missing = SHOAL_MISSING_KEEP});
+    assert_null(shoal_data_column_text(data, 0));
+    assert_null(shoal_data_column_text(data, -1));
+    assert_null(shoal_data_column_text(data, 3));
+    assert_non_null(strstr(shoal_data_column_text(data, 1), "d.csv: line 2, column 2 (kind): \"cat\" is not a number"));
+    assert_non_null(strstr(shoal_data_column_text(data, 2), "d.csv: line 4, column 3 (y): \"z\" is not a number"));
+    assert_int_equal(data_select(&data, (int64_t[]){2, 0}, 2), SHOAL_OK);
+    assert_non_null(strstr(shoal_data_column_text(data, 0), "\"z\" is not a number"));
+    assert_null(shoal_data_column_text(data, 1));
+    shoal_data_free(&data);
+    data = open_with(path, &(shoal_data_options){.keep_text = true, .missing = SHOAL_MISSING_KEEP, .target = "kind"});
+    assert_null(shoal_data_column_text(data, 1)); /* whose words are known */
+    shoal_data_free(&data);
+}
+
 /* Rows that cross the ends of chunks, in plain text, in gzip members, and with a temporary file. */
 static void test_many_rows(void **state)
 {
@@ -337,6 +358,7 @@ int main(void)
         cmocka_unit_test(test_ragged_rows),
         cmocka_unit_test(test_nothing_there),
         cmocka_unit_test(test_dropped_columns),
+        cmocka_unit_test(test_columns_of_text),
         cmocka_unit_test(test_many_rows),
         cmocka_unit_test(test_wide_rows),
         cmocka_unit_test(test_header_by_itself),
