@@ -228,7 +228,9 @@ static int run_convert(void *from_main, const char *const *word, int words)
         status = shoal_data_open(&data, word[0], &settings->data);
     if (status == SHOAL_OK) {
         outputs[0].content.type = shoal_type_name(shoal_data_type(data));
+        outputs[0].content.rows = shoal_data_rows(data);
         outputs[0].content.columns = shoal_data_columns(data);
+        outputs[0].content.names = data_write_has_header(data) ? data : NULL;
         status = run_files_check_old(outputs, settings->force);
     }
     if (status == SHOAL_OK)

@@ -9,7 +9,9 @@
 #include "array.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "data_text.h"
+#include "content_text.h"
+#include "data_internal.h"
+#include "picture.h"
 #include "safetensors.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
@@ -78,16 +80,19 @@ int data_content_check_name(const char *option, const char *path, const data_con
 
 /* ---- what is in a file ------------------------------------------------------------------------------------------- */
 
-enum { FIRST_BYTES = 1 << 20 };
+enum { FIRST_BYTES = 64 << 10 };
 
 /* What a file was found to hold. */
 typedef struct holding {
     enum { HOLDS_OTHER, HOLDS_NPY, HOLDS_IDX, HOLDS_PNG, HOLDS_SVG, HOLDS_TENSORS, HOLDS_TRACE, HOLDS_TEXT } what;
     char type[24]; /* "float64", "words"; "" when it is unknown */
     int rank;
-    int64_t columns; /* of text; 0 when the first line is longer than what was read */
     bool gzip;
-    char learner[64]; /* of tensors; "" for none */
+    bool ours;           /* of a picture: it says that this program made it */
+    char learner[64];    /* of tensors; "" for none */
+    char *start;         /* of the file, and a newline and NUL; freed with the struct */
+    content_text text;   /* the start, without that newline */
+    content_table table; /* of text */
 } holding;
 
 static void look_at_npy(holding *out, const unsigned char *head, size_t size)
@@ -128,92 +133,72 @@ static void look_at_tensors(holding *out, const char *path)
     data_safetensors_close(&file);
 }
 
-/* Counts the fields of the next line that is neither blank nor a comment.  False when there is none as a whole. */
-static bool read_line(int64_t *fields, bool *numbers, const char **at, const char *end, char delimiter)
-{
-    text_reader reader = {.at = *at, .end = (char *)end, .delimiter = delimiter};
-    text_field field;
-    *fields = 0;
-    *numbers = true;
-    if (data_text_skip_to_row(&reader) != SHOAL_OK)
-        return false;
-    for (*at = reader.at; data_text_take_field(&field, *at, end, delimiter); *at = field.next) {
-        ++*fields;
-        *numbers &= field.length == 0 || data_text_is_number(&field);
-        if (field.last) {
-            *at = field.next;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The first line may be a header: the second one tells numbers from words. */
-static void look_at_text(holding *out, const char *text, size_t size, char delimiter)
-{
-    const char *at = text, *end = text + size;
-    int64_t fields, more;
-    bool numbers, below;
-    if (memchr(text, '\0', size))
-        return;
-    out->what = HOLDS_TEXT;
-    if (!read_line(&fields, &numbers, &at, end, delimiter))
-        return;
-    out->columns = fields;
-    if (read_line(&more, &below, &at, end, delimiter))
-        numbers = below;
-    snprintf(out->type, sizeof out->type, "%s", numbers ? "numbers" : "words");
-}
-
 static bool starts(const char *text, size_t size, const char *with)
 {
     return size >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
 }
 
-/* `text` has `size` bytes, a newline and NUL. */
-static void look(holding *out, const char *path, const char *text, size_t size, char delimiter)
+/* Whether every line is one of a trace. */
+static bool is_trace(const char *text, size_t size)
 {
-    const unsigned char *head = (const unsigned char *)text;
-    if (starts(text, size, "\x93NUMPY"))
-        look_at_npy(out, head, size);
-    else if (starts(text, size, "\x89PNG\r\n\x1a\n"))
+    const char *end = text + size;
+    bool trace = size > 0;
+    for (const char *at = text; at && at < end && trace; at = memchr(at, '\n', (size_t)(end - at)), at += at != NULL)
+        trace = starts(at, (size_t)(end - at), "{\"round\": ") || (at > text && end - at < 10);
+    return trace;
+}
+
+static void look_at_text(holding *out)
+{
+    const content_text lines = {out->start, out->text.size + 1, out->text.whole, out->text.delimiter};
+    data_content_text_read(&out->table, &lines);
+    out->what = out->table.values == TABLE_BYTES ? HOLDS_OTHER : HOLDS_TEXT;
+}
+
+static void look(holding *out, const char *path)
+{
+    const char *text = out->start;
+    const size_t size = out->text.size, first = size < 1024 ? size : 1024;
+    if (starts(text, size, "\x93NUMPY")) {
+        look_at_npy(out, (const unsigned char *)text, size);
+    } else if (starts(text, size, "\x89PNG\r\n\x1a\n")) {
         out->what = HOLDS_PNG;
-    else if (starts(text, size, "{\"round\": "))
+        out->ours = memmem(text, first, DATA_PICTURE_PNG_MARK, sizeof DATA_PICTURE_PNG_MARK - 1) != NULL;
+    } else if (is_trace(text, size)) {
         out->what = HOLDS_TRACE;
-    else if (starts(text, size, "<") && memmem(text, size < 4096 ? size : 4096, "<svg", 4))
+    } else if (starts(text, size, "<") && memmem(text, first, "<svg", 4)) {
         out->what = HOLDS_SVG;
-    else if (size > 8 && text[8] == '{' && text[7] == 0)
+        out->ours = memmem(text, first, DATA_PICTURE_SVG_MARK, sizeof DATA_PICTURE_SVG_MARK - 1) != NULL;
+    } else if (size > 8 && text[8] == '{' && text[7] == 0) {
         look_at_tensors(out, path);
-    else if (!look_at_idx(out, head, size))
-        look_at_text(out, text, size + 1, delimiter);
+    } else if (!look_at_idx(out, (const unsigned char *)text, size)) {
+        look_at_text(out);
+    }
 }
 
 /* Reads the start of a file.  What can't be read, or not as what it seems to be, holds something else. */
 static int find_holding(holding *out, const char *path, char delimiter)
 {
     data_source source = {0};
-    char *text = NULL;
     size_t got = 0;
     *out = (holding){0};
-    int status = base_alloc(&text, FIRST_BYTES + 2, 1, "the start of a file");
-    if (status < 0)
-        return status;
-    if (data_source_open(&source, path, true) == SHOAL_OK) {
-        if (data_source_read(&got, &source, text, FIRST_BYTES) == SHOAL_OK && got > 0) {
-            text[got] = '\n'; /* also the last line ends */
+    int status = base_alloc(&out->start, FIRST_BYTES + 2, 1, "the start of a file");
+    if (status == SHOAL_OK && data_source_open(&source, path, true) == SHOAL_OK) {
+        if (data_source_read(&got, &source, out->start, FIRST_BYTES) == SHOAL_OK && got > 0) {
+            out->start[got] = '\n';
+            out->text = (content_text){out->start, got, got < FIRST_BYTES, delimiter};
             out->gzip = source.gunzip != NULL;
-            look(out, path, text, got, delimiter);
+            look(out, path);
         }
         data_source_close(&source);
     }
-    base_free(&text);
-    return SHOAL_OK;
+    return status;
 }
 
 /* "int64 with 2 dimensions" */
 static void describe_array(char *out, size_t size, const char *type, int rank)
 {
-    const char *what = strcmp(type, "words") == 0 ? "words" : *type ? type : "numbers";
+    const char *what = *type ? type : "numbers";
     if (rank > 0)
         snprintf(out, size, "%s with %d dimension%s", what, rank, rank == 1 ? "" : "s");
     else
@@ -222,20 +207,18 @@ static void describe_array(char *out, size_t size, const char *type, int rank)
 
 static void describe(char *out, size_t size, const holding *holds)
 {
+    static const char foreign[] = " that another program made";
     char array[64];
     describe_array(array, sizeof array, holds->type, holds->rank);
     switch (holds->what) {
     case HOLDS_NPY: snprintf(out, size, "an .npy array of %s", array); break;
     case HOLDS_IDX: snprintf(out, size, "an IDX array of %s", array); break;
-    case HOLDS_PNG: snprintf(out, size, "a PNG picture"); break;
-    case HOLDS_SVG: snprintf(out, size, "an SVG picture"); break;
+    case HOLDS_PNG: snprintf(out, size, "a PNG picture%s", holds->ours ? "" : foreign); break;
+    case HOLDS_SVG: snprintf(out, size, "an SVG picture%s", holds->ours ? "" : foreign); break;
     case HOLDS_TRACE: snprintf(out, size, "a trace"); break;
     case HOLDS_TENSORS: snprintf(out, size, "tensors%s%s", *holds->learner ? " of " : "", holds->learner); break;
-    case HOLDS_TEXT:
-        snprintf(out, size, "%s in %lld column%s", *holds->type ? holds->type : "text", (long long)holds->columns,
-                 holds->columns == 1 ? "" : "s");
-        break;
-    default: snprintf(out, size, "something else");
+    case HOLDS_TEXT: data_content_text_describe(out, size, &holds->table); break;
+    default: snprintf(out, size, "unknown bytes");
     }
     if (holds->gzip && strlen(out) + 10 < size)
         strcat(out, ", gzipped");
@@ -253,34 +236,46 @@ static char delimiter_of(const char *format)
     return !format || strncmp(format, "csv", 3) == 0 ? ',' : strncmp(format, "tsv", 3) == 0 ? '\t' : ' ';
 }
 
-static bool fits_array(const holding *holds, const data_content *content, const char *format)
+/* Raw values look like nothing: their number is all there is to compare. */
+static bool fits_raw(const holding *holds, const char *path, const data_content *content)
 {
-    const bool words = content->type && strcmp(content->type, "words") == 0;
+    shoal_type type;
+    struct stat info;
+    size_t bytes = 0;
+    if (holds->what != HOLDS_OTHER || holds->gzip || content->rows <= 0 || content->columns <= 0 || !content->type ||
+        shoal_type_parse(&type, content->type) < 0 || stat(path, &info) < 0)
+        return false;
+    return base_multiply(&bytes, (size_t)content->rows, (size_t)content->columns) &&
+           base_multiply(&bytes, bytes, shoal_type_size(type)) && (uint64_t)info.st_size == bytes;
+}
+
+static bool fits_array(const holding *holds, const char *path, const data_content *content, const char *format)
+{
     const bool typed = !content->type || strcmp(content->type, holds->type) == 0;
     const bool flat = holds->rank == 1 && content->columns == 1; /* one column is a row of values in IDX */
     if (holds->gzip != base_text_ends(format, ".gz"))
         return false;
     if (is_text_format(format))
-        return holds->what == HOLDS_TEXT && (words || strcmp(holds->type, "words") != 0) &&
-               (!content->columns || !holds->columns || content->columns == holds->columns);
+        return holds->what == HOLDS_TEXT && data_content_text_fits(&holds->text, content);
     if (strncmp(format, "idx", 3) == 0)
         return holds->what == HOLDS_IDX && typed && (!content->rank || content->rank == holds->rank || flat);
     if (strcmp(format, "npy") == 0)
         return holds->what == HOLDS_NPY && typed && (!content->rank || content->rank == holds->rank);
-    return holds->what == HOLDS_OTHER; /* raw values look like nothing */
+    return fits_raw(holds, path, content);
 }
 
 static bool fits(const holding *holds, const char *path, const data_content *content)
 {
     const char *format = array_format(path, content);
     switch (content->kind) {
-    case DATA_CONTENT_ARRAY: return format && fits_array(holds, content, format);
-    case DATA_CONTENT_PICTURE: return holds->what == (base_text_ends(path, ".svg") ? HOLDS_SVG : HOLDS_PNG);
-    case DATA_CONTENT_CHART: return holds->what == HOLDS_SVG;
+    case DATA_CONTENT_ARRAY: return format && fits_array(holds, path, content, format);
+    case DATA_CONTENT_PICTURE:
+        return holds->ours && holds->what == (base_text_ends(path, ".svg") ? HOLDS_SVG : HOLDS_PNG);
+    case DATA_CONTENT_CHART: return holds->ours && holds->what == HOLDS_SVG;
     case DATA_CONTENT_TRACE: return holds->what == HOLDS_TRACE;
     case DATA_CONTENT_RESULT:
         if (!base_text_ends(path, ".safetensors"))
-            return format && fits_array(holds, content, format);
+            return format && fits_array(holds, path, content, format);
         break;
     default: break;
     }
@@ -290,36 +285,56 @@ static bool fits(const holding *holds, const char *path, const data_content *con
 static void describe_content(char *out, size_t size, const char *path, const data_content *content)
 {
     const char *format = array_format(path, content);
-    char array[64];
-    if (base_text_ends(path, ".safetensors") && content->learner)
+    content_table table;
+    if (base_text_ends(path, ".safetensors") && content->learner) {
         snprintf(out, size, "tensors of %s", content->learner);
-    else if (format && is_text_format(format) && content->columns > 0)
-        snprintf(out, size, "%s in %lld column%s",
-                 content->type && strcmp(content->type, "words") == 0 ? "words" : "numbers",
-                 (long long)content->columns, content->columns == 1 ? "" : "s");
-    else if (format) {
-        describe_array(array, sizeof array, content->type ? content->type : "", content->rank);
-        snprintf(out, size, "%s", array);
+    } else if (format && is_text_format(format)) {
+        data_content_text_wanted(&table, content);
+        data_content_text_describe(out, size, &table);
+    } else if (format) {
+        describe_array(out, size, content->type ? content->type : "", content->rank);
+    } else if (content->kind == DATA_CONTENT_TRACE) {
+        snprintf(out, size, "a trace");
     } else {
-        snprintf(out, size, "%s", content->kind == DATA_CONTENT_TRACE ? "a trace" : "such a picture");
+        snprintf(out, size, "%s picture", base_text_ends(path, ".svg") ? "an SVG" : "a PNG");
     }
+}
+
+/* Whether a text file would be described as what is wanted, and the difference is in its bytes. */
+static bool is_alike(const holding *holds, const data_content *content)
+{
+    content_table wanted;
+    data_content_text_wanted(&wanted, content);
+    return holds->table.columns > 0 && holds->table.columns == wanted.columns && holds->table.header == wanted.header &&
+           holds->table.values <= wanted.values;
+}
+
+static int refuse(const char *option, const char *path, const data_content *content, const holding *holds)
+{
+    const bool picture = holds->what == HOLDS_PNG || holds->what == HOLDS_SVG;
+    char has[160], wanted[160];
+    describe(has, sizeof has, holds);
+    describe_content(wanted, sizeof wanted, path, content);
+    if (holds->what == HOLDS_TEXT && is_alike(holds, content))
+        snprintf(wanted, sizeof wanted, ", but not as this command writes them");
+    else if (picture && strncmp(has, wanted, strlen(wanted)) == 0)
+        *wanted = '\0';
+    return shoal_fail(SHOAL_USAGE, "%s %s: the file holds %s%s%s; use another name, or replace it with --force", option,
+                      path, has, *wanted && *wanted != ',' ? ", not " : "", wanted);
 }
 
 int data_content_check_old(const char *option, const char *path, const data_content *content)
 {
     struct stat info;
     holding holds;
-    char has[160], wanted[160];
     if (content->kind == DATA_CONTENT_ANY || stat(path, &info) < 0 || !S_ISREG(info.st_mode) || info.st_size == 0 ||
         base_output_standard(path) >= 0)
         return SHOAL_OK;
     int status = find_holding(&holds, path, delimiter_of(array_format(path, content)));
-    if (status < 0 || fits(&holds, path, content))
-        return status;
-    describe(has, sizeof has, &holds);
-    describe_content(wanted, sizeof wanted, path, content);
-    return shoal_fail(SHOAL_USAGE, "%s %s: the file holds %s, not %s; use another name, or replace it with --force",
-                      option, path, has, wanted);
+    if (status == SHOAL_OK && !fits(&holds, path, content))
+        status = refuse(option, path, content, &holds);
+    base_free(&holds.start);
+    return status;
 }
 
 int data_content_beside(char **out, const char *path)

@@ -5,12 +5,15 @@
  *     status = data_content_check_name("--labels", "l.npy", &labels);   // before anything is done
  *     status = data_content_check_old("--labels", "l.npy", &labels);    // before work that would be lost
  *
- * Of an old file no more is read than its start; it may hold anything. */
+ * Of an old file no more is read than its start; it may hold anything.  All of that start must be what the command
+ * would write there: in doubt a file is not replaced. */
 #ifndef DATA_CONTENT_H
 #define DATA_CONTENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "array.h"
 
 typedef enum data_content_kind {
     DATA_CONTENT_ANY,     /* no ending is asked for, and any file is replaced */
@@ -25,10 +28,14 @@ typedef enum data_content_kind {
 /* What will be written, as far as it is known. */
 typedef struct data_content {
     data_content_kind kind;
-    const char *format;  /* of an array: "csv.gz"; NULL: by the path's ending */
-    const char *type;    /* of its values: "float64", or "words"; NULL: unknown */
-    int rank;            /* of an array; 0: unknown */
-    int64_t columns;     /* of text; 0: unknown */
+    const char *format; /* of an array: "csv.gz"; NULL: by the path's ending */
+    const char *type;   /* of its values: "float64", or "words"; NULL: unknown */
+    int rank;           /* of an array; 0: unknown */
+    int64_t rows;       /* of raw values; 0: unknown */
+    int64_t columns;    /* 0: unknown */
+    data_codes words;   /* of "words": those that may be written */
+    const shoal_data
+        *names;          /* has the names of the columns if text begins with them (data_write_has_header), or NULL */
     const char *learner; /* of a model or result as .safetensors; for other files of tensors, what kind they are */
 } data_content;
 

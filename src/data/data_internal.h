@@ -111,6 +111,10 @@ size_t data_npy_header_write(char out[DATA_NPY_HEADER_ROOM], shoal_type type, in
 int data_write_as(shoal_data *data, const char *path, const char *format);
 /* Checks that the format, or the ending of the path, is a known one, before there is any data to write. */
 int data_write_check(const char *path, const char *format);
+/* Whether text begins with the names of the data set's columns. */
+bool data_write_has_header(const shoal_data *data);
+/* Whether text has a word in quotes, because it could be taken for something else without them. */
+bool data_write_quotes(const char *word);
 
 /* ---- data_sink.c: output, gzipped where wanted ------------------------------------------------------------------- */
 

@@ -212,10 +212,14 @@ static int add_char(writer *writer, char c)
     return writer->text_used < TEXT_BYTES ? SHOAL_OK : flush_text(writer);
 }
 
-/* A name in quotes where it could be taken for something else without them. */
+bool data_write_quotes(const char *word)
+{
+    return *word == '\0' || *word == '#' || strpbrk(word, " \t,;\"\r\n");
+}
+
 static int add_name(writer *writer, const char *name)
 {
-    bool quoted = *name == '\0' || *name == '#' || strpbrk(name, " \t,;\"\r\n");
+    bool quoted = data_write_quotes(name);
     int status = quoted ? add_char(writer, '"') : SHOAL_OK;
     for (; status == SHOAL_OK && *name; name++) {
         if (*name == '"')
@@ -226,8 +230,8 @@ static int add_name(writer *writer, const char *name)
     return status == SHOAL_OK && quoted ? add_char(writer, '"') : status;
 }
 
-/* Whether the names would be taken for a header again: a number among them would make them a row. */
-static bool names_make_a_header(const shoal_data *data)
+/* Names that would be taken for a header again: a number among them would make them a row. */
+bool data_write_has_header(const shoal_data *data)
 {
     bool any_text = false;
     for (int64_t i = 0; data->names && i < data->columns; i++) {
@@ -243,7 +247,7 @@ static int begin_text(writer *writer)
 {
     const shoal_data *data = writer->names;
     int status = base_alloc(&writer->text, TEXT_BYTES, 1, "text output");
-    if (status < 0 || !data || !names_make_a_header(data))
+    if (status < 0 || !data || !data_write_has_header(data))
         return status;
     for (int64_t i = 0; status == SHOAL_OK && i < data->columns; i++) {
         status = add_name(writer, shoal_data_column_name(data, i));

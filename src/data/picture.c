@@ -165,6 +165,14 @@ static void on_free(png_structp png, png_voidp block)
     base_free(&block);
 }
 
+/* As DATA_PICTURE_PNG_MARK has it. */
+static void add_mark(writer *out)
+{
+    char key[] = "Software", text[] = "shoal";
+    const png_text mark = {.compression = PNG_TEXT_COMPRESSION_NONE, .key = key, .text = text, .text_length = 5};
+    png_set_text(out->png, out->info, &mark, 1);
+}
+
 /* Everything that may longjmp.  No local of this function changes after setjmp. */
 static int encode(writer *out)
 {
@@ -174,6 +182,7 @@ static int encode(writer *out)
     png_set_IHDR(out->png, out->info, (png_uint_32)out->width, (png_uint_32)out->height, 8,
                  out->channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    add_mark(out);
     png_write_info(out->png, out->info);
     for (int64_t y = 0; y < out->height; y++) {
         fill_line(out, y);
@@ -187,12 +196,13 @@ static int encode(writer *out)
 static int encode_svg(writer *out)
 {
     FILE *stream = base_output_stream(out->output);
-    fprintf(stream,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%lld\" height=\"%lld\" viewBox=\"0 0 %lld %lld\">\n"
-            "<image width=\"%lld\" height=\"%lld\" style=\"image-rendering: pixelated\" "
-            "href=\"data:image/png;base64,",
-            (long long)out->width, (long long)out->height, (long long)out->width, (long long)out->height,
-            (long long)out->width, (long long)out->height);
+    fprintf(
+        stream,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%lld\" height=\"%lld\" viewBox=\"0 0 %lld %lld\">\n" DATA_PICTURE_SVG_MARK
+        "\n<image width=\"%lld\" height=\"%lld\" style=\"image-rendering: pixelated\" "
+        "href=\"data:image/png;base64,",
+        (long long)out->width, (long long)out->height, (long long)out->width, (long long)out->height,
+        (long long)out->width, (long long)out->height);
     int status = encode(out);
     if (status == SHOAL_OK && !flush_group(out))
         status = SHOAL_SYSTEM;

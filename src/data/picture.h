@@ -10,6 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What the first kilobyte of a picture has, so that it is known again and other people's pictures are not replaced. */
+#define DATA_PICTURE_PNG_MARK "tEXtSoftware\0shoal"
+#define DATA_PICTURE_SVG_MARK "<!-- made by shoal -->"
+
 typedef struct data_sheet {
     /* images * height * width * channels, finite; the least is shown black, the greatest white or full colour. */
     const double *values;

@@ -182,7 +182,8 @@ static void list_applied_outputs(run_files *out, const run_applied *self, const 
         out->file[i] = (run_file){.name = out->name[i],
                                   .path = path_of(application, outputs[i].name),
                                   .content = run_output_content(&outputs[i], NULL, self->model.columns)};
-        if (words_of(self, &outputs[i]).word)
+        out->file[i].content.words = words_of(self, &outputs[i]);
+        if (out->file[i].content.words.word)
             out->file[i].content.type = "words";
     }
 }

@@ -72,8 +72,8 @@ void run_request_inputs(run_files *out, const shoal_request *request)
 
 /* ---- that they are apart ----------------------------------------------------------------------------------------- */
 
-/* Whether two paths mean one file that would be replaced.  Pipes, terminals and what stdout and stderr are redirected
- * to take one output after the other. */
+/* Whether two paths mean one file that would be replaced.  Pipes, terminals and what stderr is redirected to take one
+ * output after the other. */
 static int is_same_file(bool *same, const char *output, const char *other)
 {
     struct stat a, b;
@@ -123,6 +123,16 @@ static bool is_stdout(const char *path)
     return stat("/dev/null", &null) < 0 || null.st_dev != out.st_dev || null.st_ino != out.st_ino;
 }
 
+/* Two outputs on standard output would have no border between them. */
+static int check_stdout_apart(const run_file *output, const run_file *outputs)
+{
+    for (const run_file *other = outputs; other != output && is_stdout(output->path); other++)
+        if (other->path && is_stdout(other->path))
+            return shoal_fail(SHOAL_USAGE, "%s %s and %s %s both go to standard output: write one of them to a file",
+                              other->name, other->path, output->name, output->path);
+    return SHOAL_OK;
+}
+
 int run_files_check(const run_file *outputs, const run_file *inputs, bool json)
 {
     for (const run_file *output = outputs; output->name; output++) {
@@ -131,7 +141,9 @@ int run_files_check(const run_file *outputs, const run_file *inputs, bool json)
         if (json && is_stdout(output->path))
             return shoal_fail(SHOAL_USAGE, "%s %s is standard output, which --json prints to: write to another file",
                               output->name, output->path);
-        int status = run_files_apart(output, outputs, output, ": each output needs its own");
+        int status = check_stdout_apart(output, outputs);
+        if (status == SHOAL_OK)
+            status = run_files_apart(output, outputs, output, ": each output needs its own");
         if (status == SHOAL_OK)
             status = run_files_apart(output, inputs, NULL, ": an input is never overwritten; write to another file");
         if (status == SHOAL_OK)
@@ -161,8 +173,7 @@ int run_file_place(char **out, run_moved *moved, const run_file *output, bool fo
     status = data_content_beside(out, output->path);
     if (status == SHOAL_OK && !moved->sentence)
         status = base_format(&moved->sentence,
-                             "%s %s: a file that holds something else took this name during the run, so it was left "
-                             "alone and %s written instead",
+                             "%s %s: the file holds something else, so it was left alone and %s was written instead",
                              output->name, output->path, *out);
     return status;
 }
@@ -178,7 +189,7 @@ int run_moved_tell(run_moved *moved, int status)
 static const shoal_option force_rows[] = {
     {"force", 0, SHOAL_OPTION_FLAG, 0, NULL,
      .help = "replace output files whatever they hold; without it a file is replaced only by more of the same: the "
-             "same format, type and number of dimensions"},
+             "same format, type and shape"},
     {0},
 };
 const shoal_option *const run_force_options = force_rows;

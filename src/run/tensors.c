@@ -17,6 +17,7 @@ static int write_tensor(const char *option, const char *path, const shoal_tensor
     const data_content content = {.kind = DATA_CONTENT_ARRAY,
                                   .type = shoal_type_name(tensor->type),
                                   .rank = tensor->rank,
+                                  .rows = tensor->rank > 0 ? tensor->shape[0] : 1,
                                   .columns = tensor->rank == 1   ? 1
                                              : tensor->rank == 2 ? tensor->shape[1]
                                                                  : 0};

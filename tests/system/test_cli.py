@@ -180,6 +180,12 @@ def only_more_of_the_same_is_replaced():
     write("truth.csv", "row,animal\n1,cat\n")
     write("notes.txt", "buy milk\n")
     write("other.svg", "not a picture")
+    write("drawing.svg", "<svg>my drawing</svg>")
+    write("headed.csv", "a,b,c,d\n1,2,3,4\n5,6,7,8\n")
+    write("known.csv", "label\n0\n1\n")
+    write("weights.csv", "0.5\n1.5\n")
+    write("comments.csv", "# my notes\n# more\n")
+    write("bytes.raw", "".join(map(chr, range(64))))
     for name in ("empty.npy", "empty.csv"):
         write(name, "")
     kmeans = ["kmeans", "x.npy", "-k", 3, "--quiet"]
@@ -191,9 +197,15 @@ def only_more_of_the_same_is_replaced():
     before = {name: open(name, "rb").read() for name in os.listdir(".")}
     for option, old, holds in (("--labels", "truth.npy", "int64 with 1 dimension, not int32"),
                                ("--labels", "truth.csv", "words in 2 columns"), ("--labels", "c.npy", "float64"),
-                               ("--centres", "l.csv", "numbers in 1 column, not numbers in 4 columns"),
+                               ("--centres", "l.csv", "integers in 1 column, not numbers in 4 columns"),
+                               ("--centres", "headed.csv", "integers in 4 columns below a header, not numbers in 4"),
+                               ("--labels", "known.csv", "integers in 1 column below a header, not integers in 1"),
+                               ("--labels", "weights.csv", "numbers in 1 column, not integers in 1 column"),
+                               ("--labels", "comments.csv", "text, not integers in 1 column"),
+                               ("--labels", "bytes.raw", "unknown bytes, not int32 with 1 dimension"),
+                               ("--picture", "drawing.svg", "an SVG picture that another program made; use another"),
                                ("--labels", "notes.txt", "words in 2 columns"),
-                               ("--picture", "other.svg", "words in 1 column, not such a picture")):
+                               ("--picture", "other.svg", "words in 1 column, not an SVG picture")):
         fails(2, [option, old, "the file holds", holds, "--force"], *kmeans, option, old)
     fails(2, ["--distances truth.npy", "not float64", "--force"], "predict", "c.npy", "x.npy", "--distances",
           "truth.npy")
@@ -202,7 +214,16 @@ def only_more_of_the_same_is_replaced():
     numpy.save("labelled.npy", numpy.c_[numpy.load("x.npy"), numpy.arange(60) % 2])
     fails(2, ["--model m.safetensors", "tensors of kmeans, not tensors of bayes", "--force"], "bayes", "labelled.npy",
           "--model", "m.safetensors")
+    fails(2, ["OUT bytes.raw", "unknown bytes", "--force"], "data", "convert", "x.npy", "bytes.raw")
+    fails(2, ["OUT headed.csv", "below a header, not numbers in 4 columns;"], "data", "convert", "x.npy", "headed.csv")
     assert all(open(name, "rb").read() == content for name, content in before.items())
+    for name in ("again.raw", "again.csv"):
+        for _ in range(2):
+            succeeds("data", "convert", "headed.csv", name)
+    assert open("again.csv").read() == open("headed.csv").read()
+    fails(2, ["--labels -", "--centres -", "standard output"], *kmeans, "--labels", "-", "--centres", "-")
+    fails(2, ["--labels /dev/stdout", "--trace -", "standard output"], *kmeans, "--trace", "-", "--labels",
+          "/dev/stdout")
     succeeds(*kmeans, "--labels", "truth.npy", "--force")
     assert numpy.load("truth.npy").dtype == numpy.int32
     succeeds("data", "convert", "x.npy", "truth.csv", "--force")
@@ -221,7 +242,7 @@ def a_file_that_appears_during_the_run_is_kept():
     write("l.csv", "name,animal\nTom,cat\n")
     running.process.send_signal(signal.SIGINT)
     done = running.finish()
-    assert done.code == 1 and "--labels l.csv" in done.err and "l-2.csv written instead" in done.err, done.err
+    assert done.code == 1 and "--labels l.csv" in done.err and "l-2.csv was written instead" in done.err, done.err
     assert open("l.csv").read() == "name,animal\nTom,cat\n"
     assert len(open("l-2.csv").read().splitlines()) == 20000 and numpy.load("c.npy").shape == (200, 24)
 
@@ -315,12 +336,14 @@ def what_is_redirected_is_not_replaced():
         out.write(b"before")
         out.flush()
         inode = os.fstat(out.fileno()).st_ino
-        succeeds(*kmeans, "--quiet", "--centres", "/dev/stdout", "--labels", "/dev/stdout", stdout=out)
+        fails(2, ["--centres /dev/stdout and --labels out both go to standard output"], *kmeans, "--centres",
+              "/dev/stdout", "--labels", "out", stdout=out)
+        succeeds(*kmeans, "--quiet", "--centres", "/dev/stdout", stdout=out)
         succeeds("data", "convert", "x.npy", "out", "--format", "raw", stdout=out)
         assert os.stat("out").st_ino == inode
     with open("out", "rb") as file:
         assert file.read(6) == b"before"
-        assert numpy.load(file).shape == (3, 4) and numpy.load(file).shape == (60,)
+        assert numpy.load(file).shape == (3, 4)
         assert file.read() == numpy.load("x.npy").tobytes()
     with open("err", "wb") as err:
         process = subprocess.run([SHOAL, *map(str, kmeans), "--json", "--trace", "/dev/stderr"], stdout=subprocess.PIPE,

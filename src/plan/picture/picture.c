@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/option.h"
 #include "base/text.h"
+#include "data/picture.h"
 #include "plan/units.h"
 #include "svg.h"
 
@@ -447,8 +448,9 @@ static int write_svg(const sheet *s)
         return status;
     fprintf(s->file,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" viewBox=\"0 0 %g %g\" role=\"img\" "
-            "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" font-size=\"11\" fill=\"#111\">\n<title>",
-            width, height, width, height);
+            "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" font-size=\"11\" fill=\"#111\">\n"
+            "%s\n<title>",
+            width, height, width, height, DATA_PICTURE_SVG_MARK);
     plan_svg_escape(s->file, title, 400);
     fputs("</title>\n<desc>", s->file);
     plan_svg_escape(s->file, best, 400);
