@@ -14,6 +14,7 @@ import os
 import pty
 import resource
 import select
+import shlex
 import shutil
 import signal
 import struct
@@ -110,6 +111,20 @@ def read_safetensors(name):
 
 
 # ---- usage ----------------------------------------------------------------------------------------------------------
+
+@test
+def the_five_lines_of_the_readme_run():
+    """With fewer generated rows; in a folder that has the examples."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with open(f"{root}/README.md", encoding="utf-8") as file:
+        lines = file.read().split("## Five lines of use\n\n")[1].split("\n\n")[0].splitlines()
+    os.symlink(f"{root}/examples", "examples")
+    assert len(lines) == 5
+    for line in lines:
+        words = shlex.split(line.replace("1e6", "1e3"), comments=True)
+        assert words[0] == "build/shoal"
+        succeeds(*words[1:])
+
 
 @test
 def wrong_usage_exits_2_with_a_hint():
