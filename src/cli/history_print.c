@@ -5,6 +5,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "plan/history.h"
 #include "plan/units.h"
@@ -44,12 +45,29 @@ static void print_run(const plan_run *run)
         printf("%5s\n", "-");
 }
 
+/* When the present calibration was measured or refitted; 0 where there is none. */
+static int64_t calibrated_since(void)
+{
+    plan_calibration *kept = NULL;
+    char *path = NULL;
+    int64_t since = 0;
+    if (base_alloc(&kept, 1, sizeof *kept, "the calibration") == SHOAL_OK && plan_calibration_path(&path) == SHOAL_OK &&
+        plan_calibration_read(kept, path) == SHOAL_OK)
+        since = kept->refitted > kept->date ? kept->refitted : kept->date;
+    base_free(&path);
+    base_free(&kept);
+    return since;
+}
+
 static int print_table(const plan_history *history)
 {
     plan_history_errors errors;
-    int status = plan_history_judge(&errors, history);
+    char median[PLAN_UNITS_BYTES], worst[PLAN_UNITS_BYTES];
+    int status = plan_history_judge(&errors, history, calibrated_since());
     if (status < 0)
         return status;
+    plan_format_error(median, errors.median);
+    plan_format_error(worst, errors.worst);
     if (history->count > 0)
         printf("%-16s  %-11s  %18s  %7s  %-19s  %9s  %-20s  %9s  %5s\n", "date (UTC)", "learner", "rows x columns",
                "workers", "store", "predicted", "90% interval", "happened", "ratio");
@@ -61,10 +79,9 @@ static int print_table(const plan_history *history)
         printf("\n%" PRId64 " run%s, no predictions: run `shoal calibrate` first\n", history->count,
                base_plural(history->count));
     else
-        printf("\n%" PRId64 " of %" PRId64 " run%s predicted: median error %.1f%%, worst %.1f%%; %" PRId64
+        printf("\n%" PRId64 " of %" PRId64 " run%s predicted: median error %s, worst %s; %" PRId64
                " fell within their interval\n",
-               errors.predicted, history->count, base_plural(history->count), 100 * errors.median, 100 * errors.worst,
-               errors.within);
+               errors.predicted, history->count, base_plural(history->count), median, worst, errors.within);
     if (errors.poor)
         printf("predictions are not reliable: run `shoal calibrate --refit` to fit them to these runs\n");
     if (history->damaged > 0)
@@ -75,6 +92,12 @@ static int print_table(const plan_history *history)
 
 /* ---- as JSON ----------------------------------------------------------------------------------------------------- */
 
+/* Whole numbers as such: threads of a worker need not be, where some have more than others. */
+static json_t *json_count(double value)
+{
+    return value == floor(value) && value < 0x1p53 ? json_integer((json_int_t)value) : base_json_real(value);
+}
+
 static json_t *json_run(const plan_run *run)
 {
     char date[32];
@@ -83,10 +106,10 @@ static json_t *json_run(const plan_run *run)
     format_date(date, sizeof date, run->date, "%Y-%m-%dT%H:%M:%SZ");
     base_json_put(&object, "date", json_string(date));
     base_json_put(&object, "learner", base_json_text(run->learner));
-    base_json_put(&object, "rows", base_json_real(run->rows));
-    base_json_put(&object, "columns", base_json_real(run->columns));
+    base_json_put(&object, "rows", json_count(run->rows));
+    base_json_put(&object, "columns", json_count(run->columns));
     base_json_put(&object, "workers", json_integer(run->workers));
-    base_json_put(&object, "threads", base_json_real(run->threads));
+    base_json_put(&object, "threads", json_count(run->threads));
     base_json_put(&object, "store", run->store[0] ? base_json_text(run->store) : json_null());
     base_json_put(&object, "predicted", predicted ? base_json_real(run->predicted) : json_null());
     base_json_put(&object, "low", predicted ? base_json_real(run->low) : json_null());
@@ -99,7 +122,7 @@ static json_t *json_run(const plan_run *run)
 static int print_history_object(const plan_history *history)
 {
     plan_history_errors errors;
-    int status = plan_history_judge(&errors, history);
+    int status = plan_history_judge(&errors, history, 0);
     if (status < 0)
         return status;
     json_t *object = json_object(), *runs = json_array();

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/text.h"
+#include "plan/units.h"
 #include "run/ranks.h"
 #include "run_result.h"
 #include "store/store_internal.h"
@@ -44,25 +45,23 @@ void cli_print_written(FILE *stream, const run_file *outputs, const char *folder
 /* A run of at least so many seconds is worth a word about how it could have been predicted. */
 static const double LONG_RUN = 10;
 
-/* As many digits as can matter. */
-static int digits_for(double seconds)
-{
-    return seconds < 0.1 ? 4 : seconds < 10 ? 2 : seconds < 1000 ? 1 : 0;
-}
-
 static void print_predicted(FILE *stream, const run_prediction *is)
 {
     const shoal_estimate *estimate = &is->estimate;
+    char why[PLAN_DOUBT_BYTES], seconds[PLAN_UNITS_BYTES], low[PLAN_UNITS_BYTES], high[PLAN_UNITS_BYTES],
+        took[PLAN_UNITS_BYTES];
+    if (is->took < PLAN_RUN_SHORT)
+        return;
     if (is->told && !is->trust.reliable) {
-        fprintf(stream,
-                "no reliable prediction: the last %" PRId64 " runs were off by %.0f%% (median); run `shoal calibrate "
-                "--refit`\n",
-                is->trust.runs, 100 * is->trust.median);
+        plan_trust_describe(why, &is->trust);
+        fprintf(stream, "no reliable prediction: %s\n", why);
     } else if (is->told) {
-        int digits = digits_for(fmin(estimate->seconds, is->took));
-        fprintf(stream, "predicted  %.*f s (%.*f to %.*f) for these %.0f round%s, took %.*f s\n", digits,
-                estimate->seconds, digits, estimate->low, digits, estimate->high, is->rounds,
-                is->rounds == 1 ? "" : "s", digits, is->took);
+        plan_format_duration(seconds, estimate->seconds);
+        plan_format_duration(low, estimate->low);
+        plan_format_duration(high, estimate->high);
+        plan_format_duration(took, is->took);
+        fprintf(stream, "predicted  %s (%s to %s) for these %.0f round%s, took %s\n", seconds, low, high, is->rounds,
+                is->rounds == 1 ? "" : "s", took);
     } else if (is->uncalibrated && is->took > LONG_RUN) {
         fprintf(stream, "no prediction: run `shoal calibrate` first\n");
     }

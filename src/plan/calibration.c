@@ -26,10 +26,15 @@ enum { VERSION = 1, FILE_BYTES_MOST = 1 << 20 };
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
 
 static const plan_field top_fields[] = {
-    PLAN_FIELD(DATE, plan_calibration, date),        PLAN_FIELD(TEXT, plan_calibration, host),
-    PLAN_FIELD(TEXT, plan_calibration, kernel),      PLAN_FIELD(THREADS, plan_calibration, threads),
-    PLAN_FIELD(REAL, plan_calibration, thread_loss), PLAN_FIELD(REAL, plan_calibration, error),
-    PLAN_FIELD(LATER, plan_calibration, busy),       {0},
+    PLAN_FIELD(DATE, plan_calibration, date),
+    PLAN_FIELD(TEXT, plan_calibration, host),
+    PLAN_FIELD(TEXT, plan_calibration, kernel),
+    PLAN_FIELD(THREADS, plan_calibration, threads),
+    PLAN_FIELD(REAL, plan_calibration, thread_loss),
+    PLAN_FIELD(REAL, plan_calibration, error),
+    PLAN_FIELD(LATER, plan_calibration, busy),
+    PLAN_FIELD(LATER_DATE, plan_calibration, refitted),
+    {0},
 };
 static const plan_field pace_fields[] = {
     PLAN_FIELD(TEXT, shoal_pace, learner),

@@ -24,6 +24,7 @@ typedef struct plan_calibration {
     double thread_loss;        /* as in shoal_site */
     double error;              /* of runs without a store; as in shoal_site */
     double busy;               /* share of the processor that other programs had meanwhile */
+    int64_t refitted;          /* when it was last fitted to runs; 0: never */
     int paces, sites;
     shoal_pace pace[PLAN_PACES_MOST];
     plan_calibrated_site site[PLAN_SITES_MOST];

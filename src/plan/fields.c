@@ -38,8 +38,10 @@ static json_t *json_of_field(const plan_field *field, const void *from)
     case PLAN_WHOLE: return json_integer(*(const int64_t *)place);
     case PLAN_THREADS: return json_integer(*(const int *)place);
     case PLAN_TRUTH: return json_boolean(*(const bool *)place);
-    case PLAN_DATE: format_date(date, *(const int64_t *)place); return json_string(date);
-    case PLAN_TEXT: break;
+    case PLAN_DATE:
+    case PLAN_LATER_DATE: format_date(date, *(const int64_t *)place); return json_string(date);
+    case PLAN_TEXT:
+    case PLAN_LATER_TEXT: break;
     }
     return json_string(place);
 }
@@ -69,12 +71,17 @@ static const char *read_text(char *out, size_t size, const json_t *value)
     return NULL;
 }
 
+static bool is_later(plan_field_kind kind)
+{
+    return kind == PLAN_LATER || kind == PLAN_LATER_DATE || kind == PLAN_LATER_TEXT;
+}
+
 /* NULL, or what is wrong with it. */
 static const char *read_field(void *place, const plan_field *field, const json_t *value)
 {
     double number = json_is_number(value) ? json_number_value(value) : -1;
     if (!value)
-        return field->kind == PLAN_LATER ? NULL : "is missing";
+        return is_later(field->kind) ? NULL : "is missing";
     switch (field->kind) {
     case PLAN_REAL:
     case PLAN_LATER:
@@ -87,13 +94,15 @@ static const char *read_field(void *place, const plan_field *field, const json_t
         *(int *)place = number <= THREADS_MOST ? (int)json_integer_value(value) : 0;
         return json_is_integer(value) && number >= 0 && number <= THREADS_MOST ? NULL : "is not a number of threads";
     case PLAN_DATE:
+    case PLAN_LATER_DATE:
         return json_is_string(value) && parse_date(place, json_string_value(value))
                    ? NULL
                    : "is not a date such as 2026-01-31T12:00:00Z";
     case PLAN_TRUTH:
         *(bool *)place = json_is_true(value);
         return json_is_boolean(value) ? NULL : "is not true or false";
-    case PLAN_TEXT: break;
+    case PLAN_TEXT:
+    case PLAN_LATER_TEXT: break;
     }
     return read_text(place, field->size, value);
 }

@@ -9,13 +9,15 @@
 #include <jansson.h>
 
 typedef enum plan_field_kind {
-    PLAN_REAL,    /* double */
-    PLAN_LATER,   /* a double that older files lack, and then is 0 */
-    PLAN_WHOLE,   /* int64_t */
-    PLAN_THREADS, /* int */
-    PLAN_DATE,    /* int64_t, seconds since 1970: "2026-01-31T12:00:00Z" */
-    PLAN_TRUTH,   /* bool */
-    PLAN_TEXT,    /* array of char */
+    PLAN_REAL,       /* double */
+    PLAN_LATER,      /* a double that older files lack, and then is 0 */
+    PLAN_WHOLE,      /* int64_t */
+    PLAN_THREADS,    /* int */
+    PLAN_DATE,       /* int64_t, seconds since 1970: "2026-01-31T12:00:00Z" */
+    PLAN_TRUTH,      /* bool */
+    PLAN_TEXT,       /* array of char */
+    PLAN_LATER_DATE, /* a date that older files lack, and then is 0 */
+    PLAN_LATER_TEXT, /* a text that older files lack, and then is empty */
 } plan_field_kind;
 
 typedef struct plan_field {

@@ -33,6 +33,9 @@ typedef struct plan_run {
     bool partial; /* it was stopped, or went on from where another run of it was: not for what is known of whole runs */
 } plan_run;
 
+/* Shorter runs say nothing about predictions: starting threads and reading clocks is most of them. */
+#define PLAN_RUN_SHORT 0.05
+
 /* The file's path; the caller frees it. */
 int plan_history_path(char **out);
 /* Adds a line, and makes the file and the folders above it where they are missing.  A file of more than 4 MB keeps its
@@ -51,16 +54,23 @@ typedef struct plan_trust {
     int64_t runs;  /* earlier ones like it that it is judged by, the newest ones */
     double median; /* of |happened / estimated - 1|; NAN without any */
     double error;  /* as in shoal_site: 9 of 10 of these runs lay within it; 0 where they are too few to say */
-    bool reliable; /* false when the median of at least five is off by more than half */
+    double worst;  /* the greatest of them */
+    bool reliable; /* false when the median of at least five is off by more than half, or the interval is so wide that
+                    * it says nothing */
+    bool refitted; /* the calibration has been fitted to these runs already: fitting again changes nothing */
 } plan_trust;
 
 /* Judges what the calibration says of a run by what it says of earlier ones, oldest first, of which those count that
- * are like it, and that took no small fraction of its seconds (0: not known). */
+ * are like it, are not short, and took no small fraction of its seconds (0: not known). */
 void plan_history_trust(plan_trust *out, const plan_calibration *calibration, const plan_run *run,
                         const plan_run *earlier, int64_t count);
 /* plan_history_estimate with an interval that is no narrower than earlier runs justify. */
 int plan_history_predict(shoal_estimate *out, plan_trust *trust, const plan_calibration *calibration,
                          const plan_run *run, const plan_run *earlier, int64_t count);
+
+enum { PLAN_DOUBT_BYTES = 256 };
+/* Why a prediction is not reliable, and what to do: "the last 12 runs were off by 79% (median); run ...". */
+void plan_trust_describe(char out[PLAN_DOUBT_BYTES], const plan_trust *trust);
 
 /* Fits paces, sync and errors to what happened, starting from `calibration`, which it changes; what no run tells of
  * stays.  *used counts the runs it could use. */
@@ -83,11 +93,13 @@ typedef struct plan_history_errors {
     double median, worst; /* NAN without any */
     int64_t predicted;
     int64_t within; /* that lay in their interval */
-    bool poor;      /* of five or more, half are off by more than half, or a quarter lay outside */
+    bool poor;      /* of five or more since `since`, half are off by more than half, or a quarter lay outside */
 } plan_history_errors;
 
+/* Of a run that is long enough to tell. */
 bool plan_was_predicted(const plan_run *run);
-int plan_history_judge(plan_history_errors *out, const plan_history *history);
+/* `since`: when the calibration was made or refitted, which earlier predictions say nothing about; 0: not known. */
+int plan_history_judge(plan_history_errors *out, const plan_history *history, int64_t since);
 /* Fits `calibration` to what happened; *used of *count runs could be used.  SHOAL_INVALID when none could. */
 int plan_history_learn(plan_calibration *calibration, int64_t *used, int64_t *count);
 

@@ -24,33 +24,45 @@ void plan_history_release(plan_history *history)
 
 bool plan_was_predicted(const plan_run *run)
 {
-    return run->predicted > 0 && run->seconds > 0;
+    return run->predicted > 0 && run->seconds >= PLAN_RUN_SHORT;
 }
 
 enum { JUDGED_LEAST = 5 };
 static const double POOR_MEDIAN = 0.5, POOR_WITHIN = 0.75;
 
-int plan_history_judge(plan_history_errors *out, const plan_history *history)
+/* Of the predictions after a date; `error` has room for all runs. */
+static void judge_since(plan_history_errors *out, double *error, const plan_history *history, int64_t since)
 {
-    double *error = NULL;
     *out = (plan_history_errors){.median = NAN, .worst = NAN};
-    int status = base_alloc(&error, (size_t)history->count, sizeof *error, "errors");
-    for (int64_t i = 0; i < history->count && status == SHOAL_OK; i++) {
+    for (int64_t i = 0; i < history->count; i++) {
         const plan_run *run = &history->run[i];
-        if (!plan_was_predicted(run))
+        if (!plan_was_predicted(run) || (since > 0 && run->date <= since))
             continue;
         error[out->predicted++] = fabs(run->seconds / run->predicted - 1);
         out->within += run->seconds >= run->low && run->seconds <= run->high;
     }
-    if (out->predicted > 0) {
-        base_sort_reals(error, (size_t)out->predicted);
-        out->median = error[(out->predicted - 1) / 2];
-        out->worst = error[out->predicted - 1];
-        out->poor = out->predicted >= JUDGED_LEAST &&
-                    (out->median > POOR_MEDIAN || (double)out->within < POOR_WITHIN * (double)out->predicted);
-    }
+    if (out->predicted == 0)
+        return;
+    base_sort_reals(error, (size_t)out->predicted);
+    out->median = error[(out->predicted - 1) / 2];
+    out->worst = error[out->predicted - 1];
+    out->poor = out->predicted >= JUDGED_LEAST &&
+                (out->median > POOR_MEDIAN || (double)out->within < POOR_WITHIN * (double)out->predicted);
+}
+
+int plan_history_judge(plan_history_errors *out, const plan_history *history, int64_t since)
+{
+    double *error = NULL;
+    plan_history_errors present = {0};
+    *out = (plan_history_errors){.median = NAN, .worst = NAN};
+    int status = base_alloc(&error, (size_t)history->count, sizeof *error, "errors");
+    if (status < 0)
+        return status;
+    judge_since(&present, error, history, since);
+    judge_since(out, error, history, 0);
+    out->poor = present.poor;
     base_free(&error);
-    return status;
+    return SHOAL_OK;
 }
 
 int plan_history_learn(plan_calibration *calibration, int64_t *used, int64_t *count)

@@ -96,7 +96,7 @@ static bool is_alike(const plan_calibration *calibration, const plan_run *run)
 {
     bool here = !calibration->host[0] || !run->host[0] || strcmp(calibration->host, run->host) == 0;
     bool same = !calibration->kernel[0] || !run->kernel[0] || strcmp(calibration->kernel, run->kernel) == 0;
-    return here && same && run->phases > 0 && run->seconds > 0 && run->seconds < TOO_LONG;
+    return here && same && run->phases > 0 && run->seconds >= PLAN_RUN_SHORT && run->seconds < TOO_LONG;
 }
 
 static bool ran_alone(const plan_run *run)

@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
-#include "history.h"
 
 /* ---- the question ------------------------------------------------------------------------------------------------ */
 
@@ -346,9 +345,7 @@ static void doubt_by_history(plan *plan)
     plan->question.alone.error = fmax(plan->question.alone.error, trust.error);
     plan->question.site.error = fmax(plan->question.site.error, trust.error);
     if (!trust.reliable)
-        snprintf(plan->caution, sizeof plan->caution,
-                 "the last %lld runs of %s here were off by %.0f%% (median): run `shoal calibrate --refit`",
-                 (long long)trust.runs, like.learner, 100 * trust.median);
+        plan_trust_describe(plan->caution, &trust);
     base_free(&earlier);
     base_free(&path);
 }

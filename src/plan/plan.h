@@ -14,6 +14,7 @@
 #include <shoal/data.h>
 #include "calibration.h"
 #include "choose.h"
+#include "history.h"
 #include "prices.h"
 #include "workers.h"
 
@@ -109,10 +110,11 @@ typedef struct plan {
     bool tried_whole;    /* and with all rows, until it ended by itself: so many rounds it takes */
     bool measured_now;   /* the learner was measured for this plan alone */
     bool site_measured;
-    const char *store;  /* the scheme or address whose constants were taken */
-    bool priced;        /* it is known what a machine costs; if not, `cost` has requests alone */
-    char caution[160];  /* that earlier runs were far from what the calibration says; "" where they were not */
-    char assumed[1024]; /* what was neither measured nor given, for people */
+    const char *store; /* the scheme or address whose constants were taken */
+    bool priced;       /* it is known what a machine costs; if not, `cost` has requests alone */
+    char caution
+        [PLAN_DOUBT_BYTES]; /* that earlier runs were far from what the calibration says; "" where they were not */
+    char assumed[1024];     /* what was neither measured nor given, for people */
 } plan;
 
 /* SHOAL_USAGE and SHOAL_INVALID say in the words of the command line what is missing or makes no sense; SHOAL_INVALID

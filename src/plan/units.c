@@ -151,6 +151,16 @@ void plan_format_duration(char out[PLAN_UNITS_BYTES], double seconds)
         snprintf(out, PLAN_UNITS_BYTES, "%.1e days", seconds / DAY);
 }
 
+void plan_format_error(char out[PLAN_UNITS_BYTES], double error)
+{
+    if (isnan(error))
+        snprintf(out, PLAN_UNITS_BYTES, "-");
+    else if (error < 9.995)
+        snprintf(out, PLAN_UNITS_BYTES, "%.*f%%", error < 0.0995 ? 1 : 0, 100 * error);
+    else
+        snprintf(out, PLAN_UNITS_BYTES, error < 1e6 ? "a factor of %.0f" : "a factor of %.0e", 1 + error);
+}
+
 void plan_format_money(char out[PLAN_UNITS_BYTES], double dollars)
 {
     char whole[PLAN_UNITS_BYTES - 4];

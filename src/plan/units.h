@@ -17,6 +17,8 @@ enum { PLAN_UNITS_BYTES = 32 };
 
 /* "850 ms", "12.4 s", "7.5 min", "45 min", "1.3 h", "5.2 days"; "-" for NaN, "never" for infinity. */
 void plan_format_duration(char out[PLAN_UNITS_BYTES], double seconds);
+/* An error as a share: "4.2%", "79%"; "a factor of 140" where percentages say little; "-" for NaN. */
+void plan_format_error(char out[PLAN_UNITS_BYTES], double error);
 /* "$0", "$0.0421", "$1.23", "$12,345": three digits at least, and whole dollars from 1,000; "$1.16e-06" below a
  * hundredth of a cent; "-" for NaN. */
 void plan_format_money(char out[PLAN_UNITS_BYTES], double dollars);

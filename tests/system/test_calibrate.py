@@ -231,11 +231,12 @@ def history_tells_of_runs():
         "--refit")
     calibrate("--seconds", 1, "--learner", "kmeans")
     refuses(1, f"{os.getcwd()}/state/shoal/history.jsonl: no runs to refit from yet", "--refit")
-    for rows in (20000, 40000):
-        shoal("kmeans", f"gen:uniform?rows={rows}&cols=16", "-k", 20, "--iterations", 10, "--tolerance", 0, "--quiet")
+    for rows in (40000, 80000):
+        shoal("kmeans", f"gen:uniform?rows={rows}&cols=32", "-k", 60, "--iterations", 40, "--tolerance", 0, "--quiet")
     listed = json.loads(calibrate("--history", "--json").stdout)
-    assert [run["rows"] for run in listed["runs"]] == [20000, 40000] and listed["damaged"] == 0, listed
+    assert [run["rows"] for run in listed["runs"]] == [40000, 80000] and listed["damaged"] == 0, listed
     for run in listed["runs"]:
+        assert all(isinstance(run[name], int) for name in ("rows", "columns", "workers", "threads")), run
         assert run["learner"] == "kmeans" and run["workers"] == 1 and run["store"] is None, run
         assert 0 < run["low"] < run["predicted"] < run["high"], run
         assert abs(run["ratio"] * run["predicted"] / run["happened"] - 1) < 1e-9, run
@@ -245,7 +246,7 @@ def history_tells_of_runs():
     with open("state/shoal/history.jsonl", "a") as file:
         file.write("{damaged\n")
     text = calibrate("--history").stdout
-    assert "20,000 x 16" in text and "2 of 2 runs predicted: median error" in text, text
+    assert "40,000 x 32" in text and "2 of 2 runs predicted: median error" in text, text
     assert f"1 line of {os.getcwd()}/state/shoal/history.jsonl could not be read and was left out" in text, text
     before = kept()
     calibrate("--refit")

@@ -350,8 +350,8 @@ static void test_path(void **state)
 
 enum { RUNS = 40 };
 
-static const shoal_pace truth[] = {{"kmeans", "scan", 4e-10, 0, 2e-5, 0, 1, 0},
-                                   {"kmeans", "run", 1e-10, 5e-11, 1e-4, 2e-9, 1, 0}};
+static const shoal_pace truth[] = {{"kmeans", "scan", 4e-7, 0, 2e-2, 0, 1, 0},
+                                   {"kmeans", "run", 1e-7, 5e-8, 1e-1, 2e-6, 1, 0}};
 
 /* A number about 1, by chance. */
 static double about_one(int64_t index, double deviation)
@@ -528,6 +528,42 @@ static void test_trust_is_lost(void **state)
     assert_true(trust.reliable && trust.runs == 9);
 }
 
+/* What a prediction that is not reliable says of itself. */
+static void test_doubt_is_told(void **state)
+{
+    plan_calibration kept = known_truth();
+    plan_run earlier[RUNS], run = alone_run(7);
+    shoal_estimate estimate;
+    plan_trust trust;
+    char why[PLAN_DOUBT_BYTES];
+    (void)state;
+    happen(&run, &kept, 0, 0);
+    make_earlier(earlier, 6, &kept, 1);
+    for (int i = 0; i < 6; i++) {
+        earlier[i].seconds *= 140;
+        earlier[i].date = 1000 + i;
+    }
+    plan_history_trust(&trust, &kept, &run, earlier, 6);
+    plan_trust_describe(why, &trust);
+    assert_string_equal(why, "the last 6 runs were off by a factor of 140 (median; worst: a factor of 140); run `shoal "
+                             "calibrate --refit`");
+    /* Nobody is sent to refit again before there are runs since. */
+    kept.refitted = 1001;
+    plan_history_trust(&trust, &kept, &run, earlier, 6);
+    plan_trust_describe(why, &trust);
+    assert_true(!trust.reliable && trust.refitted && !strstr(why, "--refit") && strstr(why, "even after a refit"));
+    kept.refitted = 1000;
+    plan_history_trust(&trust, &kept, &run, earlier, 6);
+    assert_true(!trust.reliable && !trust.refitted);
+    /* Three are too few for the median, but an interval of decades is no prediction. */
+    assert_int_equal(plan_history_predict(&estimate, &trust, &kept, &run, earlier, 3), SHOAL_OK);
+    assert_true(!trust.reliable && estimate.high > 10 * estimate.low);
+    kept.error = 2;
+    assert_int_equal(plan_history_predict(&estimate, &trust, &kept, &run, NULL, 0), SHOAL_OK);
+    plan_trust_describe(why, &trust);
+    assert_true(!trust.reliable && strstr(why, "run `shoal calibrate` on an idle machine"));
+}
+
 static void test_trust_is_by_runs_alike(void **state)
 {
     plan_calibration kept = known_truth();
@@ -542,7 +578,7 @@ static void test_trust_is_by_runs_alike(void **state)
     snprintf(earlier[3].kernel, sizeof earlier->kernel, "portable");
     earlier[4].partial = true;
     earlier[5].lost = 1;
-    earlier[6].seconds = 0;
+    earlier[6].seconds = 0.04;              /* too short to tell */
     earlier[7].seconds = run.seconds / 100; /* much shorter */
     plan_history_trust(&trust, &kept, &run, earlier, 8);
     assert_true(trust.runs == 0 && trust.reliable && isnan(trust.median) && trust.error == 0);
@@ -558,19 +594,30 @@ static void test_a_history_that_is_poor(void **state)
     (void)state;
     for (int i = 0; i < 8; i++)
         run[i] = (plan_run){.seconds = 1, .predicted = 1, .low = 0.8, .high = 1.2};
-    assert_int_equal(plan_history_judge(&errors, &history), SHOAL_OK);
+    assert_int_equal(plan_history_judge(&errors, &history, 0), SHOAL_OK);
     assert_true(!errors.poor && errors.within == 8 && errors.median == 0);
     for (int i = 0; i < 3; i++)
         run[i].seconds = 1.3; /* not by much, but three of eight are outside of what nine of ten should be in */
-    assert_int_equal(plan_history_judge(&errors, &history), SHOAL_OK);
+    assert_int_equal(plan_history_judge(&errors, &history, 0), SHOAL_OK);
     assert_true(errors.poor && errors.within == 5);
     for (int i = 0; i < 8; i++)
         run[i] = (plan_run){.seconds = 1, .predicted = 4.8, .low = 0.1, .high = 50};
-    assert_int_equal(plan_history_judge(&errors, &history), SHOAL_OK);
+    assert_int_equal(plan_history_judge(&errors, &history, 0), SHOAL_OK);
     assert_true(errors.poor && errors.within == 8);
+    for (int i = 0; i < 8; i++)
+        run[i].date = 100 + i;
+    assert_int_equal(plan_history_judge(&errors, &history, 103), SHOAL_OK); /* calibrated since, and four do not tell */
+    assert_true(!errors.poor && errors.predicted == 8);
+    assert_int_equal(plan_history_judge(&errors, &history, 102), SHOAL_OK);
+    assert_true(errors.poor);
     history.count = 4;
-    assert_int_equal(plan_history_judge(&errors, &history), SHOAL_OK);
+    assert_int_equal(plan_history_judge(&errors, &history, 0), SHOAL_OK);
     assert_false(errors.poor);
+    history.count = 8;
+    for (int i = 0; i < 8; i++)
+        run[i].seconds = 0.04; /* too short to tell */
+    assert_int_equal(plan_history_judge(&errors, &history, 0), SHOAL_OK);
+    assert_true(!errors.poor && errors.predicted == 0);
 }
 
 static void test_refit_is_careful(void **state)
@@ -767,6 +814,7 @@ int main(void)
         cmocka_unit_test(test_refit_one_worker),
         cmocka_unit_test(test_trust_widens_intervals),
         cmocka_unit_test(test_trust_is_lost),
+        cmocka_unit_test(test_doubt_is_told),
         cmocka_unit_test(test_trust_is_by_runs_alike),
         cmocka_unit_test(test_a_history_that_is_poor),
         cmocka_unit_test(test_refit_absurd),

@@ -130,13 +130,33 @@ static void money_is_written(void **state)
     assert_string_equal(text, "$1.00e+300");
 }
 
+static void errors_are_written(void **state)
+{
+    static const struct {
+        double error;
+        const char *text;
+    } cases[] = {{0, "0.0%"},
+                 {0.042, "4.2%"},
+                 {0.79, "79%"},
+                 {9.99, "999%"},
+                 {138.39, "a factor of 139"},
+                 {1e9, "a factor of 1e+09"},
+                 {NAN, "-"}};
+    char text[PLAN_UNITS_BYTES];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        plan_format_error(text, cases[i].error);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations_are_read),       cmocka_unit_test(what_is_no_duration_is_told),
         cmocka_unit_test(a_pause_may_be_nothing),   cmocka_unit_test(money_is_read),
         cmocka_unit_test(what_is_no_money_is_told), cmocka_unit_test(durations_are_written),
-        cmocka_unit_test(money_is_written),
+        cmocka_unit_test(money_is_written),         cmocka_unit_test(errors_are_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

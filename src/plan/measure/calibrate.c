@@ -227,6 +227,7 @@ static void forget_paces(plan_calibration *kept)
     kept->sites = left;
     kept->paces = 0;
     kept->thread_loss = kept->error = kept->busy = 0;
+    kept->refitted = 0;
 }
 
 /* Notes whose measurements these are.  What another machine or another kernel set took says nothing of this one. */
@@ -485,5 +486,6 @@ int plan_recalibrate(plan_calibration *kept, char **path, const char *out, int64
         status = shoal_fail(SHOAL_INVALID, "%s: no calibration to refit: run `shoal calibrate` first", *path);
     if (status == SHOAL_OK)
         status = plan_history_learn(kept, used, count);
+    kept->refitted = (int64_t)time(NULL);
     return status == SHOAL_OK ? plan_calibration_write(*path, kept) : status;
 }
