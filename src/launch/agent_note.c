@@ -55,7 +55,7 @@ json_t *agent_note_string(const char *text)
     char *copy = NULL;
     if (string || base_copy_text(&copy, text) < 0)
         return string;
-    for (char *c = copy; *c; c++) /* bytes that may be no UTF-8 */
+    for (char *c = copy; *c; c++) /* bytes that may not be UTF-8 */
         if ((unsigned char)*c >= 0x80)
             *c = '?';
     string = json_string(copy);

@@ -1,4 +1,4 @@
-/* What the agent and whoever started it tell each other beside the store's traffic: objects of JSON, one a note, each
+/* What the agent and whoever started it tell each other beside the store's traffic: objects of JSON, one per note, each
  * with what it says.
  *
  *     near   start     job, spec, kernel, threads, memory, helpers, first, count, data
@@ -12,7 +12,7 @@
  *            gone      worker, why                                                  without having left by itself
  *            running   count                                                        whenever that changes
  *            failed    why                                                      no worker runs and none will be started
- *            probed    round_trip, to_host, from_host                               seconds, bytes a second; or why
+ *            probed    round_trip, to_host, from_host                               seconds, bytes per second; or why
  * */
 #ifndef AGENT_NOTE_H
 #define AGENT_NOTE_H
@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <jansson.h>
 
-/* A note that was heard; NULL when it is no such thing.  The caller drops it with json_decref. */
+/* A note that was heard; NULL when it is not one.  The caller drops it with json_decref. */
 json_t *agent_note_read(const char *text);
 /* What a note has under a name; "" or 0 when that is missing or another kind of thing. */
 const char *agent_note_text(const json_t *note, const char *name);
@@ -31,7 +31,7 @@ uint64_t agent_note_worker(const json_t *note);
 /* Hands a note as text to `tell`, and drops it.  SHOAL_MEMORY for a NULL, which is what making one out of memory
  * gives. */
 int agent_note_tell(json_t *note, int (*tell)(void *link, const char *text), void *link);
-/* A string of JSON from bytes that may be no UTF-8. */
+/* A string of JSON from bytes that may not be UTF-8. */
 json_t *agent_note_string(const char *text);
 
 #endif

@@ -313,7 +313,7 @@ static requests take_requests(far_host *self, const told *told)
     return now;
 }
 
-/* A failure, whose sentence is kept, that no other try will mend. */
+/* A failure, whose sentence is kept, that no retry will fix. */
 static int fail_lasting(far_host *self, const char *why)
 {
     return shoal_fail(SHOAL_INVALID, "%s: %s", self->name, why);
@@ -342,7 +342,7 @@ static int look_at_link(far_host *self, far_command *command, const far_start_op
     return closed ? far_command_fail(command, "the link broke", *why ? why : NULL, options) : SHOAL_OK;
 }
 
-/* What the command says while all is well is not let grow for ever. */
+/* What the command says while all is well does not grow without limit. */
 static void trim_said(const far_command *command)
 {
     if (command->said >= 0 && lseek(command->said, 0, SEEK_END) > SAID_MOST)
@@ -388,7 +388,7 @@ static int serve_agent(far_host *self, far_command *command, const far_start_opt
         }
         if (served) {
             requests now = take_requests(self, &told);
-            (void)tell_requests(self, &now, &told); /* a link that is dead says so itself */
+            (void)tell_requests(self, &now, &told); /* a dead link reports itself */
         }
         trim_said(command);
         sleep_until_rung(self, LOOK_EVERY);
@@ -397,7 +397,7 @@ static int serve_agent(far_host *self, far_command *command, const far_start_opt
 
 /* ---- trying again and again -------------------------------------------------------------------------------------- */
 
-/* Those that were known to run are out of reach, and end by themselves over there. */
+/* Those known to run are out of reach, and end there by themselves. */
 static void forget_workers(far_host *self)
 {
     char why[256];
@@ -604,7 +604,7 @@ int64_t far_host_wanted(const far_host *self)
     return wanted;
 }
 
-/* What is on its way there is not waited for. */
+/* What is on its way is not waited for. */
 static void leave_host(far_host *self)
 {
     hold(self);

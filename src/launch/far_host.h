@@ -8,7 +8,7 @@
  *         status = far_host_tick(host);
  *     far_host_free(&host);
  *
- * A thread of its own runs the command, whose standard input and output carry everything: first a small script looks at
+ * Its own thread runs the command, whose standard input and output carry everything: first a small script looks at
  * the machine and takes this program if it is not there yet (far_start.h), then it becomes the agent (agent.h), which
  * starts the workers, and the store is served to them over the same streams (store/pipe/pipe.h).  When the link breaks,
  * the workers are reported as gone and the command is run again, after growing pauses.  What the thread has to tell is
@@ -21,7 +21,7 @@
 #include "store/pipe/pipe.h"
 
 /* How many commands may be on their way to a shell at once, over all hosts that share it: a machine in between that all
- * go through (a jump host) takes few connections that have not said who they are. */
+ * go through (a jump host) takes few connections that have not authenticated. */
 typedef struct far_gate far_gate;
 int far_gate_new(far_gate **out, int most);
 void far_gate_free(far_gate **gate);
@@ -34,14 +34,14 @@ typedef enum far_verdict {
 
 typedef struct far_options {
     const launch_order *order;      /* lasts longer than the host; its `gone` and `say` are called */
-    const char *name;               /* how messages call it; copied */
+    const char *name;               /* its name in messages; copied */
     const char *const *words;       /* the command, ended by NULL; copied */
     const char *const *words_again; /* the same for all tries but the first; NULL: as the first */
     int64_t count, first_slot;      /* workers there, and the number of the first within the group */
     double patience;                /* seconds until a shell answers; 0: 30 */
-    int tries;      /* that fail in a row until there is no hope; 0: 3, and any number once it was reached */
+    int tries;      /* that fail in a row before it gives up; 0: 3, and any number once it was reached */
     far_gate *gate; /* NULL: none */
-    /* Turns what the command said before it ended into a reason; *reason has what will be shown if this does nothing.
+    /* Turns the command's last output into a reason; *reason has what will be shown if this does nothing.
      * May be NULL. */
     far_verdict (*judge)(char *reason, size_t size, const char *said, int exit_code);
 } far_options;
@@ -49,7 +49,7 @@ typedef struct far_options {
 typedef struct far_host far_host;
 
 int far_host_new(far_host **out, const far_options *options);
-/* Tells what has happened by order->gone and order->say.  Fails while there is no hope that workers will run there:
+/* Tells what has happened by order->gone and order->say.  Fails while workers can't be expected to run there:
  * with the reason, which names the host. */
 int far_host_tick(far_host *host);
 void far_host_progress(far_host *host);
@@ -72,7 +72,7 @@ typedef struct far_facts {
     int64_t cores, memory;
     bool cached;               /* the program was there before */
     double round_trip;         /* seconds, of a request of the store */
-    double to_host, from_host; /* bytes a second, of a blob */
+    double to_host, from_host; /* bytes per second, of a blob */
     char why[256];             /* these could not be measured */
 } far_facts;
 

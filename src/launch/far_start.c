@@ -108,7 +108,7 @@ static int await_end(far_command *self, double seconds)
             self->process = 0;
             return exit_code_of(&end);
         }
-        if (waited < 0 && errno == ECHILD) { /* whoever embeds us reaps all children */
+        if (waited < 0 && errno == ECHILD) { /* the program that embeds us reaps all children */
             self->process = 0;
             return -1;
         }
@@ -234,7 +234,7 @@ static void keep_junk(far_command *self, const char *line)
     self->junk[self->junk_size++] = '\n';
 }
 
-/* One line, byte by byte: what comes behind the last one is the agent's, and not for us. */
+/* One line, byte by byte: what comes after the last one is the agent's, and not for us. */
 static int read_line(far_command *self, char *line, size_t size, const char *what, const far_start_options *options)
 {
     size_t length = 0;
@@ -266,7 +266,7 @@ static int read_line(far_command *self, char *line, size_t size, const char *wha
     }
 }
 
-/* The next of our lines; *text is what comes behind the nonce. */
+/* The next of our lines; *text is what comes after the nonce. */
 static int read_ours(far_command *self, char line[LINE_BYTES], char **text, const char *what,
                      const far_start_options *options)
 {

@@ -29,7 +29,7 @@ enum { FAR_SAID_BYTES = 4096, FAR_REASON_BYTES = 1024 };
 /* A command that runs, and what is known of the machine at its other end. */
 typedef struct far_command {
     const char *name; /* of the machine, for messages */
-    pid_t process;    /* leads a session of its own; 0 when none runs */
+    pid_t process;    /* leads its own session; 0 when none runs */
     int in, out;      /* its standard output and input; -1 */
     int said;         /* file in memory with its standard error; -1 */
     char nonce[PIPE_NONCE_BYTES];
@@ -60,15 +60,15 @@ int far_start(far_command *out, const far_start_options *options);
 void far_command_said(const far_command *command, char *out, size_t size);
 /* Fails with a sentence for a command that ended, or whose link is dead: `why`, or what it said. */
 int far_command_fail(far_command *command, const char *what, const char *why, const far_start_options *options);
-/* Ends it: waits up to so many seconds for it to end by itself, then kills it and all it started.  Its exit code, 128
- * more than the number of a signal that ended it, or -1. */
+/* Ends it: waits for up to this many seconds for it to end by itself, then kills it and all it started.  Its exit code,
+ * 128 more than the number of a signal that ended it, or -1. */
 int far_command_end(far_command *command, double seconds);
 
 /* Waits for a place at the gate, which may be NULL; SHOAL_STOPPED. */
 int far_gate_pass(far_gate *gate, const atomic_bool *stop, int bell);
 void far_gate_leave(far_gate *gate);
 
-/* The last line that is not empty; "" for none.  Points into the text, which is cut behind it. */
+/* The last line that is not empty; "" for none.  Points into the text, which is cut after it. */
 char *far_last_line(char *text);
 
 #endif

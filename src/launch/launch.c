@@ -1,5 +1,5 @@
-/* A group of launchers, one for each --workers: counts shared out among them, failures of some borne by the rest.  See
- * launch.h. */
+/* A group of launchers, one for each --workers: counts are distributed among them, and the rest continue when some
+ * fail.  See launch.h. */
 #include "launch/launch.h"
 
 #include <stdio.h>
@@ -123,7 +123,7 @@ int launch_new(launch_group **out, const launch_ask *ask, const launch_order *or
 
 /* ---- while they run ---------------------------------------------------------------------------------------------- */
 
-/* The rest goes on without those of this launcher. */
+/* The rest continue without those of this launcher. */
 static void note_failure(launch_group *self, member *member)
 {
     if (!member->failed && self->count > 1 && self->order.say)

@@ -44,7 +44,7 @@ typedef struct launch_order {
     /* Told of every worker that is gone without having left by itself: "died: signal 9", "failed: no such
      * store".  Called from launch_tick, launch_stop and launch_wait only. */
     void (*gone)(void *context, uint64_t worker, const char *why);
-    /* Told what people should know while the job goes on: "corn10: can't be reached: ...; trying again".  As above. */
+    /* Told what people should know while the job runs: "corn10: can't be reached: ...; trying again".  As above. */
     void (*say)(void *context, const char *line);
     void *context;
 } launch_order;
@@ -55,7 +55,7 @@ typedef shoal_texts launch_specs;
 /* One of --workers. */
 typedef struct launch_part {
     const struct launcher *launcher;
-    const char *rest; /* of the text, behind its colon */
+    const char *rest; /* of the text, after its colon */
     int64_t workers;
 } launch_part;
 
@@ -69,7 +69,7 @@ typedef struct launch_ask {
                       * reach the store by themselves */
     const char
         *through;    /* by what some reach the store through the process that started them: "ssh"; NULL: none does */
-    double patience; /* seconds that it may take until one works; an hour when nobody is to be started */
+    double patience; /* seconds that it may take until one works; an hour when none are started */
     int count;
     launch_part part[SHOAL_TEXTS_MOST];
 } launch_ask;
@@ -81,28 +81,28 @@ int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store
 typedef struct launch_group launch_group;
 
 int launch_new(launch_group **out, const launch_ask *ask, const launch_order *order);
-/* Looks after them.  Fails when none runs, none will be started any more, and some have failed, with the reason of
+/* Looks after them.  Fails when none runs, none will be started again, and some have failed, with the reason of
  * the last. */
 int launch_tick(launch_group *group);
 /* The job has moved on: workers that died may be started again as often as before. */
 void launch_progress(launch_group *group);
-/* From now on there are to be `count` in all: starts more, or tells the last ones to leave; launchers share them as
+/* From now on there should be `count` in all: starts more, or tells the last ones to leave; launchers share them as
  * they shared those that were first asked for. */
 int launch_scale(launch_group *group, int64_t count);
 /* Whether a reason that `gone` or launch_tick gave is that workers crashed: whatever they run does so again. */
 bool launch_is_crash(const char *why);
-/* How many run now, as far as known, those that were told to leave included. */
+/* How many run now, as far as is known, those that were told to leave included. */
 int64_t launch_running(const launch_group *group);
-/* How many are to run. */
+/* How many should run. */
 int64_t launch_wanted(const launch_group *group);
-/* Tells all to leave, ends those that are still there after so many seconds, and waits for their end. */
+/* Tells all to leave, ends those that are still there after this many seconds, and waits for their end. */
 void launch_stop(launch_group *group, double seconds);
-/* Waits up to so many seconds for all to end by themselves; whether they have. */
+/* Waits for up to this many seconds for all to end by themselves, and returns whether they have. */
 bool launch_wait(launch_group *group, double seconds);
-/* Frees; workers of this machine, and of Slurm with a store of the cloud, that still run go on. */
+/* Frees; workers of this machine, and of Slurm with a store of the cloud, that still run keep running. */
 void launch_free(launch_group **group);
 
-/* Starts a program, NULL for this very one, in a session of its own, with nothing of this one's standard streams; what
+/* Starts a program, NULL for this very one, in its own session, with nothing of this one's standard streams; what
  * it says goes to the end of the file `log`, or nowhere when that is NULL.  `arguments` are those behind the program's
  * name, ended by NULL. */
 int launch_detached(const char *program, const char *const *arguments, const char *log);

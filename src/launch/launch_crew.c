@@ -23,7 +23,7 @@
 #include "base/world.h"
 
 enum {
-    TEXT_BYTES = 4096,   /* of what a worker said that are looked at */
+    TEXT_BYTES = 4096,   /* of a worker's output that are looked at */
     STARTS_A_MINUTE = 3, /* again, of one slot */
     BUDGET = 10,         /* starts again without progress; a death costs one */
     FAILURE_COSTS = 6,   /* of the budget: what failed with a reason will probably fail again, so it is tried twice */
@@ -38,7 +38,7 @@ typedef struct slot {
     uint64_t worker;
     int text;                       /* file in memory with what it says; -1 for none */
     bool leaving;                   /* it was told to go */
-    bool ended;                     /* well, by itself, or because it was given up: not to be started again */
+    bool ended;                     /* by itself without failing, or because it was given up: it is not started again */
     int spent;                      /* of the budget */
     int deaths;                     /* since the last progress */
     int64_t due;                    /* when to start it again */
@@ -195,7 +195,7 @@ static void note_end(launch_crew *self, slot *slot, const siginfo_t *end)
         plan_again(self, slot, by_signal ? is_own_fault(end->si_status) : end->si_status != EXIT_GOES_ON, why);
 }
 
-/* Looks whether the worker of a slot has ended. */
+/* Checks whether the worker of a slot has ended. */
 static void look_at_worker(launch_crew *self, slot *slot)
 {
     siginfo_t end = {0};
@@ -211,7 +211,7 @@ static void look_at_worker(launch_crew *self, slot *slot)
         waited = waitid(P_PID, (id_t)slot->process, &end, WEXITED | WNOHANG);
     if (waited == 0 && end.si_pid != 0) {
         note_end(self, slot, &end);
-    } else { /* whoever embeds us reaps all children: how it ended nobody knows */
+    } else { /* the program that embeds us reaps all children: how it ended is unknown */
         slot->process = 0;
         slot->ended = true;
     }
@@ -294,7 +294,7 @@ int launch_crew_tick(launch_crew *self)
     for (int64_t i = 0; i < self->wanted && status == SHOAL_OK; i++) {
         slot *slot = &self->slots[i];
         if (slot->process != 0 && slot->leaving)
-            continue; /* one that was wanted less, and more again: its successor starts once it is gone */
+            continue; /* scaled down and up again: its successor starts once it is gone */
         if (slot->process == 0 && slot->leaving) {
             slot->leaving = slot->ended = false;
             slot->due = 0;
@@ -360,7 +360,7 @@ void launch_crew_tell_leave(launch_crew *self)
 void launch_crew_end(launch_crew *self)
 {
     signal_all(self, SIGKILL);
-    launch_crew_wait(self, 10); /* only a process that the kernel itself holds outlives this */
+    launch_crew_wait(self, 10); /* only a process stuck in the kernel outlives this */
 }
 
 void launch_crew_free(launch_crew **crew)

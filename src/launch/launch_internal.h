@@ -1,5 +1,5 @@
 /* What a launcher implements.  To add one: write launch_<name>.c with a `const struct launcher launch_<name>`, declare
- * it below, and add it to the list in launch.c, which also shares out counts. */
+ * it below, and add it to the list in launch.c, which also distributes counts. */
 #ifndef LAUNCH_INTERNAL_H
 #define LAUNCH_INTERNAL_H
 
@@ -20,13 +20,13 @@ struct launcher {
     const char *form;   /* for messages: "ssh:HOST[:N],..." */
     size_t size;        /* of its state */
     double patience;    /* as in launch_ask */
-    /* Finds out what `rest`, the text behind the colon, asks for: adds to the counts of *out, clears `local`, and sets
+    /* Finds out what `rest`, the text after the colon, asks for: adds to the counts of *out, clears `local`, and sets
      * `far` and `through`, where that is so. */
     int (*ask)(launch_ask *out, const char *rest, const char *store_scheme, int64_t threads);
     /* Begins to start them, and `extra` more, which is 0 for all but the first launcher of a group.  What takes long
-     * goes on in threads of its own: tick tells how it went.  On failure free is called too. */
+     * runs in its own threads: tick reports how it went.  On failure free is called too. */
     int (*start)(launch_workers *self, const char *rest, int64_t extra);
-    /* As the functions of the group.  tick fails, each time it is called, while nobody is left who could work. */
+    /* As the functions of the group.  tick fails, each time it is called, while nobody is left to work. */
     int (*tick)(launch_workers *self);
     void (*progress)(launch_workers *self);
     int (*scale)(launch_workers *self, int64_t count);
@@ -48,10 +48,10 @@ typedef struct launch_worker {
     const char *data_url;  /* replaces the address of the rows' store, or NULL */
     const char *cache;     /* folder for slices, or NULL for the usual one */
     bool near;             /* sees the files of the starter: may read the data it names */
-    int64_t parent;        /* process that it ends with, even if that is killed; 0: it outlives whoever started it */
+    int64_t parent;        /* process that it ends with, even if that is killed; 0: it outlives its starter */
 } launch_worker;
 
-/* A worker's arguments behind the program's name, as text that lives in the buffer. */
+/* A worker's arguments after the program's name, as text that lives in the buffer. */
 typedef struct launch_arguments {
     int count;
     const char *argument[LAUNCH_ARGUMENTS_MOST + 1]; /* ended by NULL */
@@ -78,7 +78,7 @@ typedef struct launch_crew_options {
     base_group group;
     /* Composes the arguments of a worker that is about to be started. */
     void (*arguments)(void *context, launch_arguments *out, int64_t slot, uint64_t worker);
-    void (*started)(void *context, uint64_t worker); /* NULL: nobody wants to know */
+    void (*started)(void *context, uint64_t worker); /* NULL: not reported */
     void (*gone)(void *context, uint64_t worker, const char *why);
     void *context;
 } launch_crew_options;
@@ -93,11 +93,11 @@ int64_t launch_crew_running(const launch_crew *crew);
 int64_t launch_crew_wanted(const launch_crew *crew);
 /* Asks all to leave (SIGTERM), and returns at once. */
 void launch_crew_tell_leave(launch_crew *crew);
-/* Waits up to so many seconds for all to end, of whom none is started again from then on; whether they have. */
+/* Waits for up to this many seconds for all to end, of whom none is started again from then on; whether they have. */
 bool launch_crew_wait(launch_crew *crew, double seconds);
 /* Kills what is left. */
 void launch_crew_end(launch_crew *crew);
-/* Frees; those that still run go on. */
+/* Frees; those that still run keep running. */
 void launch_crew_free(launch_crew **crew);
 
 #endif

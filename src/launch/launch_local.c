@@ -1,4 +1,5 @@
-/* Workers on this machine: local:8.  They see its files, and outlive whoever started them unless bound to it. */
+/* Workers on this machine: local:8.  They see its files, and outlive their starter unless bound
+ * to it. */
 #include <unistd.h>
 #include <shoal/error.h>
 

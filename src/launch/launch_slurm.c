@@ -108,7 +108,7 @@ const struct launcher launch_slurm = {
     .scheme = "slurm",
     .form = "slurm:N[?OPTION=VALUE&...]",
     .size = sizeof(slurm_launch),
-    .patience = 24 * 3600, /* they may have to wait for their turn */
+    .patience = 24 * 3600, /* they may have to wait in the queue */
     .ask = slurm_ask,
     .start = slurm_start,
     .tick = slurm_tick,

@@ -1,4 +1,4 @@
-/* Workers behind ssh: ssh:corn10,me@corn11:8.  One connection a host, over which its workers reach the store.
+/* Workers behind ssh: ssh:corn10,me@corn11:8.  One connection per host, over which its workers reach the store.
  *
  * It is the system's own ssh, with the user's configuration, keys, agent and jump hosts.  The options that are added
  * come behind the user's: ssh takes the first value it meets. */
@@ -15,7 +15,7 @@
 #include "launch/ssh_hosts.h"
 
 enum {
-    AT_ONCE = 8, /* connections on their way: sshd drops some when ten have not said who they are (MaxStartups) */
+    AT_ONCE = 8,        /* connections on their way: sshd drops some when ten have not authenticated (MaxStartups) */
     NAMED_FAILURES = 3, /* that are told in full when all hosts failed */
     SSH_FAILED = 255,   /* exit code of ssh itself, rather than of the far shell */
 };
@@ -25,7 +25,7 @@ typedef struct ssh_launch {
     int count;
     ssh_host *hosts;
     far_host **far;
-    bool *said; /* that the job goes on without it */
+    bool *said; /* that the job continues without it */
     int64_t wanted;
     far_gate *gate;
 } ssh_launch;

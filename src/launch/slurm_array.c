@@ -7,7 +7,8 @@
  *
  * All arrays of a job have one name, which nobody else has: shoal-ID.  So even an array whose number was lost, since
  * the controller's answer did not come, is cancelled with the rest.  Nothing here waits: one command of Slurm runs at a
- * time, and each tick looks whether it has ended.  When this process dies the tasks go on: they end with the job. */
+ * time, and each tick checks whether it has ended.  When this process dies the tasks keep running: they end with the
+ * job. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,11 +67,11 @@ typedef struct array_launch {
     doing doing;
     int64_t looked;    /* when Slurm was last asked */
     double look_pause; /* until it is asked again */
-    int64_t retry;     /* not before this moment, after the controller did not answer */
+    int64_t retry;     /* not before this moment, since the controller did not answer */
     double retry_pause;
     bool said_away;
-    bool closing;            /* none is submitted any more */
-    bool leaving, cancelled; /* all are to go; Slurm was told */
+    bool closing;            /* no more are submitted */
+    bool leaving, cancelled; /* all should leave; Slurm was told */
     char waiting[64];        /* why they wait, as said last */
     char reason[640];        /* of the last that was given up; "" for none */
 } array_launch;
@@ -272,7 +273,7 @@ static void take_field(char *out, size_t size, const char *line, size_t length, 
 typedef struct task {
     char state[32], why[48], node[72], comment[320];
     int64_t restarts;
-    int exit_status; /* as waitpid tells */
+    int exit_status; /* as waitpid reports it */
 } task;
 
 static slot *find_slot(array_launch *self, const char *id)
@@ -346,7 +347,7 @@ static void note_cancelled(array_launch *self, slot *slot)
     slot->state = SLOT_ENDED;
 }
 
-/* One that left by itself while the job goes on was told so by Slurm, before its time limit, say.  But the end of the
+/* One that left by itself while the job runs was told so by Slurm, before its time limit, say.  But the end of the
  * job itself may not be known here yet. */
 static void note_left(const array_launch *self, slot *slot)
 {
@@ -423,7 +424,7 @@ static bool is_missing(const slot *slot)
     return is_slot_there(slot) && !slot->seen;
 }
 
-/* What squeue does not list any more ended some minutes ago: accounting may know how. */
+/* What squeue no longer lists ended some minutes ago: accounting may know how. */
 static int search_accounting(array_launch *self)
 {
     char *name = NULL;
@@ -476,7 +477,7 @@ static void note_account(array_launch *self, const char *line, size_t length)
     note_task(self, slot, &task);
 }
 
-/* Where there is no accounting nobody knows how they ended. */
+/* Without accounting it is unknown how they ended. */
 static void note_search(array_launch *self, const char *text)
 {
     static const char lost[] = "died: Slurm does not know it any more";
@@ -543,7 +544,7 @@ static void note_away(array_launch *self)
     self->said_away = true;
 }
 
-/* Hands what a command wrote to who asked for it. */
+/* Passes a command's output to the code that started it. */
 static int note_answer(array_launch *self, doing done, const char *text)
 {
     switch (done) {
@@ -646,7 +647,7 @@ static int array_scale(launch_workers *base, int64_t count)
     for (int64_t i = 0; i < self->room; i++) {
         slot *slot = &self->slots[i];
         if (i >= self->wanted && i < count && slot->state == SLOT_ENDED)
-            *slot = (struct slot){.state = SLOT_DUE}; /* what was told to go will go: its successor is another task */
+            *slot = (struct slot){.state = SLOT_DUE}; /* what was told to leave does: its successor is another task */
         slot->unwanted = i >= count;
     }
     self->wanted = count;
@@ -725,7 +726,7 @@ static bool array_is_over(launch_workers *base)
     return self->doing != DOING_SUBMIT && self->doing != DOING_CANCEL && count_slots(self, is_slot_there) == 0;
 }
 
-/* Slurm itself kills what does not leave: all there is to see to is that it was told. */
+/* Slurm itself kills what does not leave; it only has to be told. */
 static void array_end(launch_workers *base)
 {
     int64_t until = base_time_after(base_now(), END_SECONDS);

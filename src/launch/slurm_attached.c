@@ -1,9 +1,10 @@
-/* Workers on nodes of a Slurm allocation, which reach the store through this process: one agent a node, as behind ssh.
+/* Workers on nodes of a Slurm allocation, which reach the store through this process: one agent per node, as behind
+ * ssh.
  *
  * salloc gets an allocation and runs a shell on this machine that only waits for the end of its standard input.  So the
- * nodes are given back when this process ends, however it ends.  In the allocation one step a node is a far_host, whose
- * command is srun instead of ssh.  An allocation that ends early (its time is over, it was preempted) is followed by
- * another; one that someone cancelled is not. */
+ * nodes are given back when this process ends, however it ends.  In the allocation one step per node is a far_host,
+ * whose command is srun instead of ssh.  An allocation that ends early (its time is over, it was preempted) is followed
+ * by another; one that someone cancelled is not. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ typedef struct node {
     char name[NODE_BYTES];
     int64_t tasks; /* workers there is room for */
     far_host *far;
-    bool said; /* that the job goes on without it */
+    bool said; /* that the job continues without it */
 } node;
 
 typedef enum stage {
@@ -244,7 +245,7 @@ static int say_waiting(attached *self, allocation *allocation)
     return status;
 }
 
-/* Asks again after a pause, unless that was done too often without progress. */
+/* Asks again after a pause, unless it has done so too often without progress. */
 static void plan_again(attached *self, allocation *allocation, int cost, const char *why)
 {
     char line[800];
@@ -342,7 +343,7 @@ static int keep_looking(attached *self, allocation *allocation)
     return SHOAL_OK;
 }
 
-/* A node that is beyond hope is named once; the others go on. */
+/* A node that was given up is named once; the others continue. */
 static void tick_nodes(attached *self, allocation *allocation, int64_t *hopeful)
 {
     char line[1200];

@@ -86,7 +86,7 @@ bool slurm_command_is_over(slurm_command *self)
         kill(-self->process, SIGKILL);
     }
     if (ended < 0)
-        self->end = 0; /* whoever embeds us reaps all children: what it wrote has to tell */
+        self->end = 0; /* the program that embeds us reaps all children: what it wrote has to tell */
     if (ended != 0)
         self->process = 0;
     return ended != 0;

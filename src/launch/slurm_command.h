@@ -16,12 +16,12 @@
 
 typedef struct slurm_command {
     const char *name;
-    pid_t process;  /* leads a session of its own; 0 when none runs */
+    pid_t process;  /* leads its own session; 0 when none runs */
     int input;      /* the end of a pipe that the command reads; -1 for none */
     int text, said; /* files in memory with its standard output and standard error; -1 */
     int64_t until;  /* when it is killed */
     bool late;      /* it was */
-    int end;        /* how it ended, as waitpid tells */
+    int end;        /* how it ended, as waitpid reports it */
 } slurm_command;
 
 #define SLURM_COMMAND_NONE                                                                                             \

@@ -34,7 +34,7 @@ static int fail_part(part part, const char *why)
                       part.text, why);
 }
 
-/* The workers behind a host's colon; one when there is none. */
+/* The workers after a host's colon; one when there is none. */
 static int parse_workers(int64_t *out, part whole, const char *at)
 {
     char number[24];

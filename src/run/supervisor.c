@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "launch/launch.h"
 
-/* Whoever looks after the workers of a detached job is `shoal job resume` in a session of its own. */
+/* `shoal job resume` in its own session looks after the workers of a detached job. */
 int run_supervise(const shoal_outcome *outcome)
 {
     const run_place *place = &outcome->request->place;

@@ -4,7 +4,7 @@
 
 #include "outcome.h"
 
-/* Starts `shoal job resume` in a session of its own, which starts the workers and writes the outputs in the end. */
+/* Starts `shoal job resume` in its own session, which starts the workers and writes the outputs in the end. */
 int run_supervise(const shoal_outcome *outcome);
 /* Seconds without any worker, or without the store, after which whoever follows a job gives up. */
 double run_patience(const shoal_outcome *outcome);

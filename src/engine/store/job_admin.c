@@ -16,7 +16,7 @@
 
 /* ---- ending ------------------------------------------------------------------------------------------------------ */
 
-/* Puts a cancelled end behind `last`.  SHOAL_CONFLICT when there is something else by now. */
+/* Puts a cancelled end after `last`.  SHOAL_CONFLICT when there is something else by now. */
 static int put_cancelled(shoal_store *store, const char *id, const job_model *last, const char *why, int64_t deadline)
 {
     job_model end = {.number = last->number + 1, .state = SHOAL_JOB_CANCELLED, .status = SHOAL_STOPPED};
@@ -130,7 +130,8 @@ int shoal_job_resume(shoal_store *store, const char *id, int64_t deadline)
         status = forgive(store, id, "worker/", deadline);
     if (status == SHOAL_OK && !done && model->state != SHOAL_JOB_RUNNING)
         status = shoal_store_remove(store, job_key_model(id, model->number).text, deadline);
-    /* Whoever submitted it may have died before it had announced all; without that round 0 waits for each slice. */
+    /* The process that submitted it may have died before it had announced all; without that round 0 waits for each
+     * slice. */
     if (status == SHOAL_OK && !done)
         status = model->number == 0 ? job_setup_open(store, spec, deadline) : job_open(store, id, deadline);
     job_model_free(&model);
@@ -222,7 +223,7 @@ static int remove_below(shoal_store *store, const char *prefix, const char *but,
     return status;
 }
 
-/* Removes tombstones of jobs that nobody can be asleep in any more. */
+/* Removes tombstones of jobs that nobody can be asleep in now. */
 static int sweep_tombstones(shoal_store *store, int64_t deadline)
 {
     enum { AT_MOST = 16 };

@@ -9,7 +9,7 @@
 /* A worker by the key of its record. */
 typedef struct job_worker_key {
     uint64_t worker;
-    bool left;  /* it does not take part any more */
+    bool left;  /* it no longer takes part */
     double age; /* seconds since it last wrote; -1 when the store does not tell */
 } job_worker_key;
 
@@ -18,7 +18,7 @@ typedef struct job_worker_keys {
     int64_t count;
 } job_worker_keys;
 
-/* All that take part, and all that did: two requests, and one more for every thousand of them. */
+/* All that take part, and all that did: two requests, plus one for every thousand of them. */
 int job_worker_keys_list(job_worker_keys *out, shoal_store *store, const char *id, int64_t deadline);
 void job_worker_keys_release(job_worker_keys *keys);
 /* Whether it takes part, and has written within the lease as far as the store tells. */
@@ -37,7 +37,7 @@ void job_counts_add(shoal_store_counts *sum, const shoal_store_counts *more);
 int job_newest(job_model **out, shoal_store *store, const job_spec *spec, int64_t deadline);
 /* Whether the job has been removed. */
 int job_is_gone(bool *out, shoal_store *store, const char *id, int64_t deadline);
-/* Makes sure that workers without a job of their own find this one. */
+/* Makes sure that workers without a job find this one. */
 int job_open(shoal_store *store, const char *id, int64_t deadline);
 
 #endif

@@ -62,7 +62,7 @@ static int fail_exists(shoal_store *store, const char *id)
                       shoal_store_describe(store).name);
 }
 
-/* Whether the spec that is there is this very one: put by me, before an answer was lost, or by another who mends the
+/* Whether the spec that is there is this one: put by me, before an answer was lost, or by another who mends the
  * store. */
 static int is_spec_there(bool *out, shoal_store *store, const job_spec *spec, int64_t deadline)
 {

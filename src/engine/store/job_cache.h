@@ -1,8 +1,8 @@
-/* Slices that were fetched from afar, kept in a folder of this machine by what they are, so that one that comes back is
+/* Slices that were fetched from afar, kept in a folder of this machine by content, so that one that comes back is
  * not fetched again.
  *
  * Any number of processes share a folder.  Each file is named by its content's id and is only ever renamed into place
- * whole; who reads one maps it, and keeps it though it may be removed meanwhile.  A cache never fails: what can't be
+ * whole; a reader maps it, and keeps it even if it is removed meanwhile.  A cache never fails: what can't be
  * kept is just not there. */
 #ifndef JOB_CACHE_H
 #define JOB_CACHE_H
@@ -35,7 +35,7 @@ bool job_cache_get(job_cached *out, job_cache *cache, const unsigned char id[BAS
 void job_cached_release(job_cached *cached);
 /* Whether the file shrank or could not be read any more: what was read of it may be wrong. */
 bool job_cached_is_lost(const job_cached *cached);
-/* Keeps it, if it can, and removes what was not used for longest to stay within the limit. */
+/* Keeps it, if it can, and removes the least recently used to stay within the limit. */
 void job_cache_put(job_cache *cache, const unsigned char id[BASE_HASH_SIZE], const void *data, size_t size);
 
 #endif

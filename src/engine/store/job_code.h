@@ -1,5 +1,4 @@
-/* The code that a job brings along: files named by their SHA-256, trusted only when whoever started the worker named
- * them.
+/* The code that a job brings along: files named by their SHA-256, trusted only when the worker's starter named them.
  *
  * A worker that was started for one spec trusts what that spec names: its hash covers the hashes of all files.  Any
  * other worker runs what it has built in, and what it was told to allow. */
@@ -11,7 +10,7 @@
 /* What a module is called among a job's files. */
 #define JOB_CODE_MODULE "module.so"
 
-/* Whether a file that a job brings may be called so: "module.so", "command", or a path below "files/" that stays
+/* Whether a file that a job brings may have this name: "module.so", "command", or a path below "files/" that stays
  * there. */
 bool job_code_name_is_good(const char *name);
 /* Whether a list of hashes, hex digits with commas between, has this one. */

@@ -11,20 +11,20 @@
 
 /* Assigns every piece to one of the members, given who held what: `members` are the live ones; `before` is the last
  * trailer, and maker[slice] the worker that mapped the slice in the last round, 0 when not known.  A slice stays with
- * who was to map it or, where nobody was or that one is gone, with who did, for its rows are loaded there; who holds
- * more than its share gives one back a round, to who has less.  A group goes to who holds its first slice, if it may
- * reduce.  Fills out->holder; everything else of *out must be set. */
+ * the worker that should map it or, if there is none or it is gone, with the one that did, for its rows are loaded
+ * there; a worker with more than its share gives one back per round, to one with less.  A group goes to the worker that
+ * holds its first slice, if it may reduce.  Fills out->holder; everything else of *out must be set. */
 int job_assign(job_trailer *out, const job_trailer *before, const uint64_t *maker, const job_tree *tree);
 
 /* ---- doing ------------------------------------------------------------------------------------------------------- */
 
 /* What is known of a piece in this round. */
 enum {
-    JOB_MINE = 1,     /* I am to make it */
-    JOB_ORPHAN = 2,   /* nobody alive is to make it */
+    JOB_MINE = 1,     /* I should make it */
+    JOB_ORPHAN = 2,   /* nobody alive should make it */
     JOB_HERE = 4,     /* I have it in memory */
     JOB_STORED = 8,   /* it is in the store, as far as I know */
-    JOB_LACKING = 16, /* I tried to map it, and its rows are not to be had now */
+    JOB_LACKING = 16, /* I tried to map it, and its rows are not available now */
     JOB_FETCHED = 32, /* I have it only as a part of its parent's sum, and can't put it */
     JOB_LARGE = 64    /* one that was too large to be fetched was removed in this round: another as large is real */
 };

@@ -16,7 +16,7 @@ typedef struct gang {
     int64_t items;
     atomic_llong next;
     atomic_int failed;
-    int status; /* of the first failure, and its message: written by who set `failed` */
+    int status; /* of the first failure, and its message: written by the thread that set `failed` */
     char message[1024];
 } gang;
 
@@ -45,7 +45,7 @@ int job_gang_run(int threads, int64_t items, job_gang_task *task, void *context)
     base_thread *thread[THREADS_MOST] = {NULL};
     for (int i = 1; i < threads && i < THREADS_MOST && i < items; i++)
         if (base_thread_start(&thread[i], work_in_gang, &all) < 0)
-            break; /* those that there are do the work too */
+            break; /* the threads there are do the work too */
     work_in_gang(&all);
     for (int i = 1; i < THREADS_MOST; i++)
         base_thread_join(&thread[i]);

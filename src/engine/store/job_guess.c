@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Seconds between two questions at least and at most; and the share of the round's time, and of the time for which
+/* The fewest and the most seconds between two requests; and the share of the round's time, and of the time for which
  * the thing has been asked for already, that lies between them. */
 static const double pause_least = 1e-3, pause_most = 2, share_of_round = 0.02, share_of_asking = 0.3;
 static const double pause_trips = 1.5;
@@ -24,8 +24,8 @@ static void insert_sorted(double *sorted, int count, double value)
     sorted[count] = value;
 }
 
-/* The quickest of many is an exception, and to ask by it would be to ask too early most of the time; but where most
- * take by far longer than the quickest, they are what is exceptional. */
+/* The quickest of many is an exception, and going by it would mean asking too early most of the time; but where most
+ * take far longer than the quickest, they are what is exceptional. */
 static double early_of(const double *sorted, int count)
 {
     static const double far = 1.5;

@@ -1,9 +1,9 @@
 /* What rounds keep for their updates (shoal_kept): an optimiser's history, say.  See job_run.h.
  *
- * Only who leads needs it, and who leads usually led the round before and has it.  So it travels beside the models:
- * each part is put once, right behind the model that brought it, and fetched only by who comes to lead without it.  A
- * model whose parts are lost can't be led on from: then the job goes back to an older model, or to its start, and comes
- * to the same bytes again. */
+ * Only the leader needs it, and it usually led the round before and has it.  So it travels beside the models: each part
+ * is put once, right after the model that brought it, and fetched only by a new leader that lacks it.  A job can't
+ * continue from a model whose parts are lost: then it goes back to an older model, or to its start, and comes to the
+ * same bytes again. */
 #include <string.h>
 
 #include "base/crc.h"
@@ -106,8 +106,8 @@ static bool is_in(int64_t born, job_span span)
     return born >= span.first && born <= span.last;
 }
 
-/* Parts that this round kept and the next does not, noted by who put that: when no model is there that keeps them, they
- * go. */
+/* Parts that this round kept and the next does not, noted by the worker that put it: when no model keeps them any
+ * longer, they are removed. */
 static int note_dropped(job_run *run)
 {
     const shoal_round *round = run->model->round;

@@ -95,15 +95,15 @@ static bool merges(unsigned roles)
     return roles & (SHOAL_ROLE_REDUCE | SHOAL_ROLE_LAST);
 }
 
-/* The least on its way: one piece that is put or fetched; pieces of a group have no more rows than there are.  Who only
- * maps puts slices one by one. */
+/* The least on its way: one piece that is put or fetched; pieces of a group have no more rows than there are.  A worker
+ * that only maps puts slices one by one. */
 static int64_t travelling_bytes(const job_spec *spec, const shoal_layout *layout, unsigned roles)
 {
     return add_bytes(values_bytes(layout),
                      times(merges(roles) ? spec->shape.rows : slice_rows(spec), row_bytes(layout)));
 }
 
-/* How many more may be fetched with it, into so much room. */
+/* How many more may be fetched with it, into that much room. */
 static int64_t more_pieces(const job_spec *spec, const shoal_layout *layout, unsigned roles, int64_t room)
 {
     int64_t most = 1, piece = values_bytes(layout);
@@ -143,7 +143,7 @@ int64_t job_memory_blob(int64_t limit)
     return limit / 2;
 }
 
-/* A file's rows are mapped, and the system takes them back as it likes. */
+/* A file's rows are mapped, and the system may take the memory back. */
 static int64_t held_rows_bytes(const job_spec *spec, const job_means *means)
 {
     const shoal_shape *shape = &spec->shape;

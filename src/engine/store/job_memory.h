@@ -31,7 +31,7 @@ int64_t job_memory_blob(int64_t limit);
 /* Pieces that are fetched at once, where there is room for them. */
 enum { JOB_FETCHED_AT_ONCE = 32 };
 
-/* The most bytes that a piece of so many slices and rows can have; INT64_MAX where a cell keeps all of its records. */
+/* The most bytes that a piece of this many slices and rows can have; INT64_MAX where a cell keeps all its records. */
 int64_t job_memory_piece(const shoal_layout *layout, int64_t slices, int64_t rows);
 
 /* Fills *out.  SHOAL_MEMORY, with need and limit, when not even one slice fits.  Scratch is not in it, nor are

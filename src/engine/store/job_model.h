@@ -1,4 +1,4 @@
-/* Models as they lie in the store: a round, or the end of the job, and behind it a trailer of hints.
+/* Models as they lie in the store: a round, or the end of the job, followed by a trailer of hints.
  *
  * The content is a function of the spec: whoever computes round R's model gets the same bytes.  The trailer is not: it
  * says who should do what in this round, and how the job has gone so far.  It is outside the model's checksum, and
@@ -37,7 +37,7 @@ typedef struct job_trailer {
     int64_t counter[SHOAL_COUNTERS];
     int phases;
     shoal_phase phase[SHOAL_PHASES_MOST];
-    int64_t steps; /* the last so many, oldest first */
+    int64_t steps; /* the last few, oldest first */
     job_step step[JOB_HISTORY_MOST];
 } job_trailer;
 
@@ -76,8 +76,8 @@ int job_model_peek(shoal_job_state *state, int64_t *whole, shoal_store *store, c
 /* Whether a model's round or result is the learner's, for the rows of this job, whose round 0 was checked: SHOAL_BROKEN
  * otherwise. */
 int job_model_check(const job_model *model, const job_spec *spec, const shoal_algorithm *algorithm);
-/* The same for who knows the job's learner only if it is among `algorithms`, and nothing of its round 0; anything but a
- * result passes. */
+/* The same for a caller that knows the job's learner only if it is among `algorithms`, and nothing of its round 0;
+ * anything but a result passes. */
 int job_model_check_end(const job_model *model, const job_spec *spec, const shoal_algorithm *const *algorithms);
 /* The one of that name; NULL when there is none.  `algorithms` ends with NULL, or is NULL. */
 const shoal_algorithm *job_find_algorithm(const shoal_algorithm *const *algorithms, const char *name);

@@ -14,7 +14,7 @@
 
 typedef struct root {
     char *text;   /* as it was given */
-    char *folder; /* its path behind all links; NULL for a store */
+    char *folder; /* its path with all links resolved; NULL for a store */
     int opened;   /* that folder */
 } root;
 
@@ -85,7 +85,7 @@ void job_roots_free(job_roots **inout)
 
 /* ---- folders ----------------------------------------------------------------------------------------------------- */
 
-/* What a path without links has behind a folder's, "" for the folder itself; NULL when it does not lie there. */
+/* What a path without links has after a folder's, "" for the folder itself; NULL when it does not lie there. */
 static const char *path_behind(const char *path, const char *folder)
 {
     size_t length = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
@@ -146,7 +146,8 @@ int job_roots_open_file(int *out, const job_roots *roots, const char *path)
 
 /* ---- stores ------------------------------------------------------------------------------------------------------ */
 
-/* The path behind all links of what exists of `path`, which is the way to a folder store and on to a key in it. */
+/* The path, with all links resolved, of what exists of `path`, which is the way to a folder store and on to a key in
+ * it. */
 static bool resolve_start(char out[PATH_MAX], const char *path)
 {
     char at[PATH_MAX];
@@ -199,7 +200,7 @@ int job_roots_open_store(shoal_store **out, char **key, const job_roots *roots, 
         status = check_url(roots, url, ours.name);
     if (status == SHOAL_OK)
         status = shoal_store_open_at(out, key, url, &options, deadline);
-    if (status == SHOAL_ABSENT) /* as a missing file: waiting for it would not bring it */
+    if (status == SHOAL_ABSENT) /* as a missing file: waiting would not help */
         status = shoal_fail(SHOAL_SYSTEM, "%s", shoal_error());
     shoal_text_free(&folder);
     return status;

@@ -21,7 +21,7 @@ void job_roots_free(job_roots **roots);
 int job_roots_open_file(int *out, const job_roots *roots, const char *path);
 
 /* Opens what a URL names for reading; *key as shoal_store_open_at.  SHOAL_DENIED, before anything is opened, unless
- * it is the store `own`, or lies below a root, or `trusted` is set and it is no folder of this machine.
+ * it is the store `own`, or lies below a root, or `trusted` is set and it is not a folder of this machine.
  * SHOAL_SYSTEM when there is no such store. */
 int job_roots_open_store(shoal_store **out, char **key, const job_roots *roots, const char *url, const shoal_store *own,
                          bool trusted, int64_t deadline);

@@ -84,7 +84,7 @@ static int take_message(job_run *run, int queue, int64_t *piece)
     return status == SHOAL_LOST || status == SHOAL_UNKNOWN ? SHOAL_OK : status;
 }
 
-/* In round 0 work is handed out by the queues, one piece at a time, so that who is quick gets more; what nobody else
+/* In round 0 work is handed out by the queues, one piece at a time, so that a quick worker gets more; what nobody else
  * took after a while is taken beyond the share. */
 static int take_work(job_run *run)
 {
@@ -127,7 +127,7 @@ static void drop_slice(job_held *held)
 }
 
 /* Which of the slices that are held to let go of: one that is not this worker's, else one that it has mapped in this
- * round, since that is wanted last of all, else any; -1 when there is none but `slice`. */
+ * round, since that is needed last, else any; -1 when there is none but `slice`. */
 static int64_t choose_to_drop(const job_run *run, int64_t slice)
 {
     int64_t chosen = -1;
@@ -186,7 +186,7 @@ static int hold_slice(job_run *run, int64_t slice)
     return status;
 }
 
-/* What a slice that is not there means: it may still be on its way; after a long time nobody brings it. */
+/* What a missing slice means: it may still be on its way; after a long time nobody brings it. */
 static int note_lacking(job_run *run, int64_t slice)
 {
     int64_t now = base_now(), first = job_slice_first_row(run->spec, slice);
@@ -288,9 +288,9 @@ static int64_t first_missing(const job_run *run, int64_t piece)
     return first < end ? first : -1;
 }
 
-/* Waits for the first child of a group that is missing, and when it has come asks for all the others, too: who waits
- * for many things need not be woken for each.  At the moment when all should be there it asks for all of them at
- * once. */
+/* Waits for the first child of a group that is missing, and when it has come asks for all the others, too: a worker
+ * that waits for many things need not be woken for each.  At the moment when all should be there it asks for all of
+ * them at once. */
 static int fetch_children(job_run *run, int64_t piece)
 {
     int64_t came = 0, child = first_missing(run, piece);
@@ -368,7 +368,7 @@ static int count_deaths(job_run *run, int64_t piece, int64_t *deaths)
         }
     } while (status == SHOAL_OK && page.more);
     shoal_listing_release(&page);
-    /* Those that fell silent and that nobody has moved there yet. */
+    /* Those that fell silent and whose records nobody has moved yet. */
     for (int64_t i = 0; status == SHOAL_OK && i < run->members.peers; i++) {
         int64_t died = died_of(run, piece, job_key_worker(id, run->members.peer[i].worker).text);
         *deaths = died > *deaths ? died : *deaths;
@@ -376,8 +376,8 @@ static int count_deaths(job_run *run, int64_t piece, int64_t *deaths)
     return status;
 }
 
-/* Before a piece is made for somebody else, that is written down: if it is what killed them, it is known after a
- * few. */
+/* Before a piece is made for somebody else, this is written down: if the piece is what killed them, that is known after
+ * a few. */
 static int announce_rescue(job_run *run, int64_t piece)
 {
     int64_t deaths = 0;
@@ -491,8 +491,8 @@ static job_action choose_action(job_run *run)
     return job_decide(&view);
 }
 
-/* One step: a look when one is due, a message in round 0, and what job_decide says.  What comes after the worker was
- * told to leave is not begun any more. */
+/* One step: a look when one is due, a message in round 0, and what job_decide says.  Nothing new is begun after the
+ * worker was told to leave. */
 static int do_step(job_run *run)
 {
     int status = base_now() >= run->pace.look_at ? job_look(run) : SHOAL_OK;

@@ -193,7 +193,7 @@ static int fetch_upload(held *out, const job_rows *rows, const char *key, const 
     return status;
 }
 
-/* The store that stands in was named by who started this worker, and every other one by the spec. */
+/* The store that stands in was named by whoever started this worker, and every other one by the spec. */
 static int open_ranges(shoal_store **out, char **key, job_loader *loader, int64_t deadline)
 {
     const job_spec *spec = loader->spec;
@@ -209,7 +209,7 @@ static int open_ranges(shoal_store **out, char **key, job_loader *loader, int64_
     return SHOAL_OK;
 }
 
-/* The store that ranges are in.  Who opens it second, at the same moment, closes his again. */
+/* The store that ranges are in.  If two threads open it at the same moment, the second closes its own again. */
 static int ranges_store(shoal_store **out, job_loader *loader, int64_t deadline)
 {
     shoal_store *fresh = NULL, *none = NULL;
@@ -333,7 +333,7 @@ static int load_file(job_rows *rows, size_t size)
     return status;
 }
 
-/* Rows are made once when they leave most of the memory free, and else whenever they are read. */
+/* Rows are made once when they leave most of the memory free, and otherwise whenever they are read. */
 static int make_rows(job_rows *rows, size_t size)
 {
     job_loader *loader = rows->loader;

@@ -29,7 +29,7 @@
 
 typedef struct job_beat job_beat;
 
-/* Puts the record and goes on rewriting it every third of a lease. */
+/* Puts the record and keeps rewriting it every third of a lease. */
 int job_beat_start(job_beat **out, shoal_store *store, const char *id, double lease, const job_record *record,
                    int64_t deadline);
 /* What the record says from its next writing on. */
@@ -90,9 +90,9 @@ typedef struct job_pace {
     int64_t next_put;     /* and when the next one was; 0 when unknown */
     int64_t first, asked; /* when it was first and last asked for what is waited for; 0 when not yet */
     int64_t found;        /* when it was asked for the next model and that was there; 0 when it came otherwise */
-    bool in_step; /* `put` is when it was put indeed, but for a round trip or two; otherwise it may have been earlier */
-    int at_once;  /* how often in a row the next model was there when it was first asked for */
-    int64_t began;     /* this round */
+    bool in_step;  /* `put` is when it was put, give or take a round trip or two; otherwise it may have been earlier */
+    int at_once;   /* how often in a row the next model was there when it was first asked for */
+    int64_t began; /* this round */
     int64_t flush_at;  /* what is only in memory should be seen */
     int64_t late_at;   /* anything missing may be made by anyone */
     int64_t look_at;   /* list */
@@ -100,7 +100,7 @@ typedef struct job_pace {
 } job_pace;
 
 void job_pace_begin(struct job_run *run);
-/* Own slices took so long: others may take as long. */
+/* How long its own slices took: others may take as long. */
 void job_pace_mapped(struct job_run *run, double seconds);
 /* Something was made for somebody who is only late: the next thing after a pause, in which that may come. */
 void job_pace_helped(struct job_run *run);
@@ -113,7 +113,7 @@ void job_pace_note_trip(struct job_run *run, int64_t sent, bool brought);
 /* What is waited for was asked for at that moment.  `came`: how many things were there; `all`: nothing is missing
  * any more. */
 void job_pace_note_answer(struct job_run *run, int64_t sent, int64_t came, bool all);
-/* Behind that, when all children of a group are there. */
+/* After that, when all children of a group are there. */
 void job_pace_note_children(struct job_run *run, int64_t sent, job_guess *guess);
 /* run->next is there: when it was put. */
 void job_pace_note_round(struct job_run *run);
@@ -228,7 +228,7 @@ typedef struct job_run {
 int64_t job_deadline(const job_run *run);
 bool job_leaving(const job_run *run);
 const _Atomic uint32_t *job_leave_word(const job_run *run);
-/* Hands on what the learner answered: SHOAL_BROKEN of its is no fault of the rows, nor of the store. */
+/* Hands on what the learner answered: SHOAL_BROKEN of its is the fault of neither the rows nor the store. */
 static inline int job_blame(job_run *run, int status)
 {
     run->is_blamed |= status == SHOAL_BROKEN;
@@ -238,7 +238,7 @@ static inline int job_blame(job_run *run, int status)
 int job_take_model(job_model **out, job_run *run, int64_t number);
 /* The same once it is there; SHOAL_ABSENT at the moment `until`. */
 int job_await_model(job_model **out, job_run *run, int64_t number, int64_t until);
-/* The newest model that can be had; older ones are removed as it goes on. */
+/* The newest model available; older ones are removed as it goes on. */
 int job_find_model(job_model **out, job_run *run);
 /* One line to the log and into the record. */
 void job_log(job_run *run, const char *format, ...) SHOAL_PRINTF(2, 3);
@@ -334,11 +334,11 @@ int job_lead_fail(job_run *run, int failure, const char *message);
 
 /* Removes the pieces that this worker put in rounds that are over. */
 int job_sweep_own(job_run *run);
-/* Does that and, by who leads, removes old models and, now and then, what others left. */
+/* Does that and, in the leader, removes old models and, now and then, what others left. */
 int job_sweep(job_run *run);
 /* After the end, which is run->model and another's: removes what this worker put since that one tidied up. */
 int job_sweep_late(job_run *run);
-/* After the end, which is model `end`: removes what a finished job needs no more. */
+/* After the end, which is model `end`: removes what a finished job no longer needs. */
 int job_sweep_all(job_run *run, int64_t end);
 
 #endif

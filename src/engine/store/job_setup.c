@@ -59,7 +59,7 @@ static bool is_utf8(const char *text)
     return string != NULL;
 }
 
-/* For people, so that a letter that is lost does no harm. */
+/* For people, so a lost letter does no harm. */
 static int copy_readable(char **out, const char *text)
 {
     int status = base_copy_text(out, text);
@@ -114,8 +114,8 @@ static int choose_slices(int64_t *out, const shoal_shape *shape, const shoal_job
     return SHOAL_OK;
 }
 
-/* Where the slices are two a worker and a further step costs next to nothing, those of one worker make a group: it puts
- * one partial. */
+/* Where there are two slices per worker and a further step costs next to nothing, those of one worker make a group: it
+ * puts one partial. */
 static int choose_tree(job_spec *spec, shoal_store *store, const shoal_job_options *options)
 {
     bool chosen =
@@ -141,7 +141,7 @@ static int cut_slices(job_spec *spec)
 
 /* ---- where the rows are ------------------------------------------------------------------------------------------ */
 
-/* A file that workers may map themselves: its path behind all links, or NULL for one that can't be named so. */
+/* A file that workers may map themselves: its path with all links resolved, or NULL for one that can't be named so. */
 static int resolve_file(char **out, const data_place *place)
 {
     struct stat info;
@@ -239,7 +239,7 @@ static int hash_slices(job_spec *spec, shoal_data *data, const double *weights, 
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-/* Whatever the caller rounds like, round 0 is the same. */
+/* Round 0 is the same whatever rounding mode the caller has set. */
 static int make_first_round(job_spec *spec, const shoal_algorithm *algorithm, const void *config)
 {
     fenv_t callers;

@@ -18,7 +18,7 @@ typedef enum job_source_kind {
     JOB_GENERATED /* nowhere: workers make them from a gen: address */
 } job_source_kind;
 
-/* What people call them; specs have words of their own. */
+/* What people call them; specs have their own words. */
 extern const char *const job_source_words[4];
 
 typedef struct job_slice {
@@ -43,7 +43,7 @@ typedef struct job_spec {
     char algorithm[32];
     shoal_shape shape;
     uint64_t fingerprint; /* kernel_fingerprint of who wrote it: another one would give other bits */
-    char *data_name;      /* how messages call the data */
+    char *data_name;      /* what messages call the data */
     char *settings;       /* JSON text, or NULL */
 
     job_source_kind source;
@@ -71,7 +71,7 @@ typedef struct job_spec {
 void job_spec_free(job_spec **spec);
 /* JSON with everything but round 0, then round 0 as learn/wire.h has it. */
 int job_spec_encode(void **out, size_t *size, job_spec *spec);
-/* SHOAL_BROKEN for what is no spec, SHOAL_INVALID for one of a newer format, with the job's name. */
+/* SHOAL_BROKEN for what is not a spec, SHOAL_INVALID for one of a newer format, with the job's name. */
 int job_spec_decode(job_spec **out, const char *id, const void *bytes, size_t size);
 /* Gets and decodes jobs/ID/spec.  SHOAL_ABSENT, "there is no job ID in STORE", when there is none. */
 int job_spec_get(job_spec **out, shoal_store *store, const char *id, int64_t deadline);

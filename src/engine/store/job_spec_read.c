@@ -1,7 +1,7 @@
 /* Reading specs, which come from a store that others write to: nothing in them is trusted.
  *
- * A field that is not known is refused like one that is missing: who wrote it meant something by it, and a worker that
- * does not know what may compute something else.  So versions that add a field count up the format. */
+ * A field that is not known is refused like one that is missing: its writer meant something by it, and a worker that
+ * does not know what may compute something else.  So versions that add a field increase the format's number. */
 #include "engine/store/job_spec_internal.h"
 
 #include <math.h>
@@ -15,11 +15,11 @@
 #include "engine/store/job_code.h"
 #include "learn/wire.h"
 
-/* That of 65536 slices with all hashes has 9 MB, and a comma a slice.  Every comma may become a value of forty bytes
- * when it is read. */
+/* That of 65536 slices with all hashes has 9 MB, and one comma per slice.  Every comma may become a value of forty
+ * bytes when it is read. */
 enum { TEXT_MOST = 1 << 20, FIELDS_MOST = 16, JSON_MOST = 16 << 20, COMMAS_MOST = SHOAL_JOB_SLICES_MOST + (1 << 18) };
 
-/* One JSON object whose fields are taken one by one.  The first failure stays; from then on takers hand out zeros. */
+/* One JSON object whose fields are taken one by one.  The first failure stays; after it all fields read as zero. */
 typedef struct fields {
     const char *id;    /* of the job, for messages */
     const char *where; /* "" or "shape.": what names of fields start with in messages */

@@ -1,5 +1,5 @@
-/* Removing what is no longer needed.  Every worker removes the pieces it put, by name, once their round is over; who
- * leads removes old models and, now and then, lists for what the dead left.  See job_run.h. */
+/* Removing what is no longer needed.  Every worker removes the pieces it put, by name, once their round is over; the
+ * leader removes old models and, now and then, lists for what the dead left.  See job_run.h. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -53,7 +53,7 @@ static bool is_swept(const job_run *run, int64_t round, int64_t piece, job_limit
 }
 
 /* Removes what belongs to rounds before these, but for checkpoints.  What is left when it is cut short is found by the
- * next who lists. */
+ * next listing. */
 static int sweep_listed(job_run *run, job_limits from)
 {
     job_key prefix = job_key_of(run->spec->id, "round/");
@@ -108,8 +108,8 @@ static int retire_model(job_run *run, int64_t round)
                        : SHOAL_OK;
 }
 
-/* Who leads for the first time goes on with the checkpoints of who led before: the two oldest models.  Younger ones may
- * be there that the other had not removed yet: if these took their place, none might be older than what may be lost. */
+/* A new leader keeps the checkpoints of the one before it: the two oldest models.  Younger ones may be there that the
+ * other had not removed yet: if these took their place, none might be older than what may be lost. */
 static int adopt_checkpoints(job_run *run, int64_t oldest)
 {
     job_key prefix = job_key_of(run->spec->id, "round/");
@@ -132,7 +132,7 @@ static int adopt_checkpoints(job_run *run, int64_t oldest)
     return status;
 }
 
-/* Models of rounds long past were removed by who led then, or are found by listing. */
+/* Models of rounds long past were removed by their leader, or are found by listing. */
 static int sweep_models(job_run *run, int64_t oldest)
 {
     enum { BY_NAME_MOST = 64 };
@@ -192,8 +192,8 @@ static job_limits kept_at_end(const job_run *run, int64_t end)
     return from;
 }
 
-/* Who slept past the end of a job may have led rounds of long ago, whose models were gone, until it met one that is
- * there. */
+/* A worker that slept past the end of a job may have led rounds of long ago, whose models were gone, until it met one
+ * that is there. */
 int job_sweep_late(job_run *run)
 {
     int status = job_sweep_own(run);

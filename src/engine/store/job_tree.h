@@ -1,6 +1,6 @@
 /* The shape of a reduction: slices at the bottom, one piece at the top.
  *
- * Level 0 has one piece a slice.  Piece i of level l + 1 merges the pieces [i * fan[l], (i + 1) * fan[l]) of level l,
+ * Level 0 has one piece per slice.  Piece i of level l + 1 merges the pieces [i * fan[l], (i + 1) * fan[l]) of level l,
  * as many as there are; the last level has one piece, whose merging is followed by `update`.  The shape is a function
  * of the spec, and never changes the result: merging is exact. */
 #ifndef JOB_TREE_H
@@ -21,7 +21,7 @@ typedef struct job_tree {
 
 /* "flat", "two-level", "tree:F" or "auto" (two-level above 16 slices).  SHOAL_USAGE for anything else. */
 int job_tree_choose(job_tree *out, const char *reduce, int64_t slices);
-/* From levels - 1 fans, as a spec has them; false when they make no tree of that many slices. */
+/* From levels - 1 fans, as a spec has them; false when they do not make a tree of that many slices. */
 bool job_tree_make(job_tree *out, int64_t slices, int levels, const int64_t *fan);
 
 int job_tree_level(const job_tree *tree, int64_t piece);

@@ -28,10 +28,10 @@ typedef struct upload {
     _Atomic unsigned char *rows_there, *weights_there; /* for each slice */
     int64_t *missing;                                  /* slices, `count` of them */
     int64_t count;
-    atomic_int failed; /* some uploader did, and the others need not go on */
+    atomic_int failed; /* some uploader did, and the others need not continue */
 } upload;
 
-/* Until the caller's deadline, but never for so long that a store that went away is waited for without end. */
+/* Until the caller's deadline, but never so long that it waits forever for a store that went away. */
 static int64_t call_deadline(const upload *all)
 {
     int64_t soon = shoal_after(CALL_SECONDS);
@@ -40,7 +40,7 @@ static int64_t call_deadline(const upload *all)
 
 /* ---- one slice --------------------------------------------------------------------------------------------------- */
 
-/* A conflict means that it is there already.  Whether it was mine when an answer is lost does not matter: who puts
+/* A conflict means that it is there already.  Whether it was mine when an answer is lost does not matter: whoever puts
  * again learns that one is there. */
 static int put_if_absent(const upload *all, const char *key, const void *bytes, size_t size)
 {
@@ -149,7 +149,7 @@ static int push_missing(void *context, int64_t item)
     return shoal_store_push(all->store, all->queue.text, text, (size_t)length, call_deadline(all));
 }
 
-/* The slice that a message names; -1 when it is no message of ours. */
+/* The slice that a message names; -1 when it is not one of our messages. */
 static int64_t slice_of(const upload *all, const shoal_message *message)
 {
     char text[24] = "";

@@ -5,7 +5,7 @@
 #include "base/world.h"
 #include "engine/store/job_run.h"
 
-/* Seconds that a waiter sleeps at most without asking whether it is to leave. */
+/* Seconds that a waiter sleeps at most without asking whether it should leave. */
 static const double nap = 0.5;
 
 job_guess *job_pace_children(job_run *run, int level)
@@ -32,7 +32,8 @@ static bool wakes(const job_run *run)
     return shoal_store_describe(run->store).wakes;
 }
 
-/* A number in [0, 1) that differs from worker to worker and round to round: all would help at one moment otherwise. */
+/* A number in [0, 1) that differs from worker to worker and round to round: otherwise all would help at the same
+ * moment. */
 static double stagger(const job_run *run)
 {
     uint64_t x = run->record.worker + (uint64_t)run->model->number * 0x9e3779b97f4a7c15u;
@@ -47,9 +48,9 @@ static double crowd(const job_run *run)
     return members > 1 ? (double)members : 1;
 }
 
-/* The moments at which a round is slow and late.  What the last rounds of the phase took is the measure, or what
- * one's own slices took, and what requests take now.  One after the other the idle ones find it late, not all at
- * once: if they did, many would do the same work while whoever it belongs to waits for a processor. */
+/* The moments at which a round is slow and late.  What the last rounds of the phase took is the measure, or what one's
+ * own slices took, and what requests take now.  The idle ones find it late one after another, not all at once: if they
+ * did, many would do the same work while whoever it belongs to waits for a processor. */
 static void set_moments(job_run *run)
 {
     job_pace *pace = &run->pace;
@@ -62,7 +63,8 @@ static void set_moments(job_run *run)
     pace->flush_at = base_time_after(pace->began, 1.5 * round + slack);
     pace->late_at = base_time_after(pace->began, 3 * round + slack * (2 + stagger(run)) +
                                                      stagger(run) * crowd(run) * (round + slack) / 4);
-    /* Who has just come can't tell the dead from the living, and must not be the next to die of a slice that kills. */
+    /* A worker that has just joined can't tell the dead from the living, and must not be the next to die of a slice
+     * that kills. */
     int64_t knows = base_time_after(run->watches_from ? run->watches_from : base_now(), 1.01 * run->spec->lease);
     if (pace->late_at < knows)
         pace->late_at = knows;
@@ -112,8 +114,8 @@ void job_pace_helped(job_run *run)
         run->pace.late_at = next;
 }
 
-/* The first look comes soon after a round should have ended, for who fell behind may wait for a model that has been
- * removed; the others ever later, up to a third of a lease, at which the dead are found. */
+/* The first look comes soon after a round should have ended, for a worker that fell behind may wait for a model that
+ * has been removed; the others ever later, up to a third of a lease, at which the dead are found. */
 void job_pace_looked(job_run *run)
 {
     double most = run->spec->lease / 3, pause = run->pace.look_pause < most ? run->pace.look_pause : most;
@@ -141,8 +143,8 @@ static double arrived(const job_run *run, int64_t sent)
     return sent ? after_put(run, sent) + run->pace.trip / 2 : -1;
 }
 
-/* Who is not in step counts from when it saw the model: too little makes others ask too early, and too much would
- * make them late. */
+/* A worker that is not in step counts from when it saw the model: too little makes others ask too early, and too much
+ * would make them late. */
 double job_pace_put_after(const job_run *run)
 {
     const job_pace *pace = &run->pace;
@@ -171,11 +173,11 @@ void job_pace_note_children(job_run *run, int64_t sent, job_guess *guess)
     job_pace_wait_anew(run);
 }
 
-/* The seconds between two models are in their histories, so who knows when one was put knows it of all that follow.
- * Who does not, as it has just come, looks from early on, and takes the last look at which the model was not there:
- * too early costs a request, and too late would make everyone wait.  What is found at the first look may have been
- * there for longer than one thinks: so the moment is moved, the more the more often that happens, until a look comes
- * too early. */
+/* The seconds between two models are in their histories, so a worker that knows when one was put knows it of all that
+ * follow.  One that does not, since it has just joined, looks from early on, and takes the last look at which the model
+ * was not there: too early costs a request, and too late would make everyone wait.  What is found at the first look may
+ * have been there for longer than one thinks: so the moment is moved, the more the more often that happens, until a
+ * look comes too early. */
 void job_pace_note_round(job_run *run)
 {
     enum { DOUBLINGS = 4 };

@@ -27,7 +27,7 @@ struct shoal_worker {
     int64_t refusals;
     uint64_t searches; /* for a job, so far */
     bool took_part;    /* in the job it served last, which had not ended */
-    bool is_done;      /* that one is now, for ever */
+    bool is_done;      /* that one is now, forever */
 };
 
 static const double patience_usual = 300;
@@ -81,8 +81,8 @@ void job_log(job_run *run, const char *format, ...)
     tell_line(run->worker, line);
 }
 
-/* One that is larger than may be held here.  An end ends the job for this worker as well as any: what is in it others
- * read.  Any other this worker can't follow, and it leaves it to those that can: only who has made that very model
+/* One that is larger than may be held here.  An end ends the job for this worker as well as any: others read what is in
+ * it.  Any other this worker can't follow, and it leaves it to those that can: only a worker that has made that model
  * itself knows that one too large to be held is a stranger's. */
 static int meet_large(job_model **out, job_run *run, int64_t number)
 {
@@ -230,7 +230,7 @@ int job_find_model(job_model **out, job_run *run)
     return shoal_fail(SHOAL_BROKEN, "the models of job %s are broken, one after the other", run->spec->id);
 }
 
-/* What a round needs is known before anything of it is allocated, and may be more than this worker has: a round's
+/* What a round needs is known before anything is allocated for it, and may be more than this worker has: a round's
  * model may come from anyone, and ask for more than the first did. */
 static int plan_memory(job_run *run, const shoal_round *round)
 {
@@ -370,7 +370,7 @@ static int remove_pieces(job_run *run, bool kept_too)
     return status;
 }
 
-/* The learner can't go on from what the store has of this round, which therefore is not what workers put there: the
+/* The learner can't continue from what the store has of this round, which therefore is not what workers put there: the
  * model and the pieces made from it go, and are computed again from an older model.  Of round 0, which is the spec's,
  * that is the pieces alone.  What others have made again meanwhile stays. */
 static int distrust_round(job_run *run, int status)
@@ -413,12 +413,12 @@ static int do_rounds(job_run *run)
         }
     }
     if (status == SHOAL_OK && run->model->state == SHOAL_JOB_DONE)
-        status = job_sweep_late(run); /* what came after whoever finished the job had tidied up would stay */
+        status = job_sweep_late(run); /* what is put after the finisher has tidied up would stay */
     return status;
 }
 
-/* Who finished the job may have died before it was done with tidying up.  Only a job that is done stays ended for
- * ever. */
+/* The worker that finished the job may have died before it had tidied up.  Only a job that is done stays ended
+ * forever. */
 static void tidy_ended(job_run *run)
 {
     if (run->model && run->model->state == SHOAL_JOB_DONE && !run->model->unread)
@@ -532,10 +532,10 @@ static bool wait_for_job(shoal_worker *worker, int64_t since, uint32_t *seen)
     return true;
 }
 
-/* A job that fails is refused from then on, whatever the reason, and its reason told: a job is anyone's who can write
- * to the store, and must not keep the others from being served.  Should it be the store that refuses or is out of
- * reach, the next search for a job says so.  One that could not be done for now (its code is still on its way, say)
- * gets a second chance. */
+/* A job that fails is refused from then on, whatever the reason, and its reason told: anyone who can write to the store
+ * can submit a job, and must not keep the others from being served.  If it is the store that refuses or is out of
+ * reach, the next search for a job says so.  A job that can't be done yet (its code is still on its way, say) gets a
+ * second chance. */
 static int serve_any(shoal_worker *worker)
 {
     job_run asking = {.worker = worker};

@@ -1,5 +1,5 @@
-/* The workers of a job as they are seen from outside: who there is by two listings, and what each says of itself by its
- * record, which costs a request for each.  See job_admin.h. */
+/* The workers of a job as they are seen from outside: which there are by two listings, and what each says of itself by
+ * its record, at one request each.  See job_admin.h. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -9,7 +9,7 @@
 #include "engine/store/job_record.h"
 #include "engine/store/job_run.h"
 
-/* More records than there can be workers are somebody's who wants them to be read. */
+/* More records than there can be workers were forged to be read. */
 enum { KEYS_MOST = 1 << 15, READERS = 16 };
 
 /* ---- who there is ------------------------------------------------------------------------------------------------ */
