@@ -86,6 +86,9 @@ void run_jobs_sweep(const run_jobs *jobs, const shoal_job_id *ids, int64_t count
     static const char ending[] = ".request";
     char *folder = NULL, *place = NULL;
     DIR *notes = NULL;
+    if (!run_jobs_is_folder(
+            jobs->url)) /* one URL may mean several servers: what is not on this one may be on another */
+        return;
     if (run_jobs_state_path(&folder, "request") == SHOAL_OK && run_jobs_place(&place, jobs->url) == SHOAL_OK)
         notes = opendir(folder);
     for (struct dirent *entry; notes && (entry = readdir(notes)) != NULL;) {

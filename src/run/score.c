@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 /* Cells of a table that are worth their memory; a target of more different values is not one of classes. */
 enum { CELLS_MOST = 1 << 22 };
@@ -276,20 +277,45 @@ int run_score_make(run_score *out, const run_applied *applied)
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 
-enum { SHOWN = 20 };
+enum { SHOWN = 20, WIDEST = 16 };
+
+/* How many characters the text has, of `most` that are looked at, and how many bytes these take. */
+static int count_letters(size_t *bytes, const char *text, int most)
+{
+    int count = 0;
+    uint32_t letter;
+    *bytes = 0;
+    for (; count < most && text[*bytes]; count++)
+        *bytes += base_text_letter(&letter, text + *bytes);
+    return count;
+}
+
+static int wider(int width, char *const *names, int64_t count)
+{
+    size_t bytes;
+    for (int64_t i = 0; i < count; i++) {
+        int letters = count_letters(&bytes, names[i], WIDEST);
+        width = letters > width ? letters : width;
+    }
+    return width;
+}
 
 static int widest(const run_score *score)
 {
-    int width = 1;
-    for (int64_t i = 0; i < score->known; i++)
-        width = (int)strlen(score->known_names[i]) > width ? (int)strlen(score->known_names[i]) : width;
-    for (int64_t i = 0; i < score->predicted; i++)
-        width = (int)strlen(score->predicted_names[i]) > width ? (int)strlen(score->predicted_names[i]) : width;
+    int width = wider(wider(1, score->known_names, score->known), score->predicted_names, score->predicted);
     for (int64_t i = 0; i < score->known * score->predicted; i++) {
         int digits = snprintf(NULL, 0, "%" PRId64, score->table[i]);
         width = digits > width ? digits : width;
     }
-    return width < 16 ? width : 16;
+    return width;
+}
+
+/* Right-aligned, and cut where it is too long. */
+static void say_name(learn_lines *lines, const char *name, int width)
+{
+    size_t bytes;
+    int letters = count_letters(&bytes, name, width);
+    learn_say_more(lines, "%*s%.*s", width - letters, "", (int)bytes, name);
 }
 
 static void say_table(learn_lines *lines, const run_score *score)
@@ -298,10 +324,13 @@ static void say_table(learn_lines *lines, const run_score *score)
     learn_say(lines, score->table && shoal_result_number(score->facts, "accuracy") >= 0 ? "confusion" : "clusters",
               "rows are known classes, columns what the model says");
     learn_say_more(lines, "\n%*s", 11 + width, "");
-    for (int64_t k = 0; k < score->predicted; k++)
-        learn_say_more(lines, " %*.*s", width, width, score->predicted_names[k]);
+    for (int64_t k = 0; k < score->predicted; k++) {
+        learn_say_more(lines, " ");
+        say_name(lines, score->predicted_names[k], width);
+    }
     for (int64_t i = 0; i < score->known; i++) {
-        learn_say_more(lines, "\n%11s%*.*s", "", width, width, score->known_names[i]);
+        learn_say_more(lines, "\n%11s", "");
+        say_name(lines, score->known_names[i], width);
         for (int64_t k = 0; k < score->predicted; k++)
             learn_say_more(lines, " %*" PRId64, width, score->table[i * score->predicted + k]);
     }
@@ -327,4 +356,7 @@ void run_score_say(learn_lines *lines, const run_score *score)
         learn_say(lines, "error", "%.10g: half the mean squared error of a row", error);
     if (score->table && score->known <= SHOWN && score->predicted <= SHOWN)
         say_table(lines, score);
+    else if (score->table)
+        learn_say(lines, "confusion", "%" PRId64 " by %" PRId64 " classes: --json prints the table", score->known,
+                  score->predicted);
 }

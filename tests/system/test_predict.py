@@ -628,6 +628,16 @@ def scores_of_clusters_and_networks():
 
 
 @apart.test
+def long_and_foreign_words_in_a_table():
+    names = ["Überlängeäöüßéèêëxyz", "ab", "日本"]
+    X = rows(60, 2) + 8 * np.repeat(np.arange(3), 20)[:, None]
+    write_csv("foreign.csv", ["a", "b", "kind"], *X.T, np.repeat(names, 20))
+    shoal("bayes", "foreign.csv", "--model", "m.safetensors", "--quiet")
+    table = shoal("predict", "m.safetensors", "foreign.csv", "--score").stdout.split("confusion  ")[1].split("\n")[1:5]
+    assert [len(line) for line in table] == [78] * 4 and table[2].strip().startswith(names[0][:16] + "  "), table
+
+
+@apart.test
 def words_as_classes():
     X, labels, names = pen_strokes(400)
     animals = np.array(["cat", "dog", "eel", "wasp", "ant", "bee", "cow", "fox", "gnu", "hen"])[labels]
