@@ -30,7 +30,7 @@ typedef struct shoal_autoencoder_config {
     int output;     /* shoal_output; auto is as the activation, but linear for relu */
     bool tied;      /* the decoder's weights are the encoder's, transposed */
     /* "none", "auto", or "LOW:HIGH": values of the data that become the ends of the output's range. */
-    const char *scale;
+    const char *rescale;
     int64_t iterations, history, seed;
     double tolerance, change; /* of the gradient; of the cost, in relation */
     int precision;            /* 0 auto (float64 for float64 data, else float32), 1 float32, 2 float64 */

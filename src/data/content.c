@@ -241,12 +241,16 @@ static bool fits_raw(const holding *holds, const char *path, const data_content 
 {
     shoal_type type;
     struct stat info;
-    size_t bytes = 0;
-    if (holds->what != HOLDS_OTHER || holds->gzip || content->rows <= 0 || content->columns <= 0 || !content->type ||
-        shoal_type_parse(&type, content->type) < 0 || stat(path, &info) < 0)
+    size_t bytes = 1;
+    if (holds->what != HOLDS_OTHER || holds->gzip || content->rows == 0 || stat(path, &info) < 0)
         return false;
-    return base_multiply(&bytes, (size_t)content->rows, (size_t)content->columns) &&
-           base_multiply(&bytes, bytes, shoal_type_size(type)) && (uint64_t)info.st_size == bytes;
+    if (content->type && content->columns > 0 &&
+        (shoal_type_parse(&type, content->type) < 0 ||
+         !base_multiply(&bytes, (size_t)content->columns, shoal_type_size(type))))
+        return false;
+    if (content->rows < 0)
+        return (uint64_t)info.st_size % bytes == 0;
+    return base_multiply(&bytes, bytes, (size_t)content->rows) && (uint64_t)info.st_size == bytes;
 }
 
 static bool fits_array(const holding *holds, const char *path, const data_content *content, const char *format)

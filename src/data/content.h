@@ -25,13 +25,15 @@ typedef enum data_content_kind {
     DATA_CONTENT_TRACE,   /* .jsonl */
 } data_content_kind;
 
+enum { DATA_CONTENT_LATER = -1 };
+
 /* What will be written, as far as it is known. */
 typedef struct data_content {
     data_content_kind kind;
     const char *format; /* of an array: "csv.gz"; NULL: by the path's ending */
     const char *type;   /* of its values: "float64", or "words"; NULL: unknown */
     int rank;           /* of an array; 0: unknown */
-    int64_t rows;       /* of raw values; 0: unknown */
+    int64_t rows;       /* of raw values; 0: unknown; DATA_CONTENT_LATER: the file is checked again once it is known */
     int64_t columns;    /* 0: unknown */
     data_codes words;   /* of "words": those that may be written */
     const shoal_data

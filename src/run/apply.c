@@ -210,6 +210,8 @@ static int write_applied_outputs(const run_applied *self, const run_application 
     for (int i = 0; outputs[i].name && status == SHOAL_OK; i++) {
         const data_codes words = words_of(self, &outputs[i]);
         char *place = NULL;
+        if (!words.word)
+            run_output_note(&files.file[i].content, shoal_result_tensor(self->outcome->result, outputs[i].name));
         if (files.file[i].path)
             status = run_file_place(&place, &moved, &files.file[i], application->force);
         if (place)

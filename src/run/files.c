@@ -28,6 +28,7 @@ data_content run_output_content(const learn_output *output, const char *learner,
     return (data_content){.kind = kinds[output->kind],
                           .type = output->type,
                           .rank = output->rank,
+                          .rows = DATA_CONTENT_LATER,
                           .columns = output->rank == 1         ? 1
                                      : output->as_wide_as_data ? columns
                                                                : 0,
@@ -67,6 +68,8 @@ void run_request_inputs(run_files *out, const shoal_request *request)
     if (request->face->runs_code) {
         add_run_file(out, &count, "", "MODULE", request->function.module);
         add_run_file(out, &count, "--", "params", run_params_file(request));
+        for (int i = 0; i < request->function.send.count && count < RUN_FILES_MOST - 1; i++)
+            add_run_file(out, &count, "--", "send", request->function.send.text[i]);
     }
 }
 

@@ -30,6 +30,9 @@ int run_outputs_check_old(const shoal_outcome *outcome)
 {
     run_files outputs;
     run_request_outputs_for(&outputs, outcome->request, outcome->columns);
+    for (run_file *output = outputs.file; output->name; output++)
+        if (output->content.rank == 1) /* a value for each row */
+            output->content.rows = outcome->rows;
     return run_files_check_old(outputs.file, outcome->request->force);
 }
 
@@ -40,6 +43,16 @@ static int write_tensor(const char *path, const shoal_tensor *tensor, const data
                                                 .rank = tensor->rank,
                                                 .shape = tensor->shape,
                                                 .words = words ? *words : (data_codes){0}});
+}
+
+void run_output_note(data_content *content, const shoal_tensor *tensor)
+{
+    if (!tensor)
+        return;
+    content->type = shoal_type_name(tensor->type);
+    content->rank = tensor->rank;
+    content->rows = tensor->rank > 0 ? tensor->shape[0] : 1;
+    content->columns = tensor->rank == 2 ? tensor->shape[1] : tensor->rank < 2 ? 1 : 0;
 }
 
 int run_write_tensor(const char *path, const shoal_result *result, const char *name, const data_codes *words)
@@ -122,11 +135,12 @@ static int load_again(shoal_outcome *outcome, const char *option)
 }
 
 /* All ranks apply the model, and rank 0 alone writes. */
-static int write_applied(shoal_outcome *outcome, const learn_output *output, const char *path)
+static int write_applied(run_moved *moved, shoal_outcome *outcome, const learn_output *output, run_file *file)
 {
     const learn_ended ended = run_ended(outcome);
-    bool wanted = path != NULL;
+    bool wanted = file->path != NULL;
     shoal_result *result = NULL;
+    char *place = NULL;
     int status = run_ranks_follow(&wanted);
     if (status < 0 || !wanted)
         return status;
@@ -134,22 +148,31 @@ static int write_applied(shoal_outcome *outcome, const learn_output *output, con
         status = load_again(outcome, output->name);
     if (status == SHOAL_OK)
         status = run_apply_ended(&result, outcome, &ended, output->name);
-    if (status == SHOAL_OK && run_is_first())
-        status = run_write_tensor(path, result, output->name, NULL);
+    if (status == SHOAL_OK && run_is_first()) {
+        run_output_note(&file->content, shoal_result_tensor(result, output->name));
+        status = run_file_place(&place, moved, file, outcome->request->force);
+        if (status == SHOAL_OK)
+            status = run_write_tensor(place, result, output->name, NULL);
+    }
+    base_free(&place);
     shoal_result_free(&result);
     return status;
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-/* Writes one output.  All ranks are needed for those that take a run, and only the first has a file. */
-static int write_placed(run_moved *moved, shoal_outcome *outcome, const learn_output *output, const run_file *file)
+/* Writes one output that needs no run, and that rank 0 has a file for. */
+static int write_placed(run_moved *moved, const shoal_outcome *outcome, const learn_output *output, run_file *file)
 {
+    const shoal_result *result = outcome->result;
     char *place = NULL;
-    int status = file->path && run_is_first() ? run_file_place(&place, moved, file, outcome->request->force) : SHOAL_OK;
+    if (output->kind == LEARN_TENSOR)
+        run_output_note(&file->content, shoal_result_tensor(result, output->name));
+    else if (output->kind == LEARN_RESULT && result->tensors == 1)
+        run_output_note(&file->content, &result->tensor[0]);
+    int status = run_file_place(&place, moved, file, outcome->request->force);
     if (status == SHOAL_OK)
-        status = output->kind == LEARN_APPLIED ? write_applied(outcome, output, place)
-                                               : write_output(outcome, output, place);
+        status = write_output(outcome, output, place);
     base_free(&place);
     return status;
 }
@@ -165,7 +188,7 @@ static int write_run_outputs(run_moved *moved, shoal_outcome *outcome)
             status = write_placed(moved, outcome, &outputs[i], &files.file[i]);
     for (int i = 0; outputs[i].name && status == SHOAL_OK; i++)
         if (outputs[i].kind == LEARN_APPLIED)
-            status = write_placed(moved, outcome, &outputs[i], &files.file[i]);
+            status = write_applied(moved, outcome, &outputs[i], &files.file[i]);
     return status;
 }
 

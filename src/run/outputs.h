@@ -7,6 +7,8 @@
 
 /* What an output will hold, for rows of so many columns, or 0 when that is unknown. */
 data_content run_output_content(const learn_output *output, const char *learner, int64_t columns);
+/* Notes what is known of an output once there is its tensor; NULL adds nothing. */
+void run_output_note(data_content *content, const shoal_tensor *tensor);
 /* Refuses names that do not say a format. */
 int run_outputs_check_names(const shoal_request *request);
 /* Refuses, before the work, to replace files that hold something else. */

@@ -11,16 +11,12 @@
 #include "base/text.h"
 #include "data/array.h"
 #include "data/content.h"
+#include "outputs.h"
 
 static int write_tensor(const char *option, const char *path, const shoal_tensor *tensor, bool force)
 {
-    const data_content content = {.kind = DATA_CONTENT_ARRAY,
-                                  .type = shoal_type_name(tensor->type),
-                                  .rank = tensor->rank,
-                                  .rows = tensor->rank > 0 ? tensor->shape[0] : 1,
-                                  .columns = tensor->rank == 1   ? 1
-                                             : tensor->rank == 2 ? tensor->shape[1]
-                                                                 : 0};
+    data_content content = {.kind = DATA_CONTENT_ARRAY};
+    run_output_note(&content, tensor);
     int status = force ? SHOAL_OK : data_content_check_old(option, path, &content);
     if (status < 0)
         return status;
@@ -38,6 +34,8 @@ static bool is_file_name(const char *name)
 int run_tensors_write(const char *folder, const shoal_result *result, bool force)
 {
     int status = SHOAL_OK;
+    if (strcmp(folder, "-") == 0)
+        return shoal_fail(SHOAL_USAGE, "--out needs a folder; --tensor NAME --output - writes to standard output");
     if (mkdir(folder, 0777) < 0 && errno != EEXIST)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "--out %s: can't make the folder", folder);
     for (int i = 0; i < result->tensors && status == SHOAL_OK; i++) {

@@ -209,7 +209,7 @@ def test_minimum():
 def test_bytes():
     data = smooth_rows(700, 6, 3)
     for kind, array, more in [("float32", data.astype("f4"), []), ("float64", data, ["--tied"]),
-                              ("uint8", np.rint(data * 255).astype("u1"), ["--scale", "0:255", "--activation",
+                              ("uint8", np.rint(data * 255).astype("u1"), ["--rescale", "0:255", "--activation",
                                                                            "tanh"])]:
         path = save(array)
         options = ["--hidden", 7, "--iterations", 12, *more]
@@ -234,7 +234,7 @@ def test_bytes():
 def test_features():
     data = smooth_rows(300, 5, 4) * 200 - 40
     path, features, picture = save(data), fresh(".npy"), fresh(".png")
-    model, about = train(path, "--hidden", 9, "--iterations", 15, "--scale", "-40:160", "--features", features,
+    model, about = train(path, "--hidden", 9, "--iterations", 15, "--rescale", "-40:160", "--features", features,
                          "--picture", picture)
     scaled = data * about["scale"] + about["shift"]
     check("scale", near(about["scale"], 1 / 200, 1e-12) and near(about["shift"], 0.2, 1e-12))
@@ -249,12 +249,12 @@ def test_features():
     result = shoal("predict", saved, path, "--features", again)
     check("predict", result.returncode == 0 and again.read_bytes() == features.read_bytes(), result.stderr)
     workers = fresh(".npy")
-    result = shoal("autoencoder", path, "--hidden", 9, "--iterations", 15, "--scale", "-40:160", "--features", workers,
-                   "--workers", "local:2")
+    result = shoal("autoencoder", path, "--hidden", 9, "--iterations", 15, "--rescale", "-40:160", "--features",
+                   workers, "--workers", "local:2")
     check("features on workers", result.returncode == 0 and workers.read_bytes() == features.read_bytes(),
           result.stderr)
-    result = shoal("autoencoder", path, "--hidden", 9, "--picture", fresh(".png"), "--picture-shape", "4x5", "--scale",
-                   "auto")
+    result = shoal("autoencoder", path, "--hidden", 9, "--picture", fresh(".png"), "--picture-shape", "4x5",
+                   "--rescale", "auto")
     check("picture shape", result.returncode == 2 and "4x5 does not make the 25 columns" in result.stderr,
           result.stderr)
 
@@ -320,8 +320,8 @@ def test_patches():
     if not patches.exists():
         print(f"SKIPPED natural patches: {patches} is not here")
         return
-    model, about = train(patches, "--hidden", 25, "--scale", "auto", "--iterations", 400, "--picture", fresh(".png"))
-    start, before = train(patches, "--hidden", 25, "--scale", "auto", "--iterations", 0)
+    model, about = train(patches, "--hidden", 25, "--rescale", "auto", "--iterations", 400, "--picture", fresh(".png"))
+    start, before = train(patches, "--hidden", 25, "--rescale", "auto", "--iterations", 0)
     check("patches: cost falls", about["objective"] < 0.3 * before["objective"],
           (about["objective"], before["objective"]))
     activity = model.tensor["activity"]
@@ -357,23 +357,24 @@ def test_bad_input():
     hidden = ["--hidden", 3]
     refuse(
         path, hidden,
-        f"{path}: row 17, column 3: 2.5 is outside 0 to 1, the range of logistic outputs; --scale auto maps the "
+        f"{path}: row 17, column 3: 2.5 is outside 0 to 1, the range of logistic outputs; --rescale auto maps the "
         "data's own range to it, or use --output linear")
     refuse(path, [*hidden, "--activation", "tanh"],
            "row 17, column 3: 2.5 is outside -1 to 1, the range of tanh outputs")
-    refuse(path, [*hidden, "--scale", "0:2"], "row 17, column 3: 2.5 is outside 0 to 2, which --scale maps to 0 to 1")
-    for options in (["--output", "linear"], ["--scale", "auto"], ["--scale", "0:3"],
+    refuse(path, [*hidden, "--rescale", "0:2"],
+           "row 17, column 3: 2.5 is outside 0 to 2, which --rescale maps to 0 to 1")
+    for options in (["--output", "linear"], ["--rescale", "auto"], ["--rescale", "0:3"],
                     ["--activation", "relu", "--sparsity-weight", 0.1]):
         train(path, *hidden, "--iterations", 2, *options)
     data[40, 0], data[41, 0] = np.nan, np.inf
     path = save(data)
     refuse(path, [*hidden, "--output", "linear"],
            f"{path}: 1 value is missing, the first in row 41, column 1; --missing mean fills in")
-    refuse(path, [*hidden, "--scale", "auto"], "1 value is missing, the first in row 41, column 1")
+    refuse(path, [*hidden, "--rescale", "auto"], "1 value is missing, the first in row 41, column 1")
     data[40, 0] = 0
-    refuse(save(data), [*hidden, "--scale", "auto"], "row 42, column 1 is infinite")
-    refuse(save(np.full((20, 3), 7.0)), [*hidden, "--scale", "auto"],
-           "every value is 7: --scale auto finds no range to map")
+    refuse(save(data), [*hidden, "--rescale", "auto"], "row 42, column 1 is infinite")
+    refuse(save(np.full((20, 3), 7.0)), [*hidden, "--rescale", "auto"],
+           "every value is 7: --rescale auto finds no range to map")
     path = save(good)
     refuse(path, [], "autoencoder needs --hidden H", 2)
     refuse(path, ["--hidden", 0], "--hidden must be at least 1, not 0", 2)
@@ -387,9 +388,9 @@ def test_bad_input():
            "relu units have no mean "
            "activation to aim at", 2)
     refuse(path, [*hidden, "--activation", "step"], "--activation", 2)
-    refuse(path, [*hidden, "--scale", "1:0"], "--scale: 1:0 is not a number, a colon and a greater number", 2)
-    refuse(path, [*hidden, "--scale=-1e308:1e308"],
-           "--scale: -1e308:1e308 is not a number, a colon and a greater number", 2)
+    refuse(path, [*hidden, "--rescale", "1:0"], "--rescale: 1:0 is not a number, a colon and a greater number", 2)
+    refuse(path, [*hidden, "--rescale=-1e308:1e308"],
+           "--rescale: -1e308:1e308 is not a number, a colon and a greater number", 2)
     refuse(path, [*hidden, "--history", 0], "--history must be at least 1", 2)
     refuse(path, ["--hidden", 10**9], "make more than 2^31 weights", 2)
     refuse(save(np.zeros((0, 4))), hidden, "rows")

@@ -208,6 +208,7 @@ def only_more_of_the_same_is_replaced():
              "t.jsonl"]
     for _ in range(2):
         succeeds(*kmeans, *every)
+    succeeds(*kmeans, "--labels", "l.npy")
     succeeds(*kmeans, "--labels", "empty.npy", "--centres", "empty.csv")
     before = {name: open(name, "rb").read() for name in os.listdir(".")}
     for option, old, holds in (("--labels", "truth.npy", "int64 with 1 dimension, not int32"),
@@ -236,6 +237,18 @@ def only_more_of_the_same_is_replaced():
         for _ in range(2):
             succeeds("data", "convert", "headed.csv", name)
     assert open("again.csv").read() == open("headed.csv").read()
+    for name in ("c.raw", "l.bin"):
+        for _ in range(2):
+            succeeds(*kmeans, "--centres" if name == "c.raw" else "--labels", name)
+    write("bytes.bin", "\0" * 64)
+    done = run(*kmeans, "--centres", "bytes.bin")
+    assert done.code == 1 and "--centres bytes.bin" in done.err and "bytes-2.bin was written instead" in done.err
+    assert os.path.getsize("bytes.bin") == 64 and os.path.getsize("bytes-2.bin") == 96
+    # What `run` writes is known when it is there.
+    done = run("run", "--exec", "cat", "x.npy", "--out", "l.npy")
+    assert done.code == 1 and "--out l.npy" in done.err and "l-2.npy was written instead" in done.err, done.err
+    fails(2, ["--out truth.npy and --send truth.npy are the same file"], "run", "--exec", "cat", "--send", "truth.npy",
+          "x.npy", "--out", "truth.npy", "--force")
     fails(2, ["--labels -", "--centres -", "standard output"], *kmeans, "--labels", "-", "--centres", "-")
     fails(2, ["--labels /dev/stdout", "--trace -", "standard output"], *kmeans, "--trace", "-", "--labels",
           "/dev/stdout")
@@ -284,6 +297,10 @@ def pictures_have_any_shape():
     assert picture("x.npy", "--picture-columns", 1, "--picture-scale", 1, "--picture-shape", "2x2x3")[2:] == ("colour",
                                                                                                            "")
     assert picture("x.npy", "--picture-shape", "2x2")[2] == "colour"
+    succeeds("autoencoder", "x.npy", "--hidden", 1, "--iterations", 1, "--rescale", "auto", "--picture", "a.png",
+             "--scale", 5, "--picture-shape", "3x4")
+    assert struct.unpack(">II", open("a.png", "rb").read(24)[16:]) == (2 * gap + 20, 2 * gap + 15)
+    fails(2, ["--scale", "0:255"], "autoencoder", "x.npy", "--hidden", 1, "--scale", "0:255")
     numpy.save("x.npy", random.random((20, 13)))
     assert "images of 1x13" in picture("x.npy")[3]
     for wrong in ("2x2", "4by1", "13", "1x13x3", "1x13x2", "x", "1x13x"):

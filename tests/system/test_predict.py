@@ -238,7 +238,7 @@ def autoencoder_features():
 @apart.test
 def autoencoder_features_of_a_run():
     for words in ([], ["--tied"], ["--activation", "tanh"], ["--activation", "relu", "--sparsity-weight",
-                                                             0], ["--scale", "0:2"], ["--precision", "float32"]):
+                                                             0], ["--rescale", "0:2"], ["--precision", "float32"]):
         np.save("x.npy", np.random.default_rng(1).random((200, 9)) * 0.8 + 0.1)
         shoal("autoencoder", "x.npy", "--hidden", 4, "--iterations", 20, *words, "--model", "m.safetensors",
               "--features", "own.npy", "--quiet")

@@ -141,7 +141,7 @@ def same_in_every_way(folder, *arguments):
     """Runs the same in all ways; the bytes of what is written, which must not differ."""
     first = None
     for i, way in enumerate(WAYS):
-        folder.succeeds("run", *arguments, "-o", f"out{i}.npy", "-q", *way)
+        folder.succeeds("run", *arguments, "-o", f"out{i}.npy", "-q", "--force", *way)
         with open(folder(f"out{i}.npy"), "rb") as file:
             found = file.read()
         first = first or found
@@ -609,6 +609,27 @@ def a_detached_job_writes_its_output(folder):
     assert "result" in out and os.path.exists(folder("found/result.npy"))
     shown = folder.succeeds("job", "show", name, "--store", "st")
     assert "exec" in shown, shown
+
+
+@test
+def a_file_that_appears_is_not_replaced_by_a_detached_job(folder):
+    folder.save("d.npy", rows_of(50, 2))
+    with open(folder("wait.sh"), "w") as file:
+        file.write(f"while [ ! -e '{folder('go')}' ]; do sleep 0.05; done\nexec cat\n")
+    name = folder.succeeds("run", "--exec", "sh wait.sh", "d.npy", "-o", "b.csv", "--workers", "local:1", "--detach",
+                           "--store", "st").strip()
+    for path, text in (("b.csv", "name\nTom\n"), ("go", "")):
+        with open(folder(path), "w") as file:
+            file.write(text)
+    waits_for("the output beside it", lambda: os.path.exists(folder("b-2.csv")))
+    waits_for("what is said of it", lambda: "b-2.csv was written instead" in folder.succeeds("job", "logs", name,
+                                                                                              "--store", "st"))
+    code, _, err = folder.run("job", "result", name, "--store", "st", "--tensor", "result", "--output", "b.csv")
+    assert code == 2 and "words in 1 column, not numbers in 2 columns" in err and "--force" in err, (code, err)
+    code, _, err = folder.run("job", "result", name, "--store", "st", "--out", "-")
+    assert code == 2 and "--out needs a folder" in err, (code, err)
+    with open(folder("b.csv")) as file:
+        assert file.read() == "name\nTom\n"
 
 
 @test

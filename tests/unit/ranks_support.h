@@ -285,7 +285,7 @@ static inline shoal_autoencoder_config autoencoder_config(void)
     shoal_options_default(&config, shoal_autoencoder.options);
     config.hidden = 4;
     config.iterations = 8;
-    config.scale = "auto";
+    config.rescale = "auto";
     return config;
 }
 

@@ -619,7 +619,7 @@ static void test_result(void **state)
         config.iterations = 20;
         config.sparsity = 0.2;
         config.tied = tied;
-        config.scale = "-1:3";
+        config.rescale = "-1:3";
         shoal_result *result = run(&config, values64, SHOAL_FLOAT64, ROWS, COLUMNS, NULL);
         const shoal_tensor *W1 = shoal_result_tensor(result, "encoder.weight"),
                            *b1 = shoal_result_tensor(result, "encoder.bias"),
@@ -735,14 +735,14 @@ static void test_bad_data(void **state)
     bad[16 * COLUMNS + 4] = NAN;
     expect_bad_data(
         bad, SHOAL_FLOAT64, &config,
-        "row 17, column 3: 2.5 is outside 0 to 1, the range of logistic outputs; --scale auto maps the data's own "
+        "row 17, column 3: 2.5 is outside 0 to 1, the range of logistic outputs; --rescale auto maps the data's own "
         "range to it, or use --output linear");
-    config.scale = "auto";
+    config.rescale = "auto";
     expect_bad_data(bad, SHOAL_FLOAT64, &config, "row 17, column 5 is not a number");
-    config.scale = "0:2";
+    config.rescale = "0:2";
     expect_bad_data(
         bad, SHOAL_FLOAT64, &config,
-        "row 17, column 3: 2.5 is outside 0 to 2, which --scale maps to 0 to 1, the range of logistic outputs");
+        "row 17, column 3: 2.5 is outside 0 to 2, which --rescale maps to 0 to 1, the range of logistic outputs");
     config.output = SHOAL_OUTPUT_LINEAR;
     expect_bad_data(bad, SHOAL_FLOAT64, &config, "row 17, column 5 is not a number");
     bad[16 * COLUMNS + 4] = 0;
@@ -766,10 +766,10 @@ static void test_bad_data(void **state)
     expect_bad_data(bad, SHOAL_FLOAT64, &config, "row 1, column 4: -1 is outside -1 to 1, the range of tanh outputs");
 
     config = default_config(HIDDEN);
-    config.scale = "auto";
+    config.rescale = "auto";
     for (int i = 0; i < ROWS * COLUMNS; i++)
         bad[i] = 3;
-    expect_bad_data(bad, SHOAL_FLOAT64, &config, "every value is 3: --scale auto finds no range to map");
+    expect_bad_data(bad, SHOAL_FLOAT64, &config, "every value is 3: --rescale auto finds no range to map");
     bad[5] = nextafter(3, 4);
     config.precision = 1;
     expect_bad_data(bad, SHOAL_FLOAT64, &config, "can't be scaled");
@@ -787,7 +787,7 @@ static void test_scale(void **state)
     for (int activation = SHOAL_LOGISTIC; activation <= SHOAL_TANH; activation++) {
         shoal_autoencoder_config config = default_config(HIDDEN);
         config.activation = activation;
-        config.scale = "auto";
+        config.rescale = "auto";
         problem p = {.shape = shape_of(ROWS, COLUMNS, SHOAL_UINT8, 8), .values = bytes};
         check(scan(&p, &config));
         const autoencoder_own *own = own_of(&p);
@@ -840,8 +840,8 @@ static void test_bad_options(void **state)
     const char *const scales[] = {"", "all", "1", "3:3", "4:3", "0:x", ":1", "0:inf", "0:1:2"};
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
         config = default_config(3);
-        config.scale = scales[i];
-        expect_refusal(try_start(&config, &shape), SHOAL_USAGE, "--scale: ");
+        config.rescale = scales[i];
+        expect_refusal(try_start(&config, &shape), SHOAL_USAGE, "--rescale: ");
     }
     config = default_config(3);
     shape.weighted = true;

@@ -36,7 +36,7 @@ static const shoal_option autoencoder_options[] = {
      "relu)",
      "auto", 0, 0, .choices = output_choices},
     {"tied", 0, SHOAL_OPTION_FLAG, AT(tied), NULL, .help = "use the transposed encoder as the decoder"},
-    {"scale", 0, SHOAL_OPTION_TEXT, AT(scale), "HOW",
+    {"rescale", 0, SHOAL_OPTION_TEXT, AT(rescale), "HOW",
      "values of the data that become the ends of the output's range: LOW:HIGH, auto (the least and the greatest), or "
      "none",
      .fallback = "none"},
@@ -164,7 +164,7 @@ static int check_config(const shoal_autoencoder_config *config, const shoal_shap
 }
 
 /* "none", "auto" or "LOW:HIGH". */
-static int read_scale(autoencoder_own *own, const char *text)
+static int read_rescale(autoencoder_own *own, const char *text)
 {
     own->scale = 1;
     own->shift = 0;
@@ -176,9 +176,9 @@ static int read_scale(autoencoder_own *own, const char *text)
         return SHOAL_OK;
     }
     if (!strchr(text, ':'))
-        return shoal_fail(SHOAL_USAGE, "--scale: %s is not none, auto or LOW:HIGH such as 0:255", text);
+        return shoal_fail(SHOAL_USAGE, "--rescale: %s is not none, auto or LOW:HIGH such as 0:255", text);
     if (!base_parse_range(&own->low, &own->high, text))
-        return shoal_fail(SHOAL_USAGE, "--scale: %s is not a number, a colon and a greater number, such as 0:255",
+        return shoal_fail(SHOAL_USAGE, "--rescale: %s is not a number, a colon and a greater number, such as 0:255",
                           text);
     own->scaling = AUTOENCODER_GIVEN;
     return SHOAL_OK;
@@ -233,7 +233,7 @@ static int start_autoencoder(shoal_round **out, const void *untyped, const shoal
                             .weight_decay = config->weight_decay,
                             .tolerance = config->tolerance,
                             .change = config->change};
-    if ((status = read_scale(&head, config->scale)) < 0)
+    if ((status = read_rescale(&head, config->rescale)) < 0)
         return status;
     head.starts = config->start_encoder ? autoencoder_place_of(&head).count : 0;
     size_t bytes = sizeof head + (size_t)head.starts * sizeof(double);

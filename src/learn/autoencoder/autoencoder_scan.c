@@ -180,11 +180,11 @@ static int refuse_value(const autoencoder_own *own, const bad_value *bad)
         return refuse_large(bad);
     if (own->scaling == AUTOENCODER_GIVEN)
         return shoal_fail(SHOAL_INVALID,
-                          "row %lld, column %lld: %.9g is outside %.9g to %.9g, which --scale maps to %g to %g, the "
+                          "row %lld, column %lld: %.9g is outside %.9g to %.9g, which --rescale maps to %g to %g, the "
                           "range of %s outputs",
                           bad->row, bad->column, bad->value, own->low, own->high, low, high, name);
     return shoal_fail(SHOAL_INVALID,
-                      "row %lld, column %lld: %.9g is outside %g to %g, the range of %s outputs; --scale auto maps "
+                      "row %lld, column %lld: %.9g is outside %g to %g, the range of %s outputs; --rescale auto maps "
                       "the data's own range to it, or use --output linear",
                       bad->row, bad->column, bad->value, low, high, name);
 }
@@ -199,7 +199,7 @@ static int set_scale(autoencoder_own *own)
     if (own->scaling == AUTOENCODER_AS_IT_IS)
         return SHOAL_OK;
     if (own->low == own->high)
-        return shoal_fail(SHOAL_INVALID, "every value is %.9g: --scale auto finds no range to map", own->low);
+        return shoal_fail(SHOAL_INVALID, "every value is %.9g: --rescale auto finds no range to map", own->low);
     own->scale = (high - low) / (own->high - own->low);
     own->shift = low - own->low * own->scale;
     bounds type = bounds_of_type(own->wide);

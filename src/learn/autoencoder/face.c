@@ -314,7 +314,7 @@ static const char *const description[] = {
     "hidden unit's mean activation, over all rows, from --sparsity: the sparse autoencoder of Stanford's notes. What "
     "the hidden units respond to are features of the data. DATA is any file that shoal data info reads, or the URL "
     "of a .npy blob in a store; shoal data patches cuts one from images.",
-    "Logistic outputs lie between 0 and 1, tanh outputs between -1 and 1: map other data there with --scale, or use "
+    "Logistic outputs lie between 0 and 1, tanh outputs between -1 and 1: map other data there with --rescale, or use "
     "--output linear. relu units have no target activation: their sparsity term is --sparsity-weight times the sum of "
     "the mean activations.",
     "The result depends on the data, the options under Learning, where it starts and --grain alone. The number of "
@@ -328,7 +328,7 @@ static const char *const description[] = {
 static const learn_example examples[] = {
     {"shoal autoencoder patches.npy --hidden 25 --picture units.png",
      "learn edges from what shoal data patches --normalise cut"},
-    {"shoal autoencoder train-images-idx3-ubyte.gz --hidden 196 --scale 0:255 --sparsity 0.1 --model "
+    {"shoal autoencoder train-images-idx3-ubyte.gz --hidden 196 --rescale 0:255 --sparsity 0.1 --model "
      "digits.safetensors",
      "pen strokes from digits"},
     {"shoal predict digits.safetensors t10k-images-idx3-ubyte.gz --features features.npy", "features of new rows"},
