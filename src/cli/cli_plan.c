@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "learn/module.h"
+#include "plan/measure/measure_busy.h"
 #include "plan/measure/measure_learner.h"
 #include "plan/measure/measure_probe.h"
 #include "run/code.h"
@@ -161,7 +162,8 @@ static int make_plan(const cli_plan_asked *asked)
         status = run_files_check_old(outputs, set->force);
     if (status == SHOAL_OK)
         status = cli_plan_read(&request, asked);
-    request.meter = (plan_meter){plan_measure_probe, plan_measure_learner, note_measuring, cli_signals_stop()};
+    request.meter =
+        (plan_meter){plan_measure_probe, plan_measure_learner, plan_measure_busy, note_measuring, cli_signals_stop()};
     if (status == SHOAL_OK)
         status = plan_make(&plan, &request);
     if (status == SHOAL_OK && set->picture)
@@ -209,7 +211,9 @@ static int run_plan_learner(void *from_main, const char *const *word, int words)
                             .classes = classes_of(face, settings->config)};
     (void)words;
     plan_request tried = {0};
-    int status = cli_plan_read(&tried, &asked); /* wrong options are told before rows are read, which may take long */
+    int status = face->check ? face->check(settings->config, &settings->inputs) : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = cli_plan_read(&tried, &asked); /* wrong options are told before rows are read, which may take long */
     plan_workers_free(&tried.workers);
     if (status == SHOAL_OK && asked.path)
         status = read_data(&outcome, &request, face, settings, asked.path);

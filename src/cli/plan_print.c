@@ -106,6 +106,27 @@ static void print_measured(FILE *stream, const plan *plan)
         print_wrapped(stream, "measured", text);
 }
 
+/* That times are less sure than on an idle machine, and why. */
+static void print_busy(FILE *stream, const plan *plan)
+{
+    const plan_calibration *kept = plan->calibration;
+    char text[160];
+    if (plan->busy > 0) {
+        snprintf(
+            text, sizeof text,
+            "other programs use %.0f%% of the processor now: a run takes longer than on an idle machine, up to the "
+            "upper limit",
+            100 * plan->busy);
+        print_wrapped(stream, "busy", text);
+    }
+    if (kept && kept->busy > PLAN_BUSY_LEAST && plan->request->workers.local) {
+        snprintf(text, sizeof text,
+                 "calibrated while other programs used %.0f%% of the processor: run `shoal calibrate` when it is idle",
+                 100 * kept->busy);
+        print_wrapped(stream, "uncertain", text);
+    }
+}
+
 /* Where the constants come from. */
 static void print_sources(FILE *stream, const plan *plan)
 {
@@ -118,6 +139,7 @@ static void print_sources(FILE *stream, const plan *plan)
                  plan->prices->date);
         print_wrapped(stream, "prices", text);
     }
+    print_busy(stream, plan);
     if (plan->caution[0])
         print_wrapped(stream, "caution", plan->caution);
     if (plan->assumed[0])
@@ -312,6 +334,7 @@ int cli_plan_print_json(const plan *plan)
         base_json_put(&object, "store", base_json_text(plan->store));
         base_json_put(&object, "probed", json_boolean(plan->probed));
         base_json_put(&object, "store_measured", json_boolean(plan->site_measured));
+        base_json_put(&object, "busy", base_json_real(plan->busy));
         base_json_put(&object, "caution", plan->caution[0] ? base_json_text(plan->caution) : json_null());
         base_json_put(&object, "assumed", base_json_text(plan->assumed));
         base_json_put(&object, "crew", json_crew(plan));

@@ -8,6 +8,10 @@
 #include <stddef.h>
 #include <shoal/plan.h>
 
+/* A machine whose other programs have at most this share of its processor counts as idle: systems have something to do
+ * now and then. */
+#define PLAN_BUSY_LEAST 0.1
+
 enum { PLAN_PACES_MOST = 64, PLAN_SITES_MOST = 16 };
 
 /* A store by what it is: "dir", or one account: "az://acct/box". */

@@ -36,6 +36,21 @@ static shoal_plan_crew crew_of(const plan_question *question, const plan_option 
     return crew;
 }
 
+/* What is true of this machine alone.  Its speed-ups compare whole programs, starting and reading included.  Where others
+ * have a share of it, all takes longer by as much, and threads that wait for each other in every round by more: no run
+ * is faster for it, so that just the upper limit moves. */
+static void settle_here(shoal_estimate *estimate, const plan_question *question, double threads)
+{
+    static const double BUSY_MOST = 0.95; /* what is above can't be told apart */
+    double share = 1 - fmin(question->busy, BUSY_MOST);
+    estimate->high /= share * share;
+    if (!(question->alone.one_thread > 0))
+        return;
+    estimate->sequential = question->alone.one_thread;
+    estimate->speedup = estimate->sequential / estimate->seconds;
+    estimate->efficiency = estimate->speedup / (estimate->units * fmin(threads, question->crew.cores));
+}
+
 int plan_estimate_alone(plan_option *out, const plan_question *question, int64_t threads)
 {
     shoal_plan_crew crew = {.workers = 1,
@@ -48,7 +63,9 @@ int plan_estimate_alone(plan_option *out, const plan_question *question, int64_t
     site.error = question->alone.error;
     *out = (plan_option){.workers = 1, .alone = true, .threads = threads, .fits = true};
     out->memory = memory_of(question, out, crew.threads);
-    return shoal_plan_estimate(&out->estimate, &question->job, &site, question->pace, question->paces, &crew);
+    int status = shoal_plan_estimate(&out->estimate, &question->job, &site, question->pace, question->paces, &crew);
+    settle_here(&out->estimate, question, crew.threads);
+    return status;
 }
 
 static int estimate_option(plan_option *option, plan_slowest_memo *memo, const plan_question *question)
@@ -64,7 +81,10 @@ static int estimate_option(plan_option *option, plan_slowest_memo *memo, const p
     option->memory = memory_of(question, option, crew.threads);
     if (option->machine && option->machine->memory_gib > 0)
         option->fits = option->memory <= PLAN_MEMORY_USABLE * option->machine->memory_gib * GIB;
-    return plan_estimate(&option->estimate, memo, &question->job, &site, question->pace, question->paces, &crew);
+    int status = plan_estimate(&option->estimate, memo, &question->job, &site, question->pace, question->paces, &crew);
+    if (crew.machines == 1 && !option->machine)
+        settle_here(&option->estimate, question, crew.threads);
+    return status;
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */

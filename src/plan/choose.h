@@ -24,6 +24,7 @@ typedef struct plan_alone {
     int64_t count;          /* 0: none of this */
     double start;           /* seconds to start the program and to end it */
     double error;           /* as in shoal_site */
+    double one_thread;      /* seconds of a run with one thread, which speed-ups here compare with; 0: not known */
 } plan_alone;
 
 /* What is asked.  All pointers are the caller's. */
@@ -39,6 +40,7 @@ typedef struct plan_question {
     const int64_t *workers;
     int64_t workers_count;
     const plan_selection *machines; /* NULL: like the one of `crew` */
+    double busy;                    /* share of this machine's processor that others have; 0: idle, or other machines */
     bool spot;
     double deadline, budget; /* 0: none */
     plan_goal goal;          /* NONE: cost when there is a deadline, otherwise time */

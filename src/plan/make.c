@@ -401,6 +401,28 @@ static int find_paces(plan *plan)
     return status;
 }
 
+/* How busy this machine is, where it is this machine that is planned. */
+static void find_busy(plan *plan)
+{
+    static const double LOOK = 0.2; /* seconds: several turns of the processor */
+    const plan_request *request = plan->request;
+    if (!request->workers.local || !request->meter.busy)
+        return;
+    double busy = request->meter.busy(LOOK);
+    plan->busy = plan->question.busy = busy > PLAN_BUSY_LEAST ? busy : 0;
+}
+
+/* What speed-ups of this machine compare with. */
+static int find_one_thread(plan *plan)
+{
+    plan_option one;
+    if (!plan->request->workers.local)
+        return SHOAL_OK;
+    int status = plan_estimate_alone(&one, &plan->question, 1);
+    plan->question.alone.one_thread = one.estimate.seconds;
+    return status;
+}
+
 /* None is there before the first `shoal calibrate`, nor where there is no place for one. */
 static int read_plan_calibration(plan *plan)
 {
@@ -474,7 +496,9 @@ static int find_question(plan *plan)
             SHOAL_USAGE,
             "%lld machines times %lld numbers of workers are too many to compare: use fewer --machines or --workers",
             (long long)plan->machines.machines, (long long)plan->question.workers_count);
-    return find_paces(plan);
+    find_busy(plan);
+    status = find_paces(plan);
+    return status == SHOAL_OK ? find_one_thread(plan) : status;
 }
 
 /* The command as it stands is best unless something else is faster by more than runs differ anyway. */

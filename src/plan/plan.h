@@ -39,6 +39,8 @@ typedef struct plan_meter {
     int (*probe)(shoal_pace *pace, int *paces, double *thread_loss, const plan_probe *what);
     int (*learner)(shoal_pace *pace, int *paces, double *thread_loss, const shoal_algorithm *algorithm, double seconds,
                    const volatile int *stop);
+    /* The share of this machine's processor that other programs have now, measured for so long.  NULL: not known. */
+    double (*busy)(double seconds);
     void (*note)(const char *text); /* what people should know: that it takes some seconds */
     const volatile int *stop;
 } plan_meter;
@@ -110,6 +112,7 @@ typedef struct plan {
     bool tried_whole;    /* and with all rows, until it ended by itself: so many rounds it takes */
     bool measured_now;   /* the learner was measured for this plan alone */
     bool site_measured;
+    double busy;       /* share of this machine's processor that other programs have now; 0 for other machines */
     const char *store; /* the scheme or address whose constants were taken */
     bool priced;       /* it is known what a machine costs; if not, `cost` has requests alone */
     char caution

@@ -71,7 +71,7 @@ static plan_request usual(void)
                           .billed = 1,
                           .replace = 30,
                           .flops = 1e10,
-                          .meter = {probe_nothing, measure, note, &no_stop}};
+                          .meter = {probe_nothing, measure, NULL, note, &no_stop}};
 }
 
 static void told_constants_need_nobody_who_measures(void **state)
@@ -126,6 +126,69 @@ static void this_machine_is_planned_where_nothing_is_said_of_workers(void **stat
     plan_describe(text, sizeof text, plan, plan->best, false);
     assert_non_null(strstr(text, " threads, "));
     plan_free(&plan);
+}
+
+static plan *plan_here(double (*busy)(double seconds))
+{
+    plan *plan = NULL;
+    static plan_request request;
+    request = usual();
+    request.here = request.workers.local = true;
+    request.workers.number = NULL;
+    request.workers.count = 0;
+    request.shape.rows = 5000;
+    request.meter.busy = busy;
+    assert_int_equal(plan_make(&plan, &request), SHOAL_OK);
+    return plan;
+}
+
+/* Whole programs are compared, so that a run with one thread is as fast as itself. */
+static void speedups_here_are_against_one_thread(void **state)
+{
+    (void)state;
+    plan *plan = plan_here(NULL);
+    const plan_choice *choice = &plan->choice;
+    const double one = choice->option[0].estimate.seconds;
+    assert_true(choice->option[0].threads == 1 && choice->option[0].estimate.start > 0);
+    for (int64_t i = 0; i < choice->options; i++) {
+        const shoal_estimate *estimate = &choice->option[i].estimate;
+        double threads = estimate->units * fmin((double)choice->option[i].threads, plan->question.crew.cores);
+        assert_true(fabs(estimate->speedup - one / estimate->seconds) < 1e-9);
+        assert_true(fabs(estimate->efficiency - estimate->speedup / threads) < 1e-9);
+    }
+    assert_true(fabs(choice->option[0].estimate.speedup - 1) < 1e-9);
+    assert_true(fabs(choice->option[0].estimate.efficiency - 1) < 1e-9);
+    plan_free(&plan);
+}
+
+static double busy_by_four_fifths(double seconds)
+{
+    assert_true(seconds > 0);
+    return 0.8;
+}
+
+static double hardly_busy(double seconds)
+{
+    (void)seconds;
+    return 0.05;
+}
+
+static void a_busy_machine_moves_upper_limits(void **state)
+{
+    (void)state;
+    plan *idle = plan_here(hardly_busy), *busy = plan_here(busy_by_four_fifths);
+    assert_true(idle->busy == 0 && busy->busy == 0.8);
+    for (int64_t i = 0; i < idle->choice.options; i++) {
+        const shoal_estimate *a = &idle->choice.option[i].estimate, *b = &busy->choice.option[i].estimate;
+        assert_true(a->seconds == b->seconds && a->low == b->low && b->high > 20 * a->high);
+    }
+    plan_free(&idle);
+    plan_free(&busy);
+    plan_request request = usual(); /* other machines */
+    request.meter.busy = busy_by_four_fifths;
+    assert_int_equal(plan_make(&busy, &request), SHOAL_OK);
+    assert_true(busy->busy == 0);
+    plan_free(&busy);
 }
 
 static void that_no_workers_would_be_faster_is_told(void **state)
@@ -249,6 +312,8 @@ int main(void)
         cmocka_unit_test(told_constants_need_nobody_who_measures),
         cmocka_unit_test(this_machine_is_planned_where_nothing_is_said_of_workers),
         cmocka_unit_test(that_no_workers_would_be_faster_is_told),
+        cmocka_unit_test(speedups_here_are_against_one_thread),
+        cmocka_unit_test(a_busy_machine_moves_upper_limits),
         cmocka_unit_test(what_nobody_kept_is_measured),
         cmocka_unit_test(machines_of_a_table_are_compared),
         cmocka_unit_test(the_paper_has_its_own_best),

@@ -5,8 +5,7 @@
 #ifndef PLAN_MEASURE_BUSY_H
 #define PLAN_MEASURE_BUSY_H
 
-/* A machine whose others have at most this share counts as idle: systems have something to do now and then. */
-#define PLAN_BUSY_LEAST 0.1
+#include "plan/calibration.h" /* PLAN_BUSY_LEAST */
 
 /* Seconds that the processor has given to the calling thread. */
 double plan_thread_seconds(void);
