@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -261,6 +262,17 @@ int plan_calibration_read(plan_calibration *out, const char *path)
     if (status < 0)
         memset(out, 0, sizeof *out);
     return status;
+}
+
+bool plan_calibration_is_begun(const char *path)
+{
+    char *text = NULL;
+    size_t size = 0;
+    int version = 0;
+    bool begun = read_bytes(&text, &size, path) == SHOAL_OK && /* followed by a zero */
+                 (text[strspn(text, " \t\r\n")] == '\0' || sscanf(text, " { \"version\" : %d", &version) == 1);
+    base_free(&text);
+    return begun;
 }
 
 int plan_calibration_path(char **out)

@@ -38,6 +38,8 @@ typedef struct plan_calibration {
 int plan_calibration_path(char **out);
 /* SHOAL_ABSENT when there is none.  SHOAL_INVALID names the file and the entry. */
 int plan_calibration_read(plan_calibration *out, const char *path);
+/* Whether a file that can't be read begins as a calibration does: it is a damaged one, and no other file. */
+bool plan_calibration_is_begun(const char *path);
 /* Whole or not at all. */
 int plan_calibration_write(const char *path, const plan_calibration *calibration);
 /* The same as JSON text, for --json; the caller frees it. */

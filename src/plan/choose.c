@@ -36,9 +36,9 @@ static shoal_plan_crew crew_of(const plan_question *question, const plan_option 
     return crew;
 }
 
-/* What is true of this machine alone.  Its speed-ups compare whole programs, starting and reading included.  Where others
- * have a share of it, all takes longer by as much, and threads that wait for each other in every round by more: no run
- * is faster for it, so that just the upper limit moves. */
+/* What is true of this machine alone.  Its speed-ups compare whole programs, starting and reading included.  Where
+ * others have a share of it, all takes longer by as much, and threads that wait for each other in every round by more:
+ * no run is faster for it, so only the upper limit moves. */
 static void settle_here(shoal_estimate *estimate, const plan_question *question, double threads)
 {
     static const double BUSY_MOST = 0.95; /* what is above can't be told apart */

@@ -2,8 +2,8 @@
  *
  * A line is one write at the end of the file, which no other write can come between.  Only cutting the file to its
  * newer half replaces it, and a line that is added to the old file meanwhile would be lost: so who adds holds a shared
- * lock, who cuts one of its own, and who finds after locking that the name means another file by now begins
- * again.  Locks are never waited for long: what is at stake is a line. */
+ * lock, who cuts, or first looks whether a job has a line, one of its own, and who finds after locking that the name
+ * means another file by now begins again.  Locks are never waited for long: what is at stake is a line. */
 #include "plan/history.h"
 
 #include <errno.h>
@@ -71,14 +71,14 @@ static bool is_still_there(const char *path, int file)
            by_name.st_dev == by_file.st_dev;
 }
 
-/* The file with a shared lock on it; makes it, and the folders above. */
-static int open_to_add(int *out, const char *path)
+/* The file with such a lock on it; makes it, and the folders above. */
+static int open_to_add(int *out, const char *path, int how)
 {
     int status = open_plain(out, path, O_RDWR | O_APPEND | O_CREAT);
     if (status == SHOAL_ABSENT && (status = base_output_folders(path)) == SHOAL_OK)
         status = open_plain(out, path, O_RDWR | O_APPEND | O_CREAT);
     for (int tries = 0; status == SHOAL_OK && tries < LOCK_TRIES; tries++) {
-        lock(*out, LOCK_SH, LOCK_TRIES);
+        lock(*out, how, LOCK_TRIES);
         if (is_still_there(path, *out))
             return SHOAL_OK;
         close(*out);
@@ -153,19 +153,36 @@ static int cut_to_half(int file, const char *path)
     return status;
 }
 
+/* Whether the file has a line of the job.  Ids are random, and written as they are here. */
+static int find_job(bool *out, int file, const char *path, const char *job)
+{
+    char *bytes = NULL, *wanted = NULL;
+    size_t size = 0;
+    int status = base_format(&wanted, "\"job\":\"%s\"", job);
+    if (status == SHOAL_OK)
+        status = read_end(&bytes, &size, file, path, READ_MOST);
+    *out = status == SHOAL_OK && memmem(bytes, size, wanted, strlen(wanted));
+    base_free(&bytes);
+    base_free(&wanted);
+    return status;
+}
+
 int plan_history_add(const char *path, const plan_run *run)
 {
+    bool is_there = false;
     char *line = NULL, *whole = NULL;
     size_t size = 0;
     int file = -1;
     int status = plan_history_line_write(&line, &size, run);
     if (status == SHOAL_OK)
-        status = open_to_add(&file, path);
-    if (status == SHOAL_OK && ends_within_line(file)) {
+        status = open_to_add(&file, path, run->job[0] ? LOCK_EX : LOCK_SH);
+    if (status == SHOAL_OK && run->job[0])
+        status = find_job(&is_there, file, path, run->job);
+    if (status == SHOAL_OK && !is_there && ends_within_line(file)) {
         status = base_format(&whole, "\n%s", line);
         size++;
     }
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK && !is_there)
         status = write_history_line(file, path, whole ? whole : line, size);
     if (status == SHOAL_OK)
         status = cut_to_half(file, path);

@@ -27,6 +27,7 @@ typedef struct plan_run {
     double predicted, low, high; /* for the rounds that happened; 0: nothing was predicted */
     double requests;
     char host[64];   /* that started it */
+    char job[64];    /* its id; "" for a run of one process */
     char reduce[24]; /* as in shoal_plan_job; "" for auto */
     bool split_roles;
     double slices; /* as in shoal_plan_job; 0: as the job chose them */
@@ -38,8 +39,9 @@ typedef struct plan_run {
 
 /* The file's path; the caller frees it. */
 int plan_history_path(char **out);
-/* Adds a line, and makes the file and the folders above it where they are missing.  A file of more than 4 MB keeps its
- * newer half, in one step.  SHOAL_INVALID for a path that is not a plain file; SHOAL_SYSTEM names the file. */
+/* Adds a line, unless one of the same job is there: several processes may have followed it.  Makes the file and the
+ * folders above it where they are missing.  A file of more than 4 MB keeps its newer half, in one step.  SHOAL_INVALID
+ * for a path that is not a plain file; SHOAL_SYSTEM names the file. */
 int plan_history_add(const char *path, const plan_run *run);
 /* The runs of the last `most` lines (0: all), oldest first; the caller frees them.  *damaged counts those of the lines
  * that were left out.  A file that is not there has none. */

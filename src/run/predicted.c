@@ -81,6 +81,7 @@ static void note_workers(plan_run *run, const run_away *away, const run_workers_
     const shoal_job_report *report = &away->report;
     const bool local = away->ask->count > 0 && away->ask->local;
     double slots = report->run.threads, there = (double)(report->workers - report->lost);
+    snprintf(run->job, sizeof run->job, "%s", away->id);
     plan_calibration_name(run->store, sizeof run->store, away->ask->through ? away->ask->through : away->store);
     run->workers = away->ask->workers > 0 ? away->ask->workers : report->workers;
     run->lost = report->lost;

@@ -160,6 +160,18 @@ def a_damaged_file_is_not_overwritten():
 
 
 @apart.test
+def another_file_is_not_replaced():
+    for text in ('{"name": "mine", "version": "1.0"}', "my notes", "1,2,3\n", "[1]", "x" * (2 << 20)):
+        with open("mine.json", "w") as file:
+            file.write(text)
+        for words in ([], ["--fresh"]):
+            refuses(1, "mine.json: this is not a calibration, so it is not replaced: name another file", "-o",
+                    "mine.json", "--seconds", 1, *words)
+        with open("mine.json") as file:
+            assert file.read() == text
+
+
+@apart.test
 def wrong_input_is_told_before_anything_is_measured():
     can = "use one of kmeans, logistic, bayes, autoencoder"
     refuses(2, "--learner: unknown learner 'kmaens'; did you mean 'kmeans'?", "--learner", "kmaens")

@@ -241,7 +241,7 @@ def a_job_that_is_resumed():
     assert not history()
     found = json.loads(shoal("job", "resume", job, "--store", "dir:st", "--workers", "local:1", "--json").stdout)
     line, = history()
-    assert line["partial"] and line["store"] == "dir" and line["workers"] == 1, line
+    assert line["partial"] and line["store"] == "dir" and line["workers"] == 1 and line["job"] == job, line
     assert near(found["predicted"]["seconds"], of_rounds(line)), (found["predicted"], line)
     assert near(found["predicted"]["took"],
                 sum(phase["seconds"] for phase in line["phases"])), (found["predicted"], line)

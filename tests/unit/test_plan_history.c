@@ -87,6 +87,7 @@ static void expect_same(const plan_run *a, const plan_run *b)
     assert_string_equal(a->kernel, b->kernel);
     assert_string_equal(a->host, b->host);
     assert_string_equal(a->reduce, b->reduce);
+    assert_string_equal(a->job, b->job);
     assert_true(a->rows == b->rows && a->columns == b->columns && a->value_bytes == b->value_bytes);
     assert_true(a->source == b->source && a->workers == b->workers && a->machines == b->machines && a->lost == b->lost);
     assert_true(a->threads == b->threads && a->cores == b->cores && a->seconds == b->seconds);
@@ -142,6 +143,27 @@ static void test_adding(void **state)
     struct stat about;
     assert_int_equal(stat(file, &about), 0);
     assert_int_equal(about.st_mode & 077, 0); /* for this user alone */
+}
+
+/* Whoever follows a job tells of it, and it is kept once. */
+static void test_a_job_is_added_once(void **state)
+{
+    plan_run *found = NULL;
+    int64_t damaged = 0;
+    (void)state;
+    unlink(file);
+    for (int i = 0; i < 6; i++) {
+        plan_run run = make_run(i);
+        snprintf(run.job, sizeof run.job, "km-%d", i / 2);
+        assert_int_equal(plan_history_add(file, &run), SHOAL_OK);
+    }
+    assert_int_equal(read_all(&found, &damaged, 0), 3);
+    for (int i = 0; i < 3; i++) {
+        plan_run run = make_run(2 * i);
+        snprintf(run.job, sizeof run.job, "km-%d", i);
+        expect_same(&found[i], &run);
+    }
+    base_free(&found);
 }
 
 static void test_many_processes(void **state)
@@ -234,6 +256,7 @@ static void test_wrong_lines(void **state)
     assert_false(reads_with("\"phases\":[{", "\"phases\":[1,2,3,4,5,6,7,8,9,{"));
     assert_false(reads_with("\"phases\":[{", "\"phases\":[7,{"));
     assert_false(reads_with("\"partial\":true", "\"partial\":1"));
+    assert_true(reads_with("\"job\":\"\",", "")); /* older ones have none */
 }
 
 static void test_damaged_file(void **state)
@@ -799,6 +822,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_adding),
+        cmocka_unit_test(test_a_job_is_added_once),
         cmocka_unit_test(test_many_processes),
         cmocka_unit_test(test_damaged_lines),
         cmocka_unit_test(test_wrong_lines),

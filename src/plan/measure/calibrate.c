@@ -268,9 +268,16 @@ static int find_path(char **path, const char *out)
     return status;
 }
 
-static int read_kept(plan_calibration *kept, const char *path, bool fresh)
+/* A file that somebody named is replaced only where it holds a calibration, be it a damaged one. */
+static int read_kept(plan_calibration *kept, const char *path, const plan_calibrate_request *request)
 {
-    int status = fresh ? SHOAL_ABSENT : plan_calibration_read(kept, path);
+    int status = plan_calibration_read(kept, path);
+    if (status == SHOAL_INVALID && request->out && !plan_calibration_is_begun(path))
+        return shoal_fail(status, "%s: this is not a calibration, so it is not replaced: name another file", path);
+    if (request->fresh) {
+        *kept = (plan_calibration){0};
+        return SHOAL_OK;
+    }
     if (status == SHOAL_INVALID)
         status = shoal_fail(status, "%s; use --fresh to start anew", shoal_error());
     return status == SHOAL_ABSENT ? SHOAL_OK : status;
@@ -452,7 +459,7 @@ int plan_calibrate(plan_calibration *kept, char **path, const plan_calibrate_req
     if (status == SHOAL_OK)
         status = find_path(path, request->out);
     if (status == SHOAL_OK)
-        status = read_kept(kept, *path, request->fresh);
+        status = read_kept(kept, *path, request);
     if (status == SHOAL_OK)
         status = base_output_folders(*path);
     if (status == SHOAL_OK)
