@@ -4,8 +4,8 @@
  *    24  identity    56  seconds, rounds; counters; phases, for each: name, seconds, rounds
  *        the round as learn/wire.h has it, then the values of all that it keeps, one after another
  *
- * The first 24 bytes stay where they are in every version: so one of another version is told from a damaged one, and
- * bytes that are something else are refused before they are read. */
+ * The first 24 bytes are the same in every version, so that another version can be told from damage, and a file that is
+ * something else is refused before the rest is read. */
 #include "engine/checkpoint.h"
 
 #include <ctype.h>
@@ -64,7 +64,7 @@ static void write_run(base_writer *out, const engine_checkpoint *checkpoint)
     }
 }
 
-/* The round itself stays as it is on ranks that write none: they compare theirs byte by byte. */
+/* The round itself is not changed: ranks that write no checkpoint compare theirs with it byte by byte. */
 static void write_round(base_writer *out, const shoal_round *round)
 {
     uint32_t before[SHOAL_KEPT_MOST];
@@ -108,7 +108,7 @@ int engine_checkpoint_encode(void **out, size_t *size, const engine_checkpoint *
 static int check_head(const unsigned char *head, uint64_t size, const char *place)
 {
     if (size < sizeof magic || memcmp(head, magic, sizeof magic) != 0)
-        return shoal_fail(SHOAL_BROKEN, "%s: is no checkpoint of shoal's: remove it, or name another file", place);
+        return shoal_fail(SHOAL_BROKEN, "%s: is not a shoal checkpoint: remove it, or name another file", place);
     if (size < HEAD_BYTES)
         return shoal_fail(SHOAL_BROKEN, "%s: the checkpoint is cut short", place);
     base_reader in = base_reader_of(head + LENGTH_AT, sizeof(uint64_t));
@@ -164,7 +164,7 @@ static void read_run(engine_checkpoint *out, base_reader *in)
     }
 }
 
-/* The values are there before memory is asked for: a length that is wrong asks for none. */
+/* The values are known to be there before memory is allocated: a wrong length allocates nothing. */
 static int read_kept(shoal_kept *kept, base_reader *in)
 {
     const void *values = base_read_bytes(in, kept->bytes);
@@ -198,7 +198,7 @@ int engine_checkpoint_decode(engine_checkpoint *out, const void *bytes, size_t s
     base_reader in = base_reader_of((const unsigned char *)bytes + HEAD_BYTES, size - HEAD_BYTES);
     status = read_body(out, &in);
     if (status == SHOAL_BROKEN)
-        shoal_fail(status, "%s: the bytes of the checkpoint are not those of one", place);
+        shoal_fail(status, "%s: the checkpoint is malformed", place);
     if (status < 0)
         engine_checkpoint_release(out);
     return status;
@@ -206,7 +206,7 @@ int engine_checkpoint_decode(engine_checkpoint *out, const void *bytes, size_t s
 
 /* ---- a file ------------------------------------------------------------------------------------------------------ */
 
-/* Pipes and devices can't be replaced as a whole, nor can what standard output goes to. */
+/* Pipes, devices and the file that standard output goes to can't be replaced as a whole. */
 static int check_plain(const char *path)
 {
     struct stat info;
@@ -241,7 +241,7 @@ static int read_exactly(int file, void *out, size_t size, const char *path)
     return got < size ? shoal_fail(SHOAL_BROKEN, "%s: the checkpoint is cut short", path) : SHOAL_OK;
 }
 
-/* The head first, and nothing more of a file that is no checkpoint, however long it is. */
+/* Reads the header first, and nothing more of a file that is not a checkpoint, however long it is. */
 static int read_file_whole(void **out, size_t *size, int file, const char *path)
 {
     struct stat info;
@@ -268,7 +268,7 @@ static int read_file_whole(void **out, size_t *size, int file, const char *path)
 
 static int get_file(void **out, size_t *size, const char *path)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us up */
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block us */
     if (file < 0 && errno == ENOENT)
         return shoal_fail(SHOAL_ABSENT, "%s: there is no checkpoint", path);
     if (file < 0)
@@ -291,22 +291,23 @@ static int remove_file(const char *path)
 
 /* ---- a blob in a store ------------------------------------------------------------------------------------------- */
 
-/* Seconds that a request with so many bytes may take, over a slow line. */
+/* Seconds that a request with this many bytes may take over a slow line. */
 static double request_patience(size_t size)
 {
     return 60 + (double)size / (1 << 20);
 }
 
-/* Also on failure they are to be closed.  The sentences come from the store, which knows what of a URL may be shown.  A
- * store that is not there is a failure, not a checkpoint that is not there. */
+/* The caller closes them, also after a failure.  Messages come from the store, which knows which parts of a URL may be
+ * shown.  A missing store is a failure; it does not mean that there is no checkpoint. */
 static int open_blob(shoal_store **store, char **key, const char *url, bool read_only)
 {
     int status = shoal_store_open_at(store, key, url, &(shoal_store_options){.read_only = read_only},
                                      shoal_after(request_patience(0)));
     if (status == SHOAL_OK && !**key)
-        return shoal_fail(SHOAL_USAGE, "%s: names a store and no blob in it", url);
-    return status == SHOAL_ABSENT ? shoal_fail(SHOAL_SYSTEM, "%s: %s; a checkpoint makes none", url, shoal_error())
-                                  : status;
+        return shoal_fail(SHOAL_USAGE, "%s: names a store, but no blob in it", url);
+    return status == SHOAL_ABSENT
+               ? shoal_fail(SHOAL_SYSTEM, "%s: %s; a checkpoint does not create it", url, shoal_error())
+               : status;
 }
 
 static void close_blob(shoal_store **store, char **key)
@@ -326,7 +327,7 @@ static int put_blob(const char *url, const void *bytes, size_t size)
     return status;
 }
 
-/* As with a file, nothing more than the head of what is no checkpoint. */
+/* As with a file, reads only the header of what is not a checkpoint. */
 static int fetch_checkpoint(void **out, size_t *size, shoal_store *store, const char *key, const char *url)
 {
     shoal_blob head = {0}, all = {0};
@@ -374,8 +375,8 @@ static int remove_blob(const char *url)
     return status;
 }
 
-/* Whether the key can be one, and be read.  Only a put shows whether it may be done; beside the key, since a checkpoint
- * may be there already. */
+/* Whether the key is valid and can be read.  Only a put shows whether writing is allowed; it goes beside the key, since
+ * a checkpoint may be there already. */
 static int check_blob(const char *url)
 {
     shoal_store *store = NULL;
@@ -399,7 +400,7 @@ static int check_blob(const char *url)
 
 /* ---- either ------------------------------------------------------------------------------------------------------ */
 
-/* Whether it begins as the URLs of stores do: with a name and a colon.  A file that is called so is ./NAME. */
+/* Whether it begins like the URL of a store: with a name and a colon.  A file with such a name is ./NAME. */
 static bool is_url(const char *place)
 {
     size_t length = 0;

@@ -1,4 +1,4 @@
-/* shoal_run: checks what was asked, fills in what was left open, and hands over to an engine. */
+/* shoal_run: checks the request, fills in defaults, and hands over to an engine. */
 #include "engine/engine_internal.h"
 
 #include <fenv.h>
@@ -59,7 +59,7 @@ void engine_add_phase(shoal_phase phase[SHOAL_PHASES_MOST], int *phases, const c
     phase[i].rounds += rounds;
 }
 
-/* What can be wrong before anything is shared. */
+/* Errors that can be found before ranks exchange anything. */
 static int check_call(engine_call *call, int64_t rows_per_grain)
 {
     const shoal_run_options *options = call->options;
@@ -113,7 +113,7 @@ int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *a
     if (status < 0)
         return status;
     call.report->kernel = call.kernel->name;
-    fenv_t callers; /* whatever the caller rounds like, results are the same */
+    fenv_t callers; /* results do not depend on the caller's rounding mode */
     fegetenv(&callers);
     base_default_arithmetic();
     if (call.options->ranks || call.options->checkpoint)

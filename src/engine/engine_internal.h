@@ -1,4 +1,4 @@
-/* What engines share: a call of shoal_run once it is checked, and what runs it. */
+/* What engines share: a checked call of shoal_run, and what runs it. */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
 
@@ -15,9 +15,9 @@ typedef struct engine_call {
     const double *weights;
     shoal_shape shape;
     int threads;
-    engine_shares shares; /* of ranks; without them all of it is this process's */
+    engine_shares shares; /* of ranks; without ranks all cores belong to this process */
     const kernel_set *kernel;
-    uint64_t kernel_check;            /* kernel_fingerprint, as far as it matters to the learner */
+    uint64_t kernel_check;            /* kernel_fingerprint, where it matters to the learner */
     const shoal_run_options *options; /* never NULL */
     shoal_report *report;             /* never NULL; the engine adds phases, rounds and counters */
 } engine_call;
@@ -30,11 +30,11 @@ int engine_run_rounds(shoal_result **out, const engine_call *call);
 int engine_fill_shape(shoal_shape *shape, const shoal_algorithm *algorithm, const void *config, shoal_data *data,
                       const double *weights, int64_t rows_per_grain);
 
-/* Gives a round its number, and what it newly keeps. */
+/* Numbers a round, and what it newly keeps. */
 void engine_number_round(shoal_round *round, int64_t number);
 
-/* Adds seconds and rounds to the phase called `name`, one of *phases; what a learner has beyond SHOAL_PHASES_MOST is
- * counted with the last. */
+/* Adds seconds and rounds to the phase called `name`, one of *phases; phases beyond SHOAL_PHASES_MOST are counted with
+ * the last. */
 void engine_add_phase(shoal_phase phase[SHOAL_PHASES_MOST], int *phases, const char *name, double seconds,
                       int64_t rounds);
 

@@ -21,7 +21,7 @@ void engine_host(char out[ENGINE_HOST_BYTES])
     out[ENGINE_HOST_BYTES - 1] = '\0';
 }
 
-/* The first 63 bits of the SHA-256, which is never negative and has an opposite. */
+/* The first 63 bits of the SHA-256: never negative, and its negative fits too. */
 static int64_t hash_of(const void *bytes, size_t size)
 {
     unsigned char all[BASE_HASH_SIZE];
@@ -41,14 +41,15 @@ void engine_must(shoal_ranks *ranks, int status)
         ranks->abort(ranks, shoal_error(), 1);
 }
 
-/* A failure as it is told to the others. */
+/* A failure as it is sent to the others. */
 typedef struct failure {
     int32_t status;
     char host[ENGINE_HOST_BYTES];
     char message[MESSAGE_BYTES];
 } failure;
 
-/* Who has a failure of its own counts before who only heard of one, and the lower rank before the higher. */
+/* A rank with a failure of its own takes precedence over one that was only told of a failure, and a lower rank over a
+ * higher one. */
 static int64_t precedence(const shoal_ranks *ranks, int status)
 {
     if (status >= 0)
@@ -56,7 +57,7 @@ static int64_t precedence(const shoal_ranks *ranks, int status)
     return (status == SHOAL_STOPPED ? 0 : (int64_t)1 << 40) + ranks->size - ranks->rank;
 }
 
-/* The failure that counts, which precedence has found, on every rank. */
+/* Gives every rank the failure that takes precedence. */
 static int tell_failure(shoal_ranks *ranks, int status, int64_t first)
 {
     int64_t failed = status < 0;
@@ -110,7 +111,7 @@ static int count_equal(const int64_t *hash, int count, int of)
     return equal;
 }
 
-/* The first rank that has something else than most have; -1 when all have the same. */
+/* The first rank that differs from most; -1 if all agree. */
 static int find_odd(const int64_t *hash, int count)
 {
     int right = 0, most = count_equal(hash, count, 0);
@@ -152,13 +153,13 @@ int engine_compare(shoal_ranks *ranks, const void *bytes, size_t size, const cha
 /* ---- cores ------------------------------------------------------------------------------------------------------- */
 
 typedef struct place {
-    int64_t machine, host; /* hashes: of what has these cores, and of its name */
+    int64_t machine, host; /* hashes of the machine that has these cores, and of its name */
     int32_t asked, cores;  /* cores: as many as it may use at once */
     cpu_set_t may_use;
 } place;
 
-/* What tells machines apart even where they have one name, or one has several; the name where the system does not
- * say. */
+/* What identifies a machine even if several share a name or one has several; the host's name where the system does not
+ * provide it. */
 static int64_t machine_hash(const char *host)
 {
     char boot[BASE_BOOT_ID_BYTES];
@@ -177,12 +178,12 @@ static place find_place(int asked)
     return here;
 }
 
-/* The part of a core that a rank has when all that may use it get as much; of all its cores together. */
+/* A rank's share of all its cores together, if each core is divided equally among the ranks that may use it. */
 static double cores_of(const place *all, int count, int rank)
 {
     double share = 0;
     int here = 0;
-    if (CPU_COUNT(&all[rank].may_use) == 0) { /* not known: there are more cores than the set has room for */
+    if (CPU_COUNT(&all[rank].may_use) == 0) { /* unknown: there are more cores than the set can hold */
         for (int i = 0; i < count; i++)
             here += all[i].machine == all[rank].machine;
         return (double)all[rank].cores / here;
@@ -198,7 +199,7 @@ static double cores_of(const place *all, int count, int rank)
     return share;
 }
 
-/* What ranks with the same cores have left over after whole ones goes to the last of them. */
+/* Cores that are left over among ranks with the same set go to the last of them. */
 static int threads_of(const place *all, int count, int rank)
 {
     if (all[rank].asked > 0)

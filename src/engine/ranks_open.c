@@ -1,5 +1,5 @@
-/* Ranks of MPI: whether we were started as one of several, as the environment tells, and finding and loading the
- * plug-in that meets the others (libshoal-mpi.so, src/mpi).  Nothing here calls MPI. */
+/* Ranks of MPI: detects from the environment whether this process is one of several, and finds and loads the plug-in
+ * that connects them (libshoal-mpi.so, src/mpi).  Nothing here calls MPI. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -23,7 +23,7 @@
 
 /* ---- how this process was started -------------------------------------------------------------------------------- */
 
-/* A variable that is a number; -1 when it is not there, or something else. */
+/* The number in a variable; -1 if it is unset or not a number. */
 static int number_in(const char *variable)
 {
     const char *text = getenv(variable);
@@ -47,7 +47,7 @@ static bool in_step(void)
     return getenv("SLURM_STEP_ID") != NULL && number_in("SLURM_PROCID") >= 0;
 }
 
-/* By a launcher of MPI, or by srun with what such a launcher gives its processes. */
+/* By an MPI launcher, or by srun with the environment that such a launcher gives its processes. */
 static bool find_launcher(shoal_ranks_started *out)
 {
     const char *simple =
@@ -119,7 +119,7 @@ static void find_folders(char program[PATH_MAX], char library[PATH_MAX])
     library[0] = '\0';
     if (dladdr(PLUGIN, &info) != 0 && info.dli_fname != NULL && realpath(info.dli_fname, library) == NULL)
         library[0] = '\0';
-    if (length < 0) /* without /proc; the one that has this code has its plug-ins in the same places */
+    if (length < 0) /* without /proc; the library with this code has its plug-ins in the same places */
         strcpy(program, library);
     else if (strcmp(library, program) == 0)
         library[0] = '\0';
@@ -153,7 +153,7 @@ static int find_places(places *places, const char *kind)
 
 /* ---- loading it -------------------------------------------------------------------------------------------------- */
 
-/* A library that was cut off, by a copy that broke off say, kills the process in the loader.  Other damage it finds
+/* A truncated library (by an interrupted copy, say) would crash the process in the loader, which detects other damage
  * itself. */
 static bool is_whole(const char *path)
 {
@@ -167,7 +167,7 @@ static bool is_whole(const char *path)
         fseek(file, (long)head.e_phoff, SEEK_SET) != 0) {
         if (file != NULL)
             fclose(file);
-        return true; /* which dlopen will not take for a library of ours */
+        return true; /* which dlopen will not accept */
     }
     for (int i = 0; i < head.e_phnum && whole; i++)
         whole = fread(&part, sizeof part, 1, file) == 1 &&
@@ -177,8 +177,8 @@ static bool is_whole(const char *path)
     return whole;
 }
 
-/* Into the names that all see, since MPI loads parts of its own that look for it there.  It stays loaded: MPI can't
- * be unloaded. */
+/* With global symbols, since MPI loads parts of itself that look for them there.  It stays loaded: MPI can't be
+ * unloaded. */
 static int load_bridge(shoal_ranks_entry **out, const char *path)
 {
     bool whole = is_whole(path);
@@ -197,10 +197,10 @@ static int load_bridge(shoal_ranks_entry **out, const char *path)
     return SHOAL_OK;
 }
 
-/* The plug-in that was named, as `path` or in the environment. */
+/* The plug-in named by `path` or in the environment. */
 static int load_named(shoal_ranks_entry **out, char **where, const char *path)
 {
-    char whole[PATH_MAX]; /* with its folder: the loader looks for a bare name elsewhere */
+    char whole[PATH_MAX]; /* with its folder: the loader would search for a bare name elsewhere */
     if (realpath(path, whole) == NULL)
         return shoal_fail_errno(SHOAL_ABSENT, errno, "%s: the MPI plug-in can't be loaded", path);
     int status = base_copy_text(where, whole);
@@ -225,7 +225,7 @@ static int fail_absent(const places *places, const shoal_ranks_started *started)
                       by, looked, started->kind == NULL ? "an MPI" : name_of(started->kind));
 }
 
-/* The first that loads of those where they may be; the first one's failure when none does. */
+/* The first candidate that loads; if none does, the failure of the first. */
 static int load_found(shoal_ranks_entry **out, char **where, const shoal_ranks_started *started)
 {
     places places = {.count = 0};
@@ -248,7 +248,7 @@ static int load_found(shoal_ranks_entry **out, char **where, const shoal_ranks_s
 
 static int load_plugin(shoal_ranks_entry **out, char **where, const char *path, const shoal_ranks_started *started)
 {
-    if (dlopen(NULL, RTLD_NOW) == NULL) /* not even this program: it is a static one */
+    if (dlopen(NULL, RTLD_NOW) == NULL) /* not even this program itself: it is static */
         return shoal_fail(SHOAL_USAGE, "%s%s%sMPI can't be used: %s", started->launcher != NULL ? "started by " : "",
                           started->launcher != NULL ? started->launcher : "", started->launcher != NULL ? ", but " : "",
                           dlerror());
@@ -259,7 +259,7 @@ static int load_plugin(shoal_ranks_entry **out, char **where, const char *path, 
     return load_found(out, where, started);
 }
 
-/* A plug-in of another MPI than the launcher's does not find the others: every process is then rank 0 of 1. */
+/* A plug-in for another MPI than the launcher's does not find the other processes: each is then rank 0 of 1. */
 static int check_size(const shoal_ranks *ranks, const shoal_ranks_started *started, const char *where)
 {
     if (started->launcher == NULL || ranks->size == started->size)
@@ -268,13 +268,13 @@ static int check_size(const shoal_ranks *ranks, const shoal_ranks_started *start
         return shoal_fail(
             SHOAL_INVALID,
             "%s: this is for %s, which sees only %d of the %d processes that srun started: choose another --mpi for "
-            "srun, or another MPI's plug-in by SHOAL_MPI_PLUGIN",
+            "srun, or name another MPI's plug-in in SHOAL_MPI_PLUGIN",
             where, ranks->name, ranks->size, started->size);
     if (strncmp(ranks->name, name_of(started->kind), strlen(name_of(started->kind))) == 0)
         return shoal_fail(
             SHOAL_INVALID,
             "%s: this is for %s, which sees only %d of the %d processes that %s's %s started: build it with the mpicc "
-            "of that %s; or, if none started this, unset the variables that tell of one",
+            "of that %s; or, if no launcher started this, unset its variables",
             where, ranks->name, ranks->size, started->size, name_of(started->kind), started->launcher,
             started->launcher);
     return shoal_fail(
@@ -292,16 +292,16 @@ int shoal_ranks_open(shoal_ranks **out, const char *path)
     shoal_ranks *ranks = NULL;
     char *where = NULL, message[512] = "";
     *out = NULL;
-    /* Also of a single one: MPI itself would give up in many words. */
+    /* Also for a single process: MPI itself would fail with a page of output. */
     if ((shoal_ranks_find(&started) && started.bare) || (started.launcher == NULL && in_step()))
         return shoal_fail(SHOAL_USAGE,
                           "started by srun without anything by which MPI could find the other processes: add "
-                          "--mpi=pmix or --mpi=pmi2 (srun --mpi=list tells what there is)");
+                          "--mpi=pmix or --mpi=pmi2 (srun --mpi=list shows the choices)");
     int status = load_plugin(&enter, &where, path, &started);
     if (status == SHOAL_OK && enter(&ranks, SHOAL_RANKS_VERSION, message, sizeof message) != 0)
         status = shoal_fail(SHOAL_SYSTEM, "%s: %s", where, message);
     else if (status == SHOAL_OK && (ranks->version != SHOAL_RANKS_VERSION || ranks->bytes < sizeof *ranks))
-        status = shoal_fail(SHOAL_INVALID, "%s: it is of another version of shoal", where);
+        status = shoal_fail(SHOAL_INVALID, "%s: it belongs to another version of shoal", where);
     else if (status == SHOAL_OK)
         status = check_size(ranks, &started, where);
     if (status != SHOAL_OK)
@@ -311,8 +311,8 @@ int shoal_ranks_open(shoal_ranks **out, const char *path)
     return status;
 }
 
-/* mpirun of Open MPI ends all because of the exit code of one.  That of MPICH minds only who has spoken to it, as
- * MPI_Init would have: so it is told in its own words, those of PMI-1. */
+/* Open MPI's mpirun ends the job when one process exits with an error.  MPICH's ignores processes that never contacted
+ * it, as MPI_Init does: so it is told in its own protocol, PMI-1. */
 void shoal_ranks_give_up(const shoal_ranks_started *started)
 {
     static const char words[] = "cmd=abort exitcode=1\n";
@@ -320,7 +320,7 @@ void shoal_ranks_give_up(const shoal_ranks_started *started)
     int wire = number_in("PMI_FD");
     if (started->launcher == NULL || strcmp(started->launcher, "mpirun") != 0 || wire < 0)
         return;
-    nanosleep(&a_moment, NULL); /* what was said is passed on by then */
+    nanosleep(&a_moment, NULL); /* messages are forwarded by then */
     if (write(wire, words, sizeof words - 1) < 0)
         return; /* nobody listens */
 }

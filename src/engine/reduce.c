@@ -1,7 +1,8 @@
-/* The partials of ranks become one.  See reduce.h.
+/* Merging the partials of ranks.  See reduce.h.
  *
- * A rank whose map failed still takes part in what the others do in this round, with nothing: the engine's own words
- * behind the sums tell them.  Rows that it did not map are sent with no bytes, so that nobody waits for them. */
+ * A rank whose map failed still takes part in the collective calls of the round, with empty sums; the engine's own
+ * words after the sums tell the others.  Rows that it did not map are sent as zero bytes, so that nobody waits for
+ * them. */
 #include "engine/reduce.h"
 
 #include <stdatomic.h>
@@ -12,12 +13,12 @@
 #include "engine/in_step.h"
 #include "learn/partial.h"
 
-/* Rows go in parts of at least so many bytes; rank 0 has to look after the parts of all. */
+/* Rows are sent in parts of at least this many bytes; rank 0 has to handle the parts of all ranks. */
 enum { PART_BYTES = 1 << 20, PARTS_MOST = 16, PARTS_OF_ALL = 4096 };
 
-/* The engine's own words behind the sums. */
+/* The engine's own words after the sums. */
 enum { WORD_FAILED, WORD_STOP, WORD_COUNTED, WORDS_USED = WORD_COUNTED + SHOAL_COUNTERS };
-_Static_assert((int)WORDS_USED <= (int)LEARN_PARTIAL_WORDS, "the words behind the sums are too few");
+_Static_assert((int)WORDS_USED <= (int)LEARN_PARTIAL_WORDS, "the words after the sums are too few");
 
 struct engine_reduction {
     shoal_ranks *ranks;
@@ -27,7 +28,7 @@ struct engine_reduction {
     shoal_partial *nothing; /* what a rank whose map failed adds */
     engine_parts parts;     /* of this rank, in this round */
     int64_t sent;           /* parts that were posted */
-    bool rows_under_way;    /* in this round there are rows that go to rank 0 */
+    bool rows_under_way;    /* this round has rows that go to rank 0 */
     double row_seconds;
     const void *row_memory[SHOAL_CELLS_MOST]; /* of the merged partial */
     _Atomic uint32_t alarmed;
@@ -94,7 +95,7 @@ static int64_t grains_of(const engine_reduction *reduction, int rank)
     return reduction->first[rank + 1] - reduction->first[rank];
 }
 
-/* The parts a rank maps in, which rank 0 has to know as well.  What rank 0 has itself goes nowhere. */
+/* How many parts a rank maps in; rank 0 has to know it too.  Rank 0's own rows are not sent. */
 static int64_t parts_of(const engine_reduction *reduction, int rank, const shoal_layout *layout)
 {
     int64_t grains = grains_of(reduction, rank), most = PARTS_OF_ALL / reduction->ranks->size;
@@ -133,7 +134,7 @@ static void receive_rows(engine_reduction *reduction, const shoal_layout *layout
     }
 }
 
-/* Sends the rows of a part to rank 0; without a partial only word that none will come. */
+/* Sends the rows of a part to rank 0; without a partial, only the message that none will come. */
 static void send_part(void *context, shoal_partial *partial, int64_t part)
 {
     engine_reduction *reduction = context;
@@ -227,7 +228,7 @@ static int read_records(shoal_partial *into, int cell, const unsigned char *from
     return status;
 }
 
-/* Every rank gets the records of all, one rank behind the other. */
+/* Every rank gets the records of all, in the order of ranks. */
 static int gather_records(engine_reduction *reduction, const shoal_partial *mine, int cell)
 {
     shoal_ranks *ranks = reduction->ranks;
@@ -285,7 +286,7 @@ void engine_reduction_begin(engine_reduction *reduction, const shoal_layout *lay
         receive_rows(reduction, layout);
 }
 
-/* Sums of all ranks, and behind them how many failed and how many were asked to stop, and what they counted. */
+/* Adds up the sums of all ranks and, after them, how many failed or were asked to stop, and what they counted. */
 static void reduce_sums(engine_reduction *reduction, shoal_partial *mine, bool failed, bool *stop, int64_t *counted,
                         int64_t *failures)
 {

@@ -1,9 +1,9 @@
 /* The engine for one process and for ranks: a pool of threads over the grains of this process, rounds of map and
  * update.
  *
- * Without ranks all grains are of this process.  With them each maps its own run of grains, their partials become one
- * (reduce.h), and every rank makes the same update of it.  Whatever fails on a rank is carried to the next point where
- * all ranks agree. */
+ * Without ranks all grains belong to this process.  With ranks each maps its own run of grains, the partials are merged
+ * (reduce.h), and every rank computes the same update from the sum.  A failure on one rank is held until the next point
+ * where all ranks agree. */
 #include <string.h>
 
 #include "base/bytes.h"
@@ -24,10 +24,10 @@ typedef struct rounds_run {
     engine_source *source;
     engine_slice *slice;
     engine_reduction *reduction;
-    int64_t *first; /* the first grain of each rank, and behind them all grains */
+    int64_t *first; /* the first grain of each rank, then the number of grains */
     engine_saves saves;
-    bool kept; /* the round in which a stop was asked for is saved: what follows only makes its result */
-    int saved; /* how writing the last checkpoint went: the others hear of a failure in the next round */
+    bool kept; /* the round in which a stop was requested is saved: what follows only makes its result */
+    int saved; /* the status of the last checkpoint: the others are told of a failure in the next round */
     shoal_round *round;
 } rounds_run;
 
@@ -38,7 +38,7 @@ static int agree(const rounds_run *run, int status)
 
 /* ---- before the first round -------------------------------------------------------------------------------------- */
 
-/* Ranks get grains as they have threads. */
+/* Ranks get grains in proportion to their threads. */
 static int share_grains(rounds_run *run)
 {
     const engine_call *call = run->call;
@@ -173,8 +173,8 @@ static int map_all(shoal_partial **merged, bool *stop, rounds_run *run)
 }
 
 /* One round.  *stop: some rank was asked to stop while this round was mapped.  Ranks whose next rounds have different
- * layouts, or of which only some have come to the end, would wait for each other in different calls: so all agree on
- * that in every round, whether models are compared or not. */
+ * layouts, or of which only some have finished, would wait for each other in different calls: so all agree on that in
+ * every round, whether or not models are compared. */
 static int run_round(shoal_round **next, shoal_result **result, bool *stop, rounds_run *run)
 {
     static const char same_model[] = "model after the same rounds";
@@ -194,14 +194,14 @@ static int run_round(shoal_round **next, shoal_result **result, bool *stop, roun
     call->report->update_seconds += updated - began;
     if (run->ranks)
         status = engine_agree_on(run->ranks, status, *next ? learn_layout_hash(&(*next)->layout) | 1 : 0, same_model);
-    /* Now and then the model that comes next is compared, and in the end the one that the result was made from. */
+    /* Every few rounds the next model is compared, and at the end the one that the result was made from. */
     if (status == SHOAL_OK && run->ranks && verify > 0 && (!*next || (*next)->number % verify == 0))
         status = compare_rounds(run->ranks, *next ? *next : run->round, same_model);
     call->report->reduce_seconds += run->ranks ? base_seconds() - updated : 0;
     return status;
 }
 
-/* What a stopped run has found is its result; so that it can go on all the same, its last round is saved. */
+/* A stopped run returns what it has found; its last round is saved so that it can be resumed. */
 static void save(rounds_run *run, const shoal_round *next)
 {
     const engine_call *call = run->call;
@@ -232,7 +232,7 @@ static int run_rounds(shoal_result **result, rounds_run *run, double began)
         if (tells)
             options->progress(options->progress_context, run->round, next, run->call->shape.rows,
                               base_seconds() - began);
-        save(run, next); /* the last thing: the message of a failure stays */
+        save(run, next); /* last, so that the message of a failure is kept */
         report->rounds++;
         shoal_round_free(&run->round);
         run->round = next;

@@ -46,7 +46,7 @@ int engine_saves_init(engine_saves *saves, const engine_call *call, const shoal_
 
 /* ---- going on ---------------------------------------------------------------------------------------------------- */
 
-/* What rank 0 finds; *size is 0 when that is nothing. */
+/* What rank 0 finds; *size is 0 if there is nothing. */
 static int find_saved(void **bytes, size_t *size, const engine_saves *saves)
 {
     const shoal_run_options *options = saves->call->options;
@@ -57,12 +57,12 @@ static int find_saved(void **bytes, size_t *size, const engine_saves *saves)
     }
     if (status == SHOAL_OK && !options->resume)
         status = shoal_fail(SHOAL_CONFLICT,
-                            "%s is there, from a run that did not end: --resume goes on with it, or remove it",
+                            "%s exists, from a run that did not finish: resume it with --resume, or remove it",
                             options->checkpoint);
     return status;
 }
 
-/* What rank 0 found, to all. */
+/* Sends all ranks what rank 0 found. */
 static int share_saved(void **bytes, size_t *size, shoal_ranks *ranks)
 {
     uint64_t length = *size;
@@ -85,9 +85,9 @@ static int go_on_from_saved(engine_saves *saves, shoal_round **round, const void
     if (status < 0)
         return status;
     if (memcmp(found.identity, saves->identity, sizeof found.identity) != 0) {
-        status = shoal_fail(SHOAL_CONFLICT,
-                            "%s is of another run: other data, options, module or command, or another version of shoal",
-                            place);
+        status = shoal_fail(
+            SHOAL_CONFLICT,
+            "%s belongs to another run: other data, options, module or command, or another version of shoal", place);
     } else if ((status = learn_round_check(saves->call->algorithm, found.round, &saves->call->shape)) < 0) {
         status = shoal_fail(status, "%s: %s", place, shoal_error());
     } else {

@@ -1,4 +1,4 @@
-/* The checkpoints of one run: going on with the last one, and writing the next when it is due.  What one looks like:
+/* The checkpoints of one run: resuming from the last one, and writing the next when it is due.  For the format see
  * checkpoint.h.
  *
  * Only rank 0 reads and writes; the others are told. */
@@ -17,11 +17,11 @@ typedef struct engine_saves {
 /* What the run is, to the bit: its learner, version, kernel where that matters, shape, options (all in round 0), code
  * and data, by a fingerprint that is the same on all ranks. */
 int engine_saves_init(engine_saves *saves, const engine_call *call, const shoal_round *first, uint64_t fingerprint);
-/* Collective.  *round becomes the one that was saved, and the report goes on from what was reported, when there is a
- * checkpoint and it is to be resumed.  SHOAL_CONFLICT when there is one that is not to be resumed, or that is of
- * another run. */
+/* Collective.  If there is a checkpoint and it should be resumed, *round becomes the one that was saved, and the report
+ * continues from the saved one.  SHOAL_CONFLICT if there is one that should not be resumed, or that belongs to another
+ * run. */
 int engine_saves_resume(engine_saves *saves, shoal_round **round);
-/* Writes the round that comes next, if this is rank 0 and it is time, or at once. */
+/* On rank 0, writes the next round if a checkpoint is due, or at once. */
 int engine_saves_pass(engine_saves *saves, const shoal_round *next, bool at_once);
 
 #endif

@@ -1,8 +1,8 @@
 /* Mapping the grains of a slice on the threads of a mapper.  See slice.h.
  *
- * Every thread adds to a partial of its own; after the grains are done those are added to the slice's.  Which threads
- * had a grain differs from map to map and changes nothing, since merging is exact.  A mapper of one thread adds to the
- * slice's partial at once. */
+ * Every thread adds to its own partial; when all grains are done those are added to the slice's.  Which thread gets a
+ * grain differs from map to map but changes nothing, since merging is exact.  A mapper with one thread adds to the
+ * slice's partial directly. */
 #include "engine/slice.h"
 
 #include <stdatomic.h>
@@ -16,7 +16,7 @@ typedef struct mapper_thread {
     shoal_partial *partial; /* NULL when there is one thread */
     shoal_scratch scratch;
     int64_t counters[SHOAL_COUNTERS];
-    bool has_mapped;                          /* the partial holds something of the map that is being done */
+    bool has_mapped;                          /* the partial holds something of the current map */
 } __attribute__((aligned(64))) mapper_thread; /* a thread's own cache lines */
 
 struct engine_mapper {
@@ -29,7 +29,7 @@ struct engine_mapper {
     void (*poll)(void *context);
     void *poll_context;
     int64_t scratch_most;     /* of all threads; 0: any */
-    const shoal_round *round; /* NULL before the first one began, or when that failed */
+    const shoal_round *round; /* NULL before the first round began, or if that failed */
     void *prepared;
     mapper_thread *thread;
 };
@@ -43,7 +43,7 @@ struct engine_slice {
     int64_t memo_round;            /* the round that wrote the memo; -1 when it is void */
     const kernel_set *memo_kernel; /* and what it was computed with */
 
-    shoal_partial *kept;  /* of the last round that wrote the memo: carried sums go on from it */
+    shoal_partial *kept;  /* of the last round that wrote the memo: carried sums continue from it */
     shoal_partial *other; /* of rounds that do not */
 };
 
@@ -173,7 +173,7 @@ int engine_mapper_begin(engine_mapper *mapper, const shoal_round *round)
     if (algorithm->prepare) {
         status = algorithm->prepare(&mapper->prepared, round, mapper->shape, &mapper->crew);
         if (status < 0 && algorithm->forget)
-            algorithm->forget(&mapper->prepared); /* what is half made is of no use to the next attempt */
+            algorithm->forget(&mapper->prepared); /* half-made memory is of no use to the next attempt */
     }
     if (status == SHOAL_OK)
         status = make_scratch(mapper, round);
@@ -257,8 +257,8 @@ static int make_memo(mapping *job, const shoal_layout *layout)
     return status;
 }
 
-/* Whether the memo, and the sums if any are carried, still are those of round carry_from.  A round that was mapped
- * before has left its own number in memo_round, so it is not carried the second time. */
+/* Whether the memo, and the carried sums if any, are still those of round carry_from.  A round that was mapped before
+ * has left its own number in memo_round, so nothing is carried the second time. */
 static bool can_carry(const engine_slice *slice, const engine_mapper *mapper, const shoal_layout *layout)
 {
     if (layout->carry_from < 0 || slice->memo_round != layout->carry_from || slice->memo_kernel != mapper->kernel)
@@ -288,7 +288,7 @@ static int make_merged(mapping *job, const shoal_layout *layout)
     return SHOAL_OK;
 }
 
-/* The threads' partials serve every slice, one after the other; each is cleared by its thread when it gets a grain. */
+/* The threads' partials serve every slice in turn; each is cleared by its thread when it gets a grain. */
 static int make_partials_of_threads(mapping *job, const shoal_layout *layout)
 {
     engine_mapper *mapper = job->mapper;
@@ -382,7 +382,8 @@ static int merge(mapping *job)
     return status == SHOAL_OK ? learn_partial_settle(job->merged) : status;
 }
 
-/* What was read of rows that are gone counts for nothing, also where a learner took offence at it. */
+/* If the rows changed while they were read, what was computed is discarded, and so is a learner's complaint about
+ * them. */
 static int check_rows(const engine_rows *rows, int status)
 {
     int lost = rows->check ? rows->check(rows->context) : SHOAL_OK;
@@ -416,9 +417,9 @@ int engine_slice_map(shoal_partial **out, engine_mapper *mapper, engine_slice *s
 int engine_slice_map_parts(shoal_partial **out, engine_mapper *mapper, engine_slice *slice, const engine_parts *parts)
 {
     if (!mapper->round)
-        SHOAL_BUG("a slice was to be mapped before a round began");
+        SHOAL_BUG("a slice was mapped before a round began");
     if (slice->first_grain < 0 || slice->grains < 0 || slice->grains > mapper->shape->grains - slice->first_grain)
-        SHOAL_BUG("a slice has grains that the data set has not");
+        SHOAL_BUG("a slice has grains that the data set does not have");
     const shoal_layout *layout = &mapper->round->layout;
     mapping job = {.mapper = mapper,
                    .slice = slice,

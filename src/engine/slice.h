@@ -21,23 +21,23 @@ typedef struct engine_mapper engine_mapper;
 int engine_mapper_new(engine_mapper **out, const shoal_algorithm *algorithm, const shoal_shape *shape, int threads,
                       const kernel_set *kernel);
 void engine_mapper_free(engine_mapper **mapper);
-/* For update, and for anything else that is done on all threads. */
+/* For update, and anything else that runs on all threads. */
 const shoal_crew *engine_mapper_crew(const engine_mapper *mapper);
 base_pool *engine_mapper_pool(engine_mapper *mapper);
-/* Non-zero at *stop ends a map between two grains with SHOAL_STOPPED; NULL, as at first, for never. */
+/* A non-zero *stop ends a map between two grains with SHOAL_STOPPED; NULL, the default, for never. */
 void engine_mapper_watch(engine_mapper *mapper, const _Atomic uint32_t *stop);
-/* Called between two grains by the thread that called the map, for as long as `poll` is set; NULL, as at first, for
- * never. */
+/* `poll` is called between grains by the thread that called the map; NULL, the default, for never. */
 void engine_mapper_poll(engine_mapper *mapper, void (*poll)(void *context), void *context);
 
-/* Scratch of all threads together may take so many bytes: a round that asks for more fails with SHOAL_MEMORY; 0, as
- * at first, for any number. */
+/* The scratch of all threads together may take this many bytes: a round that needs more fails with SHOAL_MEMORY; 0, the
+ * default, for no limit. */
 void engine_mapper_limit(engine_mapper *mapper, int64_t bytes);
 
 /* Bytes of scratch that all threads together have now. */
 int64_t engine_mapper_scratch(const engine_mapper *mapper);
 
-/* Where the files are that the run brings along, which must last as long as the mapper; NULL, as at first, for none. */
+/* The folder of the files that the run brings along, which must last as long as the mapper; NULL, the default, for
+ * none. */
 void engine_mapper_bring(engine_mapper *mapper, const char *code);
 
 /* Readies the mapper for the round, which must last until the next one begins. */
@@ -50,8 +50,8 @@ typedef struct engine_rows {
     /* Sets *out to `rows` rows from `first_row`, of the whole data set, for one thread of the mapper, until its next
      * call. */
     int (*read)(void *context, const void **out, int64_t first_row, int64_t rows, int thread);
-    /* After all that a map reads: whether those were the rows, or its failure.  NULL for rows that nothing can change.
-     */
+    /* Called after a map has read everything: fails if those were not the right rows.  NULL for rows that nothing can
+     * change. */
     int (*check)(void *context);
     void *context;
     const double *weights; /* of the slice's first row and so on, or NULL */
@@ -65,8 +65,8 @@ void engine_slice_free(engine_slice **slice);
  * its next map; its ROW cells may be taken. */
 int engine_slice_map(shoal_partial **out, engine_mapper *mapper, engine_slice *slice);
 
-/* The same in `parts` parts, one after the other; after each `done` is told of the grains that now have all their ROW
- * cells in *partial.  NULL for what nobody needs to know. */
+/* The same in `parts` parts, one after another; after each, `done` is called: the grains of that part now have all
+ * their ROW cells in *partial.  NULL for one part and no call. */
 typedef struct engine_parts {
     int64_t parts; /* at least 1 */
     void (*done)(void *context, shoal_partial *partial, int64_t part);

@@ -1,4 +1,4 @@
-/* Where the rows of this process come from, and what they are known by.  See source.h. */
+/* Where the rows of this process come from, and their fingerprint.  See source.h. */
 #include "engine/source.h"
 
 #include <stdatomic.h>
@@ -18,10 +18,10 @@ struct engine_source {
     int threads;
     int64_t memory;
 
-    const unsigned char *kept; /* first_row and so on; NULL when the data set hands them out, or makes them */
-    void *resident;            /* memory that they are kept in, */
-    data_buffer spilled;       /* or the file, when memory is too small */
-    void **buffer;             /* one a thread, when rows are made again whenever they are read */
+    const unsigned char *kept; /* from first_row on; NULL if the data set lends or makes them */
+    void *resident;            /* the memory they are kept in, */
+    data_buffer spilled;       /* or the file, if memory is too small */
+    void **buffer;             /* one per thread, if rows are made again whenever they are read */
 };
 
 /* ---- a source ---------------------------------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ int engine_source_new(engine_source **out, shoal_data *data, const shoal_shape *
     engine_source *source = NULL;
     *out = NULL;
     if (first_grain < 0 || grains < 0 || grains > shape->grains - first_grain || threads < 1)
-        SHOAL_BUG("a source of grains that the data set has not");
+        SHOAL_BUG("a source of grains that the data set does not have");
     int status = base_alloc(&source, 1, sizeof *source, "a source of rows");
     if (status < 0)
         return status;
@@ -45,7 +45,7 @@ int engine_source_new(engine_source **out, shoal_data *data, const shoal_shape *
     source->row_bytes = (size_t)shape->columns * shoal_type_size(shape->type);
     source->threads = threads;
     source->memory = memory;
-    data_buffer_init(&source->spilled, shoal_data_path(data), 1); /* only what memory is too small for goes there */
+    data_buffer_init(&source->spilled, shoal_data_path(data), 1); /* only rows that do not fit into memory go there */
     *out = source;
     return SHOAL_OK;
 }
@@ -168,7 +168,7 @@ engine_rows engine_source_rows(engine_source *source, const double *weights)
 
 /* ---- what the rows are known by ---------------------------------------------------------------------------------- */
 
-/* Four lanes of multiplications and rotations that a CPU does side by side, as in Collet's XXH64; not against
+/* Four lanes of multiplications and rotations that a CPU runs in parallel, as in Collet's XXH64; no protection against
  * someone who wants two data sets to look alike. */
 enum { LANES = 4 };
 static const uint64_t odd_1 = UINT64_C(0x9e3779b97f4a7c15), odd_2 = UINT64_C(0xd1b54a32d192ed03);

@@ -1,10 +1,9 @@
-/* Where the rows of this process come from: what lies in a mapped file is left there, what is made (gen:) is made in
- * place and kept when it fits into memory, what lies in a store is fetched, only the rows of this process, and kept.
+/* Where the rows of this process come from: rows in a mapped file are used in place; generated rows (gen:) are made
+ * here, and kept if they fit into memory; rows in a store are fetched and kept, only those of this process.
  *
  *     engine_source_new(&source, data, &shape, first_grain, grains, threads, memory);
  *     engine_source_load(source, pool);                                    // once, on all threads
- *     engine_rows rows = engine_source_rows(source, weights);              // for engine_slice_new
- */
+ *     engine_rows rows = engine_source_rows(source, weights);              // for engine_slice_new */
 #ifndef ENGINE_SOURCE_H
 #define ENGINE_SOURCE_H
 
@@ -22,14 +21,13 @@ typedef struct engine_source engine_source;
 int engine_source_new(engine_source **out, shoal_data *data, const shoal_shape *shape, int64_t first_grain,
                       int64_t grains, int threads, int64_t memory);
 void engine_source_free(engine_source **source);
-/* Makes or fetches what is to be kept.  Rows in a store that changed since the data were opened: SHOAL_INVALID, with
- * their URL. */
+/* Makes or fetches the rows to keep.  SHOAL_INVALID, with their URL, if rows in a store changed since the data were
+ * opened. */
 int engine_source_load(engine_source *source, base_pool *pool);
 /* `weights` are those of the whole data set, or NULL. */
 engine_rows engine_source_rows(engine_source *source, const double *weights);
-/* A sum over the grains of this process of a mixed 64-bit hash of each grain's number, its bytes and its weights:
- * added over all processes (modulo 2^64) it tells whether two data sets are the same, whatever the number of
- * processes. */
+/* A sum over the grains of this process of a mixed 64-bit hash of each grain's number, its bytes and its weights: added
+ * over all processes (modulo 2^64) it shows whether two data sets are the same, whatever the number of processes. */
 int engine_source_fingerprint(uint64_t *out, engine_source *source, const double *weights, base_pool *pool);
 
 #endif

@@ -7,7 +7,7 @@
 
 static const size_t most_at_once = (size_t)8 << 20;
 static const double patience = 300; /* seconds for one request, as workers have: eight at once may share a slow line */
-enum { FAR_AT_ONCE = 8 };           /* requests whose answers take a while: as many as a host's line is worth */
+enum { FAR_AT_ONCE = 8 };           /* concurrent requests: enough to fill a host's line */
 
 typedef struct fetching {
     const data_place *place;
@@ -41,7 +41,7 @@ static int fetch_part(void *context, int64_t item, int thread)
     return status;
 }
 
-/* So many parts that every thread has some, when there is enough to share out. */
+/* Enough parts for every thread to get some, if there is enough to share. */
 static size_t choose_step(size_t size, int threads)
 {
     static const size_t least = (size_t)256 << 10;

@@ -228,7 +228,7 @@ def what_can_not_be_used(store, named):
     refuses(1, f"{named}none.npy: there is no such key", "kmeans", f"{store}none.npy", "-k", 2)
     refuses(1, "the blob is empty", "kmeans", f"{store}empty", "-k", 2)
     refuses(1, "short.npy: 100 rows take 1600 bytes, and there are 1597", "kmeans", f"{store}short.npy", "-k", 2)
-    refuses(2, "names a store and no blob in it", "kmeans", store, "-k", 2)
+    refuses(2, "names a store, but no blob in it", "kmeans", store, "-k", 2)
     refuses(2, "columns can't be chosen while the rows lie in a store", "kmeans", f"{store}table.npy", "-k", 2,
             "--drop-column", "1")
     refuses(2, "are for raw files, and this is npy", "kmeans", f"{store}table.npy", "-k", 2, "--cols", 2, "--type",

@@ -388,7 +388,7 @@ def checkpoints_in_a_store():
     break_off(job, job.ranks()[0])
     assert mpi.alone("store", "ls", "-r", "dir:st/").out.split() and "saved" in mpi.alone(
         "store", "ls", "-r", "dir:st/").out
-    mpi.refuses(LAST, 2, 1, "dir:st/saved/one is there, from a run that did not end", *work.words, *OFTEN, *where)
+    mpi.refuses(LAST, 2, 1, "dir:st/saved/one exists, from a run that did not finish", *work.words, *OFTEN, *where)
     resumes(FIRST, 4, work, *where, place=None)
     assert "saved" not in mpi.alone("store", "ls", "-r", "dir:st/").out
 
@@ -402,11 +402,11 @@ def checkpoints_that_do_not_fit():
     break_off(job, job.ranks()[1])
     with open("kmeans.checkpoint", "rb") as file:
         whole = file.read()
-    of_another = ("kmeans.checkpoint is of another run: other data, options, module or command, or another version of "
-                  "shoal")
+    of_another = ("kmeans.checkpoint belongs to another run: other data, options, module or command, or another version "
+                  "of shoal")
     go_on = [*OFTEN, "--resume"]
     mpi.refuses(FIRST, 3, 1,
-                "kmeans.checkpoint is there, from a run that did not end: --resume goes on with it, or remove it",
+                "kmeans.checkpoint exists, from a run that did not finish: resume it with --resume, or remove it",
                 *LONG, *OFTEN)
     mpi.refuses(FIRST, 3, 1, of_another, *LONG[:3], 47, *LONG[4:], *go_on)
     mpi.refuses(LAST, 2, 1, of_another, "kmeans", "y.npy", *LONG[2:], *go_on)

@@ -317,7 +317,7 @@ int shoal_ranks_mpi(shoal_ranks **out, uint32_t version, char *message, size_t s
 }
 """
     newer = compile_library("newer", source)
-    refused(alone(RANKS, "nothing", newer), f"status -2: {newer}: it is of another version of shoal")
+    refused(alone(RANKS, "nothing", newer), f"status -2: {newer}: it belongs to another version of shoal")
     if "asan" in os.path.basename(BUILD):
         return  # such a library can't be loaded into python
     for kind in KINDS:

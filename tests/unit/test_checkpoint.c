@@ -184,7 +184,7 @@ static void test_every_damaged_byte_is_found(void **state)
     for (size_t i = 0; i < of.size; i++)
         for (size_t k = 0; k < sizeof flips; k++) {
             of.bytes[i] ^= flips[k];
-            expect_refused(of.bytes, of.size, i < 8 ? "is no checkpoint" : "the checkpoint is");
+            expect_refused(of.bytes, of.size, i < 8 ? "is not a shoal checkpoint" : "the checkpoint is");
             of.bytes[i] ^= flips[k];
         }
     base_free(&of.bytes);
@@ -195,7 +195,7 @@ static void test_every_other_length_is_found(void **state)
     (void)state;
     encoded of = make_encoded(KEEPS, MODEL);
     for (size_t size = 0; size < of.size; size++)
-        expect_refused(of.bytes, size, size < 8 ? "is no checkpoint" : "cut short");
+        expect_refused(of.bytes, size, size < 8 ? "is not a shoal checkpoint" : "cut short");
     unsigned char *longer = calloc(1, of.size + 9);
     memcpy(longer, of.bytes, of.size);
     expect_refused(longer, of.size + 1, "too long");
@@ -454,9 +454,9 @@ static void test_files_that_are_something_else(void **state)
 {
     (void)state;
     write_file(at("text"), "abc", 3);
-    expect_not_got(at("text"), SHOAL_BROKEN, "text: is no checkpoint");
+    expect_not_got(at("text"), SHOAL_BROKEN, "text: is not a shoal checkpoint");
     write_file(at("empty"), "", 0);
-    expect_not_got(at("empty"), SHOAL_BROKEN, "empty: is no checkpoint");
+    expect_not_got(at("empty"), SHOAL_BROKEN, "empty: is not a shoal checkpoint");
     encoded of = make_encoded(KEEPS, MODEL);
     for (size_t size = 0; size < of.size; size++) {
         write_file(at("cut"), of.bytes, size);
@@ -517,7 +517,7 @@ static void test_blobs_that_are_something_else(void **state)
     encoded of = make_encoded(KEEPS, MODEL);
     shoal_store *held = open_store("mem:checkpoints");
     EXPECT_OK(shoal_store_put(held, "text", "abc", 3, NULL, NULL, shoal_after(30)));
-    expect_not_got("mem:checkpoints/text", SHOAL_BROKEN, "mem:checkpoints/text: is no checkpoint");
+    expect_not_got("mem:checkpoints/text", SHOAL_BROKEN, "mem:checkpoints/text: is not a shoal checkpoint");
     for (size_t size = 0; size < of.size; size++) {
         EXPECT_OK(shoal_store_put(held, "cut", of.bytes, size, NULL, NULL, shoal_after(30)));
         expect_not_got("mem:checkpoints/cut", SHOAL_BROKEN, "mem:checkpoints/cut: ");
@@ -535,7 +535,7 @@ static void test_urls_that_can_not_be(void **state)
     expect_impossible("nobody://knows/this", SHOAL_USAGE, "unknown kind of store 'nobody'");
     expect_not_got("gen:blobs", SHOAL_USAGE, "unknown kind of store 'gen'");
     snprintf(url, sizeof url, "dir:%s", at("store"));
-    expect_impossible(url, SHOAL_USAGE, "names a store and no blob in it");
+    expect_impossible(url, SHOAL_USAGE, "names a store, but no blob in it");
     expect_impossible("mem:checkpoints/x/", SHOAL_USAGE, "segment");
     snprintf(url, sizeof url, "dir:%s", at("nowhere/x"));
     expect_impossible(url, SHOAL_SYSTEM, "nowhere/x: there is no store at");

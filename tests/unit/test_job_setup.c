@@ -386,7 +386,7 @@ static void what_is_no_use_in_a_store(void **state)
         EXPECT_FAIL(shoal_job_data_open(&data, url, &cases[i].options, soon()), cases[i].status, cases[i].words);
         assert_null(data);
     }
-    EXPECT_FAIL(shoal_job_data_open(&data, at("store"), NULL, soon()), SHOAL_USAGE, "names a store and no blob");
+    EXPECT_FAIL(shoal_job_data_open(&data, at("store"), NULL, soon()), SHOAL_USAGE, "names a store, but no blob");
     shoal_store_close(&store);
 }
 

@@ -228,24 +228,24 @@ static void test_checkpoints_that_are_refused(void **state)
         run(&of, size);
         fault.place = NOWHERE;
         run(&of, size); /* as if it were new */
-        expect_failed(&of, ranks, SHOAL_CONFLICT, "--resume goes on with it");
+        expect_failed(&of, ranks, SHOAL_CONFLICT, "resume it with --resume");
         save_all(&of, true);
         of.config = &other;
         run(&of, size);
-        expect_failed(&of, ranks, SHOAL_CONFLICT, "is of another run");
+        expect_failed(&of, ranks, SHOAL_CONFLICT, "belongs to another run");
         of.config = &toy_plain;
         of.options.code_hash = "another module";
         run(&of, size);
-        expect_failed(&of, ranks, SHOAL_CONFLICT, "is of another run");
+        expect_failed(&of, ranks, SHOAL_CONFLICT, "belongs to another run");
         of.options.code_hash = NULL;
         toy_values[33] += 1;
         run(&of, size);
-        expect_failed(&of, ranks, SHOAL_CONFLICT, "is of another run");
+        expect_failed(&of, ranks, SHOAL_CONFLICT, "belongs to another run");
         toy_values[33] -= 1;
         double *weights = make_weights(TOY_ROWS);
         of.weights = weights;
         run(&of, size);
-        expect_failed(&of, ranks, SHOAL_CONFLICT, "is of another run");
+        expect_failed(&of, ranks, SHOAL_CONFLICT, "belongs to another run");
         of.weights = NULL;
         free(weights);
         FILE *file = fopen(place, "rb");
@@ -258,7 +258,7 @@ static void test_checkpoints_that_are_refused(void **state)
         assert_null(strstr(of.got[0].message, "rank 0"));
         write_place("something", 9);
         run(&of, size);
-        expect_failed(&of, ranks, SHOAL_BROKEN, "is no checkpoint");
+        expect_failed(&of, ranks, SHOAL_BROKEN, "is not a shoal checkpoint");
         unlink(place);
         end_toy(&of);
     }
